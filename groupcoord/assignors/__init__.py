@@ -1,0 +1,1 @@
+"""Partition assignors: pure functions from subscriptions to assignments."""

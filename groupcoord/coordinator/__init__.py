@@ -1,0 +1,1 @@
+"""The pure group coordinator: classic groups and their offsets."""

@@ -1,0 +1,230 @@
+"""JoinGroup: asking to be a member. Source: ``GroupMetadataManager.classicGroupJoin``."""
+
+from groupcoord.coordinator import records
+from groupcoord.coordinator.append_errors import response_error
+from groupcoord.coordinator.classic import rebalance, session, static
+from groupcoord.coordinator.classic.group import ClassicGroup
+from groupcoord.coordinator.classic.member import Member, Protocols
+from groupcoord.coordinator.classic.states import GroupState
+from groupcoord.coordinator.classic.validate import known_member
+from groupcoord.coordinator.config import NEW_MEMBER_JOIN_TIMEOUT_MS
+from groupcoord.coordinator.events import MemberIdAssigned, MemberJoined, MemberRejoined, RequestRefused
+from groupcoord.coordinator.refusal import Refused
+from groupcoord.coordinator.shard import Shard
+from groupcoord.core.effects import Call
+from groupcoord.core.turn import Turn
+from groupcoord.protocol.errors import ErrorCode
+from groupcoord.protocol.messages import JoinGroupRequest, JoinGroupResponse, SyncGroupResponse
+
+MEMBER_ID_REQUIRED_FROM = 4  # KIP-394
+
+
+def join_group(shard: Shard, turn: Turn, call: Call, request: JoinGroupRequest) -> None:
+    """Answer ``call``, now or when the join phase ends."""
+    group = shard.groups.get(request.group_id)
+    created = False
+    try:
+        _check_request(shard, request)
+        if group is None:
+            if request.member_id:
+                why = f"there is no group {request.group_id!r}, so member_id {request.member_id!r} is not in it"
+                raise Refused(ErrorCode.UNKNOWN_MEMBER_ID, why)
+            group = shard.create_group(turn, request.group_id)
+            created = True
+    except Refused as refusal:
+        _refuse(turn, call, request, refusal, request.member_id)
+        return
+    _join(shard, turn, call, request, group)
+    if created:
+        _store_new_group(shard, turn, group)
+
+
+def _store_new_group(shard: Shard, turn: Turn, group: ClassicGroup) -> None:
+    """The group exists from now on, also for whoever reads the log, even if the join itself was refused."""
+
+    def failed(later: Turn, error: ErrorCode) -> None:
+        """It does not exist after all, and whoever has come to wait in it is told so."""
+        told = response_error(error)
+        for member in group.members.values():
+            if member.parked_join is not None:
+                later.reply(member.parked_join, _error(told, ""))
+            if member.parked_sync is not None:
+                later.reply(member.parked_sync, SyncGroupResponse(error_code=told, assignment=b""))
+        shard.drop_group(later, group, f"its first record could not be stored: {error.name}")
+
+    shard.store(turn, (records.empty_group(group),), lambda _: None, failed)
+
+
+def _check_request(shard: Shard, request: JoinGroupRequest) -> None:
+    if not request.group_id:
+        raise Refused(ErrorCode.INVALID_GROUP_ID, "group_id is empty")
+    low, high = shard.config.group_min_session_timeout_ms, shard.config.group_max_session_timeout_ms
+    if not low <= request.session_timeout_ms <= high:
+        why = (
+            f"session_timeout_ms is {request.session_timeout_ms}; group.min.session.timeout.ms is {low}, "
+            f"group.max.session.timeout.ms is {high}"
+        )
+        raise Refused(ErrorCode.INVALID_SESSION_TIMEOUT, why)
+
+
+def _join(shard: Shard, turn: Turn, call: Call, request: JoinGroupRequest, group: ClassicGroup) -> None:
+    """1 capacity · 2 protocols · 3 newcomer, 4 somebody with a handed-out id, or 5 a member that joins again."""
+    newcomer = not request.member_id
+    if not _has_room(shard, group, request.member_id):
+        why = f"group.max.size is {shard.config.group_max_size}"
+        _evict(shard, turn, group, request.member_id, why)
+        _refuse(turn, call, request, Refused(ErrorCode.GROUP_MAX_SIZE_REACHED, why), "")
+        return
+    protocols = tuple((protocol.name, protocol.metadata) for protocol in request.protocols)
+    if not group.supports(request.protocol_type, [name for name, _ in protocols]):
+        _refuse(turn, call, request, _inconsistent(group, request), "" if newcomer else request.member_id)
+    elif newcomer:
+        _join_new(shard, turn, call, request, group, protocols)
+    elif request.member_id in group.pending_join_members:
+        if request.group_instance_id is None:
+            _add(shard, turn, call, request, group, request.member_id, protocols)
+        else:
+            # Only dynamic members are handed ids. Kafka runs into an exception of its own here, and this is how it shows.
+            why = f"member_id {request.member_id!r} was handed out to a dynamic member, but group_instance_id is set"
+            _refuse(turn, call, request, Refused(ErrorCode.UNKNOWN_SERVER_ERROR, why), "")
+    else:
+        _rejoin(shard, turn, call, request, group, protocols)
+
+
+def _has_room(shard: Shard, group: ClassicGroup, member_id: str) -> bool:
+    """While a group prepares, parked joins count and not members: so the members that come last are the ones evicted."""
+    limit = shard.config.group_max_size
+    member = group.members.get(member_id)
+    if group.state is GroupState.PREPARING_REBALANCE:
+        return (member is not None and member.parked_join is not None) or group.awaiting_join < limit
+    if group.state in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE):
+        return member is not None or len(group.members) < limit
+    return True
+
+
+def _evict(shard: Shard, turn: Turn, group: ClassicGroup, member_id: str, why: str) -> None:
+    group.pending_join_members.discard(member_id)
+    shard.cancel(group.session_key(member_id))
+    member = group.members.get(member_id)
+    if member is not None:
+        shard.remove_member(turn, group, member, f"it came back too late: {why}")
+
+
+def _join_new(
+    shard: Shard, turn: Turn, call: Call, request: JoinGroupRequest, group: ClassicGroup, protocols: Protocols
+) -> None:
+    """A static newcomer is taken at once; a dynamic one gets an id first and has to come back with it (KIP-394)."""
+    instance_id = request.group_instance_id
+    prefix = (call.client_id or "") if instance_id is None else instance_id
+    member_id = f"{prefix}-{shard.new_uuid()}"
+    replaced = group.static_member(instance_id)
+    if replaced is not None:
+        static.replace(shard, turn, call, request, group, replaced, member_id, protocols)
+    elif instance_id is None and call.version >= MEMBER_ID_REQUIRED_FROM:
+        group.pending_join_members.add(member_id)
+        session.start_pending(shard, turn, group, member_id, request.session_timeout_ms)
+        turn.note(MemberIdAssigned, group=group.group_id, member=member_id)
+        turn.reply(call, _error(ErrorCode.MEMBER_ID_REQUIRED, member_id))
+    else:
+        _add(shard, turn, call, request, group, member_id, protocols)
+
+
+def _add(
+    shard: Shard,
+    turn: Turn,
+    call: Call,
+    request: JoinGroupRequest,
+    group: ClassicGroup,
+    member_id: str,
+    protocols: Protocols,
+) -> None:
+    """Take a new member in. It cannot send heartbeats while it is parked, so its first timer is a long fixed one."""
+    member = Member(
+        member_id=member_id,
+        instance_id=request.group_instance_id,
+        client_id=call.client_id or "",
+        client_host=call.client_host,
+        rebalance_timeout_ms=request.rebalance_timeout_ms,
+        session_timeout_ms=request.session_timeout_ms,
+        protocol_type=request.protocol_type,
+        protocols=protocols,
+        session_key=group.session_key(member_id),
+        is_new=True,
+    )
+    if group.state is GroupState.PREPARING_REBALANCE and group.previous_state is GroupState.EMPTY:
+        group.new_member_added = True
+    group.add(member, call)
+    turn.note(
+        MemberJoined,
+        group=group.group_id,
+        member=member_id,
+        instance_id=member.instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        protocols=tuple(name for name, _ in protocols),
+        session_timeout_ms=member.session_timeout_ms,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        reason=request.reason or "",
+    )
+    session.restart(shard, turn, group, member, NEW_MEMBER_JOIN_TIMEOUT_MS)
+    rebalance.prepare_or_complete(shard, turn, group, f"member {member_id} is new{_reason(request)}")
+
+
+def _rejoin(
+    shard: Shard, turn: Turn, call: Call, request: JoinGroupRequest, group: ClassicGroup, protocols: Protocols
+) -> None:
+    """A member joins again. Nothing is restarted for one that merely asks what it was told before."""
+    try:
+        member = known_member(group, request.member_id, request.group_instance_id)
+    except Refused as refusal:
+        _refuse(turn, call, request, refusal, request.member_id)
+        return
+    changed = member.protocols != protocols
+    leads = group.leader_id == member.member_id
+    if group.state is GroupState.STABLE and not changed and not leads:
+        turn.reply(call, rebalance.current_generation(group, member))
+        return
+    if group.state is GroupState.COMPLETING_REBALANCE and not changed:
+        turn.reply(call, rebalance.current_generation(group, member))
+        return
+    group.update(member, protocols, request.rebalance_timeout_ms, request.session_timeout_ms)
+    group.park_join(member, call)
+    turn.note(
+        MemberRejoined, group=group.group_id, member=member.member_id, changed=changed, reason=request.reason or ""
+    )
+    who = "leader" if leads else "member"
+    what = "has new metadata" if changed else "joins again"
+    rebalance.prepare_or_complete(shard, turn, group, f"{who} {member.member_id} {what}{_reason(request)}")
+
+
+def _reason(request: JoinGroupRequest) -> str:
+    """What the client says, if it does (KIP-800)."""
+    return f" ({request.reason})" if request.reason else ""
+
+
+def _inconsistent(group: ClassicGroup, request: JoinGroupRequest) -> Refused:
+    names = ", ".join(protocol.name for protocol in request.protocols) or "none"
+    if group.state is GroupState.EMPTY:
+        why = f"protocol_type is {request.protocol_type!r} and protocols are {names}; neither may be empty"
+    elif request.protocol_type != group.protocol_type:
+        why = f"protocol_type is {request.protocol_type!r}, the group's is {group.protocol_type!r}"
+    else:
+        common = [name for name, count in group.supported_protocols.items() if count == len(group.members)]
+        why = f"protocols are {names}; those that every member supports are {', '.join(common) or 'none'}"
+    return Refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, why)
+
+
+def _refuse(turn: Turn, call: Call, request: JoinGroupRequest, refusal: Refused, member_id: str) -> None:
+    turn.note(
+        RequestRefused,
+        group=request.group_id,
+        api=call.api.name,
+        member=request.member_id,
+        error=refusal.code.name,
+        why=refusal.why,
+    )
+    turn.reply(call, _error(refusal.code, member_id))
+
+
+def _error(code: ErrorCode, member_id: str) -> JoinGroupResponse:
+    return JoinGroupResponse(error_code=code, leader="", member_id=member_id, members=())

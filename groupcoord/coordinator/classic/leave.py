@@ -1,0 +1,83 @@
+"""LeaveGroup: members go, by their own wish or an administrator's. Source: ``GroupMetadataManager.classicGroupLeave``."""
+
+from groupcoord.coordinator.append_errors import response_error
+from groupcoord.coordinator.classic import expiry, rebalance
+from groupcoord.coordinator.classic.group import ClassicGroup
+from groupcoord.coordinator.classic.states import GroupState
+from groupcoord.coordinator.classic.validate import known_member
+from groupcoord.coordinator.events import MemberRemoved, RequestRefused
+from groupcoord.coordinator.refusal import Refused
+from groupcoord.coordinator.shard import Shard
+from groupcoord.core.effects import Call
+from groupcoord.core.turn import Turn
+from groupcoord.protocol.errors import ErrorCode
+from groupcoord.protocol.messages import LeaveGroupRequest, LeaveGroupResponse
+from groupcoord.protocol.messages.leave_group import MemberIdentity, MemberResponse
+
+
+def leave_group(shard: Shard, turn: Turn, call: Call, request: LeaveGroupRequest) -> None:
+    """Remove each of the named members and answer ``call`` when that is stored."""
+    if not request.group_id:
+        _note_refusal(turn, call, request, "", Refused(ErrorCode.INVALID_GROUP_ID, "group_id is empty"))
+        turn.reply(call, LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID))
+        return
+    group = shard.groups.get(request.group_id)
+    answers = []
+    left = []
+    for identity in request.members:
+        code = ErrorCode.NONE
+        try:
+            if group is None:
+                raise Refused(ErrorCode.UNKNOWN_MEMBER_ID, f"there is no group {request.group_id!r}")
+            left.append(_remove(shard, turn, group, identity))
+        except Refused as refusal:
+            _note_refusal(turn, call, request, identity.member_id, refusal)
+            code = refusal.code
+        answers.append(
+            MemberResponse(member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=code)
+        )
+    if group is not None and left:
+        if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
+            rebalance.prepare(shard, turn, group, f"{', '.join(left)} left")
+        else:
+            rebalance.maybe_complete_join(shard, turn, group)
+    response = LeaveGroupResponse(members=tuple(answers))
+    # The answer waits for the record of the group that the last member left, if there is one.
+    shard.store(
+        turn,
+        (),
+        lambda later: later.reply(call, response),
+        lambda later, error: later.reply(call, LeaveGroupResponse(error_code=response_error(error))),
+    )
+
+
+def _remove(shard: Shard, turn: Turn, group: ClassicGroup, identity: MemberIdentity) -> str:
+    """Returns the id of who left. Raises Refused: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID."""
+    reason = f"it left ({identity.reason})" if identity.reason else "it left"
+    member_id, instance_id = identity.member_id, identity.group_instance_id
+    if member_id in group.pending_join_members:
+        group.pending_join_members.discard(member_id)
+        shard.cancel(group.session_key(member_id))
+        turn.note(MemberRemoved, group=group.group_id, member=member_id, reason=reason)
+        return member_id
+    if not member_id:
+        # An administrator removes a static member by its instance id alone.
+        member = group.static_member(instance_id)
+        if member is None:
+            why = f"member_id is empty and group_instance_id {instance_id!r} is of no member"
+            raise Refused(ErrorCode.UNKNOWN_MEMBER_ID, why)
+    else:
+        member = known_member(group, member_id, instance_id)
+    expiry.remove(shard, turn, group, member, reason)
+    return member.member_id
+
+
+def _note_refusal(turn: Turn, call: Call, request: LeaveGroupRequest, member_id: str, refusal: Refused) -> None:
+    turn.note(
+        RequestRefused,
+        group=request.group_id,
+        api=call.api.name,
+        member=member_id,
+        error=refusal.code.name,
+        why=refusal.why,
+    )

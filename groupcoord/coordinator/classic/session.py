@@ -1,0 +1,24 @@
+"""Session timers: how long a member, or somebody with a fresh id, may be silent. What happens then is in expiry.py."""
+
+from groupcoord.coordinator.classic.group import ClassicGroup
+from groupcoord.coordinator.classic.member import Member
+from groupcoord.coordinator.shard import Shard
+from groupcoord.core.turn import Turn
+
+
+def restart(shard: Shard, turn: Turn, group: ClassicGroup, member: Member, timeout_ms: int | None = None) -> None:
+    """Give ``member`` its whole session timeout (or ``timeout_ms``) from now on."""
+    member.last_heartbeat_ms = turn.now_ms
+    length = member.session_timeout_ms if timeout_ms is None else timeout_ms
+    shard.timers.schedule(
+        member.session_key, turn.now_ms + length, lambda due: shard.session_over(shard, due, group, member, length)
+    )
+
+
+def start_pending(shard: Shard, turn: Turn, group: ClassicGroup, member_id: str, timeout_ms: int) -> None:
+    """Give somebody who was handed ``member_id`` this long to come back with it."""
+    shard.timers.schedule(
+        group.session_key(member_id),
+        turn.now_ms + timeout_ms,
+        lambda due: shard.pending_over(shard, due, group, member_id, timeout_ms),
+    )

@@ -1,0 +1,31 @@
+"""The settings of the group coordinator; names are Kafka's broker properties with underscores."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoordinatorConfig:
+    """Defaults are Kafka's; times in milliseconds unless the name says minutes."""
+
+    group_min_session_timeout_ms: int = 6_000
+    group_max_session_timeout_ms: int = 1_800_000
+    group_initial_rebalance_delay_ms: int = 3_000
+    group_max_size: int = 2_147_483_647
+    offset_metadata_max_bytes: int = 4_096
+    offsets_topic_num_partitions: int = 50
+    offsets_retention_minutes: int = 10_080
+    offsets_retention_check_interval_ms: int = 600_000
+    # What FindCoordinator answers: this broker, as its listener advertises it.
+    node_id: int = 1
+    host: str = "127.0.0.1"
+    port: int = 9092
+
+    @property
+    def offsets_retention_ms(self) -> int:
+        """``offsets.retention.minutes`` in milliseconds."""
+        return self.offsets_retention_minutes * 60_000
+
+
+# How long a member that joins for the first time may stay parked before it is thrown out: it cannot send heartbeats yet,
+# and a client that has gone would otherwise hold the group up (a constant in Kafka's ``GroupCoordinatorConfig``).
+NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000

@@ -1,0 +1,233 @@
+"""What happens to groups: one event class per thing a person may want to see or a test assert."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from groupcoord.core.events import Event
+
+Owners = Mapping[str, tuple[tuple[str, int], ...]]
+"""Member id → its (topic, partition) pairs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupEvent(Event):
+    """Something happened to ``group``."""
+
+    group: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupCreated(GroupEvent):
+    """The group did not exist before. A ``simple`` one only holds offsets."""
+
+    simple: bool
+
+    def text(self) -> str:
+        return f"new group {self.group}" + (" (holds offsets only)" if self.simple else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberIdAssigned(GroupEvent):
+    """A newcomer was given ``member`` as its id and told to come back with it (KIP-394)."""
+
+    member: str
+
+    def text(self) -> str:
+        return f"newcomer gets the id {self.member} and is told to come back with it"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberJoined(GroupEvent):
+    """``member`` is in the group now; ``protocols`` are what it offers, most wanted first.
+
+    ``reason`` is what the client says, if it does (KIP-800).
+    """
+
+    member: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    protocols: tuple[str, ...]
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    reason: str
+
+    def text(self) -> str:
+        static = f" (static, instance {self.instance_id})" if self.instance_id is not None else ""
+        return f"{self.member}{static} joins, offers {', '.join(self.protocols)}{_because(self.reason)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberRejoined(GroupEvent):
+    """``member``, already in the group, sent JoinGroup again and waits for the others; ``changed`` says if it offers
+    something else than before."""
+
+    member: str
+    changed: bool
+    reason: str
+
+    def text(self) -> str:
+        return f"{self.member} joins again{', with new metadata' if self.changed else ''}{_because(self.reason)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StaticMemberReplaced(GroupEvent):
+    """Static member ``instance_id`` came back under a new id (KIP-345); ``rebalances`` says whether that starts one."""
+
+    instance_id: str
+    old_member: str
+    new_member: str
+    rebalances: bool
+
+    def text(self) -> str:
+        effect = "which starts a rebalance" if self.rebalances else "and keeps its assignment"
+        return f"static member {self.instance_id} is back as {self.new_member}, was {self.old_member}, {effect}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberRemoved(GroupEvent):
+    """``member`` is out of the group."""
+
+    member: str
+    reason: str
+
+    def text(self) -> str:
+        return f"{self.member} is out: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaderElected(GroupEvent):
+    """``leader`` leads from now on."""
+
+    leader: str
+    reason: str
+
+    def text(self) -> str:
+        return f"leader is {self.leader}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateChanged(GroupEvent):
+    """The group moved from state ``origin`` to ``target``."""
+
+    origin: str
+    target: str
+    generation: int
+
+    def text(self) -> str:
+        return f"{self.group} {self.origin} → {self.target} gen={self.generation}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RebalanceStarted(GroupEvent):
+    """All members have to join again; ``waits_ms`` is how long the group waits for them at most."""
+
+    generation: int
+    reason: str
+    waits_ms: int
+    initial: bool
+
+    def text(self) -> str:
+        if self.initial:
+            return f"rebalance because {self.reason}; nobody else was there, so it waits {self.waits_ms} ms for others"
+        return (
+            f"rebalance of generation {self.generation} because {self.reason}; "
+            f"the members have {self.waits_ms} ms to join again"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InitialDelayExtended(GroupEvent):
+    """Somebody new came during the initial delay, so it goes on."""
+
+    by_ms: int
+    remaining_ms: int
+
+    def text(self) -> str:
+        return f"somebody new came: waiting {self.by_ms} ms more ({self.remaining_ms} ms left after that)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenerationStarted(GroupEvent):
+    """All have joined: a new generation with its voted protocol and its leader, who must now assign."""
+
+    generation: int
+    protocol: str
+    votes: Mapping[str, int]
+    leader: str
+    members: tuple[str, ...]
+
+    def text(self) -> str:
+        count = "1 member" if len(self.members) == 1 else f"{len(self.members)} members"
+        votes = ", ".join(f"{name} {votes}" for name, votes in self.votes.items())
+        return f"generation {self.generation}: {count}, protocol {self.protocol} (votes: {votes}), leader {self.leader}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssignmentReceived(GroupEvent):
+    """The leader's SyncGroup brought the assignment; ``owners`` is None where it is not a consumer's and stays opaque."""
+
+    generation: int
+    leader: str
+    owners: Owners | None
+
+    def text(self) -> str:
+        return f"leader {self.leader} assigns generation {self.generation}" + (
+            "" if self.owners is None else ": " + "; ".join(f"{m} {_partitions(p)}" for m, p in self.owners.items())
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetsCommitted(GroupEvent):
+    """``member`` (``""`` outside of group management) committed ``offsets``: (topic, partition, offset)."""
+
+    member: str
+    generation: int
+    offsets: tuple[tuple[str, int, int], ...]
+
+    def text(self) -> str:
+        offsets = ", ".join(f"{topic}-{partition} at {offset}" for topic, partition, offset in self.offsets)
+        return f"{self.member or 'a client outside of the group'} commits {offsets}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetsRemoved(GroupEvent):
+    """The group's offsets of these (topic, partition) pairs are gone."""
+
+    partitions: tuple[tuple[str, int], ...]
+    reason: str
+
+    def text(self) -> str:
+        return f"offsets of {_partitions(self.partitions)} are gone: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupRemoved(GroupEvent):
+    """The group is gone."""
+
+    reason: str
+
+    def text(self) -> str:
+        return f"group {self.group} is gone: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestRefused(GroupEvent):
+    """A request was refused with ``error`` (Kafka's name); ``why`` says what was wrong."""
+
+    api: str
+    member: str
+    error: str
+    why: str
+
+    def text(self) -> str:
+        who = f" of {self.member}" if self.member else ""
+        return f"{self.api}{who} is refused with {self.error}: {self.why}"
+
+
+def _because(reason: str) -> str:
+    return f": {reason}" if reason else ""
+
+
+def _partitions(pairs: tuple[tuple[str, int], ...]) -> str:
+    return ", ".join(f"{topic}-{partition}" for topic, partition in pairs) or "nothing"

@@ -1,0 +1,228 @@
+"""OffsetCommit. Sources: ``KafkaApis.handleOffsetCommitRequest`` and ``OffsetMetadataManager.commitOffset``."""
+
+import uuid
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from groupcoord.coordinator import records
+from groupcoord.coordinator.append_errors import response_error
+from groupcoord.coordinator.classic import session
+from groupcoord.coordinator.classic.group import ClassicGroup
+from groupcoord.coordinator.classic.states import COMMIT_ANSWERS, GroupState
+from groupcoord.coordinator.classic.validate import current_generation, known_member
+from groupcoord.coordinator.events import OffsetsCommitted, RequestRefused
+from groupcoord.coordinator.offset_store import CommittedOffset
+from groupcoord.coordinator.refusal import Refused
+from groupcoord.coordinator.shard import Shard
+from groupcoord.coordinator.topics_view import TopicsView
+from groupcoord.core.effects import Call
+from groupcoord.core.turn import Turn
+from groupcoord.protocol.errors import ErrorCode
+from groupcoord.protocol.messages import OffsetCommitRequest, OffsetCommitResponse
+from groupcoord.protocol.messages.offset_commit import (
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+
+TOPIC_IDS_FROM = 10
+GROUP_ID_NOT_FOUND_FROM = 9
+
+
+class _Topic(NamedTuple):
+    """The partitions of one topic of a request that the topic really has."""
+
+    name: str
+    topic_id: uuid.UUID | None
+    partitions: list[OffsetCommitRequestPartition]
+
+
+class _Said(NamedTuple):
+    """The answer for one topic."""
+
+    name: str
+    topic_id: uuid.UUID | None
+    partitions: list[OffsetCommitResponsePartition]
+
+
+class _Answer:
+    """The response while it is put together: what the request layer refuses stands before what the coordinator says."""
+
+    def __init__(self, by_id: bool) -> None:
+        self._by_id = by_id
+        self._refused: dict[object, _Said] = {}
+        self._said: list[_Said] = []
+
+    def refused(self, name: str, topic_id: uuid.UUID | None) -> list[OffsetCommitResponsePartition]:
+        """What is refused of the topic so far; from now on it is named, even if nothing is."""
+        return self._refused.setdefault(topic_id if self._by_id else name, _Said(name, topic_id, [])).partitions
+
+    def say(self, topic: _Topic, codes: Iterable[ErrorCode]) -> None:
+        """What the coordinator says of each partition of ``topic``.
+
+        A topic that a request names twice is answered twice, unless something was refused: then answers are merged by topic.
+        """
+        partitions = [
+            OffsetCommitResponsePartition(partition_index=asked.partition_index, error_code=code)
+            for asked, code in zip(topic.partitions, codes, strict=True)
+        ]
+        if self._refused:
+            self.refused(topic.name, topic.topic_id).extend(partitions)
+        else:
+            self._said.append(_Said(topic.name, topic.topic_id, partitions))
+
+    def response(self) -> OffsetCommitResponse:
+        return OffsetCommitResponse(
+            topics=tuple(
+                OffsetCommitResponseTopic(name=name, topic_id=topic_id, partitions=tuple(partitions))
+                for name, topic_id, partitions in (*self._refused.values(), *self._said)
+            )
+        )
+
+
+def offset_commit(shard: Shard, turn: Turn, call: Call, request: OffsetCommitRequest, topics: TopicsView) -> None:
+    """Answer ``call`` when the offsets are stored. If no partition of the request exists, the group is not even looked at."""
+    by_id = call.version >= TOPIC_IDS_FROM
+    answer = _Answer(by_id)
+    known = [topic for asked in request.topics if (topic := _existing(asked, topics, answer, by_id)).partitions]
+    if not known:
+        turn.reply(call, answer.response())
+        return
+    is_new = request.group_id not in shard.groups
+    try:
+        group = _group(shard, turn, call, request)
+    except Refused as refusal:
+        turn.note(
+            RequestRefused,
+            group=request.group_id,
+            api=call.api.name,
+            member=request.member_id,
+            error=refusal.code.name,
+            why=refusal.why,
+        )
+        for topic in known:
+            answer.say(topic, [refusal.code] * len(topic.partitions))
+        turn.reply(call, answer.response())
+        return
+    _store(shard, turn, call, request, group, is_new, known, answer)
+
+
+def _existing(asked: OffsetCommitRequestTopic, topics: TopicsView, answer: _Answer, by_id: bool) -> _Topic:
+    """The partitions of ``asked`` that exist; the others go into ``answer``."""
+    name: str | None = asked.name
+    topic_id = asked.topic_id
+    missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if by_id:
+        name = topics.topic_name(topic_id) if topic_id is not None else None
+        missing = ErrorCode.UNKNOWN_TOPIC_ID if name is None else missing
+    elif name:
+        topic_id = topics.topic_id(name)
+    count = topics.partition_count(name) if name else None
+    if count is None:
+        answer.refused(name or "", topic_id)
+    good = []
+    for partition in asked.partitions:
+        if count is not None and 0 <= partition.partition_index < count:
+            good.append(partition)
+        else:
+            said = OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=missing)
+            answer.refused(name or "", topic_id).append(said)
+    return _Topic(name or "", topic_id, good)
+
+
+def _group(shard: Shard, turn: Turn, call: Call, request: OffsetCommitRequest) -> ClassicGroup:
+    """The group that the offsets are for; the member's session starts anew. Raises Refused, in Kafka's order."""
+    generation = request.generation_id_or_member_epoch
+    group = shard.groups.get(request.group_id)
+    if group is None:
+        if generation < 0:
+            return shard.create_group(turn, request.group_id, simple=True)
+        if call.version >= GROUP_ID_NOT_FOUND_FROM:
+            raise Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {request.group_id!r}")
+        raise Refused(ErrorCode.ILLEGAL_GENERATION, f"there is no group {request.group_id!r} with a generation")
+    if generation < 0 and group.state is GroupState.EMPTY:
+        return group
+    if generation < 0 and not request.member_id and request.group_instance_id is None:
+        why = f"the group is {group.state}: only its members may commit, and member_id is empty"
+        raise Refused(ErrorCode.UNKNOWN_MEMBER_ID, why)
+    member = known_member(group, request.member_id, request.group_instance_id)
+    current_generation(group, generation)
+    code = COMMIT_ANSWERS[group.state]
+    if code:
+        raise Refused(code, "the assignment of this generation is not known yet")
+    session.restart(shard, turn, group, member)
+    return group
+
+
+def _store(
+    shard: Shard,
+    turn: Turn,
+    call: Call,
+    request: OffsetCommitRequest,
+    group: ClassicGroup,
+    is_new: bool,
+    topics: list[_Topic],
+    answer: _Answer,
+) -> None:
+    expires = None if request.retention_time_ms == -1 else _int64(turn.now_ms + request.retention_time_ms)
+    limit = shard.config.offset_metadata_max_bytes
+    accepted: list[tuple[str, uuid.UUID | None, int, CommittedOffset]] = []
+    results: list[tuple[_Topic, list[ErrorCode]]] = []
+    for topic in topics:
+        codes: list[ErrorCode] = []
+        results.append((topic, codes))
+        for partition in topic.partitions:
+            metadata = partition.committed_metadata or ""
+            code = ErrorCode.NONE
+            if _utf16_length(metadata) > limit:
+                code = ErrorCode.OFFSET_METADATA_TOO_LARGE
+            else:
+                committed = CommittedOffset(
+                    offset=partition.committed_offset,
+                    leader_epoch=partition.committed_leader_epoch,
+                    metadata=metadata,
+                    commit_timestamp_ms=turn.now_ms,
+                    expire_timestamp_ms=expires,
+                    topic_id=topic.topic_id,
+                )
+                accepted.append((topic.name, topic.topic_id, partition.partition_index, committed))
+            codes.append(code)
+
+    def finish(later: Turn, error: ErrorCode) -> None:
+        for topic, codes in results:
+            answer.say(topic, [error or code for code in codes])
+        later.reply(call, answer.response())
+
+    def stored(later: Turn) -> None:
+        for name, _, partition, committed in accepted:
+            shard.offsets.put(group.group_id, name, partition, committed)
+        if accepted:
+            later.note(
+                OffsetsCommitted,
+                group=group.group_id,
+                member=request.member_id,
+                generation=request.generation_id_or_member_epoch,
+                offsets=tuple((name, partition, committed.offset) for name, _, partition, committed in accepted),
+            )
+        finish(later, ErrorCode.NONE)
+
+    def failed(later: Turn, error: ErrorCode) -> None:
+        if is_new and group.is_simple and not shard.offsets.of_group(group.group_id):
+            shard.drop_group(later, group, f"its first offsets could not be stored: {error.name}")
+        finish(later, response_error(error))
+
+    log_records = tuple(
+        records.offset(group.group_id, name, partition, committed) for name, _, partition, committed in accepted
+    )
+    shard.store(turn, log_records, stored, failed)
+
+
+def _int64(value: int) -> int:
+    """``value`` as Java's ``long`` has it: a retention without end wraps, and the offset expires at once."""
+    return (value + 2**63) % 2**64 - 2**63
+
+
+def _utf16_length(text: str) -> int:
+    """How long Java takes ``text`` to be: characters outside of the basic plane count twice."""
+    return len(text) + sum(character > "\uffff" for character in text) if not text.isascii() else len(text)

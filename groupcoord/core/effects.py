@@ -1,0 +1,73 @@
+"""What goes into the pure parts and what comes out: a call in; replies, log appends and notes out.
+
+Nothing in here does anything. A handler decides and returns effects; the shell carries them out in order.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from groupcoord.core.events import Event
+from groupcoord.protocol.apis import Api
+
+
+class Call(NamedTuple):
+    """Who asks: one request of one connection. A parked JoinGroup is a stored Call, answered by a later Reply.
+
+    ``client_host`` is Java's text of an address, with its leading slash: ``/127.0.0.1``.
+    """
+
+    connection_id: int
+    correlation_id: int
+    api: Api
+    version: int
+    client_id: str | None
+    client_host: str
+
+
+class Reply(NamedTuple):
+    """Answer ``call`` with ``response``, in the version it was asked in."""
+
+    call: Call
+    response: Any
+
+
+class Silence(NamedTuple):
+    """``call`` is done and gets no answer: a Produce with acks=0."""
+
+    call: Call
+
+
+class Hangup(NamedTuple):
+    """Close the connection of ``call``, as Kafka does when a Produce with acks=0 fails."""
+
+    call: Call
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogRecord:
+    """One record for ``__consumer_offsets``; a ``value`` of None is a tombstone."""
+
+    key: bytes
+    value: bytes | None
+
+
+class Append(NamedTuple):
+    """Store ``records``, as one batch, in ``partition`` of ``__consumer_offsets``.
+
+    Whoever stores them says so with ``appended(append_id)`` or ``append_failed(append_id, error)``; what depends on the
+    records being stored happens then.
+    """
+
+    append_id: int
+    partition: int
+    records: tuple[LogRecord, ...]
+
+
+class Note(NamedTuple):
+    """Something happened and somebody may want to know."""
+
+    event: Event
+
+
+Effect = Reply | Silence | Hangup | Append | Note

@@ -1,0 +1,54 @@
+"""Events say what changed and why. Every event has a time and a cause: a request, a timer, or an operator's wish."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Requested(NamedTuple):
+    """A request was the cause."""
+
+    api: str
+    version: int
+    client_id: str | None
+    client_host: str
+    connection_id: int
+    correlation_id: int
+
+    def __str__(self) -> str:
+        return f"{self.api} v{self.version} from {self.client_id or 'a client without id'}"
+
+
+class TimerFired(NamedTuple):
+    """A timer was the cause: ``kind`` (``session``, ``join``, ``sync`` …) of ``scope`` (a group) and ``subject`` (a member)."""
+
+    kind: str
+    scope: str
+    subject: str
+    due_ms: int
+
+    def __str__(self) -> str:
+        return f"{self.kind} timer of {self.subject or self.scope}"
+
+
+class Operator(NamedTuple):
+    """Somebody outside the protocol wished it: a test, a start-up, a tool."""
+
+    wish: str
+
+    def __str__(self) -> str:
+        return self.wish
+
+
+Cause = Requested | TimerFired | Operator
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """What every event has: when (milliseconds on the clock of the caller) and why."""
+
+    at_ms: int
+    cause: Cause
+
+    def text(self) -> str:
+        """The event in one line, for somebody who has never seen the protocol; without time and cause."""
+        raise NotImplementedError

@@ -1,0 +1,114 @@
+"""Java's string hash and the iteration order of its ``HashMap``, both of which show on Kafka's wire.
+
+The hash routes groups to partitions of ``__consumer_offsets``. The order decides who becomes leader when a leader goes, who
+wins a tied vote, and in which order members are listed.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+from typing import Generic, TypeVar
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+def string_hash(text: str) -> int:
+    """``String.hashCode()``: over UTF-16 code units, as a signed 32-bit integer."""
+    units = text.encode("utf-16-be", "surrogatepass")
+    value = 0
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        value = (31 * value + (high << 8 | low)) & 0xFFFFFFFF
+    return value - 0x1_0000_0000 if value >= 0x8000_0000 else value
+
+
+def absolute(value: int) -> int:
+    """``Utils.abs``: the absolute value, and 0 for the one int32 that has none."""
+    return 0 if value == -0x8000_0000 else abs(value)
+
+
+def computed_map_order(keys: Iterable[K], hash_code: Callable[[K], int]) -> list[K]:
+    """The distinct ``keys`` as a ``HashMap`` iterates that was asked for them one by one with ``computeIfAbsent``.
+
+    Unlike ``put``, that puts a new key before the others of its bucket, and makes room not after a key but before the next,
+    even if that one is there already.
+    """
+    seen: dict[K, None] = {}
+    capacity = 16
+    for key in keys:
+        if 4 * len(seen) > 3 * capacity:
+            capacity *= 2
+        seen.setdefault(key)
+    newest_first = list(seen)[::-1]
+    return sorted(newest_first, key=lambda key: _spread(hash_code(key)) & (capacity - 1))
+
+
+def hash_set_order(keys: Iterable[K], hash_code: Callable[[K], int]) -> list[K]:
+    """The distinct ``keys`` as a ``HashSet`` iterates that was made of a list of them: its table is large enough at once."""
+    listed = list(keys)
+    capacity = 16
+    while capacity < 4 * len(listed) // 3 + 1:
+        capacity *= 2
+    return sorted(dict.fromkeys(listed), key=lambda key: _spread(hash_code(key)) & (capacity - 1))
+
+
+def _spread(hash_code: int) -> int:
+    unsigned = hash_code & 0xFFFFFFFF
+    return unsigned ^ (unsigned >> 16)
+
+
+@lru_cache(maxsize=65_536)
+def partition_for(text: str, partitions: int) -> int:
+    """The partition of ``__consumer_offsets`` (or of any of ``partitions``) that ``text`` belongs to."""
+    return absolute(string_hash(text)) % partitions
+
+
+class HashMap(Generic[V]):
+    """A map from strings that iterates as ``java.util.HashMap`` does.
+
+    Buckets in order, insertion order inside a bucket; the table doubles past three quarters full and never shrinks. (Java
+    turns buckets of eight or more into trees; with random member ids that does not come up.)
+    """
+
+    __slots__ = ("_capacity", "_entries", "_hashes")
+
+    def __init__(self) -> None:
+        self._entries: dict[str, V] = {}
+        self._hashes: dict[str, int] = {}
+        self._capacity = 16
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._entries
+
+    def __getitem__(self, key: str) -> V:
+        return self._entries[key]
+
+    def __setitem__(self, key: str, value: V) -> None:
+        if key not in self._entries:
+            self._hashes[key] = _spread(string_hash(key))
+        self._entries[key] = value
+        while 4 * len(self._entries) > 3 * self._capacity:
+            self._capacity *= 2
+
+    def __iter__(self) -> Iterator[str]:
+        mask, hashes = self._capacity - 1, self._hashes
+        return iter(sorted(self._entries, key=lambda key: hashes[key] & mask))
+
+    def get(self, key: str) -> V | None:
+        """The value of ``key``, or None."""
+        return self._entries.get(key)
+
+    def pop(self, key: str) -> V:
+        """Remove ``key`` and return its value. Raises KeyError."""
+        del self._hashes[key]
+        return self._entries.pop(key)
+
+    def values(self) -> list[V]:
+        """The values, in Java's order of their keys."""
+        return [self._entries[key] for key in self]
+
+    def unordered_values(self) -> "list[V]":
+        """The values in order of insertion: cheaper, for questions whose answer does not depend on order."""
+        return list(self._entries.values())

@@ -1,0 +1,105 @@
+"""Named deadlines. Only the earliest one shows to the outside, so a shell needs one timer and a simulator one number.
+
+Follows Kafka's ``CoordinatorTimer``: scheduling an equal key replaces it. Deadlines fire in order of time, then of scheduling.
+"""
+
+import heapq
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from groupcoord.core.effects import Effect
+from groupcoord.core.events import TimerFired
+from groupcoord.core.turn import Turn
+
+
+class TimerKey(NamedTuple):
+    """What a timer is for: ``session`` of a member, ``join`` or ``sync`` of a group, ``fetch`` of a call …"""
+
+    kind: str
+    scope: str
+    subject: str = ""
+
+
+class Deadline(NamedTuple):
+    """A pending timer: when it is due (ms), in which order it was set, for what, and what to call then."""
+
+    at_ms: int
+    sequence: int
+    key: TimerKey
+    fire: Callable[[Turn], None]
+
+
+class Timers:
+    """The pending deadlines of one pure part."""
+
+    def __init__(self) -> None:
+        self._pending: dict[TimerKey, Deadline] = {}
+        self._heap: list[tuple[int, int, TimerKey]] = []
+        # The one entry of the heap that stands for a key; any other entry of that key is a leftover.
+        self._places: dict[TimerKey, tuple[int, int]] = {}
+        self._sequence = 0
+
+    def __len__(self) -> int:
+        return len(self._pending)
+
+    def __contains__(self, key: TimerKey) -> bool:
+        return key in self._pending
+
+    def schedule(self, key: TimerKey, at_ms: int, fire: Callable[[Turn], None]) -> None:
+        """Call ``fire`` when ``at_ms`` is reached; replaces the timer that has an equal key."""
+        self._sequence += 1
+        self._pending[key] = Deadline(at_ms, self._sequence, key, fire)
+        # A timer that only moves later, as a session's does at every heartbeat, keeps its old place in the heap and is
+        # put back when that place comes up: no push per heartbeat.
+        place = self._places.get(key)
+        if place is None or at_ms < place[0]:
+            self._push(at_ms, self._sequence, key)
+
+    def cancel(self, key: TimerKey) -> bool:
+        """Forget the timer; was there one?"""
+        return self._pending.pop(key, None) is not None
+
+    def next_deadline(self) -> int | None:
+        """When the earliest timer is due (ms), or None."""
+        deadline = self._earliest()
+        return None if deadline is None else deadline.at_ms
+
+    def fire_due(self, now_ms: int) -> list[Effect]:
+        """Fire everything that is due at ``now_ms``, what falls due by it included; returns the effects in order."""
+        effects: list[Effect] = []
+        while (deadline := self.pop_due(now_ms)) is not None:
+            turn = Turn(now_ms, TimerFired(deadline.key.kind, deadline.key.scope, deadline.key.subject, deadline.at_ms))
+            deadline.fire(turn)
+            effects += turn.effects
+        return effects
+
+    def pop_due(self, now_ms: int) -> Deadline | None:
+        """Take the earliest timer out if it is due at ``now_ms``."""
+        deadline = self._earliest()
+        if deadline is None or deadline.at_ms > now_ms:
+            return None
+        heapq.heappop(self._heap)
+        del self._places[deadline.key]
+        del self._pending[deadline.key]
+        return deadline
+
+    def pending(self) -> Iterator[Deadline]:
+        """All pending deadlines, earliest first."""
+        return iter(sorted(self._pending.values(), key=lambda deadline: (deadline.at_ms, deadline.sequence)))
+
+    def _push(self, at_ms: int, sequence: int, key: TimerKey) -> None:
+        heapq.heappush(self._heap, (at_ms, sequence, key))
+        self._places[key] = (at_ms, sequence)
+
+    def _earliest(self) -> Deadline | None:
+        while self._heap:
+            at_ms, sequence, key = self._heap[0]
+            deadline = self._pending.get(key)
+            if deadline is not None and deadline.sequence == sequence:
+                return deadline
+            heapq.heappop(self._heap)
+            if self._places.get(key) == (at_ms, sequence):
+                del self._places[key]
+                if deadline is not None:
+                    self._push(deadline.at_ms, deadline.sequence, key)
+        return None

@@ -1,0 +1,52 @@
+"""One turn of a pure part: what it does in answer to one call or one timer, at one moment, for one cause."""
+
+from typing import Any
+
+from groupcoord.core.effects import Append, Call, Effect, Hangup, LogRecord, Note, Reply, Silence
+from groupcoord.core.events import Cause, Event, Requested
+
+
+class Turn:
+    """Collects the effects of one call or timer. ``now_ms`` is the only clock there is."""
+
+    __slots__ = ("effects", "now_ms", "origin")
+
+    def __init__(self, now_ms: int, origin: Call | Cause) -> None:
+        self.now_ms = now_ms
+        self.origin = origin
+        self.effects: list[Effect] = []
+
+    @property
+    def cause(self) -> Cause:
+        """Why this turn happens; made only when something asks, because most calls change nothing worth a note."""
+        origin = self.origin
+        if isinstance(origin, Call):
+            origin = self.origin = Requested(
+                origin.api.name,
+                origin.version,
+                origin.client_id,
+                origin.client_host,
+                origin.connection_id,
+                origin.correlation_id,
+            )
+        return origin
+
+    def reply(self, call: Call, response: Any) -> None:
+        """Answer ``call``."""
+        self.effects.append(Reply(call, response))
+
+    def silence(self, call: Call) -> None:
+        """``call`` is done without an answer."""
+        self.effects.append(Silence(call))
+
+    def hang_up(self, call: Call, reason: str) -> None:
+        """Close the connection of ``call``."""
+        self.effects.append(Hangup(call, reason))
+
+    def append(self, append_id: int, partition: int, records: tuple[LogRecord, ...]) -> None:
+        """Store ``records`` in ``partition`` of ``__consumer_offsets``."""
+        self.effects.append(Append(append_id, partition, records))
+
+    def note(self, event: type[Event], **fields: Any) -> None:
+        """Say that something happened; time and cause are this turn's."""
+        self.effects.append(Note(event(at_ms=self.now_ms, cause=self.cause, **fields)))

@@ -1,0 +1,273 @@
+"""Record batches of magic 2: find them in bytes, read their headers, look inside, and build them.
+
+A batch is a header of 61 bytes and its records, compressed or not. Base offset and leader epoch lie outside the checksum, so
+that a broker can set them without touching anything else. Source: KIP-98, ``DefaultRecordBatch``.
+"""
+
+import struct
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+from groupcoord.protocol.compression import Compression, CompressionError, compress, decompress
+from groupcoord.protocol.errors import ErrorCode
+from groupcoord.protocol.records import (
+    Buffer,
+    InvalidRecordsError,
+    Record,
+    Walk,
+    read_records,
+    walk,
+    write_records,
+)
+
+MAGIC = 2
+HEADER_BYTES = 61
+NO_TIMESTAMP = -1
+NO_PRODUCER_ID = -1
+NO_SEQUENCE = -1
+INT32_MAX = (1 << 31) - 1
+
+COMPRESSION_MASK = 0x07
+LOG_APPEND_TIME = 0x08
+TRANSACTIONAL = 0x10
+CONTROL = 0x20
+DELETE_HORIZON = 0x40
+
+_OVERHEAD_BYTES = 12  # base offset and length, which the length does not count
+_UP_TO_MAGIC_BYTES = 17
+_SMALLEST_LENGTH = 14  # of a message of magic 0, the smallest that ever was
+_CRC_POSITION = 17
+_ATTRIBUTES_POSITION = 21
+_MAX_TIMESTAMP_POSITION = 35
+_HEADER = struct.Struct(">qiibIhiqqqhii")
+_BEHIND_CRC = struct.Struct(">hiqqqhii")
+_INT64, _INT32, _UINT32, _INT16 = struct.Struct(">q"), struct.Struct(">i"), struct.Struct(">I"), struct.Struct(">h")
+
+
+class BatchError(Exception):
+    """A batch that is not to be stored; ``error`` is what the producer is told."""
+
+    def __init__(self, error: ErrorCode, reason: str) -> None:
+        super().__init__(reason)
+        self.error = error
+        self.reason = reason
+
+
+class BatchHeader(NamedTuple):
+    """The header of a batch, field by field; times are milliseconds."""
+
+    base_offset: int
+    length: int
+    leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp_ms: int
+    max_timestamp_ms: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    record_count: int
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole batch, this header included."""
+        return _OVERHEAD_BYTES + self.length
+
+    @property
+    def last_offset(self) -> int:
+        """The offset of the last record."""
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def compression(self) -> Compression:
+        """How the records are compressed. Raises BatchError for a number that is no compression."""
+        try:
+            return Compression(self.attributes & COMPRESSION_MASK)
+        except ValueError:
+            number = self.attributes & COMPRESSION_MASK
+            raise BatchError(ErrorCode.UNKNOWN_SERVER_ERROR, f"unknown compression type id: {number}") from None
+
+    @property
+    def log_append_time(self) -> bool:
+        """Do all records have the time of the append, which is the batch's largest, as their own?"""
+        return self.attributes & LOG_APPEND_TIME != 0
+
+    @property
+    def transactional(self) -> bool:
+        """Are the records part of a transaction?"""
+        return self.attributes & TRANSACTIONAL != 0
+
+    @property
+    def control(self) -> bool:
+        """Is this a marker of a broker, and no data?"""
+        return self.attributes & CONTROL != 0
+
+    @property
+    def has_producer_id(self) -> bool:
+        """Does it come from an idempotent producer?"""
+        return self.producer_id > NO_PRODUCER_ID
+
+    @property
+    def last_sequence(self) -> int:
+        """The sequence number of the last record, which follows the first modulo 2³¹; -1 without any."""
+        if self.base_sequence == NO_SEQUENCE:
+            return NO_SEQUENCE
+        return add_to_sequence(self.base_sequence, self.last_offset_delta)
+
+
+def add_to_sequence(sequence: int, increment: int) -> int:
+    """``sequence`` moved by ``increment``, either way; behind the largest int32 comes 0."""
+    return (sequence + increment) & INT32_MAX
+
+
+def read_header(data: Buffer, position: int = 0) -> BatchHeader:
+    """The header of the batch at ``position``. Raises BatchError if there are fewer bytes than a header has."""
+    try:
+        return BatchHeader._make(_HEADER.unpack_from(data, position))
+    except struct.error:
+        raise BatchError(ErrorCode.CORRUPT_MESSAGE, f"a record batch has at least {HEADER_BYTES} bytes") from None
+
+
+class Extent(NamedTuple):
+    """Where a batch lies in bytes, and its format."""
+
+    position: int
+    size: int
+    magic: int
+
+
+def extents(data: Buffer) -> Iterator[Extent]:
+    """The batches in ``data``, of any format, in order; an incomplete one at the end is left out.
+
+    Raises BatchError(CORRUPT_MESSAGE) for a length or magic that no batch has. Source: ``ByteBufferLogInputStream``.
+    """
+    position = 0
+    while (left := len(data) - position) >= _OVERHEAD_BYTES:
+        (length,) = _INT32.unpack_from(data, position + 8)
+        if length < _SMALLEST_LENGTH:
+            reason = f"Record size {length} is less than the minimum record overhead ({_SMALLEST_LENGTH})"
+            raise BatchError(ErrorCode.CORRUPT_MESSAGE, reason)
+        if left < _UP_TO_MAGIC_BYTES:
+            return
+        magic = data[position + 16]
+        if magic > MAGIC:
+            reason = f"Invalid magic found in record: {magic - 256 if magic > 127 else magic}"
+            raise BatchError(ErrorCode.CORRUPT_MESSAGE, reason)
+        if left < _OVERHEAD_BYTES + length:
+            return
+        yield Extent(position, _OVERHEAD_BYTES + length, magic)
+        position += _OVERHEAD_BYTES + length
+
+
+def has_right_checksum(batch: Buffer, header: BatchHeader) -> bool:
+    """Does the checksum in ``header`` fit the bytes of ``batch``, which is exactly one whole batch?"""
+    with memoryview(batch) as view:
+        return crc32c(view[_ATTRIBUTES_POSITION:]) == header.crc
+
+
+def walk_batch(batch: Buffer, header: BatchHeader) -> tuple[Walk, Buffer, int]:
+    """Check the records of a whole ``batch``; (what was found, the bytes they are in unpacked, where they begin).
+
+    Raises BatchError: INVALID_RECORD for records that are none, UNKNOWN_SERVER_ERROR for a compression that is none.
+    """
+    data, position = _unpacked(batch, header)
+    # Deviation: in a compressed batch Kafka does not compare the size of a record with that of its parts, and stores what no
+    # consumer can read. Whatever passes here can be read.
+    try:
+        return walk(data, position, header.record_count), data, position
+    except InvalidRecordsError as problem:
+        raise BatchError(ErrorCode.INVALID_RECORD, str(problem)) from problem
+
+
+def records_of(batch: Buffer, header: BatchHeader | None = None) -> Iterator[Record]:
+    """The records of a whole ``batch``, with the timestamps a consumer sees. Raises BatchError, InvalidRecordsError."""
+    header = read_header(batch) if header is None else header
+    data, position = _unpacked(batch, header)
+    records = read_records(
+        data,
+        position,
+        header.record_count,
+        base_offset=header.base_offset,
+        base_timestamp_ms=header.base_timestamp_ms,
+    )
+    if not header.log_append_time:
+        return records
+    return (record._replace(timestamp_ms=header.max_timestamp_ms) for record in records)
+
+
+def records_in(data: Buffer) -> Iterator[Record]:
+    """The records of all whole batches in ``data``, such as a fetch brings; the markers of transactions are left out."""
+    with memoryview(data) as view:
+        for position, size, _ in extents(data):
+            header = read_header(view, position)
+            if not header.control:
+                yield from records_of(view[position : position + size], header)
+
+
+def _unpacked(batch: Buffer, header: BatchHeader) -> tuple[Buffer, int]:
+    compression = header.compression
+    if compression == Compression.NONE:
+        return batch, HEADER_BYTES
+    try:
+        with memoryview(batch) as view:
+            return decompress(compression, view[HEADER_BYTES:]), 0
+    except CompressionError as problem:
+        raise BatchError(ErrorCode.UNKNOWN_SERVER_ERROR, str(problem)) from problem
+
+
+def build_batch(
+    records: Sequence[Record],
+    *,
+    base_offset: int | None = None,
+    leader_epoch: int = -1,
+    attributes: int = 0,
+    level: int | None = None,
+    max_timestamp_ms: int | None = None,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = -1,
+    base_sequence: int = NO_SEQUENCE,
+) -> bytes:
+    """One batch of ``records``, which are at least one and in order of their offsets.
+
+    ``base_offset`` is the first record's unless given, ``max_timestamp_ms`` the largest of theirs. The compression is that in
+    ``attributes``, at ``level`` (None: the codec's default).
+    """
+    first = records[0]
+    base = first.offset if base_offset is None else base_offset
+    body = compress(
+        Compression(attributes & COMPRESSION_MASK),
+        write_records(records, base_offset=base, base_timestamp_ms=first.timestamp_ms),
+        level,
+    )
+    latest = max(record.timestamp_ms for record in records) if max_timestamp_ms is None else max_timestamp_ms
+    behind_crc = _BEHIND_CRC.pack(
+        attributes,
+        records[-1].offset - base,
+        first.timestamp_ms,
+        latest,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        len(records),
+    )
+    crc = crc32c(body, crc32c(behind_crc))
+    length = HEADER_BYTES - _OVERHEAD_BYTES + len(body)
+    return _HEADER.pack(base, length, leader_epoch, MAGIC, crc, *_BEHIND_CRC.unpack(behind_crc)) + body
+
+
+def stamp_offsets(batch: bytearray, base_offset: int, leader_epoch: int) -> None:
+    """Give a produced ``batch`` its place in the log; the checksum does not cover it."""
+    _INT64.pack_into(batch, 0, base_offset)
+    _INT32.pack_into(batch, 12, leader_epoch)
+
+
+def stamp_time(batch: bytearray, attributes: int, max_timestamp_ms: int) -> None:
+    """Set the attributes and the largest timestamp of ``batch``, and the checksum anew."""
+    _INT16.pack_into(batch, _ATTRIBUTES_POSITION, attributes)
+    _INT64.pack_into(batch, _MAX_TIMESTAMP_POSITION, max_timestamp_ms)
+    with memoryview(batch) as view:
+        _UINT32.pack_into(batch, _CRC_POSITION, crc32c(view[_ATTRIBUTES_POSITION:]))

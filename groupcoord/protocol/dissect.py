@@ -1,0 +1,136 @@
+"""Any message as a list of fields, each with its path, its offset, its size and its value.
+
+For people, in logs and errors: a compiled reader is fast but does not say where it stopped; this one walks the same layout
+field by field and does.
+"""
+
+import struct
+import uuid
+from collections.abc import Iterator
+from typing import Any, NamedTuple, NoReturn
+
+from groupcoord.protocol.errors import WireError
+from groupcoord.protocol.layout import FIXED, Column, Layout
+from groupcoord.protocol.wire import LONGEST_STRING, Unreadable, read_varint
+
+FIELDS_EXPLAINED = 10_000
+"""So many fields are gone through to explain an error; it takes some 50 ms, in which nobody else is served."""
+
+
+class Field(NamedTuple):
+    """One field: dotted ``path`` (``topics[0].name``), ``offset`` and ``size`` in bytes, and its value.
+
+    An array shows as a field whose value is the number of items (None if it is null), with the items behind it.
+    """
+
+    path: str
+    offset: int
+    size: int
+    value: object
+
+
+def dissect(layout: Layout, data: bytes, offset: int = 0) -> Iterator[Field]:
+    """The fields of the message that starts at ``offset``, in wire order. Raises WireError where there is no such field."""
+    return _Walk(layout, data, offset).struct(layout, "")
+
+
+def explain(layout: Layout, data: bytes, offset: int = 0) -> WireError:
+    """What is wrong with the message that starts at ``offset``.
+
+    Whoever sends a million fields and then an error learns only that it is behind the first FIELDS_EXPLAINED.
+    """
+    place = Field("", offset, 0, None)
+    reason = "nothing is wrong with it"
+    try:
+        for count, place in enumerate(dissect(layout, data, offset)):  # noqa: B007 - it is used behind the loop
+            if count == FIELDS_EXPLAINED:
+                reason = "here or behind, something is wrong"
+                break
+    except WireError as problem:
+        return problem
+    return WireError(reason, api=layout.name, version=layout.version, offset=place.offset, field=place.path)
+
+
+class _Walk:
+    """Goes through ``data``; ``at`` is how far it has come."""
+
+    def __init__(self, layout: Layout, data: bytes, at: int) -> None:
+        self.layout, self.data, self.at = layout, data, at
+
+    def struct(self, layout: Layout, path: str) -> Iterator[Field]:
+        dot = f"{path}." if path else ""
+        tagged = {column.tag: column for column in layout.columns if column.tag is not None}
+        for column in layout.columns:
+            if column.tag is None:
+                yield from self.column(column, dot + column.name, layout.flexible)
+        for _ in range(self.varint(f"{dot}tagged fields") if layout.flexible else 0):
+            tag = self.varint(f"{dot}tagged fields")
+            size = self.varint(f"{dot}tag {tag}")
+            if tag in tagged:
+                yield from self.column(tagged[tag], dot + tagged[tag].name, flexible=True)
+            else:
+                yield Field(f"{dot}tag {tag}", self.at, size, self.take(size, f"{dot}tag {tag}"))
+
+    def column(self, column: Column, path: str, flexible: bool) -> Iterator[Field]:
+        if column.is_array:
+            yield from self.array(column, path, flexible)
+        elif column.struct is None:
+            start = self.at
+            value = self.fixed(column.kind, path) if column.kind in FIXED else self.text(column, path, flexible)
+            yield Field(path, start, self.at - start, value)
+        elif column.is_nullable and self.fixed("int8", path) < 0:
+            yield Field(path, self.at - 1, 1, None)
+        else:
+            yield from self.struct(column.struct, path)
+
+    def array(self, column: Column, path: str, flexible: bool) -> Iterator[Field]:
+        start = self.at
+        count = self.length("int32", path, flexible, column.is_nullable)
+        if count is not None and count > len(self.data) - self.at:
+            self.refuse(path, start, f"{count} items cannot be in the {len(self.data) - self.at} bytes that are left")
+        yield Field(path, start, self.at - start, count)
+        item = column._replace(is_array=False, is_nullable=False)
+        for index in range(count or 0):
+            yield from self.column(item, f"{path}[{index}]", flexible)
+
+    def text(self, column: Column, path: str, flexible: bool) -> str | bytes | None:
+        start = self.at
+        is_string = column.kind == "string"
+        size = self.length("int16" if is_string else "int32", path, flexible, column.is_nullable)
+        if size is None:
+            return None
+        if is_string and size > LONGEST_STRING:
+            self.refuse(path, start, f"a string of {size} bytes; it can have {LONGEST_STRING}")
+        data = self.take(size, path, start)
+        return data.decode(errors="replace") if is_string else data
+
+    def length(self, kind: str, path: str, flexible: bool, is_nullable: bool) -> int | None:
+        start = self.at
+        length: int = self.varint(path) - 1 if flexible else self.fixed(kind, path)
+        if length < 0 and not is_nullable:
+            self.refuse(path, start, "null where there must be a value")
+        return None if length < 0 else length
+
+    def fixed(self, kind: str, path: str) -> Any:
+        code = struct.Struct(f">{FIXED[kind]}")
+        (value,) = code.unpack(self.take(code.size, path))
+        if kind == "uuid":
+            return uuid.UUID(bytes=value) if any(value) else None
+        return value
+
+    def varint(self, path: str) -> int:
+        try:
+            value, self.at = read_varint(self.data, self.at)
+        except (Unreadable, IndexError) as problem:
+            self.refuse(path, self.at, str(problem) if isinstance(problem, Unreadable) else "the bytes end here")
+        return value
+
+    def take(self, size: int, path: str, start: int = -1) -> bytes:
+        left = len(self.data) - self.at
+        if not 0 <= size <= left:
+            self.refuse(path, self.at if start < 0 else start, f"{size} bytes cannot be in the {left} that are left")
+        self.at += size
+        return self.data[self.at - size : self.at]
+
+    def refuse(self, path: str, offset: int, reason: str) -> NoReturn:
+        raise WireError(reason, api=self.layout.name, version=self.layout.version, offset=offset, field=path)

@@ -1,0 +1,115 @@
+"""The bytes that consumers put inside JoinGroup and SyncGroup: subscriptions and assignments of the protocol type
+``consumer``.
+
+To the coordinator they are opaque but for the topics; to an assignor they are its input and output. A blob is an int16
+version and the fields of that version. Future versions may only add fields at the end, so a version above the highest known
+one is read as that one and the rest is ignored. Sources: ``ConsumerProtocol``, ``ConsumerProtocolSubscription.json``,
+``ConsumerProtocolAssignment.json``; KIP-429 (owned partitions), KIP-792 (generation), KIP-881 (rack).
+"""
+
+import struct
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from groupcoord.protocol.bridge import Codec, codec
+from groupcoord.protocol.errors import WireError
+from groupcoord.protocol.message import message
+
+PROTOCOL_TYPE = "consumer"
+"""What consumers say as JoinGroup's protocol type, and the broker takes as leave to look for topics in their metadata."""
+HIGHEST_VERSION = 3
+"""The highest version known, of both blobs."""
+
+
+@message
+class TopicPartition:
+    """One topic and partitions of it."""
+
+    topic: str
+    partitions: tuple[int, ...] = ()
+
+
+@message
+class Subscription:
+    """What a consumer tells the leader's assignor: versions 0–3. ``version`` is the one the bytes say."""
+
+    version: int = HIGHEST_VERSION
+    topics: tuple[str, ...] = ()
+    user_data: bytes | None = None  # the assignor's own
+    owned_partitions: tuple[TopicPartition, ...] = ()  # v1+
+    generation_id: int = -1  # v2+; the generation in which it owned them
+    rack_id: str | None = None  # v3+
+
+
+@message
+class Assignment:
+    """What the leader's assignor gives one consumer: versions 0–3, all with the same fields."""
+
+    version: int = HIGHEST_VERSION
+    assigned_partitions: tuple[TopicPartition, ...] = ()
+    user_data: bytes | None = None
+
+
+Blob = TypeVar("Blob", Subscription, Assignment)
+
+
+def read_subscription(data: bytes) -> Subscription:
+    """The subscription in ``data``. Raises WireError."""
+    return _read(Subscription, data)
+
+
+def write_subscription(subscription: Subscription) -> bytes:
+    """The bytes of ``subscription`` at its version, or at the highest known if that is lower."""
+    return _write(subscription)
+
+
+def read_assignment(data: bytes) -> Assignment:
+    """The assignment in ``data``. Raises WireError."""
+    return _read(Assignment, data)
+
+
+def write_assignment(assignment: Assignment) -> bytes:
+    """The bytes of ``assignment`` at its version, or at the highest known if that is lower."""
+    return _write(assignment)
+
+
+def subscribed_topics(data: bytes) -> frozenset[str] | None:
+    """The topics in the subscription ``data``; None if it is not one.
+
+    This is all a broker wants to know, and it reads every version as 0, even versions that make no sense: version 0 is the
+    beginning of all of them (``ClassicGroup.computeSubscribedTopics``).
+
+    Deviation: where Kafka finds a length that is null or exceeds the bytes, its exception escapes and the join phase never
+    ends; here such bytes are no subscription either.
+    """
+    try:
+        return frozenset(_codec(Subscription, 0).decode(data, _INT16.size).topics)
+    except WireError:
+        return None
+
+
+_INT16 = struct.Struct(">h")
+_PACKAGES: dict[type[Subscription] | type[Assignment], str] = {
+    Subscription: "consumer_protocol_subscription",
+    Assignment: "consumer_protocol_assignment",
+}
+
+
+def _codec(cls: type[Blob], version: int) -> Codec[Blob]:
+    return codec(cls, _PACKAGES[cls], min(version, HIGHEST_VERSION), "data")
+
+
+def _read(cls: type[Blob], data: bytes) -> Blob:
+    try:
+        (version,) = _INT16.unpack_from(data)
+    except struct.error:
+        raise WireError(f"{len(data)} bytes have no version", api=cls.__name__, offset=0, field="version") from None
+    if version < 0:
+        raise WireError(f"version {version} cannot be", api=cls.__name__, offset=0, field="version")
+    return replace(_codec(cls, version).decode(data, _INT16.size), version=version)
+
+
+def _write(blob: Subscription | Assignment) -> bytes:
+    version = min(blob.version, HIGHEST_VERSION)
+    codec_: Codec[Any] = _codec(type(blob), version)
+    return _INT16.pack(version) + codec_.encode(blob)

@@ -1,0 +1,208 @@
+"""Length-prefixed frames and the headers inside them: bytes in, requests out; responses in, bytes out. No I/O.
+
+A frame is an int32 length and that many bytes. A request's bytes are a header (API, version, correlation id, client id) and
+a body; a response's are a correlation id and a body. Source: KIP-482 for the headers, ``NetworkReceive`` for the limits.
+"""
+
+import struct
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from groupcoord.protocol.apis import APIS, Api, ApiKey
+from groupcoord.protocol.bridge import Codec
+from groupcoord.protocol.errors import WireError
+from groupcoord.protocol.layout import Column, Layout
+from groupcoord.protocol.message import message
+from groupcoord.protocol.shapes import UPGRADES, response_at
+from groupcoord.protocol.wire import Unreadable, skip_tags
+
+_INT32 = struct.Struct(">i")
+_API_AND_VERSION = struct.Struct(">hh")
+_SIZE_AND_CORRELATION_ID = struct.Struct(">ii")
+_CORRELATION_ID_AND_LENGTH = struct.Struct(">ih")
+
+
+class FrameBuffer:
+    """Collects received bytes and yields whole frames.
+
+    ``max_frame_bytes`` is ``socket.request.max.bytes``: a frame that announces more, or less than nothing, raises WireError,
+    and the connection can only be closed, because where the next frame starts is no longer known.
+    """
+
+    def __init__(self, max_frame_bytes: int) -> None:
+        self.max_frame_bytes = max_frame_bytes
+        self._buffer = bytearray()
+
+    def __len__(self) -> int:
+        """Bytes received and not yet taken as frames."""
+        return len(self._buffer)
+
+    def feed(self, data: bytes) -> None:
+        """Add received bytes."""
+        self._buffer += data
+
+    def next_frame(self) -> bytes | None:
+        """The next whole frame without its length, or None until more bytes come. Raises WireError."""
+        buffer = self._buffer
+        if len(buffer) < 4:
+            return None
+        (size,) = _INT32.unpack_from(buffer)
+        if size < 0:
+            raise WireError(f"a frame of {size} bytes", offset=0, field="length")
+        if size > self.max_frame_bytes:
+            limit = self.max_frame_bytes
+            raise WireError(f"a frame of {size} bytes; socket.request.max.bytes is {limit}", offset=0, field="length")
+        if len(buffer) < 4 + size:
+            return None
+        frame = bytes(memoryview(buffer)[4 : 4 + size])
+        del buffer[: 4 + size]
+        return frame
+
+    def frames(self) -> Iterator[bytes]:
+        """All whole frames received so far."""
+        while (frame := self.next_frame()) is not None:
+            yield frame
+
+
+@message
+class RequestHeader:
+    """What stands before the body of every request, in headers of version 1 and 2."""
+
+    request_api_key: int
+    request_api_version: int
+    correlation_id: int
+    client_id: str | None
+
+
+# Version 2 has tagged fields behind these. The client id has an old length in both: it must be readable before it is known
+# whether the version is.
+_HEADER: Codec[RequestHeader] = Codec(
+    Layout(
+        RequestHeader,
+        version=1,
+        flexible=False,
+        columns=(
+            Column("request_api_key", "int16"),
+            Column("request_api_version", "int16"),
+            Column("correlation_id", "int32"),
+            Column("client_id", "string", is_nullable=True),
+        ),
+    )
+)
+
+
+class Request(NamedTuple):
+    """A parsed request; ``message`` is None for an ApiVersions request of a version we do not know."""
+
+    api: Api
+    version: int
+    correlation_id: int
+    client_id: str | None
+    message: Any
+
+
+class _Route(NamedTuple):
+    """What the first four bytes of a frame lead to; ``codec`` is None for an ApiVersions request of unknown version."""
+
+    api: Api
+    version: int
+    flexible: bool
+    codec: Codec[Any] | None
+    upgrade: Callable[[Any, int], Any] | None
+
+
+_ROUTES: dict[bytes, _Route] = {}
+
+
+def parse_request(frame: bytes) -> Request:
+    """The request in ``frame``. Raises WireError for an unknown API, an unserved version, or bytes that are neither.
+
+    Kafka closes the connection in all these cases but one: ApiVersions of an unknown version is answered, in version 0.
+    """
+    route = _ROUTES.get(frame[:4])
+    if route is None:
+        route = _find_route(frame)
+    api, version, flexible, codec, upgrade = route
+    try:
+        correlation_id, length = _CORRELATION_ID_AND_LENGTH.unpack_from(frame, 4)
+        at = 10 + length if length > 0 else 10
+        client_id = None if length < 0 else str(frame[10:at], "utf-8", "replace")
+        if flexible:
+            at = skip_tags(frame, at, len(frame)) if frame[at] else at + 1
+        elif at > len(frame):
+            raise Unreadable
+    except (struct.error, Unreadable, IndexError):
+        raise _bad_header(api, version, frame) from None
+    body = None
+    if codec is not None:
+        body = codec.decode_from(frame, at)[0]
+        if upgrade is not None:
+            body = upgrade(body, version)
+    return Request(api, version, correlation_id, client_id, body)
+
+
+def _find_route(frame: bytes) -> _Route:
+    try:
+        key, version = _API_AND_VERSION.unpack_from(frame)
+    except struct.error:
+        raise WireError(f"a request of {len(frame)} bytes has no header", offset=0, field="request_api_key") from None
+    api = APIS.get(key)
+    if api is None:
+        raise WireError(f"API key {key} is not served", offset=0, field="request_api_key")
+    if api.serves(version):
+        codec = api.request_codec(version)
+        route = _ROUTES[frame[:4]] = _Route(api, version, codec.flexible, codec, UPGRADES.get(api.request))
+        return route
+    if key == ApiKey.API_VERSIONS:
+        return _Route(api, version, version > api.max_version, None, None)
+    served = f"{api.min_version} to {api.max_version}"
+    raise WireError(
+        f"this version is not served; {served} are",
+        api=api.name,
+        version=version,
+        offset=2,
+        field="request_api_version",
+    )
+
+
+def _bad_header(api: Api, version: int, frame: bytes) -> WireError:
+    try:
+        _, end = _HEADER.decode_from(frame, 0)
+    except WireError as problem:
+        return WireError(problem.reason, api=api.name, version=version, offset=problem.offset, field=problem.field)
+    return WireError("they have no end", api=api.name, version=version, offset=end, field="tagged fields")
+
+
+def encode_request(api: Api, version: int, correlation_id: int, client_id: str | None, body: Any) -> bytes:
+    """The frame of a request, length included: what a client sends."""
+    codec = api.request_codec(version)
+    header = RequestHeader(
+        request_api_key=api.key, request_api_version=version, correlation_id=correlation_id, client_id=client_id
+    )
+    payload = _HEADER.encode(header) + (b"\0" if codec.flexible else b"") + codec.encode(body)
+    return _INT32.pack(len(payload)) + payload
+
+
+def encode_response(api: Api, version: int, correlation_id: int, body: Any) -> bytes:
+    """The frame of a response, length included: what a server sends."""
+    codec = api.response_codec(version)
+    pieces = [b"", b"\0"] if _has_header_tags(api, codec) else [b""]
+    codec.write(response_at(body, version), pieces.append)
+    pieces[0] = _SIZE_AND_CORRELATION_ID.pack(4 + sum(map(len, pieces)), correlation_id)
+    return b"".join(pieces)
+
+
+def parse_response(api: Api, version: int, frame: bytes) -> tuple[int, Any]:
+    """(correlation id, message) of the response in ``frame``. Raises WireError."""
+    codec = api.response_codec(version)
+    try:
+        (correlation_id,) = _INT32.unpack_from(frame)
+        start = skip_tags(frame, 4, len(frame)) if _has_header_tags(api, codec) else 4
+    except (struct.error, Unreadable, IndexError):
+        raise WireError("the header has no end", api=api.name, version=version, offset=len(frame)) from None
+    return correlation_id, codec.decode(frame, start)
+
+
+def _has_header_tags(api: Api, codec: Codec[Any]) -> bool:
+    """Flexible responses have tagged headers, but for ApiVersions: a client reads it before it knows the version."""
+    return codec.flexible and api.key != ApiKey.API_VERSIONS

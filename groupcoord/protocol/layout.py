@@ -1,0 +1,111 @@
+"""Where the fields of a message lie in the bytes of one version.
+
+The knowledge is kio's: it has one generated class per message and version, whose fields stand in the order of the wire and
+say their type. A layout is that, with our names, and with plain integers where kio would make dates, spans and enums of them.
+"""
+
+import dataclasses
+import types
+import typing
+from typing import Any, NamedTuple
+
+FIXED = {
+    "bool": "?",
+    "int8": "b",
+    "int16": "h",
+    "uint16": "H",
+    "int32": "i",
+    "uint32": "I",
+    "int64": "q",
+    "float64": "d",
+    "uuid": "16s",
+}
+"""Kinds of one size, which can never be null: their codes in ``struct``."""
+
+_PLAIN_KINDS = {
+    "error_code": "int16",
+    "timedelta_i32": "int32",
+    "timedelta_i64": "int64",
+    "datetime_i64": "int64",
+    "records": "bytes",
+}
+
+
+class Column(NamedTuple):
+    """One field on the wire.
+
+    ``kind`` is Kafka's type, of the items if the field is an array; ``struct`` is the layout of kind ``"struct"``; ``tag`` is
+    the number of a tagged field (KIP-482).
+    """
+
+    name: str
+    kind: str
+    is_array: bool = False
+    is_nullable: bool = False
+    tag: int | None = None
+    struct: "Layout | None" = None
+
+
+class Layout(NamedTuple):
+    """The columns of ``message`` at ``version``, in wire order; ``flexible`` means compact lengths and tagged fields."""
+
+    message: type[Any]
+    version: int
+    flexible: bool
+    columns: tuple[Column, ...]
+
+    @property
+    def name(self) -> str:
+        """What to call it: a request goes by the name of its API."""
+        return self.message.__name__.removesuffix("Request")
+
+    def defaults(self) -> dict[str, object]:
+        """What each field of the message holds when nobody says otherwise; fields that must be given are missing here."""
+        return {
+            field.name: field.default
+            for field in dataclasses.fields(self.message)
+            if field.default is not dataclasses.MISSING
+        }
+
+    def may_hold_none(self) -> frozenset[str]:
+        """The fields of the message that can be None, be it on the wire or not."""
+        return frozenset(field.name for field in dataclasses.fields(self.message) if anatomy(field.type).is_nullable)
+
+
+class Anatomy(NamedTuple):
+    """What an annotation says: ``tuple[str, ...] | None`` is ``(str, True, True)``."""
+
+    inner: Any
+    is_array: bool
+    is_nullable: bool
+
+
+def anatomy(annotation: Any) -> Anatomy:
+    """Take an annotation apart: the type of one item, is it an array, may it be None."""
+    is_nullable = typing.get_origin(annotation) in (types.UnionType, typing.Union)
+    if is_nullable:
+        (annotation,) = (member for member in typing.get_args(annotation) if member is not types.NoneType)
+    if typing.get_origin(annotation) is tuple:
+        return Anatomy(typing.get_args(annotation)[0], is_array=True, is_nullable=is_nullable)
+    return Anatomy(annotation, is_array=False, is_nullable=is_nullable)
+
+
+def layout_of(ours: type[Any], theirs: type[Any]) -> Layout:
+    """The layout of our class ``ours`` in the version that kio's class ``theirs`` describes."""
+    our_types = {field.name: field.type for field in dataclasses.fields(ours)}
+    columns = []
+    for field in dataclasses.fields(theirs):
+        inner, is_array, is_nullable = anatomy(field.type)
+        kafka_type = field.metadata.get("kafka_type", "struct")
+        name = our_name(field.name, kafka_type)
+        kind = _PLAIN_KINDS.get(kafka_type, kafka_type)
+        struct = layout_of(anatomy(our_types[name]).inner, inner) if kind == "struct" else None
+        # kio says None for an all-zero id and a date of -1; neither is a null on the wire.
+        is_nullable = is_nullable and (is_array or kind not in FIXED)
+        columns.append(Column(name, kind, is_array, is_nullable, field.metadata.get("tag"), struct))
+    return Layout(ours, theirs.__version__, theirs.__flexible__, tuple(columns))
+
+
+def our_name(kio_name: str, kafka_type: str) -> str:
+    """Our name of kio's field: kio drops the unit from times, we keep it."""
+    return f"{kio_name}_ms" if kafka_type.startswith(("timedelta", "datetime")) else kio_name

@@ -1,0 +1,43 @@
+"""SyncGroup: versions 0–5."""
+
+from groupcoord.protocol.message import message
+
+
+@message
+class SyncGroupRequestAssignment:
+    """What one member gets. All versions."""
+
+    member_id: str
+    assignment: bytes = b""
+
+
+@message
+class SyncGroupRequest:
+    """A member of the new generation asks for its assignment; the leader brings everybody's.
+
+    v3 adds static membership (KIP-345), v4 is flexible, v5 adds protocol type and name, to be compared with the group's
+    (KIP-559).
+    """
+
+    group_id: str
+    generation_id: int
+    member_id: str
+    group_instance_id: str | None = None  # v3+
+    protocol_type: str | None = None  # v5+
+    protocol_name: str | None = None  # v5+
+    assignments: tuple[SyncGroupRequestAssignment, ...] = ()  # from the leader alone
+
+
+@message
+class SyncGroupResponse:
+    """The member's assignment. v1 adds the throttle time, v4 is flexible, v5 adds protocol type and name (KIP-559).
+
+    Errors: INVALID_GROUP_ID, UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS, FENCED_INSTANCE_ID (v3+),
+    INCONSISTENT_GROUP_PROTOCOL (v5+), COORDINATOR_NOT_AVAILABLE, COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR.
+    """
+
+    error_code: int = 0
+    protocol_type: str | None = None  # v5+
+    protocol_name: str | None = None  # v5+
+    assignment: bytes = b""
+    throttle_time_ms: int = 0  # v1+

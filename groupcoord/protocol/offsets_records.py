@@ -1,0 +1,190 @@
+"""The records of the ``__consumer_offsets`` topic: keys and values, as dataclasses and as bytes.
+
+A key is an int16 record type and the fields of that type; a value is an int16 version and the fields of that version; a null
+value is a tombstone. Sources: ``CoordinatorRecordType``, ``OffsetCommitKey.json``, ``OffsetCommitValue.json``,
+``GroupMetadataKey.json``, ``GroupMetadataValue.json`` and ``GroupCoordinatorRecordSerde``. Record types above 2 belong to
+other kinds of groups.
+"""
+
+import struct
+import uuid
+from typing import Any, NamedTuple
+
+from groupcoord.protocol.bridge import Codec
+from groupcoord.protocol.errors import WireError
+from groupcoord.protocol.layout import Column, Layout
+from groupcoord.protocol.message import message
+
+OFFSET_COMMIT_VALUE_VERSION = 4
+"""What Kafka 4.3 writes for a commit without an expire time."""
+OFFSET_COMMIT_VALUE_WITH_EXPIRY_VERSION = 1
+"""The only version that has an expire time; it has no leader epoch and no topic id."""
+GROUP_METADATA_VALUE_VERSION = 3
+"""What Kafka 4.3 writes; it reads version 4 too."""
+
+
+@message
+class OffsetCommitKey:
+    """Whose offset a record holds: record types 0 and 1, which have the same fields; Kafka writes 1."""
+
+    group: str
+    topic: str
+    partition: int
+
+
+@message
+class OffsetCommitValue:
+    """A committed offset: versions 0–4."""
+
+    offset: int
+    leader_epoch: int = -1  # v3+
+    metadata: str
+    commit_timestamp_ms: int  # when the coordinator took the commit
+    expire_timestamp_ms: int = -1  # v1; -1: the retention of the broker decides
+    topic_id: uuid.UUID | None = None  # v4+, tag 0
+
+
+@message
+class GroupMetadataKey:
+    """Which group a record describes: record type 2."""
+
+    group: str
+
+
+@message
+class MemberMetadata:
+    """One member of the generation: versions 0–4."""
+
+    member_id: str
+    group_instance_id: str | None = None  # v3+
+    client_id: str
+    client_host: str
+    rebalance_timeout_ms: int = -1  # v1+
+    session_timeout_ms: int
+    subscription: bytes  # what the member said under the protocol that was chosen
+    assignment: bytes
+
+
+@message
+class GroupMetadataValue:
+    """A classic group as of one generation: versions 0–4."""
+
+    protocol_type: str
+    generation: int
+    protocol: str | None
+    leader: str | None
+    current_state_timestamp_ms: int = -1  # v2+; when the group entered its state
+    members: tuple[MemberMetadata, ...] = ()
+
+
+class UnknownKey(NamedTuple):
+    """A key whose record type is not a classic group's."""
+
+    record_type: int
+
+
+Key = OffsetCommitKey | GroupMetadataKey
+Value = OffsetCommitValue | GroupMetadataValue
+
+
+def write_key(key: Key) -> bytes:
+    """The bytes of ``key``, its record type first. Equal keys give equal bytes: compaction goes by them."""
+    record_type = _WRITTEN_TYPES[type(key)]
+    return _INT16.pack(record_type) + _CODECS[type(key), record_type].encode(key)
+
+
+def write_value(value: Value, version: int) -> bytes:
+    """The bytes of ``value`` at ``version``, the version first; fields that the version lacks are left out, as Kafka does."""
+    return _INT16.pack(version) + _CODECS[type(value), version].encode(value)
+
+
+def read_key(data: bytes) -> Key | UnknownKey:
+    """The key in ``data``. Raises WireError when the record type is known and the rest is not such a key."""
+    record_type = _version(data, "record type")
+    key_class = _KEY_CLASSES.get(record_type)
+    if key_class is None:
+        return UnknownKey(record_type)
+    key: Key = _CODECS[key_class, record_type].decode(data, _INT16.size)
+    return key
+
+
+def read_value(key: Key, data: bytes | None) -> Value | None:
+    """The value in ``data`` of a record with ``key``; None is a tombstone. Raises WireError."""
+    if data is None:
+        return None
+    value_class: type[Value] = OffsetCommitValue if isinstance(key, OffsetCommitKey) else GroupMetadataValue
+    version = _version(data, "version")
+    found = _CODECS.get((value_class, version))
+    if found is None:
+        raise WireError(
+            "versions 0 to 4 are known", api=value_class.__name__, version=version, offset=0, field="version"
+        )
+    value: Value = found.decode(data, _INT16.size)
+    return value
+
+
+_INT16 = struct.Struct(">h")
+_KEY_CLASSES: dict[int, type[Key]] = {0: OffsetCommitKey, 1: OffsetCommitKey, 2: GroupMetadataKey}
+_WRITTEN_TYPES: dict[type[Key], int] = {OffsetCommitKey: 1, GroupMetadataKey: 2}
+
+
+def _version(data: bytes, field: str) -> int:
+    if len(data) < _INT16.size:
+        raise WireError(f"a record of __consumer_offsets cannot have {len(data)} bytes", offset=0, field=field)
+    version: int = _INT16.unpack_from(data)[0]
+    return version
+
+
+_COLUMNS: dict[type[Any], dict[Column, range]] = {
+    OffsetCommitKey: {
+        Column("group", "string"): range(2),
+        Column("topic", "string"): range(2),
+        Column("partition", "int32"): range(2),
+    },
+    GroupMetadataKey: {
+        Column("group", "string"): range(2, 3),
+    },
+    OffsetCommitValue: {
+        Column("offset", "int64"): range(5),
+        Column("leader_epoch", "int32"): range(3, 5),
+        Column("metadata", "string"): range(5),
+        Column("commit_timestamp_ms", "int64"): range(5),
+        Column("expire_timestamp_ms", "int64"): range(1, 2),
+        Column("topic_id", "uuid", tag=0): range(4, 5),
+    },
+    MemberMetadata: {
+        Column("member_id", "string"): range(5),
+        Column("group_instance_id", "string", is_nullable=True): range(3, 5),
+        Column("client_id", "string"): range(5),
+        Column("client_host", "string"): range(5),
+        Column("rebalance_timeout_ms", "int32"): range(1, 5),
+        Column("session_timeout_ms", "int32"): range(5),
+        Column("subscription", "bytes"): range(5),
+        Column("assignment", "bytes"): range(5),
+    },
+    GroupMetadataValue: {
+        Column("protocol_type", "string"): range(5),
+        Column("generation", "int32"): range(5),
+        Column("protocol", "string", is_nullable=True): range(5),
+        Column("leader", "string", is_nullable=True): range(5),
+        Column("current_state_timestamp_ms", "int64"): range(2, 5),
+        Column("members", "struct", is_array=True): range(5),
+    },
+}
+"""In wire order, with the versions (of keys: record types) that carry them. kio has the messages of clients only."""
+
+
+def _layout(cls: type[Any], version: int) -> Layout:
+    columns = tuple(
+        column._replace(struct=_layout(MemberMetadata, version)) if column.kind == "struct" else column
+        for column, versions in _COLUMNS[cls].items()
+        if version in versions
+    )
+    return Layout(cls, version, flexible=version >= 4, columns=columns)
+
+
+_CODECS: dict[tuple[type[Any], int], Codec[Any]] = {
+    (cls, version): Codec(_layout(cls, version))
+    for cls in (OffsetCommitKey, GroupMetadataKey, OffsetCommitValue, GroupMetadataValue)
+    for version in next(iter(_COLUMNS[cls].values()))
+}

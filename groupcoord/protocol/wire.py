@@ -1,0 +1,98 @@
+"""The smallest pieces of the wire: lengths that vary in size, and the tagged fields behind a flexible struct (KIP-482)."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+LONGEST_STRING = 0x7FFF
+"""Bytes. A compact string could be longer, but Kafka refuses it, so that every version can say every string."""
+
+VARINTS = tuple([bytes((number,)) for number in range(128)])
+"""The unsigned varints of one byte."""
+
+Reader = Callable[[bytes, int, int], tuple[Any, int]]
+"""(data, at, size) → (value, where it ends); ``size`` is that of the data."""
+
+Out = Callable[[bytes], object]
+"""Takes the next piece of what is being written."""
+
+Writer = Callable[[Any, Out], None]
+"""(message, out): gives ``out`` the pieces of the message."""
+
+
+class Unreadable(ValueError):
+    """These bytes are not what they should be; the text, if any, says why."""
+
+
+def read_varint(data: bytes, at: int) -> tuple[int, int]:
+    """(the varint at ``at``, where it ends). Raises Unreadable or IndexError.
+
+    It is called unsigned, but Kafka keeps it in 32 bits with a sign: what is too large comes out negative, and thus as null.
+    """
+    number = 0
+    for index in range(5):
+        byte = data[at + index]
+        number |= (byte & 0x7F) << 7 * index
+        if byte < 0x80:
+            return (number + 0x80000000 & 0xFFFFFFFF) - 0x80000000, at + index + 1
+    raise Unreadable("a varint of more than 5 bytes")
+
+
+def varint(number: int) -> bytes:
+    """``number`` as an unsigned varint."""
+    written = bytearray()
+    while number >= 0x80:
+        written.append(number & 0x7F | 0x80)
+        number >>= 7
+    written.append(number)
+    return bytes(written)
+
+
+def skip_tags(data: bytes, at: int, size: int) -> int:
+    """The end of the tagged fields at ``at``: unknown ones are passed over, which is what tags are for."""
+    return read_tags(data, at, size, {})[1]
+
+
+def read_tags(data: bytes, at: int, size: int, known: Mapping[int, tuple[str, Reader]]) -> tuple[dict[str, Any], int]:
+    """(values of the ``known`` tagged fields by name, end of all tagged fields). Raises Unreadable or IndexError.
+
+    As in Kafka, a known field ends where its value ends, whatever size it claims.
+    """
+    values: dict[str, Any] = {}
+    count, at = read_varint(data, at)
+    for _ in range(count):
+        tag, at = read_varint(data, at)
+        length, at = read_varint(data, at)
+        if tag in known:
+            name, read = known[tag]
+            values[name], at = read(data, at, size)
+        elif not 0 <= length <= size - at:
+            raise Unreadable("a tagged field goes beyond the end")
+        else:
+            at += length
+    return values, at
+
+
+class TaggedField(NamedTuple):
+    """How a tagged field is written, unless it holds its default."""
+
+    tag: int
+    name: str
+    default: object
+    write: Writer
+
+
+def write_tags(message: object, out: Out, tagged: Sequence[TaggedField]) -> None:
+    """Write the tagged fields of ``message``; ``tagged`` is in order of tags, as they must be on the wire."""
+    present = [
+        field
+        for field in tagged
+        if (value := getattr(message, field.name)) is not field.default and value != field.default
+    ]
+    out(varint(len(present)))
+    for field in present:
+        pieces: list[bytes] = []
+        field.write(message, pieces.append)
+        body = b"".join(pieces)
+        out(varint(field.tag))
+        out(varint(len(body)))
+        out(body)

@@ -1,0 +1,95 @@
+"""What is true of every group after every step, whatever was asked and whatever time it is."""
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from groupcoord.coordinator.classic.group import ClassicGroup
+from groupcoord.coordinator.classic.states import GroupState
+from groupcoord.core.effects import Call
+from groupcoord.protocol.apis import ApiKey
+
+if TYPE_CHECKING:
+    from tests.coordinator.world import World
+
+REBALANCING = (GroupState.PREPARING_REBALANCE,)
+WITH_GENERATION = (GroupState.COMPLETING_REBALANCE, GroupState.STABLE)
+
+
+class Watch:
+    """Looks at a world after each step and remembers what it has to compare."""
+
+    def __init__(self) -> None:
+        self._generations: dict[ClassicGroup, int] = {}
+        self._parked: dict[Call, tuple[ClassicGroup, str]] = {}
+
+    def look(self, world: "World") -> None:
+        """Raises AssertionError if something is not as it always is."""
+        groups = [group for shard in world.coordinator.shards for group in shard.groups.values()]
+        for group in groups:
+            self._look_at(world, group)
+        _no_stray_deadlines(world, {group.group_id: group for group in groups})
+        self._nothing_lost(world, groups)
+
+    def _look_at(self, world: "World", group: ClassicGroup) -> None:
+        members = group.members.values()
+        assert group.generation_id >= self._generations.get(group, 0), "a generation never goes back"
+        self._generations[group] = group.generation_id
+        assert group.awaiting_join == sum(member.parked_join is not None for member in members)
+        recount = Counter(name for member in members for name in {name for name, _ in member.protocols})
+        assert group.supported_protocols == recount
+        assert group.static_members == {m.instance_id: m.member_id for m in members if m.instance_id is not None}
+        assert [member.member_id for member in members] == list(group.members)
+        assert (group.leader_id in group.members) if members else (group.leader_id is None)
+        assert not group.pending_join_members & set(group.members)
+        assert bool(members) or group.state in (GroupState.EMPTY, GroupState.PREPARING_REBALANCE)
+        assert not (members and group.state is GroupState.EMPTY)
+        timers = world.coordinator.timers
+        for member in members:
+            # A timer that fires while a request is parked is dropped; the answer starts it again.
+            assert member.session_key in timers or member.has_satisfied_heartbeat
+            assert member.parked_sync is None or group.state is GroupState.COMPLETING_REBALANCE
+            if member.parked_join is not None and not world.held:
+                assert group.state is GroupState.PREPARING_REBALANCE
+        assert (group.join_key in timers) == (group.state is GroupState.PREPARING_REBALANCE)
+        assert (group.sync_key in timers) == bool(group.pending_sync_members)
+        assert not group.pending_sync_members or group.state in WITH_GENERATION
+        for member_id in group.pending_join_members:
+            assert group.session_key(member_id) in timers
+
+    def _nothing_lost(self, world: "World", groups: list[ClassicGroup]) -> None:
+        """Every call is answered, or parked, or waits for the log, or was given up as Kafka gives it up."""
+        now_parked = {
+            call: (group, member.member_id)
+            for group in groups
+            for member in group.members.values()
+            for call in (member.parked_join, member.parked_sync)
+            if call is not None
+        }
+        self._parked |= now_parked
+        for asked in world.asked:
+            call = asked.call
+            if asked.replies:
+                assert call not in now_parked, "answered and still parked"
+                self._parked.pop(call, None)
+            elif call not in now_parked and not world.held:
+                assert call in self._parked, f"{call.api.name} got no answer and nobody knows of it"
+                group, member_id = self._parked[call]
+                superseded = any(
+                    later.call.correlation_id > call.correlation_id
+                    and later.call.api is call.api
+                    and later.request.member_id == member_id
+                    for later in world.asked
+                )
+                removed_in_sync = call.api.key == ApiKey.SYNC_GROUP and member_id not in group.members
+                assert superseded or removed_in_sync, f"{call.api.name} of {member_id} was lost"
+
+
+def _no_stray_deadlines(world: "World", groups: dict[str, ClassicGroup]) -> None:
+    for deadline in world.coordinator.timers.pending():
+        kind, scope, subject = deadline.key
+        if kind == "retention":
+            continue
+        assert scope in groups, f"{deadline.key} is of a group that is gone"
+        if kind == "session":
+            group = groups[scope]
+            assert subject in group.members or subject in group.pending_join_members, f"{deadline.key} is of nobody"

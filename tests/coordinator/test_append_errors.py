@@ -1,0 +1,22 @@
+import pytest
+
+from groupcoord.coordinator.append_errors import response_error
+from groupcoord.protocol.errors import ErrorCode
+
+E = ErrorCode
+TRANSLATED = {
+    E.NETWORK_EXCEPTION: E.COORDINATOR_LOAD_IN_PROGRESS,
+    E.UNKNOWN_TOPIC_OR_PARTITION: E.COORDINATOR_NOT_AVAILABLE,
+    E.NOT_ENOUGH_REPLICAS: E.COORDINATOR_NOT_AVAILABLE,
+    E.REQUEST_TIMED_OUT: E.COORDINATOR_NOT_AVAILABLE,
+    E.NOT_LEADER_OR_FOLLOWER: E.NOT_COORDINATOR,
+    E.KAFKA_STORAGE_ERROR: E.NOT_COORDINATOR,
+    E.MESSAGE_TOO_LARGE: E.UNKNOWN_SERVER_ERROR,
+    E.RECORD_LIST_TOO_LARGE: E.UNKNOWN_SERVER_ERROR,
+    E.INVALID_FETCH_SIZE: E.UNKNOWN_SERVER_ERROR,
+}
+
+
+@pytest.mark.parametrize("error", list(ErrorCode), ids=lambda error: error.name)
+def test_an_error_of_the_log_becomes_one_that_clients_of_a_coordinator_know(error: ErrorCode) -> None:
+    assert response_error(error) is TRANSLATED.get(error, error)

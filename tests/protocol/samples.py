@@ -1,0 +1,54 @@
+"""Random messages that use every field of a layout."""
+
+import random
+import uuid
+from typing import Any
+
+from groupcoord.protocol.apis import APIS, Api
+from groupcoord.protocol.bridge import Codec
+from groupcoord.protocol.layout import Column, Layout
+
+EVERY_VERSION = [(api, version) for api in APIS.values() for version in range(api.min_version, api.max_version + 1)]
+
+_BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
+_TEXTS = ("", "a", "orders", "Grüße", "グループ", "\x00", "x" * 130, "😀")
+
+
+def name_of(value: object) -> str:
+    """Ids for parametrize."""
+    return value.name if isinstance(value, Api) else f"v{value}"
+
+
+def codecs_of(api: Api, version: int) -> tuple[Codec[Any], Codec[Any]]:
+    return api.request_codec(version), api.response_codec(version)
+
+
+def make(layout: Layout, chance: random.Random) -> Any:
+    """A message with any value in each field that the version carries."""
+    return layout.message(**{column.name: _field(column, chance) for column in layout.columns})
+
+
+def _field(column: Column, chance: random.Random) -> Any:
+    if column.is_nullable and chance.random() < 0.2:
+        return None
+    if column.is_array:
+        return tuple(_value(column, chance) for _ in range(chance.randrange(4)))
+    return _value(column, chance)
+
+
+def _value(column: Column, chance: random.Random) -> Any:
+    if column.struct is not None:
+        return make(column.struct, chance)
+    if column.kind in _BITS:
+        bits = _BITS[column.kind]
+        return chance.choice((0, -1, 1, 2 ** (bits - 1) - 1, -(2 ** (bits - 1)), chance.randrange(2 ** (bits - 1))))
+    if column.kind in ("uint16", "uint32"):
+        return chance.randrange(2**16)
+    if column.kind == "float64":
+        return chance.random()
+    if column.kind == "uuid":
+        return chance.choice((None, uuid.UUID(int=chance.randrange(1, 2**128))))
+    if column.kind == "bool":
+        return chance.random() < 0.5
+    text = chance.choice(_TEXTS)
+    return text if column.kind == "string" else text.encode()

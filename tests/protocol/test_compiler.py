@@ -1,0 +1,204 @@
+"""Compiled readers and writers, on a layout that has every kind of column."""
+
+import random
+import struct
+import uuid
+from functools import cache
+from typing import Any
+
+import pytest
+
+from groupcoord.protocol.compiler import UNREADABLE, compile_reader, compile_writer
+from groupcoord.protocol.layout import Column, Layout
+from groupcoord.protocol.message import message
+from tests.protocol.samples import make
+
+ID = uuid.UUID("01234567-89ab-cdef-0123-456789abcdef")
+
+
+@message
+class Pair:
+    """A struct."""
+
+    left: int = 0
+    right: str = ""
+
+
+@message
+class Everything:
+    """One field of each kind."""
+
+    flag: bool = False
+    tiny: int = 0
+    small: int = 0
+    port: int = 0
+    number: int = 0
+    count: int = 0
+    large: int = 0
+    ratio: float = 0.0
+    identity: uuid.UUID | None = None
+    text: str = ""
+    maybe_text: str | None = None
+    data: bytes = b""
+    maybe_data: bytes | None = None
+    pair: Pair = Pair()
+    maybe_pair: Pair | None = None
+    numbers: tuple[int, ...] = ()
+    maybe_numbers: tuple[int, ...] | None = None
+    texts: tuple[str, ...] = ()
+    identities: tuple[uuid.UUID | None, ...] = ()
+    pairs: tuple[Pair, ...] = ()
+    maybe_pairs: tuple[Pair, ...] | None = None
+    tagged_text: str | None = None
+    tagged_pair: Pair = Pair()
+    tagged_numbers: tuple[int, ...] = ()
+    tagged_identity: uuid.UUID | None = None
+
+
+def layout_of_everything(*, flexible: bool) -> Layout:
+    pair = Layout(Pair, 0, flexible, (Column("left", "int32"), Column("right", "string")))
+    columns = (
+        Column("flag", "bool"),
+        Column("tiny", "int8"),
+        Column("small", "int16"),
+        Column("port", "uint16"),
+        Column("number", "int32"),
+        Column("count", "uint32"),
+        Column("large", "int64"),
+        Column("ratio", "float64"),
+        Column("identity", "uuid"),
+        Column("text", "string"),
+        Column("maybe_text", "string", is_nullable=True),
+        Column("data", "bytes"),
+        Column("maybe_data", "bytes", is_nullable=True),
+        Column("pair", "struct", struct=pair),
+        Column("maybe_pair", "struct", is_nullable=True, struct=pair),
+        Column("numbers", "int32", is_array=True),
+        Column("maybe_numbers", "int64", is_array=True, is_nullable=True),
+        Column("texts", "string", is_array=True),
+        Column("identities", "uuid", is_array=True),
+        Column("pairs", "struct", is_array=True, struct=pair),
+        Column("maybe_pairs", "struct", is_array=True, is_nullable=True, struct=pair),
+    )
+    tagged = (
+        Column("tagged_text", "string", is_nullable=True, tag=7),
+        Column("tagged_pair", "struct", tag=0, struct=pair),
+        Column("tagged_numbers", "int32", is_array=True, tag=2),
+        Column("tagged_identity", "uuid", tag=3),
+    )
+    return Layout(Everything, 1, flexible, columns + tagged if flexible else columns)
+
+
+FULL = Everything(
+    flag=True,
+    tiny=-2,
+    small=-3,
+    port=65535,
+    number=-4,
+    count=2**32 - 1,
+    large=-5,
+    ratio=0.5,
+    identity=ID,
+    text="é",
+    maybe_text="a",
+    data=b"d",
+    maybe_data=b"m",
+    pair=Pair(left=1, right="r"),
+    maybe_pair=Pair(left=2),
+    numbers=(1, -1),
+    maybe_numbers=(2,),
+    texts=("x", ""),
+    identities=(ID, None),
+    pairs=(Pair(left=3), Pair(right="s")),
+    maybe_pairs=(),
+)
+TAGGED = {"tagged_text": "t", "tagged_pair": Pair(left=9), "tagged_numbers": (5,), "tagged_identity": ID}
+
+
+reader = cache(compile_reader)
+writer = cache(compile_writer)
+
+
+def read(layout: Layout, data: bytes, at: int = 0) -> Any:
+    return reader(layout)(data, at, len(data))
+
+
+def write(layout: Layout, value: object) -> bytes:
+    pieces: list[bytes] = []
+    writer(layout)(value, pieces.append)
+    return b"".join(pieces)
+
+
+def test_old_lengths() -> None:
+    written = write(layout_of_everything(flexible=False), FULL)
+    assert written.hex(" ", -8) == bytes.fromhex(
+        "01 fe fffd ffff fffffffc ffffffff fffffffffffffffb 3fe0000000000000 0123456789abcdef0123456789abcdef"
+        "0002c3a9 000161 00000001 64 00000001 6d 00000001000172 01 00000002 0000"
+        "00000002 00000001ffffffff 00000001 0000000000000002 00000002 000178 0000"
+        "00000002 0123456789abcdef0123456789abcdef 00000000000000000000000000000000"
+        "00000002 00000003 0000 00000000 000173 00000000"
+    ).hex(" ", -8)  # fmt: skip
+    assert read(layout_of_everything(flexible=False), written) == (FULL, len(written))
+
+
+def test_compact_lengths_and_tags() -> None:
+    everything = Everything(**{name: getattr(FULL, name) for name in FULL.__slots__} | TAGGED)  # type: ignore[attr-defined]
+    written = write(layout_of_everything(flexible=True), everything)
+    assert written.hex(" ", -8) == bytes.fromhex(
+        "01 fe fffd ffff fffffffc ffffffff fffffffffffffffb 3fe0000000000000 0123456789abcdef0123456789abcdef"
+        "03c3a9 0261 0264 026d 00000001 0272 00 01 00000002 01 00"
+        "03 00000001ffffffff 02 0000000000000002 03 0278 01"
+        "03 0123456789abcdef0123456789abcdef 00000000000000000000000000000000"
+        "03 00000003 01 00 00000000 0273 00 01"
+        "04 0006 00000009 01 00 0205 02 00000005 0310 0123456789abcdef0123456789abcdef 0702 0274"
+    ).hex(" ", -8)  # fmt: skip
+    assert read(layout_of_everything(flexible=True), written) == (everything, len(written))
+
+
+@pytest.mark.parametrize("flexible", [False, True])
+def test_nulls(flexible: bool) -> None:
+    layout = layout_of_everything(flexible=flexible)
+    written = write(layout, Everything())
+    assert read(layout, b"before" + written + b"behind", 6) == (Everything(), 6 + len(written))
+
+
+@pytest.mark.parametrize("flexible", [False, True])
+def test_long_texts_and_arrays(flexible: bool) -> None:
+    layout = layout_of_everything(flexible=flexible)
+    long = Everything(
+        text="é" * 16000, maybe_data=bytes(100_000), numbers=tuple(range(1000)), pairs=(Pair(right="r"),) * 200
+    )
+    assert read(layout, write(layout, long))[0] == long
+
+
+@pytest.mark.parametrize("flexible", [False, True])
+def test_every_message_that_ends_early_is_refused(flexible: bool) -> None:
+    layout = layout_of_everything(flexible=flexible)
+    written = write(layout, make(layout, random.Random(1)))
+    for size in range(len(written)):
+        with pytest.raises(UNREADABLE):
+            read(layout, written[:size])
+
+
+def test_where_this_version_has_no_null_the_empty_value_is_written() -> None:
+    columns = (
+        Column("maybe_text", "string"),
+        Column("maybe_data", "bytes"),
+        Column("maybe_pairs", "int32", is_array=True),
+    )
+    layout = Layout(Everything, 0, flexible=False, columns=columns)
+    assert write(layout, Everything()).hex() == "0000" + "00000000" + "00000000"
+
+
+def test_a_message_without_fields_is_no_bytes() -> None:
+    layout = Layout(Everything, 0, flexible=False, columns=())
+    assert write(layout, Everything()) == b""
+    assert read(layout, b"") == (Everything(), 0)
+
+
+def test_what_does_not_fit_cannot_be_written() -> None:
+    layout = layout_of_everything(flexible=False)
+    with pytest.raises(struct.error):
+        write(layout, Everything(small=40_000))
+    with pytest.raises(struct.error):
+        write(layout, Everything(text="x" * 40_000))

@@ -1,0 +1,84 @@
+"""What our layouts take from kio."""
+
+import uuid
+
+import pytest
+from kio.schema.fetch.v12.request import FetchRequest as KioFetchRequest
+from kio.schema.offset_commit.v2.request import OffsetCommitRequest as KioOffsetCommitRequest
+from kio.schema.produce.v9.response import ProduceResponse as KioProduceResponse
+
+from groupcoord.protocol.layout import Anatomy, Column, anatomy, layout_of, our_name
+from groupcoord.protocol.messages.fetch import FetchPartition, FetchRequest
+from groupcoord.protocol.messages.offset_commit import OffsetCommitRequest
+from groupcoord.protocol.messages.produce import PartitionProduceResponse, ProduceResponse
+
+
+@pytest.mark.parametrize(
+    ("annotation", "parts"),
+    [
+        (int, (int, False, False)),
+        (str | None, (str, False, True)),
+        (tuple[str, ...], (str, True, False)),
+        (tuple[FetchPartition, ...] | None, (FetchPartition, True, True)),
+        (uuid.UUID | None, (uuid.UUID, False, True)),
+    ],
+)
+def test_an_annotation_is_taken_apart(annotation: object, parts: tuple[object, bool, bool]) -> None:
+    assert anatomy(annotation) == Anatomy(*parts)
+
+
+@pytest.mark.parametrize(
+    ("kio_name", "kafka_type", "name"),
+    [
+        ("timeout", "timedelta_i32", "timeout_ms"),
+        ("retention_time", "timedelta_i64", "retention_time_ms"),
+        ("log_append_time", "datetime_i64", "log_append_time_ms"),
+        ("timestamp", "int64", "timestamp"),
+        ("members", "struct", "members"),
+    ],
+)
+def test_times_keep_their_unit(kio_name: str, kafka_type: str, name: str) -> None:
+    assert our_name(kio_name, kafka_type) == name
+
+
+def test_a_layout_is_in_wire_order() -> None:
+    layout = layout_of(OffsetCommitRequest, KioOffsetCommitRequest)
+    assert (layout.name, layout.version, layout.flexible) == ("OffsetCommit", 2, False)
+    *plain, topics = layout.columns
+    assert plain == [
+        Column("group_id", "string"),
+        Column("generation_id_or_member_epoch", "int32"),
+        Column("member_id", "string"),
+        Column("retention_time_ms", "int64"),
+    ]
+    assert topics.struct is not None
+    assert (topics.name, topics.kind, topics.is_array, topics.struct.flexible) == ("topics", "struct", True, False)
+    assert [column.name for column in topics.struct.columns] == ["name", "partitions"]
+
+
+def test_dates_and_errors_are_plain_integers() -> None:
+    layout = layout_of(ProduceResponse, KioProduceResponse)
+    topics = layout.columns[0].struct
+    assert layout.name == "ProduceResponse"
+    assert topics is not None
+    partitions = topics.columns[1].struct
+    assert partitions is not None
+    assert partitions.message is PartitionProduceResponse
+    kinds = {column.name: (column.kind, column.is_nullable) for column in partitions.columns}
+    assert kinds["error_code"] == ("int16", False)
+    assert kinds["log_append_time_ms"] == ("int64", False)
+    assert kinds["error_message"] == ("string", True)
+
+
+def test_tagged_fields_have_their_tag() -> None:
+    layout = layout_of(FetchRequest, KioFetchRequest)
+    assert [(column.name, column.tag, column.is_nullable) for column in layout.columns if column.tag is not None] == [
+        ("cluster_id", 0, True)
+    ]
+
+
+def test_defaults_and_what_may_be_none() -> None:
+    layout = layout_of(FetchRequest, KioFetchRequest)
+    assert "max_wait_ms" not in layout.defaults()
+    assert layout.defaults()["max_bytes"] == 2**31 - 1
+    assert layout.may_hold_none() == {"cluster_id"}

@@ -1,0 +1,99 @@
+"""Every message at every version against kafka-python, which has it from Kafka's definitions, as we have it through kio."""
+
+import dataclasses
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from groupcoord.protocol.apis import APIS, Api
+from groupcoord.protocol.layout import anatomy
+from tests.protocol import kafka_python
+from tests.protocol.kafka_python import Definition
+from tests.protocol.samples import EVERY_VERSION, codecs_of, make, name_of
+
+MESSAGES = [message for api in APIS.values() for message in (api.request, api.response)]
+
+# Where Kafka's class would hold "" and Kafka's code always says null when there is nothing.
+NULL_BY_DEFAULT = {
+    "CreateTopicsResponse.topics.configs.value",
+    "CreateTopicsResponse.topics.error_message",
+    "DescribeConfigsResponse.results.configs.documentation",
+    "DescribeConfigsResponse.results.error_message",
+    "IncrementalAlterConfigsResponse.responses.error_message",
+    "JoinGroupResponse.protocol_name",
+    "LeaveGroupResponse.members.group_instance_id",
+}
+
+
+@pytest.mark.parametrize(("api", "version"), EVERY_VERSION, ids=name_of)
+def test_kafka_python_reads_what_we_write_and_writes_what_we_read(api: Api, version: int) -> None:
+    for codec in codecs_of(api, version):
+        _compare(codec, random.Random(version))
+
+
+@pytest.mark.slow
+@given(st.sampled_from(EVERY_VERSION), st.booleans(), st.randoms(use_true_random=False))
+@settings(max_examples=150, deadline=None)
+def test_so_it_is_with_any_values(which: tuple[Api, int], is_response: bool, chance: random.Random) -> None:
+    _compare(codecs_of(*which)[is_response], chance)
+
+
+def _compare(codec: Any, chance: random.Random) -> None:
+    ours = make(codec.layout, chance)
+    name, version = codec.layout.message.__name__, codec.layout.version
+    written = codec.encode(ours)
+    theirs = kafka_python.read(name, version, written)
+    assert not list(kafka_python.differences(codec.layout, ours, theirs))
+    assert kafka_python.write(theirs, version) == written
+    assert codec.decode_from(written, 0) == (ours, len(written))
+
+
+@pytest.mark.parametrize("api", APIS.values(), ids=name_of)
+def test_fields_and_defaults_are_kafkas(api: Api) -> None:
+    fields = [
+        field
+        for message in (api.request, api.response)
+        for field in _fields(api, message, Definition.of(message.__name__))
+    ]
+    differing = {path for path, ours, kafkas in fields if ours not in (kafkas, dataclasses.MISSING)}
+    assert differing == {path for path in NULL_BY_DEFAULT if path.startswith(f"{api.name}Re")}
+
+
+def _fields(
+    api: Api, message: type[Any], definition: Definition, path: str = ""
+) -> Iterator[tuple[str, object, object]]:
+    """(path, our default, Kafka's default) of every field, and that is all of them."""
+    path = path or message.__name__
+    ours = {field.name: field for field in dataclasses.fields(message)}
+    for kafkas in definition.fields():
+        if not kafkas.is_in(api):
+            continue
+        name = kafkas.name
+        if name == "authorized_operations":  # kafka-python leaves out whose they are
+            (name,) = (longer for longer in ours if longer.endswith(name))
+        field = ours.pop(name)
+        is_struct = kafkas.item_type[0].isupper()
+        if is_struct:
+            yield from _fields(api, anatomy(field.type).inner, kafkas, f"{path}.{name}")
+        if not is_struct or anatomy(field.type).is_array:
+            yield f"{path}.{name}", field.default, kafkas.default
+    assert not ours
+
+
+@pytest.mark.parametrize("message", MESSAGES, ids=lambda message: message.__name__)
+def test_every_class_says_what_it_is(message: type[Any]) -> None:
+    for cls in _classes(message):
+        assert cls.__doc__
+        assert cls.__doc__[0].isupper()
+
+
+def _classes(message: type[Any]) -> Iterator[type[Any]]:
+    yield message
+    for field in dataclasses.fields(message):
+        inner = anatomy(field.type).inner
+        if isinstance(inner, type) and dataclasses.is_dataclass(inner):
+            yield from _classes(inner)

@@ -1,0 +1,140 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from groupcoord.protocol.records import (
+    Header,
+    InvalidRecordsError,
+    Record,
+    read_records,
+    read_varint,
+    read_varlong,
+    varint,
+    walk,
+    write_records,
+)
+
+maybe_bytes = st.none() | st.binary(max_size=200)
+headers = st.lists(st.builds(Header, st.text(max_size=20), maybe_bytes), max_size=3).map(tuple)
+any_record = st.builds(
+    Record,
+    offset=st.integers(0, 1 << 30),
+    timestamp_ms=st.integers(-1, 1 << 42),
+    key=maybe_bytes,
+    value=maybe_bytes,
+    headers=headers,
+)
+ONE = write_records([Record(0, 0, b"k", b"v", (Header("h", b"1"),))], base_offset=0, base_timestamp_ms=0)
+
+
+@given(records=st.lists(any_record, max_size=6))
+def test_what_is_written_is_read(records: list[Record]) -> None:
+    data = b"junk" + write_records(records, base_offset=7, base_timestamp_ms=1_000)
+    assert list(read_records(data, 4, len(records), base_offset=7, base_timestamp_ms=1_000)) == records
+
+
+@given(records=st.lists(any_record, min_size=1, max_size=6))
+def test_a_walk_finds_what_reading_finds(records: list[Record]) -> None:
+    found = walk(write_records(records, base_offset=7, base_timestamp_ms=1_000), 0, len(records))
+    deltas = [record.timestamp_ms - 1_000 for record in records]
+    assert (found.lowest_delta, found.highest_delta) == (min(deltas), max(deltas))
+    assert found.every_key == all(record.key is not None for record in records)
+    assert found.consecutive == ([record.offset - 7 for record in records] == list(range(len(records))))
+
+
+@pytest.mark.parametrize("count", [1, 64, 65, 8192, 9000])
+def test_offsets_of_every_length_are_known_as_consecutive(count: int) -> None:
+    records = [Record(index, index, b"k", b"v") for index in range(count)]
+    found = walk(write_records(records, base_offset=0, base_timestamp_ms=0), 0, count)
+    assert found.consecutive
+    assert found.highest_delta == count - 1
+
+
+@pytest.mark.parametrize("size", [0, 1, 63, 64, 8191, 8192, 20_000, 2_000_000])
+def test_keys_values_and_headers_may_have_any_size(size: int) -> None:
+    record = Record(3, 9, bytes(size), b"\x01" * size, (Header("k" * size, bytes(size)), Header("", None)))
+    data = write_records([record], base_offset=0, base_timestamp_ms=0)
+    assert walk(data, 0, 1).every_key
+    assert list(read_records(data, 0, 1, base_offset=0, base_timestamp_ms=0)) == [record]
+
+
+def test_many_headers_are_counted_right() -> None:
+    record = Record(0, 0, None, None, tuple(Header("h", b"v") for _ in range(200)))
+    data = write_records([record], base_offset=0, base_timestamp_ms=0)
+    assert not walk(data, 0, 1).every_key
+    assert list(read_records(data, 0, 1, base_offset=0, base_timestamp_ms=0)) == [record]
+
+
+@given(st.integers(-(1 << 31), (1 << 31) - 1))
+def test_a_varint_is_read_as_it_was_written(number: int) -> None:
+    data = varint(number)
+    assert read_varint(data, 0) == (number, len(data))
+
+
+@given(st.integers(-(1 << 63), (1 << 63) - 1))
+def test_a_varlong_is_read_as_it_was_written(number: int) -> None:
+    data = varint(number)
+    assert read_varlong(data, 0) == (number, len(data))
+
+
+def test_a_number_of_too_many_bytes_is_none() -> None:
+    with pytest.raises(InvalidRecordsError, match="more than 5 bytes"):
+        read_varint(b"\xff" * 6, 0)
+    with pytest.raises(InvalidRecordsError, match="more than 10 bytes"):
+        read_varlong(b"\xff" * 11, 0)
+    with pytest.raises(InvalidRecordsError, match="more than 5 bytes"):
+        walk(b"\xff" * 6, 0, 1)
+
+
+def record_of(*parts: bytes) -> bytes:
+    body = b"".join(parts)
+    return varint(len(body)) + body
+
+
+BROKEN = {
+    "a size beyond the end": (varint(50) + b"\0" * 7, 1),
+    "a negative size": (varint(-3) + b"\0" * 7, 1),
+    "a size that is not that of its parts": (varint(9) + ONE[1:] + b"\0\0\0", 1),
+    "fewer records than there are": (ONE + ONE, 1),
+    "more records than there are": (ONE, 2),
+    "something behind the last record": (ONE + b"\0", 1),
+    "no bytes at all": (b"", 1),
+    "a key beyond the end": (record_of(b"\0\0\0", varint(99), b"k", varint(0), b"\0"), 1),
+    "a value beyond the end": (record_of(b"\0\0\0", varint(-1), varint(70_000), b"\0"), 1),
+    "a negative number of headers": (record_of(b"\0\0\0", varint(-1), varint(-1), varint(-1)), 1),
+    "more headers than bytes": (record_of(b"\0\0\0", varint(-1), varint(-1), varint(9), b"\0\0"), 1),
+    "a header without a key": (record_of(b"\0\0\0", varint(-1), varint(-1), varint(1), varint(-1), varint(-1)), 1),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_walk_refuses(name: str) -> None:
+    data, count = BROKEN[name]
+    with pytest.raises(InvalidRecordsError):
+        walk(data, 0, count)
+
+
+@pytest.mark.parametrize("name", ["a key beyond the end", "more records than there are", "more headers than bytes"])
+def test_reading_refuses(name: str) -> None:
+    data, count = BROKEN[name]
+    with pytest.raises(InvalidRecordsError):
+        list(read_records(data, 0, count, base_offset=0, base_timestamp_ms=0))
+
+
+@given(data=st.binary(max_size=60), count=st.integers(0, 4))
+def test_a_walk_lets_only_pass_what_can_be_read(data: bytes, count: int) -> None:
+    try:
+        walk(data, 0, count)
+    except InvalidRecordsError:
+        return
+    assert len(list(read_records(data, 0, count, base_offset=0, base_timestamp_ms=0))) == count
+
+
+@given(at=st.integers(0, len(ONE) - 1), byte=st.integers(0, 255))
+def test_a_spoilt_record_is_refused_or_can_be_read(at: int, byte: int) -> None:
+    data = ONE[:at] + bytes([byte]) + ONE[at + 1 :]
+    try:
+        walk(data, 0, 1)
+    except InvalidRecordsError:
+        return
+    assert len(list(read_records(data, 0, 1, base_offset=0, base_timestamp_ms=0))) == 1
