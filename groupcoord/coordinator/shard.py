@@ -105,6 +105,11 @@ class Shard:
 
     # --- storing
 
+    @property
+    def is_idle(self) -> bool:
+        """Is no append of this partition on its way?"""
+        return not self._order
+
     def store(self, turn: Turn, records: tuple[LogRecord, ...], stored: Stored, failed: Failed) -> None:
         """Append ``records``, then call ``stored``; or ``failed``, with the error of the append.
 

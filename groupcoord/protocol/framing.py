@@ -31,32 +31,44 @@ class FrameBuffer:
 
     def __init__(self, max_frame_bytes: int) -> None:
         self.max_frame_bytes = max_frame_bytes
-        self._buffer = bytearray()
+        self._buffer: bytes | bytearray = b""
+        self._start = 0  # of the next frame; what is before it was taken
 
     def __len__(self) -> int:
         """Bytes received and not yet taken as frames."""
-        return len(self._buffer)
+        return len(self._buffer) - self._start
 
     def feed(self, data: bytes) -> None:
         """Add received bytes."""
+        if not self._buffer:  # mostly they are whole frames, and nothing waits for the rest of another one
+            self._buffer = data
+            return
+        if self._start or not isinstance(self._buffer, bytearray):
+            self._buffer = bytearray(memoryview(self._buffer)[self._start :])
+            self._start = 0
         self._buffer += data
 
     def next_frame(self) -> bytes | None:
         """The next whole frame without its length, or None until more bytes come. Raises WireError."""
-        buffer = self._buffer
-        if len(buffer) < 4:
+        buffer, start = self._buffer, self._start + 4
+        missing = start - len(buffer)
+        if missing > 0:
             return None
-        (size,) = _INT32.unpack_from(buffer)
+        (size,) = _INT32.unpack_from(buffer, start - 4)
         if size < 0:
             raise WireError(f"a frame of {size} bytes", offset=0, field="length")
         if size > self.max_frame_bytes:
             limit = self.max_frame_bytes
             raise WireError(f"a frame of {size} bytes; socket.request.max.bytes is {limit}", offset=0, field="length")
-        if len(buffer) < 4 + size:
+        missing += size
+        if missing > 0:
             return None
-        frame = bytes(memoryview(buffer)[4 : 4 + size])
-        del buffer[: 4 + size]
-        return frame
+        end = start + size
+        if missing:
+            self._start = end
+        else:
+            self._buffer, self._start = b"", 0
+        return bytes(memoryview(buffer)[start:end]) if isinstance(buffer, bytearray) else buffer[start:end]
 
     def frames(self) -> Iterator[bytes]:
         """All whole frames received so far."""

@@ -41,7 +41,10 @@ def heartbeat(shard: Shard, turn: Turn, call: Call, request: HeartbeatRequest) -
         return
     session.restart(shard, turn, group, member)
     answer = _ANSWERS[group.state]
-    shard.store(turn, (), lambda later: later.reply(call, answer), lambda later, error: _fail(later, call, error))
+    if shard.is_idle:
+        turn.reply(call, answer)
+    else:
+        shard.store(turn, (), lambda later: later.reply(call, answer), lambda later, error: _fail(later, call, error))
 
 
 def _fail(turn: Turn, call: Call, error: ErrorCode) -> None:

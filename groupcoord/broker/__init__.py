@@ -1,0 +1,1 @@
+"""What a group needs around it: topics, partition logs, producer state. Pure."""

@@ -1,0 +1,123 @@
+"""The data plane: topics, their logs, and every API that is not about groups, behind one pure face.
+
+A handler is ``handle_x(broker, turn, call, request) -> None`` and answers through the turn, now or, for a fetch that waits,
+in a later one.
+"""
+
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from groupcoord.broker.config_admin import handle_describe_configs, handle_incremental_alter_configs
+from groupcoord.broker.fetch import handle_fetch
+from groupcoord.broker.fetch_purgatory import FetchPurgatory
+from groupcoord.broker.fetch_sessions import FetchSessions
+from groupcoord.broker.metadata import handle_describe_cluster, handle_metadata
+from groupcoord.broker.offsets_lookup import (
+    handle_delete_records,
+    handle_list_offsets,
+    handle_offset_for_leader_epoch,
+)
+from groupcoord.broker.partition_log import PartitionLog
+from groupcoord.broker.produce import handle_produce
+from groupcoord.broker.producers import handle_init_producer_id
+from groupcoord.broker.topic_admin import handle_create_partitions, handle_create_topics, handle_delete_topics
+from groupcoord.broker.topics import Topic, TopicStore
+from groupcoord.broker.upkeep import Upkeep
+from groupcoord.config.settings import BrokerConfig
+from groupcoord.core.effects import Call, Effect, LogRecord
+from groupcoord.core.events import Operator
+from groupcoord.core.timers import Timers
+from groupcoord.core.turn import Turn
+from groupcoord.protocol.apis import ApiKey
+
+Handler = Callable[["Broker", Turn, Call, Any], None]
+
+
+class Broker:
+    """Topics and logs of one node, in memory.
+
+    ``new_topic_id`` and ``new_session_id`` are where chance comes in. ``on_topics_deleted`` is told, within the same turn,
+    which topics are gone: the node sets it so that their committed offsets go too.
+    """
+
+    def __init__(
+        self, config: BrokerConfig, *, new_topic_id: Callable[[], uuid.UUID], new_session_id: Callable[[], int]
+    ) -> None:
+        self.config = config
+        self.timers = Timers()
+        self.topics = TopicStore(config, new_topic_id=new_topic_id)
+        self.fetch_purgatory = FetchPurgatory(self.timers)
+        self.fetch_sessions = FetchSessions(config.max_incremental_fetch_session_cache_slots, new_session_id)
+        self.next_producer_id = 0
+        self.on_topics_deleted: Callable[[Turn, Sequence[Topic]], None] = lambda _turn, _topics: None
+        self._upkeep = Upkeep(self.timers, lambda: self.config, self._logs)
+
+    def handle(self, call: Call, request: Any, now_ms: int) -> list[Effect]:
+        """Do what ``request`` asks; the effects, in order. Raises KeyError for an API that is not the broker's."""
+        turn = Turn(now_ms, call)
+        HANDLERS[call.api.key](self, turn, call, request)
+        return turn.effects
+
+    def expire(self, now_ms: int) -> list[Effect]:
+        """Fire what is due at ``now_ms``: fetches that have waited long enough, retention, old producers."""
+        return self.timers.fire_due(now_ms)
+
+    def next_deadline(self) -> int | None:
+        """When ``expire`` is to be called next (ms), or None."""
+        return self.timers.next_deadline()
+
+    # --- logs
+
+    def log(self, topic: str, partition: int) -> PartitionLog | None:
+        """The log of a partition, or None if there is no such topic or partition."""
+        found = self.topics.get(topic)
+        if found is None or not 0 <= partition < len(found.partitions):
+            return None
+        return found.partitions[partition]
+
+    def append_to(self, topic: str, partition: int, records: Sequence[LogRecord], now_ms: int) -> list[Effect]:
+        """Append records of the node itself as one batch; the effects are the answers to fetches that waited for them.
+
+        Raises BatchError if they cannot be stored, and KeyError if there is no such partition.
+        """
+        log = self.log(topic, partition)
+        if log is None:
+            raise KeyError(f"{topic}-{partition}")
+        turn = Turn(now_ms, Operator(f"an append to {log.name}"))
+        log.append_own(records, now_ms)
+        self.appended(turn, log)
+        return turn.effects
+
+    def appended(self, turn: Turn, log: PartitionLog) -> None:
+        """``log`` has grown: answer the fetches that now have enough, and see to it that it is looked after."""
+        self._upkeep.appended(log, turn.now_ms)
+        self.fetch_purgatory.appended(turn, log)
+
+    def topics_deleted(self, turn: Turn, topics: Sequence[Topic]) -> None:
+        """``topics`` have left the store: answer the fetches that wait for them, and pass the news on."""
+        for topic in topics:
+            self.fetch_purgatory.gone(turn, topic.partitions)
+        self.on_topics_deleted(turn, topics)
+
+    def _logs(self) -> Iterator[PartitionLog]:
+        for topic in self.topics.all():
+            yield from topic.partitions
+
+
+HANDLERS: dict[ApiKey, Handler] = {
+    ApiKey.PRODUCE: handle_produce,
+    ApiKey.FETCH: handle_fetch,
+    ApiKey.LIST_OFFSETS: handle_list_offsets,
+    ApiKey.DELETE_RECORDS: handle_delete_records,
+    ApiKey.INIT_PRODUCER_ID: handle_init_producer_id,
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: handle_offset_for_leader_epoch,
+    ApiKey.CREATE_PARTITIONS: handle_create_partitions,
+    ApiKey.DELETE_TOPICS: handle_delete_topics,
+    ApiKey.CREATE_TOPICS: handle_create_topics,
+    ApiKey.DESCRIBE_CLUSTER: handle_describe_cluster,
+    ApiKey.METADATA: handle_metadata,
+    ApiKey.DESCRIBE_CONFIGS: handle_describe_configs,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: handle_incremental_alter_configs,
+}
+"""Which handler answers which API; each family of handlers is a module of this package."""

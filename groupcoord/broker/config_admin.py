@@ -1,0 +1,128 @@
+"""DescribeConfigs (versions 1–4) and IncrementalAlterConfigs (0–1).
+
+Source: ``ConfigHelper.describeConfigs`` and ``KafkaApis.handleIncrementalAlterConfigsRequest``.
+"""
+
+import re
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from groupcoord.broker import config_entries, topic_names
+from groupcoord.broker.config_changes import ResourceType, alter
+from groupcoord.broker.config_entries import Options
+from groupcoord.broker.refused import Refused
+from groupcoord.config.settings import BrokerConfig, Resource
+from groupcoord.core.effects import Call
+from groupcoord.core.turn import Turn
+from groupcoord.protocol.errors import ErrorCode
+from groupcoord.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
+from groupcoord.protocol.messages.incremental_alter_configs import (
+    AlterConfigsResourceResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+
+if TYPE_CHECKING:
+    from groupcoord.broker.broker import Broker
+
+_INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
+
+
+def handle_describe_configs(broker: "Broker", turn: Turn, call: Call, request: DescribeConfigsRequest) -> None:
+    """Answer with the configurations of each resource, all of them or those it names."""
+    options = Options(request.include_synonyms, request.include_documentation)
+    results = []
+    for asked in request.resources:
+        resource = Resource(asked.resource_type, asked.resource_name)
+        error, text, entries = ErrorCode.NONE, "", list[DescribeConfigsResourceResult]()
+        try:
+            entries = _entries(broker, resource, options)
+        except Refused as refused:
+            error, text = refused.error, refused.text or ""
+        if asked.configuration_keys:
+            entries = [entry for entry in entries if entry.name in asked.configuration_keys]
+        results.append(
+            DescribeConfigsResult(
+                error_code=error,
+                error_message=text,
+                resource_type=resource.type,
+                resource_name=resource.name,
+                configs=tuple(entries),
+            )
+        )
+    turn.reply(call, DescribeConfigsResponse(results=tuple(results)))
+
+
+def _entries(broker: "Broker", resource: Resource, options: Options) -> list[DescribeConfigsResourceResult]:
+    config = broker.config
+    match resource.type:
+        case ResourceType.TOPIC:
+            return _topic_entries(broker, resource.name, options)
+        case ResourceType.BROKER if not resource.name:
+            return config_entries.of_all_brokers(config, options)
+        case ResourceType.BROKER:
+            expected = f"Unexpected broker id, expected {config.node_id} or empty string, but received"
+            _check_broker_id(config, resource.name, expected)
+            return config_entries.of_broker(config, options)
+        case ResourceType.BROKER_LOGGER:
+            _check_named(resource.name, "Broker id")
+            _check_broker_id(config, resource.name, f"Unexpected broker id, expected {config.node_id} but received")
+            return []  # Deviation: the loggers of Kafka are those of its Java classes
+        case ResourceType.GROUP:
+            _check_named(resource.name, "Group name")
+            return config_entries.of_group(resource, config, options)
+        case ResourceType.CLIENT_METRICS:
+            _check_named(resource.name, "Client metrics subscription name")
+            return config_entries.of_client_metrics(resource, config, options)
+        case _:
+            raise Refused(ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_REQUEST.text)
+
+
+def _topic_entries(broker: "Broker", name: str, options: Options) -> list[DescribeConfigsResourceResult]:
+    fault = topic_names.fault_text(name)
+    if fault is not None:
+        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, fault)
+    topic = broker.topics.get(name)
+    if topic is None:
+        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    return config_entries.of_topic(topic, broker.config, options)
+
+
+def _check_named(name: str, what: str) -> None:
+    if not name:
+        raise Refused(ErrorCode.INVALID_REQUEST, f"{what} must not be empty")
+
+
+def _check_broker_id(config: BrokerConfig, name: str, unexpected: str) -> None:
+    if not _INTEGER.fullmatch(name):
+        raise Refused(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
+    if int(name) != config.node_id:
+        raise Refused(ErrorCode.INVALID_REQUEST, f"{unexpected} {name}")
+
+
+def handle_incremental_alter_configs(
+    broker: "Broker", turn: Turn, call: Call, request: IncrementalAlterConfigsRequest
+) -> None:
+    """Change the configuration of each resource, or say why not; a resource that is named twice is not changed at all."""
+    times = Counter((resource.resource_type, resource.resource_name) for resource in request.resources)
+    responses = []
+    for asked in request.resources:
+        resource = Resource(asked.resource_type, asked.resource_name)
+        error, text = ErrorCode.NONE, None
+        try:
+            if times[resource] > 1:
+                raise Refused(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+            alter(broker, resource, asked.configs, validate_only=request.validate_only)
+        except Refused as refused:
+            error, text = refused.error, refused.text
+        responses.append(
+            AlterConfigsResourceResponse(
+                error_code=error, error_message=text, resource_type=resource.type, resource_name=resource.name
+            )
+        )
+    turn.reply(call, IncrementalAlterConfigsResponse(responses=tuple(responses)))

@@ -1,0 +1,87 @@
+"""Where fetches wait for records: each until an append satisfies it, its time is up, or one of its partitions is gone.
+
+A fetch that waits holds no data, only where it wants to read. Source: ``DelayedFetch`` and ``DelayedOperationPurgatory``.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from groupcoord.broker.partition_log import PartitionLog, Position
+from groupcoord.core.effects import Call
+from groupcoord.core.timers import TimerKey, Timers
+from groupcoord.core.turn import Turn
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """One partition of a waiting fetch: where it reads, and how many bytes of it count at most."""
+
+    log: PartitionLog
+    start: Position
+    max_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ParkedFetch:
+    """A fetch that waits: answered by ``answer`` once ``min_bytes`` have come in over all it watches."""
+
+    call: Call
+    watched: tuple[Watched, ...]
+    min_bytes: int
+    answer: Callable[[Turn], None]
+
+    def satisfied(self) -> bool:
+        """Is there enough to answer? A fetch that is behind in an older segment does not wait for more."""
+        available = 0
+        for partition in self.watched:
+            start, end = partition.start, partition.log.end_position
+            if start.offset < end.offset:
+                if start.segment < end.segment:
+                    return True
+                available += min(end.byte - start.byte, partition.max_bytes)
+        return available >= self.min_bytes
+
+
+class FetchPurgatory:
+    """The fetches that wait."""
+
+    def __init__(self, timers: Timers) -> None:
+        self._timers = timers
+        self._parked: dict[TimerKey, ParkedFetch] = {}
+        self._watchers: dict[PartitionLog, dict[TimerKey, None]] = {}
+        self._count = 0
+
+    def __len__(self) -> int:
+        return len(self._parked)
+
+    def park(self, fetch: ParkedFetch, until_ms: int) -> None:
+        """Let ``fetch`` wait, at most until ``until_ms``."""
+        self._count += 1
+        key = TimerKey("fetch", f"connection {fetch.call.connection_id}", f"fetch {self._count}")
+        self._parked[key] = fetch
+        for partition in fetch.watched:
+            self._watchers.setdefault(partition.log, {})[key] = None
+        self._timers.schedule(key, until_ms, lambda turn: self._answer(turn, key))
+
+    def appended(self, turn: Turn, log: PartitionLog) -> None:
+        """``log`` has grown: answer the fetches that now have enough."""
+        for key in tuple(self._watchers.get(log, ())):
+            if self._parked[key].satisfied():
+                self._answer(turn, key)
+
+    def gone(self, turn: Turn, logs: Iterable[PartitionLog]) -> None:
+        """``logs`` are no more: answer every fetch that waits for one of them."""
+        for log in logs:
+            for key in tuple(self._watchers.get(log, ())):
+                self._answer(turn, key)
+
+    def _answer(self, turn: Turn, key: TimerKey) -> None:
+        fetch: Any = self._parked.pop(key)
+        self._timers.cancel(key)
+        for partition in fetch.watched:
+            watchers = self._watchers[partition.log]
+            del watchers[key]
+            if not watchers:
+                del self._watchers[partition.log]
+        fetch.answer(turn)

@@ -1,0 +1,239 @@
+"""Fetch sessions (KIP-227): a consumer says once what it reads, and from then on only what changes; so does the broker.
+
+A request is full (everything, and perhaps a new session) or incremental (changes to a session). The cache of sessions is
+small, and a session may have to go for a more deserving one.
+Source: ``FetchManager``, ``FetchContext``, ``FetchSessionCacheShard``.
+"""
+
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from groupcoord.protocol.errors import ErrorCode
+from groupcoord.protocol.messages.fetch import FetchPartition, FetchRequest, PartitionData
+
+NO_SESSION = 0
+INITIAL_EPOCH = 0
+FINAL_EPOCH = -1
+EVICTION_MS = 120_000
+"""How long a session is safe from larger ones, and how long it may be idle (``MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS``)."""
+
+_INT32_MAX = (1 << 31) - 1
+
+
+class Fetched(NamedTuple):
+    """A partition as a request names it: by topic id from v13 on (``topic`` is None if the id is unknown), by name before."""
+
+    topic_id: uuid.UUID | None
+    topic: str | None
+    partition: int
+
+    @property
+    def key(self) -> tuple[uuid.UUID | str | None, int]:
+        """What makes it one: an id with a name is the same as that id without."""
+        return self.topic if self.topic_id is None else self.topic_id, self.partition
+
+
+Wanted = dict[Fetched, FetchPartition]
+Answers = dict[Fetched, PartitionData]
+
+
+class CachedPartition:
+    """What a session knows of one partition: the last request for it and what the last response said."""
+
+    __slots__ = ("fetched", "high_watermark", "log_start_offset", "wanted")
+
+    def __init__(self, fetched: Fetched, wanted: FetchPartition, high_watermark: int, log_start_offset: int) -> None:
+        self.fetched = fetched
+        self.wanted = wanted
+        self.high_watermark = high_watermark
+        self.log_start_offset = log_start_offset
+
+    def take(self, answer: PartitionData) -> bool:
+        """Is there anything new in ``answer``, so that it has to be sent? Remembers what was sent."""
+        news = bool(answer.records) or answer.error_code != ErrorCode.NONE or answer.diverging_epoch.epoch >= 0
+        if self.high_watermark != answer.high_watermark or self.log_start_offset != answer.log_start_offset:
+            news = True
+        # After an error the partition is to be sent again, whatever it says then.
+        self.high_watermark = -1 if answer.error_code != ErrorCode.NONE else answer.high_watermark
+        self.log_start_offset = answer.log_start_offset
+        return news
+
+
+class FetchSession:
+    """One session; ``size`` and ``settled`` are as of its last request, because only then does it move in the cache."""
+
+    __slots__ = ("created_ms", "epoch", "last_used_ms", "partitions", "session_id", "settled", "size", "uses_topic_ids")
+
+    def __init__(
+        self, session_id: int, partitions: Iterable[CachedPartition], now_ms: int, *, uses_topic_ids: bool
+    ) -> None:
+        self.session_id = session_id
+        self.epoch = INITIAL_EPOCH + 1
+        self.created_ms = now_ms
+        self.uses_topic_ids = uses_topic_ids
+        self.partitions = {partition.fetched.key: partition for partition in partitions}
+        self.touch(now_ms)
+
+    def __repr__(self) -> str:
+        return f"<FetchSession {self.session_id} epoch={self.epoch} partitions={len(self.partitions)}>"
+
+    def touch(self, now_ms: int) -> None:
+        """The session is used now."""
+        self.last_used_ms = now_ms
+        self.size = len(self.partitions)
+        self.settled = now_ms - self.created_ms > EVICTION_MS
+
+    def update(self, wanted: Wanted, forgotten: Iterable[Fetched]) -> None:
+        """Take over what a request adds, changes and forgets."""
+        for fetched, partition in wanted.items():
+            cached = self.partitions.get(fetched.key)
+            if cached is None:
+                self.partitions[fetched.key] = CachedPartition(fetched, partition, -1, -1)
+            else:
+                cached.wanted = partition
+        for fetched in forgotten:
+            self.partitions.pop(fetched.key, None)
+
+    def move_on(self) -> None:
+        """The next request will carry the next epoch."""
+        self.epoch = next_epoch(self.epoch)
+
+    def all_wanted(self, topic_name: Callable[[uuid.UUID], str | None]) -> Wanted:
+        """Everything the session reads, in its order; an id that had no name yet is looked up again."""
+        for cached in self.partitions.values():
+            topic_id, topic, partition = cached.fetched
+            if topic is None and topic_id is not None:
+                cached.fetched = Fetched(topic_id, topic_name(topic_id), partition)
+        return {cached.fetched: cached.wanted for cached in self.partitions.values()}
+
+    def news(self, answers: Answers) -> Answers:
+        """The part of ``answers`` that has to be sent. A partition that had records goes to the end of the line."""
+        selected: Answers = {}
+        for fetched, answer in answers.items():
+            cached = self.partitions.get(fetched.key)
+            if cached is None or not cached.take(answer):
+                continue
+            selected[fetched] = answer
+            if answer.records:
+                self.partitions[fetched.key] = self.partitions.pop(fetched.key)
+        return selected
+
+
+class FetchSessions:
+    """The cache of sessions, of at most ``slots`` (max.incremental.fetch.session.cache.slots).
+
+    Deviation: Kafka splits the cache in eight and looks for a session to evict in one of them; this is one piece.
+    """
+
+    def __init__(self, slots: int, new_session_id: Callable[[], int]) -> None:
+        self.slots = slots
+        self._new_session_id = new_session_id
+        self._sessions: dict[int, FetchSession] = {}
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def __getitem__(self, session_id: int) -> FetchSession:
+        """The session. Raises KeyError."""
+        return self._sessions[session_id]
+
+    def open(
+        self, request: FetchRequest, wanted: Wanted, forgotten: Iterable[Fetched], now_ms: int, *, uses_topic_ids: bool
+    ) -> "FetchContext":
+        """What ``request`` is about. Closes a session that it ends; the answer of a refused one has an error."""
+        session_id, epoch = request.session_id, request.session_epoch
+        if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+            self._sessions.pop(session_id, None)
+            return FetchContext(self, wanted, uses_topic_ids=uses_topic_ids, wants_session=epoch == INITIAL_EPOCH)
+        session = self._sessions.get(session_id)
+        if session is None:
+            return FetchContext(self, {}, error=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        if session.epoch != epoch:
+            return FetchContext(self, {}, error=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+        if session.uses_topic_ids != uses_topic_ids:
+            return FetchContext(self, {}, error=ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
+        session.update(wanted, forgotten)
+        if not session.partitions:
+            del self._sessions[session_id]
+            return FetchContext(self, wanted)
+        session.touch(now_ms)
+        session.move_on()
+        return FetchContext(self, {}, session=session, session_epoch=session.epoch)
+
+    def create(self, wanted: Wanted, answers: Answers, now_ms: int, *, uses_topic_ids: bool) -> int:
+        """A new session over what was just answered; its id, or NO_SESSION if the cache is full of worthier ones."""
+        if len(self._sessions) >= self.slots and not self._evict(len(answers), now_ms):
+            return NO_SESSION
+        session_id = self._new_session_id()
+        while session_id in self._sessions or session_id == NO_SESSION:
+            session_id = self._new_session_id()
+        partitions = [
+            CachedPartition(fetched, wanted[fetched], answer.high_watermark, answer.log_start_offset)
+            for fetched, answer in answers.items()
+        ]
+        self._sessions[session_id] = FetchSession(session_id, partitions, now_ms, uses_topic_ids=uses_topic_ids)
+        return session_id
+
+    def _evict(self, size: int, now_ms: int) -> bool:
+        """Make room for a session of ``size`` partitions: an idle one goes, else a settled one that is not larger."""
+        if not self._sessions:
+            return False
+        idlest = min(self._sessions.values(), key=lambda session: (session.last_used_ms, session.session_id))
+        if now_ms - idlest.last_used_ms > EVICTION_MS:
+            del self._sessions[idlest.session_id]
+            return True
+        settled = [session for session in self._sessions.values() if session.settled]
+        smallest = min(settled, key=lambda session: (session.size, session.session_id), default=None)
+        # Of equal size the newcomer's key is the smaller one, its id being 0 until it has one.
+        if smallest is None or size <= smallest.size:
+            return False
+        del self._sessions[smallest.session_id]
+        return True
+
+
+class FetchContext:
+    """What one request is about: everything it wants, or the changes of a session, or an error."""
+
+    __slots__ = ("_session_epoch", "_sessions", "_uses_topic_ids", "_wanted", "_wants_session", "error", "session")
+
+    def __init__(
+        self,
+        sessions: FetchSessions,
+        wanted: Wanted,
+        *,
+        error: ErrorCode = ErrorCode.NONE,
+        session: FetchSession | None = None,
+        session_epoch: int = FINAL_EPOCH,
+        uses_topic_ids: bool = False,
+        wants_session: bool = False,
+    ) -> None:
+        self.error = error
+        self.session = session
+        self._sessions = sessions
+        self._session_epoch = session_epoch
+        self._uses_topic_ids = uses_topic_ids
+        self._wanted = wanted
+        self._wants_session = wants_session
+
+    def wanted(self, topic_name: Callable[[uuid.UUID], str | None]) -> Mapping[Fetched, FetchPartition]:
+        """What is to be read, in order."""
+        return self._wanted if self.session is None else self.session.all_wanted(topic_name)
+
+    def conclude(self, answers: Answers, now_ms: int) -> tuple[ErrorCode, int, Answers]:
+        """(error, session id, what is to be sent) of the response, once all answers are known."""
+        if self.error:
+            return self.error, NO_SESSION, {}
+        if self.session is not None:
+            if self.session.epoch != self._session_epoch:
+                return ErrorCode.INVALID_FETCH_SESSION_EPOCH, self.session.session_id, {}
+            return ErrorCode.NONE, self.session.session_id, self.session.news(answers)
+        if not self._wants_session:
+            return ErrorCode.NONE, NO_SESSION, answers
+        session_id = self._sessions.create(self._wanted, answers, now_ms, uses_topic_ids=self._uses_topic_ids)
+        return ErrorCode.NONE, session_id, answers
+
+
+def next_epoch(epoch: int) -> int:
+    """The epoch behind ``epoch``: 1 follows the largest int32."""
+    return INITIAL_EPOCH + 1 if epoch == _INT32_MAX else epoch + 1

@@ -1,0 +1,291 @@
+"""What a produced batch has to be, and what becomes of it on its way into the log.
+
+The bytes stay what they were but for base offset and leader epoch, and for attributes, largest timestamp and checksum where
+the header does not say what the log says. Only for a topic that wants another compression is a batch built anew.
+Source: ``UnifiedLog.analyzeAndValidateRecords`` and ``LogValidator``.
+"""
+
+from typing import NamedTuple
+
+from groupcoord.broker.log_settings import LogSettings
+from groupcoord.protocol.batches import (
+    COMPRESSION_MASK,
+    CONTROL,
+    DELETE_HORIZON,
+    LOG_APPEND_TIME,
+    MAGIC,
+    NO_TIMESTAMP,
+    TRANSACTIONAL,
+    BatchError,
+    BatchHeader,
+    build_batch,
+    extents,
+    has_right_checksum,
+    read_header,
+    records_of,
+    stamp_offsets,
+    stamp_time,
+    walk_batch,
+)
+from groupcoord.protocol.compression import Compression
+from groupcoord.protocol.errors import ErrorCode
+from groupcoord.protocol.records import Buffer, Record, Walk, read_records
+
+_INT64_MAX = (1 << 63) - 1
+_TARGETS = {
+    "uncompressed": Compression.NONE,
+    "gzip": Compression.GZIP,
+    "snappy": Compression.SNAPPY,
+    "lz4": Compression.LZ4,
+    "zstd": Compression.ZSTD,
+}
+
+
+class RecordError(NamedTuple):
+    """What is wrong with the record at ``batch_index``."""
+
+    batch_index: int
+    message: str
+
+
+class RecordsRefusedError(BatchError):
+    """Records of the batch are not to be stored; the producer learns which ones and why (KIP-467)."""
+
+    def __init__(self, error: ErrorCode, reason: str, record_errors: tuple[RecordError, ...]) -> None:
+        super().__init__(error, reason)
+        self.record_errors = record_errors
+
+
+class ValidBatch(NamedTuple):
+    """A batch as it is to be stored, at its offset; ``header`` is what its bytes say."""
+
+    data: bytearray
+    header: BatchHeader
+
+
+def check_format(records: bytes, version: int) -> None:
+    """Are ``records`` what a Produce request of ``version`` may carry: exactly one batch of magic 2? Raises BatchError.
+
+    Source: ``ProduceRequest.validateRecords``.
+    """
+    batches = extents(records)
+    first = next(batches, None)
+    if first is None:
+        raise BatchError(
+            ErrorCode.INVALID_RECORD,
+            f"Produce requests with version {version} must have at least one record batch per partition",
+        )
+    if first.magic != MAGIC:
+        raise BatchError(
+            ErrorCode.INVALID_RECORD,
+            f"Produce requests with version {version} are only allowed to contain record batches with magic version 2",
+        )
+    if version < 7 and read_header(records, first.position).compression == Compression.ZSTD:
+        raise BatchError(
+            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+            f"Produce requests with version {version} are not allowed to use ZStandard compression",
+        )
+    if next(batches, None) is not None:
+        raise BatchError(
+            ErrorCode.INVALID_RECORD,
+            f"Produce requests with version {version} are only allowed to contain exactly one record batch per partition",
+        )
+
+
+class LogValidator:
+    """The checks of one log. ``partition`` is its name, ``topic-0``, for messages."""
+
+    __slots__ = ("partition", "settings")
+
+    def __init__(self, settings: LogSettings, partition: str) -> None:
+        self.settings = settings
+        self.partition = partition
+
+    def validate(self, records: bytes, offset: int, leader_epoch: int, now_ms: int) -> ValidBatch:
+        """The batch that ``records`` begin with, checked and stamped for ``offset``. Raises BatchError.
+
+        What lies behind it is the rest of a batch that was cut short, and is dropped as Kafka drops it.
+        """
+        size = next(extents(records)).size
+        batch = records if size == len(records) else records[:size]
+        # Deviation: a batch shorter than its own header is CORRUPT_MESSAGE; Kafka stumbles over the shortest of them and
+        # answers UNKNOWN_SERVER_ERROR.
+        header = read_header(batch)
+        self._check_whole(batch, header)
+        self._check_header(header)
+        return self._validate_records(batch, header, offset, leader_epoch, now_ms)
+
+    def _check_whole(self, batch: bytes, header: BatchHeader) -> None:
+        if header.base_offset != 0:
+            raise BatchError(
+                ErrorCode.INVALID_RECORD,
+                f"The baseOffset of the record batch in the append to {self.partition} should be 0, "
+                f"but it is {header.base_offset}",
+            )
+        limit = self.settings.max_message_bytes
+        if header.size > limit:
+            raise BatchError(
+                ErrorCode.MESSAGE_TOO_LARGE,
+                f"The record batch size in the append to {self.partition} is {header.size} bytes "
+                f"which exceeds the maximum configured value of {limit}",
+            )
+        if not has_right_checksum(batch, header):
+            raise BatchError(
+                ErrorCode.CORRUPT_MESSAGE,
+                f"Record is corrupt (stored crc = {header.crc}) in topic partition {self.partition}.",
+            )
+        _ = header.compression  # raises for one that is unknown
+
+    def _check_header(self, header: BatchHeader) -> None:
+        """What ``LogValidator.validateBatch`` demands of a client's batch."""
+        if header.last_offset_delta < 0:
+            problem = f"Batch has an invalid offset range: [0, {header.last_offset_delta}]"
+        elif header.record_count <= 0:
+            problem = f"Invalid reported count for record batch: {header.record_count}"
+        elif header.record_count != header.last_offset_delta + 1:
+            offsets = f"[0, {header.last_offset_delta}]"
+            problem = f"Inconsistent batch offset range {offsets} and count of records {header.record_count}"
+        elif header.control:
+            problem = "Clients are not allowed to write control records"
+        elif header.has_producer_id and header.base_sequence < 0:
+            problem = (
+                f"Invalid sequence number {header.base_sequence} in record batch with producerId {header.producer_id}"
+            )
+        else:
+            return
+        raise BatchError(ErrorCode.INVALID_RECORD, f"{problem} in topic partition {self.partition}")
+
+    def _validate_records(
+        self, batch: bytes, header: BatchHeader, offset: int, leader_epoch: int, now_ms: int
+    ) -> ValidBatch:
+        settings = self.settings
+        source = header.compression
+        found, data, position = walk_batch(batch, header)
+        lowest, highest = _timestamps(header, found)
+        if (settings.compact and not found.every_key) or self._suspicious(header, lowest, highest, now_ms):
+            self._refuse_wrong_records(data, position, header, now_ms)
+        target = _TARGETS.get(settings.compression_type, source)
+        if target != source:
+            return self._rebuild(batch, header, target, offset, leader_epoch, now_ms)
+        if source != Compression.NONE and not found.consecutive:
+            # Kafka wants to build the batch anew for this, and fails because it has skipped keys and values.
+            raise BatchError(ErrorCode.UNKNOWN_SERVER_ERROR, f"compressed records with gaps in {self.partition}")
+        stamped = bytearray(batch)
+        stamp_offsets(stamped, offset, leader_epoch)
+        latest = now_ms if settings.log_append_time else max(NO_TIMESTAMP, min(highest, _INT64_MAX))
+        if settings.log_append_time != header.log_append_time or latest != header.max_timestamp_ms:
+            stamp_time(stamped, self._attributes(header, source), latest)
+        return ValidBatch(stamped, read_header(stamped))
+
+    def _suspicious(self, header: BatchHeader, lowest: int, highest: int, now_ms: int) -> bool:
+        """Can there be a record whose time is refused? Told from the extremes, so that good batches need no second look."""
+        if header.log_append_time and (self.settings.log_append_time or header.max_timestamp_ms == NO_TIMESTAMP):
+            return True
+        return not self.settings.log_append_time and (
+            now_ms - lowest > self.settings.message_timestamp_before_max_ms
+            or highest - now_ms > self.settings.message_timestamp_after_max_ms
+        )
+
+    def _refuse_wrong_records(self, data: Buffer, position: int, header: BatchHeader, now_ms: int) -> None:
+        """Raise RecordsRefusedError if there is at least one record to complain about."""
+        errors, time_is_wrong = [], False
+        records = read_records(
+            data, position, header.record_count, base_offset=0, base_timestamp_ms=header.base_timestamp_ms
+        )
+        for index, record in enumerate(records):
+            if self.settings.compact and record.key is None:
+                message = "Compacted topic cannot accept message without key in topic partition " + self.partition
+                errors.append(RecordError(index, message))
+            elif (problem := self._time_problem(header, record, now_ms)) is not None:
+                errors.append(RecordError(index, problem))
+                time_is_wrong = True
+        if time_is_wrong:
+            raise RecordsRefusedError(
+                ErrorCode.INVALID_TIMESTAMP,
+                "One or more records have been rejected due to invalid timestamp",
+                tuple(errors),
+            )
+        if errors:
+            shown = ", ".join(f"RecordError(batchIndex={index}, message='{text}')" for index, text in errors[:3])
+            raise RecordsRefusedError(
+                ErrorCode.INVALID_RECORD,
+                f"One or more records have been rejected due to {len(errors)} record errors in total, "
+                f"and only showing the first three errors at most: [{shown}]",
+                tuple(errors),
+            )
+
+    def _time_problem(self, header: BatchHeader, record: Record, now_ms: int) -> str | None:
+        settings = self.settings
+        timestamp = header.max_timestamp_ms if header.log_append_time else record.timestamp_ms
+        if not settings.log_append_time and timestamp != NO_TIMESTAMP:
+            before, after = settings.message_timestamp_before_max_ms, settings.message_timestamp_after_max_ms
+            if now_ms - timestamp <= before and timestamp - now_ms <= after:
+                return None
+            return (
+                f"Timestamp {timestamp} of message with offset {record.offset} is out of range. The timestamp should be "
+                f"within [{_as_int64(now_ms - before)}, {_as_int64(now_ms + after)}]"
+            )
+        if header.log_append_time:
+            shown = (
+                f"DefaultRecord(offset={record.offset}, timestamp={timestamp}, key={len(record.key or b'')} bytes, "
+                f"value={len(record.value or b'')} bytes)"
+            )
+            return (
+                f"Invalid timestamp type in message {shown}. Producer should not set timestamp type to LogAppendTime."
+            )
+        return None
+
+    def _attributes(self, header: BatchHeader, compression: Compression) -> int:
+        """The attributes of ``header`` with the time type of the topic; bits without a meaning go."""
+        kept = header.attributes & (TRANSACTIONAL | CONTROL | DELETE_HORIZON)
+        return kept | compression | (LOG_APPEND_TIME if self.settings.log_append_time else 0)
+
+    def _rebuild(
+        self,
+        batch: bytes,
+        header: BatchHeader,
+        target: Compression,
+        offset: int,
+        leader_epoch: int,
+        now_ms: int,
+    ) -> ValidBatch:
+        """The records in a new batch: other compression, offsets without gaps."""
+        settings = self.settings
+        records = [record._replace(offset=offset + index) for index, record in enumerate(records_of(batch, header))]
+        if any(record.timestamp_ms < NO_TIMESTAMP for record in records):
+            raise BatchError(ErrorCode.UNKNOWN_SERVER_ERROR, "a negative timestamp in a batch that is built anew")
+        levels = {
+            Compression.GZIP: settings.compression_gzip_level,
+            Compression.LZ4: settings.compression_lz4_level,
+            Compression.ZSTD: settings.compression_zstd_level,
+        }
+        level = levels.get(target)
+        data = build_batch(
+            records,
+            leader_epoch=leader_epoch,
+            attributes=self._attributes(header, target) & ~(COMPRESSION_MASK | CONTROL | DELETE_HORIZON) | target,
+            level=None if level == -1 else level,
+            max_timestamp_ms=now_ms if settings.log_append_time else None,
+            producer_id=header.producer_id,
+            producer_epoch=header.producer_epoch,
+            base_sequence=header.base_sequence,
+        )
+        if len(data) > settings.max_message_bytes:
+            raise BatchError(
+                ErrorCode.MESSAGE_TOO_LARGE,
+                f"Message batch size is {len(data)} bytes in append to partition {self.partition} "
+                f"which exceeds the maximum configured size of {settings.max_message_bytes}.",
+            )
+        return ValidBatch(bytearray(data), read_header(data))
+
+
+def _timestamps(header: BatchHeader, found: Walk) -> tuple[int, int]:
+    """The lowest and the highest timestamp of the records."""
+    if header.log_append_time:
+        return header.max_timestamp_ms, header.max_timestamp_ms
+    return header.base_timestamp_ms + found.lowest_delta, header.base_timestamp_ms + found.highest_delta
+
+
+def _as_int64(number: int) -> int:
+    """``number`` as Java's long would have it."""
+    return (number + (1 << 63)) % (1 << 64) - (1 << 63)

@@ -1,0 +1,201 @@
+"""Metadata (versions 0–13) and DescribeCluster (0–2): which topics there are and where this broker is.
+
+The order of topics is that of the collections Kafka keeps them in. Source: ``KafkaApis.handleTopicMetadataRequest``,
+``DefaultAutoTopicCreationManager``, ``AuthHelper.computeDescribeClusterResponse``.
+"""
+
+import uuid
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from groupcoord.broker import topic_names
+from groupcoord.broker.partition_log import LEADER_EPOCH
+from groupcoord.broker.topic_creation import create_automatically
+from groupcoord.broker.topics import Topic
+from groupcoord.core.effects import Call
+from groupcoord.core.java import string_hash
+from groupcoord.core.scala import hash_set_order, mutable_map_order, set_order
+from groupcoord.core.turn import Turn
+from groupcoord.protocol.errors import ErrorCode
+from groupcoord.protocol.messages.describe_cluster import (
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+from groupcoord.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+
+if TYPE_CHECKING:
+    from groupcoord.broker.broker import Broker
+
+# Bit n stands for operation n of ``AclOperation``. Without an authorizer everybody may do all that a resource knows:
+# read, write, create, delete, alter, describe, describe configs, alter configs ...
+TOPIC_OPERATIONS = sum(1 << operation for operation in (3, 4, 5, 6, 7, 8, 10, 11))
+# ... and create, alter, describe, cluster action, describe configs, alter configs, idempotent write.
+CLUSTER_OPERATIONS = sum(1 << operation for operation in (5, 7, 8, 9, 10, 11, 12))
+
+_FIRST_VERSION_BY_ID = 12
+_FEW = 4  # a Scala set of more than four names is a HashSet for ever
+_BROKER_ENDPOINT, _CONTROLLER_ENDPOINT = 1, 2
+
+
+def handle_metadata(broker: "Broker", turn: Turn, call: Call, request: MetadataRequest) -> None:
+    """Answer with the brokers and the topics asked for, which may create topics that are missing."""
+    error = _unanswerable(request, call.version)
+    if error:
+        turn.reply(call, _error_response(request, error))
+        return
+    asked = request.topics
+    if asked is None:
+        topics = _all_topics(broker)
+    elif any(topic.topic_id for topic in asked):
+        topics = _topics_by_id(broker, [topic.topic_id for topic in asked if topic.topic_id])
+    else:
+        names = [topic.name for topic in asked if topic.name is not None]
+        topics = _topics_by_name(broker, turn.now_ms, names, create=request.allow_auto_topic_creation)
+    if request.include_topic_authorized_operations:
+        topics = [
+            topic if topic.name is None else replace(topic, topic_authorized_operations=TOPIC_OPERATIONS)
+            for topic in topics
+        ]
+    config = broker.config
+    response = MetadataResponse(
+        brokers=(
+            MetadataResponseBroker(
+                node_id=config.node_id,
+                host=config.advertised.host,
+                port=config.advertised.port,
+                rack=config.broker_rack,
+            ),
+        ),
+        cluster_id=config.cluster_id,
+        controller_id=config.node_id,
+        topics=tuple(topics),
+    )
+    if request.include_cluster_authorized_operations:
+        response = replace(response, cluster_authorized_operations=CLUSTER_OPERATIONS)
+    turn.reply(call, response)
+
+
+def _unanswerable(request: MetadataRequest, version: int) -> ErrorCode | None:
+    """What is wrong with the whole request: ids before the version that takes them, or a topic that is nothing at all.
+
+    Kafka fails over the latter without a word for it.
+    """
+    topics = request.topics or ()
+    if version < _FIRST_VERSION_BY_ID and any(topic.topic_id or topic.name is None for topic in topics):
+        return ErrorCode.INVALID_REQUEST
+    if any(topic.name is None for topic in topics) and not any(topic.topic_id for topic in topics):
+        return ErrorCode.UNKNOWN_SERVER_ERROR
+    return None
+
+
+def _error_response(request: MetadataRequest, error: ErrorCode) -> MetadataResponse:
+    topics = tuple(
+        MetadataResponseTopic(error_code=error, name=topic.name or "", topic_id=topic.topic_id, partitions=())
+        for topic in request.topics or ()
+    )
+    return MetadataResponse(brokers=(), topics=topics, error_code=error)
+
+
+def _all_topics(broker: "Broker") -> list[MetadataResponseTopic]:
+    return _existing(broker, mutable_map_order((topic.name for topic in broker.topics), string_hash))
+
+
+def _topics_by_id(broker: "Broker", topic_ids: list[uuid.UUID]) -> list[MetadataResponseTopic]:
+    """First the ids that nothing has, then the topics; names that came along are not looked at."""
+    ids = set_order(topic_ids, _uuid_hash)
+    small = len(ids) <= _FEW
+    unknown = [topic_id for topic_id in ids if broker.topics.by_id(topic_id) is None]
+    names = [name for name in map(broker.topics.topic_name, ids) if name is not None]
+    if not small:
+        unknown, names = hash_set_order(unknown, _uuid_hash), hash_set_order(names, string_hash)
+    error = ErrorCode.UNKNOWN_TOPIC_ID
+    missing = [MetadataResponseTopic(error_code=error, name=None, topic_id=one, partitions=()) for one in unknown]
+    return missing + _existing(broker, names)
+
+
+def _uuid_hash(topic_id: uuid.UUID) -> int:
+    """``hashCode`` of Kafka's ``Uuid``."""
+    halves = (topic_id.int >> 64) ^ (topic_id.int & 0xFFFFFFFFFFFFFFFF)
+    return (halves >> 32 ^ halves) & 0xFFFFFFFF
+
+
+def _topics_by_name(broker: "Broker", now_ms: int, asked: list[str], *, create: bool) -> list[MetadataResponseTopic]:
+    """First the topics, then the names that are none. A topic made now is seen by the next request only."""
+    names = set_order(asked, string_hash)
+    found = _existing(broker, names)
+    missing = [name for name in names if name not in broker.topics]
+    if len(names) > _FEW:
+        missing = hash_set_order(missing, string_hash)
+    if create and broker.config.auto_create_topics_enable:
+        invalid = [name for name in missing if topic_names.fault_of(name)]
+        fresh = mutable_map_order((name for name in missing if name not in invalid), string_hash)
+        create_automatically(broker, now_ms, fresh)
+        missing = invalid + fresh
+    return found + [_missing(name) for name in missing]
+
+
+def _existing(broker: "Broker", names: Iterable[str]) -> list[MetadataResponseTopic]:
+    topics = (broker.topics.get(name) for name in names)
+    return [_described(topic, broker.config.node_id) for topic in topics if topic is not None]
+
+
+def _missing(name: str) -> MetadataResponseTopic:
+    invalid = topic_names.fault_of(name) is not None
+    error = ErrorCode.INVALID_TOPIC_EXCEPTION if invalid else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return MetadataResponseTopic(error_code=error, name=name, is_internal=name in topic_names.INTERNAL, partitions=())
+
+
+def _described(topic: Topic, node_id: int) -> MetadataResponseTopic:
+    replicas = (node_id,)
+    return MetadataResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=topic.is_internal,
+        partitions=tuple(
+            MetadataResponsePartition(
+                partition_index=index,
+                leader_id=node_id,
+                leader_epoch=LEADER_EPOCH,
+                replica_nodes=replicas,
+                isr_nodes=replicas,
+            )
+            for index in range(len(topic.partitions))
+        ),
+    )
+
+
+def handle_describe_cluster(broker: "Broker", turn: Turn, call: Call, request: DescribeClusterRequest) -> None:
+    """Answer with the one broker there is; an endpoint of another type than a broker's is refused."""
+    config = broker.config
+    if request.endpoint_type != _BROKER_ENDPOINT:
+        if request.endpoint_type == _CONTROLLER_ENDPOINT:
+            error = ErrorCode.MISMATCHED_ENDPOINT_TYPE
+            text = "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER"
+        else:
+            error = ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
+            text = f"Unsupported endpoint type {request.endpoint_type}"
+        turn.reply(call, DescribeClusterResponse(error_code=error, error_message=text, cluster_id="", brokers=()))
+        return
+    response = DescribeClusterResponse(
+        cluster_id=config.cluster_id,
+        controller_id=config.node_id,
+        brokers=(
+            DescribeClusterBroker(
+                broker_id=config.node_id,
+                host=config.advertised.host,
+                port=config.advertised.port,
+                rack=config.broker_rack,
+            ),
+        ),
+    )
+    if request.include_cluster_authorized_operations:
+        response = replace(response, cluster_authorized_operations=CLUSTER_OPERATIONS)
+    turn.reply(call, response)

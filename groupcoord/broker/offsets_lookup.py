@@ -1,0 +1,168 @@
+"""Where in a log something is, and where it starts: ListOffsets, OffsetForLeaderEpoch, DeleteRecords.
+
+Source: ``ReplicaManager.fetchOffset``, ``.lastOffsetForLeaderEpoch`` and ``.deleteRecords``.
+"""
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from groupcoord.broker.partition_log import (
+    EARLIEST,
+    EARLIEST_LOCAL,
+    EARLIEST_PENDING_UPLOAD,
+    LATEST,
+    LATEST_TIERED,
+    LEADER_EPOCH,
+    MAX_TIMESTAMP,
+)
+from groupcoord.core.effects import Call
+from groupcoord.core.turn import Turn
+from groupcoord.protocol.batches import BatchError
+from groupcoord.protocol.errors import ErrorCode
+from groupcoord.protocol.messages.delete_records import (
+    DeleteRecordsPartitionResult,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopicResult,
+)
+from groupcoord.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from groupcoord.protocol.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopicResult,
+)
+
+if TYPE_CHECKING:
+    from groupcoord.broker.broker import Broker
+
+_SUPPORTED_SINCE = {
+    EARLIEST: 1,
+    LATEST: 1,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
+"""From which version of ListOffsets on a negative timestamp has a meaning."""
+
+_ISOLATION_LEVELS = frozenset({0, 1})
+_NO_EPOCH = -1
+
+
+def handle_list_offsets(broker: "Broker", turn: Turn, call: Call, request: ListOffsetsRequest) -> None:
+    """Tell the offset that each partition has for a timestamp."""
+    named = Counter((topic.name, part.partition_index) for topic in request.topics for part in topic.partitions)
+    answers: dict[str, dict[int, ListOffsetsPartitionResponse]] = {}
+    for topic in request.topics:
+        for part in topic.partitions:
+            index = part.partition_index
+            if request.isolation_level not in _ISOLATION_LEVELS:
+                answer = _no_offset(index, ErrorCode.UNKNOWN_SERVER_ERROR)
+            elif named[topic.name, index] > 1:
+                answer = _no_offset(index, ErrorCode.INVALID_REQUEST)
+            elif part.timestamp < 0 and call.version < _SUPPORTED_SINCE.get(part.timestamp, call.version + 1):
+                answer = _no_offset(index, ErrorCode.UNSUPPORTED_VERSION)
+            else:
+                answer = _list_offset(broker, topic.name, part)
+            answers.setdefault(topic.name, {})[index] = answer
+    topics = tuple(
+        ListOffsetsTopicResponse(name=name, partitions=tuple(partitions.values()))
+        for name, partitions in answers.items()
+    )
+    turn.reply(call, ListOffsetsResponse(topics=topics))
+
+
+def _list_offset(broker: "Broker", topic: str, part: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
+    index = part.partition_index
+    log = broker.log(topic, index)
+    if log is None:
+        return _no_offset(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    error = _check_leader_epoch(part.current_leader_epoch)
+    if error:
+        return _no_offset(index, error)
+    try:
+        found = log.offset_for_timestamp(part.timestamp)
+    except BatchError as problem:
+        return _no_offset(index, problem.error)
+    if found is None:
+        return _no_offset(index, ErrorCode.NONE)
+    return ListOffsetsPartitionResponse(
+        partition_index=index, timestamp=found.timestamp_ms, offset=found.offset, leader_epoch=found.leader_epoch
+    )
+
+
+def _no_offset(index: int, error: ErrorCode) -> ListOffsetsPartitionResponse:
+    return ListOffsetsPartitionResponse(partition_index=index, error_code=error)
+
+
+def _check_leader_epoch(epoch: int) -> ErrorCode:
+    """Is the client's idea of the leader (KIP-320) right?"""
+    if epoch in (_NO_EPOCH, LEADER_EPOCH):
+        return ErrorCode.NONE
+    return ErrorCode.UNKNOWN_LEADER_EPOCH if epoch > LEADER_EPOCH else ErrorCode.FENCED_LEADER_EPOCH
+
+
+def handle_offset_for_leader_epoch(
+    broker: "Broker", turn: Turn, call: Call, request: OffsetForLeaderEpochRequest
+) -> None:
+    """Tell where an epoch ends in each partition, for readers to find out whether records they have are still true."""
+    topics = tuple(
+        OffsetForLeaderTopicResult(
+            topic=topic.topic,
+            partitions=tuple(_end_of_epoch(broker, topic.topic, partition) for partition in topic.partitions),
+        )
+        for topic in request.topics
+    )
+    turn.reply(call, OffsetForLeaderEpochResponse(topics=topics))
+
+
+def _end_of_epoch(broker: "Broker", topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
+    log = broker.log(topic, asked.partition)
+    if log is None:
+        return EpochEndOffset(partition=asked.partition, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    error = _check_leader_epoch(asked.current_leader_epoch)
+    if error:
+        return EpochEndOffset(partition=asked.partition, error_code=error)
+    epoch, end_offset = log.end_of_epoch(asked.leader_epoch)
+    return EpochEndOffset(partition=asked.partition, leader_epoch=epoch, end_offset=end_offset)
+
+
+def handle_delete_records(broker: "Broker", turn: Turn, call: Call, request: DeleteRecordsRequest) -> None:
+    """Forget the records of each partition that lie before an offset."""
+    # One that is named twice is done once, with the last offset.
+    offsets = {
+        (topic.name, partition.partition_index): partition.offset
+        for topic in request.topics
+        for partition in topic.partitions
+    }
+    results: dict[str, list[DeleteRecordsPartitionResult]] = {}
+    for (name, index), offset in offsets.items():
+        results.setdefault(name, []).append(_delete_records(broker, name, index, offset))
+    topics = tuple(
+        DeleteRecordsTopicResult(name=name, partitions=tuple(partitions)) for name, partitions in results.items()
+    )
+    turn.reply(call, DeleteRecordsResponse(topics=topics))
+
+
+def _delete_records(broker: "Broker", name: str, index: int, offset: int) -> DeleteRecordsPartitionResult:
+    topic, log = broker.topics.get(name), broker.log(name, index)
+    if topic is None or log is None:
+        return _not_deleted(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    if topic.is_internal:
+        return _not_deleted(index, ErrorCode.INVALID_TOPIC_EXCEPTION)
+    try:
+        return DeleteRecordsPartitionResult(partition_index=index, low_watermark=log.delete_records(offset))
+    except BatchError as problem:
+        return _not_deleted(index, problem.error)
+
+
+def _not_deleted(index: int, error: ErrorCode) -> DeleteRecordsPartitionResult:
+    return DeleteRecordsPartitionResult(partition_index=index, low_watermark=-1, error_code=error)

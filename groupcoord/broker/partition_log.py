@@ -1,0 +1,307 @@
+"""The log of one partition, in memory: append, read, look up, and forget what is old.
+
+There is one replica, so that a record is committed as soon as it is appended: high watermark and last stable offset are the
+end of the log. Source: ``UnifiedLog`` and ``LocalLog``.
+"""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from operator import attrgetter
+from typing import NamedTuple
+
+from groupcoord.broker.log_segment import LogSegment
+from groupcoord.broker.log_settings import LogSettings
+from groupcoord.broker.log_validator import LogValidator
+from groupcoord.broker.producer_state import ProducerStates
+from groupcoord.core.effects import LogRecord
+from groupcoord.protocol.batches import NO_TIMESTAMP, BatchError, BatchHeader, build_batch, read_header
+from groupcoord.protocol.errors import ErrorCode
+from groupcoord.protocol.records import Record
+
+LEADER_EPOCH = 0
+"""The epoch of every leader here: there is one broker, and it never loses a partition."""
+
+EARLIEST, LATEST, MAX_TIMESTAMP = -2, -1, -3
+EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -4, -5, -6
+UNDEFINED_EPOCH = UNDEFINED_OFFSET = -1
+
+_base_offset = attrgetter("base_offset")
+
+
+class Appended(NamedTuple):
+    """What came of an append: where the records are. ``log_append_time_ms`` is -1 unless the topic's records have it.
+
+    ``duplicate``: they had been appended before, there, and this time nothing was.
+    """
+
+    base_offset: int
+    last_offset: int
+    log_append_time_ms: int
+    log_start_offset: int
+    duplicate: bool
+
+
+class Position(NamedTuple):
+    """A place in a log: offset, the base offset of its segment, and bytes from the segment's beginning."""
+
+    offset: int
+    segment: int
+    byte: int
+
+
+class Read(NamedTuple):
+    """What a read found, without a copy of it: ``length`` bytes of ``segment`` from ``start`` on.
+
+    ``cut_short``: there is a batch at the offset, and not one byte of it could be given.
+    """
+
+    start: Position
+    segment: LogSegment | None
+    length: int
+    cut_short: bool
+
+    def data(self) -> bytes:
+        """The bytes."""
+        return self.segment.copy(self.start.byte, self.length) if self.segment and self.length else b""
+
+
+class FoundOffset(NamedTuple):
+    """The answer to a search by time; -1 for a timestamp (ms) or an epoch that does not matter."""
+
+    timestamp_ms: int
+    offset: int
+    leader_epoch: int
+
+
+class PartitionLog:
+    """The batches of one partition. ``name`` is ``topic-0``, for messages; ``settings`` may be replaced at any time."""
+
+    def __init__(self, settings: LogSettings, name: str = "") -> None:
+        self.settings = settings
+        self.name = name
+        self.log_start_offset = 0
+        self.log_end_offset = 0
+        self.producers = ProducerStates(name)
+        self._segments: list[LogSegment] = []
+
+    def __repr__(self) -> str:
+        return f"<PartitionLog {self.name} offsets={self.log_start_offset}–{self.log_end_offset} bytes={self.size}>"
+
+    @property
+    def high_watermark(self) -> int:
+        """The offset up to which records are committed."""
+        return self.log_end_offset
+
+    @property
+    def last_stable_offset(self) -> int:
+        """The offset up to which no transaction is open."""
+        return self.log_end_offset
+
+    @property
+    def size(self) -> int:
+        """Bytes of all batches that are kept."""
+        return sum(segment.size for segment in self._segments)
+
+    @property
+    def segments(self) -> Sequence[LogSegment]:
+        """What the log consists of, oldest first; only the last is appended to."""
+        return self._segments
+
+    # --- appending
+
+    def append(self, records: bytes, now_ms: int) -> Appended:
+        """Append the batch a client produced. Raises BatchError, and then nothing has changed."""
+        batch, header = LogValidator(self.settings, self.name).validate(
+            records, self.log_end_offset, LEADER_EPOCH, now_ms
+        )
+        self._check_segment_size(header)
+        if header.has_producer_id:
+            kept = self.producers.duplicate_of(header)
+            if kept is not None:
+                return Appended(
+                    kept.first_offset, kept.last_offset, kept.timestamp_ms, self.log_start_offset, duplicate=True
+                )
+            self.producers.check(header)
+        self._store(batch, header, now_ms)
+        if header.has_producer_id:
+            self.producers.appended(header)
+        append_time = now_ms if self.settings.log_append_time else NO_TIMESTAMP
+        return Appended(header.base_offset, header.last_offset, append_time, self.log_start_offset, duplicate=False)
+
+    def append_own(self, records: Sequence[LogRecord], now_ms: int) -> Appended:
+        """Append records of the broker itself, as one batch with ``now_ms`` as their time.
+
+        Raises BatchError(MESSAGE_TOO_LARGE or RECORD_LIST_TOO_LARGE), and then nothing has changed.
+        """
+        base = self.log_end_offset
+        batch = build_batch(
+            [Record(base + index, now_ms, record.key, record.value) for index, record in enumerate(records)],
+            leader_epoch=LEADER_EPOCH,
+        )
+        header = read_header(batch)
+        if header.size > self.settings.max_message_bytes:
+            reason = f"{header.size} bytes in one batch, where max.message.bytes is {self.settings.max_message_bytes}"
+            raise BatchError(ErrorCode.MESSAGE_TOO_LARGE, reason)
+        self._check_segment_size(header)
+        self._store(batch, header, now_ms)
+        return Appended(base, header.last_offset, NO_TIMESTAMP, self.log_start_offset, duplicate=False)
+
+    def _check_segment_size(self, header: BatchHeader) -> None:
+        if header.size > self.settings.segment_bytes:
+            raise BatchError(
+                ErrorCode.RECORD_LIST_TOO_LARGE,
+                f"Message batch size is {header.size} bytes in append to partition {self.name}, "
+                f"which exceeds the maximum configured segment size of {self.settings.segment_bytes}.",
+            )
+
+    def _store(self, batch: bytes | bytearray, header: BatchHeader, now_ms: int) -> None:
+        segment = self._active_segment(now_ms)
+        full = segment.size > self.settings.segment_bytes - header.size
+        if full or (segment.size and segment.age_ms(now_ms, header.max_timestamp_ms) > self.settings.segment_ms):
+            segment = self._roll(now_ms)
+        segment.append(batch, header, now_ms)
+        self.log_end_offset = header.last_offset + 1
+
+    def _active_segment(self, now_ms: int) -> LogSegment:
+        return self._segments[-1] if self._segments else self._roll(now_ms)
+
+    def _roll(self, now_ms: int) -> LogSegment:
+        segment = LogSegment(self.log_end_offset, now_ms)
+        self._segments.append(segment)
+        # Deviation: Kafka looks after retention.bytes only every log.retention.check.interval.ms; a log that lives in memory
+        # must not outgrow it by what a producer can send in between.
+        self._delete_by_size(now_ms)
+        return segment
+
+    # --- reading
+
+    def read(self, offset: int, max_bytes: int, *, at_least_one: bool) -> Read:
+        """Up to ``max_bytes`` of batches, from the one that holds ``offset`` on and within one segment.
+
+        The last batch may be cut off, as in Kafka. ``at_least_one``: the first batch comes whole, whatever its size.
+        Raises BatchError: OFFSET_OUT_OF_RANGE, or UNKNOWN_SERVER_ERROR for a negative ``max_bytes``.
+        """
+        if not self.log_start_offset <= offset <= self.log_end_offset:
+            raise BatchError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"Received request for offset {offset} for partition {self.name}, but we only have log segments in "
+                f"the range {self.log_start_offset} to {self.log_end_offset}.",
+            )
+        if offset < self.log_end_offset:
+            for segment in self._segments[self._segment_index(offset) :]:
+                found = segment.find(offset)
+                if found is not None:
+                    break
+            else:
+                return self._nothing()
+            if max_bytes < 0:
+                raise BatchError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Invalid max size {max_bytes} for log read")
+            start = Position(found.header.base_offset, segment.base_offset, found.position)
+            allowed = max(max_bytes, found.header.size) if at_least_one else max_bytes
+            if allowed < found.header.size:
+                return Read(start, segment, 0, cut_short=allowed > 0)
+            return Read(start, segment, min(segment.size - found.position, allowed), cut_short=False)
+        return self._nothing()
+
+    def _nothing(self) -> Read:
+        return Read(self.end_position, None, 0, cut_short=False)
+
+    @property
+    def end_position(self) -> Position:
+        """Where the next batch will be."""
+        if not self._segments:
+            return Position(self.log_end_offset, self.log_end_offset, 0)
+        return Position(self.log_end_offset, self._segments[-1].base_offset, self._segments[-1].size)
+
+    def _segment_index(self, offset: int) -> int:
+        return max(0, bisect_right(self._segments, offset, key=_base_offset) - 1)
+
+    # --- looking up
+
+    def offset_for_timestamp(self, timestamp_ms: int) -> FoundOffset | None:
+        """The first record that is not older than ``timestamp_ms``, or what one of the negative timestamps asks for.
+
+        None: there is no such record. Source: ``UnifiedLog.fetchOffsetByTimestamp``.
+        """
+        if timestamp_ms in (EARLIEST, EARLIEST_LOCAL):
+            return FoundOffset(NO_TIMESTAMP, self.log_start_offset, LEADER_EPOCH)
+        if timestamp_ms == LATEST:
+            return FoundOffset(NO_TIMESTAMP, self.log_end_offset, LEADER_EPOCH)
+        if timestamp_ms in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):  # nothing here is ever tiered
+            return FoundOffset(NO_TIMESTAMP, UNDEFINED_OFFSET, UNDEFINED_EPOCH)
+        if timestamp_ms == MAX_TIMESTAMP:
+            newest = max(self._segments, key=attrgetter("max_timestamp_ms"), default=None)
+            record = None if newest is None else newest.latest_record()
+        else:
+            since = (segment for segment in self._segments if segment.largest_timestamp_ms >= timestamp_ms)
+            first = next(since, None)
+            record = None if first is None else first.first_record_since(timestamp_ms, self.log_start_offset)
+        return None if record is None else FoundOffset(record.timestamp_ms, record.offset, LEADER_EPOCH)
+
+    def end_of_epoch(self, epoch: int) -> tuple[int, int]:
+        """(epoch, end offset) of the largest epoch up to ``epoch``, or (-1, -1) if that cannot be told.
+
+        Source: ``LeaderEpochFileCache.endOffsetFor``, for a log that has known one epoch.
+        """
+        if epoch == LEADER_EPOCH:
+            return LEADER_EPOCH, self.log_end_offset
+        if epoch == UNDEFINED_EPOCH or epoch > LEADER_EPOCH:
+            return UNDEFINED_EPOCH, UNDEFINED_OFFSET
+        return epoch, self.log_start_offset
+
+    # --- forgetting
+
+    def delete_records(self, offset: int) -> int:
+        """Forget what lies before ``offset`` (-1: everything); the log start offset afterwards.
+
+        Raises BatchError: POLICY_VIOLATION for a topic that is only compacted, OFFSET_OUT_OF_RANGE.
+        """
+        if self.settings.compact and not self.settings.delete:
+            reason = f"Records of partition {self.name} can not be deleted due to the configured policy"
+            raise BatchError(ErrorCode.POLICY_VIOLATION, reason)
+        target = self.high_watermark if offset == -1 else offset
+        if not 0 <= target <= self.high_watermark:
+            reason = f"The offset {target} for partition {self.name} is not valid: it ends at {self.high_watermark}"
+            raise BatchError(ErrorCode.OFFSET_OUT_OF_RANGE, reason)
+        self.log_start_offset = max(self.log_start_offset, target)
+        return self.log_start_offset
+
+    def apply_retention(self, now_ms: int) -> None:
+        """Delete the segments that nobody can read any more, that are too many, or too old.
+
+        Source: ``UnifiedLog.deleteOldSegments``.
+        """
+        self._delete_segments(self._segment_index(self.log_start_offset), now_ms)
+        if self.settings.delete:
+            self._delete_by_size(now_ms)
+            self._delete_by_age(now_ms)
+
+    def _delete_by_size(self, now_ms: int) -> None:
+        if not self.settings.delete or self.settings.retention_bytes < 0:
+            return
+        spare = self.size - self.settings.retention_bytes
+        count = 0
+        for segment in self._segments:
+            if not segment.size or spare < segment.size:
+                break
+            spare -= segment.size
+            count += 1
+        self._delete_segments(count, now_ms)
+
+    def _delete_by_age(self, now_ms: int) -> None:
+        if self.settings.retention_ms < 0:
+            return
+        count = 0
+        for segment in self._segments:
+            if not segment.size or now_ms - segment.largest_timestamp_ms <= self.settings.retention_ms:
+                break
+            count += 1
+        self._delete_segments(count, now_ms)
+
+    def _delete_segments(self, count: int, now_ms: int) -> None:
+        if count == 0:
+            return
+        if count == len(self._segments):
+            self._segments.append(LogSegment(self.log_end_offset, now_ms))
+        self.log_start_offset = max(self.log_start_offset, self._segments[count].base_offset)
+        del self._segments[:count]

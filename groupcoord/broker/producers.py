@@ -1,0 +1,42 @@
+"""InitProducerId: ids for idempotent producers. Source: ``TransactionCoordinator.handleInitProducerId``."""
+
+from typing import TYPE_CHECKING
+
+from groupcoord.core.effects import Call
+from groupcoord.core.turn import Turn
+from groupcoord.protocol.batches import NO_PRODUCER_ID
+from groupcoord.protocol.errors import ErrorCode
+from groupcoord.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+
+if TYPE_CHECKING:
+    from groupcoord.broker.broker import Broker
+
+_NO_EPOCH = -1
+
+
+def handle_init_producer_id(broker: "Broker", turn: Turn, call: Call, request: InitProducerIdRequest) -> None:
+    """Hand out the next producer id, with epoch 0. A producer that asks again gets another one."""
+    error = _refusal(broker, request)
+    if error:
+        turn.reply(
+            call,
+            InitProducerIdResponse(error_code=error, producer_id=NO_PRODUCER_ID, producer_epoch=_NO_EPOCH),
+        )
+        return
+    producer_id = broker.next_producer_id
+    broker.next_producer_id += 1
+    turn.reply(call, InitProducerIdResponse(producer_id=producer_id, producer_epoch=0))
+
+
+def _refusal(broker: "Broker", request: InitProducerIdRequest) -> ErrorCode:
+    if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == _NO_EPOCH):
+        return ErrorCode.INVALID_REQUEST
+    if request.transactional_id is None:
+        return ErrorCode.NONE
+    if not request.transactional_id:
+        return ErrorCode.INVALID_REQUEST
+    if not 0 < request.transaction_timeout_ms <= broker.config.transaction_max_timeout_ms:
+        return ErrorCode.INVALID_TRANSACTION_TIMEOUT
+    # Deviation: there are no transactions here; an InitProducerId with a transactional id is refused as by a broker whose
+    # rules let nobody have any, and every client gives up at once.
+    return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED

@@ -1,0 +1,254 @@
+"""CreateTopics (versions 2–7), DeleteTopics (1–6) and CreatePartitions (0–3).
+
+Source: ``ControllerApis`` for what concerns a whole request, ``ReplicationControlManager`` for one topic.
+"""
+
+import uuid
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from groupcoord.broker import topic_names
+from groupcoord.broker.java_order import hash_order
+from groupcoord.broker.refused import Refused
+from groupcoord.broker.topic_config import effective_texts
+from groupcoord.broker.topic_creation import UNSET, Plan, check_replicas, plan_topic
+from groupcoord.broker.topics import Topic
+from groupcoord.core.effects import Call
+from groupcoord.core.turn import Turn
+from groupcoord.protocol.errors import ErrorCode
+from groupcoord.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+    CreatePartitionsTopicResult,
+)
+from groupcoord.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from groupcoord.protocol.messages.delete_topics import (
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+)
+
+if TYPE_CHECKING:
+    from groupcoord.broker.broker import Broker
+
+MOST_RECORDS_PER_REQUEST = 10_000
+"""What a controller writes for one request at most: a record for each topic, each partition, each configuration."""
+
+_FIRST_VERSION_WITH_DELETION_DISABLED = 3
+_DUPLICATE_NAME = "Duplicate topic name."
+_UNKNOWN_ID = "This server does not host this topic ID."
+
+
+def handle_create_topics(broker: "Broker", turn: Turn, call: Call, request: CreateTopicsRequest) -> None:
+    """Create the topics, or say of each why not; results come in the order asked, then duplicates, then what is forbidden."""
+    try:
+        results = _create_topics(broker, turn, request)
+    except Refused as refused:
+        results = [_not_created(topic.name, refused) for topic in request.topics]
+    turn.reply(call, CreateTopicsResponse(topics=tuple(results)))
+
+
+def _check_time(timeout_ms: int, *, work: bool) -> None:
+    """A request that may take no time at all has always taken too long, if there is any ``work`` for the controller."""
+    if work and timeout_ms <= 0:
+        raise Refused(ErrorCode.REQUEST_TIMED_OUT)
+
+
+def _create_topics(broker: "Broker", turn: Turn, request: CreateTopicsRequest) -> list[CreatableTopicResult]:
+    times = Counter(topic.name for topic in request.topics)
+    wanted = [topic for topic in request.topics if times[topic.name] == 1]
+    forbidden = [topic.name for topic in wanted if topic.name == topic_names.CLUSTER_METADATA]
+    wanted = [topic for topic in wanted if topic.name != topic_names.CLUSTER_METADATA]
+    _check_time(request.timeout_ms, work=bool(wanted))
+    if sum(_planned_partitions(topic, broker.config.num_partitions) for topic in wanted) > MOST_RECORDS_PER_REQUEST:
+        text = "Excessively large number of partitions per request."
+        raise Refused(ErrorCode.POLICY_VIOLATION, text)
+    outcomes = [_planned(broker, topic) for topic in wanted]
+    plans = [outcome for outcome in outcomes if isinstance(outcome, Plan)]
+    if sum(1 + len(plan.configs) + plan.partitions for plan in plans) > MOST_RECORDS_PER_REQUEST:
+        raise Refused(ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
+    results = [
+        _created(broker, outcome, None if request.validate_only else turn.now_ms)
+        if isinstance(outcome, Plan)
+        else outcome
+        for outcome in outcomes
+    ]
+    duplicate = Refused(ErrorCode.INVALID_REQUEST, _DUPLICATE_NAME)
+    results += [_not_created(name, duplicate) for name in hash_order(name for name in times if times[name] > 1)]
+    for name in forbidden:
+        text = f"Creation of internal topic {name} is prohibited."
+        results.append(_not_created(name, Refused(ErrorCode.INVALID_REQUEST, text)))
+    return results
+
+
+def _planned_partitions(topic: CreatableTopic, default: int) -> int:
+    """How many partitions a topic asks for, as far as that can be seen without a closer look."""
+    if topic.assignments:
+        return len(topic.assignments)
+    return default if topic.num_partitions == UNSET else max(topic.num_partitions, 0)
+
+
+def _planned(broker: "Broker", topic: CreatableTopic) -> Plan | CreatableTopicResult:
+    try:
+        return plan_topic(broker, topic)
+    except Refused as refused:
+        return _not_created(topic.name, refused)
+
+
+def _not_created(name: str, refused: Refused) -> CreatableTopicResult:
+    return CreatableTopicResult(name=name, error_code=refused.error, error_message=refused.text)
+
+
+def _created(broker: "Broker", plan: Plan, now_ms: int | None) -> CreatableTopicResult:
+    """Create the topic, or, without a time, only say how it would be: then it has an id that nobody will see again."""
+    if now_ms is None:
+        topic_id = broker.topics.free_id()
+    else:
+        topic_id = broker.topics.create(plan.name, plan.partitions, plan.configs, now_ms).topic_id
+    return CreatableTopicResult(
+        name=plan.name,
+        topic_id=topic_id,
+        num_partitions=plan.partitions,
+        replication_factor=1,
+        configs=tuple(
+            CreatableTopicConfigs(name=config.name, value=config.text, config_source=config.source)
+            for config in effective_texts(plan.configs, broker.config)
+        ),
+    )
+
+
+def handle_delete_topics(broker: "Broker", turn: Turn, call: Call, request: DeleteTopicsRequest) -> None:
+    """Delete the topics, by name or id, or say of each why not.
+
+    Deviation: Kafka shuffles the results, so that nobody can tell from their order which topics do not exist and which one
+    may only not see; here everybody may see everything, and the order is that of the checks.
+    """
+    try:
+        if not broker.config.delete_topic_enable:
+            old = call.version < _FIRST_VERSION_WITH_DELETION_DISABLED
+            raise Refused(ErrorCode.INVALID_REQUEST if old else ErrorCode.TOPIC_DELETION_DISABLED)
+        results = _delete_topics(broker, turn, request)
+    except Refused as refused:
+        results = [_not_deleted(topic.name, topic.topic_id, refused) for topic in request.topics]
+    turn.reply(call, DeleteTopicsResponse(responses=tuple(results)))
+
+
+def _delete_topics(broker: "Broker", turn: Turn, request: DeleteTopicsRequest) -> list[DeletableTopicResult]:
+    """What became of each topic, for a request that is in time. Raises Refused."""
+    # 1. What says neither or both, and what is said more than once.
+    results, states = [], request.topics
+    for state in states:
+        if state.name is not None and state.topic_id is not None:
+            text = "You may not specify both topic name and topic id."
+            results.append(_not_deleted(state.name, state.topic_id, Refused(ErrorCode.INVALID_REQUEST, text)))
+        elif state.name is None and state.topic_id is None:
+            text = "Neither topic name nor id were specified."
+            results.append(_not_deleted(None, None, Refused(ErrorCode.INVALID_REQUEST, text)))
+    named = Counter(state.name for state in states if state.name is not None and state.topic_id is None)
+    by_id = Counter(state.topic_id for state in states if state.topic_id is not None and state.name is None)
+    duplicate_name = Refused(ErrorCode.INVALID_REQUEST, _DUPLICATE_NAME)
+    results += [_not_deleted(name, None, duplicate_name) for name, times in named.items() if times > 1]
+    duplicate_id = Refused(ErrorCode.INVALID_REQUEST, "Duplicate topic id.")
+    results += [_not_deleted(None, topic_id, duplicate_id) for topic_id, times in by_id.items() if times > 1]
+    # 2. Ids and names that no topic has, and a topic that is meant by both.
+    single_ids = [topic_id for topic_id, times in by_id.items() if times == 1]
+    single_names = [name for name, times in named.items() if times == 1]
+    _check_time(request.timeout_ms, work=bool(single_ids or single_names))
+    doomed: dict[uuid.UUID, Topic] = {}
+    for topic_id in single_ids:
+        topic = broker.topics.by_id(topic_id)
+        if topic is None:
+            results.append(_not_deleted(None, topic_id, Refused(ErrorCode.UNKNOWN_TOPIC_ID, _UNKNOWN_ID)))
+        else:
+            doomed[topic_id] = topic
+    for name in single_names:
+        topic = broker.topics.get(name)
+        if topic is None:
+            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            results.append(_not_deleted(name, None, Refused(error, error.text)))
+        elif topic.topic_id in by_id:
+            doomed.pop(topic.topic_id, None)
+            text = "The provided topic name maps to an ID that was already supplied."
+            results.append(_not_deleted(name, topic.topic_id, Refused(ErrorCode.INVALID_REQUEST, text)))
+        else:
+            doomed[topic.topic_id] = topic
+    # 3. The rest goes.
+    for topic in doomed.values():
+        broker.topics.delete(topic.name)
+        results.append(DeletableTopicResult(name=topic.name, topic_id=topic.topic_id))
+    if doomed:
+        broker.topics_deleted(turn, list(doomed.values()))
+    return results
+
+
+def _not_deleted(name: str | None, topic_id: uuid.UUID | None, refused: Refused) -> DeletableTopicResult:
+    return DeletableTopicResult(name=name, topic_id=topic_id, error_code=refused.error, error_message=refused.text)
+
+
+def handle_create_partitions(broker: "Broker", turn: Turn, call: Call, request: CreatePartitionsRequest) -> None:
+    """Give topics more partitions, or say of each why not; duplicates come first, then the topics by Java's hash."""
+    try:
+        results = _create_partitions(broker, request)
+    except Refused as refused:
+        results = [_not_added(topic.name, refused) for topic in request.topics]
+    turn.reply(call, CreatePartitionsResponse(results=tuple(results)))
+
+
+def _create_partitions(broker: "Broker", request: CreatePartitionsRequest) -> list[CreatePartitionsTopicResult]:
+    times = Counter(topic.name for topic in request.topics)
+    duplicate = Refused(ErrorCode.INVALID_REQUEST, _DUPLICATE_NAME)
+    results = [_not_added(name, duplicate) for name in hash_order(name for name in times if times[name] > 1)]
+    asked = {topic.name: topic for topic in request.topics}
+    single = [name for name in hash_order(times) if times[name] == 1]
+    _check_time(request.timeout_ms, work=bool(single))
+    room = MOST_RECORDS_PER_REQUEST
+    for name in single:
+        try:
+            topic = broker.topics.get(name)
+            if topic is None:
+                raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            added = _additional_partitions(topic, asked[name], broker.config.node_id)
+            if added > room:
+                # Deviation: Kafka keeps the partitions it made until it ran out of room, and says the same.
+                room = 0
+                raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR)
+            room -= added
+        except Refused as refused:
+            results.append(_not_added(name, refused))
+            continue
+        if not request.validate_only:
+            topic.add_partitions(added)
+        results.append(CreatePartitionsTopicResult(name=name))
+    return results
+
+
+def _additional_partitions(topic: Topic, asked: CreatePartitionsTopic, node_id: int) -> int:
+    """How many partitions the topic gets on top. Raises Refused."""
+    present = len(topic.partitions)
+    if asked.count == present:
+        raise Refused(ErrorCode.INVALID_PARTITIONS, f"Topic already has {present} partition(s).")
+    if asked.count < present:
+        text = f"The topic {asked.name} currently has {present} partition(s); {asked.count} would not be an increase."
+        raise Refused(ErrorCode.INVALID_PARTITIONS, text)
+    added = asked.count - present
+    if asked.assignments is not None:
+        if len(asked.assignments) != added:
+            text = (
+                f"Attempted to add {added} additional partition(s), but only {len(asked.assignments)} assignment(s) "
+                "were specified."
+            )
+            raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
+        for assignment in asked.assignments:
+            check_replicas(assignment.broker_ids, node_id)
+    return added
+
+
+def _not_added(name: str, refused: Refused) -> CreatePartitionsTopicResult:
+    return CreatePartitionsTopicResult(name=name, error_code=refused.error, error_message=refused.text)

@@ -1,0 +1,105 @@
+"""A topic's configuration: its own overrides, the broker's defaults for the rest, and what a log makes of them."""
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from groupcoord.broker.java_order import hash_order
+from groupcoord.broker.log_settings import LogSettings
+from groupcoord.config.properties import TOPIC, Change, Property
+from groupcoord.config.settings import BrokerConfig
+from groupcoord.config.values import InvalidValueError, Value
+
+
+class Source:
+    """Where a value comes from, as DescribeConfigs numbers it (``DescribeConfigsResponse.ConfigSource``)."""
+
+    TOPIC = 1
+    DYNAMIC_BROKER = 2
+    DYNAMIC_DEFAULT_BROKER = 3
+    STATIC_BROKER = 4
+    DEFAULT = 5
+    CLIENT_METRICS = 7
+    GROUP = 8
+
+
+_SETTINGS = tuple((field.name, field.name.replace("_", ".")) for field in dataclasses.fields(LogSettings))
+
+
+def check(overrides: Mapping[str, str], config: BrokerConfig) -> None:
+    """May a topic be configured so? Raises InvalidValueError, in the words and order of ``LogConfig.validate``."""
+    for name in hash_order(overrides):
+        if name not in TOPIC:
+            raise InvalidValueError.worded(f"Unknown topic config name: {name}")
+    values = effective_values(overrides, config)
+    shortest, longest = values["min.compaction.lag.ms"], values["max.compaction.lag.ms"]
+    if shortest > longest:
+        conflict = f"min.compaction.lag.ms ({shortest}) > max.compaction.lag.ms ({longest})"
+        raise InvalidValueError.worded(f"conflict topic config setting {conflict}")
+    if values["remote.storage.enable"]:
+        raise InvalidValueError.worded(
+            "Tiered Storage functionality is disabled in the broker. "
+            "Topic cannot be configured with remote log storage."
+        )
+
+
+def effective_values(overrides: Mapping[str, str], config: BrokerConfig) -> dict[str, Any]:
+    """The value of every configuration of a topic with these ``overrides``. Raises InvalidValueError."""
+    return {
+        name: row.parse(overrides[name]) if name in overrides else default_value(row, config)
+        for name, row in TOPIC.items()
+    }
+
+
+def default_value(row: Property, config: BrokerConfig) -> Value:
+    """What ``row`` is for a topic that does not override it (``KafkaConfig.extractLogConfigMap``)."""
+    for synonym in row.synonyms:
+        value = config[synonym.name]
+        if value is not None:
+            if row.name == "retention.ms" and isinstance(value, int) and value < 0:
+                return -1
+            return value if synonym.factor == 1 else int(str(value)) * synonym.factor
+    return row.default_value()
+
+
+def log_settings(overrides: Mapping[str, str], config: BrokerConfig) -> LogSettings:
+    """The settings of the logs of a topic with these ``overrides``, which have been checked."""
+    values = effective_values(overrides, config)
+    settings: dict[str, Any] = {field: values[name] for field, name in _SETTINGS}
+    settings["cleanup_policy"] = frozenset(settings["cleanup_policy"])
+    if values["internal.segment.bytes"] is not None:
+        settings["segment_bytes"] = values["internal.segment.bytes"]
+    return LogSettings(**settings)
+
+
+class Effective(NamedTuple):
+    """One configuration of a topic as the controller sees it: its text and where that comes from."""
+
+    name: str
+    text: str | None
+    source: int
+
+
+def effective_texts(overrides: Mapping[str, str], config: BrokerConfig) -> Iterator[Effective]:
+    """Every configuration of a topic with these ``overrides``, by name; what is only for tests is there when it is set.
+
+    Texts are as they were written (``KafkaConfigSchema.resolveEffectiveTopicConfig``).
+    """
+    layers = (
+        (config.own_changes, Source.DYNAMIC_BROKER),
+        (config.default_changes, Source.DYNAMIC_DEFAULT_BROKER),
+        (config.static, Source.STATIC_BROKER),
+    )
+    for name, row in sorted(TOPIC.items()):
+        if name in overrides:
+            yield Effective(name, overrides[name], Source.TOPIC)
+        elif row.change is not Change.INTERNAL:
+            yield _from_layers(row, layers)
+
+
+def _from_layers(row: Property, layers: tuple[tuple[Mapping[str, str], int], ...]) -> Effective:
+    for texts, source in layers:
+        for synonym in row.synonyms:
+            if synonym.name in texts:
+                return Effective(row.name, synonym.convert(texts[synonym.name]), source)
+    return Effective(row.name, row.default, Source.DEFAULT)

@@ -1,0 +1,1 @@
+"""Kafka's configuration properties: names, types, defaults and meaning."""

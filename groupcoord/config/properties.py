@@ -1,0 +1,155 @@
+"""The properties of a broker and the configurations of a topic: what the command line, DescribeConfigs and docs read.
+
+A property that something here acts on has a documentation in our words; one without is *carried*: accepted, checked and
+shown by DescribeConfigs, without effect.
+"""
+
+import enum
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from groupcoord.config.broker_table import ROWS as BROKER_ROWS
+from groupcoord.config.documentation import BROKER_DOCUMENTATION, TOPIC_DOCUMENTATION
+from groupcoord.config.rules import Rule, rule
+from groupcoord.config.topic_table import ROWS as TOPIC_ROWS
+from groupcoord.config.values import ConfigType, Value, read
+
+_HOUR_MS, _MINUTE_MS = 3_600_000, 60_000
+
+
+class Change(enum.Enum):
+    """How a broker property may be changed while the broker runs (``DynamicBrokerConfig``)."""
+
+    NEVER = "-"
+    ONE_BROKER = "broker"
+    CLUSTER = "cluster"
+    INTERNAL = "internal"  # never changed, and shown only when it is set
+
+
+class Synonym(NamedTuple):
+    """A broker property that gives the default of a topic's configuration; one of its units is ``factor`` of the topic's."""
+
+    name: str
+    factor: int
+
+    def convert(self, text: str) -> str:
+        """The broker's text in the unit of the topic's configuration."""
+        return text if self.factor == 1 else str(int(text) * self.factor)
+
+
+class Property(NamedTuple):
+    """One row. ``default`` is its text, or None; ``documentation`` is "" for what is only carried."""
+
+    name: str
+    type: ConfigType
+    rule_word: str
+    default: str | None
+    documentation: str
+    change: Change = Change.CLUSTER
+    synonyms: tuple[Synonym, ...] = ()
+
+    @property
+    def acts(self) -> bool:
+        """Does anything here depend on it?"""
+        return bool(self.documentation)
+
+    @property
+    def sensitive(self) -> bool:
+        """Is its value never shown?"""
+        return self.type is ConfigType.PASSWORD
+
+    @property
+    def rule(self) -> Rule:
+        """What values it may have."""
+        return rule(self.rule_word)
+
+    @property
+    def expects(self) -> str:
+        """Type and range, for people: ``INT, at least 1``."""
+        range_text = self.rule.expects
+        return f"{self.type.name}, {range_text}" if range_text else self.type.name
+
+    def parse(self, text: str) -> Value:
+        """The value of ``text``. Raises InvalidValueError, in Kafka's words."""
+        value = read(self.name, self.type, text)
+        return self.rule.check(self.name, value)
+
+    def default_value(self) -> Value:
+        """The value of the default."""
+        return None if self.default is None else read(self.name, self.type, self.default)
+
+
+def _broker_properties() -> Iterator[Property]:
+    for row in BROKER_ROWS.splitlines():
+        name, kind, word, change, default = row.split()
+        yield Property(
+            name,
+            ConfigType[kind.upper()],
+            word,
+            _default(default),
+            BROKER_DOCUMENTATION.get(name, ""),
+            change=Change(change),
+        )
+
+
+def _topic_properties() -> Iterator[Property]:
+    for row in TOPIC_ROWS.splitlines():
+        name, kind, word, default, *synonyms = row.split()
+        yield Property(
+            name,
+            ConfigType[kind.upper()],
+            word,
+            _default(default),
+            TOPIC_DOCUMENTATION.get(name, ""),
+            change=Change.INTERNAL if name.startswith("internal.") else Change.CLUSTER,
+            synonyms=tuple(map(_synonym, synonyms)),
+        )
+
+
+def _default(word: str) -> str | None:
+    return {"null": None, "required": None, '""': ""}.get(word, word)
+
+
+def _synonym(word: str) -> Synonym:
+    unit, _, name = word.rpartition(":")
+    return Synonym(name, {"": 1, "m": _MINUTE_MS, "h": _HOUR_MS}[unit])
+
+
+def _dynamic_only(name: str) -> Property:
+    return Property(name, ConfigType.LONG, "0..", None, "")
+
+
+BROKER: Mapping[str, Property] = {row.name: row for row in _broker_properties()}
+TOPIC: Mapping[str, Property] = {row.name: row for row in _topic_properties()}
+DYNAMIC_ONLY: Mapping[str, Property] = {
+    name: _dynamic_only(name)
+    for name in (
+        "leader.replication.throttled.rate",
+        "follower.replication.throttled.rate",
+        "replica.alter.log.dirs.io.max.bytes.per.second",
+    )
+}
+"""What can be set on a running broker and nowhere else; shown only when it is set (``DynamicConfig.Broker``)."""
+
+
+# Broker properties that say the same in other units, the strongest first.
+_FAMILIES = (
+    ("log.roll.ms", "log.roll.hours"),
+    ("log.roll.jitter.ms", "log.roll.jitter.hours"),
+    ("log.flush.interval.ms", "log.flush.scheduler.interval.ms"),
+    ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
+)
+_FAMILY_OF = {name: family for family in _FAMILIES for name in family}
+
+
+def same_meaning(name: str) -> tuple[str, ...]:
+    """The broker properties that could say what ``name`` says, the strongest first (``brokerConfigSynonyms``)."""
+    return _FAMILY_OF.get(name, (name,))
+
+
+def broker_property(name: str) -> Property | None:
+    """The property of a broker that ``name`` means: also behind ``listener.name.NAME.``, for one listener."""
+    row = BROKER.get(name) or DYNAMIC_ONLY.get(name)
+    if row is None and name.startswith("listener.name."):
+        return BROKER.get(name.split(".", 3)[-1])
+    return row

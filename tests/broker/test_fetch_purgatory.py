@@ -1,0 +1,110 @@
+import pytest
+
+from groupcoord.broker.fetch_purgatory import FetchPurgatory, ParkedFetch, Watched
+from groupcoord.broker.log_settings import LogSettings
+from groupcoord.broker.partition_log import PartitionLog
+from groupcoord.core.effects import Call
+from groupcoord.core.events import Operator
+from groupcoord.core.timers import Timers
+from groupcoord.core.turn import Turn
+from groupcoord.protocol.apis import APIS, ApiKey
+from tests.broker.data_plane import NOW_MS, batch
+
+SIZE = len(batch(b"x"))
+
+
+def log(**settings: int) -> PartitionLog:
+    return PartitionLog(LogSettings(**settings), "orders-0")  # type: ignore[arg-type]
+
+
+class Waiting:
+    """A purgatory, and which fetches have been answered."""
+
+    def __init__(self) -> None:
+        self.timers = Timers()
+        self.purgatory = FetchPurgatory(self.timers)
+        self.answered: list[str] = []
+        self.turn = Turn(NOW_MS, Operator("a test"))
+
+    def park(
+        self, name: str, *logs: PartitionLog, min_bytes: int = 1, max_bytes: int = 1 << 20, ms: int = 500
+    ) -> ParkedFetch:
+        call = Call(1, 1, APIS[ApiKey.FETCH], 12, name, "/127.0.0.1")
+        watched = tuple(Watched(one, one.end_position, max_bytes) for one in logs)
+        fetch = ParkedFetch(call, watched, min_bytes, lambda turn: self.answered.append(name))
+        self.purgatory.park(fetch, NOW_MS + ms)
+        return fetch
+
+    def append(self, one: PartitionLog) -> None:
+        one.append(batch(b"x"), NOW_MS)
+        self.purgatory.appended(self.turn, one)
+
+
+@pytest.fixture
+def waiting() -> Waiting:
+    return Waiting()
+
+
+def test_an_append_answers_who_waits_for_it(waiting: Waiting) -> None:
+    one, other = log(), log()
+    waiting.park("one", one)
+    waiting.park("other", other)
+    waiting.append(one)
+    assert waiting.answered == ["one"]
+    assert (len(waiting.purgatory), len(waiting.timers)) == (1, 1)
+
+
+def test_bytes_are_counted_over_all_partitions(waiting: Waiting) -> None:
+    one, other = log(), log()
+    waiting.park("both", one, other, min_bytes=2 * SIZE)
+    waiting.append(one)
+    assert waiting.answered == []
+    waiting.append(other)
+    assert waiting.answered == ["both"]
+
+
+def test_no_partition_counts_for_more_than_it_may_bring(waiting: Waiting) -> None:
+    one = log()
+    waiting.park("little", one, min_bytes=SIZE, max_bytes=SIZE - 1)
+    waiting.append(one)
+    waiting.append(one)
+    assert waiting.answered == []
+
+
+def test_a_closed_segment_is_reason_enough(waiting: Waiting) -> None:
+    one = log(segment_bytes=SIZE)
+    waiting.append(one)
+    fetch = waiting.park("patient", one, min_bytes=1 << 20)
+    assert not fetch.satisfied()
+    waiting.append(one)
+    assert waiting.answered == ["patient"]
+
+
+def test_who_waits_long_enough_is_answered(waiting: Waiting) -> None:
+    waiting.park("late", log(), ms=900)
+    waiting.park("soon", log(), ms=400)
+    assert waiting.timers.next_deadline() == NOW_MS + 400
+    waiting.timers.fire_due(NOW_MS + 899)
+    assert waiting.answered == ["soon"]
+    waiting.timers.fire_due(NOW_MS + 900)
+    assert waiting.answered == ["soon", "late"]
+    assert len(waiting.purgatory) == 0
+
+
+def test_who_waits_for_something_that_goes_is_answered_once(waiting: Waiting) -> None:
+    one, other, third = log(), log(), log()
+    waiting.park("both", one, other)
+    waiting.park("third", third)
+    waiting.purgatory.gone(waiting.turn, [one, other])
+    assert waiting.answered == ["both"]
+    waiting.append(other)
+    assert waiting.answered == ["both"]
+    assert (len(waiting.purgatory), len(waiting.timers)) == (1, 1)
+
+
+def test_many_wait_in_the_order_they_came(waiting: Waiting) -> None:
+    one = log()
+    for name in "abc":
+        waiting.park(name, one)
+    waiting.append(one)
+    assert waiting.answered == ["a", "b", "c"]

@@ -1,0 +1,1 @@
+"""One body of stories, told to a real Kafka broker and to groupcoord; the transcripts must be equal."""

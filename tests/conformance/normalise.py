@@ -1,0 +1,281 @@
+"""What may differ between two servers that behave alike, and the only place that says so.
+
+Each rule names the fields it touches and why their values cannot be compared as they are. Everything that no rule names is
+compared exactly. A rule never hides a whole value where a part of it can be checked: the prefix of a member id stays, a
+time becomes the step in which it was taken, an order that depends on random ids is checked against Java's hash order.
+"""
+
+import re
+import uuid
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from groupcoord.protocol.apis import APIS
+
+_LONGEST = 2**63 - 1
+# Not a rule, only shorter to read: long runs of one character are counted.
+_RUN = re.compile(r"(.)\1{199,}", re.DOTALL)
+_RANDOM = re.compile(r"([^\s/'\"(]*?)-?([0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12})")
+
+
+@dataclass
+class Names:
+    """What one story has seen so far of ids and times, and the names that stand for them in its transcript."""
+
+    story: str = ""
+    stories: frozenset[str] = frozenset()
+    endpoints: set[tuple[str, int]] = field(default_factory=set)
+    step_starts_ms: list[int] = field(default_factory=list)
+    _random: dict[str, str] = field(default_factory=dict)
+    _per_prefix: dict[str, int] = field(default_factory=dict)
+    _topics: dict[str, str] = field(default_factory=dict)
+    _numbers: dict[str, dict[int, str]] = field(default_factory=dict)
+
+    def without_random(self, text: str) -> str:
+        """``text`` with each random UUID replaced by which one it is among those with its prefix."""
+
+        def name(found: re.Match[str]) -> str:
+            prefix, random = found.groups()
+            if random in self._topics:
+                return found.group(0).replace(random, f"<id of topic {self._topics[random]}>")
+            if random not in self._random:
+                self._per_prefix[prefix] = self._per_prefix.get(prefix, 0) + 1
+                self._random[random] = f"<uuid {self._per_prefix[prefix]}>"
+            return found.group(0).replace(random, self._random[random])
+
+        return _RANDOM.sub(name, text)
+
+    def without_times(self, text: str) -> str:
+        """``text`` without numbers that are times within a day of this story."""
+        start = self.step_starts_ms[0] if self.step_starts_ms else 0
+
+        def name(found: re.Match[str]) -> str:
+            for offset, what in ((0, "<a time near now>"), (_LONGEST, "<now - Long.MAX_VALUE>")):
+                if abs(int(found.group()) + offset - start) < 86_400_000:
+                    return what
+            return found.group()
+
+        return re.sub(r"-\d{19}|\d{13}", name, text)
+
+    def learn_topic(self, topic_id: uuid.UUID | str, name: str) -> None:
+        """From now on ``topic_id`` is called after ``name``; a topic made anew under its old name gets a number."""
+        known = self._topics
+        if str(topic_id) not in known:
+            others = sum(1 for other in known.values() if other.partition(" #")[0] == name)
+            known[str(topic_id)] = name if not others else f"{name} #{others + 1}"
+
+    def topic(self, topic_id: str | None) -> str | None:
+        """The name that stands for ``topic_id``; ids the story made up itself stay."""
+        return f"<id of topic {self._topics[topic_id]}>" if topic_id in self._topics else topic_id
+
+    def number(self, kind: str, value: int) -> str:
+        """``<kind 1>`` for the first value seen of a kind, and so on."""
+        known = self._numbers.setdefault(kind, {})
+        return known.setdefault(value, f"<{kind} {len(known) + 1}>")
+
+    def time(self, at_ms: int) -> int | str:
+        """The step during which ``at_ms`` was; a time outside of the story stays as it is."""
+        starts = self.step_starts_ms
+        if not starts or not starts[0] <= at_ms <= starts[-1] + 3_600_000:
+            return at_ms
+        return f"<time of step {sum(1 for start in starts if start <= at_ms)}>"
+
+    def own(self, name: str | None) -> bool:
+        """Is the group or topic ``name`` none of another story's? Stories put their name and a hyphen in front."""
+        owner = (name or "").partition("-")[0]
+        return owner == self.story or owner not in self.stories
+
+
+class Rule(NamedTuple):
+    """``apply(value, names)`` is what stands for the value of a field called one of ``fields``."""
+
+    fields: tuple[str, ...]
+    reason: str
+    apply: Callable[[Any, Names], Any]
+
+
+VALUES = (
+    Rule(
+        ("topic_id",),
+        "Topic ids are random UUIDs; the topic's name stands for it.",
+        lambda value, names: names.topic(value),
+    ),
+    Rule(
+        ("host",),
+        "Where the server under test happens to listen; the empty host of an error stays.",
+        lambda value, names: "<host>" if value in {host for host, _ in names.endpoints} else value,
+    ),
+    Rule(
+        ("port",),
+        "Where the server under test happens to listen; the -1 of an error stays.",
+        lambda value, names: "<port>" if value in {port for _, port in names.endpoints} else value,
+    ),
+    Rule(
+        ("client_host",),
+        "A broker in a container sees the bridge's address; the leading slash is Java's InetAddress and stays.",
+        lambda value, names: re.sub(r"\d+(\.\d+){3}", "<address>", value),
+    ),
+    Rule(
+        ("cluster_id",),
+        "The cluster's id is made when its storage is formatted.",
+        lambda value, names: None if value is None else "<cluster id>",
+    ),
+    Rule(
+        (
+            "timestamp",
+            "log_append_time_ms",
+            "base_timestamp",
+            "max_timestamp",
+            "commit_timestamp",
+            "current_state_timestamp",
+        ),
+        "Times of this run become the step they fall into; times that a story made up stay.",
+        lambda value, names: names.time(value),
+    ),
+    Rule(
+        ("producer_id",),
+        "Producer ids come from a counter shared by all clients of the broker.",
+        lambda value, names: value if value < 0 or value >= 1 << 40 else names.number("producer id", value),
+    ),
+    Rule(
+        ("session_id",),
+        "Fetch session ids are random.",
+        lambda value, names: value if value in {0, -1, 1, 77} else names.number("fetch session", value),
+    ),
+)
+TEXTS = (
+    Rule(
+        ("error_message", "batch_index_error_message"),
+        "Some messages say a bound that was computed from the time of day.",
+        lambda value, names: None if value is None else names.without_times(names.without_random(value)),
+    ),
+    Rule(
+        ("documentation",),
+        "Kafka's prose is Kafka's; that there is some, or none, is compared.",
+        lambda value, names: "<some text>" if value else value,
+    ),
+    Rule(
+        ("finalized_features_epoch",),
+        "The offset of the metadata log, which grows by itself.",
+        lambda value, names: value if value < 0 else "<an offset of the metadata log>",
+    ),
+)
+_BY_FIELD = {name: rule for rule in (*VALUES, *TEXTS) for name in rule.fields}
+
+
+class Order(NamedTuple):
+    """How a list is brought into an order that can be compared, and which of its items are."""
+
+    path: str
+    reason: str
+    keep: Callable[[Any, Names], bool]
+    key: Callable[[Any], Any]
+    check: Callable[[list[Any]], str | None]
+
+
+def hash_bucket(member_id: str) -> int:
+    """Where Java's HashMap puts ``member_id`` while it has at most twelve entries."""
+    value = 0
+    for unit in member_id:
+        value = (31 * value + ord(unit)) & 0xFFFFFFFF
+    return (value ^ value >> 16) & 15
+
+
+def in_hash_order(member_ids: Iterable[str]) -> bool:
+    """Are ``member_ids`` in the iteration order of a small java.util.HashMap?"""
+    buckets = [hash_bucket(member_id) for member_id in member_ids]
+    return buckets == sorted(buckets)
+
+
+def _hash_order(members: list[Any]) -> str | None:
+    return None if in_hash_order(item["member_id"] for item in members) else "members are not in Java's hash order"
+
+
+def _unchecked(_: list[Any]) -> str | None:
+    return None
+
+
+def _everything(_: Any, __: Names) -> bool:
+    return True
+
+
+_MEMBERS = (
+    "Members come in the hash order of their random ids: that order is checked, then they are sorted.",
+    _everything,
+    lambda item: item["member_id"],
+    _hash_order,
+)
+_SERVED = frozenset(APIS)
+_PRODUCED = "Produce collects its results in a hash map whose keys contain random topic ids."
+ORDERS = (
+    Order(
+        "Produce/responses",
+        _PRODUCED,
+        _everything,
+        lambda item: str(item.get("name") or item.get("topic_id")),
+        _unchecked,
+    ),
+    Order("Produce/responses/partition_responses", _PRODUCED, _everything, lambda item: item["index"], _unchecked),
+    Order("JoinGroup/members", *_MEMBERS),
+    Order("DescribeGroups/groups/members", *_MEMBERS),
+    Order("__consumer_offsets/value/members", *_MEMBERS),
+    Order(
+        "ListGroups/groups",
+        "Other stories' groups live on the same server, and the order is that of Java's hash maps over all of them.",
+        lambda item, names: names.own(item["group_id"]),
+        lambda item: item["group_id"],
+        _unchecked,
+    ),
+    Order(
+        "Metadata/topics",
+        "Other stories' topics live on the same server.",
+        lambda item, names: names.own(item["name"]),
+        lambda item: 0,
+        _unchecked,
+    ),
+    Order(
+        "ApiVersions/api_keys",
+        "The broker has more APIs than groupcoord; those that both serve are compared, versions and all.",
+        lambda item, names: item["api_key"] in _SERVED,
+        lambda item: item["api_key"],
+        _unchecked,
+    ),
+    Order(
+        "DeleteTopics/responses",
+        "Kafka shuffles this list on purpose (ControllerApis), so that an unauthorised caller learns nothing by position.",
+        _everything,
+        lambda item: (str(item["name"]), item["error_code"], str(item.get("topic_id"))),
+        _unchecked,
+    ),
+)
+_BY_PATH = {order.path: order for order in ORDERS}
+
+
+def normalised(value: Any, names: Names, path: str) -> Any:
+    """``value``, found at ``path`` (``JoinGroup/members``), with the rules applied."""
+    if isinstance(value, dict):
+        if isinstance(value.get("name"), str) and isinstance(value.get("topic_id"), str):
+            names.learn_topic(value["topic_id"], value["name"])
+        shown = {name: _field(item, name, names, f"{path}/{name}") for name, item in value.items()}
+        if "expire_timestamp" in shown:
+            # The one time that lies ahead: it is compared as a distance from the commit.
+            shown["expire_timestamp"] = f"<commit + {value['expire_timestamp'] - value['commit_timestamp']} ms>"
+        return shown
+    if isinstance(value, list):
+        return [normalised(item, names, path) for item in value]
+    if isinstance(value, str):
+        return _RUN.sub(lambda run: f"<{len(run.group())} times {run.group(1)}>", names.without_random(value))
+    return value
+
+
+def _field(value: Any, name: str, names: Names, path: str) -> Any:
+    if name in _BY_FIELD and not isinstance(value, list | dict):
+        return _BY_FIELD[name].apply(value, names)
+    order = _BY_PATH.get(path)
+    if order is None or not isinstance(value, list):
+        return normalised(value, names, path)
+    kept = [item for item in value if order.keep(item, names)]
+    problem = order.check(kept)
+    shown = sorted((normalised(item, names, path) for item in kept), key=order.key)
+    return shown if problem is None else [*shown, {"oddities": [problem]}]

@@ -1,0 +1,135 @@
+"""Telling stories to a server: the steps of each, and at its end what its groups left in ``__consumer_offsets``."""
+
+import importlib
+import pkgutil
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+from groupcoord.protocol.messages import DescribeGroupsRequest, FindCoordinatorRequest, InitProducerIdRequest
+from tests.conformance import offsets_topic, stories
+from tests.conformance.actors import Stagehand
+from tests.conformance.kafka_format import Unreadable
+from tests.conformance.members import Member, share_out
+from tests.conformance.story import TALES, Story, StoryBroken, Tale
+from tests.conformance.transcript import Step, as_recorded
+from tests.conformance.wire import PATIENCE_MS, Hungup, Target
+
+
+def all_tales() -> list[Tale]:
+    """Every story, in the order of the modules' names and of the modules' text."""
+    for module in pkgutil.iter_modules(stories.__path__):
+        importlib.import_module(f"{stories.__name__}.{module.name}")
+    return list(TALES.values())
+
+
+def tell(tale: Tale, target: Target) -> list[Step]:
+    """The transcript of ``tale`` told to ``target``."""
+    story = Story(tale.name, target)
+    story.names.story = tale.name
+    story.names.stories = frozenset(TALES)
+    try:
+        stagehand = Stagehand(story)
+        _learn_endpoints(story, stagehand)
+        try:
+            tale.tell(story)
+            _read_what_is_left(story, stagehand)
+        except (StoryBroken, Hungup, Unreadable) as problem:
+            story.steps.append({"actor": "story", "does": f"breaks off: {problem}"})
+    finally:
+        story.close()
+    return as_recorded(story.steps)
+
+
+def tell_all(tales: Iterable[Tale], target: Target) -> Iterator[tuple[Tale, list[Step]]]:
+    """The transcripts of all ``tales``; those that mostly wait are told beside the others."""
+    chosen = list(tales)
+    with ThreadPoolExecutor(6) as pool:
+        waiting = [(tale, pool.submit(tell, tale, target)) for tale in chosen if tale.lasts_ms]
+        for tale in chosen:
+            if not tale.lasts_ms:
+                yield tale, tell(tale, target)
+        for tale, running in waiting:
+            yield tale, running.result()
+
+
+def ready(target: Target) -> None:
+    """Wait until the coordinator of every group is there: the offsets topic is made when it is first asked for."""
+    story = Story("ready", target)
+    stagehand = Stagehand(story)
+    keys = _a_group_per_partition()
+    for _ in range(PATIENCE_MS // 100):
+        found = stagehand.ask(FindCoordinatorRequest(coordinator_keys=tuple(keys)))
+        groups_are_loaded = all(item.error_code == 0 for item in found.coordinators) and not any(
+            group.error_code in {14, 15, 16}
+            for group in stagehand.ask(DescribeGroupsRequest(groups=tuple(keys))).groups
+        )
+        # The first block of producer ids is fetched when somebody asks for an id; whoever asks first is told to wait.
+        wants_id = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000)
+        if groups_are_loaded and stagehand.ask(wants_id).error_code == 0:
+            story.close()
+            _warm_up(target)
+            return
+        target.wait(100)
+    raise StoryBroken("the coordinator never answered for all groups")
+
+
+def _warm_up(target: Target) -> None:
+    """A cold JVM takes a tenth of a second for its first join, which would look as if the request was parked."""
+    for round_number in range(3):
+        story = Story(f"warm-up-{round_number}", target)
+        try:
+            a, b = Member(story, "a", group_id=story.name), Member(story, "b", group_id=story.name)
+            a.enters_parked(0)
+            if a.parked:
+                a.is_answered()
+            share_out(a)
+            b.enters_parked()
+            a.joins()
+            b.is_answered()
+            share_out(a, b)
+            b.leaves()
+            a.leaves()
+        except StoryBroken:
+            pass  # as cold as that; the next round is warmer
+        finally:
+            story.close()
+
+
+def _a_group_per_partition() -> list[str]:
+    found: dict[int, str] = {}
+    number = 0
+    while len(found) < offsets_topic.PARTITIONS:
+        found.setdefault(offsets_topic.partition_of(f"ready-{number}"), f"ready-{number}")
+        number += 1
+    return list(found.values())
+
+
+def _learn_endpoints(story: Story, stagehand: Stagehand) -> None:
+    found = stagehand.ask(FindCoordinatorRequest(coordinator_keys=(story.name,)))
+    for item in found.coordinators:
+        if item.error_code == 0:
+            story.names.endpoints.add((item.host, item.port))
+
+
+def _read_what_is_left(story: Story, stagehand: Stagehand) -> None:
+    """The last step of every story that had groups."""
+    if not story.groups:
+        return
+    # A record that no answer waited for, such as that of a group that became empty, may still be on its way.
+    story.target.wait(story.target.settle_ms)
+    step = story.begin("log", "holds in __consumer_offsets")
+    for partition in sorted({offsets_topic.partition_of(group_id) for group_id in story.groups}):
+        answer = stagehand.ask(offsets_topic.end_request(partition), 9)
+        end = answer.topics[0].partitions[0].offset
+        data, offset = b"", 0
+        while offset < end:
+            found = stagehand.ask(offsets_topic.fetch_request(partition, offset), 12)
+            data += bytes(found.responses[0].partitions[0].records or b"")
+            reached = offsets_topic.next_offset(data, offset)
+            if reached == offset:
+                raise StoryBroken(f"__consumer_offsets-{partition} gave nothing at {offset} of {end}")
+            offset = reached
+        for record in offsets_topic.records_of(data, story.groups):
+            step.setdefault("gets", []).append(story.shown(record, "__consumer_offsets"))
+    step.setdefault("gets", [])
+    story.end()
