@@ -1,0 +1,8 @@
+"""``python -m groupcoord``: the command line."""
+
+import sys
+
+from groupcoord.cli.main import main
+
+if __name__ == "__main__":
+    sys.exit(main())

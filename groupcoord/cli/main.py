@@ -1,0 +1,88 @@
+"""The command ``groupcoord``: finds the subcommand, imports only that one, and ends as a good Unix program does.
+
+A subcommand is a module of this package with ``configure(parser)`` and ``run(arguments) -> exit code``. Codes: 0 done, 1 it
+could not be done, 2 asked in the wrong way, 130 stopped with ctrl-C, 141 nobody reads the output any more.
+"""
+
+import argparse
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+COMMANDS = {
+    "serve": "serve one broker with its group coordinator",
+    "demo": "show a consumer group living, with three real client libraries",
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line ``argv`` (that of the process) and return its exit code."""
+    _fill_standard_descriptors()
+    try:
+        try:
+            return _run(sys.argv[1:] if argv is None else argv)
+        finally:
+            if sys.stdout is not None:
+                sys.stdout.flush()
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+    except BrokenPipeError:
+        forget_output()
+        return 128 + 13  # as the shell says of a program that SIGPIPE ended
+
+
+def _run(argv: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog="groupcoord", description="Apache Kafka's group coordination, on the real wire protocol."
+    )
+    parser.add_argument("--version", action=_ShowVersion, help="print the version and exit")
+    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    parsers = {name: subparsers.add_parser(name, help=summary) for name, summary in COMMANDS.items()}
+    chosen = next((argument for argument in argv if argument in COMMANDS), None)
+    if chosen is None:
+        parser.parse_args(argv)  # says what is wrong, or shows the help that was asked for
+        raise AssertionError("a command line without a command was accepted")
+    command = import_module(f"groupcoord.cli.{chosen}")
+    command.configure(parsers[chosen])
+    code: int = command.run(parser.parse_args(argv))
+    return code
+
+
+class _ShowVersion(argparse.Action):
+    """Looks the version up only when it is asked for: reading the package's metadata takes as long as importing argparse."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, help: str) -> None:  # noqa: A002 - argparse's name
+        super().__init__(option_strings, dest, nargs=0, help=help)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        """Print and exit."""
+        from importlib.metadata import version  # noqa: PLC0415 - see above
+
+        print(f"groupcoord {version('groupcoord')}")
+        parser.exit()
+
+
+def _fill_standard_descriptors() -> None:
+    """Open what the caller has closed of stdin, stdout and stderr, on nothing.
+
+    Otherwise the next socket would be taken for one of them; libuv aborts the process when it comes to close such a socket.
+    """
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+
+
+def forget_output() -> None:
+    """Nobody reads stdout any more: let what is in its buffer go nowhere, of which the interpreter would complain at exit."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

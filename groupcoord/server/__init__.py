@@ -1,0 +1,1 @@
+"""The asyncio shell: sockets, connections, the one timer, the log."""

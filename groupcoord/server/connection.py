@@ -1,0 +1,188 @@
+"""One client's connection: bytes to requests, one at a time, and answers to bytes, in order.
+
+While a request is in flight the next ones wait in the buffer, as in Kafka, which mutes the channel (``SocketServer``). Clients
+rely on it: they match answers to requests by order (aiokafka and kafka-python raise CorrelationIdError otherwise), and an
+idempotent producer with five batches on the way needs them handled in the order it sent them.
+
+Memory is bounded: a peer that sends ahead of its answers, or does not read them, is not read from.
+"""
+
+import asyncio
+from typing import TYPE_CHECKING, Any, cast
+
+from groupcoord.core.effects import Call
+from groupcoord.protocol.framing import FrameBuffer
+from groupcoord.server.peer import Software, client_host, host_and_port
+from groupcoord.server.repetition import Requests, Responses
+
+if TYPE_CHECKING:
+    from groupcoord.server.dispatcher import Dispatcher
+
+READ_AHEAD_BYTES = 65_536
+"""So much may wait behind a request in flight before reading stops; what came in with that request comes on top."""
+
+ANSWERS_BYTES = 65_536
+"""Answers to requests that came together are written together, up to this size."""
+
+
+class Connection(asyncio.Protocol):
+    """Flow control and framing of one peer; what requests mean is the dispatcher's business.
+
+    ``number`` tells connections apart, ``address`` is the peer's (IP, port), ``max_request_bytes`` the longest request.
+    """
+
+    __slots__ = (
+        "_answers",
+        "_answers_size",
+        "_closing",
+        "_dispatcher",
+        "_ended",
+        "_frames",
+        "_read_paused",
+        "_requests",
+        "_responses",
+        "_transport",
+        "_write_paused",
+        "active_at",
+        "client_host",
+        "in_flight",
+        "ip",
+        "number",
+        "peer",
+        "request",
+        "software",
+    )
+
+    def __init__(self, number: int, address: tuple[str, int], dispatcher: "Dispatcher", max_request_bytes: int) -> None:
+        self.number = number
+        self.ip = address[0]
+        self.peer = host_and_port(*address)
+        self.client_host = client_host(address[0])
+        self.software = Software()
+        self.in_flight: Call | None = None
+        self.request: Any = None
+        """The message of the call in flight, for the log should its answer fail."""
+        self.active_at = dispatcher.loop_time()
+        """When bytes last moved, on the loop's clock (seconds)."""
+        self._dispatcher = dispatcher
+        self._frames = FrameBuffer(max_request_bytes)
+        self._requests = Requests(number, self.client_host)
+        self._responses = Responses()
+        self._answers: list[bytes] = []
+        self._answers_size = 0
+        self._transport: asyncio.Transport
+        self._read_paused = False
+        self._write_paused = False
+        self._ended = False
+        self._closing = False
+
+    def __repr__(self) -> str:
+        flight = f" in flight: {self.in_flight.api.name}" if self.in_flight else ""
+        return f"<Connection {self.number} {self.peer}{flight}>"
+
+    # What the transport calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The connection is open."""
+        self._transport = cast("asyncio.Transport", transport)
+        self._dispatcher.opened(self)
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes came."""
+        self._frames.feed(data)
+        if self.in_flight is None and not self._write_paused:
+            self._dispatcher.serve(self)
+            return
+        self.active_at = self._dispatcher.loop_time()
+        if len(self._frames) > READ_AHEAD_BYTES and not self._read_paused and not self._closing:
+            self._read_paused = True
+            self._transport.pause_reading()
+
+    def eof_received(self) -> bool:
+        """The peer sends no more; what it sent is still answered, and the connection open until then."""
+        self._ended = True
+        self._dispatcher.serve(self)
+        return True
+
+    def pause_writing(self) -> None:
+        """The peer does not read its answers; no request of its is served until it does."""
+        self._write_paused = True
+
+    def resume_writing(self) -> None:
+        """The peer has read most of its answers."""
+        self._write_paused = False
+        self.active_at = self._dispatcher.loop_time()
+        self._dispatcher.serve(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
+        """The connection is gone, whoever ended it."""
+        self._closing = True
+        self._answers.clear()
+        self._dispatcher.closed(self)
+
+    # What the dispatcher calls.
+
+    def next_call(self) -> Call | None:
+        """The next call, now in flight, if its request is there whole and its turn has come. Raises WireError."""
+        if self.in_flight is not None or self._write_paused or self._closing:
+            return None
+        self.active_at = self._dispatcher.round_at
+        frame = self._frames.next_frame()
+        if self._read_paused and (frame is None or len(self._frames) <= READ_AHEAD_BYTES):
+            self._read_paused = False
+            self._transport.resume_reading()
+        if frame is None:
+            if self._ended:
+                self.close()
+            return None
+        self.in_flight, self.request = self._requests.read(frame)
+        return self.in_flight
+
+    def answer(self, call: Call, response: Any) -> None:
+        """Answer the call in flight, and let the next request in. Raises what the encoder raises.
+
+        Answers wait for each other until the end of the round, to be written together.
+        """
+        if self._closing:
+            return
+        data = self._responses.write(call, response)
+        self.in_flight = self.request = None
+        answers = self._answers
+        if self._frames or self._ended:
+            self._dispatcher.ready.append(self)
+        if not answers:
+            self._dispatcher.unflushed.append(self)
+        answers.append(data)
+        self._answers_size += len(data)
+        if self._answers_size > ANSWERS_BYTES:
+            self.flush()
+
+    def settle(self) -> None:
+        """The call in flight is done without an answer; the next request has its turn."""
+        self.in_flight = self.request = None
+        self._dispatcher.ready.append(self)
+
+    def flush(self) -> None:
+        """Write the answers that are in line."""
+        answers = self._answers
+        if not answers:
+            return
+        data = answers[0] if len(answers) == 1 else b"".join(answers)
+        answers.clear()
+        self._answers_size = 0
+        self.active_at = self._dispatcher.round_at
+        self._transport.write(data)
+
+    def close(self) -> None:
+        """Close when the answers given so far are written. Nothing more is read or answered."""
+        if self._closing:
+            return
+        self.flush()
+        self._closing = True
+        self._transport.close()
+
+    def abort(self) -> None:
+        """Close at once; what is not written yet is lost."""
+        self._closing = True
+        self._answers.clear()
+        self._transport.abort()

@@ -1,0 +1,191 @@
+"""A node on a port: the life of a server in the order it happens. ``serve``: startup, run, shutdown."""
+
+import asyncio
+import contextlib
+import logging
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from types import FrameType, TracebackType
+from typing import Self
+
+from groupcoord.core.effects import Effect
+from groupcoord.core.events import Event
+from groupcoord.server.clock import Clock, wall_clock
+from groupcoord.server.connections import Connections
+from groupcoord.server.dispatcher import Dispatcher, ServedNode, UnexpectedError
+from groupcoord.server.listener import Acceptor, bind
+from groupcoord.server.peer import host_and_port
+
+logger = logging.getLogger(__name__)
+
+GRACE_SECONDS = 2.0
+"""So long a shutdown waits for peers to read the answers they were given."""
+
+
+class Server:
+    """Serves ``node`` at ``host`` and ``port`` (0 picks one), in the running loop.
+
+    ``async with Server(node) as server`` starts it and stops it; ``serve`` does both, with signals for the end. ``now_ms`` is
+    the clock: the wall clock, unless a test brings its own and calls ``wake`` after it moved it. ``listeners`` are told every
+    event.
+    """
+
+    def __init__(
+        self,
+        node: ServedNode,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        *,
+        now_ms: Clock | None = None,
+        listeners: Iterable[Callable[[Event], None]] = (),
+    ) -> None:
+        self.node = node
+        self.host = host
+        self.port = port
+        self._now_ms = now_ms or wall_clock()
+        self._listeners = tuple(listeners)
+        self._sockets: list[socket.socket] = []
+        self._accepting: list[asyncio.Task[None]] = []
+        self._stop = asyncio.Event()
+        self._signal: signal.Signals | None = None
+        self._connections: Connections
+        self._dispatcher: Dispatcher
+
+    @property
+    def address(self) -> str:
+        """``host:port``, as clients take it for a bootstrap server; known once the server is started."""
+        return host_and_port(self.host, self.port)
+
+    async def serve(self, announce: Callable[["Server"], None]) -> signal.Signals | None:
+        """Start, ``announce`` that connections are accepted, serve until ``stop`` or a signal, shut down.
+
+        Returns the signal: SIGINT or SIGTERM; a second one ends at once what the first one ends politely. Raises OSError if
+        it cannot listen there.
+        """
+        with self._captured_signals():
+            await self.startup()
+            try:
+                announce(self)
+                await self._stop.wait()
+            finally:
+                await self.shutdown()
+        return self._signal
+
+    async def startup(self) -> None:
+        """Listen and accept. Raises OSError if it cannot listen there, ConfigError if that cannot be advertised."""
+        loop = asyncio.get_running_loop()
+        self._sockets = await bind(self.host, self.port, self.node.config)
+        try:
+            self.port = self._sockets[0].getsockname()[1]
+            self.node.listening_at(self.host, self.port)
+        except BaseException:
+            self._close_sockets()
+            raise
+        self._connections = Connections(lambda: self.node.config, loop)
+        self._dispatcher = Dispatcher(self.node, self._connections, loop, self._now_ms, self._listeners)
+        acceptor = Acceptor(lambda: self.node.config, self._connections, self._dispatcher)
+        self._accepting = [loop.create_task(self._accept(acceptor, listening)) for listening in self._sockets]
+        self._dispatcher.wake()
+        logger.info("serving at %s", self.address)
+
+    async def shutdown(self) -> None:
+        """Accept nobody more, let peers read what they were answered, close everything."""
+        for task in self._accepting:
+            task.cancel()
+        try:
+            await asyncio.gather(*self._accepting, return_exceptions=True)
+        finally:
+            self._close_sockets()
+            self._dispatcher.stop()
+            self._connections.stop()
+            open_connections = self._connections.open
+            logger.info("shutting down, connections: %d", len(open_connections))
+            for connection in tuple(open_connections.values()):
+                connection.close()
+        grace = asyncio.get_running_loop().call_later(GRACE_SECONDS, self._abort_connections)
+        try:
+            while open_connections:
+                await self._connections.one_closed(GRACE_SECONDS)
+        finally:
+            grace.cancel()
+        logger.info("stopped")
+
+    async def __aenter__(self) -> Self:
+        await self.startup()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.shutdown()
+
+    # For whoever has the server in the same process.
+
+    def stop(self) -> None:
+        """Let ``serve`` return."""
+        self._stop.set()
+
+    def wake(self) -> None:
+        """The clock was moved: do what is due now."""
+        self._dispatcher.wake()
+
+    def carry_out(self, effects: Iterable[Effect]) -> None:
+        """Do what the node decided when it was asked for something without a request: create a topic, delete a group."""
+        self._dispatcher.carry_out(effects)
+
+    @property
+    def unexpected_errors(self) -> list[UnexpectedError]:
+        """Exceptions that nobody meant to raise, the first hundred of them. A test should find none."""
+        return self._dispatcher.unexpected_errors
+
+    @property
+    def connection_count(self) -> int:
+        """How many clients are connected."""
+        return len(self._connections.open)
+
+    # The inside of the lifecycle.
+
+    async def _accept(self, acceptor: Acceptor, listening: socket.socket) -> None:
+        try:
+            await acceptor.accept_from(listening)
+        except Exception as error:
+            self._dispatcher.unexpected(error, None, None)
+            self.stop()
+            raise
+
+    def _abort_connections(self) -> None:
+        for connection in tuple(self._connections.open.values()):
+            connection.abort()
+
+    def _close_sockets(self) -> None:
+        for listening in self._sockets:
+            listening.close()
+        self._sockets.clear()
+
+    @contextlib.contextmanager
+    def _captured_signals(self) -> Iterator[None]:
+        """SIGINT and SIGTERM end ``serve``; afterwards they do again what they did before."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        loop = asyncio.get_running_loop()
+
+        def received(number: int, _frame: FrameType | None) -> None:
+            loop.call_soon_threadsafe(self._signalled, signal.Signals(number))
+
+        before = {number: signal.signal(number, received) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _signalled(self, received: signal.Signals) -> None:
+        if self._signal is not None:
+            self._abort_connections()
+            return
+        self._signal = received
+        logger.info("%s received", received.name)
+        self.stop()

@@ -1,0 +1,247 @@
+"""``groupcoord serve`` in this process: its options, what it says of mistakes, and how it ends."""
+
+import io
+import logging
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from groupcoord.cli import serve
+from groupcoord.cli.main import main
+from groupcoord.config.errors import ConfigError
+from groupcoord.config.properties import BROKER
+from groupcoord.config.stand_in import DEFAULTS, DEV_DEFAULTS
+from groupcoord.server.server import Server
+
+
+@pytest.fixture(autouse=True)
+def logging_restored() -> Iterator[None]:
+    """Logging as it was before."""
+    loggers = [logging.getLogger(name) for name in ("groupcoord", "asyncio")]
+    before = [(logger, logger.handlers, logger.propagate, logger.level) for logger in loggers]
+    raises = logging.raiseExceptions
+    yield
+    logging.raiseExceptions = raises
+    for logger, handlers, propagate, level in before:
+        logger.handlers, logger.propagate = handlers, propagate
+        logger.setLevel(level)
+
+
+class Ready(io.StringIO):
+    """A stdout whose reader sends a signal as soon as the server says that it listens."""
+
+    def __init__(self, answer: signal.Signals) -> None:
+        super().__init__()
+        self._answers = [answer]
+
+    def flush(self) -> None:
+        if self.getvalue().endswith("\n") and self._answers:
+            signal.raise_signal(self._answers.pop())
+
+
+def served(
+    monkeypatch: pytest.MonkeyPatch, *arguments: str, ended_by: signal.Signals = signal.SIGTERM
+) -> tuple[int, str]:
+    """(exit code, stdout) of a server that is ended as soon as it listens."""
+    stdout = Ready(ended_by)
+    monkeypatch.setattr(sys, "stdout", stdout)
+    code = main(["serve", *arguments])
+    return code, stdout.getvalue()
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
+    """(exit code, the one line it says) of a command line that cannot be served."""
+    code = main(["serve", *arguments])
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    (line,) = [line for line in shown.err.splitlines() if line.startswith("groupcoord serve: ")]
+    return code, line.removeprefix("groupcoord serve: ")
+
+
+def mistaken(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """What argparse says of a command line."""
+    with pytest.raises(SystemExit) as ended:
+        main(["serve", *arguments])
+    assert ended.value.code == 2
+    return capsys.readouterr().err.splitlines()[-1]
+
+
+@pytest.mark.parametrize(("ended_by", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+@pytest.mark.parametrize("options", [(), ("--no-uvloop",)])
+def test_it_says_where_it_listens_and_ends_with_a_signal(
+    monkeypatch: pytest.MonkeyPatch, ended_by: signal.Signals, code: int, options: tuple[str, ...]
+) -> None:
+    ended, said = served(monkeypatch, "--port", "0", *options, ended_by=ended_by)
+    assert ended == code
+    first, *rest = said.splitlines()
+    assert first.startswith("listening on 127.0.0.1:")
+    assert rest == []
+
+
+def test_without_uvloop_it_does_with_asyncio(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "uvloop", None)
+    assert served(monkeypatch, "--port", "0")[0] == 0
+
+
+def test_a_stdout_that_nobody_reads_is_no_reason_not_to_serve(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Unread(io.StringIO):
+        def write(self, _: str) -> int:
+            signal.raise_signal(signal.SIGTERM)
+            raise BrokenPipeError
+
+    forgotten: list[None] = []
+    monkeypatch.setattr(serve, "forget_output", lambda: forgotten.append(None))
+    monkeypatch.setattr(sys, "stdout", Unread())
+    assert main(["serve", "--port", "0"]) == 0
+    assert forgotten == [None]
+
+
+def configured(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Server:
+    """The server that a command line would start."""
+    started: list[Server] = []
+
+    async def serve_not(server: Server, _announce: object) -> None:
+        started.append(server)
+
+    monkeypatch.setattr(Server, "serve", serve_not)
+    assert main(["serve", *arguments]) == 0
+    return started[0]
+
+
+def test_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = configured(monkeypatch)
+    assert server.address == "127.0.0.1:9092"
+    assert server.node.config.group_initial_rebalance_delay_ms == 3_000
+
+
+def test_dev_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = configured(monkeypatch, "--dev")
+    assert server.node.config.group_initial_rebalance_delay_ms == 0
+
+
+def test_properties_of_file_and_command_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("num.partitions=3\ngroup.max.size=7\nlisteners=PLAINTEXT://127.0.0.9:1234\n")
+    server = configured(
+        monkeypatch, "--config", str(file), "-c", "group.max.size=8", "-c", "default.replication.factor=1"
+    )
+    assert server.address == "127.0.0.9:1234"
+    assert (server.node.config.num_partitions, server.node.config.group_max_size) == (3, 8)
+
+
+def test_host_and_port_win_over_listeners(monkeypatch: pytest.MonkeyPatch) -> None:
+    listeners = ("-c", "listeners=PLAINTEXT://127.0.0.9:1234")
+    assert configured(monkeypatch, *listeners, "--port", "0").address == "127.0.0.9:0"
+    assert configured(monkeypatch, *listeners, "--host", "127.0.0.2").address == "127.0.0.2:1234"
+    assert configured(monkeypatch, "--host", "::1", "--port", "7").address == "[::1]:7"
+
+
+def test_topics(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = configured(monkeypatch, "--topic", "orders:6", "--topic", "plain", "-c", "num.partitions=2")
+    topics = {topic.name: len(topic.partitions) for topic in server.node.broker.topics.all()}  # type: ignore[attr-defined]
+    assert (topics["orders"], topics["plain"]) == (6, 2)
+
+
+@pytest.mark.parametrize("style", ["text", "json"])
+def test_what_has_no_effect_is_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], style: str
+) -> None:
+    configured(monkeypatch, "-c", "num.io.threads=3", "--log-format", style)
+    assert "accepted, but without effect here: num.io.threads" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "level"),
+    [
+        ((), logging.INFO),
+        (("-v",), logging.DEBUG),
+        (("-q",), logging.WARNING),
+        (("--log-level", "error"), logging.ERROR),
+    ],
+)
+def test_log_level(monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], level: int) -> None:
+    configured(monkeypatch, *options)
+    assert logging.getLogger("groupcoord").level == level
+
+
+def test_an_unknown_property(capsys: pytest.CaptureFixture[str]) -> None:
+    code, line = refused(capsys, "-c", "group.max.syze=3")
+    assert code == 2
+    assert "group.max.syze: unknown property; did you mean group.max.size?" in line
+
+
+def test_an_ill_typed_property_in_a_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("# a comment\ngroup.max.size=many\n")
+    code, line = refused(capsys, "--config", str(file))
+    assert code == 2
+    assert line.startswith(f"{file}:2: group.max.size=many: ")
+
+
+def test_a_file_that_is_not_there(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert refused(capsys, "--config", str(tmp_path / "no")) == (
+        1,
+        f"cannot read {tmp_path}/no: No such file or directory",
+    )
+
+
+def test_a_taken_port(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert refused(capsys, "--port", str(port)) == (1, f"cannot listen on 127.0.0.1:{port}: Address already in use")
+
+
+def test_an_unknown_host(capsys: pytest.CaptureFixture[str]) -> None:
+    code, line = refused(capsys, "--host", "no-such-host.invalid")
+    assert code == 1
+    assert line.startswith("cannot listen on no-such-host.invalid:9092: ")
+
+
+def test_a_topic_that_kafka_refuses(capsys: pytest.CaptureFixture[str]) -> None:
+    code, line = refused(capsys, "--topic", "or/ders:3")
+    assert code == 2
+    assert line.startswith("--topic or/ders: ")
+
+
+def test_what_cannot_be_advertised(capsys: pytest.CaptureFixture[str]) -> None:
+    code, line = refused(capsys, "-c", "advertised.listeners=PLAINTEXT://0.0.0.0:9092", "--port", "0")
+    assert code == 2
+    assert "advertised.listeners" in line
+
+
+def test_what_cannot_be_advertised_only_shows_when_it_listens(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def failing(*_: object) -> None:
+        raise ConfigError("", "advertised.listeners", None, "no")
+
+    monkeypatch.setattr(Server, "serve", failing)
+    assert refused(capsys) == (2, "advertised.listeners: no")
+
+
+@pytest.mark.parametrize("port", ["x", "-1", "65536", "1.5", "²"])
+def test_a_port_that_is_none(capsys: pytest.CaptureFixture[str], port: str) -> None:
+    assert f"{port} is not a port: a number from 0 to 65535" in mistaken(capsys, f"--port={port}")
+
+
+@pytest.mark.parametrize("topic", ["orders:", "orders:0", "orders:x", "orders:-1"])
+def test_partitions_that_are_none(capsys: pytest.CaptureFixture[str], topic: str) -> None:
+    assert "the number of partitions is not a number above 0" in mistaken(capsys, "--topic", topic)
+
+
+def test_help_says_which_defaults_are_not_kafkas(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["serve", "--help"])
+    shown = capsys.readouterr().out
+    for here in (*DEFAULTS, *DEV_DEFAULTS):
+        kafkas = BROKER[here.name].default
+        assert f"  {here.name}={here.value}" + ("" if kafkas is None else f"  (Kafka: {kafkas})") in shown
+
+
+def test_without_stderr_a_mistake_still_has_its_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", None)
+    assert main(["serve", "-c", "no.such=1"]) == 2

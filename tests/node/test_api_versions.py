@@ -1,0 +1,50 @@
+"""ApiVersions says what is served, in every version, and is the one API that answers a version it does not know."""
+
+import pytest
+
+from groupcoord.core.effects import Call, Reply
+from groupcoord.core.turn import Turn
+from groupcoord.node.api_versions import api_versions
+from groupcoord.protocol.apis import APIS, ApiKey
+from groupcoord.protocol.errors import ErrorCode
+from groupcoord.protocol.messages import ApiVersionsRequest, ApiVersionsResponse
+
+
+def ask(version: int, request: ApiVersionsRequest | None) -> tuple[int, ApiVersionsResponse]:
+    """(version answered in, answer)."""
+    turn = Turn(0, Call(1, 1, APIS[ApiKey.API_VERSIONS], version, "test", "/127.0.0.1"))
+    api_versions(turn, turn.origin, request)  # type: ignore[arg-type]
+    (reply,) = turn.effects
+    assert isinstance(reply, Reply)
+    return reply.call.version, reply.response
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_every_served_api_is_named_with_its_versions(version: int) -> None:
+    request = ApiVersionsRequest(client_software_name="kcat", client_software_version="1.7.1")
+    answered_in, answer = ask(version, request)
+    assert answered_in == version
+    assert answer.error_code == ErrorCode.NONE
+    named = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
+    assert named == {key: (api.advertised_min, api.max_version) for key, api in APIS.items()}
+
+
+def test_produce_is_advertised_from_0_for_librdkafka() -> None:
+    _, answer = ask(0, ApiVersionsRequest())
+    assert next(api for api in answer.api_keys if api.api_key == ApiKey.PRODUCE).min_version == 0
+
+
+def test_an_unknown_version_is_answered_in_version_0_with_the_range() -> None:
+    answered_in, answer = ask(99, None)
+    assert answered_in == 0
+    assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
+    assert [(api.api_key, api.min_version, api.max_version) for api in answer.api_keys] == [(18, 0, 4)]
+
+
+@pytest.mark.parametrize(("name", "version"), [("", "1"), ("-kcat", "1"), ("kcat", "1."), ("kc at", "1"), ("kcat", "")])
+def test_software_that_does_not_say_its_name_is_refused_from_v3_on(name: str, version: str) -> None:
+    request = ApiVersionsRequest(client_software_name=name, client_software_version=version)
+    _, answer = ask(3, request)
+    assert answer.error_code == ErrorCode.INVALID_REQUEST
+    assert answer.api_keys == ()
+    assert ask(2, request)[1].error_code == ErrorCode.NONE

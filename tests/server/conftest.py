@@ -1,0 +1,14 @@
+"""Both event loops, for the tests with real sockets."""
+
+import asyncio
+
+import pytest
+import uvloop
+
+from tests.server.sockets import Run, runner
+
+
+@pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+def run(request: pytest.FixtureRequest) -> Run:
+    """Runs one story; each test comes once per event loop."""
+    return runner(request.param)

@@ -1,0 +1,42 @@
+"""The soft limit of open files is raised as far as it may be."""
+
+import resource
+
+import pytest
+
+from groupcoord.server.descriptors import ENOUGH, raise_descriptor_limit
+
+INFINITY = resource.RLIM_INFINITY
+
+
+@pytest.mark.parametrize(
+    ("soft", "hard", "after"),
+    [
+        (1_024, 4_096, 4_096),
+        (1_024, 1 << 20, ENOUGH),
+        (1_024, INFINITY, ENOUGH),
+        (ENOUGH + 1, INFINITY, ENOUGH + 1),
+        (INFINITY, INFINITY, INFINITY),
+        (1_024, 1_024, 1_024),
+    ],
+)
+def test_raised(monkeypatch: pytest.MonkeyPatch, soft: int, hard: int, after: int) -> None:
+    limits = {"soft": soft}
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (limits["soft"], hard))
+    monkeypatch.setattr(resource, "setrlimit", lambda _, wanted: limits.update(soft=wanted[0]))
+    assert raise_descriptor_limit() == after
+    assert limits["soft"] == after
+
+
+def test_a_system_that_refuses_keeps_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise ValueError("current limit exceeds maximum limit")
+
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (256, INFINITY))
+    monkeypatch.setattr(resource, "setrlimit", refuse)
+    assert raise_descriptor_limit() == 256
+
+
+def test_a_system_without_such_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "resource", None)
+    assert raise_descriptor_limit() is None

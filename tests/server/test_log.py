@@ -1,0 +1,201 @@
+"""Log lines: for people as text, for programs as JSON."""
+
+import io
+import json
+import logging
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+
+from groupcoord.core.effects import Call
+from groupcoord.core.events import Cause, Event, Operator, Requested, TimerFired
+from groupcoord.protocol.message import message
+from groupcoord.server import log
+from tests.server.support import HEARTBEAT
+
+AT_MS = 1_700_000_000_123
+REQUESTED = Requested("JoinGroup", 9, "consumer-1", "/127.0.0.1", 3, 14)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateChanged(Event):
+    group: str = "orders"
+    origin: str = "Empty"
+    target: str = "Stable"
+
+    def text(self) -> str:
+        return f"{self.group} {self.origin} → {self.target}"
+
+
+@message
+class Nested:
+    member: str
+
+
+ID = uuid.UUID(int=1)
+NESTED = Nested(member="m")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Everything(Event):
+    owners: Mapping[str, tuple[tuple[str, int], ...]] = field(
+        default_factory=lambda: MappingProxyType({"m": (("orders", 0),)})
+    )
+    names: frozenset[str] = frozenset({"b", "a"})
+    blob: bytes = b"\x00\xff"
+    id: uuid.UUID = ID
+    nested: Nested = NESTED
+    other: Any = 1j
+
+    def text(self) -> str:
+        return "everything"
+
+
+@pytest.fixture(autouse=True)
+def restored() -> Iterator[None]:
+    """Logging as it was before."""
+    loggers = [logging.getLogger(name) for name in ("groupcoord", "asyncio")]
+    before = [(logger, logger.handlers, logger.propagate, logger.level) for logger in loggers]
+    raises = logging.raiseExceptions
+    yield
+    logging.raiseExceptions = raises
+    for logger, handlers, propagate, level in before:
+        logger.handlers, logger.propagate = handlers, propagate
+        logger.setLevel(level)
+
+
+def lines(style: str, *events: Event, level: int = logging.INFO) -> list[str]:
+    stream = io.StringIO()
+    log.set_up(style, level, stream)
+    for event in events:
+        log.log_event(event)
+    return stream.getvalue().splitlines()
+
+
+@pytest.mark.parametrize(
+    ("cause", "shown"),
+    [
+        (REQUESTED, "JoinGroup v9 from consumer-1"),
+        (TimerFired("session", "orders", "m-1", 5), "session timer of m-1"),
+        (Operator("a test"), "a test"),
+    ],
+)
+def test_text_says_when_about_what_what_and_why(cause: Cause, shown: str) -> None:
+    (line,) = lines("text", StateChanged(at_ms=AT_MS, cause=cause))
+    assert line[2:13:3] == "::." + line[11]
+    assert line[8:] == f".123  orders  Empty → Stable  ({shown})"
+
+
+def test_text_of_an_event_that_is_about_no_group() -> None:
+    (line,) = lines("text", Everything(at_ms=AT_MS, cause=REQUESTED))
+    assert line[12:] == "  everything  (JoinGroup v9 from consumer-1)"
+
+
+def test_one_event_is_one_line() -> None:
+    (line,) = lines("text", StateChanged(at_ms=AT_MS, cause=REQUESTED, group="two\r\nlines"))
+    assert "two\\r\\nlines" in line
+
+
+def test_json_has_every_field_and_the_cause_as_an_object() -> None:
+    (line,) = lines("json", StateChanged(at_ms=AT_MS, cause=REQUESTED))
+    assert json.loads(line) == {
+        "time": "2023-11-14T22:13:20.123+00:00",
+        "level": "info",
+        "text": "orders Empty → Stable",
+        "event": "StateChanged",
+        "at_ms": AT_MS,
+        "cause": {
+            "kind": "Requested",
+            "api": "JoinGroup",
+            "version": 9,
+            "client_id": "consumer-1",
+            "client_host": "/127.0.0.1",
+            "connection_id": 3,
+            "correlation_id": 14,
+        },
+        "group": "orders",
+        "origin": "Empty",
+        "target": "Stable",
+    }
+
+
+def test_json_of_what_json_has_no_word_for() -> None:
+    (line,) = lines("json", Everything(at_ms=AT_MS, cause=Operator("a test")))
+    shown = json.loads(line)
+    assert shown["cause"] == {"kind": "Operator", "wish": "a test"}
+    assert shown["owners"] == {"m": [["orders", 0]]}
+    assert shown["names"] == ["a", "b"]
+    assert shown["blob"] == "00ff"
+    assert shown["id"] == "00000000-0000-0000-0000-000000000001"
+    assert shown["nested"] == {"member": "m"}
+    assert shown["other"] == "1j"
+
+
+def test_events_are_not_even_put_in_words_when_nobody_wants_them() -> None:
+    class Unspeakable(StateChanged):
+        def text(self) -> str:
+            raise AssertionError
+
+    assert lines("text", Unspeakable(at_ms=AT_MS, cause=REQUESTED), level=logging.WARNING) == []
+
+
+def test_json_of_what_becomes_of_connections() -> None:
+    stream = io.StringIO()
+    log.set_up("json", logging.DEBUG, stream)
+    logger = logging.getLogger("groupcoord.server.dispatcher")
+    call = Call(3, 14, HEARTBEAT, 4, None, "/127.0.0.1")
+    logger.debug("asks", extra={"call": call, "peer": "127.0.0.1:5", "place": {"offset": 8}})
+    shown = json.loads(stream.getvalue())
+    assert (shown["level"], shown["text"], shown["peer"], shown["place"]) == (
+        "debug",
+        "asks",
+        "127.0.0.1:5",
+        {"offset": 8},
+    )
+    assert shown["call"]["api"] == "Heartbeat"
+    assert shown["call"]["correlation_id"] == 14
+
+
+@pytest.mark.parametrize("style", ["text", "json"])
+def test_a_traceback_is_shown(style: str) -> None:
+    stream = io.StringIO()
+    log.set_up(style, logging.INFO, stream)
+    try:
+        raise ZeroDivisionError("a bug")
+    except ZeroDivisionError as error:
+        logging.getLogger("groupcoord.server").error("it failed", exc_info=error)
+    if style == "json":
+        shown = json.loads(stream.getvalue())
+        assert shown["level"] == "error"
+        assert "ZeroDivisionError: a bug" in shown["traceback"]
+    else:
+        first, *rest = stream.getvalue().splitlines()
+        assert first[12:] == "  ERROR  it failed"
+        assert rest[-1] == "ZeroDivisionError: a bug"
+
+
+def test_asyncios_complaints_go_the_same_way() -> None:
+    stream = io.StringIO()
+    log.set_up("text", logging.INFO, stream)
+    logging.getLogger("asyncio").warning("a slow callback")
+    assert "WARNING  a slow callback" in stream.getvalue()
+
+
+def test_a_log_that_nobody_reads_any_more_disturbs_nobody(capsys: pytest.CaptureFixture[str]) -> None:
+    class Broken(io.StringIO):
+        def write(self, _: str) -> int:
+            raise BrokenPipeError
+
+    log.set_up("text", logging.INFO, Broken())
+    log.log_event(StateChanged(at_ms=AT_MS, cause=REQUESTED))
+    assert capsys.readouterr() == ("", "")
+
+
+def test_without_any_stderr(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stderr", None)
+    log.set_up("text", logging.INFO)
+    log.log_event(StateChanged(at_ms=AT_MS, cause=REQUESTED))

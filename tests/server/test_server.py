@@ -1,0 +1,379 @@
+"""The life of a server over real sockets: ready when it says so, polite at the end, and steady in between."""
+
+import asyncio
+import resource
+import signal
+import threading
+from typing import Any
+
+import pytest
+
+from groupcoord.config.errors import ConfigError
+from groupcoord.core.effects import Note, Reply
+from groupcoord.core.events import Event, Operator
+from groupcoord.protocol.apis import ApiKey
+from groupcoord.protocol.messages import JoinGroupResponse
+from groupcoord.protocol.messages.join_group import JoinGroupResponseMember
+from groupcoord.server import server as server_module
+from groupcoord.server.connection import Connection
+from groupcoord.server.server import Server
+from tests.server.sockets import Client, Run, counted, running
+from tests.server.support import HEARTBEAT, JOIN_GROUP, JOINED, FakeNode, frame, heartbeat, join
+
+
+def test_it_accepts_when_it_is_started(run: Run) -> None:
+    async def story() -> None:
+        node = FakeNode()
+        async with running(node) as server:
+            assert server.port
+            assert server.address == f"127.0.0.1:{server.port}"
+            assert node.listening == ("127.0.0.1", server.port)
+            client = await Client.connect(server)
+            assert await client.alive()
+            assert server.connection_count == 1
+            await client.close()
+
+    run(story())
+
+
+def test_the_end_closes_connections_and_the_port(run: Run) -> None:
+    async def story() -> None:
+        async with running() as server:
+            client = await Client.connect(server)
+            assert await client.alive()
+            client.send(JOIN_GROUP, join())
+        assert await client.ended()
+        assert server.connection_count == 0
+        with pytest.raises(ConnectionRefusedError):
+            await Client.connect(server)
+        await client.close()
+
+    run(story())
+
+
+def test_a_port_can_be_served_again_at_once(run: Run) -> None:
+    async def story() -> None:
+        async with running() as server:
+            first = await Client.connect(server)
+            assert await first.alive()
+        async with running(port=server.port) as again:
+            second = await Client.connect(again)
+            assert await second.alive()
+            await second.close()
+        await first.close()
+
+    run(story())
+
+
+def test_a_taken_port_is_an_error(run: Run) -> None:
+    async def story() -> None:
+        async with running() as server:
+            with pytest.raises(OSError, match=r"[Aa]ddress.*in use"):
+                await Server(FakeNode(), port=server.port).startup()
+
+    run(story())
+
+
+def test_what_cannot_be_advertised_is_not_served(run: Run) -> None:
+    async def story() -> None:
+        class Unhappy(FakeNode):
+            def listening_at(self, host: str, port: int) -> None:
+                raise ConfigError("", "advertised.listeners", None, "no")
+
+        server = Server(Unhappy())
+        with pytest.raises(ConfigError):
+            await server.startup()
+        with pytest.raises(ConnectionRefusedError):
+            await Client.connect(server)
+
+    run(story())
+
+
+def test_a_parked_call_is_answered_when_its_timer_fires(run: Run) -> None:
+    async def story() -> None:
+        node = FakeNode()
+        events: list[Event] = []
+        event = Event(at_ms=0, cause=Operator("a test"))
+        async with running(node, listeners=[events.append]) as server:
+
+            def park(*_: Any) -> list[Any]:
+                node.deadline_ms = node.times[-1] + 20
+                return []
+
+            node.on[ApiKey.JOIN_GROUP] = park
+            node.on_expiry = lambda _: [Note(event), Reply(node.parked(), JOINED)]
+            client = await Client.connect(server)
+            client.send(JOIN_GROUP, join(), correlation_id=5)
+            assert await client.answer(JOIN_GROUP) == (5, JOINED)
+            assert events == [event]
+            await client.close()
+
+    run(story())
+
+
+def test_a_clock_moved_by_hand(run: Run) -> None:
+    async def story() -> None:
+        node, now = FakeNode(), [0]
+        node.deadline_ms = 60_000
+        node.on_expiry = lambda _: [Reply(node.parked(), JOINED)]
+        joined = counted(node, 1)
+        async with running(node, now_ms=lambda: now[0]) as server:
+            client = await Client.connect(server)
+            client.send(JOIN_GROUP, join())
+            await joined.wait()
+            now[0] = 60_000
+            server.wake()
+            assert (await client.answer(JOIN_GROUP))[1] == JOINED
+            await client.close()
+
+    run(story())
+
+
+def test_effects_from_outside_are_carried_out(run: Run) -> None:
+    async def story() -> None:
+        node = FakeNode()
+        joined = counted(node, 1)
+        async with running(node) as server:
+            client = await Client.connect(server)
+            client.send(JOIN_GROUP, join())
+            await joined.wait()
+            server.carry_out([Reply(node.parked(), JOINED)])
+            assert (await client.answer(JOIN_GROUP))[1] == JOINED
+            await client.close()
+
+    run(story())
+
+
+def test_who_vanishes_while_parked_is_forgotten(run: Run) -> None:
+    async def story() -> None:
+        node = FakeNode()
+        joined = counted(node, 1)
+        async with running(node) as server:
+            vanishing, other = await Client.connect(server), await Client.connect(server)
+            vanishing.send(JOIN_GROUP, join())
+            await joined.wait()
+            vanishing.reset()
+            while server.connection_count == 2:
+                assert await other.alive()
+            server.carry_out([Reply(node.parked(), JOINED)])
+            assert await other.alive()
+            await other.close()
+
+    run(story())
+
+
+def test_a_half_closed_connection_gets_its_answers(run: Run) -> None:
+    async def story() -> None:
+        node = FakeNode()
+        joined = counted(node, 1)
+        async with running(node) as server:
+            client = await Client.connect(server)
+            client.send(JOIN_GROUP, join(), correlation_id=1)
+            client.send(HEARTBEAT, heartbeat(), correlation_id=2)
+            client.writer.write_eof()
+            await joined.wait()
+            server.carry_out([Reply(node.parked(), JOINED)])
+            assert (await client.answer(JOIN_GROUP))[0] == 1
+            assert (await client.answer(HEARTBEAT))[0] == 2
+            assert await client.ended()
+            await client.close()
+
+    run(story())
+
+
+def test_a_slow_reader_is_waited_for(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story() -> None:
+        node = FakeNode()
+        long = JoinGroupResponse(protocol_name="range", leader="m" * 30_000, member_id="m" * 30_000, members=())
+        node.on[ApiKey.JOIN_GROUP] = lambda call, _: [Reply(call, long)]
+        blocked = asyncio.Event()
+        pause_writing = Connection.pause_writing
+
+        def pausing(connection: Connection) -> None:
+            pause_writing(connection)
+            blocked.set()
+
+        monkeypatch.setattr(Connection, "pause_writing", pausing)
+        async with running(node) as server:
+            slow, other = await Client.connect(server), await Client.connect(server)
+            for number in range(400):
+                slow.send(JOIN_GROUP, join(), correlation_id=number)
+            await blocked.wait()
+            assert await other.alive()
+            served = len(node.calls)
+            assert served < 350
+            for number in range(400):
+                assert (await slow.answer(JOIN_GROUP))[0] == number
+            await slow.close()
+            await other.close()
+
+    run(story())
+
+
+def test_hostile_bytes_end_that_connection_alone(run: Run) -> None:
+    async def story() -> None:
+        async with running() as server:
+            good = await Client.connect(server)
+            for hostile in (
+                b"\x7f\xff\xff\xff",
+                b"\0\0\0\0",
+                b"GET / HTTP/1.1\r\n\r\n",
+                frame(HEARTBEAT, heartbeat())[:4] * 50,
+            ):
+                bad = await Client.connect(server)
+                bad.writer.write(hostile)
+                assert await bad.ended()
+                assert await good.alive()
+                await bad.close()
+            await good.close()
+
+    run(story())
+
+
+class TestServe:
+    """``serve`` ends with a signal, or when it is told to."""
+
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+    def test_a_signal_ends_it(self, run: Run, number: signal.Signals) -> None:
+        async def story() -> None:
+            server = Server(FakeNode())
+            before = signal.getsignal(number)
+            client: list[Client] = []
+
+            async def connect_and_end() -> None:
+                client.append(await Client.connect(server))
+                assert await client[0].alive()
+                signal.raise_signal(number)
+
+            tasks = []
+            received = await server.serve(lambda _: tasks.append(asyncio.create_task(connect_and_end())))
+            assert received is number
+            assert signal.getsignal(number) is before
+            assert await client[0].ended()
+            await client[0].close()
+
+        run(story())
+
+    def test_it_can_be_told_in_another_thread(self) -> None:
+        ready = threading.Event()
+        server: list[tuple[Server, asyncio.AbstractEventLoop]] = []
+        outcome: list[Any] = []
+
+        def announce(started: Server) -> None:
+            server.append((started, asyncio.get_running_loop()))
+            ready.set()
+
+        async def serve() -> None:
+            outcome.append(await Server(FakeNode()).serve(announce))
+
+        thread = threading.Thread(target=lambda: asyncio.run(serve()))
+        thread.start()
+        assert ready.wait(20)
+        started, loop = server[0]
+        loop.call_soon_threadsafe(started.stop)
+        thread.join(20)
+        assert outcome == [None]
+
+    def test_an_announcement_that_fails_ends_it(self, run: Run) -> None:
+        async def story() -> None:
+            def announce(_: Server) -> None:
+                raise ZeroDivisionError("a bug")
+
+            server = Server(FakeNode())
+            with pytest.raises(ZeroDivisionError):
+                await server.serve(announce)
+            with pytest.raises(ConnectionRefusedError):
+                await Client.connect(server)
+
+        run(story())
+
+
+class TestGrace:
+    """At the end, peers get a while to read what they were answered."""
+
+    async def stuck(self, server: Server) -> Client:
+        """A client that does not read megabytes of answers."""
+        client = await Client.connect(server)
+        client.send(JOIN_GROUP, join())
+        return client
+
+    def node(self) -> FakeNode:
+        node = FakeNode()
+        long = JoinGroupResponse(
+            protocol_name="range",
+            leader="m",
+            member_id="m",
+            members=tuple(_member(number) for number in range(400)),
+        )
+        node.on[ApiKey.JOIN_GROUP] = lambda call, _: [Reply(call, long)]
+        return node
+
+    def test_but_not_for_ever(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(server_module, "GRACE_SECONDS", 0.05)
+
+        async def story() -> None:
+            node = self.node()
+            joined = counted(node, 1)
+            async with running(node) as server:
+                client = await self.stuck(server)
+                await joined.wait()
+            assert server.connection_count == 0
+            client.reset()
+
+        run(story())
+
+    def test_and_a_second_signal_ends_it(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(server_module, "GRACE_SECONDS", 1_000)
+
+        async def story() -> None:
+            node = self.node()
+            joined = counted(node, 1)
+            server = Server(node)
+            clients = []
+
+            async def impatient() -> None:
+                clients.append(await self.stuck(server))
+                await joined.wait()
+                signal.raise_signal(signal.SIGINT)
+                await shutting_down.wait()
+                signal.raise_signal(signal.SIGINT)
+
+            shutting_down = asyncio.Event()
+            shutdown = server.shutdown
+
+            async def watched() -> None:
+                shutting_down.set()
+                await shutdown()
+
+            monkeypatch.setattr(server, "shutdown", watched)
+            tasks = []
+            assert await server.serve(lambda _: tasks.append(asyncio.create_task(impatient()))) is signal.SIGINT
+            assert server.connection_count == 0
+            clients[0].reset()
+
+        run(story())
+
+
+def _member(number: int) -> JoinGroupResponseMember:
+    return JoinGroupResponseMember(member_id=f"m-{number}", metadata=bytes(20_000))
+
+
+@pytest.mark.slow
+def test_two_thousand_connections(run: Run) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = 4_200
+    if hard != resource.RLIM_INFINITY and hard < needed:
+        pytest.skip(f"only {hard} files may be open")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, needed), hard))
+
+    async def story() -> None:
+        async with running() as server:
+            clients = [await Client.connect(server) for _ in range(2_000)]
+            assert all(await asyncio.gather(*[client.alive() for client in clients]))
+            assert server.connection_count == 2_000
+            await asyncio.gather(*[client.close() for client in clients])
+
+    try:
+        run(story())
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
