@@ -1,0 +1,55 @@
+"""``groupcoord demo``: a consumer group of three real client libraries, living on groupcoord, explained as it happens."""
+
+import argparse
+import asyncio
+import logging
+import sys
+
+from groupcoord.cli.demo.cast import missing_libraries
+
+TIME_LIMIT_S = 60.0
+"""Three times what the show takes on a small machine."""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of ``demo``."""
+    parser.description = (
+        "Show a real consumer group: aiokafka, kafka-python and confluent-kafka join one group on a groupcoord in this "
+        "process, share the partitions of a topic, read and commit; one leaves, one is killed. Every step of the protocol is "
+        "told and explained as it happens. Exit code 0 means that every record was read and every committed offset is right."
+    )
+    parser.add_argument("--fast", action="store_true", help="do not pause for the reader")
+    parser.add_argument(
+        "--time-limit",
+        metavar="SECONDS",
+        type=_seconds,
+        default=TIME_LIMIT_S,
+        help="give up after so long, and say what was missing (60; the show takes about 20, half of that with --fast)",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the show; returns the exit code."""
+    missing = missing_libraries()
+    if missing:
+        print(
+            f"groupcoord demo: not installed: {', '.join(missing)}; pip install 'groupcoord[client]' installs all it needs",
+            file=sys.stderr,
+        )
+        return 1
+    from groupcoord.cli.demo.look import console  # noqa: PLC0415 - these need the libraries
+    from groupcoord.cli.demo.story import show  # noqa: PLC0415
+
+    # What the producer's library logs about its retries is not part of the story.
+    logging.getLogger("aiokafka").addHandler(logging.NullHandler())
+    return asyncio.run(show(console(), fast=arguments.fast, time_limit_s=arguments.time_limit))
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is not a number of seconds above 0")
+    return seconds

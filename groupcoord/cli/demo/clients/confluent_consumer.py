@@ -1,0 +1,75 @@
+"""A consumer written with confluent-kafka, whose work is done by the C library librdkafka."""
+
+import contextlib
+import sys
+
+from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+
+from groupcoord.cli.demo.clients.application import Bookkeeping, Parent, Read, Settings, settings_from
+
+
+class Application:
+    """Reads until it is told to leave."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.books = Bookkeeping(settings.commit_every_ms)
+        self.consumer = Consumer(
+            {
+                "bootstrap.servers": settings.bootstrap,
+                "client.id": settings.client_id,
+                "group.id": settings.group,
+                "partition.assignment.strategy": ",".join(settings.protocols),
+                "session.timeout.ms": settings.session_ms,
+                "heartbeat.interval.ms": settings.heartbeat_ms,
+                "auto.offset.reset": "earliest",
+                "enable.auto.commit": False,
+            }
+        )
+
+    def run(self, parent: Parent) -> None:
+        """Join, read and commit until ``parent`` says to leave."""
+        self.consumer.subscribe([self.settings.topic], on_assign=self.on_assign, on_revoke=self.on_revoke)
+        try:
+            while parent.wants_me:
+                messages = self.consumer.consume(500, self.settings.poll_ms / 1000)
+                self.books.read(map(read, messages))
+                if self.books.commit_is_due:
+                    self.commit()
+            self.commit()
+        finally:
+            self.consumer.close()
+
+    def on_assign(self, _consumer: Consumer, assigned: list[TopicPartition]) -> None:
+        """Called by the library when it has partitions."""
+        self.books.assigned(place.partition for place in assigned)
+
+    def on_revoke(self, _consumer: Consumer, _revoked: list[TopicPartition]) -> None:
+        """Called by the library before it gives partitions up: the last chance to commit for them."""
+        self.commit()
+
+    def commit(self) -> None:
+        """Commit what was read. A refusal is no harm: whoever owns the partition next reads those records again."""
+        with contextlib.suppress(KafkaException), self.books.committing() as offsets:
+            if offsets:
+                positions = [TopicPartition(self.settings.topic, number, at) for number, at in offsets.items()]
+                self.consumer.commit(offsets=positions, asynchronous=False)
+
+
+def read(message: Message) -> Read:
+    """The record in ``message``. Raises KafkaException if it is an error and no record."""
+    partition, offset, key = message.partition(), message.offset(), message.key()
+    if message.error() or partition is None or offset is None or key is None:
+        raise KafkaException(message.error())
+    return Read(partition, offset, key.decode())
+
+
+def main(settings: Settings) -> None:
+    """Wait until wanted, then run."""
+    parent = Parent()
+    parent.wait_until_wanted()
+    Application(settings).run(parent)
+
+
+if __name__ == "__main__":
+    main(settings_from(sys.argv[1:]))

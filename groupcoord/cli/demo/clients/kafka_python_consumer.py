@@ -1,0 +1,86 @@
+"""A consumer written with kafka-python."""
+
+import contextlib
+import sys
+from collections.abc import Collection, Mapping
+
+from kafka import KafkaConsumer, OffsetAndMetadata, TopicPartition
+from kafka.consumer.subscription_state import AsyncConsumerRebalanceListener
+from kafka.coordinator.assignors.range import RangePartitionAssignor
+from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
+from kafka.errors import KafkaError
+
+from groupcoord.cli.demo.clients.application import Bookkeeping, Parent, Read, Settings, settings_from
+
+ASSIGNORS = {
+    "range": RangePartitionAssignor,
+    "roundrobin": RoundRobinPartitionAssignor,
+    "sticky": StickyPartitionAssignor,
+}
+
+
+class Application(AsyncConsumerRebalanceListener):  # type: ignore[misc] # the library has no types
+    """Reads until it is told to leave. Its rebalances run in the library's own thread, hence the asynchronous listener."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.books = Bookkeeping(settings.commit_every_ms)
+        self.consumer = KafkaConsumer(
+            bootstrap_servers=settings.bootstrap,
+            client_id=settings.client_id,
+            group_id=settings.group,
+            partition_assignment_strategy=[ASSIGNORS[name] for name in settings.protocols],
+            session_timeout_ms=settings.session_ms,
+            heartbeat_interval_ms=settings.heartbeat_ms,
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+        )
+
+    def run(self, parent: Parent) -> None:
+        """Join, read and commit until ``parent`` says to leave."""
+        # As a leader that does not know the topic yet, kafka-python 3.0 assigns nothing, and may miss that it gets to know it.
+        self.consumer.topics()
+        self.consumer.subscribe([self.settings.topic], listener=self)
+        try:
+            while parent.wants_me:
+                batches = self.consumer.poll(timeout_ms=self.settings.poll_ms)
+                records = [record for batch in batches.values() for record in batch]
+                self.books.read(Read(r.partition, r.offset, r.key.decode()) for r in records)
+                if self.books.commit_is_due:
+                    self.commit()
+            self.commit()
+        finally:
+            self.consumer.close(autocommit=False)
+
+    async def on_partitions_revoked(self, revoked: Collection[TopicPartition]) -> None:
+        """Called by the library before it gives partitions up: the last chance to commit for them."""
+        if revoked:
+            with contextlib.suppress(KafkaError), self.books.committing() as offsets:
+                if offsets:
+                    await self.consumer.commit_async(self.positions(offsets))
+
+    async def on_partitions_assigned(self, assigned: Collection[TopicPartition]) -> None:
+        """Called by the library when it has partitions."""
+        self.books.assigned(place.partition for place in assigned)
+
+    def commit(self) -> None:
+        """Commit what was read. A refusal is no harm: whoever owns the partition next reads those records again."""
+        with contextlib.suppress(KafkaError), self.books.committing() as offsets:
+            if offsets:
+                self.consumer.commit(self.positions(offsets))
+
+    def positions(self, offsets: Mapping[int, int]) -> dict[TopicPartition, OffsetAndMetadata]:
+        """``offsets`` as the library wants them."""
+        return {TopicPartition(self.settings.topic, p): OffsetAndMetadata(at, "", -1) for p, at in offsets.items()}
+
+
+def main(settings: Settings) -> None:
+    """Wait until wanted, then run."""
+    parent = Parent()
+    parent.wait_until_wanted()
+    Application(settings).run(parent)
+
+
+if __name__ == "__main__":
+    main(settings_from(sys.argv[1:]))

@@ -1,0 +1,220 @@
+"""Tells the events of one group as they happen, to somebody who has never seen the protocol."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from groupcoord.cli.demo.ballots import ballots, outcome
+from groupcoord.cli.demo.names import Names
+from groupcoord.cli.demo.owners import MOVED, OwnersHistory
+from groupcoord.cli.demo.stage import Stage, rows
+from groupcoord.coordinator.events import (
+    AssignmentReceived,
+    GenerationStarted,
+    GroupCreated,
+    GroupEvent,
+    LeaderElected,
+    MemberIdAssigned,
+    MemberJoined,
+    MemberRejoined,
+    MemberRemoved,
+    OffsetsCommitted,
+    RebalanceStarted,
+    RequestRefused,
+    StateChanged,
+)
+from groupcoord.core.events import Event, TimerFired
+
+
+class Narrator:
+    """Turns events of ``group`` into lines on ``stage``; commits are collected and told in sum."""
+
+    def __init__(self, stage: Stage, group: str, topic: str, partitions: int) -> None:
+        self.stage = stage
+        self.group = group
+        self.history = OwnersHistory(topic, partitions)
+        self._topic = topic
+        self._names = Names()
+        self._offers: dict[str, tuple[str, ...]] = {}
+        self._asking: set[str] = set()
+        self._protocol = ""
+        self._state = "Empty"
+        self._commits: Counter[str] = Counter()
+        self._committed: dict[str, dict[int, int]] = {}
+        self._has_seen_a_commit = False
+        self._told: dict[type[Event], Callable[[Any], None]] = {
+            GroupCreated: self._group_created,
+            MemberIdAssigned: self._member_id_assigned,
+            MemberJoined: self._member_joined,
+            MemberRejoined: self._member_rejoined,
+            MemberRemoved: self._member_removed,
+            LeaderElected: self._leader_elected,
+            StateChanged: self._state_changed,
+            RebalanceStarted: self._rebalance_started,
+            GenerationStarted: self._generation_started,
+            AssignmentReceived: self._assignment_received,
+            OffsetsCommitted: self._offsets_committed,
+            RequestRefused: self._request_refused,
+        }
+
+    def tell(self, event: Event) -> bool:
+        """Tell ``event``, if it is this group's; returns whether anything was written."""
+        if not isinstance(event, GroupEvent) or event.group != self.group:
+            return False
+        tell = self._told.get(type(event))
+        if tell is None:
+            self.stage.line(event.at_ms, "coordinator", self._names.friendly(event.text()))
+            return True
+        silent = isinstance(event, OffsetsCommitted) and self._has_seen_a_commit
+        silent = silent or (isinstance(event, StateChanged) and event.target not in {"Stable", "Empty"})
+        tell(event)
+        return not silent
+
+    def tell_work(self, at_ms: int, reads: Mapping[str, int]) -> None:
+        """What those in ``reads`` have done since work was told last: records read, by name; commits are known here."""
+        newest = self.history.generations[-1].owners if self.history.generations else {}
+        for name, count in reads.items():
+            if not count and not self._commits[name]:
+                continue
+            offsets = self._committed.get(name, {})
+            owned = [f"{self._topic}-{n}@{offset}" for n, offset in sorted(offsets.items()) if newest.get(n) == name]
+            work = f"has read {_count(count, 'record')}, committed {_times(self._commits[name])}"
+            self.stage.line(at_ms, name, f"{work}: {', '.join(owned)}" if owned else work)
+        self._commits.clear()
+        self._committed.clear()
+
+    # --- joining
+
+    def _group_created(self, event: GroupCreated) -> None:
+        self._asks(event)
+        self.stage.line(
+            event.at_ms, "coordinator", "makes the group, because nobody asked for it before", "coordinator"
+        )
+
+    def _member_id_assigned(self, event: MemberIdAssigned) -> None:
+        self._names.learn(event.member, self._names.asking(event))
+        self._asks(event)
+        self.stage.line(event.at_ms, "coordinator", f"wants it to ask again as {event.member}", "member id")
+
+    def _member_joined(self, event: MemberJoined) -> None:
+        self._names.learn(event.member, event.client_id)
+        self._offers[event.member] = event.protocols
+        self._asks(event)
+        self._asking.discard(self._names.asking(event))
+        wanted = ", ".join(event.protocols)
+        self.stage.line(
+            event.at_ms, self._names.of(event.member), f"joins; it knows the protocols {wanted}", "protocol"
+        )
+
+    def _asks(self, event: GroupEvent) -> None:
+        """Say once that a newcomer asks, whichever event is the first that shows it."""
+        name = self._names.asking(event)
+        if name not in self._asking:
+            self._asking.add(name)
+            self.stage.line(event.at_ms, name, f"asks to be a member of the group {self.group}", "group", "JoinGroup")
+
+    def _member_rejoined(self, event: MemberRejoined) -> None:
+        heard = (
+            "hears of it with its next heartbeat and joins again"
+            if self._state == _PREPARING
+            else "joins again of its own accord"
+        )
+        because = f": {self._names.friendly(event.reason)}" if event.reason else ""
+        self.stage.line(event.at_ms, self._names.of(event.member), heard + because, "heartbeat")
+
+    # --- going
+
+    def _member_removed(self, event: MemberRemoved) -> None:
+        name = self._names.of(event.member)
+        self._offers.pop(event.member, None)
+        if isinstance(event.cause, TimerFired):
+            self.stage.line(event.at_ms, "coordinator", f"takes {name} out of the group: {event.reason}", "session")
+        else:
+            self.stage.line(event.at_ms, name, "leaves the group", "LeaveGroup")
+
+    def _leader_elected(self, event: LeaderElected) -> None:
+        reason = self._names.friendly(event.reason)
+        self.stage.line(event.at_ms, "coordinator", f"makes {self._names.of(event.leader)} the leader: {reason}")
+
+    # --- a rebalance
+
+    def _rebalance_started(self, event: RebalanceStarted) -> None:
+        self._state = _PREPARING
+        if event.initial:
+            what = f"begins the first rebalance, and waits {event.waits_ms} ms in case others come"
+        else:
+            because, _, _ = self._names.friendly(event.reason).partition(": ")  # the rest was told a line before
+            what = f"begins a rebalance, because {because}"
+        self.stage.line(event.at_ms, "coordinator", what, "rebalance")
+
+    def _generation_started(self, event: GenerationStarted) -> None:
+        self._protocol = event.protocol
+        size = _count(len(event.members), "member")
+        what = f"has everybody together: generation {event.generation}, {size}. The vote on the protocol:"
+        self.stage.line(event.at_ms, "coordinator", what, "generation", "vote")
+        offers = {self._names.of(member): self._offers.get(member, ()) for member in event.members}
+        if all(offers.values()):
+            cast = ballots(offers)
+            self.stage.under(
+                rows((ballot.member, f"wants {', '.join(ballot.offers)}", f"votes {ballot.vote}") for ballot in cast),
+                " ".join(outcome(cast, event.protocol)),
+            )
+        leader = self._names.of(event.leader)
+        self.stage.line(
+            event.at_ms, "coordinator", f"announces protocol {event.protocol} and leader {leader}", "leader"
+        )
+
+    def _assignment_received(self, event: AssignmentReceived) -> None:
+        leader = self._names.of(event.leader)
+        if event.owners is None:
+            self.stage.line(event.at_ms, leader, "brings an assignment that only its members can read", "SyncGroup")
+            return
+        owned = {
+            self._names.of(member): sorted(number for topic, number in pairs if topic == self._topic)
+            for member, pairs in event.owners.items()
+        }
+        shares = "; ".join(f"{', '.join(map(str, numbers)) or 'none'} to {name}" for name, numbers in owned.items())
+        owners = {number: name for name, numbers in owned.items() for number in numbers}
+        self.history.add(event.generation, self._protocol, owners)
+        self.stage.line(event.at_ms, leader, f"assigns partitions {shares}", "SyncGroup")
+
+    def _state_changed(self, event: StateChanged) -> None:
+        self._state = event.target
+        if event.target == "Empty":
+            self.stage.line(event.at_ms, "coordinator", "has nobody left: the group is Empty. Its commits stay")
+        if event.target != "Stable":
+            return
+        words = ("Stable", MOVED) if any(generation.moved for generation in self.history.generations) else ("Stable",)
+        what = "stores the assignment and tells everybody. The group is Stable"
+        self.stage.line(event.at_ms, "coordinator", what, *words)
+        self.stage.show(self.history.table(self.stage.console.width))
+
+    # --- work
+
+    def _offsets_committed(self, event: OffsetsCommitted) -> None:
+        name = self._names.of(event.member)
+        self._commits[name] += 1
+        offsets = {number: offset for topic, number, offset in event.offsets if topic == self._topic}
+        self._committed.setdefault(name, {}).update(offsets)
+        if not self._has_seen_a_commit:
+            self._has_seen_a_commit = True
+            number, offset = next(iter(offsets.items()))
+            place = f"{self._topic}-{number}@{offset}"
+            what = f"commits for the first time. {place} means: the next record to read there is {offset}"
+            self.stage.line(event.at_ms, name, what, "commit")
+
+    def _request_refused(self, event: RequestRefused) -> None:
+        name = self._names.of(event.member) or self._names.asking(event)
+        why = self._names.friendly(event.why)
+        self.stage.line(event.at_ms, "coordinator", f"refuses {event.api} of {name}: {event.error}, {why}")
+
+
+_PREPARING = "PreparingRebalance"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _times(number: int) -> str:
+    return {0: "nothing yet", 1: "once", 2: "twice"}.get(number, f"{number} times")

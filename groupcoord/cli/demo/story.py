@@ -1,0 +1,359 @@
+"""The story: a consumer group from its first member to its last commit, told while it happens."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import KafkaError
+from rich.console import Console
+
+from groupcoord.cli.demo import audit, children, offsets_view, orders
+from groupcoord.cli.demo.backstage import Backstage, StoryError
+from groupcoord.cli.demo.cast import (
+    CAST,
+    COMMIT_EVERY_MS,
+    GROUP,
+    GUEST,
+    HEARTBEAT_MS,
+    INITIAL_DELAY_MS,
+    MORTAL,
+    PARTITIONS,
+    POLL_MS,
+    SURVIVOR,
+    TOPIC,
+    Role,
+    library_version,
+)
+from groupcoord.cli.demo.children import Consumer
+from groupcoord.cli.demo.clients.application import Settings
+from groupcoord.cli.demo.facts import Facts, Place
+from groupcoord.cli.demo.narrator import Narrator
+from groupcoord.cli.demo.stage import Stage, rows
+from groupcoord.cli.demo.verdict import Verdict, places, reckon, table
+from groupcoord.node.node import Node
+from groupcoord.server.clock import Clock, wall_clock
+from groupcoord.server.running import running
+from groupcoord.server.server import Server
+
+BREATH_S = 0.25
+"""A pause after each event, long enough to read a line; none with ``--fast``."""
+UNCOMMITTED_AT_DEATH = 4
+"""So many records must have been read and not committed when one is killed, so that some are read twice."""
+AUDIT_LIMIT_S = 10.0
+"""So long the last look at all offsets may take, on top of the time limit."""
+
+
+async def show(console: Console, *, fast: bool, time_limit_s: float) -> int:
+    """Tell the story on ``console``; returns the exit code: 0 if every record was read and every offset is right."""
+    now_ms = wall_clock()
+    stage = Stage(console, now_ms())
+    narrator = Narrator(stage, GROUP, TOPIC, PARTITIONS)
+    backstage = Backstage(Facts(GROUP, TOPIC), narrator.tell, 0 if fast else BREATH_S)
+    config = {"group.initial.rebalance.delay.ms": INITIAL_DELAY_MS}
+    try:
+        async with running(topics={TOPIC: PARTITIONS}, config=config, listeners=[backstage.happened]) as server:
+            try:
+                return await Story(stage, narrator, backstage, server, now_ms).play(time_limit_s)
+            finally:
+                await backstage.end()
+    except ExceptionGroup:
+        return 1  # what went wrong inside of the server; the reckoning has told it
+
+
+class Story:
+    """The plot. It waits for facts, never for time."""
+
+    def __init__(self, stage: Stage, narrator: Narrator, backstage: Backstage, server: Server, now_ms: Clock) -> None:
+        self.stage = stage
+        self.narrator = narrator
+        self.backstage = backstage
+        self.facts = backstage.facts
+        self.server = server
+        self._now_ms = now_ms
+        self._began_at = time.monotonic()
+        self._consumers: dict[Role, Consumer] = {}
+        self._no_more_orders = asyncio.Event()
+        self._sightings_told = 0
+        self._lost_by_the_dead: set[Place] = set()
+
+    async def play(self, time_limit_s: float) -> int:
+        """Play everything, within ``time_limit_s`` seconds, and judge. Returns the exit code."""
+        problems: list[str] = []
+        try:
+            async with asyncio.timeout(time_limit_s), AsyncExitStack() as stack:
+                await self._opening(stack)
+                await self._one()
+                await self._two()
+                await self._three()
+                await self._leaving()
+                await self._dying()
+                await self._finishing()
+                await self._memory()
+        except TimeoutError:
+            problems.append(f"the time limit of {time_limit_s:g} s was over, waiting for {self.backstage.waiting_for}")
+        except StoryError as problem:
+            problems.append(str(problem))
+        except KafkaError as problem:
+            problems.append(f"a client failed, waiting for {self.backstage.waiting_for}: {problem!r}")
+        return await self._reckoning(problems)
+
+    # --- the chapters
+
+    async def _opening(self, stack: AsyncExitStack) -> None:
+        address = self.server.address
+        self.stage.title(
+            "groupcoord demo: the life of a consumer group",
+            "Three real client libraries share the work of reading one topic. Each consumer is a process of its "
+            "own, and talks to groupcoord over TCP as it would to Apache Kafka.",
+        )
+        self.stage.show(
+            rows(
+                (
+                    ("consumer", "library", "the protocols it knows, most wanted first", "session"),
+                    *(
+                        (
+                            role.name,
+                            library_version(role.library),
+                            ", ".join(role.protocols),
+                            f"{role.session_ms / 1000:g} s",
+                        )
+                        for role in CAST
+                    ),
+                )
+            )
+        )
+        self.backstage.begin()
+        for role in CAST:
+            consumer = await children.start(role.module, _settings(role, address))
+            self._consumers[role] = consumer
+            self.backstage.employ(consumer)
+        producer = AIOKafkaProducer(bootstrap_servers=address, client_id="producer", enable_idempotence=True)
+        await producer.start()
+        stack.push_async_callback(producer.stop)
+        self._line("groupcoord", f"serves at {address}, with a topic {TOPIC} of {PARTITIONS} partitions", "partition")
+        self._line(
+            "producer",
+            f"sends {orders.ORDERS_PER_SECOND} records a second, one for each order; "
+            f"the key is one of {len(orders.CUSTOMERS)} customers",
+        )
+        self._production = self.backstage.run("producing", self._produce(producer))
+
+    async def _one(self) -> None:
+        await self._chapter(
+            "A group of one",
+            f"One consumer wants to read the topic {TOPIC}. Whatever it does goes through the coordinator.",
+        )
+        await self._joins(MORTAL)
+        await self._works(MORTAL)
+
+    async def _two(self) -> None:
+        await self._chapter(
+            "Company: a rebalance and a vote",
+            "A second consumer comes, and it would rather have another protocol.",
+        )
+        await self._joins(SURVIVOR)
+        await self._works(MORTAL, SURVIVOR)
+
+    async def _three(self) -> None:
+        await self._chapter(
+            "A third one, who knows only one protocol",
+            "The group has to agree on something that all three libraries know.",
+        )
+        await self._joins(GUEST)
+        await self._works(*CAST)
+
+    async def _leaving(self) -> None:
+        await self._chapter("Leaving politely", "A client that is closed says so, and the others take over at once.")
+        self._line("demo", f"asks {GUEST.name} to close its client")
+        guest = self._consumers[GUEST]
+        guest.leave()
+        await self.backstage.until(f"{GUEST.name} to end", lambda: guest.exit_code is not None)
+        await self._works(MORTAL, SURVIVOR)
+
+    async def _dying(self) -> None:
+        await self._chapter("Dying without a word", "A client that crashes says nothing. Only time can tell.")
+        enough = f"{MORTAL.name} to have read something that it has not committed"
+        await self.backstage.until(enough, lambda: len(self.facts.uncommitted(MORTAL.name)) >= UNCOMMITTED_AT_DEATH)
+        mortal = self._consumers[MORTAL]
+        mortal.kill()
+        killed_at_ms = self._now_ms()
+        await self.backstage.until(f"the end of {MORTAL.name}", lambda: mortal.exit_code is not None)
+        self._lost_by_the_dead = self.facts.uncommitted(MORTAL.name)
+        self.stage.line(
+            killed_at_ms,
+            "demo",
+            f"kills {MORTAL.name} with SIGKILL. It had read, but not committed: {places(TOPIC, self._lost_by_the_dead)}",
+        )
+        self._line(
+            "coordinator",
+            f"cannot know: it just hears no heartbeat. For a session of {MORTAL.session_ms / 1000:g} s "
+            f"the partitions of {MORTAL.name} wait, and nobody reads them",
+            "session",
+        )
+        await self.backstage.until(f"{SURVIVOR.name} to be alone", lambda: self.facts.is_stable_with(SURVIVOR.name))
+
+    async def _finishing(self) -> None:
+        await self._chapter(
+            "The last one finishes the work", "Everything is read by one consumer now, as in the beginning."
+        )
+        read_again = self._lost_by_the_dead
+        await self.backstage.until(
+            f"{SURVIVOR.name} to read again what {MORTAL.name} had not committed",
+            lambda: not read_again - {seen.place for seen in self.facts.sightings if seen.reader == SURVIVOR.name},
+        )
+        self._line(
+            SURVIVOR.name,
+            f"goes on at the last commits, and so reads again: {places(TOPIC, read_again)}",
+            "at least once",
+        )
+        await self._works(SURVIVOR)
+        self._no_more_orders.set()
+        await self.backstage.until("the last order to be acknowledged", self._production.done)
+        self._line("producer", f"has sent its last order: {len(self.facts.produced)} in all")
+        ends = self.facts.ends(PARTITIONS)
+        await self.backstage.until(
+            f"{SURVIVOR.name} to commit the end of every partition",
+            lambda: all(self.facts.committed.get(partition, 0) == end for partition, end in ends.items()),
+        )
+        await self._tell_work()
+        self._line("demo", f"asks {SURVIVOR.name} to close its client, too")
+        survivor = self._consumers[SURVIVOR]
+        survivor.leave()
+        await self.backstage.until(f"{SURVIVOR.name} to end", lambda: survivor.exit_code is not None)
+        await self.backstage.until("the group to be Empty", lambda: self.facts.state == "Empty")
+
+    async def _memory(self) -> None:
+        await self._chapter(
+            "What the log remembers", "All of this was stored in a topic like any other, record by record."
+        )
+        self.backstage.waiting_for = "a client to read __consumer_offsets"
+        number, log = await audit.offsets_log(
+            self.server.address, GROUP, self.server.node.config.offsets_topic_num_partitions
+        )
+        records = offsets_view.of_group(log, GROUP)
+        self._line(
+            "demo",
+            f"reads partition {number} of __consumer_offsets with a client: the hash of the name {GROUP} leads there",
+            "__consumer_offsets",
+        )
+        self.stage.show(offsets_view.before(records))
+        self._line(
+            "demo",
+            "compacts a copy, record by record: G is the group, a number the commit of that partition",
+            "compaction",
+        )
+        self.stage.show(offsets_view.strips(records))
+        self.stage.say("What is left says all that a coordinator needs to go on after a restart:")
+        self.stage.show(offsets_view.after(records))
+
+    async def _reckoning(self, problems: Sequence[str]) -> int:
+        await self._chapter(
+            "The reckoning",
+            "Has everything been read? And is each committed offset the end of its log, both as OffsetFetch tells a client "
+            "and as the coordinator holds it?",
+        )
+        log_ends: dict[int, int] = {}
+        told: dict[int, int] = {}
+        more: list[str] = []
+        try:
+            async with asyncio.timeout(AUDIT_LIMIT_S):
+                told, log_ends = await audit.committed_and_ends(self.server.address, GROUP, TOPIC, PARTITIONS)
+        except (TimeoutError, KafkaError) as problem:
+            more.append(f"no client could learn the offsets within {AUDIT_LIMIT_S:g} s: {problem!r}")
+        verdict = reckon(
+            TOPIC,
+            PARTITIONS,
+            self.facts.produced,
+            self.facts.sightings,
+            log_ends=log_ends,
+            told=told,
+            held=self._held(),
+        )
+        more += [f"the server failed: {unexpected.error!r}" for unexpected in self.server.unexpected_errors]
+        more += [
+            f"{role.name} ended with code {consumer.exit_code}"
+            for role, consumer in self._consumers.items()
+            if role is not MORTAL and consumer.exit_code
+        ]
+        self.stage.show(table(TOPIC, verdict))
+        return self._judge(verdict, [*problems, *more, *verdict.problems])
+
+    def _judge(self, verdict: Verdict, problems: Sequence[str]) -> int:
+        seconds = time.monotonic() - self._began_at
+        if problems:
+            self.stage.say(*(f"✗ {problem}" for problem in problems), style="bold red")
+            return 1
+        because = f"because {MORTAL.name} died before it could commit them"
+        others = verdict.twice - self._lost_by_the_dead
+        if others:
+            because = f"{because}, or because a rebalance came before the commit ({places(TOPIC, others)})"
+        twice = f"; {len(verdict.twice)} of them twice, {because}" if verdict.twice else ""
+        self.stage.say(
+            f"✓ All {verdict.written} records were read{twice}.",
+            "✓ Every committed offset is the end of its log, as a client is told and as the coordinator holds it.",
+            f"✓ {self.facts.generation} generations, {seconds:.0f} seconds.",
+            style="bold green",
+        )
+        return 0
+
+    # --- what happens in several chapters
+
+    async def _chapter(self, title: str, *paragraphs: str) -> None:
+        await self.backstage.until_told()
+        self.stage.chapter(title, *paragraphs)
+
+    def _line(self, actor: str, text: str, *words: str) -> None:
+        self.stage.line(self._now_ms(), actor, text, *words)
+
+    async def _joins(self, role: Role) -> None:
+        self._consumers[role].join()
+        await self.backstage.until(f"{role.name} to be a member", lambda: role.name in self.facts.members.values())
+
+    async def _works(self, *roles: Role) -> None:
+        """Let the group settle with ``roles`` as its members, each of them read and commit, and tell what came of it."""
+        names = [role.name for role in roles]
+        await self.backstage.until(
+            f"the group to be Stable with {', '.join(names)}", lambda: self.facts.is_stable_with(*names)
+        )
+        await self.backstage.until(
+            f"a commit by each of {', '.join(names)}",
+            lambda: all(self.facts.commits_in_generation[name] for name in names),
+        )
+        await self._tell_work()
+
+    async def _tell_work(self) -> None:
+        await self.backstage.until_told()
+        reads = self.facts.reads(since=self._sightings_told)
+        self._sightings_told = len(self.facts.sightings)
+        # What the dead last read was told when it died.
+        alive = [role.name for role in CAST if role is not MORTAL or self._consumers[role].exit_code is None]
+        self.narrator.tell_work(self._now_ms(), {name: reads[name] for name in alive})
+
+    async def _produce(self, producer: AIOKafkaProducer) -> None:
+        await orders.produce(producer, TOPIC, self._no_more_orders, self.facts.produced_at)
+        self.backstage.news()
+
+    def _held(self) -> dict[int, int]:
+        """By partition, the committed offsets that the coordinator has in memory."""
+        node = self.server.node
+        if not isinstance(node, Node):
+            raise TypeError(f"{node!r} is not a node with a coordinator")
+        offsets = node.coordinator.shard_of(GROUP).offsets
+        held = {partition: offsets.get(GROUP, TOPIC, partition) for partition in range(PARTITIONS)}
+        return {partition: committed.offset for partition, committed in held.items() if committed is not None}
+
+
+def _settings(role: Role, bootstrap: str) -> Settings:
+    return Settings(
+        bootstrap=bootstrap,
+        group=GROUP,
+        topic=TOPIC,
+        client_id=role.name,
+        protocols=role.protocols,
+        session_ms=role.session_ms,
+        heartbeat_ms=HEARTBEAT_MS,
+        poll_ms=POLL_MS,
+        commit_every_ms=COMMIT_EVERY_MS,
+    )
