@@ -1,0 +1,57 @@
+# Everything a newcomer needs. `make demo` and `make test` install what they need into .venv first.
+PYTHON ?= python3
+BIN := .venv/bin
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help demo serve test check cover format docs bench clean
+
+help: ## what there is
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
+
+demo: .venv/client ## a consumer group of three real clients, living on groupcoord, explained as it happens
+	@$(BIN)/groupcoord demo
+
+serve: .venv/client ## a broker for development on 127.0.0.1:9092
+	@$(BIN)/groupcoord serve --dev --topic orders:6
+
+test: .venv/dev ## all tests, real clients included
+	$(BIN)/pytest
+
+check: .venv/dev ## format, lint, types, contracts, generated docs and the quick tests: before every commit
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+	$(BIN)/python -m tools.docs --check
+	$(BIN)/pytest -m "not slow and not clients"
+
+cover: .venv/dev ## branch coverage of the protocol and the pure core
+	$(BIN)/pytest -m "not clients" --cov=groupcoord --cov-report=term --cov-fail-under=90
+
+format: .venv/dev ## let ruff format and mend what it can
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+docs: .venv/dev ## write the generated parts of the docs anew
+	$(BIN)/python -m tools.docs
+
+bench: .venv/dev ## figures beside their peers, measured in one run
+	$(BIN)/python -m bench
+
+clean: ## forget the environment and all caches
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+	find . -name __pycache__ -prune -exec rm -rf {} +
+
+.venv/pip:
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	@touch $@
+
+.venv/client: .venv/pip pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable ".[client,fast]"
+	@touch $@
+
+.venv/dev: .venv/pip pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable ".[client,fast]" --group dev
+	@touch $@

@@ -1,0 +1,24 @@
+"""``python -m bench [NAME ...]``: run these measurements, or all."""
+
+import platform
+import sys
+from importlib import import_module
+
+NAMES = ("ready", "heartbeats", "members", "throughput", "memory")
+
+
+def main(names: list[str]) -> int:
+    """Print each table as it is ready."""
+    unknown = [name for name in names if name not in NAMES]
+    if unknown:
+        print(f"bench: there is no {', '.join(unknown)}; there are {', '.join(NAMES)}", file=sys.stderr)
+        return 2
+    print(f"Python {platform.python_version()}, {platform.machine()}, {platform.system()}\n")
+    for name in names or NAMES:
+        for table in import_module(f"bench.{name}").run():
+            print(table, flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

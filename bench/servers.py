@@ -1,0 +1,76 @@
+"""The servers that are measured, each a process of its own on loopback that ends with the ``with`` block."""
+
+import contextlib
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ECHO = """
+import asyncio, sys
+if sys.argv[1] == "uvloop":
+    import uvloop
+    new_loop = uvloop.new_event_loop
+else:
+    new_loop = asyncio.new_event_loop
+
+class Echo(asyncio.Protocol):
+    def connection_made(self, transport):
+        self.transport = transport
+    def data_received(self, data):
+        self.transport.write(data)
+
+async def main():
+    server = await asyncio.get_running_loop().create_server(Echo, "127.0.0.1", 0, backlog=4096)
+    host, port = server.sockets[0].getsockname()
+    print(f"listening on {host}:{port}", flush=True)
+    await server.serve_forever()
+
+with asyncio.Runner(loop_factory=new_loop) as runner:
+    runner.run(main())
+"""
+
+
+class Running:
+    """A server process that accepts on ``port``."""
+
+    def __init__(self, process: "subprocess.Popen[str]", port: int) -> None:
+        self.process, self.port = process, port
+
+    @property
+    def resident_bytes(self) -> int:
+        """The memory of the process that is in RAM."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="ascii")
+        line = next(line for line in status.splitlines() if line.startswith("VmRSS:"))
+        return int(line.split()[1]) * 1024
+
+
+@contextlib.contextmanager
+def groupcoord(*options: str, loop: str = "asyncio") -> Iterator[Running]:
+    """``groupcoord serve``, quiet, with ``options``."""
+    flags = [] if loop == "uvloop" else ["--no-uvloop"]
+    with _started([sys.executable, "-m", "groupcoord", "serve", "--port", "0", "--quiet", *flags, *options]) as server:
+        yield server
+
+
+@contextlib.contextmanager
+def echo(loop: str = "asyncio") -> Iterator[Running]:
+    """A server that only sends back what it gets."""
+    with _started([sys.executable, "-c", ECHO, loop]) as server:
+        yield server
+
+
+@contextlib.contextmanager
+def _started(command: list[str]) -> Iterator[Running]:
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        words = process.stdout.readline().split()
+        if words[:2] != ["listening", "on"]:
+            raise SystemExit(f"bench: {' '.join(command)} did not start")
+        yield Running(process, int(words[2].rpartition(":")[2]))
+    finally:
+        process.terminate()
+        process.wait(timeout=30)
+        if process.stdout is not None:
+            process.stdout.close()

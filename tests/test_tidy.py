@@ -1,0 +1,55 @@
+"""The repository looks after itself."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tools import docs
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCES = sorted(path for folder in ("groupcoord", "tests", "bench", "tools") for path in (ROOT / folder).rglob("*.py"))
+DATA_MODULES = {"errors.py", "broker_table.py", "topic_table.py", "documentation.py"}
+
+
+@pytest.mark.parametrize("name", docs.FILES)
+def test_generated_docs_are_fresh(name: str) -> None:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    assert docs.fresh(text) == text, "run `make docs`"
+
+
+def test_files_are_small_enough_to_read() -> None:
+    long = {
+        str(path.relative_to(ROOT)): lines
+        for path in SOURCES
+        if path.name not in DATA_MODULES and (lines := len(path.read_text(encoding="utf-8").splitlines())) > 600
+    }
+    assert not long
+
+
+def test_nothing_is_left_for_later() -> None:
+    words = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
+    assert not [str(path.relative_to(ROOT)) for path in SOURCES if words.search(path.read_text(encoding="utf-8"))]
+
+
+def test_no_test_sleeps() -> None:
+    sleeping = re.compile(r"\b(time|asyncio)\.slee" + r"p\(")
+    sleepers = {
+        str(path.relative_to(ROOT))
+        for path in SOURCES
+        if "tests" in path.parts and sleeping.search(path.read_text(encoding="utf-8"))
+    }
+    # A story told to a real broker can only let real time pass.
+    assert sleepers <= {"tests/conformance/wire.py"}
+
+
+@pytest.mark.parametrize("package", ["protocol", "core", "config", "coordinator", "broker", "node", "server"])
+def test_tests_mirror_the_sources(package: str) -> None:
+    tests = {path.stem.removeprefix("test_") for path in (ROOT / "tests" / package).rglob("test_*.py")}
+    plain = {"message", "events", "effects", "topics_view", "refusal", "errors", "config"}
+    modules = {
+        path.stem
+        for path in (ROOT / "groupcoord" / package).rglob("*.py")
+        if path.stem != "__init__" and path.parent.name != "messages"
+    }
+    assert not modules - tests - plain
