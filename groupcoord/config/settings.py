@@ -21,6 +21,8 @@ from groupcoord.config.values import InvalidValueError, Value
 CLUSTER_ID = "5L6g3nShT-eMCtK--X86sw"  # the one that Kafka's own container image has unless told otherwise
 BROKER_RESOURCE = 4  # ``ConfigResource.Type.BROKER``
 
+_OVERRIDES = "max.connections.per.ip.overrides"
+
 # What BrokerConfig knows besides the properties themselves.
 _ABOUT = frozenset({"static", "dynamic", "values", "without_effect", "cluster_id", "served", "advertised"})
 
@@ -311,11 +313,10 @@ def _contradictions(values: Mapping[str, Any]) -> Iterator[ContradictionError]:
             problem = out_of_bounds(row.name, values[synonym.name], values)
             if problem:
                 yield ContradictionError(synonym.name, problem, f"{synonym.name} {problem}")
-    key = "max.connections.per.ip.overrides"
     try:
-        connection_overrides(values[key])
-    except ValueError as fault:
-        yield ContradictionError(key, str(fault), f"Error parsing configuration property '{key}': {fault}")
+        connection_overrides(values[_OVERRIDES])
+    except ContradictionError as fault:
+        yield fault
 
 
 def _first_set(values: Mapping[str, Any], *names: str) -> tuple[str, int]:
@@ -327,11 +328,15 @@ def _requirement(key: str, reason: str, name: str | None = None) -> Contradictio
 
 
 def connection_overrides(text: str) -> dict[str, int]:
-    """Address → most connections, from ``max.connections.per.ip.overrides``. Raises ValueError."""
+    """Address → most connections, from ``max.connections.per.ip.overrides``. Raises ContradictionError."""
     limits = {}
     for item in filter(None, (part.strip() for part in text.split(","))):
-        address, _, count = item.rpartition(":")
+        address, colon, count = item.rpartition(":")
         if not address or not count.strip().isdecimal():
-            raise ValueError(f"{item} is not of the form ADDRESS:COUNT")
+            where = f"begin 0, end -1, length {len(item)}"
+            kafka = f"Error parsing configuration property '{_OVERRIDES}': {where}"
+            if colon:
+                kafka = f'For input string: "{count}"'
+            raise ContradictionError(_OVERRIDES, f"{item} is not of the form ADDRESS:COUNT", kafka)
         limits[address.strip()] = int(count)
     return limits

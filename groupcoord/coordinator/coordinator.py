@@ -29,6 +29,7 @@ from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.errors import ErrorCode
 
 Handler = Callable[[Turn, Call, Any], None]
+GroupHandler = Callable[[Shard, Turn, Call, Any], None]
 
 
 class GroupCoordinator:
@@ -54,13 +55,15 @@ class GroupCoordinator:
         )
         for shard in self.shards:
             retention.schedule(shard, now_ms)
+        self._group_handlers: dict[int, GroupHandler] = {
+            ApiKey.HEARTBEAT: heartbeat,
+            ApiKey.JOIN_GROUP: join_group,
+            ApiKey.SYNC_GROUP: sync_group,
+            ApiKey.LEAVE_GROUP: leave_group,
+            ApiKey.OFFSET_COMMIT: partial(offset_commit, topics=topics),
+            ApiKey.OFFSET_DELETE: partial(offset_delete.offset_delete, topics=topics),
+        }
         self._handlers: dict[int, Handler] = {
-            ApiKey.HEARTBEAT: self._in_shard(heartbeat),
-            ApiKey.JOIN_GROUP: self._in_shard(join_group),
-            ApiKey.SYNC_GROUP: self._in_shard(sync_group),
-            ApiKey.LEAVE_GROUP: self._in_shard(leave_group),
-            ApiKey.OFFSET_COMMIT: self._in_shard(partial(offset_commit, topics=topics)),
-            ApiKey.OFFSET_DELETE: self._in_shard(partial(offset_delete.offset_delete, topics=topics)),
             ApiKey.OFFSET_FETCH: partial(offset_fetch, self.shard_of, topics=topics),
             ApiKey.DESCRIBE_GROUPS: partial(group_admin.describe_groups, self.shard_of),
             ApiKey.DELETE_GROUPS: partial(group_admin.delete_groups, self.shard_of),
@@ -71,12 +74,16 @@ class GroupCoordinator:
     @property
     def apis(self) -> Iterable[int]:
         """The API keys that ``handle`` answers."""
-        return self._handlers.keys()
+        return (*self._group_handlers, *self._handlers)
 
     def handle(self, call: Call, request: Any, now_ms: int) -> list[Effect]:
         """What follows from ``request``. A JoinGroup or SyncGroup may be answered by a later call or timer."""
         turn = Turn(now_ms, call)
-        self._handlers[call.api.key](turn, call, request)
+        key = call.api.key
+        if key in self._group_handlers:
+            self._group_handlers[key](self.shard_of(request.group_id), turn, call, request)
+        else:
+            self._handlers[key](turn, call, request)
         return turn.effects
 
     def expire(self, now_ms: int) -> list[Effect]:
@@ -104,9 +111,3 @@ class GroupCoordinator:
     def shard_of(self, group_id: str) -> Shard:
         """The shard that ``group_id`` belongs to, by the hash of its name."""
         return self.shards[partition_for(group_id, len(self.shards))]
-
-    def _in_shard(self, handler: Callable[[Shard, Turn, Call, Any], None]) -> Handler:
-        def handle(turn: Turn, call: Call, request: Any) -> None:
-            handler(self.shard_of(request.group_id), turn, call, request)
-
-        return handle

@@ -23,6 +23,7 @@ from groupcoord.core.turn import Turn
 from groupcoord.node.api_versions import api_versions
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.batches import BatchError
+from groupcoord.protocol.errors import ErrorCode
 
 
 class Chance(Protocol):
@@ -66,6 +67,9 @@ class Node:
     def handle(self, call: Call, request: Any, now_ms: int) -> list[Effect]:
         """What follows from ``request``; ``None`` for it stands for an ApiVersions of an unknown version."""
         key = call.api.key
+        if key == ApiKey.FIND_COORDINATOR and CONSUMER_OFFSETS not in self.broker.topics:
+            # Somebody deleted it. Deviation: the groups in it live on; Kafka forgets them, and makes the topic anew like this.
+            create_topic(self.broker, now_ms, CONSUMER_OFFSETS)
         if key in self._coordinated:
             return self._carry(self.coordinator.handle(call, request, now_ms), now_ms)
         if key == ApiKey.API_VERSIONS:
@@ -115,6 +119,9 @@ class Node:
             stored = self.broker.append_to(CONSUMER_OFFSETS, append.partition, append.records, now_ms)
         except BatchError as problem:
             return self._carry(self.coordinator.append_failed(append, problem.error, now_ms), now_ms)
+        except KeyError:
+            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            return self._carry(self.coordinator.append_failed(append, error, now_ms), now_ms)
         return stored + self._carry(self.coordinator.appended(append, now_ms), now_ms)
 
     def _topics_deleted(self, turn: Turn, topics: Iterable[Topic]) -> None:

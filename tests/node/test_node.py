@@ -150,6 +150,18 @@ def test_the_offsets_of_a_deleted_topic_go() -> None:
     assert node.coordinator.shards[PARTITION].offsets.get(GROUP, "orders", 0) is None
 
 
+def test_without_the_offsets_topic_nothing_is_committed_until_somebody_looks_for_the_coordinator() -> None:
+    node = new_node()
+    node.create_topic("orders", 1, 0)
+    delete = DeleteTopicsRequest(timeout_ms=1000, topics=(DeleteTopicState(name="__consumer_offsets"),))
+    ask(node, ApiKey.DELETE_TOPICS, delete)
+    told = answer(ask(node, ApiKey.OFFSET_COMMIT, commit(5), version=9))
+    assert told.topics[0].partitions[0].error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    ask(node, ApiKey.FIND_COORDINATOR, FindCoordinatorRequest(coordinator_keys=(GROUP,)))
+    told = answer(ask(node, ApiKey.OFFSET_COMMIT, commit(5), version=9))
+    assert told.topics[0].partitions[0].error_code == ErrorCode.NONE
+
+
 def test_an_impossible_topic_is_refused() -> None:
     node = new_node()
     with pytest.raises(ValueError, match="contains one or more characters"):
