@@ -11,6 +11,7 @@ from groupcoord.config.properties import BROKER
 from groupcoord.config.settings import (
     CLUSTER_ID,
     BrokerConfig,
+    ContradictionError,
     Resource,
     connection_overrides,
     load,
@@ -236,9 +237,14 @@ class TestChangesWhileItRuns:
 def test_limits_of_single_addresses() -> None:
     assert connection_overrides("") == {}
     assert connection_overrides("127.0.0.1:5, ::1:6") == {"127.0.0.1": 5, "::1": 6}
-    for text in ("abc", "127.0.0.1:x", ":5"):
-        with pytest.raises(ValueError, match="ADDRESS:COUNT"):
+    for text, kafkas in {
+        "abc": f"Error parsing configuration property '{OVERRIDES}': begin 0, end -1, length 3",
+        "127.0.0.1:x": 'For input string: "x"',
+    }.items():
+        with pytest.raises(ContradictionError) as refusal:
             connection_overrides(text)
+        assert str(refusal.value) == kafkas
+        assert refusal.value.reason == f"{text} is not of the form ADDRESS:COUNT"
 
 
 def test_every_property_can_be_set_to_its_default() -> None:

@@ -41,14 +41,21 @@ def tell(tale: Tale, target: Target) -> list[Step]:
 
 
 def tell_all(tales: Iterable[Tale], target: Target) -> Iterator[tuple[Tale, list[Step]]]:
-    """The transcripts of all ``tales``; those that mostly wait are told beside the others."""
+    """The transcripts of all ``tales``.
+
+    Those that wait for timers are told together, and before the others: a busy machine must not make a session end early.
+    The few that wait for minutes run beside everything; their timers are too long to care.
+    """
     chosen = list(tales)
-    with ThreadPoolExecutor(6) as pool:
-        waiting = [(tale, pool.submit(tell, tale, target)) for tale in chosen if tale.lasts_ms]
+    with ThreadPoolExecutor(8) as minutes, ThreadPoolExecutor(6) as seconds:
+        long = [(tale, minutes.submit(tell, tale, target)) for tale in chosen if tale.lasts_ms > 60_000]
+        short = [(tale, seconds.submit(tell, tale, target)) for tale in chosen if 0 < tale.lasts_ms <= 60_000]
+        for tale, running in short:
+            yield tale, running.result()
         for tale in chosen:
             if not tale.lasts_ms:
                 yield tale, tell(tale, target)
-        for tale, running in waiting:
+        for tale, running in long:
             yield tale, running.result()
 
 

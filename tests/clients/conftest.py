@@ -1,0 +1,67 @@
+"""Fixtures: the broker under test, members that are gone when the test is, and whatever tool this machine has."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.clients.cluster import Cluster
+from tests.clients.in_process import groupcoord
+from tests.clients.members import Flavour, Member, Membership
+from tests.clients.support import unique
+
+HERE = Path(__file__).parent
+REAL = "GROUPCOORD_TEST_BOOTSTRAP"
+TARGETS = ["groupcoord", *(["real"] if os.environ.get(REAL) else [])]
+
+MakeMember = Callable[..., Member]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.clients)
+
+
+@pytest.fixture(scope="session", params=TARGETS)
+def running_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """The broker under test: groupcoord, and also the real one that GROUPCOORD_TEST_BOOTSTRAP names, if it names one."""
+    with ExitStack() as running:
+        broker = running.enter_context(groupcoord()) if request.param == "groupcoord" else os.environ[REAL]
+        cluster = Cluster(broker)
+        running.callback(cluster.close)
+        yield cluster
+
+
+@pytest.fixture
+def cluster(running_cluster: Cluster) -> Iterator[Cluster]:
+    """The broker under test. The test fails whose requests made groupcoord stumble, even if the clients coped."""
+    yield running_cluster
+    assert running_cluster.new_errors() == []
+
+
+@pytest.fixture
+def group() -> str:
+    """A group nobody else has."""
+    return unique("group")
+
+
+@pytest.fixture
+def member(cluster: Cluster, group: str) -> Iterator[MakeMember]:
+    """Starts a member of this test's ``group``; those still running at the end of the test leave then."""
+    with ExitStack() as running:
+
+        def start(flavour: Flavour, topic: str, **membership: Any) -> Member:
+            number = len(started)
+            membership = {"client_id": f"{flavour.library}-{number}", "group": group, **membership}
+            started.append(
+                Member(Membership(bootstrap=cluster.bootstrap, flavour=flavour, topics=(topic,), **membership))
+            )
+            running.callback(started[-1].end)
+            return started[-1]
+
+        started: list[Member] = []
+        yield start

@@ -1,0 +1,37 @@
+"""``groupcoord serve`` as a user starts it, with a group on it, until it is told to stop."""
+
+import sys
+
+from tests.clients.cluster import Cluster
+from tests.clients.members import FLAVOURS, Member, Membership
+from tests.clients.processes import running
+from tests.clients.support import eventually, partitions_of, unique
+
+
+def test_a_group_lives_on_a_served_broker() -> None:
+    command = [sys.executable, "-m", "groupcoord.cli.main", "serve", "--port", "0", "--dev", "--topic", "orders:6"]
+    group = unique("group")
+
+    with running(command) as server:
+        eventually(lambda: server.lines, saying="it says where it listens")
+        bootstrap = server.lines[0].removeprefix("listening on ")
+        cluster = Cluster(bootstrap)
+        one_of_each_library = {flavour.library: flavour for flavour in FLAVOURS if flavour.assignor == "range"}
+        members = [
+            Member(Membership(bootstrap=bootstrap, flavour=flavour, group=group, topics=("orders",), client_id=library))
+            for library, flavour in one_of_each_library.items()
+        ]
+        try:
+            everybody = dict.fromkeys(one_of_each_library, 2)
+            eventually(lambda: cluster.owners(group) == everybody, saying="each library owns two partitions")
+            sent = cluster.produce("orders", [f"order {number}" for number in range(12)], partitions=6)
+            eventually(lambda: sorted(r for m in members for r in m.received) == sent, saying="everything is read")
+            for member in members:
+                member.commit()
+            assert cluster.committed(group) == dict.fromkeys(partitions_of("orders", 6), 2)
+        finally:
+            for member in members:
+                member.end()
+            cluster.close()
+
+        assert server.terminate() == 0

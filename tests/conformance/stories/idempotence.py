@@ -1,0 +1,124 @@
+"""Idempotent producers: sequences, duplicates, gaps and epochs (KIP-98, KIP-360)."""
+
+from tests.conformance.actors import Stagehand
+from tests.conformance.batches import batch
+from tests.conformance.data import DataClient
+from tests.conformance.story import Story, story
+
+
+@story(sections=["idempotence"])
+def sequences(s: Story) -> None:
+    """In order, again, with a gap, from before: the offsets of duplicates are those of the originals."""
+    topic = Stagehand(s).topic("orders", partitions=2)
+    p = DataClient(s, "p")
+    pid = p.gets_a_producer_id().producer_id
+
+    def send(sequence: int, *values: bytes, epoch: int = 0, partition: int = 0) -> None:
+        p.produces(
+            {(topic, partition): batch(list(values), producer=(pid, epoch, sequence))},
+            does=f"produces {len(values)} from sequence {sequence}, epoch {epoch}",
+        )
+
+    send(0, b"a", b"b")
+    send(2, b"c")
+    send(2, b"c")
+    send(0, b"a", b"b")
+    send(0, b"a")
+    send(1, b"b")
+    send(5, b"gap")
+    send(4, b"gap")
+    send(3, b"d")
+    send(0, b"x", partition=1)
+    send(3, b"x", partition=1)
+    p.lists_offsets({(topic, 0): -1, (topic, 1): -1})
+    p.fetches({(topic, 0): 0})
+
+
+@story(sections=["idempotence"])
+def the_window_of_five(s: Story) -> None:
+    """The last five batches are remembered; one before them is refused as out of order, or as a duplicate no longer
+    known."""
+    topic = Stagehand(s).topic("orders")
+    p = DataClient(s, "p")
+    pid = p.gets_a_producer_id().producer_id
+    for sequence in range(7):
+        p.produces({(topic, 0): batch([b"%d" % sequence], producer=(pid, 0, sequence))})
+    for sequence in range(7):
+        p.produces(
+            {(topic, 0): batch([b"%d" % sequence], producer=(pid, 0, sequence))}, does=f"produces {sequence} again"
+        )
+    p.lists_offsets({(topic, 0): -1})
+
+
+@story(sections=["idempotence"])
+def epochs(s: Story) -> None:
+    """A new epoch starts at sequence 0; an old epoch is refused."""
+    topic = Stagehand(s).topic("orders")
+    p = DataClient(s, "p")
+    pid = p.gets_a_producer_id().producer_id
+    for epoch, sequence in ((0, 0), (0, 1), (1, 5), (1, 0), (1, 1), (0, 2), (0, 0), (3, 0), (2, 0), (32767, 0)):
+        data = batch([b"x"], producer=(pid, epoch, sequence))
+        p.produces({(topic, 0): data}, does=f"produces sequence {sequence} in epoch {epoch}")
+    p.lists_offsets({(topic, 0): -1})
+
+
+@story(sections=["idempotence"])
+def a_producer_that_is_not_known(s: Story) -> None:
+    """A made-up producer id may start with any sequence on a partition that has never seen it; ids and epochs that
+    are odd."""
+    topic = Stagehand(s).topic("orders", partitions=8)
+    p = DataClient(s, "p")
+    made_up = 1 << 50
+    for number, producer in enumerate(
+        [
+            (made_up, 0, 0),
+            (made_up, 0, 7),
+            (made_up, 5, 3),
+            (made_up, -1, 0),
+            (made_up, 0, -1),
+            (-1, 0, 0),
+            (-1, -1, 0),
+            (-5, 0, 0),
+        ]
+    ):
+        p.produces({(topic, number): batch([b"x"], producer=producer)}, does=f"produces as {producer}")
+    p.produces({(topic, 1): batch([b"x"], producer=(made_up, 0, 8))}, does="goes on")
+    p.produces({(topic, 1): batch([b"x"], producer=(made_up, 0, 3))}, does="goes back")
+
+
+@story(sections=["idempotence"])
+def sequences_that_wrap(s: Story) -> None:
+    """After 2147483647 comes 0, also within a batch."""
+    topic = Stagehand(s).topic("orders")
+    p = DataClient(s, "p")
+    made_up = (1 << 50) + 1
+    top = 2147483647
+    for sequence, count in ((top - 2, 2), (top, 3), (2, 1), (top, 3), (4, 1)):
+        data = batch([b"x"] * count, producer=(made_up, 0, sequence))
+        p.produces({(topic, 0): data}, does=f"produces {count} from sequence {sequence}")
+
+
+@story(sections=["idempotence"])
+def two_batches_of_one_producer(s: Story) -> None:
+    """A request may carry only one batch per partition; one for several partitions is fine."""
+    topic = Stagehand(s).topic("orders", partitions=2)
+    p = DataClient(s, "p")
+    pid = p.gets_a_producer_id().producer_id
+    first, second = batch([b"a"], producer=(pid, 0, 0)), batch([b"b"], producer=(pid, 0, 1))
+    p.produces({(topic, 0): first + second})
+    p.produces({(topic, 0): first, (topic, 1): first})
+    p.produces({(topic, 0): second}, acks=1)
+
+
+@story(sections=["idempotence"])
+def every_version_of_init_producer_id(s: Story) -> None:
+    """Ids without a transaction: a new one each time, epoch 0; a given id and epoch in the versions that have them."""
+    p = DataClient(s, "p")
+    for version in range(6):
+        p.gets_a_producer_id(version)
+    for version in (3, 4, 5):
+        p.gets_a_producer_id(version, producer_id=12345, producer_epoch=3)
+        p.gets_a_producer_id(version, producer_id=12345)
+        p.gets_a_producer_id(version, producer_epoch=3)
+        p.gets_a_producer_id(version, transactional_id="")
+        p.gets_a_producer_id(version, transaction_timeout_ms=-1)

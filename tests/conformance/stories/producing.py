@@ -1,0 +1,214 @@
+"""Produce: every version, every way in which a batch can be wrong."""
+
+import uuid
+from dataclasses import replace
+
+from tests.conformance.actors import Stagehand
+from tests.conformance.batches import THEN_MS, Rec, batch, linked_lz4, old_message
+from tests.conformance.data import DataClient, produce_request
+from tests.conformance.settings import SLOW_START
+from tests.conformance.story import Story, story
+
+
+@story(sections=["produce"])
+def every_version_of_produce_and_fetch(s: Story) -> None:
+    """Each version of Produce, read back at the end by each version of Fetch."""
+    stage = Stagehand(s)
+    topic = stage.topic("orders", partitions=2)
+    p = DataClient(s, "p", ids={topic: stage.topic_id(topic)})
+    for version in range(3, 14):
+        p.produces({(topic, 0): batch([Rec(b"v%d" % version, key=b"k", headers=(("h", b"x"), ("n", None)))])}, version)
+    for version in range(4, 19):
+        p.fetches({(topic, 0): 9, (topic, 1): 0}, version)
+
+
+@story(sections=["produce"])
+def acknowledgements(s: Story) -> None:
+    """acks may be -1, 0 and 1; with 0 nothing comes back, neither for good batches nor for bad ones."""
+    topic = Stagehand(s).topic("orders")
+    p = DataClient(s, "p")
+    p.produces({(topic, 0): batch([b"one"])}, acks=1, does="produces with acks=1")
+    for acks in (2, -2, 32767):
+        p.produces({(topic, 0): batch([b"x"])}, acks=acks, does=f"produces with acks={acks}")
+    silent = produce_request({(topic, 0): batch([b"two"])}, {}, 0)
+    pending = p.parks(silent, 12, does="produces with acks=0")
+    p.stays_unanswered(150, pending)
+    pending.line.waiting = None
+    p.parked.clear()
+    p.lists_offsets({(topic, 0): -1})
+
+
+@story(sections=["produce"])
+def an_error_without_an_acknowledgement(s: Story) -> None:
+    """With acks=0 an error closes the connection, for want of another way to tell."""
+    topic = Stagehand(s).topic("orders")
+    p = DataClient(s, "p")
+    p.asks_in_vain(
+        produce_request({(topic, 9): batch([b"x"])}, {}, 0), 12, does="produces with acks=0 to an unknown partition"
+    )
+    p.asks_in_vain(
+        produce_request({(topic, 0): batch([b"x"], spoil_crc=True)}, {}, 0), 12, does="produces a bad batch with acks=0"
+    )
+    p.lists_offsets({(topic, 0): -1})
+
+
+@story(sections=["produce"])
+def partitions_that_are_not_there(s: Story) -> None:
+    """Unknown topics, partitions and ids, beside good ones; nothing at all."""
+    stage = Stagehand(s)
+    topic = stage.topic("orders")
+    unknown = s.topic_name("unknown")
+    p = DataClient(s, "p", ids={topic: stage.topic_id(topic), unknown: uuid.UUID(int=9)})
+    good = batch([b"x"])
+    for version in (3, 7, 8, 12, 13):
+        p.produces({(topic, 0): good, (topic, 5): good, (unknown, 0): good, (topic, -1): good}, version)
+    p.produces({}, 12)
+    null = p.parks(produce_request({(topic, 0): None}, {}), 12, does="produces null")
+    p.stays_unanswered(300, null)
+    p.produces({(topic, 0): b""}, 12, does="produces nothing")
+    p.ids[unknown] = None
+    p.produces({(unknown, 0): good}, 13, does="produces to the zero id")
+    p.produces({("__consumer_offsets", 0): good}, 12, does="produces to an internal topic")
+    p.lists_offsets({(topic, 0): -1})
+
+
+@story(sections=["produce"])
+def batches_that_are_wrong(s: Story) -> None:
+    """Every field of a batch that can be wrong, one at a time, and what the error says."""
+    topic = Stagehand(s).topic("orders")
+    p = DataClient(s, "p")
+    good = batch([b"one", b"two"])
+    wrong = {
+        "a wrong checksum": batch([b"x"], spoil_crc=True),
+        "a base offset of 5": batch([b"x"], base_offset=5),
+        "a leader epoch of 7": batch([b"x"], leader_epoch=7),
+        "magic 3": batch([b"x"], magic=3),
+        "magic 0": old_message(b"x", magic=0),
+        "magic 1": old_message(b"x", magic=1),
+        "a count that is too high": batch([b"x", b"y"], count=3),
+        "a count that is too low": batch([b"x", b"y"], count=1),
+        "a count of zero": batch([b"x"], count=0),
+        "a negative count": batch([b"x"], count=-1),
+        "a last offset that is too high": batch([b"x", b"y"], last_offset_delta=5),
+        "a last offset that is too low": batch([b"x", b"y"], last_offset_delta=0),
+        "a negative last offset": batch([b"x"], last_offset_delta=-1),
+        "offsets that jump": batch([b"x", b"y"], offset_deltas=[0, 5], last_offset_delta=5),
+        "offsets that go back": batch([b"x", b"y"], offset_deltas=[1, 0]),
+        "no records": batch([], last_offset_delta=0),
+        "a control bit": batch([b"x"], attributes=0x20),
+        "a transactional bit": batch([b"x"], attributes=0x10),
+        "log append time": batch([b"x"], attributes=0x08),
+        "an unknown codec": batch([b"x"], attributes=0x05),
+        "unused attribute bits": batch([b"x"], attributes=0x4000),
+        "a max timestamp that is too high": batch([b"x"], max_timestamp_ms=THEN_MS + 5),
+        "a max timestamp that is too low": batch([b"x"], max_timestamp_ms=THEN_MS - 5),
+        "no timestamp": batch([Rec(b"x", timestamp_ms=-1)]),
+        "a negative timestamp": batch([Rec(b"x", timestamp_ms=-5)]),
+        "a timestamp far ahead": batch([Rec(b"x", timestamp_ms=THEN_MS * 4)]),
+        "a timestamp of zero": batch([Rec(b"x", timestamp_ms=0)]),
+        "a length that is too long": batch([b"x"], length=500),
+        "a length that is too short": batch([b"x"], length=20),
+        "a negative length": batch([b"x"], length=-1),
+        "half of its bytes": good[: len(good) // 2],
+        "a header only": good[:61],
+        "three bytes": good[:3],
+        "two batches": good + good,
+        "a good batch and half of one": good + good[:30],
+        "bytes behind its records": batch([b"x"])[:-1] + b"zz",
+        "gzip that is none": batch([b"x"], attributes=1),
+    }
+    for name, data in wrong.items():
+        p.produces({(topic, 0): data}, does=f"produces a batch with {name}")
+    p.lists_offsets({(topic, 0): -1})
+    p.fetches({(topic, 0): 0})
+
+
+@story(sections=["produce"])
+def errors_of_produce_by_version(s: Story) -> None:
+    """The same wrong batch in every version: older versions know fewer errors and no messages."""
+    stage = Stagehand(s)
+    topic = stage.topic("orders")
+    p = DataClient(s, "p", ids={topic: stage.topic_id(topic)})
+    for version in range(3, 14):
+        p.produces({(topic, 0): batch([b"x", b"y"], count=3)}, version)
+        p.produces({(topic, 0): batch([b"x"], spoil_crc=True)}, version)
+
+
+@story(sections=["produce"])
+def compressions(s: Story) -> None:
+    """All four codecs pass through unchanged, also several records and large ones; gzip level and framing stay as
+    sent."""
+    topic = Stagehand(s).topic("orders", partitions=5)
+    p = DataClient(s, "p")
+    for codec in range(5):
+        p.produces({(topic, codec): batch([b"one", Rec(b"two" * 100, key=b"k"), b"three"], codec=codec)})
+    p.fetches({(topic, codec): 0 for codec in range(5)})
+    p.produces(
+        {(topic, 3): batch([b"one" * 9], codec=3, compressor=linked_lz4)}, does="produces LZ4 with linked blocks"
+    )
+    p.lists_offsets({(topic, 3): -1})
+
+
+@story(sections=["produce"])
+def topics_with_their_own_compression(s: Story) -> None:
+    """compression.type of a topic: what arrives otherwise is compressed anew, what arrives so stays."""
+    stage = Stagehand(s)
+    p = DataClient(s, "p")
+    for name in ("uncompressed", "gzip"):
+        topic = stage.topic(name, compression_type=name)
+        for codec in (0, 1):
+            p.produces({(topic, 0): batch([b"one", b"two"], codec=codec)})
+        p.fetches({(topic, 0): 0})
+
+
+@story(sections=["produce"])
+def times_of_append(s: Story) -> None:
+    """message.timestamp.type=LogAppendTime: the broker's time in the answer and in the batch; and limits before and
+    after."""
+    stage = Stagehand(s)
+    append = stage.topic("append", message_timestamp_type="LogAppendTime")
+    narrow = stage.topic("narrow", message_timestamp_before_max_ms="1000", message_timestamp_after_max_ms="1000")
+    p = DataClient(s, "p")
+    p.produces({(append, 0): batch([b"one", b"two"])})
+    p.produces({(append, 0): batch([b"three"], codec=1)})
+    p.fetches({(append, 0): 0})
+    p.produces({(narrow, 0): batch([b"old", b"older"])})
+    p.produces({(narrow, 0): batch([Rec(b"x", timestamp_ms=THEN_MS * 3)])})
+    p.produces({(narrow, 0): batch([Rec(b"x", timestamp_ms=-1)])})
+
+
+@story(sections=["produce"])
+def compacted_topics_need_keys(s: Story) -> None:
+    """A record without a key is refused by a compacted topic, and named; the good records of the batch go with it."""
+    topic = Stagehand(s).topic("orders", cleanup_policy="compact")
+    p = DataClient(s, "p")
+    p.produces({(topic, 0): batch([Rec(b"v", key=b"k")])})
+    p.produces({(topic, 0): batch([Rec(b"v", key=b"k"), b"keyless", Rec(b"w", key=b"k"), b"keyless too"])})
+    p.produces({(topic, 0): batch([b"keyless"])}, 7)
+    p.lists_offsets({(topic, 0): -1})
+
+
+@story(sections=["produce"], settings=SLOW_START)
+def batches_that_are_too_large(s: Story) -> None:
+    """message.max.bytes of the broker (2000) and of a topic: the whole batch counts, its compressed size too."""
+    stage = Stagehand(s)
+    topic, own = stage.topic("orders"), stage.topic("own", max_message_bytes="300")
+    p = DataClient(s, "p")
+    p.produces({(topic, 0): batch([b"x" * 2500])})
+    p.produces({(topic, 0): batch([b"x" * 2500], codec=1)})
+    overhead = len(batch([b"x" * 1900])) - 1900
+    p.produces({(topic, 0): batch([b"x" * (2000 - overhead)])}, does="produces exactly the limit")
+    p.produces({(topic, 0): batch([b"x" * (2001 - overhead)])}, does="produces one byte more")
+    p.produces({(own, 0): batch([b"x" * 300])})
+    p.produces({(own, 0): batch([b"x" * 100])})
+    p.lists_offsets({(topic, 0): -1, (own, 0): -1})
+
+
+@story(sections=["produce"])
+def a_transactional_id_in_produce(s: Story) -> None:
+    """A transactional id without a transaction, and an empty one."""
+    topic = Stagehand(s).topic("orders")
+    p = DataClient(s, "p")
+    request = produce_request({(topic, 0): batch([b"x"])}, {})
+    p.asks(replace(request, transactional_id="nobody"), 12, does="produces with a transactional id")
+    p.asks(replace(request, timeout_ms=-1), 12, does="produces with a negative timeout")
