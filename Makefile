@@ -4,7 +4,7 @@ BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test check cover format docs bench clean
+.PHONY: help demo serve test check cover format docs bench kafka-libs clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -38,6 +38,12 @@ docs: .venv/dev ## write the generated parts of the docs anew
 
 bench: .venv/dev ## figures beside their peers, measured in one run
 	$(BIN)/python -m bench
+
+kafka-libs: docker/kafka/libs ## the jars of a real Kafka, for the tests that run its tools (needs Maven)
+
+docker/kafka/libs: docker/kafka/pom.xml
+	mvn -q -B -f $< dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$(CURDIR)/$@
+	@touch $@
 
 clean: ## forget the environment and all caches
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
