@@ -249,6 +249,7 @@ class Member:
     def __init__(self, membership: Membership) -> None:
         self.membership = membership
         self.diary = Diary()
+        self.quiet = False  # did its last poll find nothing, so that it is waiting for more?
         self._received: list[Record] = []
         self._wishes: SimpleQueue[tuple[Callable[[Adapter], None], Future[None]]] = SimpleQueue()
         self._leaving = threading.Event()
@@ -317,8 +318,10 @@ class Member:
                 wished.set_result(wish(adapter))
             except BaseException as failure:
                 wished.set_exception(failure)
-        if received := adapter.poll():
-            self._received += received
+        received = adapter.poll()
+        self._received += received
+        self.quiet = not received
+        if received:
             news()
 
     def _raise_failure(self) -> None:
