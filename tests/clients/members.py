@@ -319,8 +319,8 @@ class Member:
             except BaseException as failure:
                 wished.set_exception(failure)
         received = adapter.poll()
-        self._received += received
         self.quiet = not received
+        self._received += received
         if received:
             news()
 

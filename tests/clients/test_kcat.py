@@ -13,6 +13,8 @@ from tests.clients.members import Flavour
 from tests.clients.processes import Running, run, running
 from tests.clients.support import eventually, unique
 
+pytestmark = pytest.mark.slow
+
 Kcat = Callable[..., list[str]]
 
 

@@ -10,6 +10,7 @@ from tests.clients.conftest import MakeMember
 from tests.clients.members import Flavour
 from tests.clients.support import PATIENCE_S, eventually, partitions_of
 
+pytestmark = pytest.mark.slow
 MANY = 24
 
 
@@ -32,7 +33,6 @@ def test_three_libraries_share_one_group(cluster: Cluster, group: str, member: M
     assert cluster.committed(group) == dict.fromkeys(partitions_of(topic, 6), 10)
 
 
-@pytest.mark.slow
 def test_a_crowd_gets_one_partition_each(cluster: Cluster, group: str) -> None:
     topic = cluster.topic(partitions=MANY)
     sent = cluster.produce(topic, [f"value {number}" for number in range(MANY)], partitions=MANY)

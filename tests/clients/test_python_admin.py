@@ -28,6 +28,7 @@ def admin(cluster: Cluster) -> Iterator[KafkaAdminClient]:
     admin.close()
 
 
+@pytest.mark.slow
 def test_kafka_python_looks_after_topics(cluster: Cluster, admin: KafkaAdminClient) -> None:
     topic = unique("topic")
 
@@ -59,6 +60,7 @@ def modified_configs(admin: KafkaAdminClient, topic: str) -> dict[str, str]:
     return {name: entry["value"] for name, entry in described["topic"][topic].items()}
 
 
+@pytest.mark.slow
 def test_kafka_python_looks_after_groups(
     cluster: Cluster, group: str, member: MakeMember, admin: KafkaAdminClient
 ) -> None:

@@ -12,6 +12,8 @@ from tests.clients.cluster import Cluster
 from tests.clients.support import Record
 from tests.clients.ungrouped import COMPRESSIONS, LIBRARIES, Draft, reader, write
 
+pytestmark = pytest.mark.slow
+
 every_library = pytest.mark.parametrize("library", LIBRARIES)
 
 

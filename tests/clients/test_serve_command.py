@@ -2,10 +2,14 @@
 
 import sys
 
+import pytest
+
 from tests.clients.cluster import Cluster
 from tests.clients.members import FLAVOURS, Member, Membership
 from tests.clients.processes import running
 from tests.clients.support import eventually, partitions_of, unique
+
+pytestmark = pytest.mark.slow
 
 
 def test_a_group_lives_on_a_served_broker() -> None:

@@ -14,6 +14,8 @@ EVERY_LIBRARY = (
     Flavour("confluent", "range"),
     Flavour("confluent", "cooperative-sticky"),
 )
+
+pytestmark = pytest.mark.slow
 every_library = pytest.mark.parametrize("flavour", EVERY_LIBRARY, ids=str)
 
 
