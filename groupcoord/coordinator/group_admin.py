@@ -6,7 +6,8 @@ from groupcoord.coordinator import records
 from groupcoord.coordinator.append_errors import response_error
 from groupcoord.coordinator.classic.group import ClassicGroup
 from groupcoord.coordinator.classic.states import GroupState
-from groupcoord.coordinator.events import OffsetsRemoved, RequestRefused
+from groupcoord.coordinator.events import OffsetsRemoved
+from groupcoord.coordinator.refusal import Refused, note_refusal
 from groupcoord.coordinator.shard import Shard
 from groupcoord.core.effects import Call, LogRecord
 from groupcoord.core.java import computed_map_order, hash_set_order, string_hash
@@ -135,7 +136,7 @@ def _delete(
         codes[group_id] = _deletable(group)
         if group is None or codes[group_id]:
             why = "there is no such group" if group is None else f"it has members: it is {group.state}"
-            turn.note(RequestRefused, group=group_id, api=call.api.name, member="", error=codes[group_id].name, why=why)
+            note_refusal(turn, call, group_id, "", Refused(codes[group_id], why))
             continue
         doomed.append(group)
         tombstones += grave(shard, group)

@@ -10,9 +10,9 @@ from groupcoord.coordinator.classic import session
 from groupcoord.coordinator.classic.group import ClassicGroup
 from groupcoord.coordinator.classic.states import COMMIT_ANSWERS, GroupState
 from groupcoord.coordinator.classic.validate import current_generation, known_member
-from groupcoord.coordinator.events import OffsetsCommitted, RequestRefused
+from groupcoord.coordinator.events import OffsetsCommitted
 from groupcoord.coordinator.offset_store import CommittedOffset
-from groupcoord.coordinator.refusal import Refused
+from groupcoord.coordinator.refusal import Refused, note_refusal
 from groupcoord.coordinator.shard import Shard
 from groupcoord.coordinator.topics_view import TopicsView
 from groupcoord.core.effects import Call
@@ -93,14 +93,7 @@ def offset_commit(shard: Shard, turn: Turn, call: Call, request: OffsetCommitReq
     try:
         group = _group(shard, turn, call, request)
     except Refused as refusal:
-        turn.note(
-            RequestRefused,
-            group=request.group_id,
-            api=call.api.name,
-            member=request.member_id,
-            error=refusal.code.name,
-            why=refusal.why,
-        )
+        note_refusal(turn, call, request.group_id, request.member_id, refusal)
         for topic in known:
             answer.say(topic, [refusal.code] * len(topic.partitions))
         turn.reply(call, answer.response())

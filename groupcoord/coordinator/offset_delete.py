@@ -6,8 +6,8 @@ from groupcoord.coordinator import records
 from groupcoord.coordinator.append_errors import response_error
 from groupcoord.coordinator.classic.group import CONSUMER_PROTOCOL_TYPE
 from groupcoord.coordinator.classic.states import GroupState
-from groupcoord.coordinator.events import OffsetsRemoved, RequestRefused
-from groupcoord.coordinator.refusal import Refused
+from groupcoord.coordinator.events import OffsetsRemoved
+from groupcoord.coordinator.refusal import Refused, note_refusal
 from groupcoord.coordinator.shard import Shard
 from groupcoord.coordinator.topics_view import TopicsView
 from groupcoord.core.effects import Call
@@ -22,14 +22,7 @@ def offset_delete(shard: Shard, turn: Turn, call: Call, request: OffsetDeleteReq
     try:
         _check_group(shard, request.group_id)
     except Refused as refusal:
-        turn.note(
-            RequestRefused,
-            group=request.group_id,
-            api=call.api.name,
-            member="",
-            error=refusal.code.name,
-            why=refusal.why,
-        )
+        note_refusal(turn, call, request.group_id, "", refusal)
         turn.reply(call, OffsetDeleteResponse(error_code=refusal.code, topics=()))
         return
     missing: dict[str, list[OffsetDeleteResponsePartition]] = {}

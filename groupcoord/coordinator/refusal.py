@@ -1,5 +1,8 @@
 """How a handler says no: raise, and the API's entry makes its own kind of error response of it."""
 
+from groupcoord.coordinator.events import RequestRefused
+from groupcoord.core.effects import Call
+from groupcoord.core.turn import Turn
 from groupcoord.protocol.errors import ErrorCode
 
 
@@ -9,3 +12,9 @@ class Refused(Exception):
     def __init__(self, code: ErrorCode, why: str) -> None:
         self.code, self.why = code, why
         super().__init__(f"{code.name}: {why}")
+
+
+def note_refusal(turn: Turn, call: Call, group_id: str, member_id: str, refusal: Refused) -> None:
+    """Say that ``call``, which speaks for ``member_id`` (``""``: nobody yet), is refused; answering it is the caller's."""
+    error, why = refusal.code.name, refusal.why
+    turn.note(RequestRefused, group=group_id, api=call.api.name, member=member_id, error=error, why=why)

@@ -7,8 +7,7 @@ from groupcoord.coordinator.append_errors import response_error
 from groupcoord.coordinator.classic import session
 from groupcoord.coordinator.classic.states import HEARTBEAT_ANSWERS
 from groupcoord.coordinator.classic.validate import current_generation, known_member
-from groupcoord.coordinator.events import RequestRefused
-from groupcoord.coordinator.refusal import Refused
+from groupcoord.coordinator.refusal import Refused, note_refusal
 from groupcoord.coordinator.shard import Shard
 from groupcoord.core.effects import Call
 from groupcoord.core.turn import Turn
@@ -29,14 +28,7 @@ def heartbeat(shard: Shard, turn: Turn, call: Call, request: HeartbeatRequest) -
         member = known_member(group, request.member_id, request.group_instance_id)
         current_generation(group, request.generation_id)
     except Refused as refusal:
-        turn.note(
-            RequestRefused,
-            group=request.group_id,
-            api=call.api.name,
-            member=request.member_id,
-            error=refusal.code.name,
-            why=refusal.why,
-        )
+        note_refusal(turn, call, request.group_id, request.member_id, refusal)
         turn.reply(call, HeartbeatResponse(error_code=refusal.code))
         return
     session.restart(shard, turn, group, member)

@@ -8,8 +8,8 @@ from groupcoord.coordinator.classic.member import Member, Protocols
 from groupcoord.coordinator.classic.states import GroupState
 from groupcoord.coordinator.classic.validate import known_member
 from groupcoord.coordinator.config import NEW_MEMBER_JOIN_TIMEOUT_MS
-from groupcoord.coordinator.events import MemberIdAssigned, MemberJoined, MemberRejoined, RequestRefused
-from groupcoord.coordinator.refusal import Refused
+from groupcoord.coordinator.events import MemberIdAssigned, MemberJoined, MemberRejoined
+from groupcoord.coordinator.refusal import Refused, note_refusal
 from groupcoord.coordinator.shard import Shard
 from groupcoord.core.effects import Call
 from groupcoord.core.turn import Turn
@@ -215,14 +215,7 @@ def _inconsistent(group: ClassicGroup, request: JoinGroupRequest) -> Refused:
 
 
 def _refuse(turn: Turn, call: Call, request: JoinGroupRequest, refusal: Refused, member_id: str) -> None:
-    turn.note(
-        RequestRefused,
-        group=request.group_id,
-        api=call.api.name,
-        member=request.member_id,
-        error=refusal.code.name,
-        why=refusal.why,
-    )
+    note_refusal(turn, call, request.group_id, request.member_id, refusal)
     turn.reply(call, _error(refusal.code, member_id))
 
 

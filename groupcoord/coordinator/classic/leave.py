@@ -5,8 +5,8 @@ from groupcoord.coordinator.classic import expiry, rebalance
 from groupcoord.coordinator.classic.group import ClassicGroup
 from groupcoord.coordinator.classic.states import GroupState
 from groupcoord.coordinator.classic.validate import known_member
-from groupcoord.coordinator.events import MemberRemoved, RequestRefused
-from groupcoord.coordinator.refusal import Refused
+from groupcoord.coordinator.events import MemberRemoved
+from groupcoord.coordinator.refusal import Refused, note_refusal
 from groupcoord.coordinator.shard import Shard
 from groupcoord.core.effects import Call
 from groupcoord.core.turn import Turn
@@ -18,7 +18,7 @@ from groupcoord.protocol.messages.leave_group import MemberIdentity, MemberRespo
 def leave_group(shard: Shard, turn: Turn, call: Call, request: LeaveGroupRequest) -> None:
     """Remove each of the named members and answer ``call`` when that is stored."""
     if not request.group_id:
-        _note_refusal(turn, call, request, "", Refused(ErrorCode.INVALID_GROUP_ID, "group_id is empty"))
+        note_refusal(turn, call, request.group_id, "", Refused(ErrorCode.INVALID_GROUP_ID, "group_id is empty"))
         turn.reply(call, LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID))
         return
     group = shard.groups.get(request.group_id)
@@ -31,7 +31,7 @@ def leave_group(shard: Shard, turn: Turn, call: Call, request: LeaveGroupRequest
                 raise Refused(ErrorCode.UNKNOWN_MEMBER_ID, f"there is no group {request.group_id!r}")
             left.append(_remove(shard, turn, group, identity))
         except Refused as refusal:
-            _note_refusal(turn, call, request, identity.member_id, refusal)
+            note_refusal(turn, call, request.group_id, identity.member_id, refusal)
             code = refusal.code
         answers.append(
             MemberResponse(member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=code)
@@ -70,14 +70,3 @@ def _remove(shard: Shard, turn: Turn, group: ClassicGroup, identity: MemberIdent
         member = known_member(group, member_id, instance_id)
     expiry.remove(shard, turn, group, member, reason)
     return member.member_id
-
-
-def _note_refusal(turn: Turn, call: Call, request: LeaveGroupRequest, member_id: str, refusal: Refused) -> None:
-    turn.note(
-        RequestRefused,
-        group=request.group_id,
-        api=call.api.name,
-        member=member_id,
-        error=refusal.code.name,
-        why=refusal.why,
-    )

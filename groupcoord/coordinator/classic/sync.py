@@ -9,8 +9,8 @@ from groupcoord.coordinator.classic.group import CONSUMER_PROTOCOL_TYPE, Classic
 from groupcoord.coordinator.classic.member import Member
 from groupcoord.coordinator.classic.states import GroupState
 from groupcoord.coordinator.classic.validate import current_generation, known_member
-from groupcoord.coordinator.events import AssignmentReceived, Owners, RequestRefused
-from groupcoord.coordinator.refusal import Refused
+from groupcoord.coordinator.events import AssignmentReceived, Owners
+from groupcoord.coordinator.refusal import Refused, note_refusal
 from groupcoord.coordinator.shard import Shard
 from groupcoord.core.effects import Call
 from groupcoord.core.turn import Turn
@@ -26,14 +26,7 @@ def sync_group(shard: Shard, turn: Turn, call: Call, request: SyncGroupRequest) 
     try:
         group, member = _check(shard, call, request)
     except Refused as refusal:
-        turn.note(
-            RequestRefused,
-            group=request.group_id,
-            api=call.api.name,
-            member=request.member_id,
-            error=refusal.code.name,
-            why=refusal.why,
-        )
+        note_refusal(turn, call, request.group_id, request.member_id, refusal)
         turn.reply(call, SyncGroupResponse(error_code=refusal.code, assignment=b""))
         return
     group.pending_sync_members.discard(member.member_id)
