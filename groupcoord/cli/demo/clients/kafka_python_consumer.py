@@ -39,9 +39,9 @@ class Application(AsyncConsumerRebalanceListener):  # type: ignore[misc] # the l
 
     def run(self, parent: Parent) -> None:
         """Join, read and commit until ``parent`` says to leave."""
+        self.consumer.subscribe([self.settings.topic], listener=self)
         # As a leader that does not know the topic yet, kafka-python 3.0 assigns nothing, and may miss that it gets to know it.
         self.consumer.topics()
-        self.consumer.subscribe([self.settings.topic], listener=self)
         try:
             while parent.wants_me:
                 batches = self.consumer.poll(timeout_ms=self.settings.poll_ms)
