@@ -1,14 +1,20 @@
 # Everything a newcomer needs. `make demo` and `make test` install what they need into .venv first.
 PYTHON ?= python3
 BIN := .venv/bin
-COVERED := protocol core config assignors coordinator broker node server
+COVERED := protocol core config assignors partitioners coordinator broker node server storage client offsets_log testing
+export KAFKA_VERSION ?= 4.3.1
+# `make kafka-versions` is about another one: the newest of Kafka 3, unless told.
+OTHER_KAFKA := $(if $(filter 4.3.1,$(KAFKA_VERSION)),3.9.2,$(KAFKA_VERSION))
+# A Docker daemon, if there is one or START_DOCKERD=1 allows to start one, and in it an image of Kafka.
+WITH_KAFKA := docker/with-docker.sh docker/kafka/with-image.sh
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test check cover format docs bench kafka-libs clean
+.PHONY: help demo serve test check cover sim pipeline-demo pipeline-test format docs bench conformance faults record \
+  kafka-versions kafka-image kafka-libs clean
 
 help: ## what there is
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 23
 
 demo: .venv/client ## a consumer group of three real clients, living on groupcoord, explained as it happens
 	@$(BIN)/groupcoord demo
@@ -25,11 +31,21 @@ check: .venv/dev ## format, lint, types, contracts, generated docs and the quick
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python -m tools.docs --check
-	$(BIN)/pytest -m "not slow and not clients"
+	$(BIN)/pytest -n auto -m "not slow and not clients"
 
-cover: .venv/dev ## every branch of everything but the command line is tested
-	$(BIN)/pytest -m "not clients" --ignore=tests/cli --ignore=tests/conformance $(COVERED:%=--cov=groupcoord.%) \
+cover: .venv/dev ## every branch of everything but the command line and the pipeline is tested
+	$(BIN)/pytest -n auto -m "not clients and not spark" --ignore=tests/cli --ignore=tests/conformance $(COVERED:%=--cov=groupcoord.%) \
 	  --cov-report=term --cov-fail-under=100
+
+SEEDS ?= 1000
+sim: .venv/dev ## SEEDS random lives of groups under faults, on simulated time, with invariants after every step
+	$(BIN)/python -m groupcoord.testing.simulation --seeds $(SEEDS)
+
+pipeline-demo: .venv/pipeline ## the demo, and what Spark reads out of its log: a report in build/pipeline-demo
+	@$(BIN)/groupcoord pipeline demo --out build/pipeline-demo
+
+pipeline-test: .venv/pipeline .venv/dev ## the tests that need PySpark (it comes with a Java)
+	$(BIN)/pytest -m spark
 
 format: .venv/dev ## let ruff format and mend what it can
 	$(BIN)/ruff format .
@@ -41,11 +57,23 @@ docs: .venv/dev ## write the generated parts of the docs anew
 bench: .venv/dev ## figures beside their peers, measured in one run
 	$(BIN)/python -m bench
 
-kafka-libs: docker/kafka/libs ## the jars of a real Kafka, for the tests that run its tools (needs Maven)
+conformance: .venv/dev ## every story told to a real Kafka in a container and to groupcoord (START_DOCKERD=1 starts a daemon)
+	$(WITH_KAFKA) $(BIN)/pytest -m real_kafka
 
-docker/kafka/libs: docker/kafka/pom.xml
-	mvn -q -B -f $< dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$(CURDIR)/$@
-	@touch $@
+faults: .venv/dev ## deliberate faults in the coordinator, one at a time: the recordings notice each
+	$(BIN)/python -m tests.conformance.faults
+
+record: .venv/dev ## write the recordings of the real Kafka anew
+	$(WITH_KAFKA) $(BIN)/python -m tests.conformance.record --fresh
+
+kafka-versions: .venv/dev ## what Kafka KAFKA_VERSION does otherwise than the recorded one: docs/kafka-versions.md
+	KAFKA_VERSION=$(OTHER_KAFKA) $(WITH_KAFKA) $(BIN)/python -m tests.conformance.versions
+
+kafka-image: ## an image like apache/kafka, from Debian's packages and Maven Central, where no registry can be reached
+	docker/with-docker.sh docker/kafka/build.sh
+
+kafka-libs: ## the jars of a real Kafka, checked, for the tests that run its tools (needs Maven)
+	@docker/kafka/jars.sh
 
 clean: ## forget the environment and all caches
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
@@ -58,6 +86,10 @@ clean: ## forget the environment and all caches
 
 .venv/client: .venv/pip pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable ".[client,fast]"
+	@touch $@
+
+.venv/pipeline: .venv/pip pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable ".[client,fast,pipeline]"
 	@touch $@
 
 .venv/dev: .venv/pip pyproject.toml

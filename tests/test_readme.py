@@ -9,20 +9,43 @@ import pytest
 
 README = (Path(__file__).resolve().parent.parent / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", README, re.DOTALL)
+PROGRAMS = [text for language, text in BLOCKS if language == "python"]
+pytest_plugins = ["pytester"]
 
 
 @pytest.mark.clients
 @pytest.mark.slow
 def test_the_first_example_prints_the_record() -> None:
-    (program,) = [text for language, text in BLOCKS if language == "python"]
+    assert printed(0) == "b'an espresso'\n"
+
+
+@pytest.mark.slow
+def test_the_cooperative_example_shows_that_only_what_moves_is_given() -> None:
+    lines = printed(2).splitlines()
+    assert [line for line in lines if not line.endswith("[]")][:3] == [
+        "first gets [0, 1, 2, 3]",
+        "first gives [2, 3]",
+        "second gets [2, 3]",
+    ]
+
+
+@pytest.mark.slow
+def test_the_test_of_a_consumer_group_passes(pytester: pytest.Pytester) -> None:
+    pytester.makefile(".ini", pytest="[pytest]\nasyncio_default_fixture_loop_scope = function\n")
+    pytester.makepyfile(PROGRAMS[1])
+    pytester.runpytest_subprocess("-p", "no:randomly", "-p", "no:cacheprovider").assert_outcomes(passed=1)
+
+
+def printed(number: int) -> str:
+    """What a program of the README prints."""
     finished = subprocess.run(
-        [sys.executable, "-W", "error::DeprecationWarning:__main__", "-c", program],
+        [sys.executable, "-W", "error::DeprecationWarning:__main__", "-c", PROGRAMS[number]],
         check=True,
         capture_output=True,
         text=True,
         timeout=60,
     )
-    assert finished.stdout == "b'an espresso'\n"
+    return finished.stdout
 
 
 def test_every_command_of_the_readme_exists() -> None:

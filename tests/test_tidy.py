@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tools import docs
 
@@ -12,6 +13,7 @@ SOURCES = sorted(path for folder in ("groupcoord", "tests", "bench", "tools") fo
 DATA_MODULES = {"errors.py", "broker_table.py", "topic_table.py", "documentation.py"}
 
 
+@pytest.mark.slow  # `make check` asks the same
 @pytest.mark.parametrize("name", docs.FILES)
 def test_generated_docs_are_fresh(name: str) -> None:
     text = (ROOT / name).read_text(encoding="utf-8")
@@ -39,11 +41,21 @@ def test_no_test_sleeps() -> None:
         for path in SOURCES
         if "tests" in path.parts and sleeping.search(path.read_text(encoding="utf-8"))
     }
-    # A story told to a real broker can only let real time pass.
-    assert sleepers <= {"tests/conformance/wire.py"}
+    # A story told to a real broker can only let real time pass, and so can who waits for one to start.
+    # On simulated time a sleep takes none.
+    allowed = {"tests/conformance/wire.py", "tests/real_kafka/waiting.py", "tests/testing/test_virtual.py"}
+    assert sleepers <= allowed
 
 
-@pytest.mark.parametrize("package", ["protocol", "core", "config", "coordinator", "broker", "node", "server"])
+def test_no_example_fails_for_being_slow() -> None:
+    assert settings().deadline is None
+    assert HealthCheck.too_slow in settings().suppress_health_check
+
+
+@pytest.mark.parametrize(
+    "package",
+    ["protocol", "core", "config", "coordinator", "broker", "node", "server", "storage", "client", "offsets_log"],
+)
 def test_tests_mirror_the_sources(package: str) -> None:
     tests = {path.stem.removeprefix("test_") for path in (ROOT / "tests" / package).rglob("test_*.py")}
     plain = {"message", "events", "effects", "topics_view", "refusal", "errors", "config"}

@@ -5,16 +5,27 @@ A part stands between ``<!-- generated: NAME -->`` and ``<!-- end -->`` in a Mar
 
 import re
 import sys
-import tokenize
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 from groupcoord.config.stand_in import DEFAULTS, DEV_DEFAULTS
 from groupcoord.protocol.apis import APIS
+from tools import conformance, deviations, faults, pipeline, scenarios, trace
 from tools.story import tell
 
 ROOT = Path(__file__).resolve().parent.parent
-FILES = ("README.md", "docs/apis.md", "docs/deviations.md", "docs/configuration.md")
+FILES = (
+    "README.md",
+    "docs/apis.md",
+    "docs/conformance.md",
+    "docs/deviations.md",
+    "docs/configuration.md",
+    "docs/faults.md",
+    "docs/pipeline.md",
+    "docs/scenarios.md",
+    "docs/trace.md",
+)
 _PART = re.compile(r"(?<=<!-- generated: )(?P<name>[a-z-]+)( -->\n)(.*?)(?=<!-- end -->)", re.DOTALL)
 
 
@@ -25,12 +36,6 @@ def apis() -> str:
         for api in sorted(APIS.values(), key=lambda api: api.key)
     ]
     return "\n".join(["| API | key | versions |", "|---|---|---|", *rows]) + "\n"
-
-
-def deviations() -> str:
-    """Every comment in the code that starts with ``Deviation:``."""
-    rows = [f"| {text} | `{path}` |" for path, text in _deviations()]
-    return "\n".join(["| where it differs from Kafka, and why | code |", "|---|---|", *rows]) + "\n"
 
 
 def stand_in_defaults() -> str:
@@ -47,41 +52,37 @@ def log_example() -> str:
 
 PARTS: dict[str, Callable[[], str]] = {
     "apis": apis,
-    "deviations": deviations,
+    "conformance-apis": conformance.apis,
+    "conformance-rules": conformance.rules,
+    "conformance-summary": conformance.summary,
+    "conformance-topics": conformance.topics,
+    "deviations": lambda: deviations.table(deviations.of_sources()),
+    "fault-damage": faults.damage,
+    "fault-fields": faults.fields,
+    "fault-verbs": faults.verbs,
     "log-example": log_example,
+    "pipeline-symptoms": pipeline.symptoms,
+    "pipeline-tables": pipeline.tables,
+    "scenario-summary": lambda: scenarios.summary(scenarios.of_sources()),
+    "scenario-tables": lambda: scenarios.tables(scenarios.of_sources()),
     "stand-in-defaults": stand_in_defaults,
+    "trace-causes": trace.causes,
+    "trace-diagram": trace.diagram,
+    "trace-events": trace.events,
+    "trace-line": trace.line,
+    "trace-text": trace.text,
+    "trace-why": trace.why,
 }
 
 
-def _deviations() -> Iterator[tuple[str, str]]:
-    """(file, text) of every comment or docstring paragraph that says ``Deviation:``."""
-    for path in sorted((ROOT / "groupcoord").rglob("*.py")):
-        for paragraph in _paragraphs(path):
-            _, found, text = " ".join(paragraph.split()).partition("Deviation:")
-            if found:
-                text = text.strip()
-                yield str(path.relative_to(ROOT)), text[0].upper() + text[1:].replace("|", "\\|").replace("``", "`")
-
-
-def _paragraphs(path: Path) -> Iterator[str]:
-    """Blocks of comment lines, and paragraphs of strings."""
-    comment, last_line = "", -2
-    with path.open("rb") as source:
-        for token in tokenize.tokenize(source.readline):
-            if token.type == tokenize.STRING:
-                yield from re.split(r"\n\s*\n", token.string.strip("\"'"))
-            elif token.type == tokenize.COMMENT:
-                if token.start[0] != last_line + 1 or "Deviation:" in token.string:
-                    yield comment
-                    comment = ""
-                comment += token.string.lstrip("#") + "\n"
-                last_line = token.start[0]
-    yield comment
+@cache
+def _part(name: str) -> str:
+    return PARTS[name]()
 
 
 def fresh(text: str) -> str:
     """``text`` with every generated part written anew."""
-    return _PART.sub(lambda part: f"{part['name']}{part[2]}{PARTS[part['name']]()}", text)
+    return _PART.sub(lambda part: f"{part['name']}{part[2]}{_part(part['name'])}", text)
 
 
 def main(arguments: list[str]) -> int:

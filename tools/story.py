@@ -16,6 +16,7 @@ from groupcoord.protocol.messages import HeartbeatRequest, JoinGroupRequest, Lea
 from groupcoord.protocol.messages.join_group import JoinGroupRequestProtocol
 from groupcoord.protocol.messages.leave_group import MemberIdentity
 from groupcoord.protocol.messages.sync_group import SyncGroupRequestAssignment
+from groupcoord.server.dispatcher import ServedNode
 
 
 class _Counting:
@@ -30,19 +31,24 @@ class _Counting:
     def session_id(self) -> int:
         return next(self._numbers)
 
+    def next_int(self, bound: int) -> int:
+        return next(self._numbers) % bound
 
-class _Teller:
+
+class Teller:
     """Sends requests at chosen moments and keeps what the log says of what happens."""
 
     def __init__(self) -> None:
         self.now_ms = 0
-        self.node = Node(load(dev=True), chance=_Counting(), now_ms=0)
-        self.node.create_topic("orders", 6, 0)
+        node = Node(load(dev=True), chance=_Counting(), now_ms=0)
+        node.create_topic("orders", 6, 0)
+        self.node: ServedNode = node
         self.lines: list[str] = []
 
     def ask(self, client: str, key: ApiKey, request: Any) -> list[Any]:
+        """Let ``client`` send ``request``; returns the answers that it brings about."""
         call = Call(1, 1, APIS[key], APIS[key].max_version, client, "/127.0.0.1")
-        return self._tell(self.node.handle(call, request, self.now_ms))
+        return self.tell(self.node.handle(call, request, self.now_ms))
 
     def wait(self, ms: int) -> list[Any]:
         """Let time pass, timer by timer."""
@@ -50,11 +56,12 @@ class _Teller:
         answers: list[Any] = []
         while (due := self.node.next_deadline()) is not None and due <= until:
             self.now_ms = max(self.now_ms, due)
-            answers += self._tell(self.node.expire(self.now_ms))
+            answers += self.tell(self.node.expire(self.now_ms))
         self.now_ms = until
         return answers
 
-    def _tell(self, effects: list[Effect]) -> list[Any]:
+    def tell(self, effects: list[Effect]) -> list[Any]:
+        """Keep what happened; returns the answers."""
         self.lines += [_line(effect.event) for effect in effects if isinstance(effect, Note)]
         return [effect.response for effect in effects if isinstance(effect, Reply)]
 
@@ -67,32 +74,33 @@ def _line(event: Event) -> str:
 
 def tell() -> Iterator[str]:
     """The log of: alice joins and works, bob joins too, alice leaves."""
-    teller = _Teller()
-    alice = _enter(teller, "alice")
+    teller = Teller()
+    alice = enter(teller, "alice")
     (first,) = teller.wait(1)
-    _sync(teller, "alice", first, {alice: range(6)})
+    sync(teller, "alice", first, {alice: range(6)})
     teller.wait(3000)
-    bob = _enter(teller, "bob")
+    bob = enter(teller, "bob")
     teller.ask("alice", ApiKey.HEARTBEAT, HeartbeatRequest(group_id="baristas", generation_id=1, member_id=alice))
-    joined = teller.ask("alice", ApiKey.JOIN_GROUP, _join(alice, "the group is rebalancing"))
+    joined = teller.ask("alice", ApiKey.JOIN_GROUP, join(alice, "the group is rebalancing"))
     for answer in joined:
         client = "alice" if answer.member_id == alice else "bob"
-        _sync(teller, client, answer, {alice: range(3), bob: range(3, 6)} if answer.leader == answer.member_id else {})
+        sync(teller, client, answer, {alice: range(3), bob: range(3, 6)} if answer.leader == answer.member_id else {})
     teller.wait(2000)
     leaving = LeaveGroupRequest(group_id="baristas", members=(MemberIdentity(member_id=alice, reason="closing time"),))
     teller.ask("alice", ApiKey.LEAVE_GROUP, leaving)
     yield from teller.lines
 
 
-def _enter(teller: _Teller, client: str) -> str:
+def enter(teller: Teller, client: str) -> str:
     """The two-step join of a newcomer; returns its member id."""
-    (answer,) = teller.ask(client, ApiKey.JOIN_GROUP, _join("", "a new consumer"))
+    (answer,) = teller.ask(client, ApiKey.JOIN_GROUP, join("", "a new consumer"))
     member_id: str = answer.member_id
-    teller.ask(client, ApiKey.JOIN_GROUP, _join(member_id, "a new consumer"))
+    teller.ask(client, ApiKey.JOIN_GROUP, join(member_id, "a new consumer"))
     return member_id
 
 
-def _join(member_id: str, reason: str) -> JoinGroupRequest:
+def join(member_id: str, reason: str) -> JoinGroupRequest:
+    """A request to be in the group."""
     offer = JoinGroupRequestProtocol(name="range", metadata=write_subscription(Subscription(topics=("orders",))))
     return JoinGroupRequest(
         group_id="baristas",
@@ -105,7 +113,8 @@ def _join(member_id: str, reason: str) -> JoinGroupRequest:
     )
 
 
-def _sync(teller: _Teller, client: str, joined: Any, shares: dict[str, range]) -> None:
+def sync(teller: Teller, client: str, joined: Any, shares: dict[str, range]) -> None:
+    """What ``client`` does after it ``joined``; the leader says the ``shares`` of all."""
     assignments = tuple(
         SyncGroupRequestAssignment(
             member_id=member_id,

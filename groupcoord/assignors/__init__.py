@@ -1,1 +1,50 @@
-"""Partition assignors: pure functions from subscriptions to assignments."""
+"""Partition assignors: pure functions from subscriptions to assignments.
+
+Range, round-robin, sticky and cooperative-sticky answer exactly as Kafka's Java classes do, order included; two examples show
+how to write one's own. Nothing in here needs a server::
+
+    from groupcoord.assignors import ASSIGNORS, Group, Subscription
+
+    group = Group(subscriptions={"a": Subscription(topics=["orders"])}, partitions={"orders": 3})
+    ASSIGNORS.create("sticky").assign(group)  # {"a": [("orders", 0), ("orders", 1), ("orders", 2)]}
+"""
+
+from groupcoord.assignors.check import FaultyAssignorError, check, run
+from groupcoord.assignors.cooperative import in_two_steps
+from groupcoord.assignors.interface import Assignor, FunctionAssignor
+from groupcoord.assignors.java_order import as_leader
+from groupcoord.assignors.model import (
+    Assignment,
+    AssignorError,
+    Group,
+    JavaFailure,
+    RebalanceProtocol,
+    Subscription,
+    TopicPartition,
+)
+from groupcoord.assignors.registry import ASSIGNORS, Registry, UnknownAssignorError
+from groupcoord.assignors.wire import read_assignment, read_subscription, write_assignment, write_subscription
+
+__all__ = [
+    "ASSIGNORS",
+    "Assignment",
+    "Assignor",
+    "AssignorError",
+    "FaultyAssignorError",
+    "FunctionAssignor",
+    "Group",
+    "JavaFailure",
+    "RebalanceProtocol",
+    "Registry",
+    "Subscription",
+    "TopicPartition",
+    "UnknownAssignorError",
+    "as_leader",
+    "check",
+    "in_two_steps",
+    "read_assignment",
+    "read_subscription",
+    "run",
+    "write_assignment",
+    "write_subscription",
+]

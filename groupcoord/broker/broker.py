@@ -8,10 +8,12 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from groupcoord.broker.cluster import Cluster
 from groupcoord.broker.config_admin import handle_describe_configs, handle_incremental_alter_configs
 from groupcoord.broker.fetch import handle_fetch
 from groupcoord.broker.fetch_purgatory import FetchPurgatory
 from groupcoord.broker.fetch_sessions import FetchSessions
+from groupcoord.broker.journal import IN_MEMORY, Journal
 from groupcoord.broker.metadata import handle_describe_cluster, handle_metadata
 from groupcoord.broker.offsets_lookup import (
     handle_delete_records,
@@ -22,6 +24,7 @@ from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.broker.produce import handle_produce
 from groupcoord.broker.producers import handle_init_producer_id
 from groupcoord.broker.topic_admin import handle_create_partitions, handle_create_topics, handle_delete_topics
+from groupcoord.broker.topic_creation import internal_topic
 from groupcoord.broker.topics import Topic, TopicStore
 from groupcoord.broker.upkeep import Upkeep
 from groupcoord.config.settings import BrokerConfig
@@ -31,27 +34,46 @@ from groupcoord.core.timers import Timers
 from groupcoord.core.turn import Turn
 from groupcoord.protocol.apis import ApiKey
 
+_PRODUCER_ID_BLOCK = 1000
+
 Handler = Callable[["Broker", Turn, Call, Any], None]
 
 
 class Broker:
-    """Topics and logs of one node, in memory.
+    """Topics and logs of one node. ``journal`` is where they are kept; what it has kept is there again.
 
-    ``new_topic_id`` and ``new_session_id`` are where chance comes in. ``on_topics_deleted`` is told, within the same turn,
-    which topics are gone: the node sets it so that their committed offsets go too.
+    A node may stand for a ``cluster`` of several brokers, of which ``config`` is the first one's configuration.
+
+    ``new_topic_id`` and ``new_session_id`` are where chance comes in, ``now_ms`` is when the broker starts.
+    ``on_topics_deleted`` is told, within the same turn, which topics are gone: the node sets it so that their committed
+    offsets go too.
     """
 
     def __init__(
-        self, config: BrokerConfig, *, new_topic_id: Callable[[], uuid.UUID], new_session_id: Callable[[], int]
+        self,
+        config: BrokerConfig,
+        *,
+        new_topic_id: Callable[[], uuid.UUID],
+        new_session_id: Callable[[], int],
+        now_ms: int,
+        journal: Journal = IN_MEMORY,
+        cluster: Cluster | None = None,
     ) -> None:
         self.config = config
+        self.cluster = cluster or Cluster(config.node_id)
+        self.journal = journal
         self.timers = Timers()
-        self.topics = TopicStore(config, new_topic_id=new_topic_id)
+        self.topics = TopicStore(config, new_topic_id=new_topic_id, journal=journal)
         self.fetch_purgatory = FetchPurgatory(self.timers)
-        self.fetch_sessions = FetchSessions(config.max_incremental_fetch_session_cache_slots, new_session_id)
-        self.next_producer_id = 0
+        self.fetch_sessions_of = tuple(
+            FetchSessions(config.max_incremental_fetch_session_cache_slots, new_session_id) for _ in self.cluster.ids
+        )
+        """Of each broker its cache of sessions."""
+        self._producer_ids_end = journal.next_producer_id()
+        self._producer_ids = [range(0)] * len(self.cluster)
         self.on_topics_deleted: Callable[[Turn, Sequence[Topic]], None] = lambda _turn, _topics: None
-        self._upkeep = Upkeep(self.timers, lambda: self.config, self._logs)
+        self._upkeep = Upkeep(self.timers, lambda: self.config, self._logs, now_ms, journal)
+        self._restore(now_ms)
 
     def handle(self, call: Call, request: Any, now_ms: int) -> list[Effect]:
         """Do what ``request`` asks; the effects, in order. Raises KeyError for an API that is not the broker's."""
@@ -66,6 +88,37 @@ class Broker:
     def next_deadline(self) -> int | None:
         """When ``expire`` is to be called next (ms), or None."""
         return self.timers.next_deadline()
+
+    @property
+    def fetch_sessions(self) -> FetchSessions:
+        """The sessions of the first broker."""
+        return self.fetch_sessions_of[0]
+
+    def new_producer_id(self, broker: int = 0) -> int:
+        """The next id for a producer at ``broker``. Raises BatchError if nothing can be kept.
+
+        Each broker takes a thousand at a time (``ProducerIdsBlock``). The journal is told, so that after a restart none comes
+        twice.
+        """
+        left = self._producer_ids[broker]
+        if not left:
+            end = self._producer_ids_end + _PRODUCER_ID_BLOCK
+            self.journal.producer_ids_reserved(end)
+            left, self._producer_ids_end = range(self._producer_ids_end, end), end
+        self._producer_ids[broker] = left[1:]
+        return left[0]
+
+    def _restore(self, now_ms: int) -> None:
+        """Have the topics again that the journal has kept. Raises Refused if it cannot keep what is added to them."""
+        for kept in self.journal.recovered_topics():
+            topic = self.topics.restore(kept)
+            if kept.adopted and topic.is_internal:
+                count, _, configs = internal_topic(topic.name, self.config)
+                topic.configure(configs, self.config)
+                topic.add_partitions(max(0, count - len(topic.partitions)))
+            for log in topic.partitions:
+                if log.size:
+                    self._upkeep.appended(log, now_ms)
 
     # --- logs
 
@@ -93,6 +146,24 @@ class Broker:
         """``log`` has grown: answer the fetches that now have enough, and see to it that it is looked after."""
         self._upkeep.appended(log, turn.now_ms)
         self.fetch_purgatory.appended(turn, log)
+
+    def move_leader(self, turn: Turn, topic: Topic, partition: int, broker_id: int) -> None:
+        """Let another broker lead a partition; fetches that wait for it at a broker which must not answer them now are told."""
+        topic.move_leader(partition, broker_id)
+        leader = self.cluster.ids.index(broker_id)
+        self.fetch_purgatory.leader_moved(turn, topic.partitions[partition], leader)
+
+    def compact(self, topic: str, partition: int, now_ms: int) -> list[Effect]:
+        """Compact all that is in a partition now, whatever its configuration says of when; LogCleaned says what was done.
+
+        Raises KeyError if there is no such partition.
+        """
+        log = self.log(topic, partition)
+        if log is None:
+            raise KeyError(f"{topic}-{partition}")
+        turn = Turn(now_ms, Operator(f"{log.name} is to be compacted"))
+        self._upkeep.compact(turn, log)
+        return turn.effects
 
     def topics_deleted(self, turn: Turn, topics: Sequence[Topic]) -> None:
         """``topics`` have left the store: answer the fetches that wait for them, and pass the news on."""

@@ -41,7 +41,7 @@ def handle_describe_configs(broker: "Broker", turn: Turn, call: Call, request: D
         resource = Resource(asked.resource_type, asked.resource_name)
         error, text, entries = ErrorCode.NONE, "", list[DescribeConfigsResourceResult]()
         try:
-            entries = _entries(broker, resource, options)
+            entries = _entries(broker, call, resource, options)
         except Refused as refused:
             error, text = refused.error, refused.text or ""
         if asked.configuration_keys:
@@ -58,8 +58,8 @@ def handle_describe_configs(broker: "Broker", turn: Turn, call: Call, request: D
     turn.reply(call, DescribeConfigsResponse(results=tuple(results)))
 
 
-def _entries(broker: "Broker", resource: Resource, options: Options) -> list[DescribeConfigsResourceResult]:
-    config = broker.config
+def _entries(broker: "Broker", call: Call, resource: Resource, options: Options) -> list[DescribeConfigsResourceResult]:
+    config = broker.cluster.config_of(broker.config, call)
     match resource.type:
         case ResourceType.TOPIC:
             return _topic_entries(broker, resource.name, options)
@@ -72,7 +72,7 @@ def _entries(broker: "Broker", resource: Resource, options: Options) -> list[Des
         case ResourceType.BROKER_LOGGER:
             _check_named(resource.name, "Broker id")
             _check_broker_id(config, resource.name, f"Unexpected broker id, expected {config.node_id} but received")
-            return []  # Deviation: the loggers of Kafka are those of its Java classes
+            return []  # Deviation (scope-of-a-stand-in): see node/api_versions.py
         case ResourceType.GROUP:
             _check_named(resource.name, "Group name")
             return config_entries.of_group(resource, config, options)
@@ -117,7 +117,8 @@ def handle_incremental_alter_configs(
         try:
             if times[resource] > 1:
                 raise Refused(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
-            alter(broker, resource, asked.configs, validate_only=request.validate_only)
+            own = broker.cluster.config_of(broker.config, call) if call.broker else None
+            alter(broker, resource, asked.configs, validate_only=request.validate_only, own=own)
         except Refused as refused:
             error, text = refused.error, refused.text
         responses.append(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from groupcoord.broker import topic_config, topic_names
 from groupcoord.broker.java_order import hash_order
-from groupcoord.broker.refused import Refused
+from groupcoord.broker.refused import Refused, refusing_what_cannot_be_kept
 from groupcoord.broker.topics import Topic
 from groupcoord.config.properties import BROKER, TOPIC, Change, Property, broker_property
 from groupcoord.config.settings import BrokerConfig, Resource
@@ -67,15 +67,27 @@ _THREAD_POOLS = (
 )
 
 
-def alter(broker: "Broker", resource: Resource, changes: Sequence[AlterableConfig], *, validate_only: bool) -> None:
-    """Change the configuration of ``resource``; it takes effect at once. Raises Refused, and then nothing has changed."""
+def alter(
+    broker: "Broker",
+    resource: Resource,
+    changes: Sequence[AlterableConfig],
+    *,
+    validate_only: bool,
+    own: BrokerConfig | None = None,
+) -> None:
+    """Change the configuration of ``resource``; it takes effect at once. Raises Refused, and then nothing has changed.
+
+    ``own`` is the configuration of the broker that was asked, where it is not the first of several: a change to that broker is
+    kept and described, while what the brokers do goes by the first one's.
+    """
     _check_form(changes)
+    config = own or broker.config
     match resource.type:
         case ResourceType.BROKER_LOGGER:
-            _check_loggers(broker.config, resource.name, changes)
+            _check_loggers(config, resource.name, changes)
             return
         case ResourceType.BROKER:
-            changed = _broker_change(broker.config, resource, changes)
+            changed = _broker_change(config, resource, changes)
         case ResourceType.TOPIC:
             changed = _topic_change(broker, resource.name, changes)
         case ResourceType.GROUP:
@@ -89,8 +101,10 @@ def alter(broker: "Broker", resource: Resource, changes: Sequence[AlterableConfi
     if isinstance(changed.holder, Topic):
         changed.holder.configure(changed.configs, broker.config)
     else:
-        broker.config = changed.holder
-        broker.topics.reconfigure(changed.holder)
+        with refusing_what_cannot_be_kept():
+            broker.journal.resource_configured(resource, changed.configs)
+        broker.config = changed.holder if own is None else broker.config.changed(resource, changed.configs)
+        broker.topics.reconfigure(broker.config)
 
 
 def _check_form(changes: Sequence[AlterableConfig]) -> None:
@@ -280,7 +294,7 @@ def _refuse_any(names: Sequence[str], why: str) -> None:
 def _check_reconfiguration(old: BrokerConfig, new: BrokerConfig) -> None:
     """What the parts of a running broker have against new values."""
     if new.served != old.served or new.advertised != old.advertised:
-        # Deviation: Kafka opens and closes listeners while it runs.
+        # Deviation (scope-of-a-stand-in): see node/api_versions.py.
         raise Refused(ErrorCode.INVALID_REQUEST, "The listener of a running broker cannot be changed here")
     for name in _THREAD_POOLS:
         before, after = int(str(old[name])), int(str(new[name]))
@@ -316,7 +330,7 @@ def _not_reconfigurable(problem: str) -> Refused:
 
 
 def _check_loggers(config: BrokerConfig, name: str, changes: Sequence[AlterableConfig]) -> None:
-    """Deviation: the loggers of Kafka are those of its Java classes; there are none here, and so none to change."""
+    """There are none here, and so none to change. Deviation (scope-of-a-stand-in): see node/api_versions.py."""
     _check_node_id(name, config.node_id, "Unexpected node id. Expected {}, but received {}")
     for change in changes:
         operation = change.config_operation

@@ -3,11 +3,15 @@
 Source: ``KafkaApis.handleFetchRequest``, ``ReplicaManager.fetchMessages`` and ``Partition.fetchRecords``.
 """
 
+from collections.abc import Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from groupcoord.broker.fetch_purgatory import ParkedFetch, Watched
-from groupcoord.broker.fetch_sessions import Answers, FetchContext, Fetched, Wanted
-from groupcoord.broker.partition_log import LEADER_EPOCH, UNDEFINED_EPOCH, PartitionLog, Read
+from groupcoord.broker.fetch_sessions import Answers, FetchContext, Fetched, NoSuchShardError, Reader, Wanted
+from groupcoord.broker.leader_epochs import UNDEFINED_EPOCH
+from groupcoord.broker.partition_log import PartitionLog, Read
+from groupcoord.broker.topics import Topic
 from groupcoord.core.effects import Call
 from groupcoord.core.turn import Turn
 from groupcoord.protocol.batches import BatchError
@@ -19,6 +23,7 @@ from groupcoord.protocol.messages.fetch import (
     FetchRequest,
     FetchResponse,
     LeaderIdAndEpoch,
+    NodeEndpoint,
     PartitionData,
 )
 
@@ -28,6 +33,10 @@ if TYPE_CHECKING:
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 _FUTURE_REPLICA = -3  # a broker that copies a partition to another of its own disks
 _NO_DIVERGENCE = EpochEndOffset()
+_NO_LEADER = LeaderIdAndEpoch()
+_FROM_FOLLOWERS_SINCE = 11  # KIP-392
+_LEADER_SINCE = 16  # KIP-951
+_WRONG_LEADER = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 
 
 def handle_fetch(broker: "Broker", turn: Turn, call: Call, request: FetchRequest) -> None:
@@ -37,8 +46,6 @@ def handle_fetch(broker: "Broker", turn: Turn, call: Call, request: FetchRequest
     for topic in request.topics:
         name: str | None = topic.topic
         if uses_topic_ids:
-            # Deviation: a topic without an id is an unknown one; when another follows it, Kafka stumbles and answers
-            # UNKNOWN_SERVER_ERROR to the whole Fetch.
             name = None if topic.topic_id is None else broker.topics.topic_name(topic.topic_id)
         for partition in topic.partitions:
             wanted[Fetched(topic.topic_id, name, partition.partition)] = partition
@@ -47,8 +54,22 @@ def handle_fetch(broker: "Broker", turn: Turn, call: Call, request: FetchRequest
         for topic in request.forgotten_topics_data
         for partition in topic.partitions
     ]
-    context = broker.fetch_sessions.open(request, wanted, forgotten, turn.now_ms, uses_topic_ids=uses_topic_ids)
+    reader = Reader(uses_topic_ids, is_broker=_replica_id(request) >= 0)
+    try:
+        context = broker.fetch_sessions_of[call.broker].open(request, wanted, forgotten, turn.now_ms, reader)
+    except NoSuchShardError:
+        turn.reply(call, _refused(call, request, ErrorCode.UNKNOWN_SERVER_ERROR))
+        return
     _Fetch(broker, call, request, context).start(turn)
+
+
+def _replica_id(request: FetchRequest) -> int:
+    """The broker that fetches; negative for a consumer. From v15 on it is in a tag (KIP-903)."""
+    return request.replica_id if request.replica_id != -1 else request.replica_state.replica_id
+
+
+class _NamelessTopicError(Exception):
+    """Something follows a topic that has neither id nor name. Kafka, which wants to compare the two, does not expect that."""
 
 
 class _PartitionRead(NamedTuple):
@@ -59,6 +80,7 @@ class _PartitionRead(NamedTuple):
     log: PartitionLog | None = None
     read: Read | None = None
     diverging: EpochEndOffset = _NO_DIVERGENCE
+    leader: LeaderIdAndEpoch = _NO_LEADER  # where the reader's idea of it was wrong
 
     @property
     def length(self) -> int:
@@ -68,7 +90,7 @@ class _PartitionRead(NamedTuple):
 class _Fetch:
     """One fetch, from request to response."""
 
-    __slots__ = ("_broker", "_call", "_context", "_known", "_request", "_unknown")
+    __slots__ = ("_broker", "_call", "_context", "_known", "_replica_id", "_request", "_unknown")
 
     def __init__(self, broker: "Broker", call: Call, request: FetchRequest, context: FetchContext) -> None:
         self._broker = broker
@@ -77,19 +99,18 @@ class _Fetch:
         self._request = request
         self._known: Wanted = {}
         self._unknown: Answers = {}
+        self._replica_id = _replica_id(request)
+        missing: Answers = {}
         for fetched, partition in context.wanted(broker.topics.topic_name).items():
             if fetched.topic is None:
                 self._unknown[fetched] = _unknown_partition(fetched.partition, ErrorCode.UNKNOWN_TOPIC_ID)
             elif broker.log(fetched.topic, fetched.partition) is None:
-                self._unknown[fetched] = _unknown_partition(fetched.partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+                # A consumer is told of the ids that are unknown first.
+                where = missing if self._replica_id < 0 else self._unknown
+                where[fetched] = _unknown_partition(fetched.partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             else:
                 self._known[fetched] = partition
-
-    @property
-    def _replica_id(self) -> int:
-        """The broker that fetches; negative for a consumer. From v15 on it is in a tag (KIP-903)."""
-        request = self._request
-        return request.replica_id if request.replica_id != -1 else request.replica_state.replica_id
+        self._unknown |= missing
 
     @property
     def _max_bytes(self) -> int:
@@ -100,7 +121,7 @@ class _Fetch:
     def start(self, turn: Turn) -> None:
         """Answer, or wait in the purgatory."""
         if not self._known:
-            self._respond(turn, [])
+            self._answer_now(turn, [])
             return
         if self._request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
             turn.reply(self._call, _refused(self._call, self._request, ErrorCode.UNKNOWN_SERVER_ERROR))
@@ -113,22 +134,29 @@ class _Fetch:
             or sum(result.length for result in results) >= min_bytes
             or any(result.error or result.diverging is not _NO_DIVERGENCE for result in results)
         ):
-            self._respond(turn, results)
+            self._answer_now(turn, results)
             return
         watched = [
             Watched(result.log, result.read.start, self._known[result.fetched].partition_max_bytes)
             for result in results
             if result.log is not None and result.read is not None
         ]
-        parked = ParkedFetch(self._call, tuple(watched), min_bytes, self._answer)
+        parked = ParkedFetch(self._call, tuple(watched), min_bytes, self._answer, self._fails)
         if parked.satisfied():
-            self._respond(turn, results)
+            self._answer_now(turn, results)
         else:
             self._broker.fetch_purgatory.park(parked, turn.now_ms + self._request.max_wait_ms)
 
+    def _answer_now(self, turn: Turn, results: list[_PartitionRead]) -> None:
+        try:
+            self._respond(turn, results)
+        except _NamelessTopicError:
+            turn.reply(self._call, _refused(self._call, self._request, ErrorCode.UNKNOWN_SERVER_ERROR))
+
     def _answer(self, turn: Turn) -> None:
-        """The waiting is over: read what there is."""
-        self._respond(turn, self._read_all())
+        """The waiting is over: read what there is. What Kafka fails over now it never answers."""
+        with suppress(_NamelessTopicError):
+            self._respond(turn, self._read_all())
 
     # --- reading
 
@@ -150,12 +178,11 @@ class _Fetch:
         topic = self._broker.topics.get(fetched.topic or "")
         if topic is None:  # gone while the fetch waited
             return _PartitionRead(fetched, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        if fetched.topic_id not in (None, topic.topic_id):  # a session that knew an older topic of this name
-            return _PartitionRead(fetched, ErrorCode.INCONSISTENT_TOPIC_ID)
         log = topic.partitions[fetched.partition]
-        error = self._check_reader(partition)
+        error = self._check_reader(topic, fetched, partition)
         if error:
-            return _PartitionRead(fetched, error)
+            leader = LeaderIdAndEpoch(leader_id=topic.leaders[fetched.partition], leader_epoch=log.leader_epoch)
+            return _PartitionRead(fetched, error, leader=leader)
         try:
             diverging = _check_divergence(log, partition)
             if diverging is not None:
@@ -165,25 +192,46 @@ class _Fetch:
             return _PartitionRead(fetched, problem.error)
         return _PartitionRead(fetched, log=log, read=read)
 
-    def _check_reader(self, partition: FetchPartition) -> ErrorCode:
-        """Is the reader's idea of the leader right, and is it somebody who may read? No broker is a replica here."""
-        if partition.current_leader_epoch > LEADER_EPOCH:
-            return ErrorCode.UNKNOWN_LEADER_EPOCH
-        if self._replica_id < 0:
-            return ErrorCode.NONE
+    def _check_reader(self, topic: Topic, fetched: Fetched, partition: FetchPartition) -> ErrorCode:
+        """Is this the broker to read from, is the reader's idea of the leader right, and is it somebody who may read?
+
+        Consumers read from followers, too, since KIP-392; other brokers from the leader alone.
+        """
+        consumer = self._replica_id < 0
+        old = self._call.version < _FROM_FOLLOWERS_SINCE and self._replica_id != _FUTURE_REPLICA
+        epoch = partition.current_leader_epoch if partition.current_leader_epoch >= 0 else None
+        error = self._broker.cluster.check_reader(
+            self._call, topic, fetched.partition, epoch, leader_only=old or not consumer
+        )
+        if error is not ErrorCode.NOT_LEADER_OR_FOLLOWER and fetched.topic_id not in (None, topic.topic_id):
+            return ErrorCode.INCONSISTENT_TOPIC_ID  # a session that knew an older topic of this name
+        followers = set(topic.replicas[fetched.partition]) - {topic.leaders[fetched.partition]}
+        if error or consumer or self._replica_id in followers:
+            return error
         # Kafka tells a stranger with a leader epoch to try again later, and one without to look elsewhere.
-        if partition.current_leader_epoch >= 0:
-            return ErrorCode.UNKNOWN_LEADER_EPOCH
-        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER if epoch is None else ErrorCode.UNKNOWN_LEADER_EPOCH
+
+    def _fails(self) -> bool:
+        """Would reading fail by now? Only where there are several brokers can that come about while a fetch waits."""
+        if len(self._broker.cluster) == 1:
+            return False
+        for fetched, partition in self._known.items():
+            topic = self._broker.topics.get(fetched.topic or "")
+            if topic is not None and self._check_reader(topic, fetched, partition):
+                return True
+        return False
 
     # --- responding
 
     def _respond(self, turn: Turn, results: list[_PartitionRead]) -> None:
+        """Raises _NamelessTopicError."""
         answers = {result.fetched: self._partition_data(result) for result in results} | self._unknown
         error, session_id, selected = self._context.conclude(answers, turn.now_ms)
         # A topic is named again whenever another one stands between its partitions: their order is kept.
         groups: list[tuple[Fetched, list[PartitionData]]] = []
         for fetched, data in selected.items():
+            if groups and groups[-1][0][:2] == (None, None):
+                raise _NamelessTopicError
             if groups and groups[-1][0][:2] == fetched[:2]:
                 groups[-1][1].append(data)
             else:
@@ -198,20 +246,30 @@ class _Fetch:
                 error_code=error,
                 session_id=session_id,
                 responses=tuple(topics),
+                node_endpoints=self._endpoints(data for _, parts in groups for data in parts),
             ),
+        )
+
+    def _endpoints(self, answers: Iterable[PartitionData]) -> tuple[NodeEndpoint, ...]:
+        """Where the leaders are that a consumer is pointed to; a broker knows the address."""
+        if self._replica_id >= 0:
+            return ()
+        leaders = {data.current_leader.leader_id for data in answers} - {_NO_LEADER.leader_id}
+        return tuple(
+            NodeEndpoint(node_id=one.id, host=one.host, port=one.port, rack=one.rack)
+            for one in self._broker.cluster.named(self._broker.config, leaders)
         )
 
     def _partition_data(self, result: _PartitionRead) -> PartitionData:
         if result.log is None:
-            # From v16 on, who is told to look elsewhere is told where (KIP-951); a broker knows the address.
-            points = self._call.version >= 16 and result.error == ErrorCode.NOT_LEADER_OR_FOLLOWER
-            leader = LeaderIdAndEpoch(leader_id=self._broker.config.node_id, leader_epoch=LEADER_EPOCH)
+            # Who is told to look elsewhere is told where.
+            points = self._call.version >= _LEADER_SINCE and result.error in _WRONG_LEADER
             return PartitionData(
                 partition_index=result.fetched.partition,
                 error_code=result.error,
                 high_watermark=-1,
                 aborted_transactions=None,
-                current_leader=leader if points else LeaderIdAndEpoch(),
+                current_leader=result.leader if points else _NO_LEADER,
                 records=b"",
             )
         committed = self._request.isolation_level == READ_COMMITTED and self._replica_id != _FUTURE_REPLICA

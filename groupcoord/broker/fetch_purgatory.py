@@ -24,15 +24,18 @@ class Watched:
 
 @dataclass(frozen=True, slots=True)
 class ParkedFetch:
-    """A fetch that waits: answered by ``answer`` once ``min_bytes`` have come in over all it watches."""
+    """A fetch that waits: answered by ``answer`` once ``min_bytes`` have come in over all it watches, or it ``fails``."""
 
     call: Call
     watched: tuple[Watched, ...]
     min_bytes: int
     answer: Callable[[Turn], None]
+    fails: Callable[[], bool] = lambda: False
 
     def satisfied(self) -> bool:
         """Is there enough to answer? A fetch that is behind in an older segment does not wait for more."""
+        if self.fails():
+            return True
         available = 0
         for partition in self.watched:
             start, end = partition.start, partition.log.end_position
@@ -68,6 +71,15 @@ class FetchPurgatory:
         """``log`` has grown: answer the fetches that now have enough."""
         for key in tuple(self._watchers.get(log, ())):
             if self._parked[key].satisfied():
+                self._answer(turn, key)
+
+    def leader_moved(self, turn: Turn, log: PartitionLog, leader: int) -> None:
+        """Broker ``leader`` leads ``log`` now: answer the fetches that fail at other brokers.
+
+        At the new leader itself nobody looks before the next append, as in Kafka.
+        """
+        for key in tuple(self._watchers.get(log, ())):
+            if self._parked[key].call.broker != leader and self._parked[key].fails():
                 self._answer(turn, key)
 
     def gone(self, turn: Turn, logs: Iterable[PartitionLog]) -> None:

@@ -1,8 +1,8 @@
 """Fetch sessions (KIP-227): a consumer says once what it reads, and from then on only what changes; so does the broker.
 
 A request is full (everything, and perhaps a new session) or incremental (changes to a session). The cache of sessions is
-small, and a session may have to go for a more deserving one.
-Source: ``FetchManager``, ``FetchContext``, ``FetchSessionCacheShard``.
+small, and a session may have to go for a more deserving one of its part of the cache.
+Source: ``FetchManager``, ``FetchContext``, ``FetchSessionCache``, ``FetchSessionCacheShard``.
 """
 
 import uuid
@@ -17,6 +17,9 @@ INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
 EVICTION_MS = 120_000
 """How long a session is safe from larger ones, and how long it may be idle (``MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS``)."""
+
+SHARDS = 8
+"""Into how many parts the cache is split (``KafkaBroker.NumFetchSessionCacheShards``); new sessions go to them by turns."""
 
 _INT32_MAX = (1 << 31) - 1
 
@@ -60,23 +63,33 @@ class CachedPartition:
         return news
 
 
+class Reader(NamedTuple):
+    """Whose session it is: does it say topics by id, and is it a broker? Brokers' sessions are the last to go."""
+
+    uses_topic_ids: bool
+    is_broker: bool = False
+
+
 class FetchSession:
     """One session; ``size`` and ``settled`` are as of its last request, because only then does it move in the cache."""
 
-    __slots__ = ("created_ms", "epoch", "last_used_ms", "partitions", "session_id", "settled", "size", "uses_topic_ids")
+    __slots__ = ("created_ms", "epoch", "last_used_ms", "partitions", "reader", "session_id", "settled", "size")
 
-    def __init__(
-        self, session_id: int, partitions: Iterable[CachedPartition], now_ms: int, *, uses_topic_ids: bool
-    ) -> None:
+    def __init__(self, session_id: int, partitions: Iterable[CachedPartition], now_ms: int, reader: Reader) -> None:
         self.session_id = session_id
         self.epoch = INITIAL_EPOCH + 1
         self.created_ms = now_ms
-        self.uses_topic_ids = uses_topic_ids
+        self.reader = reader
         self.partitions = {partition.fetched.key: partition for partition in partitions}
         self.touch(now_ms)
 
     def __repr__(self) -> str:
         return f"<FetchSession {self.session_id} epoch={self.epoch} partitions={len(self.partitions)}>"
+
+    @property
+    def worth(self) -> tuple[bool, int, int]:
+        """The session that is worth least is the first to go."""
+        return self.reader.is_broker, self.size, self.session_id
 
     def touch(self, now_ms: int) -> None:
         """The session is used now."""
@@ -120,82 +133,132 @@ class FetchSession:
         return selected
 
 
-class FetchSessions:
-    """The cache of sessions, of at most ``slots`` (max.incremental.fetch.session.cache.slots).
+class NoSuchShardError(LookupError):
+    """No part of the cache has sessions of this id. Kafka does not expect that."""
 
-    Deviation: Kafka splits the cache in eight and looks for a session to evict in one of them; this is one piece.
+
+class FetchSessions:
+    """The cache of sessions, of at most ``slots`` (max.incremental.fetch.session.cache.slots), in ``shards`` equal parts.
+
+    ``new_session_id`` gives positive int32s. Each part has a range of ids of its own.
     """
 
-    def __init__(self, slots: int, new_session_id: Callable[[], int]) -> None:
-        self.slots = slots
-        self._new_session_id = new_session_id
-        self._sessions: dict[int, FetchSession] = {}
+    def __init__(self, slots: int, new_session_id: Callable[[], int], shards: int = SHARDS) -> None:
+        self._ids_per_shard = _INT32_MAX // shards
+        self._shards = tuple(
+            _Shard(
+                slots // shards, range(number * self._ids_per_shard, (number + 1) * self._ids_per_shard), new_session_id
+            )
+            for number in range(shards)
+        )
+        self._next_shard = 0
 
     def __len__(self) -> int:
-        return len(self._sessions)
+        return sum(len(shard.sessions) for shard in self._shards)
 
     def __getitem__(self, session_id: int) -> FetchSession:
         """The session. Raises KeyError."""
-        return self._sessions[session_id]
+        return self._shard_of(session_id).sessions[session_id]
 
     def open(
-        self, request: FetchRequest, wanted: Wanted, forgotten: Iterable[Fetched], now_ms: int, *, uses_topic_ids: bool
+        self, request: FetchRequest, wanted: Wanted, forgotten: Iterable[Fetched], now_ms: int, reader: Reader
     ) -> "FetchContext":
-        """What ``request`` is about. Closes a session that it ends; the answer of a refused one has an error."""
+        """What ``request`` is about. Closes a session that it ends; the answer of a refused one has an error.
+
+        Raises NoSuchShardError.
+        """
         session_id, epoch = request.session_id, request.session_epoch
         if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
-            self._sessions.pop(session_id, None)
-            return FetchContext(self, wanted, uses_topic_ids=uses_topic_ids, wants_session=epoch == INITIAL_EPOCH)
-        session = self._sessions.get(session_id)
+            if session_id != NO_SESSION:
+                self._shard_of(session_id).sessions.pop(session_id, None)
+            return FetchContext(self, wanted, reader=reader, wants_session=epoch == INITIAL_EPOCH)
+        sessions = self._shard_of(session_id).sessions
+        session = sessions.get(session_id)
         if session is None:
             return FetchContext(self, {}, error=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         if session.epoch != epoch:
             return FetchContext(self, {}, error=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
-        if session.uses_topic_ids != uses_topic_ids:
+        if session.reader.uses_topic_ids != reader.uses_topic_ids:
             return FetchContext(self, {}, error=ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
         session.update(wanted, forgotten)
         if not session.partitions:
-            del self._sessions[session_id]
+            del sessions[session_id]
             return FetchContext(self, wanted)
         session.touch(now_ms)
         session.move_on()
         return FetchContext(self, {}, session=session, session_epoch=session.epoch)
 
-    def create(self, wanted: Wanted, answers: Answers, now_ms: int, *, uses_topic_ids: bool) -> int:
-        """A new session over what was just answered; its id, or NO_SESSION if the cache is full of worthier ones."""
-        if len(self._sessions) >= self.slots and not self._evict(len(answers), now_ms):
+    def create(self, wanted: Wanted, answers: Answers, now_ms: int, reader: Reader) -> int:
+        """A new session over what was just answered; its id, or NO_SESSION if its part of the cache is full of worthier
+        ones."""
+        shard = self._shards[self._next_shard]
+        self._next_shard = (self._next_shard + 1) % len(self._shards)
+        return shard.create(wanted, answers, now_ms, reader)
+
+    def _shard_of(self, session_id: int) -> "_Shard":
+        number = int(session_id / self._ids_per_shard)  # Java's division: ids a little below 0 are of the first part
+        if not 0 <= number < len(self._shards):
+            raise NoSuchShardError(session_id)
+        return self._shards[number]
+
+
+class _Shard:
+    """A part of the cache: at most ``slots`` sessions, with ``ids``."""
+
+    __slots__ = ("_ids", "_new_session_id", "_slots", "sessions")
+
+    def __init__(self, slots: int, ids: range, new_session_id: Callable[[], int]) -> None:
+        self.sessions: dict[int, FetchSession] = {}
+        self._slots = slots
+        self._ids = ids
+        self._new_session_id = new_session_id
+
+    def create(self, wanted: Wanted, answers: Answers, now_ms: int, reader: Reader) -> int:
+        """See FetchSessions.create."""
+        if len(self.sessions) >= self._slots and not self._evict(len(answers), now_ms, reader):
             return NO_SESSION
-        session_id = self._new_session_id()
-        while session_id in self._sessions or session_id == NO_SESSION:
-            session_id = self._new_session_id()
+        session_id = self._free_id()
         partitions = [
             CachedPartition(fetched, wanted[fetched], answer.high_watermark, answer.log_start_offset)
             for fetched, answer in answers.items()
         ]
-        self._sessions[session_id] = FetchSession(session_id, partitions, now_ms, uses_topic_ids=uses_topic_ids)
+        self.sessions[session_id] = FetchSession(session_id, partitions, now_ms, reader)
         return session_id
 
-    def _evict(self, size: int, now_ms: int) -> bool:
-        """Make room for a session of ``size`` partitions: an idle one goes, else a settled one that is not larger."""
-        if not self._sessions:
+    def _free_id(self) -> int:
+        while True:
+            session_id = self._ids[self._new_session_id() % len(self._ids)]
+            if session_id not in self.sessions and session_id != NO_SESSION:
+                return session_id
+
+    def _evict(self, size: int, now_ms: int, reader: Reader) -> bool:
+        """Make room for a session of ``size`` partitions: an idle one goes, else a settled one that is worth less.
+
+        A broker's session may also take the place of a consumer's that is not settled yet.
+        """
+        if not self.sessions:
             return False
-        idlest = min(self._sessions.values(), key=lambda session: (session.last_used_ms, session.session_id))
+        idlest = min(self.sessions.values(), key=lambda session: (session.last_used_ms, session.session_id))
         if now_ms - idlest.last_used_ms > EVICTION_MS:
-            del self._sessions[idlest.session_id]
+            del self.sessions[idlest.session_id]
             return True
-        settled = [session for session in self._sessions.values() if session.settled]
-        smallest = min(settled, key=lambda session: (session.size, session.session_id), default=None)
-        # Of equal size the newcomer's key is the smaller one, its id being 0 until it has one.
-        if smallest is None or size <= smallest.size:
+        may_go = (
+            session
+            for session in self.sessions.values()
+            if session.settled or (reader.is_broker and not session.reader.is_broker)
+        )
+        least = min(may_go, key=lambda session: session.worth, default=None)
+        # Of equal size the newcomer is worth less, its id being 0 until it has one.
+        if least is None or (reader.is_broker, size, 0) < least.worth:
             return False
-        del self._sessions[smallest.session_id]
+        del self.sessions[least.session_id]
         return True
 
 
 class FetchContext:
     """What one request is about: everything it wants, or the changes of a session, or an error."""
 
-    __slots__ = ("_session_epoch", "_sessions", "_uses_topic_ids", "_wanted", "_wants_session", "error", "session")
+    __slots__ = ("_reader", "_session_epoch", "_sessions", "_wanted", "_wants_session", "error", "session")
 
     def __init__(
         self,
@@ -205,14 +268,14 @@ class FetchContext:
         error: ErrorCode = ErrorCode.NONE,
         session: FetchSession | None = None,
         session_epoch: int = FINAL_EPOCH,
-        uses_topic_ids: bool = False,
+        reader: Reader = Reader(uses_topic_ids=False),  # noqa: B008 - it cannot be changed
         wants_session: bool = False,
     ) -> None:
         self.error = error
         self.session = session
         self._sessions = sessions
         self._session_epoch = session_epoch
-        self._uses_topic_ids = uses_topic_ids
+        self._reader = reader
         self._wanted = wanted
         self._wants_session = wants_session
 
@@ -230,7 +293,7 @@ class FetchContext:
             return ErrorCode.NONE, self.session.session_id, self.session.news(answers)
         if not self._wants_session:
             return ErrorCode.NONE, NO_SESSION, answers
-        session_id = self._sessions.create(self._wanted, answers, now_ms, uses_topic_ids=self._uses_topic_ids)
+        session_id = self._sessions.create(self._wanted, answers, now_ms, self._reader)
         return ErrorCode.NONE, session_id, answers
 
 

@@ -9,7 +9,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from groupcoord.protocol.batches import NO_TIMESTAMP, BatchHeader, read_header, records_of
+from groupcoord.protocol.batches import INT32_MAX, NO_TIMESTAMP, BatchHeader, read_header, records_of
 from groupcoord.protocol.records import Record
 
 
@@ -58,6 +58,16 @@ class LogSegment:
         """How old the segment is at an append of ``timestamp_ms``: by its first batch's time, else by the clock."""
         first = read_header(self.data).max_timestamp_ms if self.data else NO_TIMESTAMP
         return timestamp_ms - first if first >= 0 else now_ms - self.created_ms
+
+    def is_full_for(self, last_offset: int) -> bool:
+        """Is ``last_offset`` too far from the first? An index of Kafka's has four bytes for the distance."""
+        return last_offset - self.base_offset > INT32_MAX
+
+    def batches(self) -> Iterator[tuple[bytes, BatchHeader]]:
+        """All batches."""
+        for position in self._positions:
+            header = read_header(self.data, position)
+            yield self.copy(position, header.size), header
 
     def find(self, offset: int) -> "FoundBatch | None":
         """The first batch that holds ``offset`` or a later one."""

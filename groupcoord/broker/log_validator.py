@@ -12,12 +12,15 @@ from groupcoord.protocol.batches import (
     COMPRESSION_MASK,
     CONTROL,
     DELETE_HORIZON,
+    HEADER_BYTES,
     LOG_APPEND_TIME,
     MAGIC,
     NO_TIMESTAMP,
     TRANSACTIONAL,
     BatchError,
     BatchHeader,
+    Extent,
+    attributes_of,
     build_batch,
     extents,
     has_right_checksum,
@@ -30,6 +33,9 @@ from groupcoord.protocol.batches import (
 from groupcoord.protocol.compression import Compression
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.records import Buffer, Record, Walk, read_records
+
+ZSTD_FROM = 7
+"""The first version of Produce that may carry Zstandard."""
 
 _INT64_MAX = (1 << 63) - 1
 _TARGETS = {
@@ -63,8 +69,8 @@ class ValidBatch(NamedTuple):
     header: BatchHeader
 
 
-def check_format(records: bytes, version: int) -> None:
-    """Are ``records`` what a Produce request of ``version`` may carry: exactly one batch of magic 2? Raises BatchError.
+def check_format(records: bytes, version: int) -> Extent:
+    """The one batch in ``records``: a Produce of ``version`` may carry exactly one, of magic 2. Raises BatchError.
 
     Source: ``ProduceRequest.validateRecords``.
     """
@@ -80,7 +86,7 @@ def check_format(records: bytes, version: int) -> None:
             ErrorCode.INVALID_RECORD,
             f"Produce requests with version {version} are only allowed to contain record batches with magic version 2",
         )
-    if version < 7 and read_header(records, first.position).compression == Compression.ZSTD:
+    if version < ZSTD_FROM and attributes_of(records, first) & COMPRESSION_MASK == Compression.ZSTD:
         raise BatchError(
             ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
             f"Produce requests with version {version} are not allowed to use ZStandard compression",
@@ -90,6 +96,7 @@ def check_format(records: bytes, version: int) -> None:
             ErrorCode.INVALID_RECORD,
             f"Produce requests with version {version} are only allowed to contain exactly one record batch per partition",
         )
+    return first
 
 
 class LogValidator:
@@ -108,9 +115,7 @@ class LogValidator:
         """
         size = next(extents(records)).size
         batch = records if size == len(records) else records[:size]
-        # Deviation: a batch shorter than its own header is CORRUPT_MESSAGE; Kafka stumbles over the shortest of them and
-        # answers UNKNOWN_SERVER_ERROR.
-        header = read_header(batch)
+        header = read_header(batch if size >= HEADER_BYTES else batch.ljust(HEADER_BYTES, b"\0"))
         self._check_whole(batch, header)
         self._check_header(header)
         return self._validate_records(batch, header, offset, leader_epoch, now_ms)
@@ -129,7 +134,7 @@ class LogValidator:
                 f"The record batch size in the append to {self.partition} is {header.size} bytes "
                 f"which exceeds the maximum configured value of {limit}",
             )
-        if not has_right_checksum(batch, header):
+        if header.size < HEADER_BYTES or not has_right_checksum(batch, header):
             raise BatchError(
                 ErrorCode.CORRUPT_MESSAGE,
                 f"Record is corrupt (stored crc = {header.crc}) in topic partition {self.partition}.",
@@ -160,11 +165,14 @@ class LogValidator:
     ) -> ValidBatch:
         settings = self.settings
         source = header.compression
-        found, data, position = walk_batch(batch, header)
+        target = _TARGETS.get(settings.compression_type, source)
+        # In a compressed batch that stays as it is Kafka looks at the parts of each record and not at its size, and so stores
+        # what nobody can read.
+        sized = source == Compression.NONE or target != source
+        found, data, position = walk_batch(batch, header, sized=sized)
         lowest, highest = _timestamps(header, found)
         if (settings.compact and not found.every_key) or self._suspicious(header, lowest, highest, now_ms):
             self._refuse_wrong_records(data, position, header, now_ms)
-        target = _TARGETS.get(settings.compression_type, source)
         if target != source:
             return self._rebuild(batch, header, target, offset, leader_epoch, now_ms)
         if source != Compression.NONE and not found.consecutive:
@@ -190,7 +198,12 @@ class LogValidator:
         """Raise RecordsRefusedError if there is at least one record to complain about."""
         errors, time_is_wrong = [], False
         records = read_records(
-            data, position, header.record_count, base_offset=0, base_timestamp_ms=header.base_timestamp_ms
+            data,
+            position,
+            header.record_count,
+            base_offset=0,
+            base_timestamp_ms=header.base_timestamp_ms,
+            sized=False,  # if it matters it has been looked at
         )
         for index, record in enumerate(records):
             if self.settings.compact and record.key is None:

@@ -1,4 +1,4 @@
-"""Metadata (versions 0–13) and DescribeCluster (0–2): which topics there are and where this broker is.
+"""Metadata (versions 0–13) and DescribeCluster (0–2): which topics there are and where the brokers are.
 
 The order of topics is that of the collections Kafka keeps them in. Source: ``KafkaApis.handleTopicMetadataRequest``,
 ``DefaultAutoTopicCreationManager``, ``AuthHelper.computeDescribeClusterResponse``.
@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from groupcoord.broker import topic_names
-from groupcoord.broker.partition_log import LEADER_EPOCH
 from groupcoord.broker.topic_creation import create_automatically
 from groupcoord.broker.topics import Topic
 from groupcoord.core.effects import Call
@@ -64,18 +63,13 @@ def handle_metadata(broker: "Broker", turn: Turn, call: Call, request: MetadataR
             topic if topic.name is None else replace(topic, topic_authorized_operations=TOPIC_OPERATIONS)
             for topic in topics
         ]
-    config = broker.config
     response = MetadataResponse(
-        brokers=(
-            MetadataResponseBroker(
-                node_id=config.node_id,
-                host=config.advertised.host,
-                port=config.advertised.port,
-                rack=config.broker_rack,
-            ),
+        brokers=tuple(
+            MetadataResponseBroker(node_id=one.id, host=one.host, port=one.port, rack=one.rack)
+            for one in broker.cluster.brokers(broker.config)
         ),
-        cluster_id=config.cluster_id,
-        controller_id=config.node_id,
+        cluster_id=broker.config.cluster_id,
+        controller_id=_controller(broker),
         topics=tuple(topics),
     )
     if request.include_cluster_authorized_operations:
@@ -144,7 +138,7 @@ def _topics_by_name(broker: "Broker", now_ms: int, asked: list[str], *, create: 
 
 def _existing(broker: "Broker", names: Iterable[str]) -> list[MetadataResponseTopic]:
     topics = (broker.topics.get(name) for name in names)
-    return [_described(topic, broker.config.node_id) for topic in topics if topic is not None]
+    return [_described(topic) for topic in topics if topic is not None]
 
 
 def _missing(name: str) -> MetadataResponseTopic:
@@ -153,8 +147,7 @@ def _missing(name: str) -> MetadataResponseTopic:
     return MetadataResponseTopic(error_code=error, name=name, is_internal=name in topic_names.INTERNAL, partitions=())
 
 
-def _described(topic: Topic, node_id: int) -> MetadataResponseTopic:
-    replicas = (node_id,)
+def _described(topic: Topic) -> MetadataResponseTopic:
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
@@ -162,19 +155,25 @@ def _described(topic: Topic, node_id: int) -> MetadataResponseTopic:
         partitions=tuple(
             MetadataResponsePartition(
                 partition_index=index,
-                leader_id=node_id,
-                leader_epoch=LEADER_EPOCH,
+                leader_id=leader,
+                leader_epoch=log.leader_epoch,
                 replica_nodes=replicas,
                 isr_nodes=replicas,
             )
-            for index in range(len(topic.partitions))
+            for index, (log, leader, replicas) in enumerate(
+                zip(topic.partitions, topic.leaders, topic.replicas, strict=True)
+            )
         ),
     )
 
 
+def _controller(broker: "Broker") -> int:
+    """Whom to ask for changes. Any broker will do, for it passes them on; Kafka names one by chance, this is the first."""
+    return broker.cluster.ids[0]
+
+
 def handle_describe_cluster(broker: "Broker", turn: Turn, call: Call, request: DescribeClusterRequest) -> None:
-    """Answer with the one broker there is; an endpoint of another type than a broker's is refused."""
-    config = broker.config
+    """Answer with the brokers there are; an endpoint of another type than a broker's is refused."""
     if request.endpoint_type != _BROKER_ENDPOINT:
         if request.endpoint_type == _CONTROLLER_ENDPOINT:
             error = ErrorCode.MISMATCHED_ENDPOINT_TYPE
@@ -185,15 +184,11 @@ def handle_describe_cluster(broker: "Broker", turn: Turn, call: Call, request: D
         turn.reply(call, DescribeClusterResponse(error_code=error, error_message=text, cluster_id="", brokers=()))
         return
     response = DescribeClusterResponse(
-        cluster_id=config.cluster_id,
-        controller_id=config.node_id,
-        brokers=(
-            DescribeClusterBroker(
-                broker_id=config.node_id,
-                host=config.advertised.host,
-                port=config.advertised.port,
-                rack=config.broker_rack,
-            ),
+        cluster_id=broker.config.cluster_id,
+        controller_id=_controller(broker),
+        brokers=tuple(
+            DescribeClusterBroker(broker_id=one.id, host=one.host, port=one.port, rack=one.rack)
+            for one in broker.cluster.brokers(broker.config)
         ),
     )
     if request.include_cluster_authorized_operations:

@@ -12,10 +12,11 @@ from groupcoord.broker.partition_log import (
     EARLIEST_PENDING_UPLOAD,
     LATEST,
     LATEST_TIERED,
-    LEADER_EPOCH,
     MAX_TIMESTAMP,
 )
 from groupcoord.core.effects import Call
+from groupcoord.core.java import string_hash
+from groupcoord.core.scala import hash_set_order, mutable_map_order
 from groupcoord.core.turn import Turn
 from groupcoord.protocol.batches import BatchError
 from groupcoord.protocol.errors import ErrorCode
@@ -39,6 +40,7 @@ from groupcoord.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopicResult,
 )
+from groupcoord.protocol.records import InvalidRecordsError
 
 if TYPE_CHECKING:
     from groupcoord.broker.broker import Broker
@@ -55,43 +57,73 @@ _SUPPORTED_SINCE = {
 
 _ISOLATION_LEVELS = frozenset({0, 1})
 _NO_EPOCH = -1
+_DEBUGGER = -2  # a replica id that asks followers, too
 
 
 def handle_list_offsets(broker: "Broker", turn: Turn, call: Call, request: ListOffsetsRequest) -> None:
-    """Tell the offset that each partition has for a timestamp."""
+    """Tell the offset that each partition has for a timestamp; partitions and topics come in the order of Kafka's maps."""
+    if request.isolation_level not in _ISOLATION_LEVELS:
+        turn.reply(call, _no_offsets(request, ErrorCode.UNKNOWN_SERVER_ERROR))
+        return
     named = Counter((topic.name, part.partition_index) for topic in request.topics for part in topic.partitions)
-    answers: dict[str, dict[int, ListOffsetsPartitionResponse]] = {}
+    answers: dict[tuple[str, int], ListOffsetsPartitionResponse] = {}
     for topic in request.topics:
         for part in topic.partitions:
             index = part.partition_index
-            if request.isolation_level not in _ISOLATION_LEVELS:
-                answer = _no_offset(index, ErrorCode.UNKNOWN_SERVER_ERROR)
-            elif named[topic.name, index] > 1:
+            if named[topic.name, index] > 1:
                 answer = _no_offset(index, ErrorCode.INVALID_REQUEST)
             elif part.timestamp < 0 and call.version < _SUPPORTED_SINCE.get(part.timestamp, call.version + 1):
                 answer = _no_offset(index, ErrorCode.UNSUPPORTED_VERSION)
             else:
-                answer = _list_offset(broker, topic.name, part)
-            answers.setdefault(topic.name, {})[index] = answer
+                answer = _list_offset(broker, call, request.replica_id, topic.name, part)
+            answers[topic.name, index] = answer
+    by_topic: dict[str, list[tuple[str, int]]] = {}
+    for name, index in mutable_map_order(answers, _topic_partition_hash):
+        by_topic.setdefault(name, []).append((name, index))
     topics = tuple(
-        ListOffsetsTopicResponse(name=name, partitions=tuple(partitions.values()))
-        for name, partitions in answers.items()
+        ListOffsetsTopicResponse(
+            name=name,
+            partitions=tuple(answers[key] for key in mutable_map_order(by_topic[name], _topic_partition_hash)),
+        )
+        for name in hash_set_order(by_topic, string_hash)
     )
     turn.reply(call, ListOffsetsResponse(topics=topics))
 
 
-def _list_offset(broker: "Broker", topic: str, part: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
+def _topic_partition_hash(key: tuple[str, int]) -> int:
+    """``TopicPartition.hashCode``."""
+    topic, partition = key
+    return 31 * (31 + partition) + string_hash(topic)
+
+
+def _no_offsets(request: ListOffsetsRequest, error: ErrorCode) -> ListOffsetsResponse:
+    topics = tuple(
+        ListOffsetsTopicResponse(
+            name=topic.name, partitions=tuple(_no_offset(part.partition_index, error) for part in topic.partitions)
+        )
+        for topic in request.topics
+    )
+    return ListOffsetsResponse(topics=topics)
+
+
+def _list_offset(
+    broker: "Broker", call: Call, replica_id: int, name: str, part: ListOffsetsPartition
+) -> ListOffsetsPartitionResponse:
     index = part.partition_index
-    log = broker.log(topic, index)
-    if log is None:
+    topic, log = broker.topics.get(name), broker.log(name, index)
+    if topic is None or log is None:
         return _no_offset(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    error = _check_leader_epoch(part.current_leader_epoch)
+    error = broker.cluster.check_reader(
+        call, topic, index, _said(part.current_leader_epoch), leader_only=replica_id != _DEBUGGER
+    )
     if error:
         return _no_offset(index, error)
     try:
         found = log.offset_for_timestamp(part.timestamp)
     except BatchError as problem:
         return _no_offset(index, problem.error)
+    except InvalidRecordsError:  # a compressed batch with records that nobody can read
+        return _no_offset(index, ErrorCode.INVALID_RECORD)
     if found is None:
         return _no_offset(index, ErrorCode.NONE)
     return ListOffsetsPartitionResponse(
@@ -103,11 +135,9 @@ def _no_offset(index: int, error: ErrorCode) -> ListOffsetsPartitionResponse:
     return ListOffsetsPartitionResponse(partition_index=index, error_code=error)
 
 
-def _check_leader_epoch(epoch: int) -> ErrorCode:
-    """Is the client's idea of the leader (KIP-320) right?"""
-    if epoch in (_NO_EPOCH, LEADER_EPOCH):
-        return ErrorCode.NONE
-    return ErrorCode.UNKNOWN_LEADER_EPOCH if epoch > LEADER_EPOCH else ErrorCode.FENCED_LEADER_EPOCH
+def _said(epoch: int) -> int | None:
+    """The epoch of the leader as the client knows it (KIP-320), if it says."""
+    return None if epoch == _NO_EPOCH else epoch
 
 
 def handle_offset_for_leader_epoch(
@@ -117,18 +147,19 @@ def handle_offset_for_leader_epoch(
     topics = tuple(
         OffsetForLeaderTopicResult(
             topic=topic.topic,
-            partitions=tuple(_end_of_epoch(broker, topic.topic, partition) for partition in topic.partitions),
+            partitions=tuple(_end_of_epoch(broker, call, topic.topic, partition) for partition in topic.partitions),
         )
         for topic in request.topics
     )
     turn.reply(call, OffsetForLeaderEpochResponse(topics=topics))
 
 
-def _end_of_epoch(broker: "Broker", topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
-    log = broker.log(topic, asked.partition)
-    if log is None:
+def _end_of_epoch(broker: "Broker", call: Call, name: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
+    topic, log = broker.topics.get(name), broker.log(name, asked.partition)
+    if topic is None or log is None:
         return EpochEndOffset(partition=asked.partition, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    error = _check_leader_epoch(asked.current_leader_epoch)
+    epoch = _said(asked.current_leader_epoch)
+    error = broker.cluster.check_reader(call, topic, asked.partition, epoch, leader_only=True)
     if error:
         return EpochEndOffset(partition=asked.partition, error_code=error)
     epoch, end_offset = log.end_of_epoch(asked.leader_epoch)
@@ -145,19 +176,21 @@ def handle_delete_records(broker: "Broker", turn: Turn, call: Call, request: Del
     }
     results: dict[str, list[DeleteRecordsPartitionResult]] = {}
     for (name, index), offset in offsets.items():
-        results.setdefault(name, []).append(_delete_records(broker, name, index, offset))
+        results.setdefault(name, []).append(_delete_records(broker, call, name, index, offset))
     topics = tuple(
         DeleteRecordsTopicResult(name=name, partitions=tuple(partitions)) for name, partitions in results.items()
     )
     turn.reply(call, DeleteRecordsResponse(topics=topics))
 
 
-def _delete_records(broker: "Broker", name: str, index: int, offset: int) -> DeleteRecordsPartitionResult:
+def _delete_records(broker: "Broker", call: Call, name: str, index: int, offset: int) -> DeleteRecordsPartitionResult:
     topic, log = broker.topics.get(name), broker.log(name, index)
     if topic is None or log is None:
         return _not_deleted(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if topic.is_internal:
         return _not_deleted(index, ErrorCode.INVALID_TOPIC_EXCEPTION)
+    if not broker.cluster.leads(call, topic, index):
+        return _not_deleted(index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
     try:
         return DeleteRecordsPartitionResult(partition_index=index, low_watermark=log.delete_records(offset))
     except BatchError as problem:

@@ -1,4 +1,4 @@
-"""The log of one partition, in memory: append, read, look up, and forget what is old.
+"""The log of one partition: append, read, look up, and forget what is old. Its journal says where the batches are kept.
 
 There is one replica, so that a record is committed as soon as it is appended: high watermark and last stable offset are the
 end of the log. Source: ``UnifiedLog`` and ``LocalLog``.
@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
+from groupcoord.broker.journal import IN_MEMORY_LOG, LogJournal, RecoveredLog, Segment
+from groupcoord.broker.leader_epochs import UNDEFINED_EPOCH, UNDEFINED_OFFSET, LeaderEpochs
 from groupcoord.broker.log_segment import LogSegment
 from groupcoord.broker.log_settings import LogSettings
 from groupcoord.broker.log_validator import LogValidator
@@ -18,13 +20,10 @@ from groupcoord.protocol.batches import NO_TIMESTAMP, BatchError, BatchHeader, b
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.records import Record
 
-LEADER_EPOCH = 0
-"""The epoch of every leader here: there is one broker, and it never loses a partition."""
-
 EARLIEST, LATEST, MAX_TIMESTAMP = -2, -1, -3
 EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -4, -5, -6
-UNDEFINED_EPOCH = UNDEFINED_OFFSET = -1
 
+_SEGMENTS_IN_MEMORY = 8  # of a log whose memory is bounded, at least
 _base_offset = attrgetter("base_offset")
 
 
@@ -56,7 +55,7 @@ class Read(NamedTuple):
     """
 
     start: Position
-    segment: LogSegment | None
+    segment: Segment | None
     length: int
     cut_short: bool
 
@@ -76,16 +75,34 @@ class FoundOffset(NamedTuple):
 class PartitionLog:
     """The batches of one partition. ``name`` is ``topic-0``, for messages; ``settings`` may be replaced at any time."""
 
-    def __init__(self, settings: LogSettings, name: str = "") -> None:
+    def __init__(self, settings: LogSettings, name: str = "", journal: LogJournal = IN_MEMORY_LOG) -> None:
         self.settings = settings
         self.name = name
+        self.journal = journal
         self.log_start_offset = 0
         self.log_end_offset = 0
         self.producers = ProducerStates(name)
-        self._segments: list[LogSegment] = []
+        self.epochs = LeaderEpochs()
+        self.cleaned_to = 0
+        """What lies before this offset has been compacted, if anything is."""
+        self._segments: list[Segment] = []
+
+    @classmethod
+    def recovered(cls, settings: LogSettings, name: str, kept: RecoveredLog) -> "PartitionLog":
+        """The log as it was kept."""
+        log = cls(settings, name, kept.journal)
+        log.log_start_offset, log.log_end_offset = kept.log_start_offset, kept.log_end_offset
+        log.producers, log.epochs, log.cleaned_to = kept.producers, kept.epochs, kept.cleaned_to
+        log._segments = kept.segments
+        return log
 
     def __repr__(self) -> str:
         return f"<PartitionLog {self.name} offsets={self.log_start_offset}–{self.log_end_offset} bytes={self.size}>"
+
+    @property
+    def leader_epoch(self) -> int:
+        """The epoch of the leader, which what is appended gets."""
+        return self.epochs.latest
 
     @property
     def high_watermark(self) -> int:
@@ -103,7 +120,7 @@ class PartitionLog:
         return sum(segment.size for segment in self._segments)
 
     @property
-    def segments(self) -> Sequence[LogSegment]:
+    def segments(self) -> Sequence[Segment]:
         """What the log consists of, oldest first; only the last is appended to."""
         return self._segments
 
@@ -112,7 +129,7 @@ class PartitionLog:
     def append(self, records: bytes, now_ms: int) -> Appended:
         """Append the batch a client produced. Raises BatchError, and then nothing has changed."""
         batch, header = LogValidator(self.settings, self.name).validate(
-            records, self.log_end_offset, LEADER_EPOCH, now_ms
+            records, self.log_end_offset, self.leader_epoch, now_ms
         )
         self._check_segment_size(header)
         if header.has_producer_id:
@@ -136,7 +153,7 @@ class PartitionLog:
         base = self.log_end_offset
         batch = build_batch(
             [Record(base + index, now_ms, record.key, record.value) for index, record in enumerate(records)],
-            leader_epoch=LEADER_EPOCH,
+            leader_epoch=self.leader_epoch,
         )
         header = read_header(batch)
         if header.size > self.settings.max_message_bytes:
@@ -156,22 +173,34 @@ class PartitionLog:
 
     def _store(self, batch: bytes | bytearray, header: BatchHeader, now_ms: int) -> None:
         segment = self._active_segment(now_ms)
-        full = segment.size > self.settings.segment_bytes - header.size
-        if full or (segment.size and segment.age_ms(now_ms, header.max_timestamp_ms) > self.settings.segment_ms):
+        if segment.size and (
+            segment.size > self._segment_bytes - header.size
+            or segment.age_ms(now_ms, header.max_timestamp_ms) > self.settings.segment_ms
+            or segment.is_full_for(header.last_offset)
+        ):
             segment = self._roll(now_ms)
-        segment.append(batch, header, now_ms)
+        self.journal.append(self, segment, batch, header, now_ms)
         self.log_end_offset = header.last_offset + 1
 
-    def _active_segment(self, now_ms: int) -> LogSegment:
+    def _active_segment(self, now_ms: int) -> Segment:
         return self._segments[-1] if self._segments else self._roll(now_ms)
 
-    def _roll(self, now_ms: int) -> LogSegment:
-        segment = LogSegment(self.log_end_offset, now_ms)
+    def _roll(self, now_ms: int) -> Segment:
+        segment = self.journal.new_segment(self, self.log_end_offset, now_ms)
         self._segments.append(segment)
-        # Deviation: Kafka looks after retention.bytes only every log.retention.check.interval.ms; a log that lives in memory
-        # must not outgrow it by what a producer can send in between.
-        self._delete_by_size(now_ms)
+        self._delete_by_size(self.settings.memory_bytes, now_ms)
         return segment
+
+    @property
+    def _segment_bytes(self) -> int:
+        """When a segment is full: to delete it makes a difference to the memory, but not too large a one."""
+        memory, configured = self.settings.memory_bytes, self.settings.segment_bytes
+        return configured if memory < 0 else min(configured, memory // _SEGMENTS_IN_MEMORY)
+
+    def roll(self, now_ms: int) -> None:
+        """Close the active segment, so that it can be compacted or deleted; an empty one stays open. Raises BatchError."""
+        if self._segments and self._segments[-1].size:
+            self._roll(now_ms)
 
     # --- reading
 
@@ -224,9 +253,9 @@ class PartitionLog:
         None: there is no such record. Source: ``UnifiedLog.fetchOffsetByTimestamp``.
         """
         if timestamp_ms in (EARLIEST, EARLIEST_LOCAL):
-            return FoundOffset(NO_TIMESTAMP, self.log_start_offset, LEADER_EPOCH)
+            return FoundOffset(NO_TIMESTAMP, self.log_start_offset, self.epochs.of_offset(self.log_start_offset))
         if timestamp_ms == LATEST:
-            return FoundOffset(NO_TIMESTAMP, self.log_end_offset, LEADER_EPOCH)
+            return FoundOffset(NO_TIMESTAMP, self.log_end_offset, self.leader_epoch)
         if timestamp_ms in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):  # nothing here is ever tiered
             return FoundOffset(NO_TIMESTAMP, UNDEFINED_OFFSET, UNDEFINED_EPOCH)
         if timestamp_ms == MAX_TIMESTAMP:
@@ -236,18 +265,13 @@ class PartitionLog:
             since = (segment for segment in self._segments if segment.largest_timestamp_ms >= timestamp_ms)
             first = next(since, None)
             record = None if first is None else first.first_record_since(timestamp_ms, self.log_start_offset)
-        return None if record is None else FoundOffset(record.timestamp_ms, record.offset, LEADER_EPOCH)
+        if record is None:
+            return None
+        return FoundOffset(record.timestamp_ms, record.offset, self.epochs.of_offset(record.offset))
 
     def end_of_epoch(self, epoch: int) -> tuple[int, int]:
-        """(epoch, end offset) of the largest epoch up to ``epoch``, or (-1, -1) if that cannot be told.
-
-        Source: ``LeaderEpochFileCache.endOffsetFor``, for a log that has known one epoch.
-        """
-        if epoch == LEADER_EPOCH:
-            return LEADER_EPOCH, self.log_end_offset
-        if epoch == UNDEFINED_EPOCH or epoch > LEADER_EPOCH:
-            return UNDEFINED_EPOCH, UNDEFINED_OFFSET
-        return epoch, self.log_start_offset
+        """(epoch, end offset) of the largest epoch up to ``epoch``, or (-1, -1) if that cannot be told."""
+        return self.epochs.end_of(epoch, self.log_start_offset, self.log_end_offset)
 
     # --- forgetting
 
@@ -263,8 +287,15 @@ class PartitionLog:
         if not 0 <= target <= self.high_watermark:
             reason = f"The offset {target} for partition {self.name} is not valid: it ends at {self.high_watermark}"
             raise BatchError(ErrorCode.OFFSET_OUT_OF_RANGE, reason)
-        self.log_start_offset = max(self.log_start_offset, target)
+        if target > self.log_start_offset:
+            self.log_start_offset = target
+            self.journal.start_moved(self)
         return self.log_start_offset
+
+    def replace_segments(self, old: Sequence[Segment], cleaned: Sequence[LogSegment]) -> None:
+        """Have ``cleaned`` instead of ``old``, which lie one behind the other and are not the last. Raises BatchError."""
+        first = self._segments.index(old[0])
+        self._segments[first : first + len(old)] = self.journal.replaced(self, old, cleaned)
 
     def apply_retention(self, now_ms: int) -> None:
         """Delete the segments that nobody can read any more, that are too many, or too old.
@@ -273,13 +304,13 @@ class PartitionLog:
         """
         self._delete_segments(self._segment_index(self.log_start_offset), now_ms)
         if self.settings.delete:
-            self._delete_by_size(now_ms)
+            self._delete_by_size(self.settings.retention_bytes, now_ms)
             self._delete_by_age(now_ms)
 
-    def _delete_by_size(self, now_ms: int) -> None:
-        if not self.settings.delete or self.settings.retention_bytes < 0:
+    def _delete_by_size(self, limit: int, now_ms: int) -> None:
+        if not self.settings.delete or limit < 0:
             return
-        spare = self.size - self.settings.retention_bytes
+        spare = self.size - limit
         count = 0
         for segment in self._segments:
             if not segment.size or spare < segment.size:
@@ -302,6 +333,8 @@ class PartitionLog:
         if count == 0:
             return
         if count == len(self._segments):
-            self._segments.append(LogSegment(self.log_end_offset, now_ms))
+            self._segments.append(self.journal.new_segment(self, self.log_end_offset, now_ms))
         self.log_start_offset = max(self.log_start_offset, self._segments[count].base_offset)
+        doomed = self._segments[:count]
         del self._segments[:count]
+        self.journal.deleted(self, doomed)

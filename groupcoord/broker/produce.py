@@ -1,17 +1,30 @@
 """Produce: batches into logs. Source: ``KafkaApis.handleProduceRequest`` and ``ReplicaManager.appendToLocalLog``."""
 
 import uuid
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from groupcoord.broker.log_validator import RecordsRefusedError, check_format
+from groupcoord.broker.log_validator import ZSTD_FROM, RecordsRefusedError, check_format
 from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.broker.topic_names import INTERNAL
 from groupcoord.core.effects import Call
 from groupcoord.core.turn import Turn
-from groupcoord.protocol.batches import HEADER_BYTES, MAGIC, BatchError, extents, read_header
+from groupcoord.protocol.batches import (
+    COMPRESSION_MASK,
+    MAGIC,
+    TRANSACTIONAL,
+    UP_TO_PRODUCER_ID_BYTES,
+    BatchError,
+    attributes_of,
+    extents,
+)
+from groupcoord.protocol.compression import Compression
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
@@ -24,9 +37,18 @@ if TYPE_CHECKING:
 ADMIN_CLIENT_ID = "__admin_client"
 """The client id under which internal topics may be written to."""
 
+_LEADER_FROM = 10  # KIP-951
+_NOBODY = -1
 _VALID_ACKS = frozenset({-1, 0, 1})
 # Kafka answers these without the log start offset: it expects them, and has not looked at the log by then.
-_EXPECTED = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE, ErrorCode.CORRUPT_MESSAGE})
+_EXPECTED = frozenset(
+    {
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+    }
+)
 
 
 class _Target(NamedTuple):
@@ -40,32 +62,35 @@ class _Target(NamedTuple):
 _Outcomes = dict[_Target, PartitionProduceResponse]
 
 
+class _RefusedError(Exception):
+    """The whole request is refused, before anything is stored; ``message`` is for the producer."""
+
+    def __init__(self, error: ErrorCode, message: str | None = None) -> None:
+        super().__init__(error, message)
+        self.error = error
+        self.message = message
+
+
 def handle_produce(broker: "Broker", turn: Turn, call: Call, request: ProduceRequest) -> None:
     """Append one batch to each partition; the partitions fare independently."""
     batches = _batches(broker, request)
-    refusal = _refusal(broker, batches)
-    grown: list[PartitionLog] = []
-    if refusal is not None:
-        _respond(turn, call, request, {target: _failed(target, *refusal) for target in batches})
+    try:
+        _refuse_transactions(batches.values())
+        good, missing, malformed = _sorted_out(broker, call, batches)
+    except _RefusedError as refusal:
+        if any(partition.records is None for topic in request.topic_data for partition in topic.partition_data):
+            return  # Kafka fails over records that are null even when it says no, and never says anything on that connection
+        _respond(
+            broker, turn, call, request, {target: _failed(target, refusal.error, refusal.message) for target in batches}
+        )
         return
+    grown: list[PartitionLog] = []
+    tried = {
+        target: _append(broker, turn, call, request, target, log, records, grown)
+        for target, (log, records) in good.items()
+    }
     # First what was tried, then what is not there, then what is no batch: the order of Kafka's response.
-    tried: _Outcomes = {}
-    missing: _Outcomes = {}
-    malformed: _Outcomes = {}
-    for target, records in batches.items():
-        log = broker.log(target.topic, target.partition)
-        if log is None or records is None:
-            unknown_id = call.version >= 13 and not target.topic
-            error = ErrorCode.UNKNOWN_TOPIC_ID if unknown_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            missing[target] = _failed(target, error)
-            continue
-        try:
-            check_format(records, call.version)
-        except BatchError as problem:
-            malformed[target] = _failed(target, problem.error)
-            continue
-        tried[target] = _append(turn, call, request, target, log, records, grown)
-    _respond(turn, call, request, tried | missing | malformed)
+    _respond(broker, turn, call, request, tried | missing | malformed)
     for log in grown:
         broker.appended(turn, log)
 
@@ -82,32 +107,53 @@ def _batches(broker: "Broker", request: ProduceRequest) -> dict[_Target, bytes |
     return batches
 
 
-def _refusal(broker: "Broker", batches: dict[_Target, bytes | None]) -> tuple[ErrorCode, str | None] | None:
-    """Why the whole request is refused, if it is: (error, message)."""
-    try:
-        transactional = any(map(_is_transactional, filter(None, batches.values())))
-    except BatchError as problem:
-        return problem.error, problem.reason
-    if transactional:
-        # Deviation: there are no transactions here; a Produce with a transactional batch is refused as by a broker whose
-        # rules let nobody have any.
-        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, None
+def _refuse_transactions(batches: Iterable[bytes | None]) -> None:
+    """Raises _RefusedError if a batch is transactional, or too odd to tell."""
+    for records in filter(None, batches):
+        try:
+            first = next(extents(records), None)
+        except BatchError as problem:
+            raise _RefusedError(problem.error, problem.reason) from problem
+        if first is not None and first.magic == MAGIC and attributes_of(records, first) & TRANSACTIONAL:
+            # Deviation (no-transactions): see broker/producers.py.
+            raise _RefusedError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+
+
+def _sorted_out(
+    broker: "Broker", call: Call, batches: dict[_Target, bytes | None]
+) -> tuple[dict[_Target, tuple[PartitionLog, bytes]], _Outcomes, _Outcomes]:
+    """(log and batch of each partition, what is not there, what is no batch).
+
+    Raises _RefusedError where Kafka fails over one with an exception that it does not expect: over none at all, over a number
+    that is no compression (only old versions have it looked at), and over one that ends before the producer's id.
+    """
+    good: dict[_Target, tuple[PartitionLog, bytes]] = {}
+    missing: _Outcomes = {}
+    malformed: _Outcomes = {}
     for target, records in batches.items():
-        if records is None and broker.log(target.topic, target.partition) is not None:
-            # Deviation: over a partition without records (null) Kafka fails so badly that it never answers, neither this nor
-            # anything else on that connection.
-            return ErrorCode.UNKNOWN_SERVER_ERROR, None
-    return None
-
-
-def _is_transactional(records: bytes) -> bool:
-    first = next(extents(records), None)
-    if first is None or first.magic != MAGIC or first.size < HEADER_BYTES:
-        return False
-    return read_header(records, first.position).transactional
+        log = broker.log(target.topic, target.partition)
+        if log is None:
+            unknown_id = call.version >= 13 and not target.topic
+            error = ErrorCode.UNKNOWN_TOPIC_ID if unknown_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            missing[target] = _failed(target, error)
+            continue
+        if records is None:
+            raise _RefusedError(ErrorCode.UNKNOWN_SERVER_ERROR)
+        try:
+            batch = check_format(records, call.version)
+        except BatchError as problem:
+            malformed[target] = _failed(target, problem.error)
+            continue
+        if batch.size < UP_TO_PRODUCER_ID_BYTES or (
+            call.version < ZSTD_FROM and attributes_of(records, batch) & COMPRESSION_MASK > Compression.ZSTD
+        ):
+            raise _RefusedError(ErrorCode.UNKNOWN_SERVER_ERROR)
+        good[target] = log, records
+    return good, missing, malformed
 
 
 def _append(
+    broker: "Broker",
     turn: Turn,
     call: Call,
     request: ProduceRequest,
@@ -121,6 +167,11 @@ def _append(
         return _failed(target, ErrorCode.INVALID_REQUIRED_ACKS)
     if target.topic in INTERNAL and call.client_id != ADMIN_CLIENT_ID:
         return _failed(target, ErrorCode.INVALID_TOPIC_EXCEPTION)
+    topic = broker.topics.get(target.topic)
+    if topic is not None and not broker.cluster.leads(call, topic, target.partition):
+        leader = LeaderIdAndEpoch(leader_id=topic.leaders[target.partition], leader_epoch=log.leader_epoch)
+        failed = _failed(target, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return replace(failed, current_leader=leader) if call.version >= _LEADER_FROM else failed
     try:
         appended = log.append(records, turn.now_ms)
     except RecordsRefusedError as problem:
@@ -160,7 +211,7 @@ def _failed(
     )
 
 
-def _respond(turn: Turn, call: Call, request: ProduceRequest, outcomes: _Outcomes) -> None:
+def _respond(broker: "Broker", turn: Turn, call: Call, request: ProduceRequest, outcomes: _Outcomes) -> None:
     """The response; with acks=0 there is none, and the connection closes if anything failed, for the producer to notice."""
     if request.acks != 0:
         topics: dict[tuple[uuid.UUID | None, str], list[PartitionProduceResponse]] = {}
@@ -170,7 +221,12 @@ def _respond(turn: Turn, call: Call, request: ProduceRequest, outcomes: _Outcome
             TopicProduceResponse(name=name, topic_id=topic_id, partition_responses=tuple(partitions))
             for (topic_id, name), partitions in topics.items()
         )
-        turn.reply(call, ProduceResponse(responses=responses))
+        leaders = {outcome.current_leader.leader_id for outcome in outcomes.values()} - {_NOBODY}
+        endpoints = tuple(
+            NodeEndpoint(node_id=one.id, host=one.host, port=one.port, rack=one.rack)
+            for one in broker.cluster.named(broker.config, leaders)
+        )
+        turn.reply(call, ProduceResponse(responses=responses, node_endpoints=endpoints))
         return
     failures = [
         f"{target.topic}-{target.partition}: {ErrorCode(outcome.error_code).name}"

@@ -5,6 +5,7 @@ one's sequence number. Source: ``ProducerStateManager``, ``ProducerAppendInfo``,
 """
 
 from collections import deque
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from groupcoord.protocol.batches import INT32_MAX, BatchError, BatchHeader, add_to_sequence
@@ -58,6 +59,16 @@ class ProducerStates:
     def __getitem__(self, producer_id: int) -> ProducerEntry:
         """What is known of the producer. Raises KeyError."""
         return self._entries[producer_id]
+
+    def items(self) -> Iterable[tuple[int, ProducerEntry]]:
+        """Every producer id, and what is known of it."""
+        return self._entries.items()
+
+    def restore(self, producer_id: int, epoch: int, last: KeptBatch) -> None:
+        """Know of a producer what a snapshot has kept: its last batch."""
+        entry = self._entries[producer_id] = ProducerEntry(epoch)
+        entry.batches.append(last)
+        entry.last_timestamp_ms = last.timestamp_ms
 
     def duplicate_of(self, header: BatchHeader) -> KeptBatch | None:
         """The kept batch that this one repeats: of the same epoch, with exactly its sequence numbers."""

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from groupcoord.core.effects import Call
 from groupcoord.core.turn import Turn
-from groupcoord.protocol.batches import NO_PRODUCER_ID
+from groupcoord.protocol.batches import NO_PRODUCER_ID, BatchError
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
@@ -17,15 +17,13 @@ _NO_EPOCH = -1
 def handle_init_producer_id(broker: "Broker", turn: Turn, call: Call, request: InitProducerIdRequest) -> None:
     """Hand out the next producer id, with epoch 0. A producer that asks again gets another one."""
     error = _refusal(broker, request)
-    if error:
-        turn.reply(
-            call,
-            InitProducerIdResponse(error_code=error, producer_id=NO_PRODUCER_ID, producer_epoch=_NO_EPOCH),
-        )
-        return
-    producer_id = broker.next_producer_id
-    broker.next_producer_id += 1
-    turn.reply(call, InitProducerIdResponse(producer_id=producer_id, producer_epoch=0))
+    if not error:
+        try:
+            turn.reply(call, InitProducerIdResponse(producer_id=broker.new_producer_id(call.broker), producer_epoch=0))
+            return
+        except BatchError as problem:
+            error = problem.error
+    turn.reply(call, InitProducerIdResponse(error_code=error, producer_id=NO_PRODUCER_ID, producer_epoch=_NO_EPOCH))
 
 
 def _refusal(broker: "Broker", request: InitProducerIdRequest) -> ErrorCode:
@@ -37,6 +35,8 @@ def _refusal(broker: "Broker", request: InitProducerIdRequest) -> ErrorCode:
         return ErrorCode.INVALID_REQUEST
     if not 0 < request.transaction_timeout_ms <= broker.config.transaction_max_timeout_ms:
         return ErrorCode.INVALID_TRANSACTION_TIMEOUT
-    # Deviation: there are no transactions here; an InitProducerId with a transactional id is refused as by a broker whose
-    # rules let nobody have any, and every client gives up at once.
+    # Deviation (no-transactions): there are no transactions here. An InitProducerId with a transactional id and a Produce with
+    # a transactional batch are refused as by a broker whose rules let nobody have any, and every client gives up at once. The
+    # coordinator of a transactional id is found at once, without a topic for it. Logs that a real broker wrote may hold
+    # transactions all the same; a Fetch of them does not say which were aborted.
     return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED

@@ -5,13 +5,15 @@ Source: ``ControllerApis`` for what concerns a whole request, ``ReplicationContr
 
 import uuid
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from groupcoord.broker import topic_names
+from groupcoord.broker.cluster import Replicas
 from groupcoord.broker.java_order import hash_order
 from groupcoord.broker.refused import Refused
 from groupcoord.broker.topic_config import effective_texts
-from groupcoord.broker.topic_creation import UNSET, Plan, check_replicas, plan_topic
+from groupcoord.broker.topic_creation import UNSET, Plan, plan_topic
 from groupcoord.broker.topics import Topic
 from groupcoord.core.effects import Call
 from groupcoord.core.turn import Turn
@@ -72,7 +74,7 @@ def _create_topics(broker: "Broker", turn: Turn, request: CreateTopicsRequest) -
         raise Refused(ErrorCode.POLICY_VIOLATION, text)
     outcomes = [_planned(broker, topic) for topic in wanted]
     plans = [outcome for outcome in outcomes if isinstance(outcome, Plan)]
-    if sum(1 + len(plan.configs) + plan.partitions for plan in plans) > MOST_RECORDS_PER_REQUEST:
+    if sum(1 + len(plan.configs) + len(plan.replicas) for plan in plans) > MOST_RECORDS_PER_REQUEST:
         raise Refused(ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
     results = [
         _created(broker, outcome, None if request.validate_only else turn.now_ms)
@@ -111,12 +113,13 @@ def _created(broker: "Broker", plan: Plan, now_ms: int | None) -> CreatableTopic
     if now_ms is None:
         topic_id = broker.topics.free_id()
     else:
-        topic_id = broker.topics.create(plan.name, plan.partitions, plan.configs, now_ms).topic_id
+        topic = broker.topics.create(plan.name, len(plan.replicas), plan.configs, now_ms, plan.replicas)
+        topic_id = topic.topic_id
     return CreatableTopicResult(
         name=plan.name,
         topic_id=topic_id,
-        num_partitions=plan.partitions,
-        replication_factor=1,
+        num_partitions=len(plan.replicas),
+        replication_factor=len(plan.replicas[0]),
         configs=tuple(
             CreatableTopicConfigs(name=config.name, value=config.text, config_source=config.source)
             for config in effective_texts(plan.configs, broker.config)
@@ -127,8 +130,8 @@ def _created(broker: "Broker", plan: Plan, now_ms: int | None) -> CreatableTopic
 def handle_delete_topics(broker: "Broker", turn: Turn, call: Call, request: DeleteTopicsRequest) -> None:
     """Delete the topics, by name or id, or say of each why not.
 
-    Deviation: Kafka shuffles the results, so that nobody can tell from their order which topics do not exist and which one
-    may only not see; here everybody may see everything, and the order is that of the checks.
+    The results may come in any order: Kafka shuffles them, so that nobody can tell which topics do not exist and which one may
+    only not see. Here they come in the order of the checks.
     """
     try:
         if not broker.config.delete_topic_enable:
@@ -214,23 +217,27 @@ def _create_partitions(broker: "Broker", request: CreatePartitionsRequest) -> li
             topic = broker.topics.get(name)
             if topic is None:
                 raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            added = _additional_partitions(topic, asked[name], broker.config.node_id)
-            if added > room:
-                # Deviation: Kafka keeps the partitions it made until it ran out of room, and says the same.
+            added = _additional_partitions(broker, topic, asked[name], room)
+            if len(added) > room:
+                # Kafka keeps the partitions that it made until it ran out of room.
+                if not request.validate_only:
+                    topic.add_partitions(room, added[:room])
                 room = 0
                 raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR)
-            room -= added
+            room -= len(added)
         except Refused as refused:
             results.append(_not_added(name, refused))
             continue
         if not request.validate_only:
-            topic.add_partitions(added)
+            topic.add_partitions(len(added), added)
         results.append(CreatePartitionsTopicResult(name=name))
     return results
 
 
-def _additional_partitions(topic: Topic, asked: CreatePartitionsTopic, node_id: int) -> int:
-    """How many partitions the topic gets on top. Raises Refused."""
+def _additional_partitions(
+    broker: "Broker", topic: Topic, asked: CreatePartitionsTopic, most: int
+) -> Sequence[Replicas]:
+    """The replicas of the partitions that the topic gets on top, or of one more than ``most`` of them. Raises Refused."""
     present = len(topic.partitions)
     if asked.count == present:
         raise Refused(ErrorCode.INVALID_PARTITIONS, f"Topic already has {present} partition(s).")
@@ -238,16 +245,18 @@ def _additional_partitions(topic: Topic, asked: CreatePartitionsTopic, node_id: 
         text = f"The topic {asked.name} currently has {present} partition(s); {asked.count} would not be an increase."
         raise Refused(ErrorCode.INVALID_PARTITIONS, text)
     added = asked.count - present
-    if asked.assignments is not None:
-        if len(asked.assignments) != added:
-            text = (
-                f"Attempted to add {added} additional partition(s), but only {len(asked.assignments)} assignment(s) "
-                "were specified."
-            )
-            raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
-        for assignment in asked.assignments:
-            check_replicas(assignment.broker_ids, node_id)
-    return added
+    replication_factor = len(topic.replicas[0])
+    if asked.assignments is None:
+        return broker.cluster.place(broker.config, min(added, most + 1), replication_factor)
+    if len(asked.assignments) != added:
+        text = (
+            f"Attempted to add {added} additional partition(s), but only {len(asked.assignments)} assignment(s) "
+            "were specified."
+        )
+        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
+    for assignment in asked.assignments:
+        broker.cluster.check_replicas(assignment.broker_ids, replication_factor)
+    return [tuple(assignment.broker_ids) for assignment in asked.assignments]
 
 
 def _not_added(name: str, refused: Refused) -> CreatePartitionsTopicResult:

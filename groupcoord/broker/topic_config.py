@@ -23,7 +23,18 @@ class Source:
     GROUP = 8
 
 
-_SETTINGS = tuple((field.name, field.name.replace("_", ".")) for field in dataclasses.fields(LogSettings))
+# Deviation (bounded-memory): logs live in memory, unless there is a data directory. Where nobody says retention.bytes, which
+# means no limit, 128 MiB of each partition are kept all the same; and where somebody does, no more than that much is kept until
+# the next check of retention, if that is less. Only an explicit -1 is no limit. Segments are smaller, so that there is
+# something to delete.
+MEMORY_BYTES = 128 * 1024 * 1024
+
+_UNLIMITED = -1
+_SETTINGS = tuple(
+    (field.name, field.name.replace("_", "."))
+    for field in dataclasses.fields(LogSettings)
+    if field.name != "memory_bytes"
+)
 
 
 def check(overrides: Mapping[str, str], config: BrokerConfig) -> None:
@@ -69,7 +80,15 @@ def log_settings(overrides: Mapping[str, str], config: BrokerConfig) -> LogSetti
     settings["cleanup_policy"] = frozenset(settings["cleanup_policy"])
     if values["internal.segment.bytes"] is not None:
         settings["segment_bytes"] = values["internal.segment.bytes"]
-    return LogSettings(**settings)
+    return LogSettings(**settings, memory_bytes=_memory_bytes(overrides, config, settings["retention_bytes"]))
+
+
+def _memory_bytes(overrides: Mapping[str, str], config: BrokerConfig, retention_bytes: int) -> int:
+    """How much of a partition may be in memory at most, -1 for everything."""
+    layers = (config.static, config.own_changes, config.default_changes)
+    if "retention.bytes" in overrides or any("log.retention.bytes" in layer for layer in layers):
+        return _UNLIMITED if retention_bytes < 0 else max(retention_bytes, MEMORY_BYTES)
+    return MEMORY_BYTES
 
 
 class Effective(NamedTuple):

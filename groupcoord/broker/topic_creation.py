@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from groupcoord.broker import topic_config, topic_names
+from groupcoord.broker.cluster import Cluster, Replicas
 from groupcoord.broker.refused import Refused
 from groupcoord.broker.topics import Topic
 from groupcoord.config.settings import BrokerConfig
@@ -21,10 +22,10 @@ UNSET = -1
 
 
 class Plan(NamedTuple):
-    """A topic that may be created."""
+    """A topic that may be created; ``replicas`` are those of each of its partitions."""
 
     name: str
-    partitions: int
+    replicas: list[Replicas]
     configs: dict[str, str]
 
 
@@ -41,7 +42,7 @@ def plan_topic(broker: "Broker", topic: CreatableTopic) -> Plan:
         text = f"Topic '{name}' collides with existing topic: {neighbour}"
         raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, text)
     configs = _checked_configs(topic.configs, broker.config)
-    return Plan(name, _partition_count(topic, broker.config), configs)
+    return Plan(name, _placed(broker, topic), configs)
 
 
 def _checked_configs(given: Sequence[CreatableTopicConfig], config: BrokerConfig) -> dict[str, str]:
@@ -57,60 +58,43 @@ def _checked_configs(given: Sequence[CreatableTopicConfig], config: BrokerConfig
     return configs
 
 
-def _partition_count(topic: CreatableTopic, config: BrokerConfig) -> int:
+def _placed(broker: "Broker", topic: CreatableTopic) -> list[Replicas]:
+    """Where each partition has its replicas. Raises Refused."""
     if topic.assignments:
-        return _assigned_count(topic, config.node_id)
+        return _assigned(broker.cluster, topic)
     if topic.replication_factor < UNSET or topic.replication_factor == 0:
         text = "Replication factor must be larger than 0, or -1 to use the default value."
         raise Refused(ErrorCode.INVALID_REPLICATION_FACTOR, text)
     if topic.num_partitions < UNSET or topic.num_partitions == 0:
         text = "Number of partitions was set to an invalid non-positive value."
         raise Refused(ErrorCode.INVALID_PARTITIONS, text)
+    config = broker.config
+    partitions = config.num_partitions if topic.num_partitions == UNSET else topic.num_partitions
     replicas = config.default_replication_factor if topic.replication_factor == UNSET else topic.replication_factor
-    if replicas > 1:
-        text = (
-            f"Unable to replicate the partition {replicas} time(s): The target replication factor of {replicas} cannot be "
-            "reached because only 1 broker(s) are registered or some brokers have all their log directories cordoned."
-        )
-        raise Refused(ErrorCode.INVALID_REPLICATION_FACTOR, text)
-    return config.num_partitions if topic.num_partitions == UNSET else topic.num_partitions
+    return broker.cluster.place(config, partitions, replicas)
 
 
-def _assigned_count(topic: CreatableTopic, node_id: int) -> int:
+def _assigned(cluster: Cluster, topic: CreatableTopic) -> list[Replicas]:
     if topic.replication_factor != UNSET:
         text = "A manual partition assignment was specified, but replication factor was not set to -1."
         raise Refused(ErrorCode.INVALID_REQUEST, text)
     if topic.num_partitions != UNSET:
         text = "A manual partition assignment was specified, but numPartitions was not set to -1."
         raise Refused(ErrorCode.INVALID_REQUEST, text)
-    seen: set[int] = set()
+    placed: dict[int, Replicas] = {}
+    replication_factor = None
     for assignment in topic.assignments:
         index = assignment.partition_index
-        if index in seen:
+        if index in placed:
             text = f"Found multiple manual partition assignments for partition {index}"
             raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
-        check_replicas(assignment.broker_ids, node_id)
-        seen.add(index)
-    if seen != set(range(len(seen))):
+        cluster.check_replicas(assignment.broker_ids, replication_factor)
+        replication_factor = len(assignment.broker_ids)
+        placed[index] = tuple(assignment.broker_ids)
+    if placed.keys() != set(range(len(placed))):
         text = "partitions should be a consecutive 0-based integer sequence"
         raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
-    return len(seen)
-
-
-def check_replicas(broker_ids: Sequence[int], node_id: int) -> None:
-    """Can a partition have its replicas there? Raises Refused."""
-    if not broker_ids:
-        text = "The manual partition assignment includes an empty replica list."
-        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
-    previous = None
-    for broker_id in sorted(broker_ids):
-        if broker_id != node_id:
-            text = f"The manual partition assignment includes broker {broker_id}, but no such broker is registered."
-            raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
-        if broker_id == previous:
-            text = f"The manual partition assignment includes the broker {broker_id} more than once."
-            raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
-        previous = broker_id
+    return [placed[index] for index in range(len(placed))]
 
 
 def create_automatically(broker: "Broker", now_ms: int, names: Iterable[str]) -> None:
@@ -124,29 +108,24 @@ def create_automatically(broker: "Broker", now_ms: int, names: Iterable[str]) ->
 
 
 def create_topic(broker: "Broker", now_ms: int, name: str, partitions: int = UNSET) -> Topic:
-    """Create a topic with the broker's defaults, or, if it is one of Kafka's own, as Kafka creates that. Raises Refused.
-
-    Deviation: Kafka's own topics have one replica, whatever their replication factor is configured to be; a lone broker
-    of Kafka's waits for others until it can create them.
-    """
+    """Create a topic with the broker's defaults, or, if it is one of Kafka's own, as Kafka creates that. Raises Refused."""
     replicas, configs = UNSET, dict[str, str]()
     if partitions == UNSET and name in topic_names.INTERNAL:
-        replicas = 1
-        partitions, configs = _internal_topic(name, broker.config)
+        partitions, replicas, configs = internal_topic(name, broker.config)
     topic = CreatableTopic(
         name=name, num_partitions=partitions, replication_factor=replicas, assignments=(), configs=()
     )
     plan = plan_topic(broker, topic)
-    return broker.topics.create(name, plan.partitions, configs, now_ms)
+    return broker.topics.create(name, len(plan.replicas), configs, now_ms, plan.replicas)
 
 
-def _internal_topic(name: str, config: BrokerConfig) -> tuple[int, dict[str, str]]:
-    """How many partitions and which configurations one of Kafka's own topics has."""
+def internal_topic(name: str, config: BrokerConfig) -> tuple[int, int, dict[str, str]]:
+    """How many partitions and replicas and which configurations one of Kafka's own topics has."""
     prefix = _PREFIXES[name]
     configs = {**_INTERNAL_CONFIGS[name], "segment.bytes": str(config[f"{prefix}.segment.bytes"])}
     if name != topic_names.CONSUMER_OFFSETS:
         configs["min.insync.replicas"] = str(config[f"{prefix}.min.isr"])
-    return int(str(config[f"{prefix}.num.partitions"])), configs
+    return int(str(config[f"{prefix}.num.partitions"])), int(str(config[f"{prefix}.replication.factor"])), configs
 
 
 _PREFIXES = {

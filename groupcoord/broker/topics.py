@@ -1,14 +1,15 @@
-"""The topics of a broker, by name and by id, with the logs of their partitions.
+"""The topics, by name and by id, with the logs of their partitions and the brokers that have them."""
 
-There is one broker, so it leads every partition and is the only replica of each.
-"""
-
+import dataclasses
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from groupcoord.broker import topic_names
+from groupcoord.broker.cluster import Replicas
+from groupcoord.broker.journal import IN_MEMORY, Journal, RecoveredTopic
 from groupcoord.broker.log_settings import LogSettings
 from groupcoord.broker.partition_log import PartitionLog
+from groupcoord.broker.refused import refusing_what_cannot_be_kept
 from groupcoord.broker.topic_config import log_settings
 from groupcoord.config.settings import BrokerConfig
 from groupcoord.core.timeline import TimelineMap
@@ -19,20 +20,45 @@ _RESERVED_IDS = frozenset(map(uuid.UUID, ("0" * 32, "0" * 31 + "1")))
 class Topic:
     """A topic, created at ``created_ms``.
 
-    ``configs`` are its own overrides, as they were written; ``settings`` is what its logs go by.
+    ``configs`` are its own overrides, as they were written; ``settings`` is what its logs go by. A partition of which nothing
+    else is said is on the broker with the id ``home``, and on no other.
     """
 
-    __slots__ = ("configs", "created_ms", "name", "partitions", "settings", "topic_id")
+    __slots__ = (
+        "_home",
+        "_journal",
+        "configs",
+        "created_ms",
+        "leaders",
+        "name",
+        "partitions",
+        "replicas",
+        "settings",
+        "topic_id",
+    )
 
     def __init__(
-        self, name: str, topic_id: uuid.UUID, configs: Mapping[str, str], settings: LogSettings, created_ms: int
+        self,
+        name: str,
+        topic_id: uuid.UUID,
+        configs: Mapping[str, str],
+        settings: LogSettings,
+        created_ms: int,
+        journal: Journal = IN_MEMORY,
+        home: int = 1,
     ) -> None:
         self.name = name
         self.topic_id = topic_id
         self.configs = dict(configs)
         self.settings = settings
         self.partitions: list[PartitionLog] = []
+        self.replicas: list[Replicas] = []
+        """Of each partition the ids of the brokers that have it, the preferred leader first."""
+        self.leaders: tuple[int, ...] = ()
+        """Of each partition the id of the broker that leads it; another tuple whenever that changes."""
         self.created_ms = created_ms
+        self._home = home
+        self._journal = journal
 
     def __repr__(self) -> str:
         return f"<Topic {self.name} partitions={len(self.partitions)}>"
@@ -42,26 +68,69 @@ class Topic:
         """Is it one of Kafka's own? Only its name decides that."""
         return self.name in topic_names.INTERNAL
 
-    def add_partitions(self, count: int) -> None:
-        """Add ``count`` empty partitions."""
+    def add_partitions(self, count: int, replicas: Sequence[Replicas] | None = None) -> None:
+        """Add ``count`` empty partitions, with these ``replicas``. Raises Refused if they cannot be kept."""
+        with refusing_what_cannot_be_kept():
+            self._journal.partitions_added(self.topic_id, len(self.partitions) + count)
+        self.add_logs(count, replicas)
+
+    def add_logs(self, count: int, replicas: Sequence[Replicas] | None = None) -> None:
+        """Add ``count`` empty partitions of which the journal knows."""
         first = len(self.partitions)
-        self.partitions += [
-            PartitionLog(self.settings, f"{self.name}-{index}") for index in range(first, first + count)
-        ]
+        self.have(
+            [
+                PartitionLog(self.settings, f"{self.name}-{index}", self._journal.log(self.name, index))
+                for index in range(first, first + count)
+            ],
+            replicas,
+        )
+
+    def have(self, logs: Sequence[PartitionLog], replicas: Sequence[Replicas] | None = None) -> None:
+        """Have ``logs`` as further partitions."""
+        placed = [(self._home,)] * len(logs) if replicas is None else replicas
+        self.partitions += logs
+        self.replicas += placed
+        self.leaders += tuple(brokers[0] for brokers in placed)
+
+    def move_leader(self, partition: int, broker_id: int) -> None:
+        """Let another broker lead ``partition``, in the next leader epoch.
+
+        One that is no replica takes the place of the present leader, as after a reassignment.
+        """
+        leader = self.leaders[partition]
+        if broker_id not in self.replicas[partition]:
+            self.replicas[partition] = tuple(broker_id if one == leader else one for one in self.replicas[partition])
+        self.leaders = (*self.leaders[:partition], broker_id, *self.leaders[partition + 1 :])
+        log = self.partitions[partition]
+        log.epochs.begin(log.log_end_offset)
 
     def configure(self, configs: Mapping[str, str], config: BrokerConfig) -> None:
-        """Have these overrides, which have been checked, from now on; every log goes by them at once."""
+        """Have these overrides, which have been checked, from now on; every log goes by them at once.
+
+        Raises Refused if they cannot be kept.
+        """
+        if configs != self.configs:
+            with refusing_what_cannot_be_kept():
+                self._journal.topic_configured(self.topic_id, configs)
         self.configs = dict(configs)
-        self.settings = log_settings(configs, config)
+        self.settings = _settings(configs, config, self._journal)
         for log in self.partitions:
             log.settings = self.settings
 
 
-class TopicStore:
-    """All topics. ``new_topic_id`` is where their ids come from."""
+def _settings(configs: Mapping[str, str], config: BrokerConfig, journal: Journal) -> LogSettings:
+    settings = log_settings(configs, config)
+    return settings if journal.in_memory else dataclasses.replace(settings, memory_bytes=-1)
 
-    def __init__(self, config: BrokerConfig, *, new_topic_id: Callable[[], uuid.UUID]) -> None:
+
+class TopicStore:
+    """All topics. ``new_topic_id`` is where their ids come from, ``journal`` where they are kept."""
+
+    def __init__(
+        self, config: BrokerConfig, *, new_topic_id: Callable[[], uuid.UUID], journal: Journal = IN_MEMORY
+    ) -> None:
         self._config = config
+        self._journal = journal
         self._new_topic_id = new_topic_id
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[uuid.UUID, Topic] = {}
@@ -110,20 +179,51 @@ class TopicStore:
         names = None if key is None else self._by_collision.get(key)
         return names.in_order()[0][0] if names else None
 
-    def create(self, name: str, partitions: int, configs: Mapping[str, str], now_ms: int) -> Topic:
-        """Create a topic; that it may be is for the caller to know. Raises ValueError if the name is taken."""
+    def create(
+        self,
+        name: str,
+        partitions: int,
+        configs: Mapping[str, str],
+        now_ms: int,
+        replicas: Sequence[Replicas] | None = None,
+    ) -> Topic:
+        """Create a topic; that it may be, and its partitions have these ``replicas``, is for the caller to know.
+
+        Raises ValueError if the name is taken, Refused if it cannot be kept.
+        """
         if name in self._by_name:
             raise ValueError(f"topic {name} exists")
-        topic = Topic(name, self.free_id(), configs, log_settings(configs, self._config), now_ms)
-        topic.add_partitions(partitions)
-        self._by_name[name] = self._by_id[topic.topic_id] = topic
-        key = topic_names.collision_key(name)
-        if key is not None:
-            self._by_collision.setdefault(key, TimelineMap()).put(name, None)
+        topic_id = self.free_id()
+        with refusing_what_cannot_be_kept():
+            self._journal.topic_created(name, topic_id, partitions, configs, now_ms)
+        settings = _settings(configs, self._config, self._journal)
+        topic = Topic(name, topic_id, configs, settings, now_ms, self._journal, self._config.node_id)
+        topic.add_logs(partitions, replicas)
+        self._add(topic)
         return topic
 
+    def restore(self, kept: RecoveredTopic) -> Topic:
+        """Have a topic again that the journal has kept."""
+        settings = _settings(kept.configs, self._config, self._journal)
+        topic = Topic(
+            kept.name, kept.topic_id, kept.configs, settings, kept.created_ms, self._journal, self._config.node_id
+        )
+        topic.have(
+            [PartitionLog.recovered(settings, f"{kept.name}-{index}", log) for index, log in enumerate(kept.logs)]
+        )
+        self._add(topic)
+        return topic
+
+    def _add(self, topic: Topic) -> None:
+        self._by_name[topic.name] = self._by_id[topic.topic_id] = topic
+        key = topic_names.collision_key(topic.name)
+        if key is not None:
+            self._by_collision.setdefault(key, TimelineMap()).put(topic.name, None)
+
     def delete(self, name: str) -> Topic:
-        """Remove the topic called ``name`` and return it. Raises KeyError."""
+        """Remove the topic called ``name`` and return it. Raises KeyError, and Refused if that cannot be kept."""
+        with refusing_what_cannot_be_kept():
+            self._journal.topic_deleted(self._by_name[name].topic_id)
         topic = self._by_name.pop(name)
         del self._by_id[topic.topic_id]
         key = topic_names.collision_key(name)

@@ -1,29 +1,51 @@
-"""What a broker does now and then: delete old segments, and forget producers that have not been heard of.
+"""What a broker does now and then: delete old segments, forget producers that have not been heard of, and flush logs that are
+kept in files.
 
-The timers run only while there is something to look after, so that an idle broker has no deadlines.
-Source: ``LogManager.cleanupLogs`` and ``UnifiedLog``'s ``producerExpireCheck``.
+Logs are looked at ``log.initial.task.delay.ms`` after the start and then every ``log.retention.check.interval.ms``. The timers
+run only while there is something to look after, so that an idle broker has no deadlines.
+Source: ``LogManager.cleanupLogs``, ``.flushDirtyLogs`` and ``.checkpointLogRecoveryOffsets``; ``UnifiedLog``'s
+``producerExpireCheck``.
 """
 
 from collections.abc import Callable, Iterable
 
+from groupcoord.broker import log_cleaner
+from groupcoord.broker.events import LogCleaned, LogNotCleaned
+from groupcoord.broker.journal import IN_MEMORY, Journal
+from groupcoord.broker.log_cleaner import Cleanable
+from groupcoord.broker.log_settings import INT64_MAX
 from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.config.settings import BrokerConfig
 from groupcoord.core.timers import TimerKey, Timers
 from groupcoord.core.turn import Turn
+from groupcoord.protocol.batches import BatchError
 
 PRODUCER_CHECK_INTERVAL_MS = 600_000
 """Kafka's producer.id.expiration.check.interval.ms, an internal property that nobody sets."""
 
+_CLEANING = TimerKey("cleaning", "logs")
 _RETENTION = TimerKey("retention", "logs")
 _PRODUCERS = TimerKey("expiration", "producers")
+_CHECKPOINT = TimerKey("checkpoint", "logs")
+_FLUSH = TimerKey("flush", "logs")
 
 
 class Upkeep:
-    """The timers over ``logs``. ``config`` is asked each time, because it may change while the broker runs."""
+    """The timers over ``logs``, of a broker that started at ``started_ms``.
+
+    ``config`` is asked each time, because it may change while the broker runs.
+    """
 
     def __init__(
-        self, timers: Timers, config: Callable[[], BrokerConfig], logs: Callable[[], Iterable[PartitionLog]]
+        self,
+        timers: Timers,
+        config: Callable[[], BrokerConfig],
+        logs: Callable[[], Iterable[PartitionLog]],
+        started_ms: int,
+        journal: Journal = IN_MEMORY,
     ) -> None:
+        self._journal = journal
+        self._started_ms = started_ms
         self._timers = timers
         self._config = config
         self._logs = logs
@@ -32,21 +54,75 @@ class Upkeep:
         """There is something in ``log``: see to it that it is looked after."""
         if _RETENTION not in self._timers:
             self._schedule_retention(now_ms)
+        if log.settings.compact and len(log.segments) > 1:
+            self._schedule_cleaning(now_ms)
         if len(log.producers) and _PRODUCERS not in self._timers:
             self._schedule_producers(now_ms)
+        if not self._journal.in_memory:
+            self._schedule("log.flush.offset.checkpoint.interval.ms", _CHECKPOINT, now_ms, self._checkpoint)
+            self._schedule("log.flush.scheduler.interval.ms", _FLUSH, now_ms, self._flush)
+
+    def _schedule(self, interval: str, key: TimerKey, now_ms: int, fire: Callable[[Turn], None]) -> None:
+        if key in self._timers:  # as at nearly every append
+            return
+        interval_ms = int(str(self._config()[interval]))
+        if interval_ms < INT64_MAX:
+            self._timers.schedule(key, now_ms + interval_ms, fire)
 
     def _schedule_retention(self, now_ms: int) -> None:
-        self._timers.schedule(_RETENTION, now_ms + self._config().log_retention_check_interval_ms, self._retain)
+        config = self._config()
+        first_ms = self._started_ms + config.log_initial_task_delay_ms
+        interval_ms = config.log_retention_check_interval_ms
+        rounds = max(0, (now_ms - first_ms) // interval_ms + 1)
+        self._timers.schedule(_RETENTION, first_ms + rounds * interval_ms, self._retain)
+
+    def _schedule_cleaning(self, now_ms: int) -> None:
+        if _CLEANING in self._timers:
+            return
+        config = self._config()
+        if config["log.cleaner.enable"]:
+            self._timers.schedule(_CLEANING, now_ms + int(str(config["log.cleaner.backoff.ms"])), self._clean)
 
     def _schedule_producers(self, now_ms: int) -> None:
         self._timers.schedule(_PRODUCERS, now_ms + PRODUCER_CHECK_INTERVAL_MS, self._forget)
 
     def _retain(self, turn: Turn) -> None:
         logs = list(self._logs())
-        for log in logs:
-            log.apply_retention(turn.now_ms)
+        try:
+            for log in logs:
+                log.apply_retention(turn.now_ms)
+        except BatchError:
+            return  # the disk has failed, and the server is about to end
         if any(log.size for log in logs):
             self._schedule_retention(turn.now_ms)
+
+    def _clean(self, turn: Turn) -> None:
+        """Compact the dirtiest log, and go on with the next until none is dirty enough."""
+        logs = [log for log in self._logs() if log.settings.compact and len(log.segments) > 1]
+        found = [(log, log_cleaner.cleanable(log, turn.now_ms)) for log in logs]
+        due = [each for each in found if log_cleaner.is_due(*each, turn.now_ms)]
+        for log, part in sorted(due, key=lambda each: each[1].ratio, reverse=True):
+            self._clean_one(turn, log, part)
+        if logs:
+            self._schedule_cleaning(turn.now_ms)
+
+    def compact(self, turn: Turn, log: PartitionLog) -> None:
+        """Compact all that is in ``log`` now, whatever its settings say of when, and of the segment that is appended to."""
+        try:
+            log.roll(turn.now_ms)
+        except BatchError as problem:
+            turn.note(LogNotCleaned, log=log.name, why=str(problem))
+        else:
+            self._clean_one(turn, log, log_cleaner.cleanable(log, turn.now_ms))
+
+    def _clean_one(self, turn: Turn, log: PartitionLog, found: Cleanable) -> None:
+        try:
+            done = log_cleaner.clean(log, found, turn.now_ms, self._config().producer_id_expiration_ms)
+        except BatchError as problem:
+            turn.note(LogNotCleaned, log=log.name, why=str(problem))
+            return
+        if done is not None:
+            turn.note(LogCleaned, log=log.name, **done._asdict())
 
     def _forget(self, turn: Turn) -> None:
         logs = list(self._logs())
@@ -54,3 +130,11 @@ class Upkeep:
             log.producers.expire(turn.now_ms, self._config().producer_id_expiration_ms)
         if any(len(log.producers) for log in logs):
             self._schedule_producers(turn.now_ms)
+
+    def _checkpoint(self, _turn: Turn) -> None:
+        self._journal.checkpoint()
+
+    def _flush(self, turn: Turn) -> None:
+        waiting = [log.journal.flush_if_due(log, turn.now_ms) for log in self._logs()]
+        if any(waiting):
+            self._schedule("log.flush.scheduler.interval.ms", _FLUSH, turn.now_ms, self._flush)

@@ -15,6 +15,9 @@ from importlib import import_module
 COMMANDS = {
     "serve": "serve one broker with its group coordinator",
     "demo": "show a consumer group living, with three real client libraries",
+    "assign": "show which assignor gives which partition to whom",
+    "pipeline": "tables of what groups did, from __consumer_offsets, by Spark",
+    "offsets": "show, compact, export and import the log of committed offsets",
 }
 
 

@@ -1,4 +1,4 @@
-"""``groupcoord serve``: one broker in the foreground, until SIGTERM or ctrl-C."""
+"""``groupcoord serve``: one broker, or several, in the foreground until SIGTERM or ctrl-C."""
 
 import argparse
 import asyncio
@@ -9,7 +9,7 @@ import sys
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from groupcoord.cli.main import forget_output
 from groupcoord.config.errors import ConfigError
@@ -18,9 +18,13 @@ from groupcoord.config.settings import BrokerConfig, load
 from groupcoord.config.stand_in import DEFAULTS, DEV_DEFAULTS, StandIn
 from groupcoord.server import log
 from groupcoord.server.chance import SystemChance
-from groupcoord.server.clock import wall_clock
+from groupcoord.server.clock import Clock, wall_clock
 from groupcoord.server.descriptors import raise_descriptor_limit
 from groupcoord.server.server import Server
+
+if TYPE_CHECKING:
+    from groupcoord.storage.storage import Storage
+    from groupcoord.testing.faults.files import NamedRule
 
 logger = logging.getLogger(__name__)
 
@@ -30,6 +34,10 @@ _LEVELS = {
     "warning": logging.WARNING,
     "error": logging.ERROR,
 }
+GARBAGE_THRESHOLD = 20_000
+"""So many more objects than before are looked through for cycles, and not Python's 700: requests and answers make thousands of
+objects a second and no cycles, and looking for some takes a tenth of the time of a heartbeat."""
+
 _EXIT_BY_SIGNAL = {"SIGINT": 130}  # SIGTERM is how a service is asked to end: it did, so 0
 
 
@@ -40,17 +48,29 @@ class Topic(NamedTuple):
     partitions: int | None
 
 
+class Brokers(NamedTuple):
+    """How many brokers, and their racks in turn."""
+
+    number: int
+    racks: tuple[str, ...]
+
+
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``serve``."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.description = """\
-Serve one Kafka broker with its group coordinator. Everything is in memory, and
-nothing is encrypted. The first line on stdout is "listening on HOST:PORT", once
-connections are accepted; the log goes to stderr. SIGTERM and ctrl-C end it."""
+Serve one Kafka broker with its group coordinator, or several as one cluster.
+Everything is in memory unless there is a --data-dir, and nothing is encrypted.
+The first line on stdout is "listening on HOST:PORT", once connections are
+accepted; with --brokers a line "broker ID listening on HOST:PORT" follows for
+each further broker. The log goes to stderr. SIGTERM and ctrl-C end it."""
     parser.epilog = "\n".join(
         [
             "Properties have Kafka's names and Kafka's defaults, but for these:",
             *map(_difference, DEFAULTS),
+            "",
+            "With --brokers N, a 1 that is there because of one broker is N instead, or",
+            "Kafka's default if that is less.",
             "",
             "With --dev also these:",
             *map(_difference, DEV_DEFAULTS),
@@ -60,6 +80,21 @@ connections are accepted; the log goes to stderr. SIGTERM and ctrl-C end it."""
     address.add_argument("--host", help="the address to listen on (127.0.0.1, or what listeners= says)")
     address.add_argument(
         "--port", type=_port, help="the port to listen on (9092, or what listeners= says); 0 picks one"
+    )
+    address.add_argument(
+        "--brokers",
+        metavar="N",
+        type=_brokers,
+        default=1,
+        help="be a cluster of N brokers, with ids from node.id on; each listens on a port of its own: "
+        "PORT, PORT+1 and so on, or any if PORT is 0",
+    )
+    address.add_argument(
+        "--racks",
+        metavar="RACK,...",
+        type=_racks,
+        default=(),
+        help="the racks of the brokers, in turn (broker.rack, for all)",
     )
     content = parser.add_argument_group("what")
     content.add_argument(
@@ -72,6 +107,13 @@ connections are accepted; the log goes to stderr. SIGTERM and ctrl-C end it."""
         help="a topic to begin with; may be repeated",
     )
     content.add_argument(
+        "--data-dir",
+        metavar="DIR",
+        type=Path,
+        help="keep topics and committed offsets in DIR, in Kafka's own files, and begin with what is there; "
+        "for one broker only",
+    )
+    content.add_argument(
         "-c",
         dest="properties",
         metavar="KEY=VALUE",
@@ -80,6 +122,12 @@ connections are accepted; the log goes to stderr. SIGTERM and ctrl-C end it."""
         help="a property of a Kafka broker, as in server.properties; may be repeated, wins over --config",
     )
     content.add_argument("--config", metavar="FILE", type=Path, help="read properties from a Kafka server.properties")
+    content.add_argument(
+        "--faults",
+        metavar="FILE",
+        type=Path,
+        help="refuse, delay, lose or damage the requests that the rules in this YAML file say; see docs/faults.md",
+    )
     content.add_argument("--dev", action="store_true", help="defaults for quick tests, see below")
     content.add_argument(
         "--no-uvloop", action="store_true", help="use asyncio's own event loop even if uvloop is there"
@@ -111,39 +159,107 @@ def _difference(here: StandIn) -> str:
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until told to stop; returns the exit code."""
+    several = Brokers(arguments.brokers, arguments.racks)
+    if several.number > 1 and arguments.data_dir is not None:
+        return _complain("--data-dir keeps the data of one broker; it cannot be used with --brokers", 2)
+    if len(several.racks) > several.number:
+        return _complain(f"--racks names {len(several.racks)} racks, and there are fewer brokers: {several.number}", 2)
     try:
         config = _config(arguments)
     except ConfigError as problem:
         return _complain(str(problem), 2)
     except OSError as problem:
         return _complain(f"cannot read {arguments.config}: {problem.strerror}", 1)
+    rules: list[NamedRule] = []
+    if arguments.faults is not None:
+        from groupcoord.testing.faults.files import FaultsFileError, faults_from_file  # noqa: PLC0415 - rarely wanted
+
+        try:
+            rules = faults_from_file(arguments.faults)
+        except FaultsFileError as problem:
+            return _complain(str(problem), 2)
+        except OSError as problem:
+            return _complain(f"cannot read {arguments.faults}: {problem.strerror}", 1)
     log.set_up(arguments.log_format, _LEVELS[arguments.log_level])
     if config.without_effect:
         logger.info("accepted, but without effect here: %s", ", ".join(config.without_effect))
     raise_descriptor_limit()
     with asyncio.Runner(loop_factory=_loop_factory(allowed=not arguments.no_uvloop)) as runner:
-        return runner.run(_serve(config, arguments.topics))
+        return runner.run(_serve(config, arguments.topics, arguments.data_dir, several, rules))
 
 
-async def _serve(config: BrokerConfig, topics: list[Topic]) -> int:
+async def _serve(
+    config: BrokerConfig, topics: list[Topic], data_dir: Path | None, several: Brokers, rules: "list[NamedRule]"
+) -> int:
+    now_ms = wall_clock()
+    if data_dir is None:
+        return await _serve_node(config, topics, now_ms, None, several, rules)
+    # Not on every system, and a third of the start if it is not wanted.
+    try:
+        from groupcoord.storage.errors import StorageError  # noqa: PLC0415
+        from groupcoord.storage.storage import Storage  # noqa: PLC0415
+    except ImportError as problem:  # there is no fcntl
+        return _complain(f"--data-dir needs a POSIX system: {problem}", 1)
+    try:
+        storage = Storage(data_dir, config, new_uuid=SystemChance().uuid, now_ms=now_ms())
+    except StorageError as problem:
+        return _complain(str(problem), 1)
+    for finding in storage.findings:
+        logger.warning("%s", finding)
+    try:
+        code = await _serve_node(storage.config, topics, now_ms, storage, several, rules)
+    finally:
+        storage.close()
+    return code if storage.failure is None else _complain(storage.failure, 1)
+
+
+async def _serve_node(
+    config: BrokerConfig,
+    topics: list[Topic],
+    now_ms: Clock,
+    storage: "Storage | None",
+    several: Brokers,
+    rules: "list[NamedRule]",
+) -> int:
     # The node is most of what there is to import, and a mistake on the command line should not wait for it.
+    from groupcoord.broker.journal import IN_MEMORY  # noqa: PLC0415
     from groupcoord.node.node import Node  # noqa: PLC0415
 
-    now_ms = wall_clock()
-    node = Node(config, chance=SystemChance(), now_ms=now_ms())
+    node = Node(
+        config,
+        chance=SystemChance(),
+        now_ms=now_ms(),
+        journal=storage or IN_MEMORY,
+        brokers=several.number,
+        racks=several.racks,
+    )
     for topic in topics:
         partitions = config.num_partitions if topic.partitions is None else topic.partitions
+        if storage is not None and node.broker.topics.partition_count(topic.name) == partitions:
+            continue  # it is there from the last time
         try:
             node.create_topic(topic.name, partitions, now_ms())
         except ValueError as problem:
             return _complain(f"--topic {topic.name}: {problem}", 2)
     host, port = config.served.host, config.served.port
-    server = Server(node, host, port, now_ms=now_ms, listeners=[log.log_event])
+    cluster = node.broker.cluster
+    faults = None
+    if rules:
+        from groupcoord.testing.faults.serving import ServedFaults  # noqa: PLC0415
+
+        faults = ServedFaults(rules, node, now_ms)
+    served = node if faults is None else faults.node
+    server = Server(served, host, port, now_ms=now_ms, listeners=[log.log_event], cluster=cluster)
+    if storage is not None:
+        storage.on_failure = server.stop
 
     def announce(server: Server) -> None:
         gc.freeze()  # what is imported by now stays; no collection has to look at it again
+        gc.set_threshold(GARBAGE_THRESHOLD, *gc.get_threshold()[1:])
         try:
-            print(f"listening on {server.address}", flush=True)
+            others = zip(cluster.ids[1:], server.addresses[1:], strict=True)
+            lines = [f"broker {broker_id} listening on {address}" for broker_id, address in others]
+            print("\n".join([f"listening on {server.address}", *lines]), flush=True)
         except OSError:  # whoever closed stdout does not want to know, which is no reason not to serve
             forget_output()
 
@@ -152,7 +268,9 @@ async def _serve(config: BrokerConfig, topics: list[Topic]) -> int:
     except ConfigError as problem:
         return _complain(str(problem), 2)
     except OSError as problem:
-        return _complain(f"cannot listen on {server.address}: {problem.strerror}", 1)
+        return _complain(f"cannot listen on {problem.filename}: {problem.strerror}", 1)
+    if faults is not None:
+        faults.tell_unused()
     return 0 if ended_by is None else _EXIT_BY_SIGNAL.get(ended_by.name, 0)
 
 
@@ -161,7 +279,7 @@ def _config(arguments: argparse.Namespace) -> BrokerConfig:
     text, name = None, "server.properties"
     if arguments.config is not None:
         text, name = arguments.config.read_text(encoding="utf-8", errors="replace"), str(arguments.config)
-    config = load(arguments.properties, file_text=text, file_name=name, dev=arguments.dev)
+    config = load(arguments.properties, file_text=text, file_name=name, dev=arguments.dev, brokers=arguments.brokers)
     if arguments.host is None and arguments.port is None:
         return config
     host = config.served.host if arguments.host is None else arguments.host
@@ -193,6 +311,19 @@ def _port(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and int(text) <= 65_535):
         raise argparse.ArgumentTypeError(f"{text} is not a port: a number from 0 to 65535")
     return int(text)
+
+
+def _brokers(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and int(text) > 0):
+        raise argparse.ArgumentTypeError(f"{text} is not a number of brokers above 0")
+    return int(text)
+
+
+def _racks(text: str) -> tuple[str, ...]:
+    racks = tuple(rack.strip() for rack in text.split(","))
+    if not all(racks):
+        raise argparse.ArgumentTypeError(f"{text}: a rack has no name")
+    return racks
 
 
 def _complain(problem: str, code: int) -> int:

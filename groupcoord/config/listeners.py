@@ -1,7 +1,9 @@
 """Listeners: which address to listen on, and which one to tell clients.
 
-Kafka serves any number of listeners, each with a security protocol of its own. Deviation: one is served here, in plain
-text; of several, it is the first that is neither a controller's nor, if there is another, the one between brokers.
+Kafka serves any number of listeners, each with a security protocol of its own. One is served here, in plain text; of several,
+it is the first that is neither a controller's nor, if there is another, the one between brokers.
+
+Deviation (scope-of-a-stand-in): see node/api_versions.py.
 """
 
 import re

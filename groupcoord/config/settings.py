@@ -14,7 +14,7 @@ from groupcoord.config import java_properties, listeners
 from groupcoord.config.errors import ConfigError
 from groupcoord.config.listeners import Endpoint
 from groupcoord.config.properties import BROKER, TOPIC, Property, same_meaning
-from groupcoord.config.stand_in import DEFAULTS, DEV_DEFAULTS, StandIn
+from groupcoord.config.stand_in import DEFAULTS, DEV_DEFAULTS, StandIn, defaults_for
 from groupcoord.config.subscriptions import GROUP, out_of_bounds
 from groupcoord.config.values import InvalidValueError, Value
 
@@ -68,6 +68,7 @@ class BrokerConfig:
     group_max_session_timeout_ms: int
     group_max_size: int
     group_min_session_timeout_ms: int
+    log_initial_task_delay_ms: int
     log_retention_check_interval_ms: int
     max_connections: int
     max_connections_per_ip: int
@@ -76,6 +77,7 @@ class BrokerConfig:
     node_id: int
     num_partitions: int
     offset_metadata_max_bytes: int
+    offsets_commit_timeout_ms: int
     offsets_retention_check_interval_ms: int
     offsets_retention_minutes: int
     offsets_topic_num_partitions: int
@@ -127,6 +129,20 @@ class BrokerConfig:
         except ContradictionError as problem:
             raise ConfigError("", problem.key, listener, problem.reason) from problem
 
+    def of_another(self, node_id: int, rack: str | None, served: Endpoint, advertised: Endpoint) -> "BrokerConfig":
+        """The configuration of a broker beside this one, with which it shares all but its name and its places."""
+        own = {"node.id": str(node_id), "broker.id": str(node_id), "listeners": str(served)}
+        if rack is not None:
+            own["broker.rack"] = rack
+        if "advertised.listeners" in self.static:
+            own["advertised.listeners"] = str(advertised)
+        return _build({**self.static, **own}, self.dynamic, self.without_effect, self.cluster_id)
+
+
+def as_items(properties: Mapping[str, object]) -> list[str]:
+    """Properties as Python has them, as ``key=value`` the way ``load`` takes them."""
+    return [f"{name}={_text(value)}" for name, value in properties.items()]
+
 
 def load(
     items: Iterable[str] = (),
@@ -135,18 +151,21 @@ def load(
     file_name: str = "server.properties",
     dev: bool = False,
     cluster_id: str = CLUSTER_ID,
+    brokers: int = 1,
 ) -> BrokerConfig:
     """The configuration of a start.
 
     ``items`` are ``key=value`` and win over ``file_text``, the text of a ``server.properties``; ``dev`` takes the defaults
-    for quick tests. Raises ConfigError, which names file and line or item, key, value and what is expected.
+    for quick tests; it is that of the first of ``brokers`` brokers. Raises ConfigError, which names file and line or item, key,
+    value and what is expected.
     """
     given: list[Setting] = []
     if file_text is not None:
         entries = java_properties.parse(file_text, file_name)
         given += [Setting(f"{file_name}:{entry.line}", entry.key, entry.value) for entry in entries]
     given += map(_item, items)
-    return _configure(given, (*DEFAULTS, *DEV_DEFAULTS) if dev else DEFAULTS, cluster_id)
+    defaults = defaults_for(brokers)
+    return _configure(given, (*defaults, *DEV_DEFAULTS) if dev else defaults, cluster_id)
 
 
 def _item(item: str) -> Setting:
@@ -317,6 +336,20 @@ def _contradictions(values: Mapping[str, Any]) -> Iterator[ContradictionError]:
         connection_overrides(values[_OVERRIDES])
     except ContradictionError as fault:
         yield fault
+    yield from _impossible_topics(values)
+
+
+def _impossible_topics(values: Mapping[str, Any]) -> Iterator[ContradictionError]:
+    """Kafka starts with these all the same, and then can never create its own topic."""
+    for name in (
+        "offsets.topic.segment.bytes",
+        "transaction.state.log.segment.bytes",
+        "share.coordinator.state.topic.segment.bytes",
+    ):
+        try:
+            TOPIC["segment.bytes"].parse(str(values[name]))
+        except InvalidValueError as problem:
+            yield ContradictionError(name, f"the topic could not be created: {problem}")
 
 
 def _first_set(values: Mapping[str, Any], *names: str) -> tuple[str, int]:

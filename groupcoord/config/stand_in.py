@@ -15,9 +15,7 @@ class StandIn(NamedTuple):
     reason: str
 
 
-_ONE_BROKER = "there is one broker"
-
-DEFAULTS = (
+_EVER = (
     StandIn("process.roles", "broker,controller", "Kafka has no default for it; this is a lone node"),
     StandIn("node.id", "1", "Kafka has no default for it"),
     StandIn(
@@ -29,22 +27,20 @@ DEFAULTS = (
         "1024",
         "one thread both accepts and serves; a client that finds no place to wait tries again a second later",
     ),
-    StandIn("offsets.topic.replication.factor", "1", _ONE_BROKER),
-    StandIn("transaction.state.log.replication.factor", "1", _ONE_BROKER),
-    StandIn("transaction.state.log.min.isr", "1", _ONE_BROKER),
-    StandIn("share.coordinator.state.topic.replication.factor", "1", _ONE_BROKER),
-    StandIn("share.coordinator.state.topic.min.isr", "1", _ONE_BROKER),
-    StandIn(
-        "log.retention.bytes",
-        "134217728",
-        "logs live in memory: 128 MiB of each partition, so that none eats the machine",
-    ),
-    StandIn(
-        "log.segment.bytes",
-        "16777216",
-        "retention deletes whole segments, so that they have to be smaller than the log",
-    ),
 )
+"""With any number of brokers."""
+
+_REPLICAS = {
+    "offsets.topic.replication.factor": 3,
+    "transaction.state.log.replication.factor": 3,
+    "transaction.state.log.min.isr": 2,
+    "share.coordinator.state.topic.replication.factor": 3,
+    "share.coordinator.state.topic.min.isr": 2,
+}
+"""Kafka's defaults for how many replicas its own topics have, and how many of them have to be in sync."""
+
+DEFAULTS = (*_EVER, *(StandIn(name, "1", "there is one broker") for name in _REPLICAS))
+"""With one broker."""
 
 DEV_DEFAULTS = (
     StandIn(
@@ -54,3 +50,11 @@ DEV_DEFAULTS = (
         "group.min.session.timeout.ms", "100", "a test that waits for a session to run out should not wait six seconds"
     ),
 )
+
+
+def defaults_for(brokers: int) -> tuple[StandIn, ...]:
+    """The stand-ins where there are so many brokers: Kafka's own topics have Kafka's replicas as soon as that is possible."""
+    if brokers == 1:
+        return DEFAULTS
+    too_many = [name for name, kafkas in _REPLICAS.items() if kafkas > brokers]
+    return (*_EVER, *(StandIn(name, str(brokers), f"there are {brokers} brokers") for name in too_many))

@@ -1,6 +1,8 @@
 """How the failure of an append reaches the client whose request caused it.
 
-Source: ``GroupMetadataManager.appendGroupMetadataErrorToResponseError`` and ``CoordinatorOperationExceptionHelper``.
+An append that takes longer than ``offsets.commit.timeout.ms`` fails here with REQUEST_TIMED_OUT, and no client ever sees that.
+Sources: ``GroupMetadataManager.appendGroupMetadataErrorToResponseError``, ``CoordinatorOperationExceptionHelper`` and
+``GroupCoordinatorService.handleOffsetFetchException``.
 """
 
 from collections.abc import Mapping
@@ -26,3 +28,9 @@ _RESPONSE_ERRORS: Mapping[ErrorCode, ErrorCode] = MappingProxyType(
 def response_error(append_error: ErrorCode) -> ErrorCode:
     """What the client is told when its records could not be stored because of ``append_error``."""
     return _RESPONSE_ERRORS.get(append_error, append_error)
+
+
+def offset_fetch_error(append_error: ErrorCode) -> ErrorCode:
+    """The same for an OffsetFetch that waited for appends: consumers before 3.9 do not know COORDINATOR_NOT_AVAILABLE there."""
+    told = _RESPONSE_ERRORS.get(append_error)
+    return ErrorCode.NOT_COORDINATOR if told is ErrorCode.COORDINATOR_NOT_AVAILABLE else told or append_error

@@ -4,7 +4,7 @@ Source: ``GroupCoordinatorService``. It does no I/O and reads no clock: the same
 give the same effects.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import count
 from typing import Any
@@ -16,11 +16,14 @@ from groupcoord.coordinator.classic.join import join_group
 from groupcoord.coordinator.classic.leave import leave_group
 from groupcoord.coordinator.classic.sync import sync_group
 from groupcoord.coordinator.config import CoordinatorConfig
-from groupcoord.coordinator.find_coordinator import find_coordinator
+from groupcoord.coordinator.find_coordinator import find_coordinator, this_broker
+from groupcoord.coordinator.loading import Loading
 from groupcoord.coordinator.offset_commit import offset_commit
 from groupcoord.coordinator.offset_fetch import offset_fetch
+from groupcoord.coordinator.places import Address, BrokersView, Places
 from groupcoord.coordinator.shard import Shard
 from groupcoord.coordinator.topics_view import TopicsView
+from groupcoord.coordinator.unloading import unload
 from groupcoord.core.effects import Append, Call, Effect
 from groupcoord.core.java import partition_for
 from groupcoord.core.timers import Timers
@@ -28,21 +31,35 @@ from groupcoord.core.turn import Turn
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.errors import ErrorCode
 
-Handler = Callable[[Turn, Call, Any], None]
+OFFSETS_TOPIC = "__consumer_offsets"
+"""Where groups and offsets are stored: as many partitions as there are shards."""
+
+Handler = Callable[[Sequence[Shard], Turn, Call, Any], None]
 GroupHandler = Callable[[Shard, Turn, Call, Any], None]
 
 
 class GroupCoordinator:
-    """Coordinates every group. ``new_uuid`` gives the random part of member ids, ``topics`` is what exists to commit for."""
+    """Coordinates every group. ``new_uuid`` gives the random part of member ids, ``topics`` is what exists to commit for.
+
+    With several ``brokers`` each coordinates those groups whose partition of ``__consumer_offsets`` it leads.
+    """
 
     def __init__(
-        self, config: CoordinatorConfig, *, new_uuid: Callable[[], str], topics: TopicsView, now_ms: int
+        self,
+        config: CoordinatorConfig,
+        *,
+        new_uuid: Callable[[], str],
+        topics: TopicsView,
+        now_ms: int,
+        brokers: BrokersView | None = None,
     ) -> None:
         self.config = config
         self.timers = Timers()
+        self._topics = topics
         next_append_id = count(1).__next__
-        self.shards = tuple(
-            Shard(
+
+        def new_shard(partition: int) -> Shard:
+            return Shard(
                 partition,
                 config,
                 self.timers,
@@ -51,8 +68,9 @@ class GroupCoordinator:
                 session_over=expiry.session_over,
                 pending_over=expiry.pending_over,
             )
-            for partition in range(config.offsets_topic_num_partitions)
-        )
+
+        self.shards = tuple(map(new_shard, range(config.offsets_topic_num_partitions)))
+        self._places = None if brokers is None else Places(self.shards, brokers, new_shard)
         for shard in self.shards:
             retention.schedule(shard, now_ms)
         self._group_handlers: dict[int, GroupHandler] = {
@@ -64,11 +82,19 @@ class GroupCoordinator:
             ApiKey.OFFSET_DELETE: partial(offset_delete.offset_delete, topics=topics),
         }
         self._handlers: dict[int, Handler] = {
-            ApiKey.OFFSET_FETCH: partial(offset_fetch, self.shard_of, topics=topics),
-            ApiKey.DESCRIBE_GROUPS: partial(group_admin.describe_groups, self.shard_of),
-            ApiKey.DELETE_GROUPS: partial(group_admin.delete_groups, self.shard_of),
-            ApiKey.LIST_GROUPS: partial(group_admin.list_groups, self.shards),
-            ApiKey.FIND_COORDINATOR: lambda turn, call, request: find_coordinator(self.config, turn, call, request),
+            ApiKey.OFFSET_FETCH: lambda shards, turn, call, request: offset_fetch(
+                _shard_of(shards), turn, call, request, topics=topics
+            ),
+            ApiKey.DESCRIBE_GROUPS: lambda shards, turn, call, request: group_admin.describe_groups(
+                _shard_of(shards), turn, call, request
+            ),
+            ApiKey.DELETE_GROUPS: lambda shards, turn, call, request: group_admin.delete_groups(
+                _shard_of(shards), turn, call, request
+            ),
+            ApiKey.LIST_GROUPS: group_admin.list_groups,
+            ApiKey.FIND_COORDINATOR: lambda _, turn, call, request: find_coordinator(
+                self.config, self._coordinator_of, turn, call, request
+            ),
         }
 
     @property
@@ -80,10 +106,12 @@ class GroupCoordinator:
         """What follows from ``request``. A JoinGroup or SyncGroup may be answered by a later call or timer."""
         turn = Turn(now_ms, call)
         key = call.api.key
-        if key in self._group_handlers:
-            self._group_handlers[key](self.shard_of(request.group_id), turn, call, request)
+        of_group = self._group_handlers.get(key)
+        shards = self.shards if self._places is None else self._places.seen_by(call.broker)
+        if of_group is not None:
+            of_group(shards[partition_for(request.group_id, len(shards))], turn, call, request)
         else:
-            self._handlers[key](turn, call, request)
+            self._handlers[key](shards, turn, call, request)
         return turn.effects
 
     def expire(self, now_ms: int) -> list[Effect]:
@@ -108,6 +136,34 @@ class GroupCoordinator:
         for shard in self.shards:
             offset_delete.topics_deleted(shard, turn, gone)
 
+    def unload(self, turn: Turn) -> None:
+        """``__consumer_offsets`` is gone, and all groups with it; a shard comes back when its partition is there again."""
+        for shard in self.shards:
+            why = f"there is no partition {shard.partition} of __consumer_offsets"
+            unload(shard, turn, partial(self._has_log, shard), why)
+
+    def resign(self, partition: int, turn: Turn) -> None:
+        """Another broker coordinates the groups of ``partition`` from now on, until ``load`` takes them back."""
+        why = f"another broker has partition {partition} of __consumer_offsets"
+        unload(self.shards[partition], turn, lambda: False, why)
+
+    def load(self, partition: int, turn: Turn) -> Loading:
+        """Read the groups of ``partition`` from its log; whoever reads it gives what it finds to what is returned."""
+        return Loading(self.shards[partition], turn)
+
+    def _has_log(self, shard: Shard) -> bool:
+        return (self._topics.partition_count(OFFSETS_TOPIC) or 0) > shard.partition
+
     def shard_of(self, group_id: str) -> Shard:
         """The shard that ``group_id`` belongs to, by the hash of its name."""
         return self.shards[partition_for(group_id, len(self.shards))]
+
+    def _coordinator_of(self, group_id: str) -> Address | None:
+        shard = self.shard_of(group_id)
+        if self._places is None:
+            return this_broker(self.config, shard)
+        return self._places.coordinator_of(shard.partition)
+
+
+def _shard_of(shards: Sequence[Shard]) -> Callable[[str], Shard]:
+    return lambda group_id: shards[partition_for(group_id, len(shards))]

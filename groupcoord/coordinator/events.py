@@ -1,5 +1,6 @@
 """What happens to groups: one event class per thing a person may want to see or a test assert."""
 
+import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -9,11 +10,61 @@ Owners = Mapping[str, tuple[tuple[str, int], ...]]
 """Member id → its (topic, partition) pairs."""
 
 
+class Departure(enum.StrEnum):
+    """How a member got out of its group, or somebody with a fresh member id out of the waiting."""
+
+    LEFT = "left"
+    """By LeaveGroup, of its own or of an administrator."""
+    SESSION_OVER = "session over"
+    """Nothing was heard of it for its session timeout."""
+    FIRST_JOIN_OVER = "first join over"
+    """Its first JoinGroup waited longer than a new member may be kept waiting."""
+    NEVER_CAME_BACK = "never came back"
+    """It was given a member id (KIP-394) and did not come back with it."""
+    NOT_JOINED = "not joined"
+    """It did not join again within the rebalance timeout."""
+    NOT_SYNCED = "not synced"
+    """It did not send SyncGroup within the rebalance timeout."""
+    NO_ROOM = "no room"
+    """It came back when ``group.max.size`` others were there."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupEvent(Event):
     """Something happened to ``group``."""
 
     group: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShardLoaded(Event):
+    """Partition ``partition`` of ``__consumer_offsets`` was read: its groups are served from now on.
+
+    ``passed_over`` of its ``records`` are of other kinds of groups, which are not served here.
+    """
+
+    partition: int
+    records: int
+    groups: int
+    passed_over: int
+    took_ms: int
+
+    def text(self) -> str:
+        read = f"{self.records} records of __consumer_offsets-{self.partition} in {self.took_ms} ms"
+        others = f"; {self.passed_over} records of other kinds were passed over" if self.passed_over else ""
+        return f"read {read}: {self.groups} groups{others}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShardNotLoaded(Event):
+    """Partition ``partition`` of ``__consumer_offsets`` could not be read: whoever asks for its groups is refused."""
+
+    partition: int
+    records: int
+    why: str
+
+    def text(self) -> str:
+        return f"__consumer_offsets-{self.partition} is not served: {self.why}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,10 +137,12 @@ class StaticMemberReplaced(GroupEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberRemoved(GroupEvent):
-    """``member`` is out of the group."""
+    """``member`` is out of the group. ``timeout_ms`` is the time that ran out, None if none did."""
 
     member: str
     reason: str
+    how: Departure
+    timeout_ms: int | None
 
     def text(self) -> str:
         return f"{self.member} is out: {self.reason}"
@@ -145,6 +198,17 @@ class InitialDelayExtended(GroupEvent):
 
     def text(self) -> str:
         return f"somebody new came: waiting {self.by_ms} ms more ({self.remaining_ms} ms left after that)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RebalanceStuck(GroupEvent):
+    """All members are there, and yet the generation does not begin properly: Kafka fails over what one of them sent."""
+
+    generation: int
+    why: str
+
+    def text(self) -> str:
+        return f"generation {self.generation} gets stuck, as it would in Kafka: {self.why}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

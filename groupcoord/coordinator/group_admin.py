@@ -1,12 +1,14 @@
 """DescribeGroups, ListGroups and DeleteGroups. Sources: ``GroupCoordinatorService`` and ``ClassicGroup``."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from groupcoord.coordinator import records
 from groupcoord.coordinator.append_errors import response_error
+from groupcoord.coordinator.availability import is_loading
 from groupcoord.coordinator.classic.group import ClassicGroup
 from groupcoord.coordinator.classic.states import GroupState
 from groupcoord.coordinator.events import OffsetsRemoved
+from groupcoord.coordinator.pending_appends import Failed
 from groupcoord.coordinator.refusal import Refused, note_refusal
 from groupcoord.coordinator.shard import Shard
 from groupcoord.core.effects import Call, LogRecord
@@ -36,11 +38,21 @@ ShardOf = Callable[[str], Shard]
 def describe_groups(shard_of: ShardOf, turn: Turn, call: Call, request: DescribeGroupsRequest) -> None:
     """Answer ``call`` with each group as it is now, partition by partition of ``__consumer_offsets``."""
     answers = tuple(
-        _describe(shard.groups.get(group_id), group_id, call, request)
+        _described(shard, group_id, turn, call, request)
         for shard, group_ids in _by_shard(shard_of, request.groups).items()
         for group_id in group_ids
     )
     turn.reply(call, DescribeGroupsResponse(groups=answers))
+
+
+def _described(shard: Shard, group_id: str, turn: Turn, call: Call, request: DescribeGroupsRequest) -> DescribedGroup:
+    try:
+        return _describe(shard.committed.group(group_id), group_id, call, request)
+    except Refused as refusal:
+        note_refusal(turn, call, group_id, "", refusal)
+        return DescribedGroup(
+            error_code=refusal.code, group_id=group_id, group_state="", protocol_type="", protocol_data="", members=()
+        )
 
 
 def _describe(group: ClassicGroup | None, group_id: str, call: Call, request: DescribeGroupsRequest) -> DescribedGroup:
@@ -79,8 +91,18 @@ def _describe(group: ClassicGroup | None, group_id: str, call: Call, request: De
     )
 
 
-def list_groups(shards: Iterable[Shard], turn: Turn, call: Call, request: ListGroupsRequest) -> None:
-    """Answer ``call`` with the groups that pass both filters; an unknown state or type matches nothing."""
+def list_groups(shards: Sequence[Shard], turn: Turn, call: Call, request: ListGroupsRequest) -> None:
+    """Answer ``call`` with the groups that pass both filters; an unknown state or type matches nothing.
+
+    While one partition is being read there is no list at all.
+    """
+    loading = [shard.partition for shard in shards if is_loading(shard)]
+    if loading:
+        code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        why = f"of __consumer_offsets still being read: {', '.join(map(str, loading))}"
+        note_refusal(turn, call, "", "", Refused(code, why))
+        turn.reply(call, ListGroupsResponse(error_code=code, groups=()))
+        return
     states = {state.strip().lower() for state in request.states_filter}
     types = {kind.lower() for kind in request.types_filter}
     listed = tuple(
@@ -91,7 +113,7 @@ def list_groups(shards: Iterable[Shard], turn: Turn, call: Call, request: ListGr
             group_type="classic",
         )
         for shard in shards
-        for group in shard.groups.values()
+        for group in shard.committed.groups()
         if (not states or group.state.lower() in states) and (not types or "classic" in types)
     )
     turn.reply(call, ListGroupsResponse(groups=listed))
@@ -128,51 +150,56 @@ def _delete(
     group_ids: list[str],
     finish: Callable[[Turn, dict[str, ErrorCode]], None],
 ) -> None:
+    """Kafka looks for share groups of these names first, and goes on when nothing is on its way in the partition any more."""
+
+    def failed(later: Turn, error: ErrorCode) -> None:
+        finish(later, dict.fromkeys(group_ids, response_error(error)))
+
+    shard.store(turn, (), lambda later: _delete_now(shard, later, call, group_ids, finish, failed), failed)
+
+
+def _delete_now(
+    shard: Shard,
+    turn: Turn,
+    call: Call,
+    group_ids: list[str],
+    finish: Callable[[Turn, dict[str, ErrorCode]], None],
+    failed: Failed,
+) -> None:
     codes: dict[str, ErrorCode] = {}
-    doomed: list[ClassicGroup] = []
+    doomed: dict[str, tuple[tuple[str, int], ...]] = {}
+    groups: list[ClassicGroup] = []
     tombstones: list[LogRecord] = []
     for group_id in group_ids:
-        group = shard.groups.get(group_id)
+        try:
+            group = shard.groups.get(group_id)
+        except Refused as refusal:
+            note_refusal(turn, call, group_id, "", refusal)
+            finish(turn, dict.fromkeys(group_ids, refusal.code))
+            return
         codes[group_id] = _deletable(group)
         if group is None or codes[group_id]:
             why = "there is no such group" if group is None else f"it has members: it is {group.state}"
             note_refusal(turn, call, group_id, "", Refused(codes[group_id], why))
             continue
-        doomed.append(group)
-        tombstones += grave(shard, group)
+        offsets = shard.offsets.of_group(group_id)
+        pairs = tuple((topic, partition) for topic, partitions in offsets for partition, _ in partitions)
+        groups.append(group)
+        doomed[group_id] = pairs
+        tombstones += [records.offset_tombstone(group_id, topic, partition) for topic, partition in pairs]
+        tombstones.append(records.group_tombstone(group_id))
 
     def stored(later: Turn) -> None:
-        for group in doomed:
-            bury(shard, later, group, "a client asked for it")
+        reason = "a client asked for it"
+        for group in groups:
+            pairs = doomed[group.group_id]
+            if pairs:
+                later.note(OffsetsRemoved, group=group.group_id, partitions=pairs, reason=reason)
+            shard.end_group(later, group, reason)
         finish(later, codes)
 
-    def failed(later: Turn, error: ErrorCode) -> None:
-        finish(later, dict.fromkeys(group_ids, response_error(error)))
-
-    shard.store(turn, tuple(tombstones), stored, failed)
-
-
-def grave(shard: Shard, group: ClassicGroup) -> list[LogRecord]:
-    """The tombstones of ``group``: one per offset, then its own."""
-    pairs = _offsets(shard, group)
-    tombstones = [records.offset_tombstone(group.group_id, topic, partition) for topic, partition in pairs]
-    return [*tombstones, records.group_tombstone(group.group_id)]
-
-
-def bury(shard: Shard, turn: Turn, group: ClassicGroup, reason: str) -> None:
-    """Forget ``group`` and its offsets: their tombstones are stored. A group that somebody joined meanwhile lives on."""
-    pairs = _offsets(shard, group)
-    for topic, partition in pairs:
-        shard.offsets.remove(group.group_id, topic, partition)
-    if pairs:
-        turn.note(OffsetsRemoved, group=group.group_id, partitions=pairs, reason=reason)
-    if group.state is GroupState.EMPTY:
-        shard.drop_group(turn, group, reason)
-
-
-def _offsets(shard: Shard, group: ClassicGroup) -> tuple[tuple[str, int], ...]:
-    offsets = shard.offsets.of_group(group.group_id)
-    return tuple((topic, partition) for topic, partitions in offsets for partition, _ in partitions)
+    gone = {(group_id, topic, partition): None for group_id, pairs in doomed.items() for topic, partition in pairs}
+    shard.store(turn, tuple(tombstones), stored, failed, offsets=gone, removed=groups)
 
 
 def _deletable(group: ClassicGroup | None) -> ErrorCode:

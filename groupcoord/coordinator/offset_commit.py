@@ -188,8 +188,6 @@ def _store(
         later.reply(call, answer.response())
 
     def stored(later: Turn) -> None:
-        for name, _, partition, committed in accepted:
-            shard.offsets.put(group.group_id, name, partition, committed)
         if accepted:
             later.note(
                 OffsetsCommitted,
@@ -201,14 +199,19 @@ def _store(
         finish(later, ErrorCode.NONE)
 
     def failed(later: Turn, error: ErrorCode) -> None:
-        if is_new and group.is_simple and not shard.offsets.of_group(group.group_id):
-            shard.drop_group(later, group, f"its first offsets could not be stored: {error.name}")
         finish(later, response_error(error))
 
     log_records = tuple(
         records.offset(group.group_id, name, partition, committed) for name, _, partition, committed in accepted
     )
-    shard.store(turn, log_records, stored, failed)
+    shard.store(
+        turn,
+        log_records,
+        stored,
+        failed,
+        offsets={(group.group_id, name, partition): committed for name, _, partition, committed in accepted},
+        created=group if is_new else None,
+    )
 
 
 def _int64(value: int) -> int:

@@ -90,8 +90,6 @@ def _bury(
     def stored(later: Turn) -> None:
         reason = "their topic was deleted" if call is None else "a client asked for it"
         for group, pairs in doomed.items():
-            for topic, partition in pairs:
-                shard.offsets.remove(group, topic, partition)
             if pairs:
                 later.note(OffsetsRemoved, group=group, partitions=tuple(pairs), reason=reason)
         if call is not None:
@@ -101,7 +99,8 @@ def _bury(
         if call is not None:
             later.reply(call, OffsetDeleteResponse(error_code=response_error(error), topics=()))
 
-    shard.store(turn, tombstones, stored, failed)
+    gone = {(group, topic, partition): None for group, pairs in doomed.items() for topic, partition in pairs}
+    shard.store(turn, tombstones, stored, failed, offsets=gone)
 
 
 def _merged(

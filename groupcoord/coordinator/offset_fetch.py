@@ -1,10 +1,14 @@
 """OffsetFetch. Sources: ``KafkaApis.handleOffsetFetchRequest`` and ``OffsetMetadataManager.fetchOffsets``."""
 
 from collections.abc import Callable
+from functools import partial
 
+from groupcoord.coordinator.append_errors import offset_fetch_error
 from groupcoord.coordinator.offset_store import CommittedOffset
+from groupcoord.coordinator.refusal import Refused, note_refusal
 from groupcoord.coordinator.shard import Shard
 from groupcoord.coordinator.topics_view import TopicsView
+from groupcoord.coordinator.uncommitted import CommittedView
 from groupcoord.core.effects import Call
 from groupcoord.core.turn import Turn
 from groupcoord.protocol.errors import ErrorCode
@@ -17,6 +21,7 @@ from groupcoord.protocol.messages.offset_fetch import (
     OffsetFetchResponseTopics,
 )
 
+GROUP_ERRORS_FROM = 2
 TOPIC_IDS_FROM = 10
 NO_OFFSET = -1
 
@@ -24,26 +29,87 @@ NO_OFFSET = -1
 def offset_fetch(
     shard_of: Callable[[str], Shard], turn: Turn, call: Call, request: OffsetFetchRequest, topics: TopicsView
 ) -> None:
-    """Answer ``call``. Neither an unknown group nor an unknown topic is an error: they just have no offset."""
+    """Answer ``call``. Neither an unknown group nor an unknown topic is an error: they just have no offset.
+
+    What is told is stored. With ``require_stable`` it is what was asked for last, and the answer waits until that is stored.
+    """
     by_id = call.version >= TOPIC_IDS_FROM
-    groups = tuple(_group(shard_of(group.group_id), group, topics, by_id) for group in request.groups)
-    turn.reply(call, OffsetFetchResponse(groups=groups))
-
-
-def _group(shard: Shard, asked: OffsetFetchRequestGroup, topics: TopicsView, by_id: bool) -> OffsetFetchResponseGroup:
-    if asked.topics is None:
-        answers = _all_topics(shard, asked.group_id, topics, by_id)
+    answers: list[OffsetFetchResponseGroup] = []
+    waiting: list[tuple[int, Shard]] = []
+    for asked in request.groups:
+        shard = shard_of(asked.group_id)
+        try:
+            shard.groups.get(asked.group_id)
+        except Refused as refusal:
+            note_refusal(turn, call, asked.group_id, "", refusal)
+            answers.append(_refused(asked, refusal.code, call.version))
+            continue
+        if request.require_stable and not shard.is_idle:
+            waiting.append((len(answers), shard))
+            answers.append(_group(shard.latest, asked, topics, by_id))
+        else:
+            answers.append(_group(shard.committed, asked, topics, by_id))
+    if waiting:
+        _reply_when_stored(turn, call, request, answers, waiting)
     else:
-        answers = tuple(_topic(shard, asked.group_id, topic, topics, by_id) for topic in asked.topics)
+        turn.reply(call, OffsetFetchResponse(groups=tuple(answers)))
+
+
+def _reply_when_stored(
+    turn: Turn,
+    call: Call,
+    request: OffsetFetchRequest,
+    answers: list[OffsetFetchResponseGroup],
+    waiting: list[tuple[int, Shard]],
+) -> None:
+    left = {number for number, _ in waiting}
+
+    def finish(later: Turn, number: int) -> None:
+        left.remove(number)
+        if not left:
+            later.reply(call, OffsetFetchResponse(groups=tuple(answers)))
+
+    def fail(later: Turn, error: ErrorCode, number: int) -> None:
+        answers[number] = _refused(request.groups[number], offset_fetch_error(error), call.version)
+        finish(later, number)
+
+    for number, shard in waiting:
+        shard.store(turn, (), partial(finish, number=number), partial(fail, number=number))
+
+
+def _refused(asked: OffsetFetchRequestGroup, code: ErrorCode, version: int) -> OffsetFetchResponseGroup:
+    """Only from v2 on can a group have an error; before, every partition has it."""
+    topics = () if version >= GROUP_ERRORS_FROM else asked.topics or ()
+    return OffsetFetchResponseGroup(
+        group_id=asked.group_id,
+        error_code=code,
+        topics=tuple(
+            OffsetFetchResponseTopics(
+                name=topic.name, partitions=tuple(_missing(partition, code) for partition in topic.partition_indexes)
+            )
+            for topic in topics
+        ),
+    )
+
+
+def _group(
+    view: CommittedView, asked: OffsetFetchRequestGroup, topics: TopicsView, by_id: bool
+) -> OffsetFetchResponseGroup:
+    if asked.topics is None:
+        answers = _all_topics(view, asked.group_id, topics, by_id)
+    else:
+        answers = tuple(_topic(view, asked.group_id, topic, topics, by_id) for topic in asked.topics)
         # Kafka answers topics of unknown ids after the others.
         answers = tuple(sorted(answers, key=lambda answer: by_id and not answer.name))
     return OffsetFetchResponseGroup(group_id=asked.group_id, topics=answers)
 
 
-def _all_topics(shard: Shard, group_id: str, topics: TopicsView, by_id: bool) -> tuple[OffsetFetchResponseTopics, ...]:
+def _all_topics(
+    view: CommittedView, group_id: str, topics: TopicsView, by_id: bool
+) -> tuple[OffsetFetchResponseTopics, ...]:
     """Every offset the group has; with ids, those of topics that still have one."""
     answers = []
-    for name, partitions in shard.offsets.of_group(group_id):
+    for name, partitions in view.offsets_of(group_id):
         topic_id = topics.topic_id(name) if by_id else None
         if by_id and topic_id is None:
             continue
@@ -58,7 +124,7 @@ def _all_topics(shard: Shard, group_id: str, topics: TopicsView, by_id: bool) ->
 
 
 def _topic(
-    shard: Shard, group_id: str, asked: OffsetFetchRequestTopics, topics: TopicsView, by_id: bool
+    view: CommittedView, group_id: str, asked: OffsetFetchRequestTopics, topics: TopicsView, by_id: bool
 ) -> OffsetFetchResponseTopics:
     name: str | None = asked.name
     if by_id:
@@ -68,7 +134,7 @@ def _topic(
         return OffsetFetchResponseTopics(topic_id=asked.topic_id, partitions=unknown)
     partitions = []
     for partition in asked.partition_indexes:
-        committed = shard.offsets.get(group_id, name, partition)
+        committed = view.offset(group_id, name, partition)
         # An offset of a topic of the same name that was deleted since is not this topic's.
         stale = by_id and committed is not None and committed.topic_id not in (None, asked.topic_id)
         partitions.append(

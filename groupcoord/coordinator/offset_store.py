@@ -1,14 +1,16 @@
 """The committed offsets of one partition of ``__consumer_offsets``, as the last stored record has them."""
 
 import uuid
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from typing import Generic, NamedTuple, TypeVar, cast
 
 from groupcoord.core.timeline import TimelineMap
+from groupcoord.protocol.commits import CommitReader
+
+V = TypeVar("V")
 
 
-@dataclass(frozen=True, slots=True)
-class CommittedOffset:
+class CommittedOffset(NamedTuple):
     """A committed offset. Times are milliseconds; ``expire_timestamp_ms`` is None unless the client asked for a retention.
 
     ``topic_id`` is the id of the topic at the time of the commit, where it was known (KIP-848, OffsetCommit v10).
@@ -22,22 +24,26 @@ class CommittedOffset:
     topic_id: uuid.UUID | None = None
 
 
-class OffsetStore:
-    """Group → topic → partition → offset."""
+class OffsetMap(Generic[V]):
+    """Group → topic → partition → whatever is known of the offset."""
 
     __slots__ = ("_groups",)
 
     def __init__(self) -> None:
-        self._groups: dict[str, TimelineMap[str, TimelineMap[int, CommittedOffset]]] = {}
+        self._groups: dict[str, TimelineMap[str, TimelineMap[int, V]]] = {}
 
-    def get(self, group: str, topic: str, partition: int) -> CommittedOffset | None:
-        """The committed offset, or None."""
+    def get(self, group: str, topic: str, partition: int) -> V | None:
+        """What is known, or None."""
         topics = self._groups.get(group)
         partitions = None if topics is None else topics.get(topic)
         return None if partitions is None else partitions.get(partition)
 
-    def put(self, group: str, topic: str, partition: int, committed: CommittedOffset) -> None:
-        """Store ``committed`` in place of what was there."""
+    def put(self, group: str, topic: str, partition: int, value: V) -> None:
+        """Store ``value`` in place of what was there."""
+        self.partitions_of(group, topic).put(partition, value)
+
+    def partitions_of(self, group: str, topic: str) -> TimelineMap[int, V]:
+        """Partition → value, for who puts something there at once; after a ``remove`` it may not be the one any more."""
         topics = self._groups.get(group)
         if topics is None:
             topics = self._groups[group] = TimelineMap()
@@ -45,7 +51,7 @@ class OffsetStore:
         if partitions is None:
             partitions = TimelineMap()
             topics.put(topic, partitions)
-        partitions.put(partition, committed)
+        return partitions
 
     def remove(self, group: str, topic: str, partition: int) -> None:
         """Forget the offset, if there is one."""
@@ -59,11 +65,43 @@ class OffsetStore:
         if not topics:
             del self._groups[group]
 
-    def of_group(self, group: str) -> list[tuple[str, list[tuple[int, CommittedOffset]]]]:
-        """(topic, [(partition, offset)]) of ``group``, in Kafka's order."""
+    def of_group(self, group: str) -> Sequence[tuple[str, Sequence[tuple[int, V]]]]:
+        """(topic, [(partition, value)]) of ``group``, in Kafka's order."""
         topics = self._groups.get(group)
         return [] if topics is None else [(name, found.in_order()) for name, found in topics.in_order()]
 
     def groups(self) -> Iterator[str]:
         """The groups that have offsets."""
         return iter(list(self._groups))
+
+
+class OffsetStore(OffsetMap[CommittedOffset | bytes]):
+    """The committed offsets. Those that were loaded are the bytes of their records until somebody asks for them.
+
+    Of millions of offsets that a log holds, hardly any is asked for soon, and bytes take a fraction of the time and the memory.
+    Only bytes that ``cannot_fail`` (see protocol/commits.py) may be put here: when somebody asks it is too late to complain.
+    """
+
+    __slots__ = ("_read",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._read = CommitReader(CommittedOffset).read
+
+    def get(self, group: str, topic: str, partition: int) -> CommittedOffset | None:
+        """The committed offset, or None."""
+        found = super().get(group, topic, partition)
+        if isinstance(found, bytes):
+            found = self.partitions_of(group, topic)[partition] = self._read(found)
+        return found
+
+    def of_group(self, group: str) -> Sequence[tuple[str, Sequence[tuple[int, CommittedOffset]]]]:
+        """(topic, [(partition, committed offset)]) of ``group``, in Kafka's order."""
+        for partitions in self._groups.get(group, _NOTHING).values():
+            for partition, found in partitions.items():
+                if isinstance(found, bytes):
+                    partitions[partition] = self._read(found)
+        return cast("Sequence[tuple[str, Sequence[tuple[int, CommittedOffset]]]]", super().of_group(group))
+
+
+_NOTHING: TimelineMap[str, TimelineMap[int, CommittedOffset | bytes]] = TimelineMap()

@@ -42,7 +42,7 @@ def group(group: ClassicGroup, assignments: Mapping[str, bytes]) -> LogRecord:
         generation=group.generation_id,
         protocol=group.protocol_name,
         leader=group.leader_id,
-        current_state_timestamp_ms=group.state_since_ms,
+        current_state_timestamp_ms=_since(group),
         members=members,
     )
     return _group_record(group.group_id, value)
@@ -51,9 +51,13 @@ def group(group: ClassicGroup, assignments: Mapping[str, bytes]) -> LogRecord:
 def empty_group(group: ClassicGroup) -> LogRecord:
     """A group that has just come to be: generation 0, no type, nobody in it."""
     value = GroupMetadataValue(
-        protocol_type="", generation=0, protocol=None, leader=None, current_state_timestamp_ms=group.state_since_ms
+        protocol_type="", generation=0, protocol=None, leader=None, current_state_timestamp_ms=_since(group)
     )
     return _group_record(group.group_id, value)
+
+
+def _since(group: ClassicGroup) -> int:
+    return -1 if group.state_since_ms is None else group.state_since_ms
 
 
 def group_tombstone(group_id: str) -> LogRecord:

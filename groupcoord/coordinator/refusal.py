@@ -14,6 +14,17 @@ class Refused(Exception):
         super().__init__(f"{code.name}: {why}")
 
 
+class Stumbled(Refused):
+    """Kafka fails here with an exception that nobody expected (``IllegalArgumentException`` and the like).
+
+    What was done by then stays done and what was to follow does not happen. Whoever asked is told UNKNOWN_SERVER_ERROR; when a
+    timer is the cause, nobody is told anything.
+    """
+
+    def __init__(self, why: str) -> None:
+        super().__init__(ErrorCode.UNKNOWN_SERVER_ERROR, why)
+
+
 def note_refusal(turn: Turn, call: Call, group_id: str, member_id: str, refusal: Refused) -> None:
     """Say that ``call``, which speaks for ``member_id`` (``""``: nobody yet), is refused; answering it is the caller's."""
     error, why = refusal.code.name, refusal.why

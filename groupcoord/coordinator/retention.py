@@ -45,14 +45,12 @@ def clean(shard: Shard, turn: Turn) -> None:
 
     def stored(later: Turn) -> None:
         for group_id, pairs in expired:
-            for topic, index in pairs:
-                shard.offsets.remove(group_id, topic, index)
             later.note(OffsetsRemoved, group=group_id, partitions=pairs, reason="their retention is over")
         for group in empty:
-            if group.state is GroupState.EMPTY:  # and not dead, or joined again, while the tombstone was on its way
-                shard.drop_group(later, group, "it has neither members nor offsets")
+            shard.end_group(later, group, "it has neither members nor offsets")
 
-    shard.store(turn, tuple(tombstones), stored, lambda _, __: None)
+    gone = {(group_id, topic, index): None for group_id, pairs in expired for topic, index in pairs}
+    shard.store(turn, tuple(tombstones), stored, lambda _, __: None, offsets=gone, removed=empty)
 
 
 def _expired(shard: Shard, turn: Turn, group: ClassicGroup) -> tuple[tuple[tuple[str, int], ...], bool]:
@@ -83,7 +81,8 @@ def _base_timestamp(group: ClassicGroup) -> Callable[[CommittedOffset], int] | N
     if group.protocol_type is None:
         return lambda committed: committed.commit_timestamp_ms
     if group.state is GroupState.EMPTY:
-        return lambda _: group.state_since_ms
+        since_ms = group.state_since_ms
+        return lambda committed: committed.commit_timestamp_ms if since_ms is None else since_ms
     consumers = group.protocol_type == CONSUMER_PROTOCOL_TYPE
     if consumers and group.state is GroupState.STABLE and group.subscribed_topics is not None:
         return lambda committed: committed.commit_timestamp_ms

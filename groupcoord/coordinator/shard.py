@@ -1,37 +1,33 @@
 """One partition of ``__consumer_offsets`` and everything that is coordinated through it: its groups and their offsets.
 
-Source: ``GroupCoordinatorShard`` and ``CoordinatorRuntime``. A request changes a group at once; what it promises to keep, it
-stores; the answer that depends on the storing waits for it.
+Source: ``GroupCoordinatorShard`` and ``CoordinatorRuntime``. A request changes groups and offsets at once; what it promises to
+keep, it stores; the answer that depends on the storing waits for it. Who only reads sees what is stored.
 """
 
-from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from groupcoord.coordinator.classic.group import ClassicGroup
 from groupcoord.coordinator.classic.member import Member
 from groupcoord.coordinator.classic.states import GroupState
 from groupcoord.coordinator.config import CoordinatorConfig
-from groupcoord.coordinator.events import GroupCreated, GroupRemoved, LeaderElected, MemberRemoved, StateChanged
-from groupcoord.coordinator.offset_store import OffsetStore
-from groupcoord.core.effects import Call, Effect, LogRecord
-from groupcoord.core.events import Cause
+from groupcoord.coordinator.events import (
+    Departure,
+    GroupCreated,
+    GroupRemoved,
+    LeaderElected,
+    MemberRemoved,
+    StateChanged,
+)
+from groupcoord.coordinator.offset_store import CommittedOffset, OffsetStore
+from groupcoord.coordinator.pending_appends import Failed, PendingAppends, Stored, Waiter
+from groupcoord.coordinator.uncommitted import CommittedView, Place, Uncommitted
+from groupcoord.core.effects import Effect, LogRecord
 from groupcoord.core.timers import TimerKey, Timers
 from groupcoord.core.turn import Turn
 from groupcoord.protocol.errors import ErrorCode
 
-Stored = Callable[[Turn], None]
-Failed = Callable[[Turn, ErrorCode], None]
 SessionOver = Callable[["Shard", Turn, ClassicGroup, Member, int], None]
 PendingOver = Callable[["Shard", Turn, ClassicGroup, str, int], None]
-
-
-@dataclass(slots=True)
-class PendingAppend:
-    """What waits for one append, and what it came of; the first pair belongs to it, the others must not overtake it."""
-
-    origin: Call | Cause
-    waiting: list[tuple[Stored, Failed]]
 
 
 class Shard:
@@ -59,11 +55,10 @@ class Shard:
         self.session_over = session_over
         self.pending_over = pending_over
         self._next_append_id = next_append_id
-        self._pending: dict[int, PendingAppend] = {}
-        self._order: deque[int] = deque()
+        self._appends = PendingAppends(partition, timers, config.offsets_commit_timeout_ms)
 
     def __repr__(self) -> str:
-        return f"<Shard {self.partition} groups={len(self.groups)} pending={len(self._pending)}>"
+        return f"<Shard {self.partition} groups={len(self.groups)} pending={len(self._appends)}>"
 
     # --- groups
 
@@ -76,9 +71,13 @@ class Shard:
     def drop_group(self, turn: Turn, group: ClassicGroup, reason: str) -> None:
         """Forget ``group`` and every deadline that has to do with it. What still waits for an append finds it dead."""
         del self.groups[group.group_id]
-        group.move_to(GroupState.DEAD, turn.now_ms)
         self.timers.cancel(group.join_key)
         self.timers.cancel(group.sync_key)
+        self.end_group(turn, group, reason)
+
+    def end_group(self, turn: Turn, group: ClassicGroup, reason: str) -> None:
+        """``group``, an empty one, is gone and its tombstone is stored; another one may have its name by now."""
+        group.move_to(GroupState.DEAD, turn.now_ms)
         for member_id in (*group.members, *group.pending_join_members):
             self.timers.cancel(group.session_key(member_id))
         turn.note(GroupRemoved, group=group.group_id, reason=reason)
@@ -89,12 +88,27 @@ class Shard:
         group.move_to(state, turn.now_ms)
         turn.note(StateChanged, group=group.group_id, origin=origin, target=state, generation=group.generation_id)
 
-    def remove_member(self, turn: Turn, group: ClassicGroup, member: Member, reason: str) -> None:
+    def remove_member(
+        self,
+        turn: Turn,
+        group: ClassicGroup,
+        member: Member,
+        reason: str,
+        how: Departure,
+        timeout_ms: int | None = None,
+    ) -> None:
         """Let ``member`` go, and its session timer; if it led, the first of the others leads. Says both."""
         led = group.leader_id == member.member_id
         self.timers.cancel(member.session_key)
         group.remove(member)
-        turn.note(MemberRemoved, group=group.group_id, member=member.member_id, reason=reason)
+        turn.note(
+            MemberRemoved,
+            group=group.group_id,
+            member=member.member_id,
+            reason=reason,
+            how=how,
+            timeout_ms=timeout_ms,
+        )
         if led and group.leader_id is not None:
             reason = f"the leader before, {member.member_id}, is out"
             turn.note(LeaderElected, group=group.group_id, leader=group.leader_id, reason=reason)
@@ -108,39 +122,101 @@ class Shard:
     @property
     def is_idle(self) -> bool:
         """Is no append of this partition on its way?"""
-        return not self._order
+        return not self._appends
 
-    def store(self, turn: Turn, records: tuple[LogRecord, ...], stored: Stored, failed: Failed) -> None:
-        """Append ``records``, then call ``stored``; or ``failed``, with the error of the append.
+    @property
+    def committed(self) -> CommittedView:
+        """What a read may see: nothing that an append changed which is still on its way."""
+        return CommittedView(self.groups, self.offsets, self._appends.before() if self._appends else ())
+
+    @property
+    def latest(self) -> CommittedView:
+        """What there will be once every append on its way is stored."""
+        return CommittedView(self.groups, self.offsets, ())
+
+    def store(
+        self,
+        turn: Turn,
+        records: tuple[LogRecord, ...],
+        stored: Stored,
+        failed: Failed,
+        *,
+        offsets: Mapping[Place, CommittedOffset | None] | None = None,
+        created: ClassicGroup | None = None,
+        removed: Sequence[ClassicGroup] = (),
+    ) -> None:
+        """Append ``records``, then call ``stored``; or ``failed``, with the error of the append, or with REQUEST_TIMED_OUT if
+        it takes longer than ``offsets.commit.timeout.ms``.
+
+        What the records say of ``offsets`` (None: a tombstone) and of groups, ``created`` before or ``removed`` now, is so at
+        once. It is undone if the append fails; not so if it only takes long, because then it may still be stored.
 
         Without records there is nothing to wait for but what is already on its way: an answer does not overtake the
         appends of its partition that were there before it.
         """
         if records:
             append_id = self._next_append_id()
-            self._pending[append_id] = PendingAppend(turn.origin, [(stored, failed)])
-            self._order.append(append_id)
+            before = self._appends.add(append_id, turn.origin).before
+            if offsets:
+                before.put_offsets(self.offsets, offsets)
+            if created is not None:
+                before.groups[created.group_id] = None
+            for group in removed:
+                before.groups[group.group_id] = self.groups.pop(group.group_id)
+            self._appends.wait(turn, stored, failed)
             turn.append(append_id, self.partition, records)
-        elif self._order:
-            self._pending[self._order[-1]].waiting.append((stored, failed))
+        elif self._appends:
+            self._appends.wait(turn, stored, failed)
         else:
             stored(turn)
 
+    def awaits(self, append_id: int) -> bool:
+        """Is that append still on its way, as far as the shard is concerned?"""
+        return append_id in self._appends
+
+    def append_held(self, append_id: int, now_ms: int) -> None:
+        """The append will take its time: whoever waits for it, now or later, is told REQUEST_TIMED_OUT if it is too long."""
+        self._appends.hold(append_id, now_ms)
+
     def appended(self, append_id: int, now_ms: int) -> list[Effect]:
-        """The append is stored: do what waited for it."""
-        turn, waiting = self._take(append_id, now_ms)
-        for stored, _ in waiting:
-            stored(turn)
-        return turn.effects
+        """The append is stored: do what waited for it. Appends are stored in the order in which they were made."""
+        effects: list[Effect] = []
+        for waiter in self._appends.take(append_id):
+            turn = Turn(now_ms, waiter.origin)
+            waiter.stored(turn)
+            effects += turn.effects
+        return effects
 
     def append_failed(self, append_id: int, error: ErrorCode, now_ms: int) -> list[Effect]:
-        """The append failed with ``error``, and with it what waited behind it, as in ``CoordinatorRuntime``."""
-        turn, waiting = self._take(append_id, now_ms)
-        for _, failed in waiting:
-            failed(turn, error)
-        return turn.effects
+        """The append failed with ``error``, and with it those behind it and whoever waited: as if they had never been.
 
-    def _take(self, append_id: int, now_ms: int) -> tuple[Turn, list[tuple[Stored, Failed]]]:
-        self._order.remove(append_id)
-        pending = self._pending.pop(append_id)
-        return Turn(now_ms, pending.origin), pending.waiting
+        So it is in Kafka, where all of them are one batch (``CoordinatorContext.failCurrentBatch``).
+        """
+        failed, waiters = self._appends.take_all_from(append_id)
+        effects: list[Effect] = []
+        for append in failed:
+            turn = Turn(now_ms, append.origin)
+            self._revert(turn, append.before, error)
+            effects += turn.effects
+        return effects + _tell(waiters, error, now_ms)
+
+    def give_up(self, error: ErrorCode, now_ms: int) -> list[Effect]:
+        """The log is somebody else's or nobody's: whoever waits for an append is told ``error``."""
+        return _tell(self._appends.take_all(), error, now_ms)
+
+    def _revert(self, turn: Turn, before: Uncommitted, error: ErrorCode) -> None:
+        before.revert_offsets(self.offsets)
+        for group_id, group in before.groups.items():
+            if group is None:
+                self.drop_group(turn, self.groups[group_id], f"its first record could not be stored: {error.name}")
+            else:
+                self.groups[group_id] = group
+
+
+def _tell(waiters: Iterable[Waiter], error: ErrorCode, now_ms: int) -> list[Effect]:
+    effects: list[Effect] = []
+    for waiter in waiters:
+        turn = Turn(now_ms, waiter.origin)
+        waiter.failed(turn, error)
+        effects += turn.effects
+    return effects

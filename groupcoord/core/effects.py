@@ -13,7 +13,8 @@ from groupcoord.protocol.apis import Api
 class Call(NamedTuple):
     """Who asks: one request of one connection. A parked JoinGroup is a stored Call, answered by a later Reply.
 
-    ``client_host`` is Java's text of an address, with its leading slash: ``/127.0.0.1``.
+    ``client_host`` is Java's text of an address, with its leading slash: ``/127.0.0.1``. ``broker`` is the broker that was
+    asked, counted from 0, where there are several.
     """
 
     connection_id: int
@@ -22,6 +23,11 @@ class Call(NamedTuple):
     version: int
     client_id: str | None
     client_host: str
+    broker: int = 0
+
+
+NOBODY = -1
+"""The ``connection_id`` of a call that has its answer already but is still taken for a parked one."""
 
 
 class Reply(NamedTuple):
@@ -35,6 +41,17 @@ class Silence(NamedTuple):
     """``call`` is done and gets no answer: a Produce with acks=0."""
 
     call: Call
+
+
+class RawReply(NamedTuple):
+    """Answer ``call`` with the bytes of ``data``, length included, as they are; with ``hangs_up`` close the connection then.
+
+    For faults: no handler answers so.
+    """
+
+    call: Call
+    data: bytes
+    hangs_up: bool = False
 
 
 class Hangup(NamedTuple):
@@ -70,4 +87,4 @@ class Note(NamedTuple):
     event: Event
 
 
-Effect = Reply | Silence | Hangup | Append | Note
+Effect = Reply | RawReply | Silence | Hangup | Append | Note

@@ -1,4 +1,4 @@
-"""Events say what changed and why. Every event has a time and a cause: a request, a timer, or an operator's wish."""
+"""Events say what changed and why. Every event has a time and a cause: a request, an answer, a timer, or an operator's wish."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -39,7 +39,17 @@ class Operator(NamedTuple):
         return self.wish
 
 
-Cause = Requested | TimerFired | Operator
+class Answered(NamedTuple):
+    """The answer to a request of one's own was the cause; ``error`` names what it said, or what came instead of it."""
+
+    api: str
+    error: str
+
+    def __str__(self) -> str:
+        return f"the answer to {self.api}" + ("" if self.error == "NONE" else f", {self.error}")
+
+
+Cause = Requested | TimerFired | Operator | Answered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,19 +6,30 @@ wins a tied vote, and in which order members are listed.
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
+from operator import mul
 from typing import Generic, TypeVar
 
 K = TypeVar("K")
 V = TypeVar("V")
 
+_POWERS = tuple(pow(31, exponent, 1 << 32) for exponent in range(128))
+
 
 def string_hash(text: str) -> int:
     """``String.hashCode()``: over UTF-16 code units, as a signed 32-bit integer."""
-    units = text.encode("utf-16-be", "surrogatepass")
-    value = 0
-    for high, low in zip(units[::2], units[1::2], strict=True):
-        value = (31 * value + (high << 8 | low)) & 0xFFFFFFFF
+    if text.isascii() and len(text) <= len(_POWERS):  # nearly every name is, and this takes a third of the time
+        value: int = sum(map(mul, reversed(text.encode()), _POWERS)) & 0xFFFFFFFF
+    else:
+        units = text.encode("utf-16-be", "surrogatepass")
+        value = 0
+        for high, low in zip(units[::2], units[1::2], strict=True):
+            value = (31 * value + (high << 8 | low)) & 0xFFFFFFFF
     return value - 0x1_0000_0000 if value >= 0x8000_0000 else value
+
+
+def compare_key(text: str) -> bytes:
+    """A key that sorts as ``String.compareTo`` does: by UTF-16 code units."""
+    return text.encode("utf-16-be", "surrogatepass")
 
 
 def absolute(value: int) -> int:
@@ -40,6 +51,15 @@ def computed_map_order(keys: Iterable[K], hash_code: Callable[[K], int]) -> list
         seen.setdefault(key)
     newest_first = list(seen)[::-1]
     return sorted(newest_first, key=lambda key: _spread(hash_code(key)) & (capacity - 1))
+
+
+def hash_map_order(keys: Iterable[K], hash_code: Callable[[K], int]) -> list[K]:
+    """The distinct ``keys`` as a ``HashMap`` or ``HashSet`` iterates into which they were put one by one."""
+    distinct = list(dict.fromkeys(keys))
+    capacity = 16
+    while 4 * len(distinct) > 3 * capacity:
+        capacity *= 2
+    return sorted(distinct, key=lambda key: _spread(hash_code(key)) & (capacity - 1))
 
 
 def hash_set_order(keys: Iterable[K], hash_code: Callable[[K], int]) -> list[K]:

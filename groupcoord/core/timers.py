@@ -5,6 +5,7 @@ Follows Kafka's ``CoordinatorTimer``: scheduling an equal key replaces it. Deadl
 
 import heapq
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from groupcoord.core.effects import Effect
@@ -20,7 +21,8 @@ class TimerKey(NamedTuple):
     subject: str = ""
 
 
-class Deadline(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Deadline:
     """A pending timer: when it is due (ms), in which order it was set, for what, and what to call then."""
 
     at_ms: int
@@ -55,6 +57,18 @@ class Timers:
         if place is None or at_ms < place[0]:
             self._push(at_ms, self._sequence, key)
 
+    def postpone(self, key: TimerKey, at_ms: int) -> bool:
+        """Move the timer of ``key`` to ``at_ms``, with what it calls, as if it was scheduled anew; was that possible?
+
+        It is if there is one and it was not due later than that. For what is put off again and again, as a session is.
+        """
+        deadline = self._pending.get(key)
+        if deadline is None or deadline.at_ms > at_ms:
+            return False
+        self._sequence += 1
+        deadline.at_ms, deadline.sequence = at_ms, self._sequence
+        return True
+
     def cancel(self, key: TimerKey) -> bool:
         """Forget the timer; was there one?"""
         return self._pending.pop(key, None) is not None
@@ -64,6 +78,10 @@ class Timers:
         deadline = self._earliest()
         return None if deadline is None else deadline.at_ms
 
+    def quiet_until(self) -> int | None:
+        """Nothing is due before that moment (ms); None if nothing ever is. Known at once, and at times earlier than need be."""
+        return self._heap[0][0] if self._heap else None
+
     def fire_due(self, now_ms: int) -> list[Effect]:
         """Fire everything that is due at ``now_ms``, what falls due by it included; returns the effects in order."""
         effects: list[Effect] = []
@@ -72,6 +90,15 @@ class Timers:
             deadline.fire(turn)
             effects += turn.effects
         return effects
+
+    def fire_early(self, key: TimerKey, now_ms: int) -> list[Effect]:
+        """Fire the timer of ``key`` at ``now_ms``, though it may be due later; nothing happens if there is none."""
+        deadline = self._pending.pop(key, None)
+        if deadline is None:
+            return []
+        turn = Turn(now_ms, TimerFired(key.kind, key.scope, key.subject, deadline.at_ms))
+        deadline.fire(turn)
+        return turn.effects
 
     def pop_due(self, now_ms: int) -> Deadline | None:
         """Take the earliest timer out if it is due at ``now_ms``."""

@@ -5,6 +5,8 @@ from typing import Any
 from groupcoord.core.effects import Append, Call, Effect, Hangup, LogRecord, Note, Reply, Silence
 from groupcoord.core.events import Cause, Event, Requested
 
+_new = tuple.__new__  # past the constructor that NamedTuple writes in Python, for every answer there is
+
 
 class Turn:
     """Collects the effects of one call or timer. ``now_ms`` is the only clock there is."""
@@ -33,7 +35,7 @@ class Turn:
 
     def reply(self, call: Call, response: Any) -> None:
         """Answer ``call``."""
-        self.effects.append(Reply(call, response))
+        self.effects.append(_new(Reply, (call, response)))
 
     def silence(self, call: Call) -> None:
         """``call`` is done without an answer."""

@@ -1,24 +1,57 @@
 """ApiVersions: what this server speaks. Sources: ``ApiVersionsRequest``, ``KafkaApis.handleApiVersionsRequest``, KIP-511."""
 
 import re
+from dataclasses import replace
 
 from groupcoord.core.effects import Call
 from groupcoord.core.turn import Turn
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import ApiVersionsRequest, ApiVersionsResponse
-from groupcoord.protocol.messages.api_versions import ApiVersion
+from groupcoord.protocol.messages.api_versions import ApiVersion, FinalizedFeatureKey, SupportedFeatureKey
 
 SOFTWARE_NAME_FROM = 3
+ZERO_FEATURES_FROM = 4
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
-# Deviation: the APIs are those served here, not all of a broker's; and no features are named (``group.version`` would
-# promise consumer groups of KIP-848).
+# Deviation (scope-of-a-stand-in): plain brokers are stood in for: one, or several that do not fail by themselves and go by the
+# first one's configuration. The APIs are those served here, fewer than a broker's; of several listeners one is served, in plain
+# text, and it stays; there are no Java classes whose loggers could be told anything; and of the configurations those are
+# documented that something here acts on.
 _SERVED = tuple(
     ApiVersion(api_key=api.key, min_version=api.advertised_min, max_version=api.max_version)
     for api in sorted(APIS.values(), key=lambda api: api.key)
 )
-_ANSWER = ApiVersionsResponse(api_keys=_SERVED)
+# The features are those of a 4.3 cluster that nobody has configured otherwise, in the order a broker names them. No client
+# takes one for an API: it looks whether the API is there.
+_SUPPORTED = tuple(
+    SupportedFeatureKey(name=name, min_version=lowest, max_version=highest)
+    for name, lowest, highest in (
+        ("group.version", 0, 1),
+        ("kraft.version", 0, 1),
+        ("metadata.version", 7, 30),
+        ("share.version", 0, 1),
+        ("streams.version", 0, 1),
+        ("transaction.version", 0, 2),
+        ("eligible.leader.replicas.version", 0, 1),
+    )
+)
+_FINALIZED = tuple(
+    FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+    for name, level in (
+        ("group.version", 1),
+        ("streams.version", 1),
+        ("transaction.version", 2),
+        ("eligible.leader.replicas.version", 1),
+        ("share.version", 1),
+        ("metadata.version", 30),
+    )
+)
+_ANSWER = ApiVersionsResponse(
+    api_keys=_SERVED, supported_features=_SUPPORTED, finalized_features=_FINALIZED, finalized_features_epoch=0
+)
+# Only from v4 on may a feature begin with version 0.
+_OLD_ANSWER = replace(_ANSWER, supported_features=tuple(feature for feature in _SUPPORTED if feature.min_version))
 _ONLY_THIS = tuple(version for version in _SERVED if version.api_key == ApiKey.API_VERSIONS)
 _UNSUPPORTED = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=_ONLY_THIS)
 _INVALID = ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=())
@@ -31,7 +64,7 @@ def api_versions(turn: Turn, call: Call, request: ApiVersionsRequest | None) -> 
     elif call.version >= SOFTWARE_NAME_FROM and not names_its_software(request):
         turn.reply(call, _INVALID)
     else:
-        turn.reply(call, _ANSWER)
+        turn.reply(call, _ANSWER if call.version >= ZERO_FEATURES_FROM else _OLD_ANSWER)
 
 
 def names_its_software(request: ApiVersionsRequest) -> bool:

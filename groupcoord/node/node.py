@@ -1,4 +1,4 @@
-"""One broker: the group coordinator and the data plane behind one face, and the log that connects them.
+"""One broker, or several: the group coordinator and the data plane behind one face, and the log that connects them.
 
 Pure: a call and the time in, effects out. The coordinator's appends are carried to ``__consumer_offsets`` here, so what
 comes out is for the network and for whoever watches.
@@ -6,24 +6,29 @@ comes out is for the network and for whoever watches.
 
 import dataclasses
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from groupcoord.broker.broker import Broker
+from groupcoord.broker.cluster import Cluster
+from groupcoord.broker.journal import IN_MEMORY, Journal
 from groupcoord.broker.refused import Refused
-from groupcoord.broker.topic_creation import create_topic
+from groupcoord.broker.topic_creation import create_automatically, create_topic
 from groupcoord.broker.topic_names import CONSUMER_OFFSETS
 from groupcoord.broker.topics import Topic
 from groupcoord.config.settings import BrokerConfig
 from groupcoord.coordinator.config import CoordinatorConfig
 from groupcoord.coordinator.coordinator import GroupCoordinator
+from groupcoord.coordinator.find_coordinator import GROUP
+from groupcoord.coordinator.places import Address
 from groupcoord.core.effects import Append, Call, Effect, Reply
+from groupcoord.core.events import Operator
 from groupcoord.core.timers import Deadline
 from groupcoord.core.turn import Turn
 from groupcoord.node.api_versions import api_versions
+from groupcoord.node.append_gate import Appends
+from groupcoord.node.offsets_loader import OffsetsLoader
 from groupcoord.protocol.apis import ApiKey
-from groupcoord.protocol.batches import BatchError
-from groupcoord.protocol.errors import ErrorCode
 
 
 class Chance(Protocol):
@@ -35,21 +40,57 @@ class Chance(Protocol):
     def session_id(self) -> int:
         """A random positive int32, for a fetch session."""
 
+    def next_int(self, bound: int) -> int:
+        """A random int from 0 up to ``bound``: which of several brokers the replicas of a new topic begin with."""
+
 
 class Node:
-    """One broker and coordinator with everything in memory."""
+    """One broker and coordinator, with everything in memory unless ``journal`` keeps it somewhere else, too.
 
-    def __init__(self, config: BrokerConfig, *, chance: Chance, now_ms: int) -> None:
-        self.broker = Broker(config, new_topic_id=chance.uuid, new_session_id=chance.session_id)
+    With more ``brokers`` it is a cluster of so many: their ids count from ``node.id``, ``racks`` are theirs in turn, each call
+    says which one it came to, and ``config`` is that of the first, as ``load`` makes it for so many brokers. Raises ValueError
+    for brokers that cannot be, or several with a ``journal``.
+    """
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        *,
+        chance: Chance,
+        now_ms: int,
+        journal: Journal = IN_MEMORY,
+        brokers: int = 1,
+        racks: Sequence[str] = (),
+    ) -> None:
+        if brokers > 1 and not journal.in_memory:
+            raise ValueError("only one broker's data can be kept")
+        self.broker = Broker(
+            config,
+            new_topic_id=chance.uuid,
+            new_session_id=chance.session_id,
+            now_ms=now_ms,
+            journal=journal,
+            cluster=Cluster(config.node_id, brokers, racks=racks, random=chance),
+        )
         self.coordinator = GroupCoordinator(
             _coordinator_config(config),
             new_uuid=lambda: str(chance.uuid()),
             topics=self.broker.topics,
             now_ms=now_ms,
+            brokers=None if brokers == 1 else _Brokers(self.broker),
         )
+        self.appends = Appends(self.broker, self.coordinator, self._carry)
+        """How the coordinator's records get into the log, and how to hold them up or let them fail: see append_gate.py."""
         self.broker.on_topics_deleted = self._topics_deleted
+        self._loader = OffsetsLoader()
         self._coordinated = frozenset(self.coordinator.apis)
-        create_topic(self.broker, now_ms, CONSUMER_OFFSETS)
+        # As with a broker that somebody has already asked for a coordinator; a new one of Kafka's makes the topic only then.
+        if not self._create_offsets_topic(now_ms):
+            self.coordinator.unload(Turn(now_ms, Operator("there is no __consumer_offsets")))
+        for partition in range(config.offsets_topic_num_partitions):
+            log = self.broker.log(CONSUMER_OFFSETS, partition)
+            if log is not None and log.log_end_offset > log.log_start_offset:
+                self.load(partition, now_ms)
 
     @property
     def config(self) -> BrokerConfig:
@@ -57,7 +98,7 @@ class Node:
         return self.broker.config
 
     def listening_at(self, host: str, port: int) -> None:
-        """The server listens there: from now on that is what clients are told, unless something else is advertised."""
+        """The first broker listens there: from now on that is what clients are told, unless something else is advertised."""
         self.broker.config = self.config.listening_at(host, port)
         advertised = self.config.advertised
         self.coordinator.config = dataclasses.replace(
@@ -67,11 +108,18 @@ class Node:
     def handle(self, call: Call, request: Any, now_ms: int) -> list[Effect]:
         """What follows from ``request``; ``None`` for it stands for an ApiVersions of an unknown version."""
         key = call.api.key
-        if key == ApiKey.FIND_COORDINATOR and CONSUMER_OFFSETS not in self.broker.topics:
-            # Somebody deleted it. Deviation: the groups in it live on; Kafka forgets them, and makes the topic anew like this.
-            create_topic(self.broker, now_ms, CONSUMER_OFFSETS)
         if key in self._coordinated:
-            return self._carry(self.coordinator.handle(call, request, now_ms), now_ms)
+            effects = self.coordinator.handle(call, request, now_ms)
+            if len(effects) == 1 and type(effects[0]) is Reply:
+                if (
+                    key == ApiKey.FIND_COORDINATOR
+                    and request.key_type == GROUP
+                    and CONSUMER_OFFSETS not in self.broker.topics
+                ):
+                    # Somebody deleted it. Whoever looks for the coordinator makes it anew, and finds it the next time.
+                    self._create_offsets_topic(now_ms)
+                return effects  # as it is for most requests
+            return self._carry(effects, now_ms)
         if key == ApiKey.API_VERSIONS:
             turn = Turn(now_ms, call)
             api_versions(turn, call, request)
@@ -79,16 +127,26 @@ class Node:
         return self._carry(self.broker.handle(call, request, now_ms), now_ms)
 
     def expire(self, now_ms: int) -> list[Effect]:
-        """Fire every timer that is due at ``now_ms``."""
+        """Fire every timer that is due at ``now_ms``, and read on where partitions of ``__consumer_offsets`` are being read."""
         effects = self._carry(self.coordinator.expire(now_ms), now_ms)
-        return effects + self._carry(self.broker.expire(now_ms), now_ms)
+        effects += self._carry(self.broker.expire(now_ms), now_ms)
+        if self._loader:
+            turn = Turn(now_ms, Operator("a coordinator starts"))
+            self._loader.go_on(turn)
+            effects += self._carry(turn.effects, now_ms)
+        return effects
 
     def next_deadline(self) -> int | None:
-        """When the next timer is due (ms), or None."""
-        groups, logs = self.coordinator.next_deadline(), self.broker.next_deadline()
-        if groups is None or logs is None:
-            return logs if groups is None else groups
-        return min(groups, logs)
+        """When the next timer is due (ms), or None. While there is something to read, that is at once."""
+        if self._loader:
+            return 0
+        return _earlier(self.coordinator.next_deadline(), self.broker.next_deadline())
+
+    def quiet_until(self) -> int | None:
+        """No timer is due before that moment (ms); None if there is none. Costs less than ``next_deadline``."""
+        if self._loader:
+            return 0
+        return _earlier(self.coordinator.timers.quiet_until(), self.broker.timers.quiet_until())
 
     def deadlines(self) -> list[Deadline]:
         """All pending timers, earliest first."""
@@ -102,30 +160,109 @@ class Node:
         except Refused as refusal:
             raise ValueError(str(refusal)) from refusal
 
+    def wish(self, wish: str, act: Callable[[GroupCoordinator, Turn], None], now_ms: int) -> list[Effect]:
+        """What follows from ``act``: somebody outside of the protocol does what ``wish`` says. See coordinator/operator.py."""
+        turn = Turn(now_ms, Operator(wish))
+        act(self.coordinator, turn)
+        return self._carry(turn.effects, now_ms)
+
+    def move_leader(self, topic: str, partition: int, broker_id: int, now_ms: int) -> list[Effect]:
+        """Let another broker lead a partition, in the next leader epoch.
+
+        If it is one of ``__consumer_offsets``, the groups in it move, too: who waits at the old coordinator is told to look for
+        the new one, which serves as soon as it has read the log. A broker that was no replica is one now, in place of the old
+        leader. Nothing happens if it leads already. Raises KeyError for a partition that there is none of, ValueError for a
+        broker that there is none of.
+        """
+        found = self.broker.topics.get(topic)
+        if found is None or not 0 <= partition < len(found.partitions):
+            raise KeyError(f"there is no partition {partition} of {topic}")
+        if broker_id not in self.broker.cluster.ids:
+            raise ValueError(f"there is no broker {broker_id}")
+        if found.leaders[partition] == broker_id:
+            return []
+        coordinates = topic == CONSUMER_OFFSETS and partition < len(self.coordinator.shards)
+        effects = self.resign(partition, now_ms) if coordinates else []
+        turn = Turn(now_ms, Operator(f"broker {broker_id} is to lead {topic}-{partition}"))
+        self.broker.move_leader(turn, found, partition, broker_id)
+        if coordinates:
+            self.load(partition, now_ms)
+        return effects + turn.effects
+
+    def resign(self, partition: int, now_ms: int) -> list[Effect]:
+        """Let another broker coordinate the groups of this partition of ``__consumer_offsets``; who waits is told so."""
+        turn = Turn(now_ms, Operator(f"partition {partition} of __consumer_offsets moves away"))
+        self.coordinator.resign(partition, turn)
+        return turn.effects
+
+    def load(self, partition: int, now_ms: int) -> None:
+        """Coordinate the groups of this partition of ``__consumer_offsets`` again, as soon as its log is read.
+
+        It is read by ``expire``, a piece at a time; until then whoever asks is told COORDINATOR_LOAD_IN_PROGRESS.
+
+        Raises KeyError if there is no such partition; ValueError if it has groups here, or appends on their way: who waits for
+        these would never be answered, so ``resign`` comes first.
+        """
+        turn = Turn(now_ms, Operator(f"partition {partition} of __consumer_offsets comes back"))
+        log = self.broker.log(CONSUMER_OFFSETS, partition)
+        if log is None:
+            raise KeyError(f"there is no partition {partition} of __consumer_offsets")
+        shard = self.coordinator.shards[partition]
+        if shard.groups or not shard.is_idle:
+            raise ValueError(f"partition {partition} of __consumer_offsets is coordinated here: it has to resign first")
+        self._loader.begin(self.coordinator.load(partition, turn), log)
+
+    def compact(self, partition: int, now_ms: int) -> list[Effect]:
+        """Compact this partition of ``__consumer_offsets`` now; nobody who reads or commits meanwhile notices anything.
+
+        The event LogCleaned says how much was kept. Raises KeyError if there is no such partition.
+        """
+        return self.broker.compact(CONSUMER_OFFSETS, partition, now_ms)
+
     def _carry(self, effects: list[Effect], now_ms: int) -> list[Effect]:
         """Store what is to be appended, and go on with what waited for it."""
-        if len(effects) == 1 and type(effects[0]) is Reply:
-            return effects  # as it is for most requests
         carried: list[Effect] = []
         for effect in effects:
             if type(effect) is Append:
-                carried += self._append(effect, now_ms)
+                carried += self.appends.take(effect, now_ms)
             else:
                 carried.append(effect)
         return carried
 
-    def _append(self, append: Append, now_ms: int) -> list[Effect]:
-        try:
-            stored = self.broker.append_to(CONSUMER_OFFSETS, append.partition, append.records, now_ms)
-        except BatchError as problem:
-            return self._carry(self.coordinator.append_failed(append, problem.error, now_ms), now_ms)
-        except KeyError:
-            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            return self._carry(self.coordinator.append_failed(append, error, now_ms), now_ms)
-        return stored + self._carry(self.coordinator.appended(append, now_ms), now_ms)
-
     def _topics_deleted(self, turn: Turn, topics: Iterable[Topic]) -> None:
-        self.coordinator.topics_deleted(turn, [topic.name for topic in topics])
+        names = [topic.name for topic in topics]
+        if CONSUMER_OFFSETS in names:
+            self.coordinator.unload(turn)
+        self.coordinator.topics_deleted(turn, names)
+
+    def _create_offsets_topic(self, now_ms: int) -> bool:
+        """Is it there now? A lone broker that is to replicate it waits for others, in vain."""
+        create_automatically(self.broker, now_ms, [CONSUMER_OFFSETS])
+        return CONSUMER_OFFSETS in self.broker.topics
+
+
+class _Brokers:
+    """What the coordinator asks of the brokers."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    def ids(self) -> Sequence[int]:
+        return self._broker.cluster.ids
+
+    def offsets_leaders(self) -> tuple[int, ...]:
+        topic = self._broker.topics.get(CONSUMER_OFFSETS)
+        return () if topic is None else topic.leaders
+
+    def address(self, broker_id: int) -> Address:
+        (found,) = self._broker.cluster.named(self._broker.config, [broker_id])
+        return Address(found.id, found.host, found.port)
+
+
+def _earlier(one: int | None, other: int | None) -> int | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return one if one < other else other
 
 
 def _coordinator_config(config: BrokerConfig) -> CoordinatorConfig:

@@ -24,6 +24,7 @@ from groupcoord.protocol.records import (
 
 MAGIC = 2
 HEADER_BYTES = 61
+UP_TO_PRODUCER_ID_BYTES = 51
 NO_TIMESTAMP = -1
 NO_PRODUCER_ID = -1
 NO_SEQUENCE = -1
@@ -163,22 +164,28 @@ def extents(data: Buffer) -> Iterator[Extent]:
         position += _OVERHEAD_BYTES + length
 
 
+def attributes_of(data: Buffer, batch: Extent) -> int:
+    """The attributes of ``batch`` of magic 2, which every batch is long enough to have."""
+    attributes: int = _INT16.unpack_from(data, batch.position + _ATTRIBUTES_POSITION)[0]
+    return attributes
+
+
 def has_right_checksum(batch: Buffer, header: BatchHeader) -> bool:
     """Does the checksum in ``header`` fit the bytes of ``batch``, which is exactly one whole batch?"""
     with memoryview(batch) as view:
         return crc32c(view[_ATTRIBUTES_POSITION:]) == header.crc
 
 
-def walk_batch(batch: Buffer, header: BatchHeader) -> tuple[Walk, Buffer, int]:
+def walk_batch(batch: Buffer, header: BatchHeader, *, sized: bool = True) -> tuple[Walk, Buffer, int]:
     """Check the records of a whole ``batch``; (what was found, the bytes they are in unpacked, where they begin).
+
+    Unless ``sized``, a record may say any size.
 
     Raises BatchError: INVALID_RECORD for records that are none, UNKNOWN_SERVER_ERROR for a compression that is none.
     """
-    data, position = _unpacked(batch, header)
-    # Deviation: in a compressed batch Kafka does not compare the size of a record with that of its parts, and stores what no
-    # consumer can read. Whatever passes here can be read.
+    data, position = unpacked(batch, header)
     try:
-        return walk(data, position, header.record_count), data, position
+        return walk(data, position, header.record_count, sized=sized), data, position
     except InvalidRecordsError as problem:
         raise BatchError(ErrorCode.INVALID_RECORD, str(problem)) from problem
 
@@ -186,7 +193,7 @@ def walk_batch(batch: Buffer, header: BatchHeader) -> tuple[Walk, Buffer, int]:
 def records_of(batch: Buffer, header: BatchHeader | None = None) -> Iterator[Record]:
     """The records of a whole ``batch``, with the timestamps a consumer sees. Raises BatchError, InvalidRecordsError."""
     header = read_header(batch) if header is None else header
-    data, position = _unpacked(batch, header)
+    data, position = unpacked(batch, header)
     records = read_records(
         data,
         position,
@@ -208,7 +215,8 @@ def records_in(data: Buffer) -> Iterator[Record]:
                 yield from records_of(view[position : position + size], header)
 
 
-def _unpacked(batch: Buffer, header: BatchHeader) -> tuple[Buffer, int]:
+def unpacked(batch: Buffer, header: BatchHeader) -> tuple[Buffer, int]:
+    """The bytes that hold the records of ``batch``, and where in them they begin. Raises BatchError."""
     compression = header.compression
     if compression == Compression.NONE:
         return batch, HEADER_BYTES
@@ -244,19 +252,29 @@ def build_batch(
         level,
     )
     latest = max(record.timestamp_ms for record in records) if max_timestamp_ms is None else max_timestamp_ms
-    behind_crc = _BEHIND_CRC.pack(
-        attributes,
-        records[-1].offset - base,
-        first.timestamp_ms,
-        latest,
-        producer_id,
-        producer_epoch,
-        base_sequence,
-        len(records),
+    header = BatchHeader(
+        base_offset=base,
+        length=0,
+        leader_epoch=leader_epoch,
+        magic=MAGIC,
+        crc=0,
+        attributes=attributes,
+        last_offset_delta=records[-1].offset - base,
+        base_timestamp_ms=first.timestamp_ms,
+        max_timestamp_ms=latest,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        record_count=len(records),
     )
-    crc = crc32c(body, crc32c(behind_crc))
+    return frame_batch(header, body)
+
+
+def frame_batch(header: BatchHeader, body: bytes) -> bytes:
+    """``header``, with the length and the checksum of ``body``, and ``body``, which is compressed as the header says."""
+    crc = crc32c(body, crc32c(_BEHIND_CRC.pack(*header[5:])))
     length = HEADER_BYTES - _OVERHEAD_BYTES + len(body)
-    return _HEADER.pack(base, length, leader_epoch, MAGIC, crc, *_BEHIND_CRC.unpack(behind_crc)) + body
+    return _HEADER.pack(header.base_offset, length, header.leader_epoch, header.magic, crc, *header[5:]) + body
 
 
 def stamp_offsets(batch: bytearray, base_offset: int, leader_epoch: int) -> None:

@@ -184,7 +184,7 @@ class _ReadBody(_Body):
             if column.kind == "uuid":
                 self.line(f"{target} = id_from({target})")
         elif column.struct is not None:
-            self.struct(column.struct, column.is_nullable, target)
+            self.struct(column.struct, column, target)
         else:
             self.text(column, target)
 
@@ -226,10 +226,12 @@ class _ReadBody(_Body):
                     self.line("items.append(item)")
                 self.line(f"{target} = tuple(items)")
 
-    def struct(self, layout: Layout, is_nullable: bool, target: str) -> None:
-        if is_nullable:  # KIP-893: behind a byte that is negative for null
+    def struct(self, layout: Layout, column: Column, target: str) -> None:
+        if column.is_nullable and column.tag is not None:  # behind a varint that is 0 for null
+            self.length("")
+        elif column.is_nullable:  # KIP-893: behind a byte that is negative for null
             self.fixed("b", "n")
-        with self.unless_null(is_nullable, target):
+        with self.unless_null(column.is_nullable, target):
             read = self.source.bind("read", self.source.reader(layout))
             self.line(f"{target}, at = {read}(data, at, size)")
 
@@ -278,7 +280,7 @@ class _WriteBody(_Body):
         elif column.kind in FIXED:
             self.fixed(FIXED[column.kind], value)
         elif column.struct is not None:
-            self.struct(column.struct, column.is_nullable, value)
+            self.struct(column.struct, column, value)
         else:
             self.text(column, value)
 
@@ -308,9 +310,9 @@ class _WriteBody(_Body):
                 with self.block("for item in items:"):
                     self.value(column._replace(is_nullable=False), "item")
 
-    def struct(self, layout: Layout, is_nullable: bool, value: str) -> None:
-        with self.unless_null(is_nullable, value, b"\xff"):
-            if is_nullable:  # KIP-893
+    def struct(self, layout: Layout, column: Column, value: str) -> None:
+        with self.unless_null(column.is_nullable, value, b"\xff" if column.tag is None else b"\0"):
+            if column.is_nullable:  # KIP-893; a tagged one says the same as a varint, where null is 0
                 self.fixed("b", "1")
             write = self.source.bind("write", self.source.writer(layout))
             self.line(f"{write}({value}, out)")

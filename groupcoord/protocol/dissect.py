@@ -78,10 +78,14 @@ class _Walk:
             start = self.at
             value = self.fixed(column.kind, path) if column.kind in FIXED else self.text(column, path, flexible)
             yield Field(path, start, self.at - start, value)
-        elif column.is_nullable and self.fixed("int8", path) < 0:
+        elif column.is_nullable and self.is_null(column, path):
             yield Field(path, self.at - 1, 1, None)
         else:
             yield from self.struct(column.struct, path)
+
+    def is_null(self, column: Column, path: str) -> bool:
+        """What stands before a struct that can be null: KIP-893's byte; with a tag, a varint that is 0 for null."""
+        return self.fixed("int8", path) < 0 if column.tag is None else self.varint(path) <= 0
 
     def array(self, column: Column, path: str, flexible: bool) -> Iterator[Field]:
         start = self.at

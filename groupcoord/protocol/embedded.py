@@ -77,18 +77,40 @@ def subscribed_topics(data: bytes) -> frozenset[str] | None:
     """The topics in the subscription ``data``; None if it is not one.
 
     This is all a broker wants to know, and it reads every version as 0, even versions that make no sense: version 0 is the
-    beginning of all of them (``ClassicGroup.computeSubscribedTopics``).
-
-    Deviation: where Kafka finds a length that is null or exceeds the bytes, its exception escapes and the join phase never
-    ends; here such bytes are no subscription either.
+    beginning of all of them (``ClassicGroup.computeSubscribedTopics``). Bytes that end where a number should begin are
+    simply no subscription to it. Raises OverrunError.
     """
     try:
-        return frozenset(_codec(Subscription, 0).decode(data, _INT16.size).topics)
-    except WireError:
+        return frozenset(_read_topics(data))
+    except struct.error:
         return None
 
 
-_INT16 = struct.Struct(">h")
+class OverrunError(ValueError):
+    """A length in the bytes is null, or says that there is more than there is. Kafka does not expect that."""
+
+
+def _read_topics(data: bytes) -> list[str]:
+    (count,) = _INT32.unpack_from(data, _INT16.size)
+    position = _INT16.size + _INT32.size
+    if not 0 <= count <= len(data) - position:
+        raise OverrunError(f"{count} topics where {len(data) - position} bytes are left")
+    topics = []
+    for _ in range(count):
+        (length,) = _INT16.unpack_from(data, position)
+        position += _INT16.size
+        if not 0 <= length <= len(data) - position:
+            raise OverrunError(f"a topic's name of {length} bytes where {len(data) - position} are left")
+        topics.append(data[position : position + length].decode(errors="replace"))
+        position += length
+    (length,) = _INT32.unpack_from(data, position)
+    position += _INT32.size
+    if length > len(data) - position:
+        raise OverrunError(f"user data of {length} bytes where {len(data) - position} are left")
+    return topics
+
+
+_INT16, _INT32 = struct.Struct(">h"), struct.Struct(">i")
 _PACKAGES: dict[type[Subscription] | type[Assignment], str] = {
     Subscription: "consumer_protocol_subscription",
     Assignment: "consumer_protocol_assignment",

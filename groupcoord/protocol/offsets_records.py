@@ -6,6 +6,7 @@ value is a tombstone. Sources: ``CoordinatorRecordType``, ``OffsetCommitKey.json
 other kinds of groups.
 """
 
+import dataclasses
 import struct
 import uuid
 from typing import Any, NamedTuple
@@ -14,6 +15,7 @@ from groupcoord.protocol.bridge import Codec
 from groupcoord.protocol.errors import WireError
 from groupcoord.protocol.layout import Column, Layout
 from groupcoord.protocol.message import message
+from groupcoord.protocol.record_kinds import KINDS, Struct
 
 OFFSET_COMMIT_VALUE_VERSION = 4
 """What Kafka 4.3 writes for a commit without an expire time."""
@@ -135,56 +137,24 @@ def _version(data: bytes, field: str) -> int:
     return version
 
 
-_COLUMNS: dict[type[Any], dict[Column, range]] = {
-    OffsetCommitKey: {
-        Column("group", "string"): range(2),
-        Column("topic", "string"): range(2),
-        Column("partition", "int32"): range(2),
-    },
-    GroupMetadataKey: {
-        Column("group", "string"): range(2, 3),
-    },
-    OffsetCommitValue: {
-        Column("offset", "int64"): range(5),
-        Column("leader_epoch", "int32"): range(3, 5),
-        Column("metadata", "string"): range(5),
-        Column("commit_timestamp_ms", "int64"): range(5),
-        Column("expire_timestamp_ms", "int64"): range(1, 2),
-        Column("topic_id", "uuid", tag=0): range(4, 5),
-    },
-    MemberMetadata: {
-        Column("member_id", "string"): range(5),
-        Column("group_instance_id", "string", is_nullable=True): range(3, 5),
-        Column("client_id", "string"): range(5),
-        Column("client_host", "string"): range(5),
-        Column("rebalance_timeout_ms", "int32"): range(1, 5),
-        Column("session_timeout_ms", "int32"): range(5),
-        Column("subscription", "bytes"): range(5),
-        Column("assignment", "bytes"): range(5),
-    },
-    GroupMetadataValue: {
-        Column("protocol_type", "string"): range(5),
-        Column("generation", "int32"): range(5),
-        Column("protocol", "string", is_nullable=True): range(5),
-        Column("leader", "string", is_nullable=True): range(5),
-        Column("current_state_timestamp_ms", "int64"): range(2, 5),
-        Column("members", "struct", is_array=True): range(5),
-    },
+_STRUCTS: dict[type[Any], Struct] = {
+    OffsetCommitKey: KINDS[1].key,
+    OffsetCommitValue: KINDS[1].value,
+    GroupMetadataKey: KINDS[2].key,
+    GroupMetadataValue: KINDS[2].value,
 }
-"""In wire order, with the versions (of keys: record types) that carry them. kio has the messages of clients only."""
+"""What lies where is in record_kinds.py; the fields of a class here stand in the same order."""
 
 
-def _layout(cls: type[Any], version: int) -> Layout:
-    columns = tuple(
-        column._replace(struct=_layout(MemberMetadata, version)) if column.kind == "struct" else column
-        for column, versions in _COLUMNS[cls].items()
-        if version in versions
-    )
-    return Layout(cls, version, flexible=version >= 4, columns=columns)
+def _layout(cls: type[Any], struct: Struct, version: int) -> Layout:
+    columns = []
+    for column, field in zip(struct.fields, dataclasses.fields(cls), strict=True):
+        if version in column.versions:
+            of = column.struct and _layout(MemberMetadata, column.struct, version)
+            columns.append(Column(field.name, column.kind, column.is_array, column.is_nullable, column.tag, of))
+    return Layout(cls, version, flexible=version >= struct.flexible_from, columns=tuple(columns))
 
 
 _CODECS: dict[tuple[type[Any], int], Codec[Any]] = {
-    (cls, version): Codec(_layout(cls, version))
-    for cls in (OffsetCommitKey, GroupMetadataKey, OffsetCommitValue, GroupMetadataValue)
-    for version in next(iter(_COLUMNS[cls].values()))
+    (cls, version): Codec(_layout(cls, struct, version)) for cls, struct in _STRUCTS.items() for version in range(5)
 }

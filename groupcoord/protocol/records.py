@@ -41,10 +41,18 @@ class Walk(NamedTuple):
     consecutive: bool  # are the offset deltas 0, 1, 2 …?
 
 
-def walk(data: Buffer, position: int, count: int) -> Walk:
-    """Check that ``data`` from ``position`` to its end is exactly ``count`` records. Raises InvalidRecordsError."""
+def walk(data: Buffer, position: int, count: int, *, sized: bool = True) -> Walk:
+    """Check that ``data`` from ``position`` to its end is exactly ``count`` records. Raises InvalidRecordsError.
+
+    Unless ``sized``, a record may say any size.
+    """
     try:
-        return _walk(data, position, count)
+        try:
+            return _walk(data, position, count)
+        except (InvalidRecordsError, IndexError):
+            if sized:
+                raise
+            return _walk_parts(data, position, count)
     except IndexError:
         raise InvalidRecordsError("the records reach beyond the batch") from None
 
@@ -119,18 +127,44 @@ def _walk(data: Buffer, position: int, count: int) -> Walk:  # noqa: C901, PLR09
     return Walk(lowest, highest, every_key, consecutive)
 
 
+def _walk_parts(data: Buffer, position: int, count: int) -> Walk:
+    """The same, without a look at the sizes (``DefaultRecord.readPartiallyFrom``)."""
+    deltas: list[int] = []
+    every_key = consecutive = True
+    for index in range(count):
+        _, position = read_varint(data, position)
+        delta, position = read_varlong(data, position + 1)
+        deltas.append(delta)
+        offset_delta, position = read_varint(data, position)
+        consecutive = consecutive and offset_delta == index
+        for part in ("key", "value"):
+            size, position = read_varint(data, position)
+            every_key = every_key and (part != "key" or size >= 0)
+            position += max(size, 0)
+        position = _skip_headers(data, position)
+    if position != len(data):
+        raise InvalidRecordsError(f"{len(data) - position} bytes are left behind the last record")
+    return Walk(min(deltas), max(deltas), every_key, consecutive)
+
+
 def read_records(
-    data: Buffer, position: int, count: int, *, base_offset: int, base_timestamp_ms: int
+    data: Buffer, position: int, count: int, *, base_offset: int, base_timestamp_ms: int, sized: bool = True
 ) -> Iterator[Record]:
-    """The ``count`` records in ``data`` from ``position`` on. Raises InvalidRecordsError."""
+    """The ``count`` records in ``data`` from ``position`` on. Raises InvalidRecordsError.
+
+    Unless ``sized``, a record may say any size.
+    """
     try:
-        for _ in range(count):
-            _, position = read_varint(data, position)
+        for index in range(count):
+            size, position = read_varint(data, position)
+            stop = position + size
             timestamp_delta, position = read_varlong(data, position + 1)
             offset_delta, position = read_varint(data, position)
             key, position = _read_bytes(data, position)
             value, position = _read_bytes(data, position)
             headers, position = _read_headers(data, position)
+            if sized and position != stop:
+                raise InvalidRecordsError(f"record {index} has a size that is not that of its parts")
             yield Record(base_offset + offset_delta, base_timestamp_ms + timestamp_delta, key, value, headers)
     except IndexError:
         raise InvalidRecordsError("the records reach beyond the batch") from None

@@ -21,3 +21,7 @@ class SystemChance:
         while (drawn := int.from_bytes(os.urandom(4)) >> 1) == 0:
             pass
         return drawn
+
+    def next_int(self, bound: int) -> int:
+        """A random int from 0 up to ``bound``."""
+        return int.from_bytes(os.urandom(8)) % bound

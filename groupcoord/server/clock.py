@@ -6,6 +6,9 @@ from collections.abc import Callable
 Clock = Callable[[], int]
 """Says how late it is, in milliseconds since 1970; never less than it said before."""
 
+SecondsUntil = Callable[[int], float | None]
+"""Says in how many of the event loop's seconds such a clock will show that time; None if that is up to somebody else."""
+
 
 def wall_clock() -> Clock:
     """A clock that starts at the wall clock's time and from then on follows the monotonic one.

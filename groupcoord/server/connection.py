@@ -28,7 +28,8 @@ ANSWERS_BYTES = 65_536
 class Connection(asyncio.Protocol):
     """Flow control and framing of one peer; what requests mean is the dispatcher's business.
 
-    ``number`` tells connections apart, ``address`` is the peer's (IP, port), ``max_request_bytes`` the longest request.
+    ``number`` tells connections apart, ``address`` is the peer's (IP, port), ``max_request_bytes`` the longest request and
+    ``broker`` the broker it has connected to, counted from 0.
     """
 
     __slots__ = (
@@ -53,7 +54,14 @@ class Connection(asyncio.Protocol):
         "software",
     )
 
-    def __init__(self, number: int, address: tuple[str, int], dispatcher: "Dispatcher", max_request_bytes: int) -> None:
+    def __init__(
+        self,
+        number: int,
+        address: tuple[str, int],
+        dispatcher: "Dispatcher",
+        max_request_bytes: int,
+        broker: int = 0,
+    ) -> None:
         self.number = number
         self.ip = address[0]
         self.peer = host_and_port(*address)
@@ -66,7 +74,7 @@ class Connection(asyncio.Protocol):
         """When bytes last moved, on the loop's clock (seconds)."""
         self._dispatcher = dispatcher
         self._frames = FrameBuffer(max_request_bytes)
-        self._requests = Requests(number, self.client_host)
+        self._requests = Requests(number, self.client_host, broker)
         self._responses = Responses()
         self._answers: list[bytes] = []
         self._answers_size = 0
@@ -90,10 +98,13 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Bytes came."""
         self._frames.feed(data)
+        dispatcher = self._dispatcher
         if self.in_flight is None and not self._write_paused:
-            self._dispatcher.serve(self)
+            dispatcher.ready.append(self)
+            if not dispatcher.round_is_due:
+                dispatcher.need_round()
             return
-        self.active_at = self._dispatcher.loop_time()
+        self.active_at = dispatcher.loop_time()
         if len(self._frames) > READ_AHEAD_BYTES and not self._read_paused and not self._closing:
             self._read_paused = True
             self._transport.pause_reading()
@@ -156,6 +167,14 @@ class Connection(asyncio.Protocol):
         self._answers_size += len(data)
         if self._answers_size > ANSWERS_BYTES:
             self.flush()
+
+    def answer_bytes(self, data: bytes) -> None:
+        """Answer the call in flight with ``data``, which somebody made of its answer, and let the next request in."""
+        if self._closing:
+            return
+        self._answers.append(data)
+        self.flush()
+        self.settle()
 
     def settle(self) -> None:
         """The call in flight is done without an answer; the next request has its turn."""

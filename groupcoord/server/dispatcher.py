@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, Protocol
 
 from groupcoord.config.settings import BrokerConfig
-from groupcoord.core.effects import Call, Effect, Hangup, Note, Reply, Silence
+from groupcoord.core.effects import Call, Effect, Hangup, Note, RawReply, Reply, Silence
 from groupcoord.core.events import Event
 from groupcoord.node.api_versions import SOFTWARE_NAME_FROM, names_its_software
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.errors import ErrorCode, WireError
-from groupcoord.server.clock import Clock
+from groupcoord.server.clock import Clock, SecondsUntil
 from groupcoord.server.connection import Connection
 from groupcoord.server.connections import Connections
 from groupcoord.server.error_responses import error_response
@@ -54,6 +54,9 @@ class ServedNode(Protocol):
     def next_deadline(self) -> int | None:
         """When ``expire`` is to be called next (ms), or None."""
 
+    def quiet_until(self) -> int | None:
+        """No later than ``next_deadline``, and cheaper to ask for."""
+
 
 class UnexpectedError(NamedTuple):
     """An exception that nobody meant to raise, the call it happened in, if any, and that call's request."""
@@ -73,7 +76,9 @@ class Dispatcher:
         loop: asyncio.AbstractEventLoop,
         now_ms: Clock,
         listeners: Iterable[Callable[[Event], None]],
+        seconds_until: SecondsUntil | None = None,
     ) -> None:
+        self._seconds_until = seconds_until or (lambda at_ms: (at_ms - now_ms()) / 1000)
         self.loop_time = loop.time
         """The loop's clock (seconds), by which idle connections are told."""
         self.round_at = loop.time()
@@ -83,6 +88,8 @@ class Dispatcher:
         """Connections whose next request may be there and may be served."""
         self.unflushed: list[Connection] = []
         """Connections with answers that are not written yet."""
+        self.on_connection: Callable[[Connection, bool], None] | None = None
+        """Told of each connection that is open now (True), or gone (False)."""
         self.unexpected_errors: list[UnexpectedError] = []
         self.now_ms = now_ms
         self._loop = loop
@@ -90,7 +97,8 @@ class Dispatcher:
         self._listeners = tuple(listeners)
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at_ms = 0
-        self._round_is_due = False
+        self.round_is_due = False
+        """Will there be a round? Then whoever puts something into ``ready`` need not ask for one."""
         self._stopped = False
         self._not_before = 0.0  # on the loop's clock: no timer before that, after a failure
         self._tracing = logger.isEnabledFor(logging.DEBUG)
@@ -100,27 +108,36 @@ class Dispatcher:
     def opened(self, connection: Connection) -> None:
         """A connection is there."""
         self.connections.add(connection)
+        if self.on_connection is not None:
+            self.on_connection(connection, True)  # noqa: FBT003 - says which of two
         if self._tracing:
             logger.debug("%s connected", connection.peer)
 
     def closed(self, connection: Connection) -> None:
         """A connection is gone; a call of it that is still in flight will be answered to nobody, as in Kafka."""
         self.connections.remove(connection)
+        if self.on_connection is not None:
+            self.on_connection(connection, False)  # noqa: FBT003 - says which of two
         if self._tracing:
             logger.debug("%s disconnected", connection.peer)
 
     def serve(self, connection: Connection) -> None:
         """See to ``connection`` in this round: something came in, or its turn has come."""
         self.ready.append(connection)
-        if not self._round_is_due:
-            self._need_round()
+        self.need_round()
+
+    def need_round(self) -> None:
+        """Let a round begin when the loop has seen to what is there to read."""
+        if not self.round_is_due:
+            self.round_is_due = True
+            self._loop.call_soon(self._round)
 
     # What the server and the timer call.
 
     def carry_out(self, effects: Iterable[Effect]) -> None:
         """Do what the node decided outside of any request."""
         self._apply(effects)
-        self._need_round()
+        self.need_round()
 
     def wake(self) -> None:
         """Let the node do what is due now."""
@@ -134,7 +151,7 @@ class Dispatcher:
                 self.unexpected(error, None, None)
             else:
                 self._apply(effects)
-        self._need_round()
+        self.need_round()
 
     def stop(self) -> None:
         """No timer fires any more."""
@@ -153,18 +170,13 @@ class Dispatcher:
 
     # How a round goes.
 
-    def _need_round(self) -> None:
-        if not self._round_is_due:
-            self._round_is_due = True
-            self._loop.call_soon(self._round)
-
     def _round(self) -> None:
         """Serve all connections that are ready, then write the answers, then see to the timer."""
-        self._round_is_due = False
+        self.round_is_due = False
         self.round_at = self.loop_time()
-        ready, unflushed = self.ready, self.unflushed
+        ready, unflushed, serve_one = self.ready, self.unflushed, self._serve_one
         while ready:
-            self._serve_one(ready.popleft())
+            serve_one(ready.popleft())
         for connection in unflushed:
             connection.flush()
         unflushed.clear()
@@ -189,6 +201,11 @@ class Dispatcher:
             self._greet(connection, call)
         try:
             effects = self._node.handle(call, connection.request, self.now_ms())
+            if len(effects) == 1 and not self._tracing:
+                (effect,) = effects
+                if type(effect) is Reply and effect[0] is call:
+                    connection.answer(call, effect[1])  # the short way for most requests
+                    return
         except Exception as error:  # any fault of a handler is answered and reported
             self._fail(connection, call, error)
         else:
@@ -217,8 +234,8 @@ class Dispatcher:
                 self._end(effect)
 
     def _end(self, effect: Effect) -> None:
-        """A call that ends without an answer."""
-        if not isinstance(effect, Silence | Hangup):
+        """A call that ends without an answer, or without a proper one."""
+        if not isinstance(effect, Silence | Hangup | RawReply):
             self.unexpected(RuntimeError(f"an effect that is not the server's: {effect!r}"), None, None)
             return
         connection = self.connections.open.get(effect.call.connection_id)
@@ -227,6 +244,10 @@ class Dispatcher:
         if isinstance(effect, Hangup):
             logger.info("closing %s: %s", connection.peer, effect.reason, extra={"call": effect.call})
             connection.close()
+        elif isinstance(effect, RawReply):
+            connection.answer_bytes(effect.data)
+            if effect.hangs_up:
+                connection.close()
         else:
             connection.settle()
 
@@ -268,12 +289,16 @@ class Dispatcher:
         A timer that is set for an earlier moment stays: it will find nothing due and set the next one. So a heartbeat, which
         moves a session's deadline later, costs no timer.
         """
-        deadline_ms = self._node.next_deadline()
+        deadline_ms = self._node.quiet_until()
         if deadline_ms is None or self._stopped or (self._timer is not None and self._timer_at_ms <= deadline_ms):
             return
         if self._timer is not None:
             self._timer.cancel()
-        at = self.loop_time() + (deadline_ms - self.now_ms()) / 1000
+        delay = self._seconds_until(deadline_ms)
+        if delay is None:
+            self._timer = None
+            return
+        at = self.loop_time() + delay
         self._timer = self._loop.call_at(max(at, self._not_before), self._timer_fired)
         self._timer_at_ms = deadline_ms
 

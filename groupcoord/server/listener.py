@@ -90,8 +90,8 @@ class Acceptor:
         self._numbers = itertools.count(1)
         self._short_of_resources = False
 
-    async def accept_from(self, listening: socket.socket) -> None:
-        """Accept until cancelled."""
+    async def accept_from(self, listening: socket.socket, broker: int = 0) -> None:
+        """Accept, for broker ``broker`` counted from 0, until cancelled."""
         while True:
             await _readable(listening)
             while self._connections.full:
@@ -106,7 +106,9 @@ class Acceptor:
                     logger.error("cannot accept more than the %d connections there are: %s", count, problem.strerror)
                 await self._connections.one_closed(_RETRY_SECONDS)
                 continue
-            taking_in = asyncio.gather(*[self._take_in(sock, *address[:2]) for sock, address in accepted])
+            taking_in = asyncio.gather(
+                *[self._take_in(sock, address[0], address[1], broker) for sock, address in accepted]
+            )
             try:
                 await asyncio.shield(taking_in)
             except asyncio.CancelledError:
@@ -137,7 +139,7 @@ class Acceptor:
                 sock.close()
         return accepted
 
-    async def _take_in(self, sock: socket.socket, ip: str, port: int) -> None:
+    async def _take_in(self, sock: socket.socket, ip: str, port: int, broker: int) -> None:
         """Make a Connection of an accepted socket."""
         config = self._config()
         try:
@@ -145,7 +147,8 @@ class Acceptor:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             if config.socket_send_buffer_bytes != -1:
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, config.socket_send_buffer_bytes)
-            connection = Connection(next(self._numbers), (ip, port), self._dispatcher, config.socket_request_max_bytes)
+            most_bytes = config.socket_request_max_bytes
+            connection = Connection(next(self._numbers), (ip, port), self._dispatcher, most_bytes, broker)
             await asyncio.get_running_loop().connect_accepted_socket(lambda: connection, sock)
         except Exception as problem:
             sock.close()

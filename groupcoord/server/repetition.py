@@ -20,11 +20,12 @@ _INT32 = struct.Struct(">i")
 class Requests:
     """``parse_request`` for one connection, remembering its last short request."""
 
-    __slots__ = ("_api_and_version", "_client_host", "_number", "_rest", "_said")
+    __slots__ = ("_api_and_version", "_broker", "_client_host", "_number", "_rest", "_said")
 
-    def __init__(self, number: int, client_host: str) -> None:
+    def __init__(self, number: int, client_host: str, broker: int = 0) -> None:
         self._number = number
         self._client_host = client_host
+        self._broker = broker
         self._api_and_version: bytes | None = None
         self._rest: bytes | None = None  # what follows the correlation id
         self._said: tuple[Any, int, str | None, Any] = (None, -1, None, None)
@@ -40,7 +41,9 @@ class Requests:
                 self._api_and_version, self._rest = frame[:4], frame[8:]
                 self._said = api, version, client_id, message
         # Past the constructor that NamedTuple writes in Python: half the time, for every request there is.
-        return _new(Call, (self._number, correlation_id, api, version, client_id, self._client_host)), message
+        return _new(
+            Call, (self._number, correlation_id, api, version, client_id, self._client_host, self._broker)
+        ), message
 
 
 class Responses:
@@ -57,7 +60,7 @@ class Responses:
 
     def write(self, call: Call, response: Any) -> bytes:
         """The frame that answers ``call``. Raises what the encoder raises."""
-        _, correlation_id, api, version, _, _ = call
+        _, correlation_id, api, version, _, _, _ = call
         if response is self._response and version == self._version and api is self._api:
             return self._size + _INT32.pack(correlation_id) + self._rest
         data = encode_response(api, version, correlation_id, response)

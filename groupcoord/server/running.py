@@ -1,9 +1,11 @@
 """A server in this process with one line: for programs and tests that want a broker while a block runs."""
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager
+from pathlib import Path
 
-from groupcoord.config.settings import load
+from groupcoord.broker.journal import IN_MEMORY, Journal
+from groupcoord.config.settings import as_items, load
 from groupcoord.core.events import Event
 from groupcoord.node.node import Node
 from groupcoord.server.chance import SystemChance
@@ -19,23 +21,40 @@ async def running(
     dev: bool = True,
     host: str = "127.0.0.1",
     port: int = 0,
+    data_dir: Path | None = None,
     listeners: Iterable[Callable[[Event], None]] = (),
+    brokers: int = 1,
+    racks: Sequence[str] = (),
 ) -> AsyncIterator[Server]:
-    """A broker at ``server.address`` until the block ends.
+    """A broker at ``server.address`` until the block ends, or several at ``server.addresses``.
 
     ``topics`` are names with numbers of partitions, ``config`` are Kafka's properties, ``dev`` takes the defaults for quick
-    tests (groups form at once), ``listeners`` are told every event. Raises ConfigError, ValueError for a topic that Kafka
-    would refuse, OSError if it cannot listen there; and, at the end of the block, an ExceptionGroup of what went wrong in
-    the server that should not have.
+    tests (groups form at once), ``listeners`` are told every event. With ``data_dir``, what is in that directory is there at
+    the start, topics among them, and is kept in it; that is for one broker only. ``racks`` are those of the ``brokers``, in
+    turn. Raises ConfigError, ValueError for brokers that cannot be or a topic that Kafka would refuse, OSError if it cannot
+    listen there, StorageError for a directory that cannot be used; and, at the end of the block, an ExceptionGroup of what
+    went wrong in the server that should not have.
     """
     now_ms = wall_clock()
-    items = [
-        f"{name}={str(value).lower() if isinstance(value, bool) else value}" for name, value in (config or {}).items()
-    ]
-    node = Node(load(items, dev=dev), chance=SystemChance(), now_ms=now_ms())
-    for name, count in (topics or {}).items():
-        node.create_topic(name, count, now_ms())
-    async with Server(node, host, port, now_ms=now_ms, listeners=listeners) as server:
-        yield server
+    broker_config = load(as_items(config or {}), dev=dev, brokers=brokers)
+    with ExitStack() as stack:
+        journal: Journal = IN_MEMORY
+        if data_dir is not None:
+            if brokers > 1:
+                raise ValueError("data_dir is for one broker only")
+            from groupcoord.storage.storage import Storage  # noqa: PLC0415 - not on every system
+
+            journal = storage = Storage(data_dir, broker_config, new_uuid=SystemChance().uuid, now_ms=now_ms())
+            stack.callback(storage.close)
+            broker_config = storage.config
+        node = Node(
+            broker_config, chance=SystemChance(), now_ms=now_ms(), journal=journal, brokers=brokers, racks=racks
+        )
+        for name, count in (topics or {}).items():
+            if data_dir is None or node.broker.topics.partition_count(name) != count:
+                node.create_topic(name, count, now_ms())
+        cluster = node.broker.cluster
+        async with Server(node, host, port, now_ms=now_ms, listeners=listeners, cluster=cluster) as server:
+            yield server
     if server.unexpected_errors:
         raise ExceptionGroup("errors in the server", [unexpected.error for unexpected in server.unexpected_errors])

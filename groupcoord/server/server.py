@@ -1,7 +1,11 @@
-"""A node on a port: the life of a server in the order it happens. ``serve``: startup, run, shutdown."""
+"""A node on a port, or on one for each of its brokers: the life of a server in the order it happens.
+
+``serve``: startup, run, shutdown.
+"""
 
 import asyncio
 import contextlib
+import errno
 import logging
 import signal
 import socket
@@ -10,9 +14,11 @@ from collections.abc import Callable, Iterable, Iterator
 from types import FrameType, TracebackType
 from typing import Self
 
+from groupcoord.broker.cluster import Cluster
 from groupcoord.core.effects import Effect
 from groupcoord.core.events import Event
-from groupcoord.server.clock import Clock, wall_clock
+from groupcoord.server.clock import Clock, SecondsUntil, wall_clock
+from groupcoord.server.connection import Connection
 from groupcoord.server.connections import Connections
 from groupcoord.server.dispatcher import Dispatcher, ServedNode, UnexpectedError
 from groupcoord.server.listener import Acceptor, bind
@@ -23,13 +29,19 @@ logger = logging.getLogger(__name__)
 GRACE_SECONDS = 2.0
 """So long a shutdown waits for peers to read the answers they were given."""
 
+_LAST_PORT = 65_535
+
 
 class Server:
     """Serves ``node`` at ``host`` and ``port`` (0 picks one), in the running loop.
 
     ``async with Server(node) as server`` starts it and stops it; ``serve`` does both, with signals for the end. ``now_ms`` is
-    the clock: the wall clock, unless a test brings its own and calls ``wake`` after it moved it. ``listeners`` are told every
-    event.
+    the clock: the wall clock, unless a test brings its own; ``seconds_until`` then tells how long to wait for a moment on it,
+    and if it says None, ``wake`` is called whenever the clock has moved. ``listeners`` are told every event.
+
+    A node that stands for several brokers gives its ``cluster``: each of them listens on a port of its own, the second on the
+    port behind the first one's and so on, or on any ports. ``on_connection`` is told of each connection that is open now (True)
+    or gone (False).
     """
 
     def __init__(
@@ -40,13 +52,20 @@ class Server:
         *,
         now_ms: Clock | None = None,
         listeners: Iterable[Callable[[Event], None]] = (),
+        seconds_until: SecondsUntil | None = None,
+        cluster: Cluster | None = None,
+        on_connection: Callable[[Connection, bool], None] | None = None,
     ) -> None:
         self.node = node
         self.host = host
         self.port = port
         self._now_ms = now_ms or wall_clock()
         self._listeners = tuple(listeners)
-        self._sockets: list[socket.socket] = []
+        self._seconds_until = seconds_until
+        self._cluster = cluster
+        self._on_connection = on_connection
+        self._ports: list[int] = []
+        self._sockets: list[tuple[int, socket.socket]] = []  # with the broker that listens there
         self._accepting: list[asyncio.Task[None]] = []
         self._stop = asyncio.Event()
         self._signal: signal.Signals | None = None
@@ -57,6 +76,11 @@ class Server:
     def address(self) -> str:
         """``host:port``, as clients take it for a bootstrap server; known once the server is started."""
         return host_and_port(self.host, self.port)
+
+    @property
+    def addresses(self) -> list[str]:
+        """``host:port`` of every broker, the first one's first; known once the server is started."""
+        return [host_and_port(self.host, port) for port in self._ports]
 
     async def serve(self, announce: Callable[["Server"], None]) -> signal.Signals | None:
         """Start, ``announce`` that connections are accepted, serve until ``stop`` or a signal, shut down.
@@ -76,19 +100,22 @@ class Server:
     async def startup(self) -> None:
         """Listen and accept. Raises OSError if it cannot listen there, ConfigError if that cannot be advertised."""
         loop = asyncio.get_running_loop()
-        self._sockets = await bind(self.host, self.port, self.node.config)
         try:
-            self.port = self._sockets[0].getsockname()[1]
-            self.node.listening_at(self.host, self.port)
+            await self._listen(1 if self._cluster is None else len(self._cluster))
         except BaseException:
             self._close_sockets()
             raise
         self._connections = Connections(lambda: self.node.config, loop)
-        self._dispatcher = Dispatcher(self.node, self._connections, loop, self._now_ms, self._listeners)
+        self._dispatcher = Dispatcher(
+            self.node, self._connections, loop, self._now_ms, self._listeners, self._seconds_until
+        )
+        self._dispatcher.on_connection = self._on_connection
         acceptor = Acceptor(lambda: self.node.config, self._connections, self._dispatcher)
-        self._accepting = [loop.create_task(self._accept(acceptor, listening)) for listening in self._sockets]
+        self._accepting = [
+            loop.create_task(self._accept(acceptor, broker, listening)) for broker, listening in self._sockets
+        ]
         self._dispatcher.wake()
-        logger.info("serving at %s", self.address)
+        logger.info("serving at %s", ", ".join(self.addresses))
 
     async def shutdown(self) -> None:
         """Accept nobody more, let peers read what they were answered, close everything."""
@@ -140,6 +167,10 @@ class Server:
         """Exceptions that nobody meant to raise, the first hundred of them. A test should find none."""
         return self._dispatcher.unexpected_errors
 
+    def is_connected(self, connection_id: int) -> bool:
+        """Is the connection of that number open?"""
+        return connection_id in self._connections.open
+
     @property
     def connection_count(self) -> int:
         """How many clients are connected."""
@@ -147,9 +178,29 @@ class Server:
 
     # The inside of the lifecycle.
 
-    async def _accept(self, acceptor: Acceptor, listening: socket.socket) -> None:
+    async def _listen(self, brokers: int) -> None:
+        """Open the sockets, and let the node know where; an OSError says in ``filename`` which address is not to be had."""
+        ports = self._ports or [self.port and self.port + number for number in range(brokers)]
+        self._ports = []
+        for broker, port in enumerate(ports):
+            try:
+                if port > _LAST_PORT:
+                    raise OSError(errno.EADDRNOTAVAIL, f"there is no port above {_LAST_PORT}")
+                sockets = await bind(self.host, port, self.node.config)
+            except OSError as problem:
+                problem.filename = host_and_port(self.host, port)
+                raise
+            self._sockets += [(broker, listening) for listening in sockets]
+            self._ports.append(sockets[0].getsockname()[1])
+            if self._cluster is None or not broker:
+                self.node.listening_at(self.host, self._ports[0])
+            else:
+                self._cluster.listening_at(broker, self.host, self._ports[broker])
+        self.port = self._ports[0]
+
+    async def _accept(self, acceptor: Acceptor, broker: int, listening: socket.socket) -> None:
         try:
-            await acceptor.accept_from(listening)
+            await acceptor.accept_from(listening, broker)
         except Exception as error:
             self._dispatcher.unexpected(error, None, None)
             self.stop()
@@ -160,7 +211,7 @@ class Server:
             connection.abort()
 
     def _close_sockets(self) -> None:
-        for listening in self._sockets:
+        for _, listening in self._sockets:
             listening.close()
         self._sockets.clear()
 

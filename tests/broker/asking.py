@@ -30,6 +30,7 @@ class Asking:
             config or BrokerConfig.of(properties),
             new_topic_id=lambda: uuid.UUID(int=next(self.ids)),
             new_session_id=lambda: 1,
+            now_ms=0,
         )
 
     def ask(self, request: Any, version: int | None = None) -> Any:

@@ -8,9 +8,11 @@ from typing import Any
 from crc32c import crc32c
 
 from groupcoord.broker.broker import Broker
+from groupcoord.broker.cluster import Cluster
 from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.config.settings import BrokerConfig
 from groupcoord.core.effects import Call, Effect, Hangup, Reply, Silence
+from groupcoord.partitioners.java_random import JavaRandom
 from groupcoord.protocol.apis import APIS
 from groupcoord.protocol.batches import HEADER_BYTES, build_batch, read_header
 from groupcoord.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
@@ -47,15 +49,21 @@ def patched(data: bytes, *, right_checksum: bool = True, **fields: int) -> bytes
 
 
 class DataPlane:
-    """``broker`` and its clock; effects that are no answer to the last request are kept in ``later``."""
+    """``broker`` and its clock; effects that are no answer to the last request are kept in ``later``.
 
-    def __init__(self, **properties: object) -> None:
+    Of several ``brokers``, with ids from node.id on, a request goes to the one it names by ``to``.
+    """
+
+    def __init__(self, *, brokers: int = 1, racks: tuple[str, ...] = (), **properties: object) -> None:
         ids, sessions = itertools.count(1), itertools.count(101)
         named = {name.replace("_", "."): value for name, value in properties.items()}
+        config = BrokerConfig.of(named)
         self.broker = Broker(
-            BrokerConfig.of(named),
+            config,
             new_topic_id=lambda: uuid.UUID(int=next(ids) << 64),
             new_session_id=lambda: next(sessions),
+            now_ms=NOW_MS,
+            cluster=Cluster(config.node_id, brokers, racks=racks, random=JavaRandom(1)),
         )
         self.now_ms = NOW_MS
         self.later: list[Effect] = []
@@ -72,10 +80,13 @@ class DataPlane:
         assert log is not None
         return log
 
-    def send(self, request: Any, version: int, *, client_id: str = "somebody", connection: int = 1) -> Call:
-        """Send ``request``; what comes of it is in ``later``."""
+    def send(
+        self, request: Any, version: int, *, client_id: str = "somebody", connection: int = 1, to: int | None = None
+    ) -> Call:
+        """Send ``request``, to the broker with the id ``to`` or to the first; what comes of it is in ``later``."""
         api = _API_OF[type(request)]
-        call = Call(connection, next(self._correlation_ids), api, version, client_id, "/127.0.0.1")
+        number = 0 if to is None else self.broker.cluster.ids.index(to)
+        call = Call(connection, next(self._correlation_ids), api, version, client_id, "/127.0.0.1", number)
         self.later += self.broker.handle(call, request, self.now_ms)
         return call
 
@@ -115,9 +126,9 @@ class DataPlane:
         ((outcome,),) = (answer.partition_responses for answer in response.responses)
         return outcome
 
-    def fetch(self, *topics: FetchTopic, version: int = 12, **fields: Any) -> FetchResponse:
+    def fetch(self, *topics: FetchTopic, version: int = 12, to: int | None = None, **fields: Any) -> FetchResponse:
         """The answer to a Fetch that does not wait."""
-        response: FetchResponse = self.ask(fetch_request(*topics, **fields), version)
+        response: FetchResponse = self.ask(fetch_request(*topics, **fields), version, to=to)
         return response
 
     def fetched(self, topic: str, offset: int, partition: int = 0, **fields: Any) -> PartitionData:

@@ -268,7 +268,7 @@ class TestBroker:
             ),
             (
                 "1",
-                (("log.local.retention.bytes", "-1"),),
+                (("log.retention.bytes", "134217728"), ("log.local.retention.bytes", "-1")),
                 (
                     "Invalid value org.apache.kafka.common.config.ConfigException: Invalid value -1 for configuration "
                     "log.local.retention.bytes: Value must not be -1 as log.retention.bytes value is set as 134217728. for "
@@ -407,6 +407,7 @@ class TestClientMetrics:
     ],
 )
 def test_there_are_no_loggers(name: str, change: Change, error: ErrorCode, text: str | None) -> None:
+    """Deviation (scope-of-a-stand-in)."""
     assert Changing().change(LOGGER, name, change) == (error, text)
 
 

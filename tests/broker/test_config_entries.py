@@ -123,6 +123,7 @@ def test_a_topic_does_not_say_that_its_default_comes_from_hours() -> None:
 
 @pytest.mark.parametrize("version", [1, 2, 3, 4])
 def test_documentation_is_what_acts(version: int) -> None:
+    """Deviation (scope-of-a-stand-in)."""
     asking = Asking()
     asking.create("orders")
     resources = (

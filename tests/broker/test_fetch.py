@@ -278,6 +278,45 @@ class TestWaiting:
         assert errors(plane.answer_to(call)) == [(0, ErrorCode.OFFSET_OUT_OF_RANGE)]
 
 
+class TestWhatIsUnknown:
+    """In what order it is told, and where Kafka fails over it."""
+
+    def test_a_consumer_is_told_of_unknown_ids_before_unknown_partitions(self, plane: DataPlane) -> None:
+        known, unknown = plane.broker.topics.topic_id("orders"), uuid.UUID(int=999)
+        asked = (reading(known, wanting(0, 7), wanting(0)), reading(unknown, wanting(0)))
+        response = plane.fetch(*asked, version=13)
+        assert [topic.topic_id for topic in response.responses] == [known, unknown, known]
+        assert errors(response) == [
+            (0, 0),
+            (0, ErrorCode.UNKNOWN_TOPIC_ID),
+            (7, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ]
+        response = plane.fetch(*asked, version=13, replica_id=4)
+        assert [index for index, _ in errors(response)] == [0, 7, 0]
+
+    def test_nothing_may_follow_a_topic_without_an_id(self, plane: DataPlane) -> None:
+        known = plane.broker.topics.topic_id("orders")
+        for last in (reading(None, wanting(0, 1)), reading(uuid.UUID(int=999), wanting(0))):
+            response = plane.fetch(reading(None, wanting(0)), last, version=13)
+            assert response == FetchResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR, responses=())
+        # What is there is told first, so that it does not follow.
+        response = plane.fetch(reading(None, wanting(0)), reading(known, wanting(0)), version=13)
+        assert errors(response) == [(0, 0), (0, ErrorCode.UNKNOWN_TOPIC_ID)]
+
+    def test_a_fetch_that_waited_is_then_never_answered(self, plane: DataPlane) -> None:
+        known = plane.broker.topics.topic_id("orders")
+        nameless = (reading(None, wanting(0)), reading(None, wanting(0, 1)))
+        call = plane.send(fetch_request(reading(known, wanting(0, 2)), *nameless, wait_ms=500), 13)
+        plane.wait(500)
+        assert plane.answer_to(call) is None
+
+    @pytest.mark.parametrize(("version", "named"), [(12, 1), (13, 0)])
+    def test_a_session_id_that_is_of_no_part_of_the_cache(self, plane: DataPlane, version: int, named: int) -> None:
+        topic: Any = plane.broker.topics.topic_id("orders") if version >= 13 else "orders"
+        response = plane.fetch(reading(topic, wanting(0)), version=version, session_id=2**31 - 1, session_epoch=1)
+        assert (response.error_code, len(response.responses)) == (ErrorCode.UNKNOWN_SERVER_ERROR, named)
+
+
 class TestSessions:
     def start(self, plane: DataPlane, *wanted: int, version: int = 12) -> int:
         topic: Any = plane.broker.topics.topic_id("orders") if version >= 13 else "orders"

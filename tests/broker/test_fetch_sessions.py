@@ -8,6 +8,8 @@ from groupcoord.broker.fetch_sessions import (
     FetchContext,
     Fetched,
     FetchSessions,
+    NoSuchShardError,
+    Reader,
     Wanted,
     next_epoch,
 )
@@ -18,9 +20,9 @@ from tests.broker.data_plane import NOW_MS, wanting
 ORDERS = uuid.UUID(int=7)
 
 
-def sessions(slots: int = 1000, ids: tuple[int, ...] = tuple(range(101, 200))) -> FetchSessions:
+def sessions(slots: int = 1000, ids: tuple[int, ...] = tuple(range(101, 200)), shards: int = 1) -> FetchSessions:
     left = iter(ids)
-    return FetchSessions(slots, lambda: next(left))
+    return FetchSessions(slots, lambda: next(left), shards)
 
 
 def want(*partitions: int, offset: int = 0, topic: str = "orders") -> Wanted:
@@ -49,15 +51,17 @@ def opened(
     now_ms: int = NOW_MS,
     *,
     by_id: bool = False,
+    is_broker: bool = False,
 ) -> FetchContext:
     request = FetchRequest(max_wait_ms=0, min_bytes=0, topics=(), session_id=session_id, session_epoch=epoch)
-    return cache.open(request, wanted or {}, forgotten, now_ms, uses_topic_ids=by_id)
+    return cache.open(request, wanted or {}, forgotten, now_ms, Reader(by_id, is_broker=is_broker))
 
 
-def started(cache: FetchSessions, *partitions: int, now_ms: int = NOW_MS) -> int:
+def started(cache: FetchSessions, *partitions: int, now_ms: int = NOW_MS, is_broker: bool = False) -> int:
     """The id of a new session over these partitions of orders."""
     wanted = want(*partitions)
-    error, session_id, sent = opened(cache, 0, 0, wanted, now_ms=now_ms).conclude(answers(wanted), now_ms)
+    context = opened(cache, 0, 0, wanted, now_ms=now_ms, is_broker=is_broker)
+    error, session_id, sent = context.conclude(answers(wanted), now_ms)
     assert (error, sent) == (ErrorCode.NONE, answers(wanted))
     return session_id
 
@@ -255,3 +259,54 @@ class TestEviction:
         assert started(cache, *range(9), now_ms=NOW_MS + EVICTION_MS + 5) == 0
         opened(cache, session_id, 2, now_ms=NOW_MS + EVICTION_MS + 6)
         assert started(cache, *range(9), now_ms=NOW_MS + EVICTION_MS + 7) == 102
+
+    def test_a_brokers_session_takes_the_place_of_a_consumers_at_once_but_not_the_other_way_round(self) -> None:
+        cache = sessions(slots=1)
+        started(cache, 0, 1, 2)
+        of_a_broker = started(cache, 0, is_broker=True)
+        assert of_a_broker == 102
+        late = NOW_MS + EVICTION_MS + 1
+        opened(cache, of_a_broker, 1, now_ms=late)
+        assert started(cache, *range(9), now_ms=late) == 0
+        assert started(cache, 0, now_ms=late, is_broker=True) == 0
+        assert started(cache, 0, 1, now_ms=late, is_broker=True) == 103
+
+
+class TestShards:
+    """The cache is in eight parts, as a real broker's is."""
+
+    RANGE = (2**31 - 1) // 8
+
+    def test_new_sessions_go_to_the_parts_by_turns(self) -> None:
+        cache = sessions(shards=8)
+        assert [started(cache, 0) // self.RANGE for _ in range(10)] == [0, 1, 2, 3, 4, 5, 6, 7, 0, 1]
+
+    def test_each_part_has_its_share_of_the_slots(self) -> None:
+        cache = sessions(slots=17, shards=8)
+        ids = [started(cache, 0) for _ in range(24)]
+        assert all(ids[:16])
+        assert ids[16:] == [0] * 8
+        assert len(cache) == 16
+
+    def test_with_fewer_slots_than_parts_there_are_no_sessions(self) -> None:
+        assert started(sessions(slots=7, shards=8), 0) == 0
+
+    def test_a_session_is_found_in_its_part(self) -> None:
+        cache = sessions(shards=8)
+        first, second = started(cache, 0), started(cache, 1)
+        assert (first, second) == (101, self.RANGE + 102)
+        assert opened(cache, second, 1).wanted(nameless) == want(1)
+        opened(cache, second, -1)
+        assert len(cache) == 1
+
+    @pytest.mark.parametrize("session_id", [2**31 - 1, 8 * RANGE, -RANGE, -(2**31)])
+    @pytest.mark.parametrize("epoch", [0, -1, 1])
+    def test_some_ids_are_of_no_part(self, session_id: int, epoch: int) -> None:
+        """Kafka fails over them, and over nothing else that is unknown."""
+        with pytest.raises(NoSuchShardError):
+            opened(sessions(shards=8), session_id, epoch)
+
+    @pytest.mark.parametrize("session_id", [-1, 1 - RANGE, 8 * RANGE - 1])
+    def test_other_ids_are_only_unknown(self, session_id: int) -> None:
+        context = opened(sessions(shards=8), session_id, 1)
+        assert context.conclude({}, NOW_MS)[0] == ErrorCode.FETCH_SESSION_ID_NOT_FOUND

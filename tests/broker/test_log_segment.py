@@ -1,3 +1,4 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -92,6 +93,7 @@ def test_age_is_told_by_the_first_batch() -> None:
     assert segment().age_ms(now_ms=300, timestamp_ms=700) == 290
 
 
+@pytest.mark.slow
 @given(
     batches=st.lists(st.lists(st.integers(0, 30), min_size=1, max_size=3), max_size=8),
     timestamp=st.integers(-1, 31),

@@ -1,6 +1,8 @@
+import gzip
+
 import pytest
 
-from groupcoord.protocol.batches import BatchError
+from groupcoord.protocol.batches import HEADER_BYTES, BatchError, read_header
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages.delete_records import (
     DeleteRecordsPartition,
@@ -20,7 +22,17 @@ from groupcoord.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from tests.broker.data_plane import THEN_MS, DataPlane, batch
+from tests.broker.data_plane import THEN_MS, DataPlane, batch, patched
+
+
+def wrong_sizes() -> bytes:
+    """A gzip batch of one record that says to be longer than it is."""
+    plain = batch(b"value")
+    body = gzip.compress(bytes([plain[HEADER_BYTES] + 2]) + plain[HEADER_BYTES + 1 :], mtime=0)
+    header = read_header(plain)
+    length = header.length - (len(plain) - HEADER_BYTES) + len(body)
+    return patched(plain[:HEADER_BYTES] + body, length=length, attributes=1)
+
 
 UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
@@ -73,8 +85,33 @@ class TestListOffsets:
             assert found.error_code == (0 if version >= since else ErrorCode.UNSUPPORTED_VERSION)
 
     def test_what_is_not_there(self, plane: DataPlane) -> None:
-        assert [found.error_code for found in self.ask(plane, (2, -1), (-1, -1), (0, -1))] == [UNKNOWN, UNKNOWN, 0]
+        found = {part.partition_index: part.error_code for part in self.ask(plane, (2, -1), (-1, -1), (0, -1))}
+        assert found == {2: UNKNOWN, -1: UNKNOWN, 0: 0}
         assert [found.error_code for found in self.ask(plane, (0, -1), topic="nothing")] == [UNKNOWN]
+
+    def test_the_order_is_that_of_scalas_maps(self, plane: DataPlane) -> None:
+        """As a real 4.3.1 answered these very names."""
+        names = ("refusals_of_list_offsets-orders", "refusals_of_list_offsets-unknown")
+        asked = ((names[0], 9), (names[0], 0), (names[1], 0))
+        request = ListOffsetsRequest(
+            replica_id=-1,
+            topics=tuple(
+                ListOffsetsTopic(name=name, partitions=(ListOffsetsPartition(partition_index=index, timestamp=-1),))
+                for name, index in asked
+            ),
+        )
+        answer = plane.ask(request, 11)
+        assert [(topic.name, [part.partition_index for part in topic.partitions]) for topic in answer.topics] == [
+            (names[1], [0]),
+            (names[0], [9, 0]),
+        ]
+
+    def test_a_log_with_records_that_nobody_can_read(self, plane: DataPlane) -> None:
+        """Kafka stores a compressed batch whose records say wrong sizes."""
+        plane.topic("odd")
+        assert plane.produced("odd", wrong_sizes()).error_code == 0
+        (found,) = self.ask(plane, (0, THEN_MS), topic="odd")
+        assert found.error_code == ErrorCode.INVALID_RECORD
 
     def test_a_partition_that_is_named_twice(self, plane: DataPlane) -> None:
         found = self.ask(plane, (0, -1), (1, -1), (0, -2))

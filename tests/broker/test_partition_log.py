@@ -255,10 +255,20 @@ class TestForgetting:
 
     def test_a_log_is_bounded_by_size(self) -> None:
         made = filled(9, retention_bytes=3 * SIZE, **SEGMENTED)
-        # Segments of two batches go as long as three batches are left; at every new segment, not only now and then.
-        assert (made.log_start_offset, made.size) == (4, 5 * SIZE)
+        assert (made.log_start_offset, made.size) == (0, 9 * SIZE)
         made.apply_retention(NOW_MS)
+        # Segments of two batches go as long as three batches are left.
         assert (made.log_start_offset, made.size) == (6, 3 * SIZE)
+
+    def test_memory_is_bounded_at_every_new_segment(self) -> None:
+        """Deviation (bounded-memory)."""
+        made = filled(9, retention_bytes=-1, memory_bytes=3 * SIZE, **SEGMENTED)
+        # Segments are an eighth of the memory at most, so that each batch is one; the new one is not counted yet.
+        assert (made.log_start_offset, made.size) == (5, 4 * SIZE)
+
+    def test_memory_does_not_bound_what_is_to_be_kept(self) -> None:
+        made = filled(9, retention_bytes=-1, memory_bytes=3 * SIZE, cleanup_policy=frozenset({"compact"}), **SEGMENTED)
+        assert made.size == 9 * SIZE
 
     def test_not_even_the_last_segment_is_spared(self) -> None:
         made = filled(1, retention_bytes=0)

@@ -10,7 +10,17 @@ from groupcoord.protocol.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
-from tests.broker.data_plane import NOW_MS, THEN_MS, DataPlane, batch, fetch_request, patched, reading, wanting
+from tests.broker.data_plane import (
+    NOW_MS,
+    THEN_MS,
+    DataPlane,
+    batch,
+    fetch_request,
+    patched,
+    produce_request,
+    reading,
+    wanting,
+)
 
 TRANSACTIONAL = batch(b"x", attributes=0x10, producer_id=5, producer_epoch=0, base_sequence=0)
 
@@ -159,6 +169,7 @@ class TestRefusingAll:
     """One thing that is wrong with the whole request."""
 
     def test_transactions_are_for_nobody(self, plane: DataPlane) -> None:
+        """Deviation (no-transactions)."""
         (topic,) = plane.produce("orders", batch(b"a"), TRANSACTIONAL).responses
         error = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         assert topic.partition_responses == (failed(0, error), failed(1, error))
@@ -175,10 +186,43 @@ class TestRefusingAll:
         assert [outcome.error_code for outcome in topic.partition_responses] == [ErrorCode.CORRUPT_MESSAGE] * 2
         assert {outcome.error_message for outcome in topic.partition_responses} == {"Invalid magic found in record: 9"}
 
-    def test_so_do_no_records_for_a_topic_that_there_is(self, plane: DataPlane) -> None:
-        (topic,) = plane.produce("orders", batch(b"a"), None).responses
-        assert [outcome.error_code for outcome in topic.partition_responses] == [ErrorCode.UNKNOWN_SERVER_ERROR] * 2
+    @pytest.mark.parametrize("acks", [-1, 0, 1])
+    def test_over_no_records_for_a_topic_that_there_is_it_falls_silent(self, plane: DataPlane, acks: int) -> None:
+        """Kafka fails over them, and then over its own error."""
+        call = plane.send(produce_request(plane, "orders", {0: batch(b"a"), 1: None}, acks=acks), 12)
+        assert plane.answer_to(call) is None
         assert plane.log("orders").log_end_offset == 0
+
+    @pytest.mark.parametrize("refused", [TRANSACTIONAL, patched(batch(b"a"), magic=9), batch(b"a")[:40]])
+    def test_so_it_does_over_no_records_at_all_when_the_request_is_refused(
+        self, plane: DataPlane, refused: bytes
+    ) -> None:
+        if len(refused) == 40:
+            refused = refused[:8] + (28).to_bytes(4, "big") + refused[12:]
+        call = plane.send(produce_request(plane, "orders", {0: refused, 9: None}), 12)
+        assert plane.answer_to(call) is None
+
+    @pytest.mark.parametrize(("size", "error"), [(26, -1), (50, -1), (51, 2), (60, 2)])
+    def test_the_shortest_batches_spoil_everything(self, plane: DataPlane, size: int, error: int) -> None:
+        """Kafka reads beyond them; those that reach to the producer's id are only corrupt."""
+        short = batch(b"x" * 100)[:size]
+        short = short[:8] + (size - 12).to_bytes(4, "big") + short[12:]
+        (topic,) = plane.produce("orders", batch(b"a"), short).responses
+        assert [outcome.error_code for outcome in topic.partition_responses] == [-1 if error == -1 else 0, error]
+        assert plane.log("orders").log_end_offset == (0 if error == -1 else 1)
+
+    def test_a_short_batch_may_be_transactional(self, plane: DataPlane) -> None:
+        short = TRANSACTIONAL[:40]
+        outcome = plane.produced("orders", short[:8] + (28).to_bytes(4, "big") + short[12:])
+        assert outcome.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+
+    @pytest.mark.parametrize(("version", "spoiled"), [(6, True), (7, False)])
+    def test_a_compression_that_is_none_spoils_everything_in_old_versions(
+        self, plane: DataPlane, version: int, spoiled: bool
+    ) -> None:
+        odd = patched(batch(b"b"), attributes=6)
+        (topic,) = plane.produce("orders", batch(b"a"), odd, version=version).responses
+        assert [outcome.error_code for outcome in topic.partition_responses] == [-1 if spoiled else 0, -1]
 
     def test_but_not_for_one_that_is_unknown(self, plane: DataPlane) -> None:
         ((outcome,),) = (answer.partition_responses for answer in plane.produce("nothing", None).responses)

@@ -104,6 +104,7 @@ def test_a_producer_is_forgotten_when_its_last_record_is_old() -> None:
     known.check(header(55, producer=1))
 
 
+@pytest.mark.slow
 @given(
     counts=st.lists(st.integers(1, 5), min_size=1, max_size=12),
     start=st.integers(LARGEST - 8, LARGEST) | st.integers(0, 5),

@@ -42,6 +42,7 @@ def test_the_timeout_of_a_transaction_is_nothing_without_one() -> None:
     ],
 )
 def test_who_gets_none(asked: dict[str, int], error: ErrorCode) -> None:
+    """Deviation (no-transactions)."""
     plane = DataPlane()
     refused = ask(plane, **asked)  # type: ignore[arg-type]
     assert (refused.error_code, refused.producer_id, refused.producer_epoch) == (error, -1, -1)

@@ -355,7 +355,6 @@ class TestCreatePartitions:
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
                 "The manual partition assignment includes an empty replica list.",
             ),
-            (("p", 10_003), ErrorCode.UNKNOWN_SERVER_ERROR, None),
         ],
     )
     def test_a_topic_that_may_not_grow(
@@ -364,6 +363,14 @@ class TestCreatePartitions:
         asking = Growing()
         assert asking.grow(wanted) == [(wanted[0], (error, text))]
         assert asking.counts() == (2, 1)
+
+    @pytest.mark.parametrize(("dry", "count"), [(False, 10_002), (True, 2)])
+    def test_one_that_grows_too_much_grows_as_far_as_it_goes(self, dry: bool, count: int) -> None:
+        """As in Kafka, whose records are kept although their number is over the limit."""
+        asking = Growing()
+        answer = asking.grow(("p", 10_003), ("q", 2), check=dry)
+        assert answer == [(name, (ErrorCode.UNKNOWN_SERVER_ERROR, None)) for name in ("p", "q")]
+        assert asking.counts() == (count, 1)
 
     def test_duplicates_come_first_and_then_the_order_of_a_hash_set(self) -> None:
         asking = Growing()

@@ -2,13 +2,12 @@
 
 import pytest
 
-from groupcoord.broker.topic_config import Effective, check, default_value, effective_texts, log_settings
+from groupcoord.broker.topic_config import MEMORY_BYTES, Effective, check, default_value, effective_texts, log_settings
 from groupcoord.config.properties import TOPIC
 from groupcoord.config.settings import BrokerConfig, Resource
 from groupcoord.config.stand_in import DEFAULTS
 from groupcoord.config.values import InvalidValueError
 
-NODE = [row for row in DEFAULTS if not row.name.startswith("log.")]
 ALL_BROKERS, THIS_BROKER = Resource(4, ""), Resource(4, "1")
 TIERED = "Tiered Storage functionality is disabled in the broker. Topic cannot be configured with remote log storage."
 
@@ -76,7 +75,9 @@ def test_a_test_may_have_small_segments() -> None:
 
 
 def test_texts_are_those_of_the_strongest_layer() -> None:
-    config = BrokerConfig.of({"log.retention.hours": "24", "log.flush.scheduler.interval.ms": "5000"}, defaults=NODE)
+    config = BrokerConfig.of(
+        {"log.retention.hours": "24", "log.flush.scheduler.interval.ms": "5000"}, defaults=DEFAULTS
+    )
     config = config.changed(ALL_BROKERS, {**config.default_changes, "message.max.bytes": "3000000"})
     overrides = {"cleanup.policy": "compact , delete", "internal.segment.bytes": "7"}
     texts = {one.name: one for one in effective_texts(overrides, config)}
@@ -92,3 +93,26 @@ def test_texts_are_those_of_the_strongest_layer() -> None:
     own = config.changed(THIS_BROKER, {"message.max.bytes": " 2 "})
     assert Effective("max.message.bytes", " 2 ", 2) in list(effective_texts({}, own))
     assert len(list(effective_texts({}, own))) == 33
+
+
+@pytest.mark.parametrize(
+    ("overrides", "properties", "kept"),
+    [
+        ({}, {}, MEMORY_BYTES),
+        ({"retention.bytes": "-1"}, {}, -1),
+        ({}, {"log.retention.bytes": -1}, -1),
+        ({"retention.bytes": "5"}, {}, MEMORY_BYTES),
+        ({"retention.bytes": str(2 * MEMORY_BYTES)}, {"log.retention.bytes": -1}, 2 * MEMORY_BYTES),
+        ({}, {"log.retention.bytes": 2 * MEMORY_BYTES}, 2 * MEMORY_BYTES),
+    ],
+)
+def test_memory_is_bounded_unless_somebody_says_otherwise(
+    overrides: dict[str, str], properties: dict[str, object], kept: int
+) -> None:
+    """Deviation (bounded-memory)."""
+    assert log_settings(overrides, BrokerConfig.of(properties)).memory_bytes == kept
+
+
+def test_no_limit_counts_also_when_it_is_said_later() -> None:
+    config = BrokerConfig.of().changed(Resource(4, ""), {"log.retention.bytes": "-1"})
+    assert log_settings({}, config).memory_bytes == -1

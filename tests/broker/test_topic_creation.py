@@ -102,11 +102,11 @@ def test_a_partition_is_assigned_once() -> None:
 
 def test_what_is_left_open_is_the_brokers() -> None:
     broker = Asking({"num.partitions": 3}).broker
-    assert plan_topic(broker, topic("x", -1, -1)) == Plan("x", 3, {})
+    assert plan_topic(broker, topic("x", -1, -1)) == Plan("x", [(1,)] * 3, {})
     assert plan_topic(broker, topic("x", 2, -1, configs=(("retention.ms", "1"), ("retention.ms", "2")))) == Plan(
-        "x", 2, {"retention.ms": "2"}
+        "x", [(1,)] * 2, {"retention.ms": "2"}
     )
-    assert plan_topic(broker, topic("x", assignments={1: (1,), 0: (1,)})) == Plan("x", 2, {})
+    assert plan_topic(broker, topic("x", assignments={1: (1,), 0: (1,)})) == Plan("x", [(1,)] * 2, {})
     with pytest.raises(Refused, match="target replication factor of 2"):
         plan_topic(Asking({"default.replication.factor": 2}).broker, topic("x", -1, -1))
 
@@ -120,9 +120,15 @@ def test_a_topic_is_created_with_the_brokers_defaults() -> None:
 
 
 def test_kafkas_own_topics_need_no_second_broker() -> None:
-    broker = Asking({"default.replication.factor": 3, "offsets.topic.replication.factor": 3}).broker
+    broker = Asking({"default.replication.factor": 3}).broker
     offsets = create_topic(broker, NOW_MS, "__consumer_offsets")
     assert (len(offsets.partitions), offsets.settings.compact, offsets.settings.segment_bytes) == (50, True, 104857600)
+
+
+def test_unless_they_are_to_be_replicated() -> None:
+    broker = Asking({"offsets.topic.replication.factor": 3}).broker
+    with pytest.raises(Refused, match="Unable to replicate the partition 3 time"):
+        create_topic(broker, NOW_MS, "__consumer_offsets")
 
 
 def test_nobody_hears_of_what_could_not_be_created_automatically() -> None:

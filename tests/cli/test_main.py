@@ -66,7 +66,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.startswith("groupcoord 0.")
 
 
-@pytest.mark.parametrize("name", ["serve", "demo"])
+@pytest.mark.parametrize("name", list(COMMANDS))
 def test_every_command_can_be_configured(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert ended(name, "--help") == 0
     assert f"usage: groupcoord {name}" in capsys.readouterr().out

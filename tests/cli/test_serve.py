@@ -2,6 +2,7 @@
 
 import io
 import logging
+import re
 import signal
 import socket
 import sys
@@ -80,6 +81,56 @@ def test_it_says_where_it_listens_and_ends_with_a_signal(
     first, *rest = said.splitlines()
     assert first.startswith("listening on 127.0.0.1:")
     assert rest == []
+
+
+def test_it_says_where_each_of_several_brokers_listens(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended, said = served(monkeypatch, "--port", "0", "--brokers", "3", "--racks", "a, b", "-c", "node.id=5")
+    assert ended == 0
+    first, second, third = said.splitlines()
+    assert first.startswith("listening on 127.0.0.1:")
+    assert second.startswith("broker 6 listening on 127.0.0.1:")
+    assert third.startswith("broker 7 listening on 127.0.0.1:")
+
+
+def test_the_docs_show_what_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (Path(__file__).resolve().parents[2] / "docs" / "brokers.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```console\n(.*?)```", text, re.DOTALL)
+    command, *lines = example.splitlines()
+    _, said = served(monkeypatch, *command.removeprefix("$ groupcoord serve ").split(), "--port", "0")
+    assert [re.sub(r"\d+$", "", line) for line in said.splitlines()] == [re.sub(r"\d+$", "", line) for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (
+            ("--brokers", "2", "--data-dir", "d"),
+            "--data-dir keeps the data of one broker; it cannot be used with --brokers",
+        ),
+        (("--racks", "a,b"), "--racks names 2 racks, and there are fewer brokers: 1"),
+    ],
+)
+def test_brokers_that_cannot_be(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    arguments: tuple[str, ...],
+    problem: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert refused(capsys, *arguments) == (2, problem)
+    assert not list(tmp_path.iterdir())
+
+
+def test_brokers_and_racks_that_are_none(capsys: pytest.CaptureFixture[str]) -> None:
+    for none in ("0", "three", "²"):
+        assert mistaken(capsys, "--brokers", none).endswith(f"{none} is not a number of brokers above 0")
+    assert mistaken(capsys, "--racks", "a,,b").endswith("a,,b: a rack has no name")
+
+
+def test_there_is_no_port_for_the_last_broker(capsys: pytest.CaptureFixture[str]) -> None:
+    problem = "cannot listen on 127.0.0.1:65536: there is no port above 65535"
+    assert refused(capsys, "--port", "65535", "--brokers", "2") == (1, problem)
 
 
 def test_without_uvloop_it_does_with_asyncio(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,3 +296,59 @@ def test_help_says_which_defaults_are_not_kafkas(capsys: pytest.CaptureFixture[s
 def test_without_stderr_a_mistake_still_has_its_code(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", None)
     assert main(["serve", "-c", "no.such=1"]) == 2
+
+
+# --- with a data directory
+
+
+def test_topics_are_there_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    arguments = ("--port", "0", "--data-dir", str(tmp_path / "data"), "--topic", "orders:2")
+    for _ in range(2):
+        code, _ = served(monkeypatch, *arguments)
+        assert code == 0
+    assert (tmp_path / "data" / "orders-1").is_dir()
+    assert (tmp_path / "data" / ".kafka_cleanshutdown").exists()
+
+
+def test_a_topic_that_is_there_with_other_partitions(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    refused(capsys, "--data-dir", str(tmp_path), "--topic", "orders:2", "--host", "no-such-host.invalid")
+    code, line = refused(capsys, "--data-dir", str(tmp_path), "--topic", "orders:3")
+    assert (code, line) == (2, "--topic orders: Topic 'orders' already exists.")
+
+
+def test_a_data_directory_that_cannot_be_used(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "__cluster_metadata-0").mkdir()
+    code, line = refused(capsys, "--data-dir", str(tmp_path))
+    assert code == 1
+    assert line.startswith(f"{tmp_path} is the log directory of a real Kafka broker")
+
+
+def test_what_was_not_in_order_is_logged(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    arguments = ("--port", "0", "--data-dir", str(tmp_path), "--topic", "orders")
+    assert served(monkeypatch, *arguments)[0] == 0
+    (tmp_path / "orders-0" / f"{0:020d}.log").write_bytes(b"torn")
+    (tmp_path / ".kafka_cleanshutdown").unlink()
+    stderr = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", stderr)
+    assert served(monkeypatch, *arguments)[0] == 0
+    assert "is cut off at byte 0, before offset 0: 4 bytes of a batch" in stderr.getvalue()
+
+
+def test_a_disk_that_fails_ends_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    async def failing(server: Server, _: object) -> None:
+        server.node.broker.journal.failed(OSError(28, "No space left on device"))  # type: ignore[attr-defined]
+
+    monkeypatch.setattr(Server, "serve", failing)
+    line = f"the data directory {tmp_path} has failed: No space left on device"
+    assert refused(capsys, "--data-dir", str(tmp_path), "-q") == (1, line)
+
+
+def test_a_system_without_posix(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(sys.modules, "groupcoord.storage.storage", None)
+    code, line = refused(capsys, "--data-dir", str(tmp_path))
+    assert code == 1
+    assert line.startswith("--data-dir needs a POSIX system: ")

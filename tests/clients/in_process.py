@@ -2,9 +2,10 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
+from typing import Any
 
 from groupcoord.server.running import running
 from groupcoord.server.server import Server
@@ -15,14 +16,21 @@ CONFIG = {"group.min.session.timeout.ms": 1500}
 
 
 @contextmanager
-def groupcoord() -> Iterator[Server]:
+def groupcoord(config: Mapping[str, object] = CONFIG, *, dev: bool = True) -> Iterator[Server]:
     """A server until the block ends. Raises then what went wrong in it, if nobody did before."""
+    with serving(config=config, dev=dev) as (server, _):
+        yield server
+
+
+@contextmanager
+def serving(**options: Any) -> Iterator[tuple[Server, asyncio.AbstractEventLoop]]:
+    """A server with these ``options``, and its loop."""
     started: Future[tuple[Server, asyncio.AbstractEventLoop, asyncio.Event]] = Future()
     ended: Future[None] = Future()
 
     async def serve() -> None:
         end = asyncio.Event()
-        async with running(config=CONFIG) as server:
+        async with running(**options) as server:
             started.set_result((server, asyncio.get_running_loop(), end))
             await end.wait()
 
@@ -38,7 +46,7 @@ def groupcoord() -> Iterator[Server]:
     thread.start()
     server, loop, end = started.result(PATIENCE_S)
     try:
-        yield server
+        yield server, loop
     finally:
         loop.call_soon_threadsafe(end.set)
         thread.join(PATIENCE_S)

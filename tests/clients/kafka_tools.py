@@ -32,13 +32,13 @@ class KafkaTools:
     """
 
     def __init__(self, bootstrap: str, directory: Path) -> None:
-        jars = _jars()
+        class_path = jars()
         if shutil.which("java") is None:
             raise NoTools("there is no java here")
         self._bootstrap = bootstrap
         self._archive = directory / "classes.jsa"
         self._java = ["java", "-Xlog:disable", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
-        self._class_path = ["-cp", os.pathsep.join(jars)]
+        self._class_path = ["-cp", os.pathsep.join(class_path)]
         writing = [*self._java, f"-XX:ArchiveClassesAtExit={self._archive}", *self._class_path]
         run([*writing, CLASSES["kafka-topics"], "--bootstrap-server", bootstrap, "--list"])
 
@@ -56,9 +56,10 @@ class KafkaTools:
         return [line.split() for line in self(tool, *arguments).splitlines() if line.strip()]
 
 
-def _jars() -> list[str]:
+def jars() -> list[str]:
+    """The jars of Kafka's tools, and of its clients with them. Raises NoTools where there are none."""
     libs = Path(os.environ.get(LIBS) or ROOT / "docker" / "kafka" / "libs")
-    jars = sorted(str(jar) for jar in libs.glob("*.jar"))
-    if not any("kafka-tools" in jar for jar in jars):
+    found = sorted(str(jar) for jar in libs.glob("*.jar"))
+    if not any("kafka-tools" in jar for jar in found):
         raise NoTools(f"no Kafka jars in {libs}; {LIBS} may name another directory")
-    return jars
+    return found

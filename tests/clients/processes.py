@@ -1,5 +1,6 @@
 """Programs as clients: run one to its end, or keep one running and listen to what it says."""
 
+import signal
 import subprocess
 import threading
 from collections.abc import Iterator, Sequence
@@ -39,6 +40,14 @@ class Running:
         """Ask it to end; answers its exit code."""
         self._process.terminate()
         return self._process.wait(PATIENCE_S)
+
+    def pause(self) -> None:
+        """Let it stand still, its connections open."""
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let it go on."""
+        self._process.send_signal(signal.SIGCONT)
 
     def kill(self) -> None:
         """End it without a word, whatever it does."""

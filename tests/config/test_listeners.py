@@ -50,6 +50,7 @@ def test_protocols_are_read() -> None:
 
 
 def test_the_first_listener_for_clients_is_served() -> None:
+    """Deviation (scope-of-a-stand-in)."""
     assert serve("CONTROLLER://:9093", "PLAINTEXT://:9092", "BROKER://:9094").port == 9092
     assert serve("BROKER://:9094", "PLAINTEXT://:9092", between_brokers="broker").port == 9092
     assert serve("BROKER://:9094", "CONTROLLER://:9093", between_brokers="BROKER").port == 9094

@@ -13,6 +13,7 @@ from groupcoord.config.settings import (
     BrokerConfig,
     ContradictionError,
     Resource,
+    as_items,
     connection_overrides,
     load,
 )
@@ -104,6 +105,10 @@ def test_what_has_no_effect_here_is_listed() -> None:
         (
             "listener.security.protocol.map=A",
             "listener.security.protocol.map=A: A is not of the form LISTENER:PROTOCOL",
+        ),
+        (
+            "offsets.topic.segment.bytes=4096",
+            "offsets.topic.segment.bytes=4096: the topic could not be created: Invalid value 4096 for configuration segment",
         ),
         ("group.max.size=99999999999", "group.max.size=99999999999: expected INT, at least 1"),
     ],
@@ -252,3 +257,18 @@ def test_every_property_can_be_set_to_its_default() -> None:
     del lone["broker.id"], lone["listeners"]
     config = BrokerConfig.of(lone)
     assert config["log.retention.bytes"] == -1
+
+
+def test_another_broker_differs_in_its_name_and_places() -> None:
+    config = load(["num.partitions=3", "advertised.listeners=PLAINTEXT://kafka:9092"])
+    served, advertised = Endpoint("PLAINTEXT", "127.0.0.1", 9093), Endpoint("PLAINTEXT", "kafka", 9093)
+    other = config.of_another(2, "r", served, advertised)
+    assert (other.node_id, other["broker.id"], other.broker_rack, other.num_partitions) == (2, 2, "r", 3)
+    assert (other.served, other.advertised) == (served, advertised)
+    plain = load().of_another(2, None, served, advertised)
+    assert (plain.broker_rack, plain.advertised, plain["advertised.listeners"]) == (None, served, None)
+
+
+def test_properties_of_python_become_items() -> None:
+    items = as_items({"auto.create.topics.enable": False, "group.max.size": 3, "log.dirs": "x"})
+    assert items == ["auto.create.topics.enable=false", "group.max.size=3", "log.dirs=x"]

@@ -151,7 +151,7 @@ class Stagehand:
     def ask(self, message: Any, version: int | None = None) -> Any:
         """The decoded answer to ``message``. Raises StoryBroken when there is none."""
         api = api_of(message)
-        chosen = api.max_version if version is None else version
+        chosen = self._story.spoken(api, api.max_version if version is None else version)
         self._line.correlation_id += 1
         number = self._line.correlation_id
         self._line.wire.send(request_frame(message, chosen, number, self._client_id))

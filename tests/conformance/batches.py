@@ -53,8 +53,8 @@ def _xerial(data: bytes) -> bytes:
     return b"\x82SNAPPY\x00" + struct.pack(">iii", 1, 1, len(block)) + block
 
 
-def _lz4(data: bytes, *, linked: bool) -> bytes:
-    compressor = cramjam.lz4.Compressor(block_linked=linked)
+def _lz4(data: bytes, *, linked: bool, content_checksum: bool = True) -> bytes:
+    compressor = cramjam.lz4.Compressor(block_linked=linked, content_checksum=content_checksum)
     compressor.compress(data)
     return bytes(compressor.finish())
 
@@ -62,6 +62,11 @@ def _lz4(data: bytes, *, linked: bool) -> bytes:
 def linked_lz4(data: bytes) -> bytes:
     """LZ4 whose blocks refer to earlier ones: good LZ4, but not what Kafka's Java reader takes."""
     return _lz4(data, linked=True)
+
+
+def independent_lz4(*, content_checksum: bool) -> Callable[[bytes], bytes]:
+    """LZ4 as Kafka's Java reader takes it, with or without a checksum of the content."""
+    return lambda data: _lz4(data, linked=False, content_checksum=content_checksum)
 
 
 def _from_xerial(data: bytes) -> bytes:

@@ -16,7 +16,8 @@ from groupcoord.protocol.apis import APIS
 _LONGEST = 2**63 - 1
 # Not a rule, only shorter to read: long runs of one character are counted.
 _RUN = re.compile(r"(.)\1{199,}", re.DOTALL)
-_RANDOM = re.compile(r"([^\s/'\"(]*?)-?([0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12})")
+_RANDOM = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+_NO_PREFIX = re.compile(r"[\s/'\"(]")
 
 
 @dataclass
@@ -35,16 +36,19 @@ class Names:
     def without_random(self, text: str) -> str:
         """``text`` with each random UUID replaced by which one it is among those with its prefix."""
 
-        def name(found: re.Match[str]) -> str:
-            prefix, random = found.groups()
+        shown, end = "", 0
+        for found in _RANDOM.finditer(text):
+            random, before = found.group(), text[end : found.start()]
             if random in self._topics:
-                return found.group(0).replace(random, f"<id of topic {self._topics[random]}>")
-            if random not in self._random:
-                self._per_prefix[prefix] = self._per_prefix.get(prefix, 0) + 1
-                self._random[random] = f"<uuid {self._per_prefix[prefix]}>"
-            return found.group(0).replace(random, self._random[random])
-
-        return _RANDOM.sub(name, text)
+                shown += f"{before}<id of topic {self._topics[random]}>"
+            else:
+                prefix = _NO_PREFIX.split(before)[-1].removesuffix("-")
+                if random not in self._random:
+                    self._per_prefix[prefix] = self._per_prefix.get(prefix, 0) + 1
+                    self._random[random] = f"<uuid {self._per_prefix[prefix]}>"
+                shown += before + self._random[random]
+            end = found.end()
+        return shown + text[end:]
 
     def without_times(self, text: str) -> str:
         """``text`` without numbers that are times within a day of this story."""
@@ -81,8 +85,12 @@ class Names:
             return at_ms
         return f"<time of step {sum(1 for start in starts if start <= at_ms)}>"
 
-    def own(self, name: str | None) -> bool:
-        """Is the group or topic ``name`` none of another story's? Stories put their name and a hyphen in front."""
+    def own(self, name: str) -> bool:
+        """Is the group ``name`` this story's? Stories put their name in front; the group without a name is whose turn it is."""
+        return name.partition("-")[0] in {self.story, ""}
+
+    def not_anothers(self, name: str | None) -> bool:
+        """Is the topic ``name`` no other story's? The broker has some of its own."""
         owner = (name or "").partition("-")[0]
         return owner == self.story or owner not in self.stories
 
@@ -222,7 +230,7 @@ ORDERS = (
     Order("__consumer_offsets/value/members", *_MEMBERS),
     Order(
         "ListGroups/groups",
-        "Other stories' groups live on the same server, and the order is that of Java's hash maps over all of them.",
+        "Other groups live on the same server, and the order is that of Java's hash maps over all of them.",
         lambda item, names: names.own(item["group_id"]),
         lambda item: item["group_id"],
         _unchecked,
@@ -230,7 +238,7 @@ ORDERS = (
     Order(
         "Metadata/topics",
         "Other stories' topics live on the same server.",
-        lambda item, names: names.own(item["name"]),
+        lambda item, names: names.not_anothers(item["name"]),
         lambda item: 0,
         _unchecked,
     ),

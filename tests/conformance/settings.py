@@ -3,6 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+NO_RETENTION = {"log.initial.task.delay.ms": "86400000"}
+"""Records that a story dates years back are not to vanish at the moment, half a minute after the start of a broker and then
+every five minutes, at which old segments are deleted."""
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -17,6 +21,7 @@ FAST = Settings(
     "fast",
     "no initial delay and sessions as short as wanted: what most stories need",
     {
+        **NO_RETENTION,
         "group.initial.rebalance.delay.ms": "0",
         "group.min.session.timeout.ms": "10",
         "group.max.session.timeout.ms": "600000",
@@ -26,6 +31,7 @@ SLOW_START = Settings(
     "slow-start",
     "an initial delay of two seconds, groups of three at most, small limits for messages, no topics by accident",
     {
+        **NO_RETENTION,
         "group.initial.rebalance.delay.ms": "2000",
         "group.min.session.timeout.ms": "10",
         "group.max.size": "3",
@@ -40,6 +46,7 @@ SHORT_MEMORY = Settings(
     "short-memory",
     "offsets are forgotten after a minute and looked through every 300 ms; session bounds are Kafka's own",
     {
+        **NO_RETENTION,
         "group.initial.rebalance.delay.ms": "0",
         "offsets.retention.minutes": "1",
         "offsets.retention.check.interval.ms": "300",

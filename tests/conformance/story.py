@@ -1,6 +1,6 @@
 """A story: one function that tells what some actors do to a server, step by step. Telling it yields its transcript."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -87,6 +87,7 @@ class Story:
     steps: list[Step] = field(default_factory=list)
     groups: set[str] = field(default_factory=set)
     lines: list[Line] = field(default_factory=list)
+    versions: Mapping[int, int] = field(default_factory=dict)
     _ended_ms: int = 0
 
     def begin(self, actor: str, does: str) -> Step:
@@ -143,9 +144,14 @@ class Story:
         """``value`` as it goes into the transcript."""
         return normalised(value, self.names, path)
 
+    def spoken(self, api: Api, version: int) -> int:
+        """``version``, or the newest one that the server speaks, if it is an older server."""
+        return min(version, self.versions.get(api.key, version))
+
     def send(self, step: Step, line: Line, message: Any, version: int, client_id: str | None) -> Pending:
         """Send a request as part of ``step``."""
         api = codec.api_of(message)
+        version = self.spoken(api, version)
         line.correlation_id += 1
         step["sends"] = {f"{api.name} v{version}": self.shown(codec.shown_request(message, version), f"{api.name}?")}
         pending = Pending(line, api, version, line.correlation_id, len(self.steps))

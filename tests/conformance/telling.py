@@ -2,7 +2,7 @@
 
 import importlib
 import pkgutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from groupcoord.protocol.messages import DescribeGroupsRequest, FindCoordinatorRequest, InitProducerIdRequest
@@ -14,6 +14,9 @@ from tests.conformance.story import TALES, Story, StoryBroken, Tale
 from tests.conformance.transcript import Step, as_recorded
 from tests.conformance.wire import PATIENCE_MS, Hungup, Target
 
+Versions = Mapping[int, int] | None
+"""The newest version of each API, by its key, that an older server speaks; none are needed for one like groupcoord."""
+
 
 def all_tales() -> list[Tale]:
     """Every story, in the order of the modules' names and of the modules' text."""
@@ -22,9 +25,9 @@ def all_tales() -> list[Tale]:
     return list(TALES.values())
 
 
-def tell(tale: Tale, target: Target) -> list[Step]:
+def tell(tale: Tale, target: Target, versions: Versions = None) -> list[Step]:
     """The transcript of ``tale`` told to ``target``."""
-    story = Story(tale.name, target)
+    story = Story(tale.name, target, versions=versions or {})
     story.names.story = tale.name
     story.names.stories = frozenset(TALES)
     try:
@@ -35,12 +38,14 @@ def tell(tale: Tale, target: Target) -> list[Step]:
             _read_what_is_left(story, stagehand)
         except (StoryBroken, Hungup, Unreadable) as problem:
             story.steps.append({"actor": "story", "does": f"breaks off: {problem}"})
+        except Exception as problem:  # an answer that a story could not make sense of must not end all others
+            story.steps.append({"actor": "story", "does": f"breaks off: {problem!r}"})
     finally:
         story.close()
     return as_recorded(story.steps)
 
 
-def tell_all(tales: Iterable[Tale], target: Target) -> Iterator[tuple[Tale, list[Step]]]:
+def tell_all(tales: Iterable[Tale], target: Target, versions: Versions = None) -> Iterator[tuple[Tale, list[Step]]]:
     """The transcripts of all ``tales``.
 
     Those that wait for timers are told together, and before the others: a busy machine must not make a session end early.
@@ -48,20 +53,20 @@ def tell_all(tales: Iterable[Tale], target: Target) -> Iterator[tuple[Tale, list
     """
     chosen = list(tales)
     with ThreadPoolExecutor(8) as minutes, ThreadPoolExecutor(6) as seconds:
-        long = [(tale, minutes.submit(tell, tale, target)) for tale in chosen if tale.lasts_ms > 60_000]
-        short = [(tale, seconds.submit(tell, tale, target)) for tale in chosen if 0 < tale.lasts_ms <= 60_000]
+        long = [(tale, minutes.submit(tell, tale, target, versions)) for tale in chosen if tale.lasts_ms > 60_000]
+        short = [(tale, seconds.submit(tell, tale, target, versions)) for tale in chosen if 0 < tale.lasts_ms <= 60_000]
         for tale, running in short:
             yield tale, running.result()
         for tale in chosen:
             if not tale.lasts_ms:
-                yield tale, tell(tale, target)
+                yield tale, tell(tale, target, versions)
         for tale, running in long:
             yield tale, running.result()
 
 
-def ready(target: Target) -> None:
+def ready(target: Target, versions: Versions = None) -> None:
     """Wait until the coordinator of every group is there: the offsets topic is made when it is first asked for."""
-    story = Story("ready", target)
+    story = Story("ready", target, versions=versions or {})
     stagehand = Stagehand(story)
     keys = _a_group_per_partition()
     for _ in range(PATIENCE_MS // 100):
@@ -74,16 +79,16 @@ def ready(target: Target) -> None:
         wants_id = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000)
         if groups_are_loaded and stagehand.ask(wants_id).error_code == 0:
             story.close()
-            _warm_up(target)
+            _warm_up(target, versions)
             return
         target.wait(100)
     raise StoryBroken("the coordinator never answered for all groups")
 
 
-def _warm_up(target: Target) -> None:
+def _warm_up(target: Target, versions: Versions) -> None:
     """A cold JVM takes a tenth of a second for its first join, which would look as if the request was parked."""
     for round_number in range(3):
-        story = Story(f"warm-up-{round_number}", target)
+        story = Story(f"warm-up-{round_number}", target, versions=versions or {})
         try:
             a, b = Member(story, "a", group_id=story.name), Member(story, "b", group_id=story.name)
             a.enters_parked(0)

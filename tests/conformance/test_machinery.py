@@ -68,7 +68,7 @@ def test_members_are_sorted_and_their_hash_order_is_checked() -> None:
 def test_groups_of_other_stories_are_left_out() -> None:
     groups = [{"group_id": name} for name in ("theirs-x", "mine", "somebody", "mine-b")]
     shown = normalised({"groups": groups}, names(), "ListGroups")
-    assert [item["group_id"] for item in shown["groups"]] == ["mine", "mine-b", "somebody"]
+    assert [item["group_id"] for item in shown["groups"]] == ["mine", "mine-b"]
 
 
 def test_times_in_messages() -> None:
@@ -129,6 +129,7 @@ def test_a_subscription_has_the_fields_of_its_version() -> None:
     assert subscription(version=3, rack="r", generation=5).endswith(b"\x00\x00\x00\x05\x00\x01r")
 
 
+@pytest.mark.slow
 def test_every_message_of_every_version_has_a_format() -> None:
     for api in APIS.values():
         for version in range(api.min_version, api.max_version + 1):

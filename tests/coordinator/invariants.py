@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from groupcoord.coordinator.classic.group import ClassicGroup
 from groupcoord.coordinator.classic.states import GroupState
+from groupcoord.coordinator.events import RebalanceStuck
 from groupcoord.core.effects import Call
 from groupcoord.protocol.apis import ApiKey
 
@@ -35,12 +36,14 @@ class Watch:
         assert group.generation_id >= self._generations.get(group, 0), "a generation never goes back"
         self._generations[group] = group.generation_id
         assert group.awaiting_join == sum(member.parked_join is not None for member in members)
-        recount = Counter(name for member in members for name in {name for name, _ in member.protocols})
+        recount = Counter(name for member in members for name, _ in member.protocols)
         assert group.supported_protocols == recount
         assert group.static_members == {m.instance_id: m.member_id for m in members if m.instance_id is not None}
         assert [member.member_id for member in members] == list(group.members)
         assert (group.leader_id in group.members) if members else (group.leader_id is None)
         assert not group.pending_join_members & set(group.members)
+        # A group that got stuck has lost its timer, or has it all told and not heard.
+        stuck = any(event.group == group.group_id for event in world.seen(RebalanceStuck))
         assert bool(members) or group.state in (GroupState.EMPTY, GroupState.PREPARING_REBALANCE)
         assert not (members and group.state is GroupState.EMPTY)
         timers = world.coordinator.timers
@@ -48,10 +51,13 @@ class Watch:
             # A timer that fires while a request is parked is dropped; the answer starts it again.
             assert member.session_key in timers or member.has_satisfied_heartbeat
             assert member.parked_sync is None or group.state is GroupState.COMPLETING_REBALANCE
-            if member.parked_join is not None and not world.held:
+            if member.parked_join is not None and not world.held and not stuck:
                 assert group.state is GroupState.PREPARING_REBALANCE
-        assert (group.join_key in timers) == (group.state is GroupState.PREPARING_REBALANCE)
-        assert (group.sync_key in timers) == bool(group.pending_sync_members)
+        assert group.join_key not in timers or group.state is GroupState.PREPARING_REBALANCE
+        assert group.sync_key not in timers or group.pending_sync_members
+        if not stuck:
+            assert (group.join_key in timers) == (group.state is GroupState.PREPARING_REBALANCE)
+            assert (group.sync_key in timers) == bool(group.pending_sync_members)
         assert not group.pending_sync_members or group.state in WITH_GENERATION
         for member_id in group.pending_join_members:
             assert group.session_key(member_id) in timers
@@ -88,6 +94,9 @@ def _no_stray_deadlines(world: "World", groups: dict[str, ClassicGroup]) -> None
     for deadline in world.coordinator.timers.pending():
         kind, scope, subject = deadline.key
         if kind == "retention":
+            continue
+        if kind == "append":
+            assert world.held, f"{deadline.key} waits for nothing"
             continue
         assert scope in groups, f"{deadline.key} is of a group that is gone"
         if kind == "session":

@@ -1,6 +1,6 @@
 import pytest
 
-from groupcoord.coordinator.append_errors import response_error
+from groupcoord.coordinator.append_errors import offset_fetch_error, response_error
 from groupcoord.protocol.errors import ErrorCode
 
 E = ErrorCode
@@ -20,3 +20,11 @@ TRANSLATED = {
 @pytest.mark.parametrize("error", list(ErrorCode), ids=lambda error: error.name)
 def test_an_error_of_the_log_becomes_one_that_clients_of_a_coordinator_know(error: ErrorCode) -> None:
     assert response_error(error) is TRANSLATED.get(error, error)
+
+
+@pytest.mark.parametrize("error", list(ErrorCode), ids=lambda error: error.name)
+def test_an_offset_fetch_that_waited_sends_clients_to_look_for_the_coordinator(error: ErrorCode) -> None:
+    told = TRANSLATED.get(error, error)
+    if error in TRANSLATED and told is E.COORDINATOR_NOT_AVAILABLE:
+        told = E.NOT_COORDINATOR
+    assert offset_fetch_error(error) is told

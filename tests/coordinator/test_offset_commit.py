@@ -275,13 +275,15 @@ def test_if_they_cannot_be_stored_a_group_that_was_there_stays() -> None:
     assert world.fetch() == {("t", 1): 1}
 
 
-def test_a_group_that_somebody_has_joined_meanwhile_stays() -> None:
+def test_with_the_first_commit_of_a_group_that_cannot_be_stored_goes_whoever_has_joined_meanwhile() -> None:
     world = World()
     world.hold_appends()
     world.commit()
-    world.member("a").join()
+    joining = world.member("a").enter()
     world.fail(ErrorCode.NOT_ENOUGH_REPLICAS)
-    assert world.exists
+    assert joining.error is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert not world.exists
+    assert world.coordinator.timers.next_deadline() == 600_000  # only the next look for what has expired
 
 
 # --- what is said of it

@@ -134,3 +134,39 @@ def test_all_topics_by_id_are_those_that_exist() -> None:
     world.topics.delete("u")
     (topic,) = world.ask_offsets(version=10).answer.groups[0].topics
     assert (topic.topic_id, topic.partitions[0].committed_offset) == (world.topics.ids["t"], 1)
+
+
+@pytest.mark.parametrize("stable", [False, True])
+def test_no_groups_are_no_answers(stable: bool) -> None:
+    request = OffsetFetchRequest(groups=(), require_stable=stable)
+    assert World().ask(ApiKey.OFFSET_FETCH, request, version=9).answer.groups == ()
+
+
+def test_of_several_groups_those_that_wait_hold_the_answer() -> None:
+    world = World()
+    world.hold_appends()
+    world.commit(group="g")
+    world.commit({("t", 0): 6}, group="h")
+    asked = tuple(
+        OffsetFetchRequestGroup(group_id=name, topics=(OffsetFetchRequestTopics(name="t", partition_indexes=(0,)),))
+        for name in ("g", "h")
+    )
+    answer = world.ask(ApiKey.OFFSET_FETCH, OffsetFetchRequest(groups=asked, require_stable=True), version=9)
+    world.confirm()
+    assert answer.parked
+    world.confirm()
+    assert [group.topics[0].partitions[0].committed_offset for group in answer.answer.groups] == [5, 6]
+
+
+def test_of_several_groups_one_may_be_refused() -> None:
+    world = World()
+    world.commit(group="g")
+    world.hold_appends()
+    world.commit({("t", 0): 6}, group="h")
+    asked = tuple(
+        OffsetFetchRequestGroup(group_id=name, topics=(OffsetFetchRequestTopics(name="t", partition_indexes=(0,)),))
+        for name in ("g", "h")
+    )
+    answer = world.ask(ApiKey.OFFSET_FETCH, OffsetFetchRequest(groups=asked, require_stable=True), version=9)
+    world.fail(ErrorCode.MESSAGE_TOO_LARGE)
+    assert [group.error_code for group in answer.answer.groups] == [0, ErrorCode.UNKNOWN_SERVER_ERROR]

@@ -14,12 +14,14 @@ from typing import Any, TypeVar
 from groupcoord.coordinator.classic.group import ClassicGroup
 from groupcoord.coordinator.config import CoordinatorConfig
 from groupcoord.coordinator.coordinator import GroupCoordinator
-from groupcoord.core.effects import Append, Call, Effect, Note, Reply
+from groupcoord.coordinator.loading import Loading
+from groupcoord.core.effects import NOBODY, Append, Call, Effect, Note, Reply
 from groupcoord.core.events import Event, Operator
 from groupcoord.core.timers import TimerKey
 from groupcoord.core.turn import Turn
 from groupcoord.protocol import messages as m
 from groupcoord.protocol.apis import APIS, ApiKey
+from groupcoord.protocol.batches import build_batch
 from groupcoord.protocol.embedded import (
     Assignment,
     Subscription,
@@ -29,6 +31,7 @@ from groupcoord.protocol.embedded import (
 )
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.framing import encode_request, encode_response, parse_request, parse_response
+from groupcoord.protocol.keyed import OffsetKeyValue
 from groupcoord.protocol.messages.join_group import JoinGroupRequestProtocol
 from groupcoord.protocol.messages.leave_group import MemberIdentity
 from groupcoord.protocol.messages.offset_commit import OffsetCommitRequestPartition, OffsetCommitRequestTopic
@@ -39,6 +42,7 @@ from groupcoord.protocol.messages.offset_fetch import (
 )
 from groupcoord.protocol.messages.sync_group import SyncGroupRequestAssignment
 from groupcoord.protocol.offsets_records import GroupMetadataKey, OffsetCommitKey, read_key, read_value
+from groupcoord.protocol.records import Record
 from tests.coordinator.invariants import Watch
 
 E = TypeVar("E", bound=Event)
@@ -153,6 +157,7 @@ class World:
         self.events: list[Event] = []
         self.batches: list[tuple[Stored, ...]] = []
         self.held: list[Append] = []
+        self.stored: list[Append] = []
         self._by_call: dict[Call, Asked] = {}
         self._holds = False
         self._failure: ErrorCode | None = None
@@ -191,6 +196,42 @@ class World:
     def fail(self, error: ErrorCode) -> None:
         """The oldest held append fails."""
         self._carry_out(self.coordinator.append_failed(self.held.pop(0), error, self.now_ms))
+
+    def resign(self, partition: int) -> None:
+        """Another broker has the groups of a shard from now on."""
+        turn = Turn(self.now_ms, Operator("the test"))
+        self.coordinator.resign(partition, turn)
+        self._carry_out(turn.effects)
+
+    def begin_load(self, partition: int) -> Loading:
+        """A shard is to be read back."""
+        turn = Turn(self.now_ms, Operator("the test"))
+        loading = self.coordinator.load(partition, turn)
+        self._carry_out(turn.effects)
+        return loading
+
+    def end_load(self, loading: Loading) -> None:
+        """A shard is read."""
+        turn = Turn(self.now_ms, Operator("the test"))
+        loading.finish(turn)
+        self._carry_out(turn.effects)
+
+    def logged(self, partition: int, *, compacted: bool = False) -> list[OffsetKeyValue]:
+        """The log of a shard; ``compacted``: of each key the last record alone."""
+        records = [record for append in self.stored if append.partition == partition for record in append.records]
+        log: list[OffsetKeyValue] = [(offset, record.key, record.value) for offset, record in enumerate(records)]
+        last = {key: offset for offset, key, _ in log}
+        return [record for record in log if not compacted or last[record[1]] == record[0]]
+
+    def reload(self, *, compacted: bool = False) -> None:
+        """All shards are read back from what was stored."""
+        for shard in self.coordinator.shards:
+            self.resign(shard.partition)
+            loading = self.begin_load(shard.partition)
+            found = self.logged(shard.partition, compacted=compacted)
+            batches = [build_batch([Record(offset, 0, key, value)]) for offset, key, value in found]
+            assert loading.replay_run(b"".join(batches), 0).records == len(found)
+            self.end_load(loading)
 
     @property
     def records(self) -> list[Stored]:
@@ -323,6 +364,12 @@ class World:
         self.coordinator.topics_deleted(turn, [name])
         self._carry_out(turn.effects)
 
+    def unload(self) -> None:
+        """The topic of groups and offsets is deleted; ``topics.create("__consumer_offsets", 50)`` brings it back."""
+        turn = Turn(self.now_ms, Operator("__consumer_offsets is deleted"))
+        self.coordinator.unload(turn)
+        self._carry_out(turn.effects)
+
     # --- looking
 
     @property
@@ -376,13 +423,15 @@ class World:
             if isinstance(effect, Append):
                 if self._holds:
                     self.held.append(effect)
+                    self.coordinator.shards[effect.partition].append_held(effect.append_id, self.now_ms)
                 elif self._failure is not None:
                     self._carry_out(self.coordinator.append_failed(effect, self._failure, self.now_ms))
                 else:
                     self._store(effect)
                     self._carry_out(self.coordinator.appended(effect, self.now_ms))
             elif isinstance(effect, Reply):
-                self._answer(effect)
+                if effect.call.connection_id != NOBODY:
+                    self._answer(effect)
             else:
                 assert isinstance(effect, Note)
                 event = effect.event
@@ -400,6 +449,7 @@ class World:
             assert self.coordinator.shard_of(key.group).partition == append.partition
             decoded.append(Stored(append.partition, key, read_value(key, record.value)))
         self.batches.append(tuple(decoded))
+        self.stored.append(append)
 
     def _answer(self, reply: Reply) -> None:
         asked = self._by_call[reply.call]

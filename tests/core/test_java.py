@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from groupcoord.core.java import HashMap, absolute, partition_for, string_hash
 
@@ -19,6 +21,14 @@ def text_of(units: list[int]) -> str:
 @pytest.mark.parametrize(("units", "expected"), [(units, hashed) for units, hashed, _ in TABLE["hashes"]])
 def test_a_string_hashes_as_in_java(units: list[int], expected: int) -> None:
     assert string_hash(text_of(units)) == expected
+
+
+@given(st.text(st.characters(max_codepoint=127), max_size=200))
+def test_short_names_and_long_ones_hash_alike(text: str) -> None:
+    value = 0
+    for unit in text.encode():
+        value = 31 * value + unit
+    assert string_hash(text) & 0xFFFFFFFF == value & 0xFFFFFFFF
 
 
 @pytest.mark.parametrize(("units", "expected"), [(units, partition) for units, _, partition in TABLE["hashes"]])

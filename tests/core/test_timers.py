@@ -1,3 +1,4 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -38,6 +39,29 @@ def test_an_equal_key_replaces_the_timer() -> None:
     assert (len(timers), timers.next_deadline()) == (1, 50)
     timers.schedule(KEY, 200, nothing)
     assert (len(timers), timers.next_deadline()) == (1, 200)
+
+
+def test_a_timer_can_be_put_off_but_not_brought_forward() -> None:
+    timers = Timers()
+    assert not timers.postpone(KEY, 100)
+    timers.schedule(KEY, 100, nothing)
+    timers.schedule(OTHER, 100, nothing)
+    assert not timers.postpone(KEY, 99)
+    assert timers.postpone(KEY, 100)  # as if it was set anew, so it is now behind the other
+    first, second = timers.pop_due(100), timers.pop_due(100)
+    assert first is not None
+    assert second is not None
+    assert [first.key, second.key] == [OTHER, KEY]
+
+
+def test_it_is_quiet_at_least_until_a_moment_that_may_be_early() -> None:
+    timers = Timers()
+    assert timers.quiet_until() is None
+    timers.schedule(KEY, 100, nothing)
+    timers.postpone(KEY, 300)
+    assert timers.quiet_until() == 100
+    assert timers.next_deadline() == 300
+    assert timers.quiet_until() == 300
 
 
 def test_a_cancelled_timer_never_fires() -> None:
@@ -98,10 +122,12 @@ def test_a_timer_that_is_set_and_cancelled_without_end_takes_no_memory() -> None
     assert len(timers._heap) <= 4
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         st.one_of(
             st.tuples(st.just("schedule"), st.integers(0, 4), st.integers(0, 12)),
+            st.tuples(st.just("postpone"), st.integers(0, 4), st.integers(0, 12)),
             st.tuples(st.just("cancel"), st.integers(0, 4), st.just(0)),
             st.tuples(st.just("pass"), st.just(0), st.integers(0, 6)),
         ),
@@ -117,6 +143,11 @@ def test_timers_do_what_a_plain_list_would_do(script: list[tuple[str, int, int]]
         if verb == "schedule":
             timers.schedule(key, now + ms, nothing)
             model[key] = (now + ms, sequence)
+        elif verb == "postpone":
+            possible = key in model and model[key][0] <= now + ms
+            assert timers.postpone(key, now + ms) == possible
+            if possible:
+                model[key] = (now + ms, sequence)
         elif verb == "cancel":
             assert timers.cancel(key) == (model.pop(key, None) is not None)
         else:
@@ -128,5 +159,20 @@ def test_timers_do_what_a_plain_list_would_do(script: list[tuple[str, int, int]]
             assert fired == expected
             for key in expected:
                 del model[key]
-        assert timers.next_deadline() == min((at for at, _ in model.values()), default=None)
+        earliest = min((at for at, _ in model.values()), default=None)
+        quiet = timers.quiet_until()
+        assert earliest is None or (quiet is not None and quiet <= earliest)
+        assert timers.next_deadline() == earliest
         assert len(timers) == len(model)
+
+
+def test_a_timer_can_be_fired_before_its_time() -> None:
+    timers = Timers()
+    fired: list[tuple[int, str]] = []
+    key = TimerKey("fetch", "c", "1")
+    timers.schedule(key, 500, lambda turn: fired.append((turn.now_ms, str(turn.cause))))
+    timers.fire_early(key, 100)
+    assert fired == [(100, "fetch timer of 1")]
+    assert timers.fire_early(key, 200) == []
+    assert timers.next_deadline() is None
+    assert len(fired) == 1

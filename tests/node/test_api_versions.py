@@ -29,6 +29,23 @@ def test_every_served_api_is_named_with_its_versions(version: int) -> None:
     assert named == {key: (api.advertised_min, api.max_version) for key, api in APIS.items()}
 
 
+def test_not_all_of_a_brokers_apis_are_named() -> None:
+    """Deviation (scope-of-a-stand-in)."""
+    _, answer = ask(4, ApiVersionsRequest(client_software_name="kcat", client_software_version="1.7.1"))
+    consumer_group_heartbeat, add_partitions_to_txn = 68, 24
+    assert not {consumer_group_heartbeat, add_partitions_to_txn} & {api.api_key for api in answer.api_keys}
+
+
+@pytest.mark.parametrize(("version", "supported"), [(3, 1), (4, 7)])
+def test_the_features_are_those_of_a_new_cluster(version: int, supported: int) -> None:
+    """KIP-584; only from v4 on may one begin with version 0."""
+    _, answer = ask(version, ApiVersionsRequest(client_software_name="kcat", client_software_version="1.7.1"))
+    assert len(answer.supported_features) == supported
+    levels = {feature.name: feature.max_version_level for feature in answer.finalized_features}
+    assert (levels["group.version"], levels["metadata.version"]) == (1, 30)
+    assert answer.finalized_features_epoch == 0
+
+
 def test_produce_is_advertised_from_0_for_librdkafka() -> None:
     _, answer = ask(0, ApiVersionsRequest())
     assert next(api for api in answer.api_keys if api.api_key == ApiKey.PRODUCE).min_version == 0

@@ -44,6 +44,9 @@ class Counting:
     def session_id(self) -> int:
         return next(self._next)
 
+    def next_int(self, bound: int) -> int:
+        return next(self._next) % bound
+
 
 def new_node(**config: object) -> Node:
     items = [f"{name.replace('_', '.')}={value}" for name, value in config.items()]
@@ -150,16 +153,41 @@ def test_the_offsets_of_a_deleted_topic_go() -> None:
     assert node.coordinator.shards[PARTITION].offsets.get(GROUP, "orders", 0) is None
 
 
-def test_without_the_offsets_topic_nothing_is_committed_until_somebody_looks_for_the_coordinator() -> None:
+def find(node: Node, key_type: int = 0) -> ErrorCode:
+    request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=(GROUP,))
+    (found,) = answer(ask(node, ApiKey.FIND_COORDINATOR, request)).coordinators
+    return ErrorCode(found.error_code)
+
+
+def test_without_the_offsets_topic_there_are_no_groups_until_somebody_looks_for_the_coordinator_twice() -> None:
+    """As a real 4.3.1 does: groups and offsets are gone, and who looks first makes the topic anew."""
     node = new_node()
     node.create_topic("orders", 1, 0)
-    delete = DeleteTopicsRequest(timeout_ms=1000, topics=(DeleteTopicState(name="__consumer_offsets"),))
+    ask(node, ApiKey.OFFSET_COMMIT, commit(5), version=9)
+    names = ("orders", "__consumer_offsets")
+    delete = DeleteTopicsRequest(timeout_ms=1000, topics=tuple(DeleteTopicState(name=name) for name in names))
     ask(node, ApiKey.DELETE_TOPICS, delete)
-    told = answer(ask(node, ApiKey.OFFSET_COMMIT, commit(5), version=9))
-    assert told.topics[0].partitions[0].error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
-    ask(node, ApiKey.FIND_COORDINATOR, FindCoordinatorRequest(coordinator_keys=(GROUP,)))
-    told = answer(ask(node, ApiKey.OFFSET_COMMIT, commit(5), version=9))
-    assert told.topics[0].partitions[0].error_code == ErrorCode.NONE
+    node.create_topic("orders", 1, 0)
+
+    def committed() -> ErrorCode:
+        told = answer(ask(node, ApiKey.OFFSET_COMMIT, commit(5), version=9))
+        return ErrorCode(told.topics[0].partitions[0].error_code)
+
+    assert committed() is ErrorCode.NOT_COORDINATOR
+    assert find(node, key_type=1) is ErrorCode.NONE
+    assert committed() is ErrorCode.NOT_COORDINATOR
+    assert find(node) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert find(node) is ErrorCode.NONE
+    assert committed() is ErrorCode.NONE
+    assert len(stored(node)) == 1
+
+
+def test_a_lone_broker_that_is_to_replicate_the_offsets_topic_never_coordinates() -> None:
+    node = new_node(offsets_topic_replication_factor=3)
+    assert "__consumer_offsets" not in node.broker.topics
+    assert [find(node), find(node)] == [ErrorCode.COORDINATOR_NOT_AVAILABLE] * 2
+    node.create_topic("__consumer_offsets", 50, 0)
+    assert find(node) is ErrorCode.NONE
 
 
 def test_an_impossible_topic_is_refused() -> None:
@@ -201,7 +229,7 @@ def test_the_next_deadline_is_that_of_either_half() -> None:
     partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)
     fetch = FetchRequest(max_wait_ms=50, min_bytes=1, topics=(FetchTopic(topic="orders", partitions=(partition,)),))
     ask(node, ApiKey.FETCH, fetch, version=12)
-    assert node.next_deadline() == 50
+    assert node.next_deadline() == node.quiet_until() == 50
     assert node.deadlines()[0].key.kind == "fetch"
     assert answer(node.expire(50)).error_code == ErrorCode.NONE
     assert node.next_deadline() != 50

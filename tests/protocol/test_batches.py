@@ -15,6 +15,7 @@ from groupcoord.protocol.batches import (
     BatchError,
     BatchHeader,
     add_to_sequence,
+    attributes_of,
     build_batch,
     extents,
     has_right_checksum,
@@ -169,6 +170,12 @@ def test_less_than_a_header_is_corrupt() -> None:
     with pytest.raises(BatchError) as refusal:
         read_header(build_batch(RECORDS)[:60])
     assert refusal.value.error == ErrorCode.CORRUPT_MESSAGE
+
+
+def test_the_attributes_of_a_batch_are_read_without_its_header() -> None:
+    short = patched(build_batch(RECORDS), attributes=0x113)[:26]
+    short = b"junk" + short[:8] + (14).to_bytes(4, "big") + short[12:]
+    assert attributes_of(short, next(extents(short[4:]))._replace(position=4)) == 0x113
 
 
 def test_a_compression_that_is_none_is_told() -> None:

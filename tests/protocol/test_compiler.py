@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from groupcoord.protocol.compiler import UNREADABLE, compile_reader, compile_writer
+from groupcoord.protocol.dissect import dissect
 from groupcoord.protocol.layout import Column, Layout
 from groupcoord.protocol.message import message
 from tests.protocol.samples import make
@@ -22,6 +23,13 @@ class Pair:
 
     left: int = 0
     right: str = ""
+
+
+@message
+class Maybe:
+    """A struct that can be null, and has a default that is not."""
+
+    maybe_pair: Pair | None = Pair()
 
 
 @message
@@ -160,6 +168,29 @@ def test_nulls(flexible: bool) -> None:
     layout = layout_of_everything(flexible=flexible)
     written = write(layout, Everything())
     assert read(layout, b"before" + written + b"behind", 6) == (Everything(), 6 + len(written))
+
+
+def test_a_struct_that_can_be_null_has_a_byte_before_it_and_with_a_tag_a_varint() -> None:
+    pair = Layout(Pair, 0, True, (Column("left", "int32"), Column("right", "string")))
+    column = Column("maybe_pair", "struct", is_nullable=True, struct=pair)
+    plain = Layout(Maybe, 0, True, (column,))
+    tagged = Layout(Maybe, 0, True, (column._replace(tag=0),))
+    body = "00000007 01 00"
+    for layout, value, data in (
+        (plain, None, "ff 00"),
+        (plain, Pair(left=7), f"01 {body} 00"),
+        (tagged, None, "01 00 01 00"),
+        (tagged, Pair(left=7), f"01 00 07 01 {body}"),
+        (tagged, Pair(), "00"),
+    ):
+        said = Maybe(maybe_pair=value)
+        assert write(layout, said).hex() == bytes.fromhex(data).hex()
+        assert read(layout, bytes.fromhex(data)) == (said, len(bytes.fromhex(data)))
+        shown = {field.path: field.value for field in dissect(layout, bytes.fromhex(data))}
+        if value is None:
+            assert shown == {"maybe_pair": None}
+        else:
+            assert shown in ({"maybe_pair.left": 7, "maybe_pair.right": ""}, {})
 
 
 @pytest.mark.parametrize("flexible", [False, True])

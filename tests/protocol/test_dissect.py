@@ -51,7 +51,7 @@ def test_nulls_are_shown() -> None:
 
 @pytest.mark.slow
 @given(st.sampled_from(EVERY_VERSION), st.booleans(), st.randoms(use_true_random=False))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_every_message_is_shown_as_it_is(which: tuple[Api, int], is_response: bool, chance: random.Random) -> None:
     codec = codecs_of(*which)[is_response]
     message = make(codec.layout, chance)

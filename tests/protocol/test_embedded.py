@@ -4,6 +4,7 @@ import pytest
 
 from groupcoord.protocol.embedded import (
     Assignment,
+    OverrunError,
     Subscription,
     TopicPartition,
     read_assignment,
@@ -121,7 +122,26 @@ def test_nobody_may_be_subscribed_to_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    "data", ["", "00", "0000", "0000 00000001", "0000 ffffffff ffffffff", "0000 00000001 0001 74 0000000961"]
+    "data", ["", "00", "0000", "0000 00000000", "0000 00000001 00", "0000 00000001 0001 74 000000"]
 )
 def test_what_is_no_subscription_has_no_topics(data: str) -> None:
     assert subscribed_topics(bytes.fromhex(data)) is None
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        ("0000 00000001", "1 topics where 0 bytes are left"),
+        ("0000 ffffffff ffffffff", "-1 topics where 4 bytes are left"),
+        ("0000 00000001 ffff ffffffff", "a topic's name of -1 bytes where 4 are left"),
+        ("0000 00000001 0009 74", "a topic's name of 9 bytes where 1 are left"),
+        ("0000 00000001 0001 74 0000000961", "user data of 9 bytes where 1 are left"),
+    ],
+)
+def test_a_length_that_cannot_be_is_another_matter(data: str, problem: str) -> None:
+    with pytest.raises(OverrunError, match=problem):
+        subscribed_topics(bytes.fromhex(data))
+
+
+def test_letters_that_are_none_are_replaced_as_java_does() -> None:
+    assert subscribed_topics(bytes.fromhex("0000 00000001 0002 61ff ffffffff")) == frozenset({"a\ufffd"})

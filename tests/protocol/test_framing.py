@@ -22,7 +22,6 @@ BEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
 
 @pytest.mark.slow
 @given(st.lists(st.binary(max_size=9), max_size=6), st.data())
-@settings(deadline=None)
 def test_frames_come_out_whole_however_they_come_in(frames: list[bytes], data: st.DataObject) -> None:
     stream = b"".join(len(frame).to_bytes(4, "big") + frame for frame in frames)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=5)))
@@ -126,7 +125,7 @@ def test_api_versions_of_any_version_is_a_request(version: int) -> None:
 
 @pytest.mark.slow
 @given(st.sampled_from(EVERY_VERSION), st.randoms(use_true_random=False))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_requests_are_read_as_they_were_written(which: tuple[Api, int], chance: random.Random) -> None:
     api, version = which
     message = make(api.request_codec(version).layout, chance)

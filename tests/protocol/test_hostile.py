@@ -145,7 +145,7 @@ def test_what_a_broker_refuses_is_refused_and_explained(frame: str) -> None:
 
 @pytest.mark.slow
 @given(st.sampled_from(EVERY_VERSION), st.randoms(use_true_random=False))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_spoiled_requests_are_refused_with_their_place_or_read(which: tuple[Api, int], chance: random.Random) -> None:
     api, version = which
     codec = api.request_codec(version)
@@ -196,7 +196,6 @@ def _can_be_dissected(codec: Codec[Any], data: bytes, start: int) -> bool:
 
 
 @given(st.binary(max_size=60))
-@settings(deadline=None)
 def test_any_bytes_are_a_request_or_a_wire_error(data: bytes) -> None:
     refusal = _refusal(data)
     assert refusal is None or refusal.field

@@ -37,7 +37,7 @@ def test_kafka_python_reads_what_we_write_and_writes_what_we_read(api: Api, vers
 
 @pytest.mark.slow
 @given(st.sampled_from(EVERY_VERSION), st.booleans(), st.randoms(use_true_random=False))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_so_it_is_with_any_values(which: tuple[Api, int], is_response: bool, chance: random.Random) -> None:
     _compare(codecs_of(*which)[is_response], chance)
 

@@ -27,12 +27,14 @@ any_record = st.builds(
 ONE = write_records([Record(0, 0, b"k", b"v", (Header("h", b"1"),))], base_offset=0, base_timestamp_ms=0)
 
 
+@pytest.mark.slow
 @given(records=st.lists(any_record, max_size=6))
 def test_what_is_written_is_read(records: list[Record]) -> None:
     data = b"junk" + write_records(records, base_offset=7, base_timestamp_ms=1_000)
     assert list(read_records(data, 4, len(records), base_offset=7, base_timestamp_ms=1_000)) == records
 
 
+@pytest.mark.slow
 @given(records=st.lists(any_record, min_size=1, max_size=6))
 def test_a_walk_finds_what_reading_finds(records: list[Record]) -> None:
     found = walk(write_records(records, base_offset=7, base_timestamp_ms=1_000), 0, len(records))
@@ -40,6 +42,30 @@ def test_a_walk_finds_what_reading_finds(records: list[Record]) -> None:
     assert (found.lowest_delta, found.highest_delta) == (min(deltas), max(deltas))
     assert found.every_key == all(record.key is not None for record in records)
     assert found.consecutive == ([record.offset - 7 for record in records] == list(range(len(records))))
+
+
+@pytest.mark.slow
+@given(records=st.lists(any_record, min_size=1, max_size=6), size=st.integers(-5, 1 << 20))
+def test_sizes_may_be_wrong_where_they_are_not_looked_at(records: list[Record], size: int) -> None:
+    good = [write_records([record], base_offset=7, base_timestamp_ms=1_000) for record in records]
+    odd = b"".join(varint(size) + data[read_varint(data, 0)[1] :] for data in good)
+    found = walk(odd, 0, len(records), sized=False)
+    assert found == walk(b"".join(good), 0, len(records))
+    read = list(read_records(odd, 0, len(records), base_offset=7, base_timestamp_ms=1_000, sized=False))
+    assert read == records
+
+
+def test_a_wrong_size_is_told_where_it_is_looked_at() -> None:
+    odd = varint(99) + ONE[1:]
+    with pytest.raises(InvalidRecordsError, match="size that does not fit the batch"):
+        walk(odd, 0, 1)
+    with pytest.raises(InvalidRecordsError, match="size that is not that of its parts"):
+        list(read_records(odd, 0, 1, base_offset=0, base_timestamp_ms=0))
+
+
+def test_what_is_left_behind_the_parts_is_told() -> None:
+    with pytest.raises(InvalidRecordsError, match="3 bytes are left behind the last record"):
+        walk(varint(99) + ONE[1:] + b"abc", 0, 1, sized=False)
 
 
 @pytest.mark.parametrize("count", [1, 64, 65, 8192, 9000])

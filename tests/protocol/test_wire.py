@@ -3,7 +3,7 @@
 import struct
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from groupcoord.protocol.wire import TaggedField, Unreadable, read_tags, read_varint, skip_tags, varint, write_tags
@@ -28,7 +28,6 @@ def test_a_varint_has_seven_bits_in_a_byte(number: int, written: str) -> None:
 
 
 @given(st.integers(0, 2**31 - 1), st.binary(max_size=3))
-@settings(deadline=None)
 def test_a_varint_is_read_as_written_wherever_it_stands(number: int, before: bytes) -> None:
     written = varint(number)
     assert read_varint(before + written + b"\xff", len(before)) == (number, len(before) + len(written))

@@ -21,17 +21,17 @@ LoopFactory = Callable[[], asyncio.AbstractEventLoop]
 
 
 class Run(Protocol):
-    """Runs one story to its end on the event loop of a test, but not for ever."""
+    """Runs one story to its end on the event loop of a test, but not for ever: a long one may take ``patience_s``."""
 
-    def __call__(self, story: Coroutine[Any, Any, T]) -> T: ...
+    def __call__(self, story: Coroutine[Any, Any, T], *, patience_s: float = PATIENCE_SECONDS) -> T: ...
 
 
 def runner(loop_factory: LoopFactory) -> Run:
     """Runs stories on loops of ``loop_factory``."""
 
-    def run(story: Coroutine[Any, Any, T]) -> T:
+    def run(story: Coroutine[Any, Any, T], *, patience_s: float = PATIENCE_SECONDS) -> T:
         async def patiently() -> T:
-            async with asyncio.timeout(PATIENCE_SECONDS):
+            async with asyncio.timeout(patience_s):
                 return await story
 
         with asyncio.Runner(loop_factory=loop_factory) as one:
@@ -56,8 +56,10 @@ class Client:
         self.writer = writer
 
     @classmethod
-    async def connect(cls, server: Server) -> "Client":
-        return cls(*await asyncio.open_connection(server.host, server.port))
+    async def connect(cls, server: Server, broker: int = 0) -> "Client":
+        """A connection to broker ``broker``, counted from 0."""
+        port = int(server.addresses[broker].rpartition(":")[2]) if broker else server.port
+        return cls(*await asyncio.open_connection(server.host, port))
 
     def send(self, api: Api, message: Any, *, correlation_id: int = 1) -> None:
         self.writer.write(frame(api, message, correlation_id=correlation_id))

@@ -91,6 +91,9 @@ class FakeNode:
     def next_deadline(self) -> int | None:
         return self.deadline_ms
 
+    def quiet_until(self) -> int | None:
+        return self.next_deadline()
+
     def parked(self) -> Call:
         """The last JoinGroup."""
         return next(call for call in reversed(self.calls) if call.api is JOIN_GROUP)

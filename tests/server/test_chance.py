@@ -27,3 +27,8 @@ def test_a_session_id_is_a_positive_int32(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(os, "urandom", lambda _: next(draws))
     assert SystemChance().session_id() == 2**31 - 1
     assert SystemChance().session_id() == 1
+
+
+def test_a_number_below_another_is_any_of_them() -> None:
+    drawn = SystemChance()
+    assert {drawn.next_int(3) for _ in range(200)} == {0, 1, 2}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from groupcoord.core.effects import Append, Call, Effect, Hangup, Note, Reply, Silence
+from groupcoord.core.effects import Append, Call, Effect, Hangup, Note, RawReply, Reply, Silence
 from groupcoord.core.events import Event, Operator
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.errors import ErrorCode
@@ -111,6 +111,14 @@ def test_a_response_that_cannot_be_written_is_an_unexpected_error(shell: Shell) 
     assert shell.dispatcher.unexpected_errors[0].request == heartbeat()
 
 
+def test_so_is_one_that_answers_a_parked_call(shell: Shell) -> None:
+    peer = shell.peer()
+    peer.ask(JOIN_GROUP, join())
+    shell.carry_out(Reply(shell.node.parked(), "no response at all"))
+    assert peer.answer(JOIN_GROUP).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert len(shell.dispatcher.unexpected_errors) == 1
+
+
 def test_not_even_the_error_can_be_written(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(repetition, "encode_response", fail)
     peer = shell.peer()
@@ -188,7 +196,33 @@ def test_a_hangup_closes_the_connection(shell: Shell, caplog: pytest.LogCaptureF
     assert "127.0.0.1:50001: a produce without acks failed" in caplog.text
 
 
-@pytest.mark.parametrize("effect", [Silence, lambda call: Hangup(call, "why")])
+def test_bytes_are_written_as_they_are_and_the_next_request_has_its_turn(shell: Shell) -> None:
+    shell.node.on[ApiKey.PRODUCE] = lambda call, _: [RawReply(call, b"\0\0\0\4what")]
+    peer = shell.peer()
+    peer.send(frame(HEARTBEAT, heartbeat()) + frame(PRODUCE, produce(acks=1)) + frame(HEARTBEAT, heartbeat()))
+    assert [len(data) for data in peer.frames()] == [12, 4, 12]
+    assert b"\0\0\0\4what" in b"".join(peer.transport.writes)
+    assert not peer.transport.is_closing()
+
+
+def test_the_connection_may_end_with_them(shell: Shell) -> None:
+    shell.node.on[ApiKey.PRODUCE] = lambda call, _: [RawReply(call, b"\0\0\0\4wh", hangs_up=True)]
+    peer = shell.peer()
+    peer.send(frame(PRODUCE, produce(acks=1)) + frame(HEARTBEAT, heartbeat()))
+    assert peer.transport.writes == [b"\0\0\0\4wh"]
+    assert peer.transport.is_closing()
+    assert len(shell.node.calls) == 1
+
+
+def test_no_bytes_are_written_to_a_connection_that_is_being_closed(shell: Shell) -> None:
+    peer = shell.peer()
+    peer.ask(JOIN_GROUP, join())
+    peer.connection.close()
+    shell.carry_out(RawReply(shell.node.parked(), b"\0\0\0\4what"))
+    assert peer.transport.writes == []
+
+
+@pytest.mark.parametrize("effect", [Silence, lambda call: Hangup(call, "why"), lambda call: RawReply(call, b"what")])
 def test_the_end_of_a_call_that_is_no_longer_in_flight_does_nothing(shell: Shell, effect: Any) -> None:
     peer = shell.peer()
     peer.ask(HEARTBEAT, heartbeat())

@@ -37,6 +37,7 @@ def test_every_api_and_version_is_there() -> None:
     assert {(int(key), int(version)) for key, version, *_ in VECTORS} == served
 
 
+@pytest.mark.slow
 def test_the_vectors_are_of_the_samples() -> None:
     assert [vector[:4] for vector in VECTORS] == [line.split() for line in samples()]
 

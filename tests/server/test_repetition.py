@@ -85,3 +85,9 @@ def test_a_different_response_version_or_api_is_written() -> None:
     for correlation_id in (1, 2):
         asked = Call(1, correlation_id, JOIN_GROUP, 9, "client-1", "/127.0.0.1")
         assert responses.write(asked, joined) == encode_response(JOIN_GROUP, 9, correlation_id, joined)
+
+
+def test_calls_know_the_broker_they_came_to() -> None:
+    requests = Requests(1, "/127.0.0.1", broker=2)
+    data = frame(HEARTBEAT, heartbeat())[4:]
+    assert [requests.read(data)[0].broker for _ in range(2)] == [2, 2]

@@ -1,16 +1,21 @@
 """The life of a server over real sockets: ready when it says so, polite at the end, and steady in between."""
 
 import asyncio
+import contextlib
 import resource
 import signal
+import socket
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from groupcoord.broker.cluster import Cluster
 from groupcoord.config.errors import ConfigError
 from groupcoord.core.effects import Note, Reply
 from groupcoord.core.events import Event, Operator
+from groupcoord.partitioners.java_random import JavaRandom
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.messages import JoinGroupResponse
 from groupcoord.protocol.messages.join_group import JoinGroupResponseMember
@@ -70,6 +75,72 @@ def test_a_taken_port_is_an_error(run: Run) -> None:
         async with running() as server:
             with pytest.raises(OSError, match=r"[Aa]ddress.*in use"):
                 await Server(FakeNode(), port=server.port).startup()
+
+    run(story())
+
+
+def test_each_broker_listens_on_a_port_of_its_own(run: Run) -> None:
+    async def story() -> None:
+        node, cluster = FakeNode(), Cluster(1, 3, random=JavaRandom(1))
+        async with running(node, cluster=cluster) as server:
+            assert server.addresses[0] == server.address
+            assert len(set(server.addresses)) == 3
+            told = [f"{one.host}:{one.port}" for one in cluster.brokers(node.config)[1:]]
+            assert told == server.addresses[1:]
+            for broker in (2, 0, 1):
+                client = await Client.connect(server, broker)
+                assert await client.alive()
+                assert node.calls[-1].broker == broker
+                await client.close()
+        again = Server(node, port=server.port, cluster=Cluster(1))
+        async with again:
+            assert again.addresses == [server.address]
+
+    run(story())
+
+
+def test_a_server_that_starts_again_has_the_same_ports(run: Run) -> None:
+    async def story() -> None:
+        server = Server(FakeNode(), cluster=Cluster(1, 2, random=JavaRandom(1)))
+        await server.startup()
+        first = list(server.addresses)
+        await server.shutdown()
+        await server.startup()
+        assert server.addresses == first
+        await server.shutdown()
+
+    run(story())
+
+
+@contextlib.contextmanager
+def two_neighbours() -> Iterator[tuple[socket.socket, socket.socket]]:
+    """Listening sockets at one port and at the next."""
+    while True:
+        with socket.create_server(("127.0.0.1", 0)) as upper:
+            try:
+                lower = socket.create_server(("127.0.0.1", upper.getsockname()[1] - 1))
+            except OSError:
+                continue  # somebody has that port
+            with lower:
+                yield lower, upper
+            return
+
+
+def test_the_ports_lie_one_behind_the_other_and_one_that_is_taken_is_named(run: Run) -> None:
+    async def story() -> None:
+        cluster = Cluster(1, 2, random=JavaRandom(1))
+        with two_neighbours() as (free, taken):
+            port = taken.getsockname()[1]
+            free.close()
+            server = Server(FakeNode(), port=port - 1, cluster=cluster)
+            with pytest.raises(OSError, match=r"[Aa]ddress.*in use") as raised:
+                await server.startup()
+            assert raised.value.filename == f"127.0.0.1:{port}"
+        async with running(port=port - 1, cluster=cluster) as server:
+            assert server.addresses == [f"127.0.0.1:{port - 1}", f"127.0.0.1:{port}"]
+        with pytest.raises(OSError, match="no port above 65535") as raised:
+            await Server(FakeNode(), port=65_535, cluster=cluster).startup()
+        assert raised.value.filename == "127.0.0.1:65536"
 
     run(story())
 
@@ -374,6 +445,6 @@ def test_two_thousand_connections(run: Run) -> None:
             await asyncio.gather(*[client.close() for client in clients])
 
     try:
-        run(story())
+        run(story(), patience_s=120)  # some ten thousand rounds of the loop, where the others take ten
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

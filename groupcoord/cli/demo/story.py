@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 
 from aiokafka import AIOKafkaProducer
@@ -32,6 +32,7 @@ from groupcoord.cli.demo.facts import Facts, Place
 from groupcoord.cli.demo.narrator import Narrator
 from groupcoord.cli.demo.stage import Stage, rows
 from groupcoord.cli.demo.verdict import Verdict, places, reckon, table
+from groupcoord.cli.offsets_texts import of_group
 from groupcoord.node.node import Node
 from groupcoord.server.clock import Clock, wall_clock
 from groupcoord.server.running import running
@@ -45,8 +46,17 @@ AUDIT_LIMIT_S = 10.0
 """So long the last look at all offsets may take, on top of the time limit."""
 
 
-async def show(console: Console, *, fast: bool, time_limit_s: float) -> int:
-    """Tell the story on ``console``; returns the exit code: 0 if every record was read and every offset is right."""
+async def show(
+    console: Console,
+    *,
+    fast: bool,
+    time_limit_s: float,
+    afterwards: Callable[[str], Awaitable[int]] | None = None,
+) -> int:
+    """Tell the story on ``console``; returns the exit code: 0 if every record was read and every offset is right.
+
+    ``afterwards`` is called with the address of the server when the story has ended well, and says how that went.
+    """
     now_ms = wall_clock()
     stage = Stage(console, now_ms())
     narrator = Narrator(stage, GROUP, TOPIC, PARTITIONS)
@@ -55,9 +65,10 @@ async def show(console: Console, *, fast: bool, time_limit_s: float) -> int:
     try:
         async with running(topics={TOPIC: PARTITIONS}, config=config, listeners=[backstage.happened]) as server:
             try:
-                return await Story(stage, narrator, backstage, server, now_ms).play(time_limit_s)
+                code = await Story(stage, narrator, backstage, server, now_ms).play(time_limit_s)
             finally:
                 await backstage.end()
+            return code if code or afterwards is None else await afterwards(server.address)
     except ExceptionGroup:
         return 1  # what went wrong inside of the server; the reckoning has told it
 
@@ -232,7 +243,7 @@ class Story:
         number, log = await audit.offsets_log(
             self.server.address, GROUP, self.server.node.config.offsets_topic_num_partitions
         )
-        records = offsets_view.of_group(log, GROUP)
+        records = of_group(log, GROUP)
         self._line(
             "demo",
             f"reads partition {number} of __consumer_offsets with a client: the hash of the name {GROUP} leads there",

@@ -1,10 +1,13 @@
 """A member that is not heard of in time is out. Source: ``expireClassicGroupMemberHeartbeat`` of ``GroupMetadataManager``."""
 
+from contextlib import suppress
+
 from groupcoord.coordinator.classic import rebalance
 from groupcoord.coordinator.classic.group import ClassicGroup
 from groupcoord.coordinator.classic.member import Member
 from groupcoord.coordinator.classic.states import GroupState
-from groupcoord.coordinator.events import MemberRemoved
+from groupcoord.coordinator.events import Departure, MemberRemoved
+from groupcoord.coordinator.refusal import Stumbled
 from groupcoord.coordinator.shard import Shard
 from groupcoord.core.turn import Turn
 from groupcoord.protocol.errors import ErrorCode
@@ -15,8 +18,16 @@ def pending_over(shard: Shard, turn: Turn, group: ClassicGroup, member_id: str, 
     """Somebody did not come back with the id it was given."""
     group.pending_join_members.discard(member_id)
     reason = f"it did not come back with its new id within {timeout_ms} ms"
-    turn.note(MemberRemoved, group=group.group_id, member=member_id, reason=reason)
-    _go_on_if_all_joined(shard, turn, group)
+    turn.note(
+        MemberRemoved,
+        group=group.group_id,
+        member=member_id,
+        reason=reason,
+        how=Departure.NEVER_CAME_BACK,
+        timeout_ms=timeout_ms,
+    )
+    with suppress(Stumbled):
+        _go_on_if_all_joined(shard, turn, group)
 
 
 def session_over(shard: Shard, turn: Turn, group: ClassicGroup, member: Member, timeout_ms: int) -> None:
@@ -25,14 +36,24 @@ def session_over(shard: Shard, turn: Turn, group: ClassicGroup, member: Member, 
         return
     what = "its first JoinGroup waited for" if member.is_new else "nothing was heard of it in its session of"
     reason = f"{what} {timeout_ms} ms"
-    remove(shard, turn, group, member, reason)
-    if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
-        rebalance.prepare(shard, turn, group, f"member {member.member_id} is out: {reason}")
-    else:
-        _go_on_if_all_joined(shard, turn, group)
+    how = Departure.FIRST_JOIN_OVER if member.is_new else Departure.SESSION_OVER
+    remove(shard, turn, group, member, reason, how, timeout_ms)
+    with suppress(Stumbled):
+        if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
+            rebalance.prepare(shard, turn, group, f"member {member.member_id} is out: {reason}")
+        else:
+            _go_on_if_all_joined(shard, turn, group)
 
 
-def remove(shard: Shard, turn: Turn, group: ClassicGroup, member: Member, reason: str) -> None:
+def remove(
+    shard: Shard,
+    turn: Turn,
+    group: ClassicGroup,
+    member: Member,
+    reason: str,
+    how: Departure,
+    timeout_ms: int | None = None,
+) -> None:
     """Let ``member`` go. Its parked JoinGroup is told UNKNOWN_MEMBER_ID, so that a client that is still there comes again.
 
     A parked SyncGroup of it is never answered, as in Kafka (``removeCurrentMemberFromClassicGroup``).
@@ -40,7 +61,7 @@ def remove(shard: Shard, turn: Turn, group: ClassicGroup, member: Member, reason
     if member.parked_join is not None:
         refusal = JoinGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID, leader="", member_id="", members=())
         turn.reply(member.parked_join, refusal)
-    shard.remove_member(turn, group, member, reason)
+    shard.remove_member(turn, group, member, reason, how, timeout_ms)
 
 
 def _go_on_if_all_joined(shard: Shard, turn: Turn, group: ClassicGroup) -> None:

@@ -8,10 +8,11 @@ from collections.abc import Mapping, Sequence
 
 from groupcoord.coordinator.classic.member import Member, Protocols
 from groupcoord.coordinator.classic.states import GroupState, may_move
-from groupcoord.core.effects import Call
+from groupcoord.coordinator.refusal import Stumbled
+from groupcoord.core.effects import NOBODY, Call
 from groupcoord.core.java import HashMap
 from groupcoord.core.timers import TimerKey
-from groupcoord.protocol.embedded import subscribed_topics
+from groupcoord.protocol.embedded import OverrunError, subscribed_topics
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
 
@@ -23,7 +24,7 @@ class ClassicGroup:
         self.group_id = group_id
         self.state = GroupState.EMPTY
         self.previous_state = GroupState.DEAD
-        self.state_since_ms = now_ms
+        self.state_since_ms: int | None = now_ms
         self.protocol_type: str | None = None
         self.protocol_name: str | None = None
         self.generation_id = 0
@@ -76,8 +77,8 @@ class ClassicGroup:
 
     # --- members
 
-    def add(self, member: Member, call: Call) -> None:
-        """Take ``member`` in, with its JoinGroup parked."""
+    def add(self, member: Member, call: Call | None) -> None:
+        """Take ``member`` in, with its JoinGroup parked, if there is one."""
         if not len(self.members):
             self.protocol_type = member.protocol_type
         self.members[member.member_id] = member
@@ -145,6 +146,19 @@ class ClassicGroup:
             self.awaiting_join += 1 if call is not None else -1
         member.parked_join = call
 
+    def waits_to_join(self, call: Call) -> bool:
+        """Is ``call`` the parked JoinGroup of a member?"""
+        return any(member.parked_join is call for member in self.members.unordered_values())
+
+    def answered_already(self, call: Call) -> None:
+        """``call`` got its answer without ceasing to be parked: nobody will hear what it is answered later."""
+        deaf = call._replace(connection_id=NOBODY)
+        for member in self.members.unordered_values():
+            if member.parked_join is call:
+                member.parked_join = deaf
+            if member.parked_sync is call:
+                member.parked_sync = deaf
+
     def static_member(self, instance_id: str | None) -> Member | None:
         """The member that has ``instance_id``, or None."""
         member_id = self.static_members.get(instance_id) if instance_id is not None else None
@@ -160,7 +174,11 @@ class ClassicGroup:
         return protocol_type == self.protocol_type and any(self.supported_protocols[name] == size for name in names)
 
     def votes(self) -> dict[str, int]:
-        """How many members vote for which protocol; each votes for the first of its own that all support."""
+        """How many members vote for which protocol; each votes for the first of its own that all support.
+
+        Support is counted by names: one that a member lists twice counts twice, so that it may be missing among the candidates
+        or be one although somebody does not offer it. Raises Stumbled if a member finds none to vote for.
+        """
         size = len(self.members)
         candidates = {name for name, count in self.supported_protocols.items() if count == size}
         count: Counter[str] = Counter(member.vote(candidates) for member in self.members.values())
@@ -174,14 +192,21 @@ class ClassicGroup:
         return max(ordered, key=votes.__getitem__)
 
     def compute_subscribed_topics(self) -> frozenset[str] | None:
-        """The topics that the members' subscriptions name, or None if they cannot be known."""
+        """The topics that the members' subscriptions name, or None if they cannot be known.
+
+        Raises Stumbled for a member that does not offer the protocol, and for a subscription that says to be longer than it is.
+        """
         if self.protocol_type != CONSUMER_PROTOCOL_TYPE:
             return None
         if not len(self.members):
             return frozenset()
         topics: set[str] = set()
-        for member in self.members.unordered_values():
-            subscription = subscribed_topics(member.metadata_of(self.protocol_name))
+        for member in self.members.values():
+            metadata = member.metadata_of(self.protocol_name)
+            try:
+                subscription = subscribed_topics(metadata)
+            except OverrunError as problem:
+                raise Stumbled(f"the subscription of {member.member_id} cannot be read: {problem}") from problem
             if subscription is None:
                 return None
             topics |= subscription

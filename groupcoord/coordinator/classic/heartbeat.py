@@ -28,6 +28,9 @@ def heartbeat(shard: Shard, turn: Turn, call: Call, request: HeartbeatRequest) -
         member = known_member(group, request.member_id, request.group_instance_id)
         current_generation(group, request.generation_id)
     except Refused as refusal:
+        if refusal.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+            turn.reply(call, HeartbeatResponse())  # nobody knows better yet
+            return
         note_refusal(turn, call, request.group_id, request.member_id, refusal)
         turn.reply(call, HeartbeatResponse(error_code=refusal.code))
         return

@@ -8,23 +8,23 @@ from groupcoord.coordinator.classic.member import Member, Protocols
 from groupcoord.coordinator.classic.states import GroupState
 from groupcoord.coordinator.classic.validate import known_member
 from groupcoord.coordinator.config import NEW_MEMBER_JOIN_TIMEOUT_MS
-from groupcoord.coordinator.events import MemberIdAssigned, MemberJoined, MemberRejoined
-from groupcoord.coordinator.refusal import Refused, note_refusal
+from groupcoord.coordinator.events import Departure, MemberIdAssigned, MemberJoined, MemberRejoined
+from groupcoord.coordinator.refusal import Refused, Stumbled, note_refusal
 from groupcoord.coordinator.shard import Shard
 from groupcoord.core.effects import Call
 from groupcoord.core.turn import Turn
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.messages import JoinGroupRequest, JoinGroupResponse, SyncGroupResponse
+from groupcoord.protocol.messages import JoinGroupRequest, JoinGroupResponse
 
 MEMBER_ID_REQUIRED_FROM = 4  # KIP-394
 
 
 def join_group(shard: Shard, turn: Turn, call: Call, request: JoinGroupRequest) -> None:
     """Answer ``call``, now or when the join phase ends."""
-    group = shard.groups.get(request.group_id)
     created = False
     try:
         _check_request(shard, request)
+        group = shard.groups.get(request.group_id)
         if group is None:
             if request.member_id:
                 why = f"there is no group {request.group_id!r}, so member_id {request.member_id!r} is not in it"
@@ -32,27 +32,34 @@ def join_group(shard: Shard, turn: Turn, call: Call, request: JoinGroupRequest) 
             group = shard.create_group(turn, request.group_id)
             created = True
     except Refused as refusal:
-        _refuse(turn, call, request, refusal, request.member_id)
+        lost = refusal.code is ErrorCode.NOT_COORDINATOR
+        _refuse(turn, call, request, refusal, "" if lost else request.member_id)
         return
-    _join(shard, turn, call, request, group)
-    if created:
-        _store_new_group(shard, turn, group)
+    try:
+        _join(shard, turn, call, request, group)
+    except Stumbled as problem:
+        _refuse(turn, call, request, problem, "")
+        group.answered_already(call)
+        return
+    _store(shard, turn, call, group, created)
 
 
-def _store_new_group(shard: Shard, turn: Turn, group: ClassicGroup) -> None:
-    """The group exists from now on, also for whoever reads the log, even if the join itself was refused."""
+def _store(shard: Shard, turn: Turn, call: Call, group: ClassicGroup, created: bool) -> None:
+    """A new group exists from now on, also for whoever reads the log, even if the join itself was refused.
+
+    The answer to a join waits for members and not for the log. But if appends that were before it fail, or take too long, and
+    it still waits then, it is refused; as in Kafka the group does not learn that nobody listens there any more.
+    """
 
     def failed(later: Turn, error: ErrorCode) -> None:
-        """It does not exist after all, and whoever has come to wait in it is told so."""
-        told = response_error(error)
-        for member in group.members.values():
-            if member.parked_join is not None:
-                later.reply(member.parked_join, _error(told, ""))
-            if member.parked_sync is not None:
-                later.reply(member.parked_sync, SyncGroupResponse(error_code=told, assignment=b""))
-        shard.drop_group(later, group, f"its first record could not be stored: {error.name}")
+        if group.waits_to_join(call):
+            later.reply(call, _error(response_error(error), ""))
+            group.answered_already(call)
 
-    shard.store(turn, (records.empty_group(group),), lambda _: None, failed)
+    if created:
+        shard.store(turn, (records.empty_group(group),), lambda _: None, failed, created=group)
+    elif not shard.is_idle:
+        shard.store(turn, (), lambda _: None, failed)
 
 
 def _check_request(shard: Shard, request: JoinGroupRequest) -> None:
@@ -107,7 +114,7 @@ def _evict(shard: Shard, turn: Turn, group: ClassicGroup, member_id: str, why: s
     shard.cancel(group.session_key(member_id))
     member = group.members.get(member_id)
     if member is not None:
-        shard.remove_member(turn, group, member, f"it came back too late: {why}")
+        shard.remove_member(turn, group, member, f"it came back too late: {why}", Departure.NO_ROOM)
 
 
 def _join_new(

@@ -5,8 +5,8 @@ from groupcoord.coordinator.classic import expiry, rebalance
 from groupcoord.coordinator.classic.group import ClassicGroup
 from groupcoord.coordinator.classic.states import GroupState
 from groupcoord.coordinator.classic.validate import known_member
-from groupcoord.coordinator.events import MemberRemoved
-from groupcoord.coordinator.refusal import Refused, note_refusal
+from groupcoord.coordinator.events import Departure, MemberRemoved
+from groupcoord.coordinator.refusal import Refused, Stumbled, note_refusal
 from groupcoord.coordinator.shard import Shard
 from groupcoord.core.effects import Call
 from groupcoord.core.turn import Turn
@@ -21,14 +21,20 @@ def leave_group(shard: Shard, turn: Turn, call: Call, request: LeaveGroupRequest
         note_refusal(turn, call, request.group_id, "", Refused(ErrorCode.INVALID_GROUP_ID, "group_id is empty"))
         turn.reply(call, LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID))
         return
-    group = shard.groups.get(request.group_id)
+    try:
+        group = shard.groups.get(request.group_id)
+    except Refused as refusal:
+        note_refusal(turn, call, request.group_id, "", refusal)
+        turn.reply(call, LeaveGroupResponse(error_code=refusal.code))
+        return
+    if group is None:
+        _refuse_all(turn, call, request)
+        return
     answers = []
     left = []
     for identity in request.members:
         code = ErrorCode.NONE
         try:
-            if group is None:
-                raise Refused(ErrorCode.UNKNOWN_MEMBER_ID, f"there is no group {request.group_id!r}")
             left.append(_remove(shard, turn, group, identity))
         except Refused as refusal:
             note_refusal(turn, call, request.group_id, identity.member_id, refusal)
@@ -36,19 +42,36 @@ def leave_group(shard: Shard, turn: Turn, call: Call, request: LeaveGroupRequest
         answers.append(
             MemberResponse(member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=code)
         )
-    if group is not None and left:
-        if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
-            rebalance.prepare(shard, turn, group, f"{', '.join(left)} left")
-        else:
-            rebalance.maybe_complete_join(shard, turn, group)
+    if left:
+        try:
+            if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
+                rebalance.prepare(shard, turn, group, f"{', '.join(left)} left")
+            else:
+                rebalance.maybe_complete_join(shard, turn, group)
+        except Stumbled as problem:
+            note_refusal(turn, call, request.group_id, "", problem)
+            turn.reply(call, LeaveGroupResponse(error_code=problem.code))
+            return
     response = LeaveGroupResponse(members=tuple(answers))
-    # The answer waits for the record of the group that the last member left, if there is one.
+    # The answer waits for the record of the group that the last member left, and for whatever is on its way before it.
     shard.store(
         turn,
         (),
         lambda later: later.reply(call, response),
         lambda later, error: later.reply(call, LeaveGroupResponse(error_code=response_error(error))),
     )
+
+
+def _refuse_all(turn: Turn, call: Call, request: LeaveGroupRequest) -> None:
+    why = f"there is no group {request.group_id!r}"
+    answers = []
+    for who in request.members:
+        note_refusal(turn, call, request.group_id, who.member_id, Refused(ErrorCode.UNKNOWN_MEMBER_ID, why))
+        unknown = ErrorCode.UNKNOWN_MEMBER_ID
+        answers.append(
+            MemberResponse(member_id=who.member_id, group_instance_id=who.group_instance_id, error_code=unknown)
+        )
+    turn.reply(call, LeaveGroupResponse(members=tuple(answers)))
 
 
 def _remove(shard: Shard, turn: Turn, group: ClassicGroup, identity: MemberIdentity) -> str:
@@ -58,7 +81,14 @@ def _remove(shard: Shard, turn: Turn, group: ClassicGroup, identity: MemberIdent
     if member_id in group.pending_join_members:
         group.pending_join_members.discard(member_id)
         shard.cancel(group.session_key(member_id))
-        turn.note(MemberRemoved, group=group.group_id, member=member_id, reason=reason)
+        turn.note(
+            MemberRemoved,
+            group=group.group_id,
+            member=member_id,
+            reason=reason,
+            how=Departure.LEFT,
+            timeout_ms=None,
+        )
         return member_id
     if not member_id:
         # An administrator removes a static member by its instance id alone.
@@ -68,5 +98,5 @@ def _remove(shard: Shard, turn: Turn, group: ClassicGroup, identity: MemberIdent
             raise Refused(ErrorCode.UNKNOWN_MEMBER_ID, why)
     else:
         member = known_member(group, member_id, instance_id)
-    expiry.remove(shard, turn, group, member, reason)
+    expiry.remove(shard, turn, group, member, reason, Departure.LEFT)
     return member.member_id

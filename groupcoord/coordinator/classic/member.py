@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from groupcoord.coordinator.refusal import Stumbled
 from groupcoord.core.effects import Call
 from groupcoord.core.timers import TimerKey
 
@@ -27,6 +28,8 @@ class Member:
     parked_sync: Call | None = None
     is_new: bool = False
     last_heartbeat_ms: int = -1
+    timed_ms: int = -1
+    """How long the session timer was last set for; -1 before it was set for this member."""
 
     @property
     def has_satisfied_heartbeat(self) -> bool:
@@ -35,23 +38,22 @@ class Member:
 
     @property
     def protocol_names(self) -> tuple[str, ...]:
-        """The names of its protocols, most wanted first, each once.
-
-        Deviation: a client that lists a name twice is counted twice in Kafka; no protocol then has all members behind it, and
-        the join phase never ends.
-        """
-        return tuple(dict.fromkeys(name for name, _ in self.protocols))
+        """The names of its protocols, most wanted first. One that a client lists twice is there twice, and counts twice."""
+        return tuple(name for name, _ in self.protocols)
 
     def metadata_of(self, protocol: str | None) -> bytes:
-        """The metadata the member sent for ``protocol``. Raises KeyError if it does not support it."""
+        """The metadata the member sent for ``protocol``. Raises Stumbled if it does not support it."""
         for name, metadata in self.protocols:
             if name == protocol:
                 return metadata
-        raise KeyError(protocol)
+        raise Stumbled(f"member {self.member_id} does not offer protocol {protocol}")
 
     def vote(self, candidates: set[str]) -> str:
-        """The first of the member's protocols that every member supports."""
-        return next(name for name, _ in self.protocols if name in candidates)
+        """The first of the member's protocols that every member supports. Raises Stumbled if there is none."""
+        for name, _ in self.protocols:
+            if name in candidates:
+                return name
+        raise Stumbled(f"member {self.member_id} offers no protocol that counts as offered by all")
 
     def __repr__(self) -> str:
         parked = " parked in join" if self.parked_join else " parked in sync" if self.parked_sync else ""

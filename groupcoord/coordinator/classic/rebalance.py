@@ -3,17 +3,22 @@
 Source: ``GroupMetadataManager.prepareRebalance``, ``tryCompleteInitialRebalanceElseSchedule``, ``completeClassicGroupJoin``.
 """
 
+from contextlib import suppress
+
 from groupcoord.coordinator import records
 from groupcoord.coordinator.classic import session
 from groupcoord.coordinator.classic.group import ClassicGroup
 from groupcoord.coordinator.classic.member import Member
 from groupcoord.coordinator.classic.states import GroupState
 from groupcoord.coordinator.events import (
+    Departure,
     GenerationStarted,
     InitialDelayExtended,
     LeaderElected,
     RebalanceStarted,
+    RebalanceStuck,
 )
+from groupcoord.coordinator.refusal import Stumbled
 from groupcoord.coordinator.shard import Shard
 from groupcoord.core.turn import Turn
 from groupcoord.protocol.errors import ErrorCode
@@ -69,26 +74,42 @@ def maybe_complete_join(shard: Shard, turn: Turn, group: ClassicGroup) -> None:
 
 
 def complete_join(shard: Shard, turn: Turn, group: ClassicGroup) -> None:
-    """End the join phase: who has not come is out, the others are the next generation."""
+    """End the join phase: who has not come is out, the others are the next generation.
+
+    Raises Stumbled where Kafka does not get to the end of this. The group then stays in its join phase, which has no timer
+    any more; it goes on when the next member comes, leaves or is missed, perhaps only to stumble again.
+    """
     shard.cancel(group.join_key)
+    timeout = group.rebalance_timeout_ms
     for member in group.members.values():
         if member.parked_join is None and member.instance_id is None:
-            shard.remove_member(turn, group, member, "it did not join again within the rebalance timeout")
+            reason = "it did not join again within the rebalance timeout"
+            shard.remove_member(turn, group, member, reason, Departure.NOT_JOINED, timeout)
     if not _leader_is_here(turn, group) and len(group.members):
         # Only static members that have not come back are left; they stay until their sessions run out.
         _schedule_join(shard, turn, group)
         return
     group.generation_id += 1
-    group.pending_sync_members.clear()
     if not len(group.members):
+        group.pending_sync_members.clear()
         group.protocol_name = None
         group.subscribed_topics = group.compute_subscribed_topics()
         shard.move(turn, group, GroupState.EMPTY)
         shard.store(turn, (records.group(group, {}),), lambda _: None, lambda _, __: None)
         return
+    try:
+        _begin_generation(shard, turn, group)
+    except Stumbled as problem:
+        turn.note(RebalanceStuck, group=group.group_id, generation=group.generation_id, why=problem.why)
+        raise
+
+
+def _begin_generation(shard: Shard, turn: Turn, group: ClassicGroup) -> None:
+    """Raises Stumbled."""
     votes = group.votes()
     group.protocol_name = group.select_protocol(votes)
     group.subscribed_topics = group.compute_subscribed_topics()
+    group.pending_sync_members.clear()
     shard.move(turn, group, GroupState.COMPLETING_REBALANCE)
     turn.note(
         GenerationStarted,
@@ -114,7 +135,7 @@ def current_generation(group: ClassicGroup, member: Member) -> JoinGroupResponse
     return JoinGroupResponse(
         generation_id=group.generation_id,
         protocol_type=group.protocol_type,
-        protocol_name=group.protocol_name,
+        protocol_name=group.protocol_name or None,  # an empty name is said to be none (``JoinGroupResponse``)
         leader=group.leader_id or "",
         member_id=member.member_id,
         members=joined_members(group) if group.leader_id == member.member_id else (),
@@ -122,7 +143,7 @@ def current_generation(group: ClassicGroup, member: Member) -> JoinGroupResponse
 
 
 def joined_members(group: ClassicGroup) -> tuple[JoinGroupResponseMember, ...]:
-    """Every member with its metadata for the voted protocol, static ones that did not return included."""
+    """Every member with its metadata for the voted protocol, static ones that did not return included. Raises Stumbled."""
     return tuple(
         JoinGroupResponseMember(
             member_id=member.member_id,
@@ -173,7 +194,12 @@ def _leader_is_here(turn: Turn, group: ClassicGroup) -> bool:
 def _schedule_join(shard: Shard, turn: Turn, group: ClassicGroup) -> None:
     """Never for this very moment: a timeout of 0 or less, which nobody forbids, must let time go on."""
     at_ms = turn.now_ms + max(group.rebalance_timeout_ms, 1)
-    shard.timers.schedule(group.join_key, at_ms, lambda due: complete_join(shard, due, group))
+    shard.timers.schedule(group.join_key, at_ms, lambda due: _join_over(shard, due, group))
+
+
+def _join_over(shard: Shard, turn: Turn, group: ClassicGroup) -> None:
+    with suppress(Stumbled):
+        complete_join(shard, turn, group)
 
 
 def _schedule_initial(shard: Shard, turn: Turn, group: ClassicGroup, delay_ms: int, remaining_ms: int) -> None:
@@ -181,7 +207,7 @@ def _schedule_initial(shard: Shard, turn: Turn, group: ClassicGroup, delay_ms: i
 
     def slice_over(due: Turn) -> None:
         if not group.new_member_added or not remaining_ms:
-            complete_join(shard, due, group)
+            _join_over(shard, due, group)
             return
         group.new_member_added = False
         next_delay = min(shard.config.group_initial_rebalance_delay_ms, remaining_ms)
@@ -204,7 +230,9 @@ def _schedule_sync(shard: Shard, turn: Turn, group: ClassicGroup) -> None:
         names = ", ".join(sorted(group.pending_sync_members))
         for member in group.members.values():
             if member.member_id in group.pending_sync_members:
-                shard.remove_member(due, group, member, f"it did not send SyncGroup within {timeout} ms")
-        prepare(shard, due, group, f"{names} did not send SyncGroup within {timeout} ms")
+                reason = f"it did not send SyncGroup within {timeout} ms"
+                shard.remove_member(due, group, member, reason, Departure.NOT_SYNCED, timeout)
+        with suppress(Stumbled):
+            prepare(shard, due, group, f"{names} did not send SyncGroup within {timeout} ms")
 
     shard.timers.schedule(group.sync_key, turn.now_ms + timeout, too_late)

@@ -8,10 +8,13 @@ from groupcoord.core.turn import Turn
 
 def restart(shard: Shard, turn: Turn, group: ClassicGroup, member: Member, timeout_ms: int | None = None) -> None:
     """Give ``member`` its whole session timeout (or ``timeout_ms``) from now on."""
-    member.last_heartbeat_ms = turn.now_ms
+    now_ms = member.last_heartbeat_ms = turn.now_ms
     length = member.session_timeout_ms if timeout_ms is None else timeout_ms
+    if member.timed_ms == length and shard.timers.postpone(member.session_key, now_ms + length):
+        return  # as for every heartbeat
+    member.timed_ms = length
     shard.timers.schedule(
-        member.session_key, turn.now_ms + length, lambda due: shard.session_over(shard, due, group, member, length)
+        member.session_key, now_ms + length, lambda due: shard.session_over(shard, due, group, member, length)
     )
 
 

@@ -29,7 +29,10 @@ def replace(
     new_id: str,
     protocols: Protocols,
 ) -> None:
-    """Put the caller in the place of ``old``. Without a rebalance only if the voted protocol stays what it is."""
+    """Put the caller in the place of ``old``. Without a rebalance only if the voted protocol stays what it is.
+
+    Raises Stumbled.
+    """
     old_leader = group.leader_id
     old_terms = old.protocols, old.rebalance_timeout_ms, old.session_timeout_ms
     _fence(turn, group, old)
@@ -78,7 +81,7 @@ def replace(
                     error_code=response_error(error),
                     generation_id=group.generation_id,
                     protocol_type=group.protocol_type,
-                    protocol_name=group.protocol_name,
+                    protocol_name=group.protocol_name or None,
                     leader=old_leader or "",
                     member_id="",
                     members=(),
@@ -111,7 +114,7 @@ def _same_generation(group: ClassicGroup, member: Member, version: int, old_lead
     return JoinGroupResponse(
         generation_id=group.generation_id,
         protocol_type=group.protocol_type,
-        protocol_name=group.protocol_name,
+        protocol_name=group.protocol_name or None,
         leader=(group.leader_id if skips else old_leader) or "",
         skip_assignment=skips and leads,
         member_id=member.member_id,

@@ -10,7 +10,7 @@ from groupcoord.coordinator.classic.member import Member
 from groupcoord.coordinator.classic.states import GroupState
 from groupcoord.coordinator.classic.validate import current_generation, known_member
 from groupcoord.coordinator.events import AssignmentReceived, Owners
-from groupcoord.coordinator.refusal import Refused, note_refusal
+from groupcoord.coordinator.refusal import Refused, Stumbled, note_refusal
 from groupcoord.coordinator.shard import Shard
 from groupcoord.core.effects import Call
 from groupcoord.core.turn import Turn
@@ -42,7 +42,22 @@ def sync_group(shard: Shard, turn: Turn, call: Call, request: SyncGroupRequest) 
         return
     member.parked_sync = call
     if group.leader_id == member.member_id:
-        _store_assignment(shard, turn, group, member, request)
+        try:
+            _store_assignment(shard, turn, group, member, request)
+        except Stumbled as problem:
+            note_refusal(turn, call, request.group_id, request.member_id, problem)
+            turn.reply(call, SyncGroupResponse(error_code=problem.code, assignment=b""))
+            group.answered_already(call)
+            return
+
+    def failed(later: Turn, error: ErrorCode) -> None:
+        """Appends that were before it failed, or take too long, and it still waits for the leader: it is refused."""
+        if member.parked_sync is call:
+            later.reply(call, SyncGroupResponse(error_code=response_error(error), assignment=b""))
+            group.answered_already(call)
+
+    if not shard.is_idle:
+        shard.store(turn, (), lambda _: None, failed)
 
 
 def _check(shard: Shard, call: Call, request: SyncGroupRequest) -> tuple[ClassicGroup, Member]:

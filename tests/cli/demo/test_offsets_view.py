@@ -1,3 +1,4 @@
+from groupcoord.cli import offsets_texts as texts
 from groupcoord.cli.demo import offsets_view as view
 from groupcoord.protocol.embedded import Assignment, TopicPartition, write_assignment
 from groupcoord.protocol.offsets_records import (
@@ -92,8 +93,8 @@ def test_the_strips_stand_record_below_record() -> None:
 
 
 def test_a_long_log_has_more_than_one_strip() -> None:
-    lines = shown(view.strips(log(*(commit(0, number) for number in range(view.STRIP + 2)))))
-    assert lines == [f"before  {'0' * view.STRIP}", f"after   {'·' * view.STRIP}", "before  00", "after   ·0"]
+    lines = shown(view.strips(log(*(commit(0, number) for number in range(texts.STRIP + 2)))))
+    assert lines == [f"before  {'0' * texts.STRIP}", f"after   {'·' * texts.STRIP}", "before  00", "after   ·0"]
 
 
 def test_a_tombstone_is_called_by_its_name() -> None:
@@ -102,15 +103,15 @@ def test_a_tombstone_is_called_by_its_name() -> None:
 
 def test_metadata_of_a_commit_is_shown() -> None:
     (record,) = log(commit(0, 1, metadata="batch 7"))
-    assert view.value_text(record) == "1 is the next offset to read, with metadata 'batch 7'"
+    assert texts.value_text(record) == "1 is the next offset to read, with metadata 'batch 7'"
 
 
 def test_members_may_own_nothing_or_parts_of_several_topics() -> None:
     (record,) = log(generation(3, "range", confluent={TOPIC: (0,), "refunds": (1, 2)}, aiokafka={}, late=None))
-    assert view.short_value(record) == "gen 3, range: confluent orders 0, refunds 1 2; aiokafka nothing; late nothing"
+    assert texts.short_value(record) == "gen 3, range: confluent orders 0, refunds 1 2; aiokafka nothing; late nothing"
 
 
 def test_records_of_other_groups_and_other_kinds_are_left_out() -> None:
     unknown = (b"\x00\x03whatever", b"")
     records = log(commit(0, 1), commit(0, 1, group="another"), unknown, (None, b""))
-    assert view.of_group(records, GROUP) == records[:1]
+    assert texts.of_group(records, GROUP) == records[:1]

@@ -60,3 +60,19 @@ def sessions_that_are_not_there(s: Story) -> None:
     by_id = c.fetches({(topic, 0): 0}, 13, does="opens a session by ids", session_epoch=0).session_id
     c.fetches({(topic, 0): 0}, 12, does="goes on with names", session_id=by_id, session_epoch=1)
     c.fetches({(topic, 0): 0}, 13, does="goes on with ids", session_id=by_id, session_epoch=1)
+
+
+@story(sections=["fetch"])
+def session_ids_at_the_edges(s: Story) -> None:
+    """The cache is split by ids, and some ids are of no part of it."""
+    topic = Stagehand(s).topic("orders")
+    c = DataClient(s, "c")
+    part = ((1 << 31) - 1) // 8
+    for session_id in (-1, 1 - part, -part, -(1 << 31), part, 8 * part - 1, 8 * part, (1 << 31) - 1):
+        for epoch in (1, 0, -1):
+            c.fetches(
+                {(topic, 0): 0},
+                does=f"says session {session_id}, epoch {epoch}",
+                session_id=session_id,
+                session_epoch=epoch,
+            )

@@ -107,6 +107,23 @@ def topic_ids_in_a_fetch(s: Story) -> None:
 
 
 @story(sections=["fetch"])
+def topics_without_an_id(s: Story) -> None:
+    """Nothing may follow a topic of the zero id in the answer, whose order is not that of the request."""
+    topic, c = _with_batches(s, 1, 1)
+    zero, unknown = s.topic_name("zero"), s.topic_name("unknown")
+    c.ids |= {zero: None, unknown: uuid.UUID(int=5)}
+    for version in (13, 18):
+        c.fetches({(zero, 0): 0, (zero, 1): 0}, version)
+        c.fetches({(zero, 0): 0, (unknown, 0): 0}, version)
+        c.fetches({(unknown, 0): 0, (zero, 0): 0}, version)
+        c.fetches({(zero, 0): 0, (topic, 0): 0}, version)
+        c.fetches({(zero, 0): 0, (topic, 7): 0, (topic, 0): 0}, version)
+    waits = fetch_request({(zero, 0): 0, (zero, 1): 0, (topic, 0): 2}, c.ids, max_wait_ms=300, min_bytes=1)
+    pending = c.parks(waits, 13, does="waits, and asks for the zero id twice")
+    c.stays_unanswered(800, pending)
+
+
+@story(sections=["fetch"])
 def isolation_and_replicas(s: Story) -> None:
     """Read committed without transactions, an odd isolation level, a consumer that says it is a replica."""
     topic, c = _with_batches(s, 1, 1)

@@ -108,3 +108,13 @@ def records_are_deleted(s: Story) -> None:
     c.produces({(topic, 0): batch([b"after"])})
     c.lists_offsets({(topic, 0): -2})
     c.lists_offsets({(topic, 0): -1})
+
+
+@story(sections=["list offsets"])
+def the_order_of_listed_offsets(s: Story) -> None:
+    """Many topics and partitions, there or not: the answer has the order of the broker's hash maps."""
+    c = DataClient(s, "c")
+    for count in (2, 5, 13, 40):
+        names = [s.topic_name(f"t{number}") for number in range(count)]
+        c.lists_offsets({(name, index): -1 for name in names for index in range(3)}, does=f"asks for {count} topics")
+    c.lists_offsets({(s.topic_name("t"), index): -1 for index in range(99)}, does="asks for 99 partitions")

@@ -1,13 +1,18 @@
 """Produce: every version, every way in which a batch can be wrong."""
 
+import gzip
 import uuid
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from tests.conformance.actors import Stagehand
-from tests.conformance.batches import THEN_MS, Rec, batch, linked_lz4, old_message
+from tests.conformance.batches import COMPRESSORS, THEN_MS, Rec, batch, independent_lz4, linked_lz4, old_message
 from tests.conformance.data import DataClient, produce_request
 from tests.conformance.settings import SLOW_START
 from tests.conformance.story import Story, story
+
+Pack = Callable[[bytes], bytes]
 
 
 @story(sections=["produce"])
@@ -147,6 +152,92 @@ def compressions(s: Story) -> None:
         {(topic, 3): batch([b"one" * 9], codec=3, compressor=linked_lz4)}, does="produces LZ4 with linked blocks"
     )
     p.lists_offsets({(topic, 3): -1})
+
+
+@story(sections=["produce"])
+def frames_of_lz4(s: Story) -> None:
+    """Which LZ4 frames are read: what follows the end does not matter, nor do checksum and size of the content."""
+    topic = Stagehand(s).topic("orders")
+    p = DataClient(s, "p")
+    plain = independent_lz4(content_checksum=False)
+    summed = independent_lz4(content_checksum=True)
+    for does, compressor in {
+        "a checksum of the content": summed,
+        "a wrong checksum of the content": lambda data: summed(data)[:-4] + b"junk",
+        "half a checksum of the content": lambda data: summed(data)[:-2],
+        "junk behind the end": lambda data: plain(data) + b"junk",
+        "another frame behind the end": lambda data: plain(data) + plain(data),
+        "no end": lambda data: plain(data)[:-4],
+        "a wrong checksum of the header": lambda data: plain(data)[:6] + b"\x00" + plain(data)[7:],
+        "no magic": lambda data: b"\x05" + plain(data)[1:],
+        "no frame": lambda _: b"",
+        "a spoilt block": lambda data: plain(data)[:12] + b"\xff\xff" + plain(data)[14:],
+    }.items():
+        data = batch([b"one" * 30, b"two"], codec=3, compressor=compressor)
+        p.produces({(topic, 0): data}, does=f"produces LZ4 with {does}")
+    p.lists_offsets({(topic, 0): -1})
+
+
+@story(sections=["produce"])
+def what_lies_behind_compressed_bytes(s: Story) -> None:
+    """Two streams one behind the other, junk, nothing at all: by codec."""
+    topic = Stagehand(s).topic("orders")
+    p = DataClient(s, "p")
+    ways: dict[str, Callable[[Pack, bytes], bytes]] = {
+        "in two parts": lambda pack, data: pack(data[:9]) + pack(data[9:]),
+        "with junk behind": lambda pack, data: pack(data) + b"junk",
+        "with three bytes behind": lambda pack, data: pack(data) + b"abc",
+        "with half a stream behind": lambda pack, data: pack(data) + pack(data)[:-3],
+        "that is cut short": lambda pack, data: pack(data)[:-3],
+        "of nothing": lambda _pack, _data: b"",
+    }
+    for codec, name in ((1, "gzip"), (2, "snappy"), (4, "zstd")):
+        for does, way in ways.items():
+            data = batch([b"one" * 30, b"two"], codec=codec, compressor=partial(way, COMPRESSORS[codec]))
+            p.produces({(topic, 0): data}, does=f"produces {name} {does}")
+    p.lists_offsets({(topic, 0): -1})
+
+
+@story(sections=["produce"])
+def records_that_say_a_wrong_size(s: Story) -> None:
+    """In a compressed batch that stays as it is nobody looks at the size of a record, until somebody reads it."""
+    stage = Stagehand(s)
+    p = DataClient(s, "p")
+
+    def resized(change: int) -> Callable[[bytes], bytes]:
+        return lambda data: gzip.compress(bytes([data[0] + change]) + data[1:], mtime=0)
+
+    for target in ("producer", "uncompressed"):
+        topic = stage.topic(target, compression_type=target)
+        for change in (2, -2, 100):
+            data = batch([Rec(b"value", key=b"key")], codec=1, compressor=resized(change))
+            p.produces({(topic, 0): data}, does=f"produces a record of {change // 2} bytes more")
+        for timestamp in (-1, -3, THEN_MS):
+            p.lists_offsets({(topic, 0): timestamp})
+
+
+@story(sections=["produce"])
+def batches_shorter_than_their_header(s: Story) -> None:
+    """Those that end before the producer's id spoil the whole request, the others only themselves."""
+    topic = Stagehand(s).topic("orders", partitions=2)
+    p = DataClient(s, "p")
+
+    def short(size: int, attributes: int = 0, base_offset: int = 0) -> bytes:
+        return batch([b"x" * 100], length=size - 12, attributes=attributes, base_offset=base_offset)[:size]
+
+    for version in (3, 7, 12):
+        for size in (26, 50, 51, 60):
+            p.produces({(topic, 0): short(size), (topic, 1): batch([b"x"])}, version, does=f"produces {size} bytes")
+        p.produces({(topic, 0): short(40, attributes=0x10)}, version, does="produces 40 transactional bytes")
+        p.produces({(topic, 0): short(55, base_offset=5)}, version, does="produces 55 bytes with an offset")
+        p.produces({(topic, 0): short(40, attributes=6)}, version, does="produces 40 bytes of an unknown codec")
+        p.produces(
+            {(topic, 0): batch([b"x"], attributes=6), (topic, 1): batch([b"x"])},
+            version,
+            does="produces an unknown codec",
+        )
+        p.produces({(topic, 7): short(40), (topic, 1): batch([b"x"])}, version, does="produces 40 bytes to nowhere")
+    p.lists_offsets({(topic, 0): -1, (topic, 1): -1})
 
 
 @story(sections=["produce"])

@@ -3,7 +3,7 @@ import pytest
 from groupcoord.coordinator.events import MemberRemoved
 from groupcoord.core.events import TimerFired
 from groupcoord.protocol.errors import ErrorCode
-from tests.coordinator.world import INITIAL_DELAY_MS, NEW_MEMBER_MS, World
+from tests.coordinator.world import INITIAL_DELAY_MS, NEW_MEMBER_MS, World, subscription
 
 
 def test_a_silent_member_of_a_stable_group_is_out_after_its_session() -> None:
@@ -148,3 +148,25 @@ def test_a_heartbeat_in_the_last_moment_is_in_time() -> None:
         assert a.heartbeat().error is ErrorCode.NONE
     world.advance(INITIAL_DELAY_MS)
     assert world.group.state == "Stable"
+
+
+def test_an_expiry_after_which_the_join_phase_cannot_end_tells_nobody() -> None:
+    """As a real 4.3.1 does."""
+    world = World()
+    a, b = world.stable("a", world.member("b", session_ms=30_000))
+    waiting = b.join(protocols={"range": subscription("t")[:8]})
+    world.advance(10_000)
+    assert a.member_id not in world.group.members
+    assert (world.group.state, world.group.generation_id) == ("PreparingRebalance", 2)
+    assert waiting.parked
+
+
+def test_nor_does_the_end_of_somebody_who_never_came_back() -> None:
+    world = World()
+    (a,) = world.stable("a")
+    world.member("b", session_ms=6_000).join()
+    waiting = a.join(protocols={"range": subscription("t")[:8]})
+    world.advance(6_000)
+    assert not world.group.pending_join_members
+    assert world.group.generation_id == 2
+    assert waiting.parked

@@ -4,7 +4,8 @@ import pytest
 
 from groupcoord.coordinator.classic.group import ClassicGroup
 from groupcoord.coordinator.classic.member import Member
-from groupcoord.core.effects import Call
+from groupcoord.coordinator.refusal import Stumbled
+from groupcoord.core.effects import NOBODY, Call
 from groupcoord.protocol.apis import APIS, ApiKey
 from tests.coordinator.world import subscription
 
@@ -55,11 +56,14 @@ def test_a_protocol_that_not_all_support_gets_no_vote() -> None:
     assert group_of(("sticky", "range"), ("sticky", "range"), ("range",)).votes() == {"range": 3}
 
 
-def test_a_protocol_that_is_listed_twice_counts_once() -> None:
+def test_a_protocol_that_is_listed_twice_counts_twice() -> None:
     group = group_of(("range", "range"), ("range",))
-    assert group.supported_protocols == Counter({"range": 2})
+    assert group.supported_protocols == Counter({"range": 3})
+    with pytest.raises(Stumbled, match="member 0 offers no protocol that counts as offered by all"):
+        group.votes()
     group.remove(group.members["0"])
     assert group.supported_protocols == Counter({"range": 1})
+    assert group.votes() == {"range": 1}
 
 
 def test_the_first_member_ever_leads() -> None:
@@ -109,6 +113,27 @@ def test_topics_of_metadata_that_is_no_subscription_are_unknown() -> None:
     assert group.compute_subscribed_topics() is None
 
 
+def test_topics_of_a_subscription_that_is_longer_than_it_is_cannot_be_computed() -> None:
+    group = group_of(("range",), ("range",))
+    group.protocol_name = "range"
+    group.members["1"].protocols = (("range", b"\0\0\0\0\0\x09"),)
+    with pytest.raises(Stumbled, match="the subscription of 1 cannot be read: 9 topics where 0 bytes are left"):
+        group.compute_subscribed_topics()
+
+
+def test_a_call_that_was_answered_stays_parked_for_nobody() -> None:
+    group = group_of(("range",), ("range",))
+    join, sync = CALL._replace(correlation_id=2), CALL._replace(correlation_id=3)
+    group.park_join(group.members["0"], join)
+    group.members["1"].parked_sync = sync
+    group.answered_already(join)
+    group.answered_already(sync)
+    assert group.members["0"].parked_join == join._replace(connection_id=NOBODY)
+    assert group.members["1"].parked_sync == sync._replace(connection_id=NOBODY)
+    assert group.members["1"].parked_join is CALL
+    assert group.awaiting_join == 2
+
+
 def test_topics_of_another_protocol_type_are_unknown() -> None:
     group = group_of(("range",), protocol_type="connect")
     group.protocol_name = "range"
@@ -138,7 +163,7 @@ def test_a_group_that_has_handed_out_an_id_is_not_simple() -> None:
 def test_metadata_of_a_protocol_the_member_lacks() -> None:
     member = group_of(("range",)).members["0"]
     assert member.metadata_of("range") == subscription("t0")
-    with pytest.raises(KeyError):
+    with pytest.raises(Stumbled, match="member 0 does not offer protocol sticky"):
         member.metadata_of("sticky")
 
 

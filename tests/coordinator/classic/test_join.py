@@ -1,6 +1,15 @@
+from collections.abc import Mapping, Sequence
+
 import pytest
 
-from groupcoord.coordinator.events import GroupCreated, MemberIdAssigned, MemberJoined, MemberRejoined, RequestRefused
+from groupcoord.coordinator.events import (
+    GroupCreated,
+    MemberIdAssigned,
+    MemberJoined,
+    MemberRejoined,
+    RebalanceStuck,
+    RequestRefused,
+)
 from groupcoord.protocol.errors import ErrorCode
 from tests.coordinator.world import INITIAL_DELAY_MS, NEW_MEMBER_MS, World, subscription
 
@@ -220,14 +229,69 @@ def test_while_a_group_that_all_have_left_prepares_any_name_passes_but_not_any_t
     assert world.member("b", protocols={"any": b""}).join().error is ErrorCode.MEMBER_ID_REQUIRED
 
 
-def test_a_client_that_lists_a_protocol_twice_does_not_hold_the_group_up() -> None:
-    """In Kafka nobody is ever answered then: seen on a real 4.3.1."""
+def test_a_protocol_without_a_name_is_said_to_be_none() -> None:
     world = World()
-    a = world.member("a", protocols=[("range", b"1"), ("range", b"2")])
+    (a,) = [world.member("a", protocol_type="other", protocols={"": b""})]
+    world.joined(a)
+    assert (a.told.protocol_name, world.group.protocol_name) == (None, "")
+
+
+# --- join phases that cannot end: what a real 4.3.1 does is in tests/conformance/stories/stuck.py
+
+CUT = {"range": subscription("t")[:8]}
+TWICE = [("range", subscription("t")), ("range", subscription("t"))]
+
+
+@pytest.mark.parametrize("offers", [CUT, TWICE])
+def test_a_newcomer_that_cannot_be_read_is_never_answered_until_it_is_out(
+    offers: Mapping[str, bytes] | Sequence[tuple[str, bytes]],
+) -> None:
+    world = World()
+    a = world.member("a", protocols=offers)
     asked = a.enter()
     world.advance(INITIAL_DELAY_MS)
-    assert asked.answer.protocol_name == "range"
-    assert asked.answer.members[0].metadata == b"1"
+    assert asked.parked
+    assert (world.group.state, world.group.generation_id) == ("PreparingRebalance", 1)
+    assert world.deadline("join") is None
+    world.advance(NEW_MEMBER_MS)
+    assert asked.error is ErrorCode.UNKNOWN_MEMBER_ID
+    assert (world.group.state, world.group.generation_id) == ("Empty", 2)
+
+
+def test_a_leader_that_cannot_be_read_any_more_is_told_and_can_mend_it() -> None:
+    world = World()
+    (a,) = world.stable("a")
+    asked = a.join(protocols=CUT)
+    assert (asked.error, asked.answer.member_id) == (ErrorCode.UNKNOWN_SERVER_ERROR, "")
+    assert (world.group.state, world.group.generation_id) == ("PreparingRebalance", 2)
+    assert "gets stuck" in world.seen(RebalanceStuck)[0].text()
+    assert a.heartbeat(generation=2).error is ErrorCode.REBALANCE_IN_PROGRESS
+    assert a.join().answer.generation_id == 3
+
+
+def test_nobody_is_told_twice() -> None:
+    """The request that broke the join phase counts as parked, but the answer to it is for nobody."""
+    world = World()
+    a, b = world.stable("a", "b")
+    waiting = b.join(protocols=CUT)
+    assert a.join().error is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert world.group.awaiting_join == 2
+    assert b.join().answer.generation_id == 3
+    assert waiting.parked
+    assert world.group.awaiting_join == 0
+
+
+def test_a_protocol_that_counts_twice_can_be_chosen_though_not_all_offer_it() -> None:
+    world = World()
+    (a,) = world.stable(world.member("a", protocol_type="other", protocols=[("x", b""), ("x", b""), ("y", b"")]))
+    assert a.told.protocol_name == "y"
+    b = world.member("b", protocol_type="other", protocols={"y": b""})
+    b.enter()
+    assert a.join().error is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert (world.group.state, world.group.protocol_name) == ("CompletingRebalance", "x")
+    asked = a.sync(generation=2, protocol_name="x")
+    assert asked.error is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert b.join().error is ErrorCode.NONE
 
 
 # --- joining again

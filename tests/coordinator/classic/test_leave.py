@@ -5,7 +5,7 @@ from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import LeaveGroupRequest
 from groupcoord.protocol.messages.leave_group import MemberIdentity
-from tests.coordinator.world import GROUP, INITIAL_DELAY_MS, Asked, World
+from tests.coordinator.world import GROUP, INITIAL_DELAY_MS, Asked, World, subscription
 
 NO, UNKNOWN, FENCED = ErrorCode.NONE, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID
 
@@ -236,3 +236,14 @@ def test_a_leader_that_leaves_is_succeeded() -> None:
     b.leave()
     (elected,) = world.seen(LeaderElected)
     assert elected.text() == "leader is b-2: the leader before, a-1, is out"
+
+
+def test_a_leave_after_which_the_join_phase_cannot_end_is_told() -> None:
+    """As a real 4.3.1 does: who leaves is gone all the same."""
+    world = World()
+    a, b = world.stable("a", "b")
+    waiting = b.join(protocols={"range": subscription("t")[:8]})
+    asked = a.leave()
+    assert (asked.error, asked.answer.members) == (ErrorCode.UNKNOWN_SERVER_ERROR, ())
+    assert list(world.group.members) == [b.member_id]
+    assert waiting.parked

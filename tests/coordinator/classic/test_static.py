@@ -246,14 +246,27 @@ def test_if_it_cannot_be_stored_the_leader_is_the_old_one_again() -> None:
     assert world.deadline("session", "i-3") is None
 
 
-def test_a_failure_after_the_next_life_has_come_changes_nothing() -> None:
+def test_if_neither_of_two_lives_can_be_stored_the_one_before_the_last_is_put_back() -> None:
+    """As in Kafka, where the first of them finds that it is gone already."""
+    world, _, b = two()
+    world.hold_appends()
+    first, second = back(b).join(), back(b).join()
+    assert first.error is ErrorCode.FENCED_INSTANCE_ID
+    world.fail(ErrorCode.KAFKA_STORAGE_ERROR)
+    assert second.error is ErrorCode.NOT_COORDINATOR
+    assert set(world.group.members) == {"i-1", "j-3"}
+
+
+def test_a_life_whose_record_takes_too_long_and_is_followed_by_another_changes_nothing() -> None:
     world, _, b = two()
     world.hold_appends()
     first = back(b).join()
+    world.advance(4_999)
     second = back(b).join()
     assert first.error is ErrorCode.FENCED_INSTANCE_ID
-    world.fail(ErrorCode.REQUEST_TIMED_OUT)
+    world.advance(1)
     assert set(world.group.members) == {"i-1", "j-4"}
+    world.confirm()
     world.confirm()
     assert second.error is ErrorCode.NONE
 

@@ -1,0 +1,117 @@
+"""In which order Kafka's Java walks through members, topics and partitions: it decides ties, so it is part of the result."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import cache
+from itertools import chain
+
+from groupcoord.assignors.model import Group, Subscription, TopicPartition
+from groupcoord.core.java import compare_key, hash_map_order, string_hash
+
+
+def java_sorted(texts: Iterable[str]) -> list[str]:
+    """``texts`` in the order of ``String.compareTo``."""
+    return sorted(texts, key=compare_key)
+
+
+def hash_order(keys: Iterable[str]) -> list[str]:
+    """The distinct ``keys`` as a ``HashMap`` or ``HashSet`` iterates into which they were put one by one."""
+    return hash_map_order(keys, string_hash)
+
+
+def members_in_hash_order(group: Group) -> dict[str, Subscription]:
+    """The subscriptions as the leader walks through them: it keeps them in a ``HashMap``."""
+    return {member_id: group.subscriptions[member_id] for member_id in hash_order(group.subscriptions)}
+
+
+def members_in_order(members: Mapping[str, Subscription]) -> list[str]:
+    """Static members by instance id, then dynamic ones by member id (``AbstractPartitionAssignor.MemberInfo``)."""
+
+    def key(member_id: str) -> tuple[bool, bytes]:
+        instance_id = members[member_id].instance_id
+        return instance_id is None, compare_key(member_id if instance_id is None else instance_id)
+
+    return sorted(members, key=key)
+
+
+def topic_table(members: Mapping[str, Subscription], partitions: Mapping[str, int]) -> dict[str, int]:
+    """Topic → partition count, of those topics that somebody wants and that have partitions, in the order of a ``HashMap``.
+
+    This is how every assignor of Kafka begins (``AbstractPartitionAssignor.assign``).
+    """
+    wanted = frozenset[str]().union(*[subscription.topics for subscription in members.values()])
+    present = [topic for topic, count in partitions.items() if count > 0 and topic in wanted]
+    return {topic: partitions[topic] for topic in hash_order(present)}
+
+
+def as_leader(group: Group) -> Group:
+    """``group`` with its topics in the order in which a leader comes to know them: it collects them from its members.
+
+    Only range shows that order, and only for topics whose names share a bucket of a ``HashMap``.
+    """
+    members = members_in_hash_order(group)
+    wanted = hash_order(topic for subscription in members.values() for topic in subscription.topics)
+    return replace(group, partitions={topic: group.partitions[topic] for topic in wanted if topic in group.partitions})
+
+
+def subscribers_of(topics: Iterable[str], members: Mapping[str, Subscription]) -> dict[str, list[str]]:
+    """Topic → the members that want it, in member order; who names a topic twice counts once.
+
+    Topics that the same members want share one list: most groups want the same, and then there is one list in all.
+    """
+    ids = members_in_order(members)
+    places: dict[tuple[str, ...], list[int]] = {}
+    for place, member_id in enumerate(ids):
+        places.setdefault(tuple(members[member_id].topics), []).append(place)
+    wishes: dict[str, list[int]] = {topic: [] for topic in topics}
+    for number, wish in enumerate(places):
+        for topic in dict.fromkeys(wish):
+            if topic in wishes:
+                wishes[topic].append(number)
+    of_wish = list(places.values())
+
+    @cache
+    def together(numbers: tuple[int, ...]) -> list[str]:
+        return [ids[place] for place in sorted(chain.from_iterable(of_wish[number] for number in numbers))]
+
+    return {topic: together(tuple(numbers)) for topic, numbers in wishes.items()}
+
+
+def partition_hash(topic_hash: int, partition: int) -> int:
+    """``TopicPartition.hashCode()`` of a topic whose name has the hash ``topic_hash``; only its lower 32 bits count."""
+    return 31 * (31 + partition) + topic_hash
+
+
+class PartitionSet:
+    """The ``HashSet<TopicPartition>`` of one topic, as far as its first element is concerned."""
+
+    __slots__ = ("_capacity", "_hashes", "_topic_hash")
+
+    def __init__(self, topic: str) -> None:
+        self._topic_hash = string_hash(topic)
+        self._hashes: dict[int, int] = {}
+        self._capacity = 16
+
+    def __len__(self) -> int:
+        return len(self._hashes)
+
+    def add(self, partition: int) -> None:
+        """Put ``partition`` in; the table doubles past three quarters full."""
+        unsigned = partition_hash(self._topic_hash, partition) & 0xFFFFFFFF
+        self._hashes[partition] = unsigned ^ unsigned >> 16
+        while 4 * len(self._hashes) > 3 * self._capacity:
+            self._capacity *= 2
+
+    def remove(self, partition: int) -> None:
+        """Take ``partition`` out. Raises KeyError."""
+        del self._hashes[partition]
+
+    def first(self) -> int:
+        """The partition that comes first: buckets in order, within a bucket in order of insertion."""
+        hashes, mask = self._hashes, self._capacity - 1
+        return min(hashes, key=lambda partition: hashes[partition] & mask)
+
+
+def partitions_of(topic: str, count: int) -> list[TopicPartition]:
+    """All partitions of ``topic``, ascending."""
+    return [(topic, partition) for partition in range(count)]

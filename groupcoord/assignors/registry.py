@@ -1,0 +1,106 @@
+"""Assignors by name: those that are built in, those a program registers, and those that installed packages bring along."""
+
+from collections.abc import Callable, Collection, Iterable
+from typing import TYPE_CHECKING, Any
+
+from groupcoord.assignors.builtin import CooperativeSticky, Range, RoundRobin, Sticky
+from groupcoord.assignors.interface import Assignor, FunctionAssignor
+from groupcoord.assignors.model import Assignment, AssignorError, Group, RebalanceProtocol
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+GROUP = "groupcoord.assignors"
+"""The entry points in which a package names its assignors: ``name = "module:object"``."""
+
+
+class UnknownAssignorError(AssignorError):
+    """There is no assignor of that name; the text lists those there are."""
+
+
+def _installed() -> "Iterable[EntryPoint]":
+    from importlib.metadata import entry_points  # noqa: PLC0415 - costly, and few ask
+
+    return entry_points(group=GROUP)
+
+
+class Registry:
+    """Names and how to make the assignor of a member from each. ``installed`` lists entry points."""
+
+    def __init__(self, installed: "Callable[[], Iterable[EntryPoint]]" = _installed) -> None:
+        self._factories: dict[str, Callable[[], Assignor]] = {
+            Range.name: Range,
+            RoundRobin.name: RoundRobin,
+            Sticky.name: Sticky,
+            CooperativeSticky.name: CooperativeSticky,
+            "rendezvous": _rendezvous,
+            "weighted": _weighted,
+        }
+        self._installed = installed
+
+    def register(
+        self,
+        name: str,
+        what: type[Assignor] | Callable[[Group], Assignment],
+        *,
+        protocols: Collection[RebalanceProtocol] = (RebalanceProtocol.EAGER,),
+    ) -> None:
+        """Let ``name`` stand for a class, of which every member gets its own object, or for a function from group to
+        assignment, which supports ``protocols``.
+
+        Raises ValueError if the name is taken or the class calls itself something else, TypeError if ``what`` cannot assign.
+        """
+        if not name or name in self._factories:
+            raise ValueError(
+                f"an assignor cannot be called {name!r}: " + ("the name is taken" if name else "it is empty")
+            )
+        self._factories[name] = _factory(name, what, protocols)
+
+    def create(self, name: str) -> Assignor:
+        """The assignor called ``name``, for one member. Raises UnknownAssignorError, and what loading its package raises."""
+        if name not in self._factories:
+            found = next((point for point in self._installed() if point.name == name), None)
+            if found is None:
+                raise UnknownAssignorError(f"there is no assignor {name!r}; there are {', '.join(self.names())}")
+            self.register(name, found.load())
+        return self._factories[name]()
+
+    def names(self) -> list[str]:
+        """All names: those of Kafka first."""
+        return list(dict.fromkeys([*self._factories, *(point.name for point in self._installed())]))
+
+
+def _factory(name: str, what: Any, protocols: Collection[RebalanceProtocol]) -> Callable[[], Assignor]:
+    if not isinstance(what, type):
+        if not callable(what):
+            raise TypeError(f"assignor {name!r} is neither a class nor a function: {what!r}")
+        return lambda: FunctionAssignor(name, what, protocols)
+    missing = [attribute for attribute in Assignor.__annotations__ if not hasattr(what, attribute)]
+    missing += [method for method in _METHODS if not callable(getattr(what, method, None))]
+    if missing:
+        raise TypeError(
+            f"assignor {name!r} has no {', '.join(missing)}; the base class Assignor gives all but name and assign"
+        )
+    factory: Any = what
+    if factory.name != name:
+        raise ValueError(f"the assignor to be called {name!r} calls itself {factory.name!r}")
+    return factory  # type: ignore[no-any-return]
+
+
+_METHODS = ("assign", "subscription_user_data", "on_assignment")
+
+
+def _rendezvous() -> Assignor:
+    from groupcoord.assignors.rendezvous import Rendezvous  # noqa: PLC0415 - only who uses it needs mmh3
+
+    return Rendezvous()
+
+
+def _weighted() -> Assignor:
+    from groupcoord.assignors.weighted import Weighted  # noqa: PLC0415 - as the other example
+
+    return Weighted()
+
+
+ASSIGNORS = Registry()
+"""The assignors of this process."""

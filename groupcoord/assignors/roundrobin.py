@@ -1,0 +1,43 @@
+"""Round-robin: all partitions of all topics in turn to the members in turn. Source: ``RoundRobinAssignor``."""
+
+from bisect import bisect_left
+from itertools import groupby
+
+from groupcoord.assignors.java_order import (
+    java_sorted,
+    members_in_hash_order,
+    members_in_order,
+    partitions_of,
+    subscribers_of,
+    topic_table,
+)
+from groupcoord.assignors.model import Assignment, Group, JavaFailure
+
+NAME = "roundrobin"
+
+
+def assign(group: Group) -> Assignment:
+    """Deal the partitions out: topics and partitions ascending, to the next member in the ring that wants the topic.
+
+    The ring goes on turning from topic to topic, which is what makes the result even when all want the same. Without
+    members Kafka fails, and so does this: raises JavaFailure.
+    """
+    members = members_in_hash_order(group)
+    if not members:
+        raise JavaFailure("IllegalArgumentException", "a ring cannot be made of no members")
+    table = topic_table(members, group.partitions)
+    assignment: Assignment = {member_id: [] for member_id in members}
+    ring = members_in_order(members)
+    place_of = {member_id: place for place, member_id in enumerate(ring)}
+    wanted_by = subscribers_of(table, members)
+    hand = 0
+    for subscribers, topics in groupby(java_sorted(table), key=wanted_by.__getitem__):
+        partitions = [partition for topic in topics for partition in partitions_of(topic, table[topic])]
+        # Those who do not want the topics are passed over; the others take every n-th partition, from the hand on.
+        places = [place_of[member_id] for member_id in subscribers]
+        turn = bisect_left(places, hand)
+        in_turn = places[turn:] + places[:turn]
+        for start, place in enumerate(in_turn[: len(partitions)]):
+            assignment[ring[place]] += partitions[start :: len(in_turn)]
+        hand = (in_turn[(len(partitions) - 1) % len(in_turn)] + 1) % len(ring)
+    return assignment

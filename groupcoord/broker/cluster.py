@@ -1,0 +1,168 @@
+"""The brokers that one process stands for: their ids, addresses and racks, and where replicas go.
+
+Each has a listener of its own; topics, groups and time they share. Nothing is copied from a leader to its followers, for what
+one broker has stored the others can read: every replica is in sync at all times. A lone broker is a cluster, too.
+Source: ``ClusterControlManager`` and ``ReplicationControlManager``.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from groupcoord.broker.refused import Refused
+from groupcoord.config.listeners import Endpoint
+from groupcoord.config.settings import BrokerConfig
+from groupcoord.core.effects import Call
+from groupcoord.core.scala import mutable_map_order
+from groupcoord.partitioners.java_random import Random
+from groupcoord.partitioners.placement import PlacementError
+from groupcoord.partitioners.striped import UsableBroker, check_replication_factor, place_replicas
+from groupcoord.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from groupcoord.broker.topics import Topic
+
+Replicas = tuple[int, ...]
+"""The ids of the brokers that have a partition, the preferred leader first."""
+
+
+class ClusterBroker(NamedTuple):
+    """A broker, and where clients reach it."""
+
+    id: int
+    host: str
+    port: int
+    rack: str | None
+
+
+class Cluster:
+    """``size`` brokers whose ids count from ``first_id``.
+
+    ``racks`` are theirs in turn, from the first again when there are fewer; without any, all have ``broker.rack``. What is
+    ``random`` is where the first replica of a new topic goes; a lone broker needs no chance. Raises ValueError for less than
+    one broker, or for more racks than brokers.
+    """
+
+    def __init__(
+        self, first_id: int = 1, size: int = 1, *, racks: Sequence[str] = (), random: Random | None = None
+    ) -> None:
+        if size < 1:
+            raise ValueError(f"a cluster of {size} brokers is none")
+        if len(racks) > size:
+            raise ValueError(f"there are more racks ({len(racks)}) than brokers ({size})")
+        if size > 1 and random is None:
+            raise ValueError("several brokers need chance to place replicas")
+        self.ids = range(first_id, first_id + size)
+        self._racks = tuple(racks)
+        self._random = random
+        self._served: dict[int, tuple[str, int]] = {}  # where a broker behind the first one listens, by number
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    # --- who and where
+
+    def id_of(self, call: Call) -> int:
+        """The id of the broker that ``call`` came to."""
+        return self.ids[call.broker]
+
+    def brokers(self, config: BrokerConfig) -> tuple[ClusterBroker, ...]:
+        """All brokers, in the order of Kafka's map of them, where ``config`` is that of the first one."""
+        # A Java HashMap that was made for so many entries has them in the order of their lowest bits.
+        size = 1
+        while 3 * size < 4 * len(self.ids):
+            size *= 2
+        numbers = sorted(range(len(self.ids)), key=lambda number: self.ids[number] % size)
+        return tuple(self._broker(config, number) for number in numbers)
+
+    def named(self, config: BrokerConfig, broker_ids: Collection[int]) -> list[ClusterBroker]:
+        """The brokers of these ids, in the order of a Scala map of them, where ``config`` is that of the first one."""
+        order = mutable_map_order(broker_ids, lambda broker_id: broker_id)
+        return [self._broker(config, self.ids.index(broker_id)) for broker_id in order]
+
+    def config_of(self, config: BrokerConfig, call: Call) -> BrokerConfig:
+        """The configuration of the broker that ``call`` came to, where ``config`` is that of the first one."""
+        if not call.broker and not self._racks:
+            return config
+        broker = self._broker(config, call.broker)
+        listener = config.served.listener
+        served = Endpoint(listener, *self._served.get(call.broker, config.served[1:]))
+        return config.of_another(broker.id, broker.rack, served, Endpoint(listener, broker.host, broker.port))
+
+    def _broker(self, config: BrokerConfig, number: int) -> ClusterBroker:
+        host, port = config.advertised.host, config.advertised.port
+        if number:
+            served = self._served.get(number)
+            if served is None or port != config.served.port:  # not where they listen is advertised: a port for each
+                port += number
+            else:
+                port = served[1]
+        rack = self._racks[number % len(self._racks)] if self._racks else config.broker_rack
+        return ClusterBroker(self.ids[number], host, port, rack)
+
+    def listening_at(self, number: int, host: str, port: int) -> None:
+        """Broker ``number``, counted from 0 and not the first, listens there; that is advertised unless something else is."""
+        self._served[number] = host, port
+
+    # --- placement
+
+    def place(self, config: BrokerConfig, partitions: int, replication_factor: int) -> list[Replicas]:
+        """The replicas of so many new partitions, spread over brokers and racks as a KRaft controller spreads them.
+
+        Raises Refused(INVALID_REPLICATION_FACTOR).
+        """
+        try:
+            if self._random is None or len(self.ids) == 1:
+                check_replication_factor(replication_factor, unfenced=1, registered=1)
+                return [(self.ids[0],)] * partitions
+            usable = [UsableBroker(broker.id, broker.rack) for broker in self.brokers(config)]
+            return [tuple(placed) for placed in place_replicas(usable, partitions, replication_factor, self._random)]
+        except PlacementError as problem:
+            raise Refused(
+                problem.code, f"Unable to replicate the partition {replication_factor} time(s): {problem}"
+            ) from problem
+
+    def check_replicas(self, broker_ids: Sequence[int], replication_factor: int | None) -> None:
+        """Can a partition have its replicas there, as somebody wishes, in a topic with so many of each? Raises Refused."""
+        text = self._fault(broker_ids)
+        if text is None and replication_factor not in (None, len(broker_ids)):
+            text = (
+                f"The manual partition assignment includes a partition with {len(broker_ids)} replica(s), but this is not "
+                f"consistent with previous partitions, which have {replication_factor} replica(s)."
+            )
+        if text is not None:
+            raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
+
+    def _fault(self, broker_ids: Sequence[int]) -> str | None:
+        if not broker_ids:
+            return "The manual partition assignment includes an empty replica list."
+        previous = None
+        for broker_id in sorted(broker_ids):
+            if broker_id not in self.ids:
+                return f"The manual partition assignment includes broker {broker_id}, but no such broker is registered."
+            if broker_id == previous:
+                return f"The manual partition assignment includes the broker {broker_id} more than once."
+            previous = broker_id
+        return None
+
+    # --- who may be asked for what
+
+    def leads(self, call: Call, topic: "Topic", partition: int) -> bool:
+        """Does the broker that ``call`` came to lead that partition?"""
+        return topic.leaders[partition] == self.ids[call.broker]
+
+    def check_reader(
+        self, call: Call, topic: "Topic", partition: int, epoch: int | None, *, leader_only: bool
+    ) -> ErrorCode:
+        """May the broker that ``call`` came to say what is in a partition, to somebody who knows it in that leader ``epoch``?
+
+        Source: ``ReplicaManager.getPartitionOrError`` and ``Partition.getLocalLog``.
+        """
+        here = self.ids[call.broker]
+        if here not in topic.replicas[partition]:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        present = topic.partitions[partition].leader_epoch
+        if epoch is not None and epoch != present:
+            return ErrorCode.UNKNOWN_LEADER_EPOCH if epoch > present else ErrorCode.FENCED_LEADER_EPOCH
+        if leader_only and topic.leaders[partition] != here:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return ErrorCode.NONE

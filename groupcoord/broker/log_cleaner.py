@@ -1,0 +1,256 @@
+"""Log compaction: of each key the last record is kept, at its offset; a tombstone goes some time after it was met.
+
+A log consists of what was cleaned before, of what is dirty, and of the active segment, which is never touched; nor is what
+lies behind the beginning of a transaction that is still open. Sources: ``LogCleanerManager.cleanableOffsets``, ``LogToClean``,
+``Cleaner``.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from operator import attrgetter
+from typing import NamedTuple
+
+from groupcoord.broker.journal import Segment
+from groupcoord.broker.log_segment import LogSegment
+from groupcoord.broker.log_settings import INT64_MAX
+from groupcoord.broker.log_survey import IN_TRANSACTION, Survey, batches
+from groupcoord.broker.partition_log import PartitionLog
+from groupcoord.protocol.batches import HEADER_BYTES, INT32_MAX, BatchError, BatchHeader, read_header
+from groupcoord.protocol.errors import ErrorCode
+from groupcoord.protocol.keyed import keyed
+from groupcoord.protocol.rebatch import delete_horizon_ms, with_some, without_records
+from groupcoord.protocol.records import InvalidRecordsError
+
+PRODUCER_EXPIRATION_MS = 86_400_000
+"""Kafka's default of producer.id.expiration.ms."""
+_base_offset = attrgetter("base_offset")
+
+
+class Cleanable(NamedTuple):
+    """What of a log may be cleaned, in offsets, and how large the parts are, in bytes."""
+
+    first_dirty_offset: int
+    first_uncleanable_offset: int
+    clean_bytes: int
+    dirty_bytes: int
+
+    @property
+    def ratio(self) -> float:
+        """How much of what is to be read is dirty."""
+        total = self.clean_bytes + self.dirty_bytes
+        return self.dirty_bytes / total if total else 0.0
+
+
+class Cleaned(NamedTuple):
+    """What a cleaning did: records and bytes that were read, and those of them that were kept."""
+
+    first_dirty_offset: int
+    end_offset: int
+    records_read: int
+    records_kept: int
+    bytes_read: int
+    bytes_kept: int
+
+
+def cleanable(log: PartitionLog, now_ms: int, stable_offset: int | None = None) -> Cleanable:
+    """What of ``log`` a cleaning at ``now_ms`` would read; nothing behind ``stable_offset`` is cleaned."""
+    if not log.segments:
+        return Cleanable(log.log_end_offset, log.log_end_offset, 0, 0)
+    inactive = log.segments[:-1]
+    dirty_from = (
+        log.cleaned_to if log.log_start_offset <= log.cleaned_to <= log.log_end_offset else log.log_start_offset
+    )
+    dirty = inactive[_index_at(log, dirty_from) :]
+    limits = [log.segments[-1].base_offset]
+    if stable_offset is not None:
+        limits.append(stable_offset)
+    lag_ms = log.settings.min_compaction_lag_ms
+    if lag_ms > 0:
+        limits += [each.base_offset for each in dirty if each.largest_timestamp_ms > now_ms - lag_ms]
+    uncleanable = log.segments[_index_at(log, max(dirty_from, min(limits)))].base_offset
+    return Cleanable(
+        dirty_from,
+        uncleanable,
+        sum(each.size for each in inactive if each.base_offset < dirty_from),
+        sum(each.size for each in dirty if each.base_offset < uncleanable),
+    )
+
+
+def is_due(log: PartitionLog, found: Cleanable, now_ms: int) -> bool:
+    """Is there enough to clean, or something that has waited for too long?"""
+    if not log.settings.compact or not found.dirty_bytes:
+        return False
+    return found.ratio > log.settings.min_cleanable_dirty_ratio or _waited_too_long(log, found, now_ms)
+
+
+def clean(
+    log: PartitionLog, found: Cleanable, now_ms: int, producer_expiration_ms: int = PRODUCER_EXPIRATION_MS
+) -> Cleaned | None:
+    """Compact what can be, whether it is worth it or not; None if there is nothing.
+
+    ``found`` is what ``cleanable`` says; a producer not heard of for ``producer_expiration_ms`` is forgotten. Raises BatchError
+    for a batch that cannot be read or a file that cannot be written; its segment, and those behind, are then as they were.
+    """
+    try:
+        return _clean(log, found, now_ms, now_ms - producer_expiration_ms)
+    except InvalidRecordsError as problem:
+        raise BatchError(ErrorCode.CORRUPT_MESSAGE, str(problem)) from problem
+
+
+def _clean(log: PartitionLog, found: Cleanable, now_ms: int, heard_since_ms: int) -> Cleaned | None:
+    while found.dirty_bytes:
+        count = _index_at(log, found.first_uncleanable_offset)
+        survey = Survey(log.segments[:count], found.first_dirty_offset, heard_since_ms)
+        if survey.has_transactions:
+            survey.look_on(log.segments[count:])
+        first_open = survey.first_open_offset
+        if first_open is None or first_open >= found.first_uncleanable_offset:
+            break
+        found = cleanable(log, now_ms, first_open)
+    else:
+        return None
+    run = _Run(log, survey, found, now_ms)
+    for group in _groups(log.segments[:count], log.settings.segment_bytes, found.first_uncleanable_offset):
+        log.replace_segments(group, [run.cleaned(group)])
+    log.cleaned_to = found.first_uncleanable_offset
+    return Cleaned(
+        found.first_dirty_offset,
+        found.first_uncleanable_offset,
+        run.records_read,
+        run.records_kept,
+        run.bytes_read,
+        run.bytes_kept,
+    )
+
+
+class _Run:
+    """One cleaning of ``log``: segments in, what is left of them out."""
+
+    def __init__(self, log: PartitionLog, survey: Survey, found: Cleanable, now_ms: int) -> None:
+        self.records_read = self.records_kept = self.bytes_read = self.bytes_kept = 0
+        self._survey = survey
+        self._first_dirty_offset, self._end_offset = found.first_dirty_offset, found.first_uncleanable_offset
+        self._now_ms = now_ms
+        self._horizon_ms = now_ms + log.settings.delete_retention_ms
+        self._last_of_producers = {
+            producer_id: entry.batches[-1].last_offset
+            for producer_id, entry in log.producers.items()
+            if producer_id not in survey.markers
+        }
+        # Of what is dirty, the records that are the last of their keys.
+        self._last = sorted(set(survey.last_offsets.values()))
+        self._met: set[int] = set()  # the producers of whose open transaction there is a batch
+
+    def cleaned(self, segments: Sequence[Segment]) -> LogSegment:
+        """One segment with what is left of ``segments``, and as old as the last of them."""
+        made = LogSegment(segments[0].base_offset, self._now_ms)
+        for segment in segments:
+            self.bytes_read += segment.size
+            for header, data, position in batches(segment):
+                self.records_read += header.record_count
+                batch = data[position : position + header.size]
+                kept = self._left_of(header, batch)
+                if kept is not None:
+                    made.append(kept, header if kept is batch else read_header(kept), self._now_ms)
+        self.bytes_kept += made.size
+        made.modified_ms = segments[-1].largest_timestamp_ms
+        return made
+
+    def _left_of(self, header: BatchHeader, batch: bytes) -> bytes | None:
+        if not header.attributes & IN_TRANSACTION and self._is_known(header):
+            return self._with(header, batch, self._last_of(header), delete_horizon_ms(header))
+        horizon_ms = delete_horizon_ms(header)
+        is_past = horizon_ms is not None and self._now_ms >= horizon_ms
+        ends_nothing = header.control and header.producer_id not in self._met
+        if header.control:
+            self._met.discard(header.producer_id)
+        elif header.transactional:
+            self._met.add(header.producer_id)
+        if header.base_offset in self._survey.aborted or (ends_nothing and is_past):
+            return self._emptied(header)
+        kept, tombstones = self._kept_of(header, batch, tombstones_stay=not is_past)
+        # What is to go later, a tombstone or the end of a transaction of which nothing is left, gets its time.
+        meets = horizon_ms is None and (tombstones or ends_nothing)
+        return self._with(header, batch, kept, self._horizon_ms if meets else horizon_ms)
+
+    def _kept_of(self, header: BatchHeader, batch: bytes, *, tombstones_stay: bool) -> tuple[list[int], bool]:
+        """Which of the records stay, the first being 0, and whether there is a tombstone among them."""
+        if header.control:
+            return list(range(header.record_count)), False
+        if self._is_known(header):
+            return self._last_of(header), False
+        last = self._survey.last_offsets
+        kept, tombstones = [], False
+        for index, (offset, key, value) in enumerate(keyed(batch).records):
+            if key is None or offset < last.get(key, -1):
+                continue
+            if value is None:
+                if not tombstones_stay:
+                    continue
+                tombstones = True
+            kept.append(index)
+        return kept, tombstones
+
+    def _is_known(self, header: BatchHeader) -> bool:
+        """Does the survey say which records of the batch stay, so that nobody has to read them again?"""
+        return header.base_offset >= self._first_dirty_offset and header.base_offset not in self._survey.unusual
+
+    def _last_of(self, header: BatchHeader) -> list[int]:
+        """Which records of a batch that is known are the last of their keys, the first being 0."""
+        first = header.base_offset
+        start = bisect_left(self._last, first)
+        end = bisect_left(self._last, first + header.record_count, start)
+        return [offset - first for offset in self._last[start:end]]
+
+    def _with(self, header: BatchHeader, batch: bytes, kept: list[int], horizon_ms: int | None) -> bytes | None:
+        """The batch with the records ``kept``, and with that delete horizon."""
+        self.records_kept += len(kept)
+        if not kept:
+            return self._emptied(header)
+        if len(kept) == header.record_count and horizon_ms == delete_horizon_ms(header):
+            return batch
+        return with_some(header, batch, kept, horizon_ms)
+
+    def _emptied(self, header: BatchHeader) -> bytes | None:
+        """The batch without its records, if somebody has to know that it was there: its producer, or who asks for the end."""
+        return without_records(header) if self._is_needed(header) else None
+
+    def _is_needed(self, header: BatchHeader) -> bool:
+        if header.last_offset + 1 == self._end_offset:
+            return True
+        if header.control and self._survey.markers.get(header.producer_id) == header.producer_epoch:
+            return True
+        return header.has_producer_id and self._last_of_producers.get(header.producer_id) == header.last_offset
+
+
+def _groups(segments: Sequence[Segment], segment_bytes: int, end_offset: int) -> Iterator[list[Segment]]:
+    """Neighbours, at least one segment, that become one, so that what compaction leaves does not end up in many small ones.
+
+    They are not too large for one segment together, and not too far apart for its index.
+    """
+    group: list[Segment] = []
+    ends = [*(each.base_offset for each in segments[1:]), end_offset]
+    for segment, end in zip(segments, ends, strict=True):
+        if group and (
+            sum(each.size for each in group) + segment.size > segment_bytes
+            or (segment.size and end - 1 - group[0].base_offset > INT32_MAX)
+        ):
+            yield group
+            group = []
+        group.append(segment)
+    yield group
+
+
+def _index_at(log: PartitionLog, offset: int) -> int:
+    """Which segment ``offset`` is in."""
+    return max(0, bisect_right(log.segments, offset, key=_base_offset) - 1)
+
+
+def _waited_too_long(log: PartitionLog, found: Cleanable, now_ms: int) -> bool:
+    """Does a dirty segment begin with a batch older than max.compaction.lag.ms?"""
+    lag_ms = log.settings.max_compaction_lag_ms
+    if lag_ms == INT64_MAX:  # as nearly always: no file needs to be read
+        return False
+    dirty = log.segments[_index_at(log, found.first_dirty_offset) : -1]
+    times = (read_header(each.copy(0, HEADER_BYTES)).max_timestamp_ms for each in dirty if each.size)
+    return any(0 < first_ms < now_ms - lag_ms for first_ms in times)

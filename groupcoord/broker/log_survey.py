@@ -1,0 +1,130 @@
+"""What a cleaning has to know of a log before it can begin: the last offset of each key, and how transactions ended.
+
+A record of an aborted transaction is no record of its key, and how a transaction ends is only known at its marker. Sources:
+``Cleaner.buildOffsetMap``; ``CleanedTransactionMetadata``, which looks into Kafka's index of aborted transactions instead.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from groupcoord.broker.journal import Segment
+from groupcoord.protocol.batches import (
+    CONTROL,
+    HEADER_BYTES,
+    MAGIC,
+    TRANSACTIONAL,
+    BatchError,
+    BatchHeader,
+    read_header,
+)
+from groupcoord.protocol.errors import ErrorCode
+from groupcoord.protocol.keyed import Keyed, enter_keys, keyed
+
+IN_TRANSACTION = TRANSACTIONAL | CONTROL
+"""The attributes of which every batch of a transaction has one, its end included."""
+_SMALLEST_LENGTH = HEADER_BYTES - 12  # base offset and length, which the length does not count
+_COMMIT = b"\x00\x01"
+"""The type in the key of the marker of a committed transaction, behind its version."""
+
+
+def batches(segment: Segment) -> Iterator[tuple[BatchHeader, bytes, int]]:
+    """(header, the bytes it is in, where it begins) of each batch. Raises BatchError."""
+    data = segment.copy(0, segment.size)
+    position, end = 0, len(data)
+    while position < end:
+        header = read_header(data, position)
+        behind = position + header.size
+        if header.magic != MAGIC or header.length < _SMALLEST_LENGTH or behind > end:
+            what = f"what begins at offset {header.base_offset}, of length {header.length} and magic {header.magic},"
+            raise BatchError(ErrorCode.CORRUPT_MESSAGE, f"{what} is no batch")
+        yield header, data, position
+        position = behind
+
+
+class _Open:
+    """A transaction whose end has not been met."""
+
+    __slots__ = ("base_offsets", "first_offset", "last_offsets")
+
+    def __init__(self, first_offset: int) -> None:
+        self.first_offset = first_offset
+        self.base_offsets: list[int] = []
+        self.last_offsets: dict[bytes, int] = {}
+
+
+class Survey:
+    """What ``surveyed`` segments hold. Keys count from ``from_offset`` on, producers if they were heard of since some moment.
+
+    Raises BatchError, InvalidRecordsError.
+    """
+
+    def __init__(self, surveyed: Iterable[Segment], from_offset: int, heard_since_ms: int) -> None:
+        self.last_offsets: dict[bytes, int] = {}
+        """Of each key, the offset of its last record."""
+        self.aborted: set[int] = set()
+        """The base offsets of the batches of aborted transactions."""
+        self.markers: dict[int, int] = {}
+        """Producer → the epoch of its last marker, if that is not the epoch of a batch before it."""
+        self.has_transactions = False
+        self.unusual: set[int] = set()
+        """The base offsets of the batches with tombstones, records without a key, or gaps between the offsets."""
+        self._from_offset = from_offset
+        self._heard_since_ms = heard_since_ms
+        self._open: dict[int, _Open] = {}
+        self._epochs: dict[int, int] = {}
+        for segment in surveyed:
+            for header, data, position in batches(segment):
+                if header.attributes & IN_TRANSACTION:
+                    self._meet(header, data, position)
+                else:
+                    self._enter(header, data, position, self.last_offsets)
+
+    def look_on(self, later: Iterable[Segment]) -> None:
+        """See in ``later`` segments how transactions end; their keys do not count."""
+        self._from_offset = 1 << 63
+        for segment in later:
+            for header, data, position in batches(segment):
+                if header.attributes & IN_TRANSACTION:
+                    self._meet(header, data, position)
+
+    @property
+    def first_open_offset(self) -> int | None:
+        """Where the first transaction begins that has no end, or None."""
+        return min((each.first_offset for each in self._open.values()), default=None)
+
+    def _meet(self, header: BatchHeader, data: bytes, position: int) -> None:
+        self.has_transactions = True
+        if header.control:
+            self._end(header, keyed(data, position))
+            return
+        producer_id = header.producer_id
+        transaction = self._open.get(producer_id)
+        if transaction is None:
+            transaction = self._open[producer_id] = _Open(header.base_offset)
+        transaction.base_offsets.append(header.base_offset)
+        self._epochs[producer_id] = header.producer_epoch
+        self.markers.pop(producer_id, None)
+        self._enter(header, data, position, transaction.last_offsets)
+
+    def _enter(self, header: BatchHeader, data: bytes, position: int, last_offsets: dict[bytes, int]) -> None:
+        start = self._from_offset
+        if header.base_offset >= start:
+            if not enter_keys(header, data, position, last_offsets):
+                self.unusual.add(header.base_offset)
+        elif header.last_offset >= start:
+            records = keyed(data, position).records
+            last_offsets.update((key, offset) for offset, key, _ in records if key is not None and offset >= start)
+
+    def _end(self, header: BatchHeader, marker: Keyed) -> None:
+        is_new = self._epochs.get(header.producer_id) != header.producer_epoch
+        if is_new and header.max_timestamp_ms > self._heard_since_ms:
+            self.markers[header.producer_id] = header.producer_epoch
+        transaction = self._open.pop(header.producer_id, None)
+        if transaction is None:
+            return
+        # An earlier cleaning may have left no more of the marker than its header; then it had emptied the batches before.
+        if any(bytes(key or b"")[2:4] == _COMMIT for _, key, _ in marker.records):
+            for key, offset in transaction.last_offsets.items():
+                if self.last_offsets.get(key, -1) < offset:
+                    self.last_offsets[key] = offset
+        else:
+            self.aborted.update(transaction.base_offsets)

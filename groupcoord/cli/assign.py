@@ -1,0 +1,252 @@
+"""``groupcoord assign``: who gets which partition, and what that costs when somebody comes or goes."""
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from groupcoord.assignors.cases import CaseError, answer
+from groupcoord.assignors.check import FaultyAssignorError
+from groupcoord.assignors.registry import ASSIGNORS, UnknownAssignorError
+from groupcoord.assignors.rehearsal import Outcome, Rehearsal, RehearsalError
+from groupcoord.cli.assign_tables import assignment_table, comparison_table
+
+MOST_PARTITIONS = 10_000_000
+"""More than any cluster has, and what fits into memory."""
+MOST_MEMBERS = 100_000
+
+
+class MemberSpec(NamedTuple):
+    """A member by name, and what it wants; None is everything."""
+
+    name: str
+    topics: tuple[str, ...] | None
+
+
+class Happening(NamedTuple):
+    """``what``, join or leave or then, and who."""
+
+    what: str
+    who: MemberSpec | None
+
+
+class _Note(argparse.Action):
+    """Keeps --leave, --join and --then in the order in which they were given."""
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, *_: object) -> None:
+        """Append what was said."""
+        del parser
+        who = values if isinstance(values, MemberSpec) else None
+        namespace.story = [*(namespace.story or []), Happening(self.dest, who)]
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of ``assign``."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.description = """\
+Show who gets which partition: by one assignor, step by step, or by all of them
+side by side. The assignors are Kafka's own, partition for partition; no server
+is needed."""
+    parser.epilog = """\
+  groupcoord assign --members 3 --topics orders:8,payments:4 --assignor sticky --leave B
+  groupcoord assign --members A:t0,B:t0+t1 --topics t0:1,t1:2 --leave A --then --join D
+  groupcoord assign --cases FILE.json --json"""
+    who = parser.add_argument_group("at first")
+    who.add_argument(
+        "--members",
+        type=_members,
+        metavar="N|NAME[:TOPIC+…],…",
+        help="how many members (they are called A, B, …), or their names; after a colon the topics one wants, if not all",
+    )
+    who.add_argument("--topics", type=_topics, metavar="NAME:PARTITIONS,…", help="the topics there are")
+    who.add_argument(
+        "--assignor",
+        action="append",
+        metavar="NAME",
+        help="the assignor; may be repeated; all side by side if left out",
+    )
+    story = parser.add_argument_group("afterwards, in this order")
+    parser.set_defaults(story=None)
+    story.add_argument("--leave", action=_Note, type=_member, metavar="NAME", help="a member leaves")
+    story.add_argument("--join", action=_Note, type=_member, metavar="NAME[:TOPIC+…]", help="a member joins")
+    story.add_argument(
+        "--then", action=_Note, nargs=0, help="the group rebalances before what follows; by itself, once more as it is"
+    )
+    parser.add_argument("--cases", type=Path, metavar="FILE", help="answer every case of a JSON file instead")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print what was asked for; returns the exit code."""
+    if arguments.cases is not None:
+        if any((arguments.members, arguments.topics, arguments.assignor, arguments.story)):
+            return _complain("--cases goes with --json only", 2)
+        return _answer_cases(arguments.cases, as_json=arguments.json)
+    if not arguments.members or not arguments.topics:
+        return _complain("--members and --topics are needed, or --cases", 2)
+    names: list[str] = arguments.assignor or ASSIGNORS.names()
+    steps = _steps(arguments.members, arguments.story or [])
+    try:
+        _check_topics(arguments.topics, steps)
+        outcomes = {name: _play(name, arguments.topics, steps) for name in dict.fromkeys(names)}
+    except (RehearsalError, UnknownAssignorError) as problem:
+        return _complain(str(problem), 2)
+    except FaultyAssignorError as problem:
+        return _complain(str(problem), 1)
+    titles = [_title(step) for step in steps]
+    if arguments.json:
+        print(json.dumps([_step_json(title, number, outcomes) for number, title in enumerate(titles)], indent=2))
+    else:
+        print("\n\n".join(_step_text(title, number, outcomes) for number, title in enumerate(titles)))
+    return 0
+
+
+def _play(name: str, topics: dict[str, int], steps: Sequence[Sequence[Happening]]) -> list[Outcome]:
+    rehearsal = Rehearsal(name, topics)
+    outcomes = []
+    for step in steps:
+        for happening in step:
+            if happening.who is not None and happening.what == "join":
+                rehearsal.join(happening.who.name, happening.who.topics)
+            elif happening.who is not None:
+                rehearsal.leave(happening.who.name)
+        outcomes.append(rehearsal.rebalance())
+    return outcomes
+
+
+def _steps(members: Sequence[MemberSpec], story: Sequence[Happening]) -> list[list[Happening]]:
+    """What happens before each rebalance: all join, then what the story says from one --then to the next."""
+    steps = [[Happening("join", member) for member in members]]
+    if story:
+        steps.append([])
+    for happening in story:
+        if happening.what == "then":
+            steps.append([])
+        else:
+            steps[-1].append(happening)
+    if len(steps) > 2 and story[0].what == "then":
+        del steps[1]  # nothing was said before it
+    return steps
+
+
+def _check_topics(topics: dict[str, int], steps: Sequence[Sequence[Happening]]) -> None:
+    for step in steps:
+        for _, member in step:
+            for topic in (member.topics if member is not None else None) or ():
+                if topic not in topics:
+                    raise RehearsalError(f"{member.name} wants {topic}, which --topics does not name")  # type: ignore[union-attr]
+
+
+def _title(step: Sequence[Happening]) -> str:
+    if not step:
+        return "nobody comes or goes"
+    parts = []
+    for what, verbs in (("leave", ("leaves", "leave")), ("join", ("joins", "join"))):
+        names = [happening.who.name for happening in step if happening.what == what and happening.who is not None]
+        if len(names) > 6:
+            names = [f"{len(names):,} members"]
+        if names:
+            several = len(names) > 1 or names[0].endswith(" members")
+            parts.append(f"{' and '.join([', '.join(names[:-1]), names[-1]] if names[1:] else names)} {verbs[several]}")
+    return ", ".join(parts)
+
+
+def _step_text(title: str, number: int, outcomes: dict[str, list[Outcome]]) -> str:
+    if len(outcomes) == 1:
+        [(name, steps)] = outcomes.items()
+        return f"{title} ({name})\n\n{assignment_table(steps[number])}"
+    return f"{title}\n\n{comparison_table({name: steps[number] for name, steps in outcomes.items()})}"
+
+
+def _step_json(title: str, number: int, outcomes: dict[str, list[Outcome]]) -> dict[str, Any]:
+    return {"step": title, "assignors": {name: _outcome_json(steps[number]) for name, steps in outcomes.items()}}
+
+
+def _outcome_json(outcome: Outcome) -> dict[str, Any]:
+    return {
+        "assignment": outcome.assignment,
+        "changes": {
+            member_id: {"kept": change.kept, "gained": change.gained, "lost": change.lost}
+            for member_id, change in outcome.changes.items()
+        },
+        "imbalance": outcome.spread,
+        "moved": outcome.moved,
+        "rebalances": outcome.rounds,
+        "remark": outcome.remark,
+    }
+
+
+def _answer_cases(path: Path, *, as_json: bool) -> int:
+    try:
+        cases = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as problem:
+        return _complain(f"cannot read {path}: {problem.strerror}", 1)
+    except ValueError as problem:
+        return _complain(f"{path} is not JSON: {problem}", 1)
+    if not isinstance(cases, list):
+        return _complain(f"{path} is not a list of cases", 1)
+    try:
+        answers = [answer(case) for case in cases]
+    except CaseError as problem:
+        return _complain(f"{path}: {problem}", 1)
+    if as_json:
+        print("[\n" + ",\n".join(json.dumps(given) for given in answers) + "\n]")
+    else:
+        for given in answers:
+            sizes = " ".join(str(len(partitions)) for partitions in given.get("assignment", {}).values())
+            print(f"{given['id']}  {given['assignor']}  {given.get('error', sizes)}")
+    return 0
+
+
+def _members(text: str) -> list[MemberSpec]:
+    if text.isascii() and text.isdecimal():
+        count = int(text)
+        if not 1 <= count <= MOST_MEMBERS:
+            raise argparse.ArgumentTypeError(f"a group has 1 to {MOST_MEMBERS:,} members, not {text}")
+        return [MemberSpec(_letters(number), None) for number in range(count)]
+    members = [_member(part) for part in text.split(",")]
+    for name, times in Counter(member.name for member in members).items():
+        if times > 1:
+            raise argparse.ArgumentTypeError(f"{name} is a member {'twice' if times == 2 else f'{times} times'}")
+    return members
+
+
+def _letters(number: int) -> str:
+    """A, B, … Z, AA, AB, … as spreadsheets count."""
+    name = ""
+    while number >= 0:
+        name = chr(ord("A") + number % 26) + name
+        number = number // 26 - 1
+    return name
+
+
+def _member(text: str) -> MemberSpec:
+    name, colon, topics = text.partition(":")
+    if not name:
+        raise argparse.ArgumentTypeError(f"{text!r} does not name a member")
+    wanted = tuple([topic for topic in topics.split("+") if topic])
+    if colon and not wanted:
+        raise argparse.ArgumentTypeError(f"{text!r} says a colon but no topic")
+    return MemberSpec(name, wanted if colon else None)
+
+
+def _topics(text: str) -> dict[str, int]:
+    topics: dict[str, int] = {}
+    for part in text.split(","):
+        name, _, count = part.rpartition(":")
+        if not name or not (count.isascii() and count.isdecimal()):
+            raise argparse.ArgumentTypeError(f"{part!r} is not NAME:PARTITIONS")
+        if name in topics:
+            raise argparse.ArgumentTypeError(f"topic {name} is named twice")
+        topics[name] = int(count[:12])
+    if sum(topics.values()) > MOST_PARTITIONS:
+        raise argparse.ArgumentTypeError(f"these are more than {MOST_PARTITIONS:,} partitions")
+    return topics
+
+
+def _complain(problem: str, code: int) -> int:
+    print(f"groupcoord assign: {problem}", file=sys.stderr)
+    return code

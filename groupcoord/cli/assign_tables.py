@@ -1,0 +1,75 @@
+"""Assignments as tables of text."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+
+from groupcoord.assignors.model import TopicPartition
+from groupcoord.assignors.rehearsal import Outcome
+
+
+def assignment_table(outcome: Outcome) -> str:
+    """Every member with what it kept, gained and lost, and below that what there is to say of the whole."""
+    rows = [["member", "has", "kept", "gained", "lost"]]
+    for member_id, change in outcome.changes.items():
+        gone = member_id not in outcome.assignment
+        size = "gone" if gone else str(len(outcome.assignment[member_id]))
+        rows.append([member_id, size, *map(partitions_text, (change.kept, change.gained, change.lost))])
+    return "\n".join([table(rows), "", *_remarks(outcome)])
+
+
+def comparison_table(outcomes: Mapping[str, Outcome]) -> str:
+    """A column for every assignor: what each member has, what it gained and lost, and what there is to say of the whole."""
+    rows = [["member", *outcomes]]
+    members = dict.fromkeys(member_id for outcome in outcomes.values() for member_id in outcome.changes)
+    rows += [[member_id, *(_cell(outcome, member_id) for outcome in outcomes.values())] for member_id in members]
+    totals = [
+        ["imbalance", *(str(outcome.spread) for outcome in outcomes.values())],
+        ["moved", *(str(outcome.moved) for outcome in outcomes.values())],
+        ["rebalances", *(str(len(outcome.rounds)) for outcome in outcomes.values())],
+    ]
+    text = table([*rows, *totals]).splitlines()
+    rule = text[1]
+    return "\n".join([*text[: -len(totals)], rule, *text[-len(totals) :]])
+
+
+def partitions_text(partitions: Iterable[TopicPartition]) -> str:
+    """``orders 0-2 5, payments 1``: topics by name, runs of partitions drawn together."""
+    by_topic: dict[str, list[int]] = {}
+    for topic, partition in sorted(partitions):
+        by_topic.setdefault(topic, []).append(partition)
+    return ", ".join(f"{topic} {' '.join(_runs(numbers))}" for topic, numbers in by_topic.items())
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """The first of ``rows`` as headings, and columns aligned."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+    lines.insert(1, "  ".join("-" * width for width in widths))
+    return "\n".join(lines)
+
+
+def _cell(outcome: Outcome, member_id: str) -> str:
+    change = outcome.changes[member_id]
+    if member_id not in outcome.assignment:
+        return f"gone -{len(change.lost)}"
+    signs = [f"+{len(change.gained)}"] if change.gained else []
+    signs += [f"-{len(change.lost)}"] if change.lost else []
+    return " ".join([str(len(outcome.assignment[member_id])), *signs])
+
+
+def _runs(numbers: Sequence[int]) -> list[str]:
+    breaks = [place + 1 for place, (left, right) in enumerate(pairwise(numbers)) if right != left + 1]
+    runs = [numbers[start:end] for start, end in pairwise([0, *breaks, len(numbers)])]
+    return [str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs]
+
+
+def _remarks(outcome: Outcome) -> list[str]:
+    lines = [f"imbalance {outcome.spread}, moved {outcome.moved}"]
+    rounds = len(outcome.rounds)
+    if rounds > 1:
+        first = {partition for partitions in outcome.rounds[0].values() for partition in partitions}
+        last = {partition for partitions in outcome.assignment.values() for partition in partitions}
+        lines.append(f"{rounds} rebalances; after the first nobody has {partitions_text(last - first) or 'any less'}")
+    if outcome.remark is not None:
+        lines.append(outcome.remark)
+    return lines

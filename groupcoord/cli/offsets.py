@@ -1,0 +1,219 @@
+"""``groupcoord offsets``: the log of ``__consumer_offsets`` shown, compacted, exported and imported."""
+
+import argparse
+import difflib
+import sys
+import time
+import uuid
+from pathlib import Path
+
+from groupcoord.broker.events import LogCleaned
+from groupcoord.cli.offsets_show import before_and_after, dump, dump_raw, open_source
+from groupcoord.config.errors import ConfigError
+from groupcoord.config.settings import load
+from groupcoord.offsets_log.directory import compact, import_folders
+from groupcoord.offsets_log.entries import KIND_NAMES, Filter
+from groupcoord.offsets_log.export import export
+from groupcoord.offsets_log.source import Fault, SourceError
+from groupcoord.storage.checkpoints import CheckpointError, parse_uuid
+from groupcoord.storage.errors import StorageError
+
+_SOURCE = (
+    "HOST:PORT of a running cluster, a data directory, another one with folders __consumer_offsets-N, or such a folder"
+)
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of ``offsets`` and of its commands."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.description = """\
+Look into the log in which a coordinator, groupcoord's or Kafka's, keeps groups and
+committed offsets; take it out of one and put it into another. Nothing that is read
+is changed. The exit code is 1 if something could not be read."""
+    parser.epilog = """\
+  groupcoord offsets dump localhost:9092 --group billing
+  groupcoord offsets dump ./copied --json --kind OffsetCommit --topic orders
+  groupcoord offsets --before-after ./data
+  groupcoord offsets export localhost:9092 ./segments --group billing
+  groupcoord offsets import ./copied ./data && groupcoord serve --data-dir ./data"""
+    parser.set_defaults(command=None)
+    parser.add_argument(
+        "--before-after", metavar="SOURCE", help="show what compaction would keep of each key, and how much"
+    )
+    _add_wanted(parser, json=True)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command")
+    one = commands.add_parser("dump", help="show the records", description="Show the records, one a line.")
+    one.add_argument("source", metavar="SOURCE", help=_SOURCE)
+    _add_wanted(one, json=True)
+    one.add_argument(
+        "--raw",
+        action="store_true",
+        help="print JSON with keys and values as they are, for pipeline run --source jsonl:FILE",
+    )
+    one.add_argument(
+        "--topic", dest="topics", action="append", default=[], help="commits of this topic alone; may be repeated"
+    )
+    one.add_argument(
+        "--kind",
+        dest="kinds",
+        type=_kind,
+        action="append",
+        default=[],
+        help=f"records of this kind alone; may be repeated: {', '.join(KIND_NAMES)}",
+    )
+    one = commands.add_parser(
+        "export",
+        help="write segment files as Kafka has them",
+        description="Write a folder with segment files for each partition, as Kafka's tools and brokers read them.",
+    )
+    one.add_argument("source", metavar="SOURCE", help=_SOURCE)
+    one.add_argument("directory", metavar="DIR", type=Path, help="where the folders are to be")
+    _add_wanted(one)
+    one.add_argument(
+        "--topic-id",
+        type=_topic_id,
+        help="the id of __consumer_offsets at the broker that is to use the folders, which takes no others (the source's)",
+    )
+    one = commands.add_parser(
+        "import",
+        help="make a data directory of the files of a cluster",
+        description="Make a data directory for groupcoord serve --data-dir of folders that a broker of Kafka has written.",
+    )
+    one.add_argument("folders", metavar="FOLDERS", type=Path, help="a directory with folders __consumer_offsets-N")
+    one.add_argument("directory", metavar="DATA_DIR", type=Path, help="the data directory: empty, or not there yet")
+    _add_config(one)
+    one = commands.add_parser(
+        "compact",
+        help="compact the log in a data directory",
+        description="Compact the log in a data directory of groupcoord that no server uses.",
+    )
+    one.add_argument("directory", metavar="DATA_DIR", type=Path)
+    _add_config(one)
+
+
+def _add_wanted(parser: argparse.ArgumentParser, *, json: bool = False) -> None:
+    parser.add_argument("--group", dest="groups", action="append", default=[], help="this group alone; may be repeated")
+    parser.add_argument(
+        "--partition",
+        dest="partitions",
+        type=int,
+        action="append",
+        default=[],
+        help="this partition alone; may be repeated",
+    )
+    if json:
+        parser.add_argument("--json", action="store_true", help="print JSON, an object a line")
+
+
+def _add_config(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-c",
+        "--config",
+        dest="properties",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="a property of the broker, as for serve; may be repeated",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Do what was asked for; returns the exit code."""
+    if (arguments.command is None) == (arguments.before_after is None):
+        return _complain("a command is needed, or --before-after SOURCE; --help says more", 2)
+    try:
+        match arguments.command:
+            case "import":
+                return _import(arguments)
+            case "compact":
+                return _compact(arguments)
+            case "export":
+                return _export(arguments)
+            case "dump":
+                wanted = Filter(groups=arguments.groups, topics=arguments.topics, kinds=arguments.kinds)
+                with open_source(arguments.source) as source:
+                    if arguments.raw:
+                        return dump_raw(source, wanted, arguments.partitions)
+                    return dump(source, wanted, arguments.partitions, as_json=arguments.json)
+            case _:
+                with open_source(arguments.before_after) as source:
+                    return before_and_after(
+                        source, arguments.groups, arguments.partitions, _now_ms(), as_json=arguments.json
+                    )
+    except ConfigError as problem:
+        return _complain(str(problem), 2)
+    except (SourceError, StorageError) as problem:
+        return _complain(str(problem), 1)
+
+
+def _export(arguments: argparse.Namespace) -> int:
+    faults: list[Fault] = []
+    with open_source(arguments.source) as source:
+        written = export(
+            source,
+            arguments.directory,
+            groups=arguments.groups,
+            partitions=arguments.partitions,
+            topic_id=arguments.topic_id,
+            report=faults.append,
+        )
+        has_id = arguments.topic_id is not None or source.topic_id is not None
+    for fault in faults:
+        _complain(str(fault), 1)
+    for one in written:
+        if one.batches:
+            print(f"{one.folder}: {one.records:,} records in {one.batches:,} batches, {one.bytes:,} bytes")
+    records, size = sum(one.records for one in written), sum(one.bytes for one in written)
+    print(f"{len(written)} partitions, {records:,} records, {size:,} bytes")
+    if written and not has_id:
+        print("without the topic's id, which a broker asks for: --topic-id gives it", file=sys.stderr)
+    if arguments.groups and not written:
+        return _complain(f"nothing of {', '.join(arguments.groups)} is there", 1)
+    return 1 if faults else 0
+
+
+def _import(arguments: argparse.Namespace) -> int:
+    config = load(arguments.properties)
+    done = import_folders(arguments.folders, arguments.directory, config, new_uuid=uuid.uuid4, now_ms=_now_ms())
+    for problem in (*map(str, done.faults), *done.findings):
+        print(f"groupcoord offsets: {problem}", file=sys.stderr)
+    print(
+        f"{arguments.directory}: {len(done.partitions)} of {config.offsets_topic_num_partitions} partitions imported, "
+        f"{done.records:,} records of {done.groups:,} groups"
+    )
+    return 1 if done.faults else 0
+
+
+def _compact(arguments: argparse.Namespace) -> int:
+    done = compact(arguments.directory, load(arguments.properties), new_uuid=uuid.uuid4, now_ms=_now_ms())
+    for event in done:
+        print(event.text())
+    cleaned = [event for event in done if isinstance(event, LogCleaned)]
+    before, after = sum(event.bytes_read for event in cleaned), sum(event.bytes_kept for event in cleaned)
+    records = f"{sum(event.records_kept for event in cleaned):,} of {sum(event.records_read for event in cleaned):,}"
+    print(f"{len(cleaned)} partitions compacted: {records} records are left, {after:,} of {before:,} bytes")
+    return 1 if len(cleaned) < len(done) else 0
+
+
+def _kind(text: str) -> str:
+    by_small = {name.lower(): name for name in KIND_NAMES}
+    if text.lower() in by_small:
+        return by_small[text.lower()]
+    near = difflib.get_close_matches(text.lower(), by_small, 1, 0)
+    raise argparse.ArgumentTypeError(f"{text!r} is no kind of record; {by_small[near[0]]} is")
+
+
+def _topic_id(text: str) -> uuid.UUID:
+    try:
+        return parse_uuid(text)
+    except CheckpointError as problem:
+        raise argparse.ArgumentTypeError(f"{problem} as Kafka writes them: 22 letters, digits, - and _") from None
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _complain(problem: str, code: int) -> int:
+    print(f"groupcoord offsets: {problem}", file=sys.stderr)
+    return code

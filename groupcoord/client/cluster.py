@@ -1,0 +1,254 @@
+"""The brokers and topics as metadata shows them, and a connection to whichever broker is needed."""
+
+import asyncio
+import enum
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from groupcoord.assignors import TopicPartition
+from groupcoord.client.backoff import Backoff
+from groupcoord.client.connection import Connection
+from groupcoord.client.errors import ClientError, DisconnectedError
+from groupcoord.client.topics_view import TopicsView
+from groupcoord.protocol.errors import ErrorCode
+from groupcoord.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseTopic,
+)
+
+Address = tuple[str, int]
+
+
+class Lane(enum.Enum):
+    """What a connection is for. A broker answers a connection's requests one by one, so what waits gets one of its own."""
+
+    GENERAL = "what is answered at once"
+    PARKING = "JoinGroup and SyncGroup, which wait for other members"
+    FETCHING = "fetches that do not wait"
+    WAITING = "fetches that wait for records"
+
+
+class Broker(NamedTuple):
+    """One broker."""
+
+    node_id: int
+    host: str
+    port: int
+    rack: str | None
+
+
+class Place(NamedTuple):
+    """Where a partition is led, by whom since when, and where its replicas are."""
+
+    leader: int
+    leader_epoch: int
+    replicas: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """One topic."""
+
+    topic_id: uuid.UUID | None
+    places: dict[int, Place] = field(default_factory=dict)
+
+
+NO_LEADER = -1
+
+
+class Cluster:
+    """Knows the cluster that ``bootstrap`` addresses lead to; ``on_change`` is called after every answer about it."""
+
+    def __init__(
+        self,
+        bootstrap: Sequence[Address],
+        *,
+        client_id: str,
+        request_timeout_ms: int,
+        metadata_max_age_ms: int,
+        backoff: Backoff,
+        allow_auto_create_topics: bool,
+        on_change: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.brokers: dict[int, Broker] = {}
+        self.topics: dict[str, Topic] = {}
+        self.topic_errors: dict[str, ErrorCode] = {}
+        self.watched: frozenset[str] = frozenset()
+        """The topics that are kept up to date."""
+        self.on_change = on_change
+        self._bootstrap = tuple(bootstrap)
+        self._client_id = client_id
+        self._request_timeout_ms = request_timeout_ms
+        self._max_age_s = metadata_max_age_ms / 1000
+        self._backoff = backoff
+        self._allow_auto_create_topics = allow_auto_create_topics
+        self._connections: dict[tuple[Address, Lane], asyncio.Task[Connection]] = {}
+        self._wish = asyncio.Event()
+
+    # Connections.
+
+    async def request_at(
+        self, address: Address, request: Any, lane: Lane, timeout_ms: int | None = None, *, limit: int | None = None
+    ) -> Any:
+        """The answer of the broker at ``address``. Raises DisconnectedError, UnsupportedVersionError."""
+        connection = await self._connected(address, lane)
+        return await connection.request(request, timeout_ms or self._request_timeout_ms, limit=limit)
+
+    async def request_of(
+        self, node_id: int, request: Any, lane: Lane, timeout_ms: int | None = None, *, limit: int | None = None
+    ) -> Any:
+        """The answer of broker ``node_id``. Raises DisconnectedError, also for a broker that is not known any more."""
+        broker = self.brokers.get(node_id)
+        if broker is None:
+            raise DisconnectedError(f"broker {node_id} is not known")
+        return await self.request_at((broker.host, broker.port), request, lane, timeout_ms, limit=limit)
+
+    async def request_any(self, request: Any, timeout_ms: int | None = None) -> Any:
+        """The answer of the first broker that gives one. Raises DisconnectedError if none does."""
+        known = [(broker.host, broker.port) for broker in self.brokers.values()]
+        connected = [address for address, lane in self._connections if lane is Lane.GENERAL]
+        problem: DisconnectedError | None = None
+        for address in dict.fromkeys((*connected, *known, *self._bootstrap)):
+            try:
+                return await self.request_at(address, request, Lane.GENERAL, timeout_ms)
+            except DisconnectedError as error:
+                problem = error
+        raise problem or DisconnectedError("no address of any broker is known")
+
+    def disconnect(self, address: Address, *lanes: Lane) -> None:
+        """Close the connections to ``address`` in ``lanes``; the next request opens a new one."""
+        for lane in lanes:
+            connecting = self._connections.pop((address, lane), None)
+            if connecting is not None:
+                _close(connecting)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        connections = tuple(self._connections.values())
+        self._connections.clear()
+        for connecting in connections:
+            _close(connecting)
+        await asyncio.gather(*connections, return_exceptions=True)
+
+    async def _connected(self, address: Address, lane: Lane) -> Connection:
+        key = (address, lane)
+        connecting = self._connections.get(key)
+        if connecting is None or _is_over(connecting):
+            opening = Connection.connect(*address, client_id=self._client_id, timeout_ms=self._request_timeout_ms)
+            connecting = self._connections[key] = asyncio.create_task(opening)
+        try:
+            # Several may wait for one connection to open, and each may stop waiting.
+            return await asyncio.shield(connecting)
+        except asyncio.CancelledError:
+            if connecting.cancelled():
+                raise DisconnectedError(f"the connection to {address[0]}:{address[1]} was closed") from None
+            raise
+
+    # Metadata.
+
+    def wish_refresh(self) -> None:
+        """What is known seems to be out of date: ask soon."""
+        self._wish.set()
+
+    def watch(self, topics: Iterable[str]) -> None:
+        """Keep exactly ``topics`` up to date from now on; what is not known yet is asked for at once."""
+        watched = frozenset(topics)
+        if watched - self.watched - self.topics.keys():
+            self._wish.set()
+        self.watched = watched
+
+    async def refresh(self, topics: Iterable[str]) -> None:
+        """Ask for ``topics`` and the brokers now. Raises DisconnectedError, UnsupportedVersionError."""
+        asked = tuple(sorted(topics))
+        request = MetadataRequest(
+            topics=tuple(MetadataRequestTopic(name=name) for name in asked),
+            allow_auto_topic_creation=self._allow_auto_create_topics,
+        )
+        answer: MetadataResponse = await self.request_any(request)
+        self.brokers = {
+            each.node_id: Broker(each.node_id, each.host, each.port, each.rack or None) for each in answer.brokers
+        }
+        answered = {topic.name: topic for topic in answer.topics}
+        for name in asked:
+            self._learn(name, answered.get(name))
+        self.on_change()
+
+    def _learn(self, name: str, answer: MetadataResponseTopic | None) -> None:
+        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if answer is None else ErrorCode(answer.error_code)
+        self.topic_errors.pop(name, None)
+        if code:
+            self.topic_errors[name] = code
+        if answer is None or code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            self.topics.pop(name, None)
+        elif not code:
+            self.topics[name] = Topic(
+                answer.topic_id,
+                {
+                    each.partition_index: Place(each.leader_id, each.leader_epoch, each.replica_nodes)
+                    for each in sorted(answer.partitions, key=lambda partition: partition.partition_index)
+                },
+            )
+
+    async def keep_fresh(self) -> None:
+        """Ask about the watched topics whenever that is wished, after a while, and until all is well with them. No end."""
+        attempts = 0
+        while True:
+            unwell = attempts > 0
+            try:
+                async with asyncio.timeout(self._backoff.delay_ms(attempts - 1) / 1000 if unwell else self._max_age_s):
+                    await self._wish.wait()
+                    # However many wish for it, and however often: once per back-off is enough.
+                    await asyncio.sleep(self._backoff.delay_ms(0) / 1000)
+            except TimeoutError:
+                pass
+            self._wish.clear()
+            try:
+                await self.refresh(self.watched)
+                attempts = 0 if self._all_is_well() else attempts + 1
+            except ClientError:
+                attempts += 1
+
+    def _all_is_well(self) -> bool:
+        return all(
+            name in self.topics and all(place.leader != NO_LEADER for place in self.topics[name].places.values())
+            for name in self.watched
+        )
+
+    def view(self) -> TopicsView:
+        """The topics as a group sees them."""
+        return TopicsView(
+            partitions={name: len(topic.places) for name, topic in self.topics.items()},
+            racks={name: tuple(map(self._racks, topic.places.values())) for name, topic in self.topics.items()},
+        )
+
+    def _racks(self, place: Place) -> frozenset[str]:
+        brokers = (self.brokers.get(node_id) for node_id in place.replicas)
+        return frozenset(broker.rack for broker in brokers if broker is not None and broker.rack is not None)
+
+    def place(self, partition: TopicPartition) -> Place | None:
+        """Where a partition is led; None if nobody knows or nobody leads it."""
+        topic = self.topics.get(partition[0])
+        place = None if topic is None else topic.places.get(partition[1])
+        return None if place is None or place.leader == NO_LEADER else place
+
+    def topic_id(self, name: str) -> uuid.UUID | None:
+        """The id of a topic, if it is known and has one."""
+        topic = self.topics.get(name)
+        return None if topic is None else topic.topic_id
+
+
+def _is_over(connecting: "asyncio.Task[Connection]") -> bool:
+    if not connecting.done():
+        return False
+    return connecting.cancelled() or connecting.exception() is not None or not connecting.result().open
+
+
+def _close(connecting: "asyncio.Task[Connection]") -> None:
+    if not connecting.done():
+        connecting.cancel()
+    elif not connecting.cancelled() and connecting.exception() is None:
+        connecting.result().close()

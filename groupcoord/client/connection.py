@@ -1,0 +1,178 @@
+"""One connection to one broker: requests out, answers in, in the same order.
+
+A broker answers the requests of a connection one after the other, in order, so an answer belongs to the oldest request that
+has none; the correlation id only confirms it. A request that is not answered in time ends the connection, as in Kafka
+(``NetworkClient``): nobody could tell what the next answer belongs to otherwise.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Mapping
+from typing import Any, NamedTuple, cast
+
+from groupcoord.client.errors import DisconnectedError, RequestTimedOutError, UnsupportedVersionError
+from groupcoord.client.shapes import response_from
+from groupcoord.protocol.apis import APIS, Api, ApiKey
+from groupcoord.protocol.errors import ErrorCode, WireError
+from groupcoord.protocol.framing import FrameBuffer, encode_request, parse_response
+from groupcoord.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+
+SOFTWARE_NAME = "groupcoord"
+SOFTWARE_VERSION = "0.1.0"
+MAX_RESPONSE_BYTES = (1 << 31) - 1
+_API_OF: Mapping[type, Api] = {api.request: api for api in APIS.values()}
+
+
+class _Asked(NamedTuple):
+    """A request on its way, and who waits for the answer."""
+
+    api: Api
+    version: int
+    correlation_id: int
+    request: Any
+    answer: "asyncio.Future[Any]"
+
+
+class Connection(asyncio.Protocol):
+    """A connection that speaks what both sides speak; made by ``connect``."""
+
+    def __init__(self, host: str, port: int, client_id: str) -> None:
+        self.host, self.port = host, port
+        self._client_id = client_id
+        self._frames = FrameBuffer(MAX_RESPONSE_BYTES)
+        self._asked: deque[_Asked] = deque()
+        self._versions: dict[int, tuple[int, int]] = {}
+        self._correlation_id = 0
+        self._transport: asyncio.Transport | None = None
+        self._lost: DisconnectedError | None = None
+
+    def __repr__(self) -> str:
+        return f"<Connection {self.host}:{self.port} {'lost' if self._lost else f'{len(self._asked)} in flight'}>"
+
+    @classmethod
+    async def connect(cls, host: str, port: int, *, client_id: str, timeout_ms: int) -> "Connection":
+        """Connect and find out what the broker speaks. Raises DisconnectedError, UnsupportedVersionError."""
+        connection = cls(host, port, client_id)
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                await asyncio.get_running_loop().create_connection(lambda: connection, host, port)
+                await connection._negotiate(timeout_ms)
+        except OSError as problem:  # TimeoutError is one
+            connection.close()
+            raise DisconnectedError(f"{host}:{port} cannot be reached: {problem or 'no answer in time'}") from problem
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    @property
+    def open(self) -> bool:
+        """Can requests be sent?"""
+        return self._lost is None
+
+    def highest_version(self, request: type, limit: int | None = None) -> int:
+        """The highest version, up to ``limit``, at which both sides speak ``request``. Raises UnsupportedVersionError."""
+        api = _API_OF[request]
+        low, high = self._versions.get(api.key, (0, -1))
+        version = min(api.max_version, high if limit is None else min(high, limit))
+        if version < max(api.min_version, low):
+            raise UnsupportedVersionError(
+                f"{api.name}: the broker at {self.host}:{self.port} speaks versions {low} to {high}, "
+                f"this client {api.min_version} to {api.max_version}"
+                + ("" if limit is None else f", and what is asked is said in versions up to {limit}")
+            )
+        return version
+
+    async def request(self, request: Any, timeout_ms: int, *, limit: int | None = None) -> Any:
+        """The answer to ``request``, sent at the highest common version up to ``limit``, in its newest shape.
+
+        Raises DisconnectedError, among them RequestTimedOutError, and UnsupportedVersionError.
+        """
+        return await self._exchange(request, self.highest_version(type(request), limit), timeout_ms)
+
+    def close(self) -> None:
+        """Close; whoever waits for an answer gets a DisconnectedError."""
+        self._lose(DisconnectedError(f"the connection to {self.host}:{self.port} was closed"))
+
+    # What the transport calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The connection is open."""
+        self._transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes came."""
+        self._frames.feed(data)
+        try:
+            for frame in self._frames.frames():
+                self._received(frame)
+        except WireError as problem:
+            self._lose(DisconnectedError(f"{self.host}:{self.port} sent something that is no answer: {problem}"))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The connection is gone, whoever ended it."""
+        self._lose(DisconnectedError(f"{self.host}:{self.port} closed the connection{f': {exc}' if exc else ''}"))
+
+    # The inside.
+
+    async def _negotiate(self, timeout_ms: int) -> None:
+        """Ask what the broker speaks; if it does not speak this way of asking, ask as it said (KIP-511)."""
+        ask = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=SOFTWARE_VERSION)
+        highest = APIS[ApiKey.API_VERSIONS].max_version
+        answer: ApiVersionsResponse = await self._exchange(ask, highest, timeout_ms)
+        if answer.error_code == ErrorCode.UNSUPPORTED_VERSION:
+            offered = (each.max_version for each in answer.api_keys if each.api_key == ApiKey.API_VERSIONS)
+            answer = await self._exchange(ask, min(next(offered, 0), highest), timeout_ms)
+        if answer.error_code:
+            raise UnsupportedVersionError(
+                f"{self.host}:{self.port} answered ApiVersions with {ErrorCode(answer.error_code).name}"
+            )
+        self._versions = {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}
+
+    async def _exchange(self, request: Any, version: int, timeout_ms: int) -> Any:
+        if self._lost is not None:
+            raise self._lost
+        assert self._transport is not None  # noqa: S101 - who has a connection has it from `connect`
+        api = _API_OF[type(request)]
+        self._correlation_id = self._correlation_id + 1 & 0x7FFFFFFF
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._asked.append(_Asked(api, version, self._correlation_id, request, answer))
+        self._transport.write(encode_request(api, version, self._correlation_id, self._client_id, request))
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                return await answer
+        except TimeoutError:
+            if answer.done() and not answer.cancelled():
+                return answer.result()  # it came while this process was held up, for longer than the request may take
+            problem = RequestTimedOutError(f"{self.host}:{self.port} did not answer {api.name} in {timeout_ms} ms")
+            self._lose(problem)
+            raise problem from None
+
+    def _received(self, frame: bytes) -> None:
+        if not self._asked:
+            raise WireError("nothing was asked")
+        asked = self._asked[0]
+        version = asked.version
+        if asked.api.key == ApiKey.API_VERSIONS and _is_version_0_refusal(frame):
+            version = 0
+        correlation_id, response = parse_response(asked.api, version, frame)
+        if correlation_id != asked.correlation_id:
+            raise WireError(f"correlation id {correlation_id} where {asked.correlation_id} was expected")
+        self._asked.popleft()
+        if not asked.answer.done():
+            asked.answer.set_result(response_from(asked.request, response, version))
+
+    def _lose(self, problem: DisconnectedError) -> None:
+        if self._lost is None:
+            self._lost = problem
+            if self._transport is not None:
+                self._transport.abort()
+        while self._asked:
+            answer = self._asked.popleft().answer
+            if not answer.done():
+                answer.set_exception(self._lost)
+
+
+def _is_version_0_refusal(frame: bytes) -> bool:
+    """Is this ApiVersions' UNSUPPORTED_VERSION, which comes in version 0 whatever was asked?"""
+    return int.from_bytes(frame[4:6]) == ErrorCode.UNSUPPORTED_VERSION

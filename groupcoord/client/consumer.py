@@ -1,0 +1,432 @@
+"""The consumer: a member of a group that hands out records::
+
+    async with Consumer("localhost:9092", group="app", topics=["orders"]) as consumer:
+        async for record in consumer:
+            print(record.value)
+
+It follows Kafka's rule of the poll: waiting for records is also the time for whatever concerns the user, callbacks and the
+change of assignments. While the user is busy with records nothing happens to it; only its heartbeats go on, and fetching.
+"""
+
+import asyncio
+import contextlib
+import random
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Self
+
+from groupcoord.assignors import Assignor, TopicPartition
+from groupcoord.client import options
+from groupcoord.client.actions import News
+from groupcoord.client.backoff import Backoff
+from groupcoord.client.cluster import Cluster
+from groupcoord.client.committing import Committer
+from groupcoord.client.decoding import Record
+from groupcoord.client.errors import BrokerError, ConsumerClosedError
+from groupcoord.client.fetcher import Fetcher, FetchSettings
+from groupcoord.client.locating import Locator, Reset
+from groupcoord.client.membership import Membership
+from groupcoord.client.offsets import Offset, Offsets
+from groupcoord.client.partitions import Partitions, PartitionState, Start
+from groupcoord.client.runner import Callback, Runner
+from groupcoord.client.settings import MemberSettings
+from groupcoord.core.events import Event
+from groupcoord.protocol.errors import ErrorCode
+
+CLOSE_TIMEOUT_MS = 30_000
+"""So long the end of the block waits for the last commits, and so long for the goodbye."""
+_HOPELESS = frozenset({ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.TOPIC_AUTHORIZATION_FAILED})
+"""What metadata may say of a topic that asking again does not change."""
+
+
+class Consumer(AsyncIterator[Record]):
+    """A consumer in a group, open while its ``async with`` block runs.
+
+    ``bootstrap`` is ``host:port`` of any brokers; ``group`` and ``topics`` say what to consume with whom. ``assignors`` are
+    names or objects, the most wanted first; if all of them support the cooperative protocol, that is what the member does
+    (KIP-429), and by default it does not, as in Kafka. The callbacks get a tuple of (topic, partition) and may be coroutine
+    functions; without ``on_lost``, ``on_revoked`` is called in its place. ``auto_commit_interval_ms=None`` leaves committing
+    to the user. ``chance`` answers a number from 0 up to 1 and spreads back-offs; ``listeners`` are told each step of the
+    member, see :mod:`groupcoord.client.events`. All other arguments are Kafka's settings, times in milliseconds.
+
+    Raises ValueError and UnknownAssignorError for arguments that cannot work.
+    """
+
+    def __init__(
+        self,
+        bootstrap: str | Iterable[str],
+        *,
+        group: str,
+        topics: str | Iterable[str],
+        assignors: str | Assignor | Sequence[str | Assignor] = options.DEFAULT_ASSIGNORS,
+        instance_id: str | None = None,
+        client_id: str = "groupcoord",
+        rack: str | None = None,
+        on_assigned: Callback | None = None,
+        on_revoked: Callback | None = None,
+        on_lost: Callback | None = None,
+        auto_offset_reset: str = "latest",
+        auto_commit_interval_ms: int | None = 5_000,
+        isolation_level: str = "read_uncommitted",
+        session_timeout_ms: int = 45_000,
+        heartbeat_interval_ms: int = 3_000,
+        max_poll_interval_ms: int = 300_000,
+        max_poll_records: int = 500,
+        fetch_min_bytes: int = 1,
+        fetch_max_bytes: int = 52_428_800,
+        fetch_max_wait_ms: int = 500,
+        max_partition_fetch_bytes: int = 1_048_576,
+        check_crcs: bool = True,
+        request_timeout_ms: int = 30_000,
+        api_timeout_ms: int = 60_000,
+        metadata_max_age_ms: int = 300_000,
+        allow_auto_create_topics: bool = True,
+        retry_backoff_ms: int = 100,
+        retry_backoff_max_ms: int = 1_000,
+        listeners: Iterable[Callable[[Event], None]] = (),
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        if max_poll_records < 1:
+            raise ValueError("max_poll_records is above 0")
+        if auto_commit_interval_ms is not None and auto_commit_interval_ms < 0:
+            raise ValueError("auto_commit_interval_ms is not negative; None switches it off")
+        settings = MemberSettings(
+            group_id=group,
+            instance_id=instance_id,
+            rack_id=rack or None,
+            session_timeout_ms=session_timeout_ms,
+            heartbeat_interval_ms=heartbeat_interval_ms,
+            max_poll_interval_ms=max_poll_interval_ms,
+            request_timeout_ms=request_timeout_ms,
+            retry_backoff_ms=retry_backoff_ms,
+            retry_backoff_max_ms=retry_backoff_max_ms,
+            auto_commit=auto_commit_interval_ms is not None,
+        )
+        level = options.isolation_level(isolation_level)
+        backoff = Backoff(retry_backoff_ms, retry_backoff_max_ms, chance)
+        self._topics = options.topic_names(topics)
+        self._membership = Membership(settings, options.assignors_of(assignors), chance=chance)
+        self._partitions = Partitions()
+        self._cluster = Cluster(
+            options.addresses(bootstrap),
+            client_id=client_id,
+            request_timeout_ms=request_timeout_ms,
+            metadata_max_age_ms=metadata_max_age_ms,
+            backoff=backoff,
+            allow_auto_create_topics=allow_auto_create_topics,
+            on_change=self._cluster_changed,
+        )
+        self._runner = Runner(
+            self._membership,
+            self._cluster,
+            self._partitions,
+            callbacks={News.ASSIGNED: on_assigned, News.REVOKED: on_revoked, News.LOST: on_lost},
+            listeners=listeners,
+            commit_consumed=lambda timeout_ms: self._committer.commit_settled(timeout_ms),  # noqa: PLW0108 - made below
+            now_ms=_clock(),
+            on_news=self._tell_news,
+        )
+        self._offsets = Offsets(self._runner, self._cluster, backoff)
+        self._fetcher = Fetcher(
+            self._partitions,
+            self._cluster,
+            Locator(self._offsets, self._cluster, Reset(auto_offset_reset), isolation_level=level),
+            FetchSettings(
+                fetch_min_bytes=fetch_min_bytes,
+                fetch_max_bytes=fetch_max_bytes,
+                fetch_max_wait_ms=fetch_max_wait_ms,
+                max_partition_fetch_bytes=max_partition_fetch_bytes,
+                enough_records=max_poll_records,
+                check_crcs=check_crcs,
+                isolation_level=level,
+                rack_id=rack or "",
+            ),
+            backoff,
+            now_ms=self._runner.now_ms,
+            on_news=self._tell_news,
+            api_timeout_ms=api_timeout_ms,
+        )
+        self._api_timeout_ms = api_timeout_ms
+        self._max_poll_records = max_poll_records
+        self._committer = Committer(
+            self._offsets,
+            self._partitions,
+            interval_ms=auto_commit_interval_ms,
+            timeout_ms=api_timeout_ms,
+            now_ms=self._runner.now_ms,
+        )
+        self._news = asyncio.Event()
+        self._polling = False
+        self._open = False
+        self._connected = False
+        self._keeping_fresh: asyncio.Task[None]
+
+    def __repr__(self) -> str:
+        return f"<Consumer {self._membership!r}>"
+
+    # Opening and closing.
+
+    async def __aenter__(self) -> Self:
+        """Find the cluster and begin to join. Raises DisconnectedError if no broker can be reached."""
+        try:
+            await self._cluster.refresh(self._topics)
+        except BaseException:
+            await self._cluster.close()
+            raise
+        self._open = self._connected = True
+        self._keeping_fresh = asyncio.create_task(self._cluster.keep_fresh())
+        self._committer.start()
+        self.subscribe(self._topics)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Commit, leave the group, close the connections; also if the block was left by an error or cancelled.
+
+        Raises what a callback raised meanwhile, unless the block raised something itself.
+        """
+        closing = asyncio.create_task(self._close(failed=kind is not None))
+        try:
+            await asyncio.shield(closing)
+        except asyncio.CancelledError:
+            await closing  # whoever cancels gets a member that has left nevertheless; a second time ends it at once
+            raise
+        if kind is None:
+            self._runner.raise_last_errors()
+
+    async def _close(self, *, failed: bool) -> None:
+        self._open = False
+        try:
+            await self._committer.finish(failed=failed, timeout_ms=CLOSE_TIMEOUT_MS)
+            self._runner.feed(self._membership.leave("the consumer is being closed", self._runner.now_ms()))
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(CLOSE_TIMEOUT_MS / 1000):
+                    await self._runner.left.wait()
+        finally:
+            self._connected = False
+            await self._fetcher.stop()
+            await self._runner.stop()
+            self._keeping_fresh.cancel()
+            await asyncio.gather(self._keeping_fresh, return_exceptions=True)
+            await self._cluster.close()
+            self._partitions.own(())
+            self._tell_news()
+
+    # Records.
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Record:
+        """The next record, however long it takes. Raises what ``getmany`` raises."""
+        self._begin_poll()
+        try:
+            while not self._may_deliver() or (record := self._partitions.take_one()) is None:
+                await self._wait(None)
+            return record
+        finally:
+            self._end_poll()
+
+    async def getmany(self, timeout_ms: int = 0, max_records: int | None = None) -> dict[TopicPartition, list[Record]]:
+        """Records by partition as soon as there are any, up to ``max_records`` in all; none after ``timeout_ms``.
+
+        Raises BrokerError, AssignorFailedError and others that end the member; CallbackFailedError once for what a callback
+        raised; OffsetError, CorruptRecordsError, BrokerError for partitions that cannot be read; ConsumerClosedError.
+        """
+        most = self._max_poll_records if max_records is None else max_records
+        if most < 1 or timeout_ms < 0:
+            raise ValueError("max_records is above 0, and timeout_ms not negative")
+        until_s = asyncio.get_running_loop().time() + timeout_ms / 1000
+        self._begin_poll()
+        try:
+            while True:
+                records = self._partitions.take(most) if self._may_deliver() else {}
+                if records or not await self._wait(until_s):
+                    return records
+        finally:
+            self._end_poll()
+
+    def _begin_poll(self) -> None:
+        """From here on the user waits, and whatever concerns it may happen."""
+        if not self._open:
+            raise ConsumerClosedError("the consumer is not open: poll it inside its `async with` block")
+        if self._runner.is_callback:
+            raise RuntimeError("a callback cannot poll: the poll waits for the callback")
+        if self._polling:
+            raise RuntimeError("this consumer is being polled already, by another task")
+        self._polling = True
+        self._partitions.settle()
+        self._committer.tick()
+        self._cluster.watch(self._membership.watched_topics)
+        self._runner.feed(self._membership.polled(self._runner.now_ms()))
+
+    def _end_poll(self) -> None:
+        """From here on the user is busy."""
+        self._polling = False
+        if self._open:
+            self._runner.feed(self._membership.away(self._runner.now_ms()))
+            self._fetcher.look()
+
+    def _may_deliver(self) -> bool:
+        """Are records handed out now? Not while a callback runs. Raises what the user must know first."""
+        if self._runner.in_callback:
+            return False
+        self._raise_errors()
+        return True
+
+    async def _wait(self, until_s: float | None) -> bool:
+        """Wait for news, until ``until_s`` on the loop's clock, but for a callback to its end; was there any?"""
+        if not self._open:
+            raise ConsumerClosedError("the consumer was closed while somebody waited for its records")
+        news = self._news
+        self._fetcher.look()
+        try:
+            async with asyncio.timeout_at(None if self._runner.in_callback else until_s):
+                await news.wait()
+        except TimeoutError:
+            return self._runner.in_callback
+        return True
+
+    # Subscription and assignment.
+
+    def subscribe(self, topics: str | Iterable[str]) -> None:
+        """Consume ``topics`` instead of those so far; the group rebalances. Raises ValueError for none."""
+        self._topics = options.topic_names(topics)
+        self._runner.feed(self._membership.subscribe(self._topics, self._runner.now_ms()))
+
+    def subscription(self) -> frozenset[str]:
+        """The topics this consumer wants."""
+        return self._topics
+
+    def assignment(self) -> frozenset[TopicPartition]:
+        """The partitions this consumer owns."""
+        return frozenset(state.partition for state in self._partitions)
+
+    def enforce_rebalance(self, reason: str = "rebalance enforced by user") -> None:
+        """Join again, for a reason that only the user knows (KIP-568)."""
+        self._runner.feed(self._membership.rejoin(reason, self._runner.now_ms()))
+
+    @property
+    def membership(self) -> Membership:
+        """The member as which it takes part in the group: its state, generation and id, for those who want to see."""
+        return self._membership
+
+    def pause(self, *partitions: TopicPartition) -> None:
+        """Hand out nothing of ``partitions`` until ``resume``. Raises KeyError for what is not assigned."""
+        for state in self._states(partitions):
+            state.paused = True
+
+    def resume(self, *partitions: TopicPartition) -> None:
+        """Hand out records of ``partitions`` again. Raises KeyError for what is not assigned."""
+        for state in self._states(partitions):
+            state.paused = False
+        self._look()
+
+    def paused(self) -> frozenset[TopicPartition]:
+        """What is paused."""
+        return frozenset(state.partition for state in self._partitions if state.paused)
+
+    # Positions.
+
+    def seek(self, partition: TopicPartition, offset: int) -> None:
+        """Go on at ``offset`` in ``partition``. Raises KeyError for what is not assigned, ValueError for what is no offset."""
+        if offset < 0:
+            raise ValueError(f"an offset is not negative: {offset}")
+        self._partitions[partition].move_to(offset)
+        self._look()
+
+    def seek_to_beginning(self, *partitions: TopicPartition) -> None:
+        """Go on at the first record there is; of all that is assigned, unless told which. Raises KeyError."""
+        self._find(partitions, Start.EARLIEST)
+
+    def seek_to_end(self, *partitions: TopicPartition) -> None:
+        """Go on behind the last record there is; of all that is assigned, unless told which. Raises KeyError."""
+        self._find(partitions, Start.LATEST)
+
+    async def position(self, partition: TopicPartition) -> int:
+        """The offset of the next record to be handed out, once it is known.
+
+        Raises KeyError for what is not assigned, TimeoutError, and what makes it impossible to find out.
+        """
+        state = self._partitions[partition]
+        async with asyncio.timeout(self._api_timeout_ms / 1000):
+            while state.start is not None:
+                news = self._news
+                self._raise_errors()
+                self._fetcher.look()
+                await news.wait()
+                state = self._partitions[partition]
+        return state.position
+
+    async def committed(self, *partitions: TopicPartition) -> dict[TopicPartition, Offset | None]:
+        """What the group has committed for ``partitions``, or for all that is assigned; None where nothing.
+
+        Raises BrokerError, TimeoutError.
+        """
+        self._check_connected()
+        wanted = frozenset(partitions) or self.assignment()
+        return await self._offsets.committed(wanted, self._api_timeout_ms)
+
+    async def commit(
+        self, offsets: Mapping[TopicPartition, int | Offset] | None = None, *, timeout_ms: int | None = None
+    ) -> None:
+        """Commit ``offsets``, or the positions of all that is assigned, and wait until that is done.
+
+        What may pass is tried again. Raises RebalanceInProgressError (poll, then commit again), CommitFailedError (others may
+        own the partitions), BrokerError, TimeoutError.
+        """
+        self._check_connected()
+        await self._committer.commit(offsets, timeout_ms or self._api_timeout_ms)
+
+    def commit_async(self, offsets: Mapping[TopicPartition, int | Offset] | None = None) -> "asyncio.Task[None]":
+        """Commit as ``commit`` does, without waiting; commits are carried out in order.
+
+        The task raises what ``commit`` raises; if nobody waits for it, that is only logged.
+        """
+        self._check_connected()
+        return self._committer.commit_async(offsets)
+
+    # The rest of the inside.
+
+    def _check_connected(self) -> None:
+        """A callback may commit even while the consumer is being closed."""
+        if not self._connected:
+            raise ConsumerClosedError("the consumer is not open")
+
+    def _states(self, partitions: Iterable[TopicPartition]) -> list[PartitionState]:
+        return [self._partitions[partition] for partition in partitions]
+
+    def _find(self, partitions: Sequence[TopicPartition], start: Start) -> None:
+        for state in self._states(partitions) or list(self._partitions):
+            state.find(start)
+        self._look()
+
+    def _look(self) -> None:
+        self._fetcher.look()
+        self._tell_news()
+
+    def _tell_news(self) -> None:
+        """Wake whoever waits for something to change."""
+        self._news.set()
+        self._news = asyncio.Event()
+
+    def _cluster_changed(self) -> None:
+        if self._open:
+            self._runner.feed(self._membership.topics_changed(self._cluster.view(), self._runner.now_ms()))
+            self._fetcher.look()
+            self._tell_news()
+
+    def _raise_errors(self) -> None:
+        self._runner.raise_errors()
+        self._fetcher.raise_errors()
+        for topic, code in self._cluster.topic_errors.items():
+            if code in _HOPELESS and topic in self._topics:
+                raise BrokerError(code, f"topic {topic}")
+
+
+def _clock() -> Callable[[], int]:
+    """Milliseconds since 1970 that never go back: set at the wall clock's time, then following the monotonic one."""
+    origin_ns = time.time_ns() - time.monotonic_ns()
+    return lambda: (time.monotonic_ns() + origin_ns) // 1_000_000

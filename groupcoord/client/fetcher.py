@@ -1,0 +1,309 @@
+"""Fetches records ahead of the user, from as many brokers as lead something, without letting a partition wait for another.
+
+A fetch that waits for records holds its connection until there are some. So partitions that had records when they were asked
+last are asked on one connection, without waiting, and those that had none on another, with: a busy partition never waits for
+an idle one, and a partition that is paused, or has enough in store, is in neither.
+
+Sources: ``AbstractFetch``, ``FetchCollector``.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+from groupcoord.client.backoff import Backoff
+from groupcoord.client.cluster import Cluster, Lane
+from groupcoord.client.decoding import decode
+from groupcoord.client.errors import BrokerError, ClientError, DisconnectedError
+from groupcoord.client.locating import Locator
+from groupcoord.client.partitions import Partitions, PartitionState, Start
+from groupcoord.protocol.errors import ErrorCode
+from groupcoord.protocol.messages.fetch import (
+    FetchableTopicResponse,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+)
+
+BY_NAME = 12
+"""The last version of Fetch that names topics; the later ones have ids."""
+_STALE = frozenset(
+    {
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.REPLICA_NOT_AVAILABLE,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.INCONSISTENT_TOPIC_ID,
+        ErrorCode.OFFSET_NOT_AVAILABLE,
+    }
+)
+"""What the client knows of the partition is out of date, or a moment too new."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchSettings:
+    """How to fetch: Kafka's settings under Kafka's names."""
+
+    fetch_min_bytes: int = 1
+    fetch_max_bytes: int = 52_428_800
+    fetch_max_wait_ms: int = 500
+    max_partition_fetch_bytes: int = 1_048_576
+    enough_records: int = 500
+    """A partition that has so many in store is not asked for more."""
+    check_crcs: bool = True
+    isolation_level: int = 0
+    """0: everything; 1: only what is committed."""
+    rack_id: str = ""
+
+
+_Work = Callable[[list[PartitionState]], Coroutine[Any, Any, None]]
+"""Something to be done for partitions that are still where they were when it was decided."""
+
+
+class _Asked(NamedTuple):
+    state: PartitionState
+    version: int
+    offset: int
+
+
+class Fetcher:
+    """Keeps the stores of ``partitions`` filled; ``on_news`` is called when there are records or errors."""
+
+    def __init__(
+        self,
+        partitions: Partitions,
+        cluster: Cluster,
+        locator: Locator,
+        settings: FetchSettings,
+        backoff: Backoff,
+        *,
+        now_ms: Callable[[], int],
+        on_news: Callable[[], None],
+        api_timeout_ms: int,
+    ) -> None:
+        self._partitions = partitions
+        self._cluster = cluster
+        self._locator = locator
+        self._settings = settings
+        self._backoff = backoff
+        self._now_ms = now_ms
+        self._on_news = on_news
+        self._api_timeout_ms = api_timeout_ms
+        self._errors: list[Exception] = []
+        self._tasks: dict[object, asyncio.Task[None]] = {}
+        self._again: asyncio.TimerHandle | None = None
+        self._stopped = False
+
+    def raise_errors(self) -> None:
+        """Raise the oldest error that the user has not been told of."""
+        if self._errors:
+            raise self._errors.pop(0)
+
+    def look(self) -> None:
+        """Something has changed: begin what can begin now."""
+        if self._stopped:
+            return
+        now_ms = self._now_ms()
+        ready = [state for state in self._partitions if not state.in_flight and state.ask_again_at_ms <= now_ms]
+        self._locate([state for state in ready if state.start is not None])
+        by_broker: dict[tuple[int, Lane], list[PartitionState]] = {}
+        for state in ready:
+            if state.start is None and state.deliverable and len(state.store) < self._settings.enough_records:
+                broker = self._broker_of(state)
+                if broker is not None:
+                    by_broker.setdefault((broker, Lane.FETCHING if state.active else Lane.WAITING), []).append(state)
+        for (node_id, lane), states in by_broker.items():
+            if (node_id, lane) not in self._tasks:
+                self._start((node_id, lane), states, partial(self._fetch, node_id, lane))
+        self._look_again(now_ms)
+
+    async def stop(self) -> None:
+        """Fetch no more."""
+        self._stopped = True
+        if self._again is not None:
+            self._again.cancel()
+        tasks = tuple(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    # Beginning.
+
+    def _start(self, key: object, states: Iterable[PartitionState], work: _Work) -> None:
+        busy = tuple((state, state.version) for state in states)
+        for state, version in busy:
+            state.asked_version = version
+        task = self._tasks[key] = asyncio.get_running_loop().create_task(self._work(busy, work))
+
+        def done(_: object) -> None:
+            for state, version in busy:
+                if state.asked_version == version:
+                    state.asked_version = None
+            del self._tasks[key]
+            self._on_news()
+            self.look()
+
+        task.add_done_callback(done)
+
+    async def _work(self, busy: Iterable[tuple[PartitionState, int]], work: _Work) -> None:
+        # A seek between the making of this task and its first step has the last word: what it moved is left alone.
+        states = [state for state, version in busy if state.version == version]
+        try:
+            if states:
+                await work(states)
+        except Exception as error:
+            self._errors.append(error)
+
+    def _look_again(self, now_ms: int) -> None:
+        """Wake up when a partition that had an error may be asked again."""
+        if self._again is not None:
+            self._again.cancel()
+            self._again = None
+        later = [state.ask_again_at_ms for state in self._partitions if state.ask_again_at_ms > now_ms]
+        if later:
+            self._again = asyncio.get_running_loop().call_later((min(later) - now_ms) / 1000, self.look)
+
+    def _put_off(self, states: Iterable[PartitionState]) -> None:
+        again_at_ms = self._now_ms() + max(1, self._backoff.delay_ms(0))
+        for state in states:
+            state.ask_again_at_ms = again_at_ms
+
+    # Positions.
+
+    def _locate(self, states: list[PartitionState]) -> None:
+        committed = [state for state in states if state.start is Start.COMMITTED]
+        if committed and "committed" not in self._tasks:
+            self._start("committed", committed, self._locate_committed)
+        in_log = [state for state in states if state.start is not Start.COMMITTED]
+        if in_log and "log" not in self._tasks:
+            self._start("log", in_log, self._locate_in_log)
+
+    async def _locate_committed(self, states: list[PartitionState]) -> None:
+        try:
+            await self._locator.from_committed(states, self._api_timeout_ms)
+        except Exception:
+            self._put_off(states)
+            raise
+
+    async def _locate_in_log(self, states: list[PartitionState]) -> None:
+        try:
+            complete = await self._locator.from_log(states)
+        except Exception:
+            self._put_off(states)
+            raise
+        if not complete:
+            self._put_off(state for state in states if state.start is not None)
+
+    # Records.
+
+    def _broker_of(self, state: PartitionState) -> int | None:
+        if state.read_replica in self._cluster.brokers:
+            return state.read_replica
+        place = self._cluster.place(state.partition)
+        if place is None:
+            self._cluster.wish_refresh()
+            self._put_off([state])
+            return None
+        return place.leader
+
+    async def _fetch(self, node_id: int, lane: Lane, states: list[PartitionState]) -> None:
+        asked = {state.partition: _Asked(state, state.version, state.fetched_to) for state in states}
+        request, by_id = self._request(asked.values(), waits=lane is Lane.WAITING)
+        try:
+            answer: FetchResponse = await self._cluster.request_of(
+                node_id, request, lane, limit=None if by_id else BY_NAME
+            )
+        except DisconnectedError:
+            self._cluster.wish_refresh()
+            self._put_off(states)
+            return
+        code = ErrorCode(answer.error_code)
+        if code:
+            self._put_off(states)
+            self._cluster.wish_refresh()
+            if not (code.retriable or code in _STALE):
+                raise BrokerError(code, "Fetch")
+            return
+        names = {self._cluster.topic_id(topic): topic for topic, _ in asked}
+        for of_topic in answer.responses:
+            name = of_topic.topic or names.get(of_topic.topic_id, "")
+            self._received(name, of_topic, asked)
+
+    def _received(self, name: str, of_topic: FetchableTopicResponse, asked: dict[tuple[str, int], _Asked]) -> None:
+        for data in of_topic.partitions:
+            sent = asked.get((name, data.partition_index))
+            if sent is None or sent.state.version != sent.version:
+                continue  # it was sought elsewhere, or revoked, while this was on its way
+            try:
+                self._take(sent, data)
+            except ClientError as error:
+                self._put_off([sent.state])
+                self._errors.append(error)
+
+    def _take(self, sent: _Asked, data: PartitionData) -> None:
+        state = sent.state
+        code = ErrorCode(data.error_code)
+        if code == ErrorCode.NONE:
+            self._store(state, data)
+        elif code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            if state.read_replica is not None:
+                state.read_replica = None  # the leader may have what the replica has not
+            else:
+                self._locator.out_of_range(state)
+        elif code in _STALE:
+            state.read_replica = None
+            self._put_off([state])
+            self._cluster.wish_refresh()
+        elif code.retriable or code == ErrorCode.UNKNOWN_SERVER_ERROR:
+            self._put_off([state])
+        else:
+            raise BrokerError(code, f"the records of {state.partition[0]}-{state.partition[1]}")
+
+    def _store(self, state: PartitionState, data: PartitionData) -> None:
+        state.high_watermark = data.high_watermark
+        state.log_start = data.log_start_offset
+        if data.preferred_read_replica >= 0:
+            state.read_replica = data.preferred_read_replica
+            return
+        aborted = data.aborted_transactions or ()
+        decoded = decode(
+            state.partition, data.records or b"", state.fetched_to, aborted, check_crcs=self._settings.check_crcs
+        )
+        state.active = decoded.next_offset > state.fetched_to
+        state.put(decoded)
+
+    def _request(self, asked: Iterable[_Asked], *, waits: bool) -> tuple[FetchRequest, bool]:
+        """The request, and whether all its topics have ids."""
+        settings = self._settings
+        by_topic: dict[str, list[FetchPartition]] = {}
+        for state, _, offset in asked:
+            topic, number = state.partition
+            place = self._cluster.place(state.partition)
+            by_topic.setdefault(topic, []).append(
+                FetchPartition(
+                    partition=number,
+                    current_leader_epoch=-1 if place is None else place.leader_epoch,
+                    fetch_offset=offset,
+                    partition_max_bytes=settings.max_partition_fetch_bytes,
+                )
+            )
+        ids = {topic: self._cluster.topic_id(topic) for topic in by_topic}
+        request = FetchRequest(
+            max_wait_ms=settings.fetch_max_wait_ms if waits else 0,
+            min_bytes=settings.fetch_min_bytes,
+            max_bytes=settings.fetch_max_bytes,
+            isolation_level=settings.isolation_level,
+            topics=tuple(
+                FetchTopic(topic=topic, topic_id=ids[topic], partitions=tuple(each)) for topic, each in by_topic.items()
+            ),
+            rack_id=settings.rack_id,
+        )
+        return request, None not in ids.values()

@@ -1,0 +1,51 @@
+"""What a user of the consumer may say, in the words users have for it, made into what the parts understand."""
+
+from collections.abc import Iterable, Sequence
+
+from groupcoord.assignors import ASSIGNORS, Assignor
+
+DEFAULT_PORT = 9092
+DEFAULT_ASSIGNORS = ("range", "cooperative-sticky")
+"""Kafka's own default: eager, and ready to go cooperative when ``range`` is taken away everywhere."""
+ISOLATION_LEVELS = {"read_uncommitted": 0, "read_committed": 1}
+
+
+def addresses(bootstrap: str | Iterable[str]) -> tuple[tuple[str, int], ...]:
+    """``host:port`` of some brokers, in one string with commas or in several. Raises ValueError."""
+    texts = bootstrap.split(",") if isinstance(bootstrap, str) else list(bootstrap)
+    found = tuple(_address(text.strip()) for text in texts if text.strip())
+    if not found:
+        raise ValueError("no address of a broker was given")
+    return found
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, colon, port = text.rpartition(":")
+    if not colon or text.endswith("]"):
+        return text.strip("[]"), DEFAULT_PORT
+    if not (port.isascii() and port.isdecimal() and 0 < int(port) < 65_536):
+        raise ValueError(f"{text}: {port} is not a port")
+    return host.strip("[]"), int(port)
+
+
+def topic_names(topics: str | Iterable[str]) -> frozenset[str]:
+    """The topics to subscribe to: one, or several. Raises ValueError if there is none."""
+    names = frozenset([topics] if isinstance(topics, str) else topics)
+    if not names or not all(names):
+        raise ValueError("a consumer of a group subscribes to one topic at least, and topics have names")
+    return names
+
+
+def assignors_of(wanted: str | Assignor | Sequence[str | Assignor]) -> list[Assignor]:
+    """Assignors by name or as they are, the most wanted first. Raises UnknownAssignorError."""
+    listed: Sequence[str | Assignor] = (
+        wanted if isinstance(wanted, Sequence) and not isinstance(wanted, str) else [wanted]
+    )
+    return [ASSIGNORS.create(each) if isinstance(each, str) else each for each in listed]
+
+
+def isolation_level(name: str) -> int:
+    """The number of an isolation level. Raises ValueError for one there is not."""
+    if name not in ISOLATION_LEVELS:
+        raise ValueError(f"isolation_level is one of {', '.join(ISOLATION_LEVELS)}, not {name}")
+    return ISOLATION_LEVELS[name]

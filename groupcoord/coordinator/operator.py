@@ -1,0 +1,88 @@
+"""What somebody outside of the protocol does to a group: a test that wants a rebalance, a session that ends, a member fenced.
+
+Kafka has no such tools for classic groups; what follows is what follows there when the same happens by itself.
+"""
+
+from contextlib import suppress
+
+from groupcoord.coordinator.classic import rebalance, static
+from groupcoord.coordinator.classic.group import ClassicGroup
+from groupcoord.coordinator.classic.states import GroupState
+from groupcoord.coordinator.coordinator import GroupCoordinator
+from groupcoord.coordinator.refusal import Refused, Stumbled
+from groupcoord.coordinator.shard import Shard
+from groupcoord.core.effects import NOBODY, Call
+from groupcoord.core.turn import Turn
+from groupcoord.protocol.apis import APIS, ApiKey
+from groupcoord.protocol.messages import JoinGroupRequest
+
+_JOIN_GROUP = APIS[ApiKey.JOIN_GROUP]
+
+
+def force_rebalance(coordinator: GroupCoordinator, turn: Turn, group_id: str, reason: str) -> None:
+    """Ask all members to join again, because of ``reason``.
+
+    Raises ValueError for a group without members, and for one that asks them already.
+    """
+    shard, group = _group(coordinator, group_id)
+    if group.state is GroupState.PREPARING_REBALANCE:
+        raise ValueError(f"group {group_id!r} is waiting for its members to join already")
+    if not len(group.members):
+        raise ValueError(f"group {group_id!r} has no members")
+    with suppress(Stumbled):
+        rebalance.prepare(shard, turn, group, reason)
+
+
+def expire_member(coordinator: GroupCoordinator, turn: Turn, group_id: str, member_id: str) -> None:
+    """Let the session of ``member_id`` run out now; also the time of somebody who was only handed that id.
+
+    Raises ValueError for a member that has no session that could run out: it is unknown, or waits for an answer.
+    """
+    shard, group = _group(coordinator, group_id)
+    member = group.members.get(member_id)
+    if member is None and member_id not in group.pending_join_members:
+        known = ", ".join(map(repr, group.members)) or "none"
+        raise ValueError(f"group {group_id!r} has no member {member_id!r}; its members: {known}")
+    if member is not None and member.has_satisfied_heartbeat:
+        raise ValueError(f"member {member_id!r} waits for an answer, and while it does, its session does not run out")
+    key = group.session_key(member_id)
+    (session,) = (deadline for deadline in shard.timers.pending() if deadline.key == key)
+    shard.timers.cancel(key)
+    session.fire(turn)
+
+
+def fence_instance(coordinator: GroupCoordinator, turn: Turn, group_id: str, instance_id: str) -> None:
+    """Let somebody else take ``instance_id``: a member that offers and asks the same and is never heard of again.
+
+    Who had the id is fenced. The newcomer's session runs out in its time. Raises ValueError for an id that no member has.
+    Source: KIP-345.
+    """
+    shard, group = _group(coordinator, group_id)
+    old = group.static_member(instance_id)
+    if old is None:
+        known = ", ".join(map(repr, group.static_members)) or "none"
+        raise ValueError(f"group {group_id!r} has no static member {instance_id!r}; its static members: {known}")
+    call = Call(NOBODY, 0, _JOIN_GROUP, _JOIN_GROUP.max_version, old.client_id, old.client_host)
+    request = JoinGroupRequest(
+        group_id=group_id,
+        session_timeout_ms=old.session_timeout_ms,
+        rebalance_timeout_ms=old.rebalance_timeout_ms,
+        member_id="",
+        group_instance_id=instance_id,
+        protocol_type=old.protocol_type,
+    )
+    with suppress(Stumbled):
+        static.replace(shard, turn, call, request, group, old, f"{instance_id}-{shard.new_uuid()}", old.protocols)
+
+
+def _group(coordinator: GroupCoordinator, group_id: str) -> tuple[Shard, ClassicGroup]:
+    """Raises ValueError where there is no such group here."""
+    shard = coordinator.shard_of(group_id)
+    try:
+        group = shard.groups.get(group_id)
+    except Refused as refusal:
+        raise ValueError(refusal.why) from refusal
+    if group is None:
+        known = ", ".join(repr(name) for other in coordinator.shards for name in other.groups) or "none"
+        raise ValueError(f"there is no group {group_id!r}; groups: {known}")
+    return shard, group

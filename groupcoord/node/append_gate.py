@@ -1,0 +1,121 @@
+"""What becomes of the coordinator's appends: stored at once, unless somebody wants to see what happens when not.
+
+Kafka writes to its own disk at once and answers when the other replicas have it too, which may take long; or the write fails.
+A gate stands for all of that. Appends of one partition are stored in their order: what comes behind an append that is held is
+held, too, and if that fails, so does it, because it builds on it.
+
+In Kafka a record is in the leader's log while other replicas do not have it; here it is in the log when it is released. No
+client can see that: nobody may fetch beyond the high watermark. If the coordinator moves meanwhile, the record is lost, as in
+Kafka when the new leader is a replica that did not have it.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Final, Literal, Protocol
+
+from groupcoord.broker.broker import Broker
+from groupcoord.broker.topic_names import CONSUMER_OFFSETS
+from groupcoord.coordinator.coordinator import GroupCoordinator
+from groupcoord.coordinator.shard import Shard
+from groupcoord.core.effects import Append, Effect
+from groupcoord.protocol.batches import BatchError
+from groupcoord.protocol.errors import ErrorCode
+
+STORE: Final = "store"
+"""Let the append be stored now, or as soon as what is before it in its partition is."""
+HOLD: Final = "hold"
+"""Let it wait until somebody calls ``release`` or ``fail``: for that long, other replicas do not have it."""
+
+Verdict = Literal["store", "hold"] | ErrorCode
+"""An ErrorCode is the error of the log, as a broker's log would say it; what a client is told instead is in append_errors.py.
+
+Those that Kafka has a translation for are UNKNOWN_TOPIC_OR_PARTITION, NOT_ENOUGH_REPLICAS, NOT_LEADER_OR_FOLLOWER,
+KAFKA_STORAGE_ERROR, MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, INVALID_FETCH_SIZE and NETWORK_EXCEPTION. Others go as they are.
+"""
+
+
+class AppendGate(Protocol):
+    """Decides about each append."""
+
+    def __call__(self, append: Append, now_ms: int, /) -> Verdict:
+        """What is to become of ``append``. Whose it is, its keys say: see coordinator_records.py."""
+
+
+class Appends:
+    """Carries appends to the log. ``gate`` may be set and taken away at any time; None: everything is stored at once.
+
+    ``carry`` does with the effects that follow what is done with those of a call.
+    """
+
+    def __init__(
+        self, broker: Broker, coordinator: GroupCoordinator, carry: Callable[[list[Effect], int], list[Effect]]
+    ) -> None:
+        self.gate: AppendGate | None = None
+        self._broker, self._coordinator, self._carry = broker, coordinator, carry
+        self._waiting: dict[int, list[tuple[Append, Verdict]]] = {}
+
+    def take(self, append: Append, now_ms: int) -> list[Effect]:
+        """Store ``append``, or do what the gate says."""
+        if not self._shard(append).awaits(append.append_id):
+            return []  # one of the same call that was before it has failed
+        gate = self.gate
+        if gate is None and not self._waiting:
+            return self._store(append, now_ms)
+        verdict = STORE if gate is None else gate(append, now_ms)
+        if isinstance(verdict, ErrorCode):
+            return self._failed(append, verdict, now_ms)
+        ahead = self._queue(append.partition)
+        if verdict == STORE and not ahead:
+            return self._store(append, now_ms)
+        self._waiting[append.partition] = [*ahead, (append, verdict)]
+        self._shard(append).append_held(append.append_id, now_ms)
+        return []
+
+    def held(self) -> Iterator[Append]:
+        """The appends that are not stored yet, those of each partition in order."""
+        for partition in list(self._waiting):
+            for append, _ in self._queue(partition):
+                yield append
+
+    def release(self, append: Append, now_ms: int) -> list[Effect]:
+        """Let a held append be stored, as soon as those before it are. Raises KeyError if it is not held."""
+        queue = self._queue(append.partition)
+        queue[self._place(append)] = append, STORE
+        effects: list[Effect] = []
+        while queue and queue[0][1] == STORE:
+            first, _ = queue.pop(0)
+            effects += self._store(first, now_ms)
+            queue = self._queue(append.partition)
+        return effects
+
+    def fail(self, append: Append, error: ErrorCode, now_ms: int) -> list[Effect]:
+        """Let a held append fail with ``error``, and with it those behind it. Raises KeyError if it is not held."""
+        del self._queue(append.partition)[self._place(append) :]
+        self._queue(append.partition)
+        return self._failed(append, error, now_ms)
+
+    def _queue(self, partition: int) -> list[tuple[Append, Verdict]]:
+        """What waits in ``partition``, without what nobody waits for any more: its coordinator has moved, or is gone."""
+        queue = self._waiting.get(partition, [])
+        queue[:] = [entry for entry in queue if self._shard(entry[0]).awaits(entry[0].append_id)]
+        if not queue:
+            self._waiting.pop(partition, None)
+        return queue
+
+    def _place(self, append: Append) -> int:
+        for place, (held, _) in enumerate(self._queue(append.partition)):
+            if held.append_id == append.append_id:
+                return place
+        raise KeyError(f"append {append.append_id} is not held")
+
+    def _store(self, append: Append, now_ms: int) -> list[Effect]:
+        try:
+            stored = self._broker.append_to(CONSUMER_OFFSETS, append.partition, append.records, now_ms)
+        except BatchError as problem:
+            return self._failed(append, problem.error, now_ms)
+        return stored + self._carry(self._coordinator.appended(append, now_ms), now_ms)
+
+    def _failed(self, append: Append, error: ErrorCode, now_ms: int) -> list[Effect]:
+        return self._carry(self._coordinator.append_failed(append, error, now_ms), now_ms)
+
+    def _shard(self, append: Append) -> Shard:
+        return self._coordinator.shards[append.partition]

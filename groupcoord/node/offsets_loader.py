@@ -1,0 +1,67 @@
+"""Partitions of ``__consumer_offsets`` are read back, a piece at a time, while everybody else is served.
+
+Source: ``CoordinatorLoaderImpl``, which does it in a thread of its own.
+"""
+
+from groupcoord.broker.partition_log import PartitionLog
+from groupcoord.coordinator.loading import Loading
+from groupcoord.core.turn import Turn
+from groupcoord.protocol.batches import BatchError
+from groupcoord.protocol.commit_runs import batch_size
+from groupcoord.protocol.keyed import keyed
+from groupcoord.protocol.records import InvalidRecordsError
+
+PIECE_BYTES = 1_048_576
+"""So much is read in one go; a piece takes some 20 ms, in which nobody is answered."""
+
+_COMMIT = 1
+"""The type in the key of the marker of a committed transaction, behind its version."""
+
+
+class OffsetsLoader:
+    """The partitions that are being read, one after the other."""
+
+    def __init__(self) -> None:
+        self._waiting: list[tuple[Loading, PartitionLog, int]] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting)
+
+    def begin(self, loading: Loading, log: PartitionLog) -> None:
+        """Read ``log`` for ``loading``, after those that were begun before."""
+        self._waiting.append((loading, log, log.log_start_offset))
+
+    def go_on(self, turn: Turn) -> None:
+        """Read the next piece; the partition that is read to its end serves from then on."""
+        loading, log, offset = self._waiting.pop(0)
+        try:
+            after = _read_piece(loading, log, offset)
+        except (BatchError, InvalidRecordsError) as problem:
+            loading.fail(f"the batch at offset {offset} or one after it is broken: {problem}")
+            after = log.log_end_offset
+        if after < log.log_end_offset and loading.failure is None:
+            self._waiting.insert(0, (loading, log, after))
+        else:
+            loading.finish(turn)
+
+
+def _read_piece(loading: Loading, log: PartitionLog, offset: int) -> int:
+    """Where the next piece begins."""
+    data = log.read(offset, PIECE_BYTES, at_least_one=True).data()
+    after = log.log_end_offset
+    position = 0
+    while True:
+        run = loading.replay_run(data, position)
+        if run.last_offset >= 0:
+            after = run.last_offset + 1
+        position = run.position
+        if loading.failure is not None or not (size := batch_size(data, position)):
+            return after
+        found = keyed(data, position)
+        if found.control:
+            for _, key, _ in found.records:
+                loading.end_transaction(found.producer_id, committed=bytes(key or b"")[2:4] == _COMMIT.to_bytes(2))
+        else:
+            loading.replay(found.records, found.producer_id)
+        after = found.last_offset + 1
+        position += size

@@ -1,0 +1,166 @@
+"""A data directory of groupcoord, while no server uses it: made from the files of a cluster, and compacted on request."""
+
+import contextlib
+import shutil
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from groupcoord.broker.broker import Broker
+from groupcoord.broker.events import LogCleaned, LogNotCleaned
+from groupcoord.broker.topic_names import CONSUMER_OFFSETS
+from groupcoord.config.settings import BrokerConfig
+from groupcoord.core.effects import Note
+from groupcoord.core.java import partition_for
+from groupcoord.offsets_log.entries import Entry, entries
+from groupcoord.offsets_log.folders import Folders, unreadable
+from groupcoord.offsets_log.source import Fault, SourceError
+from groupcoord.storage.catalogue import FILE_NAME
+from groupcoord.storage.errors import StorageError
+from groupcoord.storage.lock import DirectoryLock
+from groupcoord.storage.names import LEADER_EPOCHS, LOG, PARTITION_METADATA, PRODUCER_SNAPSHOT, segment_file
+from groupcoord.storage.storage import Storage
+
+_COUNTS_TRIED = 1_000
+"""Up to so many partitions are tried to find out how many a cluster has; 50 is usual."""
+
+
+class Imported(NamedTuple):
+    """What came into the directory. ``findings`` says, in words, what was not as it should be."""
+
+    partitions: list[int]
+    groups: int
+    records: int
+    faults: list[Fault]
+    findings: list[str]
+
+
+def import_folders(
+    folders: Path, directory: Path, config: BrokerConfig, *, new_uuid: Callable[[], uuid.UUID], now_ms: int
+) -> Imported:
+    """Make the data directory ``directory`` of copies of the folders ``__consumer_offsets-N`` in ``folders``.
+
+    It must be empty or not there yet. The indexes are made anew; the log of a partition ends where something is wrong with it,
+    as at the start of any broker. Raises SourceError; nothing is left of the directory then that was not there before.
+    """
+    source = Folders(folders)
+    counted = _count(source, config.offsets_topic_num_partitions)
+    with _new_directory(directory):
+        for number, folder in source.folders.items():
+            _copy(folder, directory / f"{CONSUMER_OFFSETS}-{number}")
+        with _in_use(directory, config, new_uuid, now_ms) as (storage, _):
+            findings = storage.findings
+    return counted._replace(findings=findings)
+
+
+def compact(
+    directory: Path, config: BrokerConfig, *, new_uuid: Callable[[], uuid.UUID], now_ms: int
+) -> list[LogCleaned | LogNotCleaned]:
+    """Compact every partition of ``__consumer_offsets`` in a data directory; what was done, where anything was.
+
+    Raises SourceError, and StorageError when a server uses the directory.
+    """
+    if not (directory / FILE_NAME).is_file():
+        raise SourceError(f"{directory} is no data directory of groupcoord: it has no {FILE_NAME}")
+    done: list[LogCleaned | LogNotCleaned] = []
+    with _in_use(directory, config, new_uuid, now_ms) as (_, broker):
+        topic = broker.topics.get(CONSUMER_OFFSETS)
+        for number in range(0 if topic is None else len(topic.partitions)):
+            effects = broker.compact(CONSUMER_OFFSETS, number, now_ms)
+            notes = [each.event for each in effects if isinstance(each, Note)]
+            done += [each for each in notes if isinstance(each, LogCleaned | LogNotCleaned)]
+    return done
+
+
+@contextlib.contextmanager
+def _in_use(
+    directory: Path, config: BrokerConfig, new_uuid: Callable[[], uuid.UUID], now_ms: int
+) -> Iterator[tuple[Storage, Broker]]:
+    """The directory as a server opens it, and leaves it that ends in order."""
+    storage = Storage(directory, config, new_uuid=new_uuid, now_ms=now_ms)
+    try:
+        yield (
+            storage,
+            Broker(storage.config, new_topic_id=new_uuid, new_session_id=lambda: 1, now_ms=now_ms, journal=storage),
+        )
+    finally:
+        storage.close()
+    if storage.failure is not None:
+        raise SourceError(storage.failure)
+
+
+def _count(source: Folders, partitions: int) -> Imported:
+    """What is in ``source``, and whether each group is where it belongs. Raises SourceError."""
+    groups: dict[str, int] = {}
+    faults: list[Fault] = []
+    records = 0
+    for number in source.partitions:
+        for found in source.read(number):
+            if isinstance(found, Fault):
+                faults.append(found)
+                continue
+            for entry in entries(found):
+                if isinstance(entry, Entry):
+                    records += 1
+                    if entry.group is not None:
+                        groups[entry.group] = number
+                else:
+                    faults.append(entry)
+    _check_places(groups, max(source.partitions), partitions)
+    return Imported(list(source.partitions), len(groups), records, faults, [])
+
+
+def _check_places(groups: dict[str, int], last: int, partitions: int) -> None:
+    strays = [name for name, number in groups.items() if partition_for(name, partitions) != number]
+    if not strays and last < partitions:
+        return
+    if strays:
+        why = f"group {strays[0]!r} is in partition {groups[strays[0]]}, and belongs in {partition_for(strays[0], partitions)}"
+    else:
+        why = f"there is a partition {last}"
+    fits = [
+        count
+        for count in range(last + 1, _COUNTS_TRIED)
+        if all(partition_for(name, count) == number for name, number in groups.items())
+    ]
+    advice = "the folders fit no number of partitions: are they all of one cluster?"
+    if fits:
+        advice = f"the cluster may have {fits[0]}: then set offsets.topic.num.partitions={fits[0]}"
+    raise SourceError(
+        f"the folders are not of a cluster with offsets.topic.num.partitions={partitions}: {why}; {advice}"
+    )
+
+
+@contextlib.contextmanager
+def _new_directory(directory: Path) -> Iterator[None]:
+    """An empty directory; if what is done with it fails, it is as before."""
+    try:
+        is_new = not directory.exists()
+        directory.mkdir(parents=True, exist_ok=True)
+        if (directory / ".lock").exists():
+            DirectoryLock(directory).release()  # says so if it is in use
+        if any(directory.iterdir()):
+            raise SourceError(f"{directory} is not empty: import into a directory of its own")
+    except (OSError, StorageError) as error:
+        raise unreadable(directory, error) if isinstance(error, OSError) else SourceError(str(error)) from error
+    try:
+        yield
+    except BaseException as error:
+        for path in directory.iterdir():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        if is_new:
+            directory.rmdir()
+        if isinstance(error, OSError):
+            raise unreadable(directory, error) from error
+        raise
+
+
+def _copy(folder: Path, target: Path) -> None:
+    """What cannot be made anew from the log, and the log. Raises OSError."""
+    target.mkdir()
+    for path in sorted(folder.iterdir()):
+        found = segment_file(path.name)
+        is_wanted = found is not None and found.kind in {LOG, PRODUCER_SNAPSHOT} and not found.state
+        if is_wanted or path.name in {LEADER_EPOCHS, PARTITION_METADATA}:
+            shutil.copyfile(path, target / path.name)

@@ -1,0 +1,144 @@
+"""What a batch of ``__consumer_offsets`` says: records of the coordinator taken apart, and the ends of transactions."""
+
+import struct
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from groupcoord.offsets_log.source import Batch, Fault
+from groupcoord.protocol.batches import BatchError, records_of
+from groupcoord.protocol.coordinator_records import RecordError, RecordKey, RecordValue, parse_key, parse_value
+from groupcoord.protocol.record_kinds import KINDS
+from groupcoord.protocol.records import InvalidRecordsError, Record
+
+MARKER = "TransactionMarker"
+"""What the end of a transaction is called, as the kind of a record."""
+KIND_NAMES = (*(kind.name for kind in KINDS.values()), MARKER)
+
+_MARKER_KEY = struct.Struct(">hh")  # version, type
+_MARKER_VALUE = struct.Struct(">hi")  # version, epoch of the transaction coordinator
+_MARKERS = {0: "abort", 1: "commit"}
+
+
+UNREADABLE = (RecordError, struct.error)
+"""What ``entry_of`` raises of a record that cannot be read."""
+
+
+class Transaction(NamedTuple):
+    """Of whose transaction something is."""
+
+    producer_id: int
+    producer_epoch: int
+
+
+class Said(NamedTuple):
+    """A record of the coordinator; the value is None in a tombstone."""
+
+    key: RecordKey
+    value: RecordValue | None
+
+
+class Marker(NamedTuple):
+    """The end of a transaction: ``how`` is commit or abort."""
+
+    how: str
+    coordinator_epoch: int
+
+
+class Entry(NamedTuple):
+    """One record. ``transaction`` is None outside of any."""
+
+    partition: int
+    offset: int
+    timestamp_ms: int
+    what: Said | Marker
+    transaction: Transaction | None
+
+    @property
+    def kind(self) -> str:
+        """One of KIND_NAMES."""
+        return self.what.key.kind.name if isinstance(self.what, Said) else MARKER
+
+    @property
+    def group(self) -> str | None:
+        """The group that it is about."""
+        return group_of(self.what.key) if isinstance(self.what, Said) else None
+
+    @property
+    def topic(self) -> str | None:
+        """The topic that it is about, if it is about one."""
+        return self.what.key.fields.get("topic") if isinstance(self.what, Said) else None
+
+
+def group_of(key: RecordKey) -> str | None:
+    """The group that a record with this key is about."""
+    group: str | None = key.fields.get("group", key.fields.get("groupId"))
+    return group
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """Which entries are wanted; what is empty lets everything pass. The end of a transaction is about no group and no topic."""
+
+    groups: Collection[str] = ()
+    topics: Collection[str] = ()
+    kinds: Collection[str] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Does it let everything pass?"""
+        return not (self.groups or self.topics or self.kinds)
+
+    def passes(self, entry: Entry) -> bool:
+        """Is ``entry`` wanted?"""
+        return (
+            (not self.groups or entry.group in self.groups)
+            and (not self.topics or entry.topic in self.topics)
+            and (not self.kinds or entry.kind in self.kinds)
+        )
+
+
+def entries(batch: Batch) -> Iterator[Entry | Fault]:
+    """The records of ``batch``; one that cannot be read is a Fault, and the others are not."""
+    records = records_in(batch)
+    if isinstance(records, Fault):
+        yield records
+        return
+    for record in records:
+        try:
+            yield entry_of(batch, record)
+        except UNREADABLE as problem:
+            yield Fault(batch.partition, record.offset, f"the record cannot be read: {problem}")
+
+
+def records_in(batch: Batch) -> list[Record] | Fault:
+    """The records of ``batch``, unpacked; a Fault if that cannot be."""
+    try:
+        return list(records_of(batch.data, batch.header))
+    except (BatchError, InvalidRecordsError) as problem:
+        return Fault(batch.partition, batch.header.base_offset, f"the records of the batch cannot be read: {problem}")
+
+
+def entry_of(batch: Batch, record: Record) -> Entry:
+    """What ``record`` of ``batch`` says. Raises one of UNREADABLE."""
+    what = _marker(record) if batch.header.control else _said(record)
+    return Entry(batch.partition, record.offset, record.timestamp_ms, what, transaction_of(batch))
+
+
+def transaction_of(batch: Batch) -> Transaction | None:
+    """The one that ``batch`` is part of, or ends."""
+    header = batch.header
+    if header.control or header.transactional:
+        return Transaction(header.producer_id, header.producer_epoch)
+    return None
+
+
+def _said(record: Record) -> Said:
+    key = parse_key(record.key)
+    return Said(key, parse_value(key.kind, record.value))
+
+
+def _marker(record: Record) -> Marker:
+    _, number = _MARKER_KEY.unpack_from(record.key or b"")
+    _, coordinator_epoch = _MARKER_VALUE.unpack_from(record.value or b"")
+    return Marker(_MARKERS.get(number, f"control record of type {number}"), coordinator_epoch)

@@ -1,0 +1,177 @@
+"""Partitioners that producers take.
+
+aiokafka takes them as they are, ``AIOKafkaProducer(partitioner=…)``; for kafka-python see :func:`for_kafka_python`. aiokafka
+does not say which topic a record is for or how large it is: ``measuring`` finds the size out, and what is kept for a topic
+is kept for all of them together.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from groupcoord.partitioners.hashes import java, positive
+from groupcoord.partitioners.sticky_partition import StickyPartition
+
+DEFAULT_BATCH_SIZE = 16_384
+"""Bytes: ``batch.size``."""
+
+ASSUMED_RECORD_SIZE = 1024
+"""Bytes: what a record counts as whose size nobody says."""
+
+Serializer = Callable[[Any], bytes | None]
+
+
+class PartitionerError(ValueError):
+    """A custom partitioner named a partition that there is not."""
+
+
+class Partitioner(Protocol):
+    """Where a record goes: ``key`` in bytes, all partitions ascending, and those that have a leader."""
+
+    def __call__(
+        self,
+        key: bytes | None,
+        all_partitions: Sequence[int],
+        available: Sequence[int],
+        *,
+        topic: str = "",
+        size: int = 0,
+    ) -> int:
+        """One of ``all_partitions``; ``size`` is that of the record, in bytes, 0 if unknown."""
+        ...
+
+
+class DefaultPartitioner:
+    """Kafka's own since 3.3: records with a key by its murmur2, the others to one partition batch by batch (KIP-794).
+
+    ``random`` gives any 32-bit integer. With ``ignore_keys`` all records are taken to have none.
+    """
+
+    def __init__(
+        self, random: Callable[[], int], *, batch_size: int = DEFAULT_BATCH_SIZE, ignore_keys: bool = False
+    ) -> None:
+        self._random = random
+        self._batch_size = batch_size
+        self._ignore_keys = ignore_keys
+        self._sticky: dict[str, StickyPartition] = {}
+        self._measured = 0
+
+    def __call__(
+        self,
+        key: bytes | None,
+        all_partitions: Sequence[int],
+        available: Sequence[int],
+        *,
+        topic: str = "",
+        size: int = 0,
+    ) -> int:
+        """Where the record goes; it counts as appended there. See :class:`Partitioner`."""
+        size, self._measured = size or self._measured or ASSUMED_RECORD_SIZE, 0
+        if key is not None and not self._ignore_keys:
+            return all_partitions[java(key, len(all_partitions))]
+        if topic not in self._sticky:
+            self._sticky[topic] = StickyPartition(self._batch_size, self._random)
+        sticky, leading, count = self._sticky[topic], sorted(available), len(all_partitions)
+        partition = sticky.current(leading, count)
+        sticky.appended(size, leading, count)
+        return partition if partition in all_partitions else all_partitions[partition % count]
+
+    def measuring(self, serializer: Serializer = lambda value: value) -> Serializer:
+        """``serializer``, as a producer's ``value_serializer``, that also tells how large the next record is."""
+
+        def measure(value: Any) -> bytes | None:
+            data = serializer(value)
+            self._measured += len(data or b"")
+            return data
+
+        return measure
+
+
+class KeyHashPartitioner:
+    """Records with a key by ``hashed`` (see :data:`groupcoord.partitioners.hashes.KEYED`), the others by ``otherwise``."""
+
+    def __init__(self, hashed: Callable[[bytes, int], int], otherwise: Partitioner) -> None:
+        self._hashed = hashed
+        self._otherwise = otherwise
+
+    def __call__(
+        self,
+        key: bytes | None,
+        all_partitions: Sequence[int],
+        available: Sequence[int],
+        *,
+        topic: str = "",
+        size: int = 0,
+    ) -> int:
+        """See :class:`Partitioner`."""
+        if key is None:
+            return self._otherwise(key, all_partitions, available, topic=topic, size=size)
+        return all_partitions[self._hashed(key, len(all_partitions))]
+
+
+class RoundRobinPartitioner:
+    """One after the other among those that have a leader, whatever the key (``RoundRobinPartitioner``, 2.4 and later)."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+
+    def __call__(
+        self,
+        key: bytes | None,  # noqa: ARG002 - deliberately
+        all_partitions: Sequence[int],
+        available: Sequence[int],
+        *,
+        topic: str = "",
+        size: int = 0,  # noqa: ARG002 - as every partitioner is called
+    ) -> int:
+        """See :class:`Partitioner`. Without any leader it is one after the other of all."""
+        number = positive(self._counts[topic])
+        self._counts[topic] += 1
+        among = sorted(available) or all_partitions
+        return among[number % len(among)]
+
+
+class CustomPartitioner:
+    """``choose`` says which: a function of the key in bytes and the number of partitions."""
+
+    def __init__(self, choose: Callable[[bytes | None, int], int]) -> None:
+        self._choose = choose
+
+    def __call__(
+        self,
+        key: bytes | None,
+        all_partitions: Sequence[int],
+        available: Sequence[int],  # noqa: ARG002 - as every partitioner is called
+        *,
+        topic: str = "",
+        size: int = 0,  # noqa: ARG002 - likewise
+    ) -> int:
+        """See :class:`Partitioner`. Raises PartitionerError if there is no such partition."""
+        partition = self._choose(key, len(all_partitions))
+        if partition not in all_partitions:
+            raise PartitionerError(
+                f"topic {topic or '(unknown)'} has no partition {partition!r}, but {len(all_partitions)}"
+            )
+        return partition
+
+
+def for_kafka_python(partitioner: Partitioner) -> Any:
+    """``partitioner`` as ``KafkaProducer(partitioner=…)`` of kafka-python 3 wants it; needs kafka-python."""
+    from kafka.partitioner import Partitioner as Base  # noqa: PLC0415 - optional
+
+    class Adapter(Base):  # type: ignore[misc]
+        def partition(
+            self,
+            topic: str,
+            key: Any,
+            serialized_key: bytes | None,
+            value: Any,
+            serialized_value: bytes | None,
+            cluster: Any,
+        ) -> int:
+            del key, value
+            partitions = sorted(cluster.partitions_for_topic(topic))
+            available = sorted(cluster.available_partitions_for_topic(topic))
+            return partitioner(serialized_key, partitions, available, topic=topic, size=len(serialized_value or b""))
+
+    return Adapter()

@@ -1,0 +1,1 @@
+"""From keys and values to fields: the many commits with numpy, everything else in plain Python."""

@@ -1,0 +1,98 @@
+"""What ``--source`` says: ``kafka:HOST:PORT``, ``segments:DIR``, ``jsonl:FILE``, ``connector:HOST:PORT``."""
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from groupcoord.pipeline.decode.split import SPLIT, split
+from groupcoord.pipeline.errors import PipelineError
+from groupcoord.pipeline.sources import connector, jsonl, kafka
+from groupcoord.pipeline.sources.ends import ends_of_cluster
+from groupcoord.pipeline.sources.plan import Plan
+from groupcoord.pipeline.sources.segments import PIECE_BYTES, Piece, read_piece, survey
+
+KINDS = ("kafka", "segments", "jsonl", "connector")
+
+
+def plan_of(said: str, options: Mapping[str, str]) -> Plan:
+    """The plan for the source that ``said`` names; ``options`` are those of the source. Raises PipelineError."""
+    kind, _, what = said.partition(":")
+    if kind not in KINDS or not what:
+        raise PipelineError(
+            f"{said!r} is no source; there are kafka:HOST:PORT, segments:DIR, jsonl:FILE and connector:HOST:PORT"
+        )
+    make: dict[str, Callable[[str, str, Mapping[str, str]], Plan]] = {
+        "kafka": _kafka,
+        "segments": _segments,
+        "jsonl": _jsonl,
+        "connector": _connector,
+    }
+    return make[kind](said, what, options)
+
+
+def _kafka(said: str, bootstrap: str, options: Mapping[str, str]) -> Plan:
+    asked = {**options, "bootstrap": bootstrap}
+    bounds = kafka.bounds(asked)
+    if not any(end > start for start, end in bounds.values()):
+        raise PipelineError(
+            f"{asked.get('topic', kafka.TOPIC)} of {bootstrap} is empty: no group has ever committed there"
+        )
+    asked["ranges"] = json.dumps(bounds)
+
+    def read(spark: SparkSession) -> DataFrame:
+        spark.dataSource.register(kafka.OffsetsSource)
+        return spark.read.format(kafka.NAME).options(**asked).load()
+
+    now_ms = time.time_ns() // 1_000_000
+    return Plan(said=said, read=read, ends=partial(ends_of_cluster, bootstrap=bootstrap, now_ms=now_ms))
+
+
+def _segments(said: str, directory: str, options: Mapping[str, str]) -> Plan:
+    del options
+    found = survey(Path(directory))
+
+    def read(spark: SparkSession) -> DataFrame:
+        tasks = shared_out(found.pieces, PIECE_BYTES)
+        return spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(reading(tasks), SPLIT.ddl)
+
+    return Plan(said=said, read=read, is_split=True, records=found.records, remarks=found.remarks)
+
+
+def shared_out(pieces: list[Piece], most_bytes: int) -> list[list[Piece]]:
+    """The pieces in lists of at most ``most_bytes``, in order: fifty small files are no work for fifty tasks."""
+    tasks: list[list[Piece]] = []
+    size = 0
+    for piece in pieces:
+        size += piece.end - piece.start
+        if not tasks or size > most_bytes:
+            tasks.append([])
+            size = piece.end - piece.start
+        tasks[-1].append(piece)
+    return tasks
+
+
+def reading(tasks: list[list[Piece]]) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """Reads and decodes the pieces of the tasks whose numbers come in: keys and values of commits never go through Java."""
+
+    def read(batches: Iterator[Any]) -> Iterator[Any]:
+        numbers = chain.from_iterable(batch.column(0).to_pylist() for batch in batches)
+        pieces = chain.from_iterable(tasks[number] for number in numbers)
+        return split(chain.from_iterable(read_piece(piece) for piece in pieces))
+
+    return read
+
+
+def _jsonl(said: str, path: str, options: Mapping[str, str]) -> Plan:
+    del options
+    jsonl.check(path)
+    return Plan(said=said, read=partial(jsonl.read, path=path))
+
+
+def _connector(said: str, bootstrap: str, options: Mapping[str, str]) -> Plan:
+    return Plan(said=said, read=partial(connector.read, bootstrap=bootstrap, options=options))

@@ -1,0 +1,69 @@
+"""``connector:HOST:PORT``: Spark's own Kafka connector, where its jars are (``--packages``): for clusters with TLS or SASL.
+
+Two things must be said to it, or it gives no rows and no error: internal topics are only read with Spark's older way to find
+offsets, and ``subscribe`` would join a group and so write into the log it reads. Sources: Spark's Kafka integration guide,
+KIP-98.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from groupcoord.pipeline.errors import PipelineError
+
+TOPIC = "__consumer_offsets"
+DEFAULT_PARTITIONS = 50
+"""``offsets.topic.num.partitions``, unless the option ``partitions`` says another number."""
+MOST_PARTITIONS = 100_000
+OLD_OFFSET_FETCHING = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
+
+
+def read(spark: SparkSession, bootstrap: str, options: Mapping[str, str]) -> DataFrame:
+    """The records as LOG. ``options`` are the connector's own (``kafka.security.protocol`` …). Raises PipelineError."""
+    return _log(spark, spark.read, _settings(bootstrap, options))
+
+
+def stream(spark: SparkSession, bootstrap: str, options: Mapping[str, str]) -> DataFrame:
+    """The same for ever, from the beginning; what has been deleted when its turn comes is passed over. Raises PipelineError."""
+    first = {"startingOffsets": "earliest", "failOnDataLoss": "false"}
+    return _log(spark, spark.readStream, {**first, **_settings(bootstrap, options)})
+
+
+def _settings(bootstrap: str, options: Mapping[str, str]) -> dict[str, str]:
+    own = {key: value for key, value in options.items() if key != "partitions"}
+    said = options.get("partitions", str(DEFAULT_PARTITIONS))
+    if not (said.isascii() and said.isdecimal() and 0 < int(said) <= MOST_PARTITIONS):
+        raise PipelineError(f"partitions={said} is no number of partitions")
+    return {
+        "kafka.bootstrap.servers": bootstrap,
+        "kafka.fetch.max.wait.ms": "10",
+        "kafka.max.poll.records": "10000",
+        "kafka.max.partition.fetch.bytes": "16777216",
+        "kafka.isolation.level": "read_committed",
+        "assign": json.dumps({TOPIC: list(range(int(said)))}),
+        **own,
+    }
+
+
+def _log(spark: SparkSession, reader: Any, settings: Mapping[str, str]) -> DataFrame:
+    spark.conf.set(OLD_OFFSET_FETCHING, "true")
+    try:
+        rows = reader.format("kafka").options(**settings).load()
+    except PySparkException as problem:
+        if "DATA_SOURCE" in (problem.getCondition() or ""):
+            raise PipelineError(
+                "Spark's Kafka connector is not there: --packages org.apache.spark:spark-sql-kafka-0-10_2.13:VERSION fetches "
+                "it, VERSION being that of Spark; or read by kafka:HOST:PORT, which needs none"
+            ) from None
+        raise
+    return rows.select(
+        F.col("partition").alias("log_partition"),
+        F.col("offset").alias("log_offset"),
+        "key",
+        "value",
+        F.col("timestamp").alias("append_ts"),
+    )

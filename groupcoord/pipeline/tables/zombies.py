@@ -1,0 +1,93 @@
+"""Commits that look as if somebody committed who should not any more.
+
+The coordinator refuses commits of older generations (ILLEGAL_GENERATION), but not those of a member of this generation for a
+partition that another one has, nor those of anybody once the group is empty, which is also how an administrator sets offsets.
+Nor does the log say who committed. So this is a list of what to look at. In a cooperative rebalance a member commits what it
+gives up after the generation has begun: that is as it should be, and not listed.
+"""
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from groupcoord.pipeline.schemas import ZOMBIES
+from groupcoord.pipeline.tables.steps import KEY, key_hash
+
+SOON_MS = 300_000
+"""So long after it moved a partition is still the concern of its owner before: Kafka's ``max.poll.interval.ms``."""
+_REASON = f"""case
+    when is_empty then 'nobody in the group'
+    when owner is null and described_at > log_changed_at then 'nobody has the partition'
+    when owner is not null and previous_owner <> owner and committed_offset < previous_offset
+         and commit_ms - changed_ms <= {SOON_MS} then 'back behind its owner'
+    end"""
+
+
+def zombies(
+    steps: DataFrame, statistics: DataFrame, ownership: DataFrame, generations: DataFrame, commits: DataFrame
+) -> DataFrame:
+    """The suspects of ``steps``, with who had the partition then; those that turn out to be as they should are left out."""
+    odd = _odd(steps, ownership).join(statistics.select(*KEY, "group", "topic"), KEY).drop("hash")
+    changes = ownership.select(
+        "group",
+        "topic",
+        "partition",
+        F.col("log_offset").alias("log_changed_at"),
+        F.unix_millis("append_ts").alias("changed_ms"),
+        F.col("member").alias("owner"),
+        F.col("previous_member").alias("previous_owner"),
+    )
+    placed = odd.withColumn("log_changed_at", F.expr("mark div 2")).join(
+        changes, ["group", "topic", "partition", "log_changed_at"]
+    )
+    told = _with_generation(placed, generations)
+    appended = commits.select("log_partition", "log_offset", "append_ts")
+    return (
+        told.withColumn("reason", F.expr(_REASON))
+        .where("reason is not null")
+        .join(appended, ["log_partition", "log_offset"])
+        .select(*ZOMBIES.names)
+    )
+
+
+def _odd(steps: DataFrame, ownership: DataFrame) -> DataFrame:
+    """The suspects that were nobody's to commit, or that went back behind what was committed since the partition moved.
+
+    ``mark`` is where the partition last changed hands, twice, and one more if it fell to nobody.
+    """
+    suspects = steps.where("is_suspect").select(
+        *KEY, "log_offset", "commit_ms", "committed_offset", "previous_offset", "previous_place"
+    )
+    changes = ownership.select(
+        key_hash(),
+        *KEY[1:],
+        "log_offset",
+        (F.col("log_offset") * 2 + F.col("member").isNull().cast("bigint")).alias("change"),
+    ).join(suspects.select(*KEY).distinct(), KEY, "left_semi")
+    so_far = Window.partitionBy(*KEY).orderBy("log_offset").rowsBetween(Window.unboundedPreceding, 0)
+    return (
+        suspects.unionByName(changes, allowMissingColumns=True)
+        .select("*", F.last("change", ignorenulls=True).over(so_far).alias("mark"))
+        .where("change is null")
+        .where("mark % 2 = 1 or (committed_offset < previous_offset and previous_place > mark div 2)")
+        .drop("change")
+    )
+
+
+def _with_generation(odd: DataFrame, generations: DataFrame) -> DataFrame:
+    """``odd`` with the generation of that moment: its number, where it is described, and whether nobody was in it."""
+    described = generations.select(
+        "group",
+        "log_offset",
+        F.struct(
+            "generation",
+            F.col("log_offset").alias("described_at"),
+            (F.coalesce(F.size("members"), F.lit(0)) <= 0).alias("is_empty"),
+        ).alias("then"),
+    )
+    so_far = Window.partitionBy("group").orderBy("log_offset").rowsBetween(Window.unboundedPreceding, 0)
+    both = odd.unionByName(described, allowMissingColumns=True)
+    return (
+        both.withColumn("then", F.last("then", ignorenulls=True).over(so_far))
+        .where("mark is not null")
+        .select("*", "then.*")
+    )

@@ -1,0 +1,1 @@
+"""What other assignors would have done: the history of each group, played again with each of them."""

@@ -1,0 +1,94 @@
+"""A batch of which compaction leaves only some records, or none: what its readers have to know of it stays.
+
+It keeps its first and last offset and its sequence numbers, so that a producer's last batch is still known by them; a batch
+with tombstones gets a delete horizon (KIP-534). Sources: ``MemoryRecords.filterTo``, ``DefaultRecordBatch.writeEmptyHeader``.
+"""
+
+from collections.abc import Sequence
+
+from groupcoord.protocol.batches import (
+    COMPRESSION_MASK,
+    DELETE_HORIZON,
+    HEADER_BYTES,
+    LOG_APPEND_TIME,
+    NO_TIMESTAMP,
+    BatchHeader,
+    frame_batch,
+    records_of,
+)
+from groupcoord.protocol.compression import Compression, compress
+from groupcoord.protocol.records import Record, read_varint, read_varlong, write_records
+
+
+def delete_horizon_ms(header: BatchHeader) -> int | None:
+    """From when on the tombstones of the batch may go, or None if that was not decided yet."""
+    return header.base_timestamp_ms if header.attributes & DELETE_HORIZON else None
+
+
+def with_records(header: BatchHeader, records: Sequence[Record], horizon_ms: int | None) -> bytes:
+    """The batch with ``records`` of it alone, at least one. ``horizon_ms`` is the delete horizon it has from now on."""
+    base_timestamp_ms = records[0].timestamp_ms if horizon_ms is None else horizon_ms
+    attributes = header.attributes & ~DELETE_HORIZON | (0 if horizon_ms is None else DELETE_HORIZON)
+    latest = header.max_timestamp_ms
+    if not header.attributes & LOG_APPEND_TIME:
+        latest = max(record.timestamp_ms for record in records)
+    body = compress(
+        Compression(attributes & COMPRESSION_MASK),
+        write_records(records, base_offset=header.base_offset, base_timestamp_ms=base_timestamp_ms),
+        None,
+    )
+    changed = header._replace(
+        attributes=attributes,
+        base_timestamp_ms=base_timestamp_ms,
+        max_timestamp_ms=latest,
+        record_count=len(records),
+    )
+    return frame_batch(changed, body)
+
+
+def with_some(header: BatchHeader, batch: bytes, kept: Sequence[int], horizon_ms: int | None) -> bytes:
+    """The ``batch`` with some of its records alone, in their order: ``kept`` says which, the first being 0, and at least one.
+
+    ``horizon_ms`` and what is made are those of ``with_records``; where the base timestamp stays, records are copied unread.
+    Raises BatchError, InvalidRecordsError.
+    """
+    if not header.attributes & (COMPRESSION_MASK | LOG_APPEND_TIME) and horizon_ms == delete_horizon_ms(header):
+        parts, deltas = _cut(batch, kept)
+        if horizon_ms is not None or deltas[0] == 0:
+            latest = header.base_timestamp_ms + max(deltas)
+            return frame_batch(header._replace(max_timestamp_ms=latest, record_count=len(kept)), b"".join(parts))
+    records = list(records_of(batch, header))
+    return with_records(header, [records[index] for index in kept], horizon_ms)
+
+
+def _cut(batch: bytes, kept: Sequence[int]) -> tuple[list[bytes], list[int]]:
+    """The bytes of the records ``kept``, and their timestamp deltas."""
+    parts: list[bytes] = []
+    deltas: list[int] = []
+    position, index = HEADER_BYTES, 0
+    for wanted in kept:
+        while True:
+            start, number = position, batch[position]
+            if number < 128:
+                after = position + 1
+                position = after + (number >> 1)
+            elif (second := batch[position + 1]) < 128:
+                after = position + 2
+                position = after + (number + (second - 1 << 7) >> 1)
+            else:
+                length, after = read_varint(batch, position)
+                position = after + length
+            index += 1
+            if index > wanted:
+                break
+        parts.append(batch[start:position])
+        delta = batch[after + 1]  # behind the attributes
+        deltas.append(read_varlong(batch, after + 1)[0] if delta > 127 else (delta >> 1) ^ -(delta & 1))
+    return parts, deltas
+
+
+def without_records(header: BatchHeader) -> bytes:
+    """The batch with no record left: a header that says which offsets and sequence numbers it had."""
+    attributes = header.attributes & ~(COMPRESSION_MASK | DELETE_HORIZON)
+    empty = header._replace(attributes=attributes, base_timestamp_ms=NO_TIMESTAMP, record_count=0)
+    return frame_batch(empty, b"")

@@ -1,0 +1,357 @@
+"""Every kind of record that a group coordinator of Kafka 4.3 writes to ``__consumer_offsets``, field by field.
+
+A key is an int16, which is the number of the kind, and the fields of the key; a value is an int16 version and the fields of
+that version. The fields have the names that Kafka gives them in JSON. Sources: ``CoordinatorRecordType`` and the message
+definitions of the group coordinator (``ConsumerGroupMetadataKey.json``, ``ConsumerGroupMetadataValue.json`` and so on);
+KIP-848 for consumer groups, KIP-932 for share groups, KIP-1071 for Streams groups.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+from groupcoord.protocol.layout import Column, Layout
+
+NEVER = 32_767
+"""As the version from which on lengths are compact and fields can be tagged (KIP-482): no version is."""
+
+
+class Field(NamedTuple):
+    """One field of a key, a value or a part of one.
+
+    ``kind`` is Kafka's type, of the items if the field is an array; ``struct`` holds the fields of kind ``"struct"``. Versions
+    outside ``versions`` lack the field. A tagged field that is missing in the bytes has ``default``.
+    """
+
+    name: str
+    kind: str
+    is_array: bool = False
+    is_nullable: bool = False
+    versions: range = range(5)
+    tag: int | None = None
+    default: object = None
+    struct: "Struct | None" = None
+
+
+class Struct(NamedTuple):
+    """Fields that belong together, in the order of the wire; ``flexible`` from that version on."""
+
+    name: str
+    fields: tuple[Field, ...]
+    flexible_from: int = 0
+
+    def layout(self, version: int) -> Layout:
+        """Where the fields lie at ``version``; what is read by it is a dict with the fields' names."""
+        columns = tuple(
+            Column(
+                field.name,
+                field.kind,
+                field.is_array,
+                field.is_nullable,
+                field.tag,
+                field.struct and field.struct.layout(version),
+            )
+            for field in self.fields
+            if version in field.versions
+        )
+        return Layout(type(self.name, (dict,), {}), version, version >= self.flexible_from, columns)
+
+
+class Kind(NamedTuple):
+    """One kind of record: its number, Kafka's name for it, what its keys and its values consist of.
+
+    Keys have one version, and no compact lengths; values have ``versions``.
+    """
+
+    number: int
+    name: str
+    key: Struct
+    value: Struct
+    versions: range
+
+
+def _field(
+    name: str, said: str, versions: range = range(5), *, tag: int | None = None, default: object = None
+) -> Field:
+    """``said`` is a type as Kafka's definitions say it, behind ``?`` for what can be null and ``[]`` for an array."""
+    kind = said.removeprefix("?")
+    return Field(
+        name,
+        kind.removeprefix("[]"),
+        is_array=kind.startswith("[]"),
+        is_nullable=said.startswith("?"),
+        versions=versions,
+        tag=tag,
+        default=default,
+    )
+
+
+def _of(field: Field, struct: Struct) -> Field:
+    """``field``, which holds ``struct``."""
+    return field._replace(kind="struct", struct=struct)
+
+
+_GROUP = (_field("groupId", "string"),)
+_MEMBER = (*_GROUP, _field("memberId", "string"))
+_OFFSET = (_field("group", "string"), _field("topic", "string"), _field("partition", "int32"))
+
+
+def _kind(
+    number: int, name: str, key: tuple[Field, ...], *fields: Field, versions: range = range(1), flexible_from: int = 0
+) -> Kind:
+    """A kind with these fields in its keys and values."""
+    return Kind(number, name, Struct(f"{name}Key", key, NEVER), Struct(f"{name}Value", fields, flexible_from), versions)
+
+
+# --- what several kinds have in common
+
+_TOPIC_PARTITION = (_field("topicId", "uuid"), _field("partitions", "[]int32"))
+_ASSIGNMENT_EPOCHS = _field("assignmentEpochs", "?[]int32", tag=0, default=())
+_ASSIGNED = _of(_field("topicPartitions", "[]"), Struct("TopicPartition", _TOPIC_PARTITION))
+_EPOCH = _field("epoch", "int32")
+_METADATA_HASH = _field("metadataHash", "int64")
+_ASSIGNMENT = (
+    _field("assignmentEpoch", "int32"),
+    _field("assignmentTimestamp", "int64", tag=0, default=0),
+)
+_MEMBER_EPOCHS = (
+    _field("memberEpoch", "int32"),
+    _field("previousMemberEpoch", "int32"),
+    _field("state", "int8"),
+)
+_CLIENT = (_field("rackId", "?string"), _field("clientId", "string"), _field("clientHost", "string"))
+_TOPIC_NAMES = _field("subscribedTopicNames", "[]string")
+_TOPIC = (_field("topicId", "uuid"), _field("topicName", "string"))
+_PAIR = (_field("key", "string"), _field("value", "string"))
+
+# --- classic groups and offsets (KIP-211, KIP-320, KIP-345)
+
+_LEGACY_OFFSET_COMMIT = _kind(
+    0,
+    "LegacyOffsetCommit",
+    _OFFSET,
+    _field("offset", "int64"),
+    _field("metadata", "string"),
+    _field("commitTimestamp", "int64"),
+    flexible_from=NEVER,
+)
+
+_OFFSET_COMMIT = _kind(
+    1,
+    "OffsetCommit",
+    _OFFSET,
+    _field("offset", "int64"),
+    _field("leaderEpoch", "int32", range(3, 5)),
+    _field("metadata", "string"),
+    _field("commitTimestamp", "int64"),
+    _field("expireTimestamp", "int64", range(1, 2)),
+    _field("topicId", "uuid", range(4, 5), tag=0),
+    versions=range(5),
+    flexible_from=4,
+)
+
+_CLASSIC_MEMBER = (
+    _field("memberId", "string"),
+    _field("groupInstanceId", "?string", range(3, 5)),
+    _field("clientId", "string"),
+    _field("clientHost", "string"),
+    _field("rebalanceTimeout", "int32", range(1, 5)),
+    _field("sessionTimeout", "int32"),
+    _field("subscription", "bytes"),
+    _field("assignment", "bytes"),
+)
+_GROUP_METADATA = _kind(
+    2,
+    "GroupMetadata",
+    (_field("group", "string"),),
+    _field("protocolType", "string"),
+    _field("generation", "int32"),
+    _field("protocol", "?string"),
+    _field("leader", "?string"),
+    _field("currentStateTimestamp", "int64", range(2, 5)),
+    _of(_field("members", "[]"), Struct("MemberMetadata", _CLASSIC_MEMBER, 4)),
+    versions=range(5),
+    flexible_from=4,
+)
+
+# --- consumer groups (KIP-848)
+
+_RACKS = Struct("PartitionMetadata", (_field("partition", "int32"), _field("racks", "[]string")))
+_SUBSCRIBED_TOPIC = (
+    *_TOPIC,
+    _field("numPartitions", "int32"),
+    _of(_field("partitionMetadata", "[]"), _RACKS),
+)
+_CLASSIC_PROTOCOL = Struct("ClassicProtocol", (_field("name", "string"), _field("metadata", "bytes")))
+_CLASSIC_MEMBER_METADATA = Struct(
+    "ClassicMemberMetadata",
+    (_field("sessionTimeoutMs", "int32"), _of(_field("supportedProtocols", "[]"), _CLASSIC_PROTOCOL)),
+)
+_NO_CLASSIC_MEMBER = {"sessionTimeoutMs": 0, "supportedProtocols": ()}
+"""The default is not null in Kafka: a member that is none says so, one that says nothing has no protocols."""
+_OWNED = Struct("TopicPartitions", (*_TOPIC_PARTITION, _ASSIGNMENT_EPOCHS))
+
+_CONSUMER_GROUPS = (
+    _kind(3, "ConsumerGroupMetadata", _GROUP, _EPOCH, _METADATA_HASH._replace(tag=0, default=0)),
+    _kind(
+        4,
+        "ConsumerGroupPartitionMetadata",
+        _GROUP,
+        _of(_field("topics", "[]"), Struct("TopicMetadata", _SUBSCRIBED_TOPIC)),
+    ),
+    _kind(
+        5,
+        "ConsumerGroupMemberMetadata",
+        _MEMBER,
+        _field("instanceId", "?string"),
+        *_CLIENT,
+        _TOPIC_NAMES,
+        _field("subscribedTopicRegex", "?string"),
+        _field("rebalanceTimeoutMs", "int32"),
+        _field("serverAssignor", "?string"),
+        _of(
+            _field("classicMemberMetadata", "?", tag=0, default=_NO_CLASSIC_MEMBER),
+            _CLASSIC_MEMBER_METADATA,
+        ),
+    ),
+    _kind(6, "ConsumerGroupTargetAssignmentMetadata", _GROUP, *_ASSIGNMENT),
+    _kind(7, "ConsumerGroupTargetAssignmentMember", _MEMBER, _ASSIGNED),
+    _kind(
+        8,
+        "ConsumerGroupCurrentMemberAssignment",
+        _MEMBER,
+        *_MEMBER_EPOCHS,
+        _of(_field("assignedPartitions", "[]"), _OWNED),
+        _of(_field("partitionsPendingRevocation", "[]"), _OWNED),
+    ),
+    _kind(
+        16,
+        "ConsumerGroupRegularExpression",
+        (*_GROUP, _field("regularExpression", "string")),
+        _field("topics", "[]string"),
+        _field("version", "int64"),
+        _field("timestamp", "int64"),
+    ),
+)
+
+# --- share groups (KIP-932)
+
+_SHARED = Struct("TopicPartitionsInfo", (*_TOPIC, _field("partitions", "[]int32")))
+
+_SHARE_GROUPS = (
+    _kind(10, "ShareGroupMemberMetadata", _MEMBER, *_CLIENT, _TOPIC_NAMES),
+    _kind(11, "ShareGroupMetadata", _GROUP, _EPOCH, _METADATA_HASH),
+    _kind(12, "ShareGroupTargetAssignmentMetadata", _GROUP, *_ASSIGNMENT),
+    _kind(13, "ShareGroupTargetAssignmentMember", _MEMBER, _ASSIGNED),
+    _kind(
+        14,
+        "ShareGroupCurrentMemberAssignment",
+        _MEMBER,
+        *_MEMBER_EPOCHS,
+        _of(_field("assignedPartitions", "[]"), Struct("TopicPartitions", _TOPIC_PARTITION)),
+    ),
+    _kind(
+        15,
+        "ShareGroupStatePartitionMetadata",
+        _GROUP,
+        _of(_field("initializingTopics", "[]"), _SHARED),
+        _of(_field("initializedTopics", "[]"), _SHARED),
+        _of(_field("deletingTopics", "[]"), Struct("TopicInfo", _TOPIC)),
+    ),
+)
+
+# --- Streams groups (KIP-1071)
+
+_TASK_IDS = (_field("subtopologyId", "string"), _field("partitions", "[]int32"))
+_ASSIGNED_TASKS = Struct("TaskIds", _TASK_IDS)
+_OWNED_TASKS = Struct("TaskIds", (*_TASK_IDS, _ASSIGNMENT_EPOCHS))
+_TASK_ROLES = ("activeTasks", "standbyTasks", "warmupTasks")
+_ENDPOINT = Struct("Endpoint", (_field("host", "string"), _field("port", "uint16")))
+_TOPIC_INFO = Struct(
+    "TopicInfo",
+    (
+        _field("name", "string"),
+        _field("partitions", "int32"),
+        _field("replicationFactor", "int16"),
+        _of(_field("topicConfigs", "[]"), Struct("TopicConfig", _PAIR)),
+    ),
+)
+_COPARTITION_GROUP = Struct(
+    "CopartitionGroup",
+    (
+        _field("sourceTopics", "[]int16"),
+        _field("sourceTopicRegex", "[]int16"),
+        _field("repartitionSourceTopics", "[]int16"),
+    ),
+)
+_SUBTOPOLOGY = Struct(
+    "Subtopology",
+    (
+        _field("subtopologyId", "string"),
+        _field("sourceTopics", "[]string"),
+        _field("sourceTopicRegex", "[]string"),
+        _of(_field("stateChangelogTopics", "[]"), _TOPIC_INFO),
+        _field("repartitionSinkTopics", "[]string"),
+        _of(_field("repartitionSourceTopics", "[]"), _TOPIC_INFO),
+        _of(_field("copartitionGroups", "[]"), _COPARTITION_GROUP),
+    ),
+)
+
+_STREAMS_GROUPS = (
+    _kind(
+        17,
+        "StreamsGroupMetadata",
+        _GROUP,
+        _EPOCH,
+        _METADATA_HASH,
+        _field("validatedTopologyEpoch", "int32", tag=0, default=-1),
+        _of(_field("lastAssignmentConfigs", "?[]", tag=1, default=()), Struct("LastAssignmentConfig", _PAIR)),
+    ),
+    _kind(
+        19,
+        "StreamsGroupMemberMetadata",
+        _MEMBER,
+        _field("instanceId", "?string"),
+        *_CLIENT,
+        _field("rebalanceTimeoutMs", "int32"),
+        _field("topologyEpoch", "int32"),
+        _field("processId", "string"),
+        _of(_field("userEndpoint", "?"), _ENDPOINT),
+        _of(_field("clientTags", "[]"), Struct("KeyValue", _PAIR)),
+    ),
+    _kind(20, "StreamsGroupTargetAssignmentMetadata", _GROUP, *_ASSIGNMENT),
+    _kind(
+        21,
+        "StreamsGroupTargetAssignmentMember",
+        _MEMBER,
+        *(_of(_field(role, "[]"), _ASSIGNED_TASKS) for role in _TASK_ROLES),
+    ),
+    _kind(
+        22,
+        "StreamsGroupCurrentMemberAssignment",
+        _MEMBER,
+        *_MEMBER_EPOCHS,
+        *(_of(_field(role, "[]"), _OWNED_TASKS) for role in _TASK_ROLES),
+        *(_of(_field(f"{role}PendingRevocation", "[]"), _OWNED_TASKS) for role in _TASK_ROLES),
+    ),
+    _kind(
+        23,
+        "StreamsGroupTopology",
+        _GROUP,
+        _EPOCH,
+        _of(_field("subtopologies", "[]"), _SUBTOPOLOGY),
+    ),
+)
+
+
+_ALL = (
+    _LEGACY_OFFSET_COMMIT,
+    _OFFSET_COMMIT,
+    _GROUP_METADATA,
+    *_CONSUMER_GROUPS,
+    *_SHARE_GROUPS,
+    *_STREAMS_GROUPS,
+)
+
+KINDS: Mapping[int, Kind] = MappingProxyType({kind.number: kind for kind in sorted(_ALL)})
+"""The kinds by their numbers. Kafka has never written 9 and 18 in a release."""

@@ -1,0 +1,121 @@
+"""The fixtures ``kafka`` and ``kafka_sync`` and the marker ``kafka``, for every pytest where groupcoord is installed.
+
+The broker itself is imported by the first test that wants one: all others should not notice that this is here.
+"""
+
+from collections.abc import AsyncIterator, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from groupcoord.testing import Emulator
+
+_EMULATOR = pytest.StashKey["Emulator"]()
+_FAILED = pytest.StashKey[bool]()
+_LINES = 200
+"""So many lines of the trace are in a report: the last ones."""
+
+_MARKER = (
+    "kafka(topics=, config=, clock=, ...): how the broker of the fixtures kafka and kafka_sync is made; "
+    "the arguments are those of groupcoord.testing.Emulator"
+)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """``--rewrite-golden``."""
+    parser.getgroup("groupcoord").addoption(
+        "--rewrite-golden",
+        action="store_true",
+        help="write the golden files of groupcoord.testing.assert_golden anew instead of comparing with them",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the marker known, and tell the golden files what the option says."""
+    config.addinivalue_line("markers", _MARKER)
+    if config.getoption("--rewrite-golden"):
+        from groupcoord.testing.trace import golden  # noqa: PLC0415 - see above
+
+        golden.configure(config)
+
+
+@pytest.fixture
+def kafka(request: pytest.FixtureRequest) -> "Emulator":
+    """A broker in the event loop of an asynchronous test, on a clock that the test moves; see ``groupcoord.testing``."""
+    by_anyio = "anyio_backend" in request.fixturenames
+    found: Emulator = request.getfixturevalue("_kafka_of_anyio" if by_anyio else "_kafka_of_asyncio")
+    return found
+
+
+@pytest.fixture
+def kafka_sync(request: pytest.FixtureRequest) -> Iterator[Any]:
+    """The same broker in a thread of its own, for tests without asyncio: every method without ``await``."""
+    emulator = _emulator(request)
+    blocking = emulator.__enter__()
+    try:
+        yield blocking
+    finally:
+        emulator.__exit__(_failure(request), None, None)
+
+
+async def _kafka_by_anyio(request: pytest.FixtureRequest) -> AsyncIterator["Emulator"]:
+    async for emulator in _served(request):
+        yield emulator
+
+
+async def _kafka_by_asyncio(request: pytest.FixtureRequest) -> AsyncIterator["Emulator"]:
+    async for emulator in _served(request):
+        yield emulator
+
+
+# Two functions, for pytest-asyncio marks the one that it is given as its own.
+_kafka_of_anyio = pytest.fixture(_kafka_by_anyio, name="_kafka_of_anyio")
+try:
+    import pytest_asyncio
+except ImportError:  # whoever has no plugin for asyncio uses `async with Emulator()`, kafka_sync or anyio
+    pass
+else:
+    _kafka_of_asyncio = pytest_asyncio.fixture(_kafka_by_asyncio, name="_kafka_of_asyncio")
+
+
+async def _served(request: pytest.FixtureRequest) -> AsyncIterator["Emulator"]:
+    emulator = _emulator(request)
+    await emulator.__aenter__()
+    try:
+        yield emulator
+    finally:
+        await emulator.__aexit__(_failure(request), None, None)
+
+
+def _emulator(request: pytest.FixtureRequest) -> "Emulator":
+    from groupcoord.testing import Emulator  # noqa: PLC0415 - see above
+
+    marker = request.node.get_closest_marker("kafka")
+    if marker is not None and marker.args:
+        raise pytest.UsageError("the marker kafka takes named arguments only, those of groupcoord.testing.Emulator")
+    settings = {} if marker is None else marker.kwargs
+    if settings.get("clock") == "virtual":
+        raise pytest.UsageError(
+            "a test on simulated time makes its broker itself: groupcoord.testing.virtual_time around the test, and in it "
+            "`async with Emulator(clock='virtual')`"
+        )
+    emulator = request.node.stash[_EMULATOR] = Emulator(**settings)
+    return emulator
+
+
+def _failure(request: pytest.FixtureRequest) -> type[BaseException] | None:
+    """What the end of the block is told: after a failure, rules that were not used are no news."""
+    return AssertionError if request.node.stash.get(_FAILED, False) else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:  # noqa: ARG001 - pytest's signature
+    """A failure shows what happened on the broker."""
+    report: pytest.TestReport = yield
+    if report.failed:
+        item.stash[_FAILED] = True
+        emulator = item.stash.get(_EMULATOR, None)
+        if emulator is not None and emulator.is_started:
+            report.sections.append(("what happened on the broker", emulator.trace.text(limit=_LINES)))
+    return report

@@ -1,0 +1,60 @@
+"""The few things that are done to files, each of them whole or not at all. Everything here raises OSError."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+
+def write_at(descriptor: int, data: bytes | bytearray | memoryview, position: int) -> None:
+    """Write all of ``data`` at ``position``; a system may write less than it is asked to, such as on a disk that fills up."""
+    written = os.pwrite(descriptor, data, position)
+    if written < len(data):
+        with memoryview(data) as view:
+            while written < len(view):
+                written += os.pwrite(descriptor, view[written:], position + written)
+
+
+def read_at(descriptor: int, length: int, position: int) -> bytes:
+    """The ``length`` bytes at ``position``, or fewer if the file ends before."""
+    data = os.pread(descriptor, length, position)
+    if len(data) == length or not data:
+        return data
+    parts = [data]
+    missing = length - len(data)
+    while missing and (data := os.pread(descriptor, missing, position + length - missing)):
+        parts.append(data)
+        missing -= len(data)
+    return b"".join(parts)
+
+
+@contextlib.contextmanager
+def opened(path: Path, flags: int = os.O_RDONLY) -> Iterator[int]:
+    """A descriptor of the file, while the block runs."""
+    descriptor = os.open(path, flags | os.O_CLOEXEC, 0o644)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def sync(path: Path) -> None:
+    """Have the file, or the names in the folder, on the disk."""
+    with opened(path) as descriptor:
+        os.fsync(descriptor)
+
+
+def replace(path: Path, data: bytes) -> None:
+    """Have ``data`` in the file and on the disk; whoever looks, and whenever the power fails, finds the old or the new."""
+    temporary = path.with_name(path.name + ".tmp")
+    with opened(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as descriptor:
+        write_at(descriptor, data, 0)
+        os.fsync(descriptor)
+    temporary.replace(path)
+    sync(path.parent)
+
+
+def create(path: Path, data: bytes = b"") -> None:
+    """A new file; what is in one of that name is lost. Not yet on the disk."""
+    with opened(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as descriptor:
+        write_at(descriptor, data, 0)

@@ -1,0 +1,258 @@
+"""The files of one log while the server runs: the journal that a PartitionLog writes to.
+
+A batch is in the file before it is acknowledged, so that a killed server loses none; it is on the disk, so that a power cut
+does not either, when flush.messages or flush.ms want that, or the system. Source: ``LocalLog``, ``UnifiedLog``.
+"""
+
+import uuid
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from groupcoord.broker.journal import RecoveredLog, Segment
+from groupcoord.broker.log_segment import LogSegment
+from groupcoord.protocol.batches import BatchError, BatchHeader
+from groupcoord.storage import names, producer_snapshot
+from groupcoord.storage.checkpoints import partition_metadata
+from groupcoord.storage.files import create, sync
+from groupcoord.storage.recovery import Found
+from groupcoord.storage.stored_segment import StoredSegment, create_segment, delete_segment
+
+if TYPE_CHECKING:
+    from groupcoord.broker.partition_log import PartitionLog
+
+
+class Keeper(Protocol):
+    """What a partition needs of the storage it is part of."""
+
+    def check(self) -> None:
+        """Raises BatchError if the storage has failed: it takes nothing more."""
+
+    def failed(self, error: OSError) -> BatchError:
+        """The storage fails for good; what to raise."""
+
+    def submit(self, work: Callable[[], None]) -> "Future[None]":
+        """Do ``work`` beside everything else."""
+
+    def starts_changed(self) -> None:
+        """A log starts further on, because somebody deleted records."""
+
+
+class _Flush(NamedTuple):
+    """A flush that goes on in the background: when it is done, everything before ``offset`` is on the disk."""
+
+    offset: int
+    done: "Future[None]"
+
+
+class PartitionStore:
+    """The files in ``folder``. The offsets are what checkpoints are made of."""
+
+    def __init__(self, folder: Path, keeper: Keeper) -> None:
+        self.folder = folder
+        self.log_start_offset = 0
+        self.log_end_offset = 0
+        self.first_base_offset = 0
+        self._recovery_point = 0
+        self._keeper = keeper
+        self._active: StoredSegment | None = None
+        self._flushes: deque[_Flush] = deque()
+        self._waiting: list[StoredSegment] = []  # complete ones that are not known to be on the disk
+        self._unflushed_since_ms: int | None = None
+        self._snapshot_at = 0
+        self._names_flushed = False  # are the files that there are in the folder on the disk?
+        self._log: PartitionLog | None = None  # from the first append on
+        self._cleaned_to = 0
+
+    def create(self, topic_id: uuid.UUID) -> None:
+        """Make the folder of a new partition. Raises OSError."""
+        self.folder.mkdir(exist_ok=True)
+        create(self.folder / names.PARTITION_METADATA, partition_metadata(topic_id))
+        create_segment(self.folder, 0)
+        create(self.folder / names.LEADER_EPOCHS, b"0\n1\n0 0\n")
+
+    def take_over(self, found: Found, cleaned_to: int = 0) -> RecoveredLog:
+        """Go on with what recovery has found, in a log that had been compacted up to ``cleaned_to``."""
+        self._cleaned_to = cleaned_to
+        segments = found.segments
+        self._active = segments[-1]
+        self.first_base_offset = segments[0].base_offset
+        self.log_start_offset, self.log_end_offset = found.log_start_offset, found.log_end_offset
+        self._recovery_point = found.recovery_point
+        self._waiting = [segment for segment in segments[:-1] if segment.base_offset >= found.recovery_point]
+        self._snapshot_at = found.log_end_offset
+        return RecoveredLog(
+            self,
+            list(segments),
+            found.log_start_offset,
+            found.log_end_offset,
+            found.producers,
+            found.epochs,
+            cleaned_to,
+        )
+
+    # --- what the log does
+
+    def new_segment(self, log: "PartitionLog", base_offset: int, now_ms: int) -> Segment:
+        """Create the files of a segment; the one before it is complete, and flushed in the background."""
+        self._keeper.check()
+        try:
+            before = self._active
+            if before is not None:
+                before.complete()
+                self._snapshot()
+                self._waiting.append(before)
+                waiting = list(self._waiting)
+                flushed = self._keeper.submit(lambda: _sync(waiting, self.folder))
+                self._flushes.append(_Flush(base_offset, flushed))
+            create_segment(self.folder, base_offset)
+            self._names_flushed = False
+            self._active = StoredSegment(self.folder, base_offset, log.settings, now_ms)
+        except OSError as error:
+            raise self._keeper.failed(error) from error
+        return self._active
+
+    def append(
+        self, log: "PartitionLog", segment: Segment, batch: bytes | bytearray, header: BatchHeader, now_ms: int
+    ) -> None:
+        """Write a batch, and flush everything if it is time."""
+        self._keeper.check()
+        active = self._active
+        if active is None or active is not segment:
+            raise AssertionError(f"{segment} is not the last segment of {log}")
+        mark = active.mark()
+        end = header.last_offset + 1
+        try:
+            active.append(batch, header, now_ms)
+            if end - self._recovery_point >= log.settings.flush_messages:
+                self._flush(end)
+            elif self._unflushed_since_ms is None:
+                self._unflushed_since_ms = now_ms
+        except OSError as error:
+            active.return_to(mark)
+            raise self._keeper.failed(error) from error
+        self.log_end_offset = end
+        self._log = log
+
+    def replaced(self, log: "PartitionLog", old: Sequence[Segment], cleaned: Sequence[LogSegment]) -> list[Segment]:
+        """Swap segments as Kafka does, so that after a kill at any moment there are all of the old ones or all of the new."""
+        self._keeper.check()
+        self._log = log
+        try:
+            for segment in cleaned:
+                self._write_cleaned(log, segment)
+            self._rename([segment.base_offset for segment in reversed(cleaned)], names.CLEANED, names.SWAP)
+            for gone in old:
+                delete_segment(self.folder, gone.base_offset)
+            self._rename([segment.base_offset for segment in cleaned], names.SWAP, "")
+            sync(self.folder)
+            now = [StoredSegment(self.folder, one.base_offset, log.settings, one.created_ms) for one in cleaned]
+        except OSError as error:
+            raise self._keeper.failed(error) from error
+        gone_offsets = {segment.base_offset for segment in old}
+        self._waiting = [segment for segment in self._waiting if segment.base_offset not in gone_offsets]
+        return list(now)
+
+    def deleted(self, log: "PartitionLog", segments: Sequence[Segment]) -> None:
+        """Remove the files of the oldest segments."""
+        self.log_start_offset = log.log_start_offset
+        self.first_base_offset = log.segments[0].base_offset
+        gone = {segment.base_offset for segment in segments}
+        self._waiting = [segment for segment in self._waiting if segment.base_offset not in gone]
+        try:
+            for segment in segments:
+                delete_segment(self.folder, segment.base_offset)
+        except OSError as error:
+            self._keeper.failed(error)
+
+    def start_moved(self, log: "PartitionLog") -> None:
+        """Records were deleted: that is remembered at once, for their segment may live on."""
+        self.log_start_offset = log.log_start_offset
+        self._keeper.starts_changed()
+
+    # --- flushing
+
+    @property
+    def recovery_point(self) -> int:
+        """Everything before that offset is on the disk. Raises OSError if a flush in the background failed."""
+        while self._flushes and self._flushes[0].done.done():
+            flush = self._flushes.popleft()
+            flush.done.result()
+            self._recovery_point = max(self._recovery_point, flush.offset)
+            self._waiting = [segment for segment in self._waiting if segment.base_offset >= flush.offset]
+        return self._recovery_point
+
+    def flush_if_due(self, log: "PartitionLog", now_ms: int) -> bool:
+        """Flush if the oldest batch that is not flushed has waited for flush.ms; is there anything left that waits?"""
+        if self._unflushed_since_ms is not None and now_ms - self._unflushed_since_ms >= log.settings.flush_ms:
+            try:
+                self._keeper.check()
+                self._flush(self.log_end_offset)
+            except BatchError:
+                return False
+            except OSError as error:
+                self._keeper.failed(error)
+                return False
+        return self._unflushed_since_ms is not None
+
+    def _flush(self, end: int) -> None:
+        segments = list(self._waiting)
+        if self._active is not None:
+            segments.append(self._active)
+        for segment in segments:
+            segment.sync()
+        if not self._names_flushed:
+            sync(self.folder)
+            self._names_flushed = True
+        self._waiting.clear()
+        self._recovery_point = end
+        self._unflushed_since_ms = None
+
+    @property
+    def cleaned_to(self) -> int:
+        """Up to which offset the log has been compacted."""
+        return self._cleaned_to if self._log is None else self._log.cleaned_to
+
+    def _snapshot(self) -> None:
+        """Write what the log knows of its producers, if anything was appended since the last time."""
+        if self._log is not None and self.log_end_offset > self._snapshot_at:
+            path = self.folder / names.file_name(self.log_end_offset, names.PRODUCER_SNAPSHOT)
+            create(path, producer_snapshot.encode(self._log.producers))
+            sync(path)
+            self._snapshot_at = self.log_end_offset
+
+    def complete(self) -> None:
+        """The server ends: have everything as it is after a clean shutdown, on the disk. Raises OSError."""
+        if self._active is not None:
+            self._active.complete()
+        self._snapshot()
+        self._flush(self.log_end_offset)
+
+    def close(self) -> None:
+        """Close the files as they are."""
+        if self._active is not None:
+            self._active.close()
+
+    # --- cleaning
+
+    def _write_cleaned(self, log: "PartitionLog", cleaned: LogSegment) -> None:
+        create_segment(self.folder, cleaned.base_offset, names.CLEANED)
+        target = StoredSegment(self.folder, cleaned.base_offset, log.settings, cleaned.created_ms, names.CLEANED)
+        for batch, header in cleaned.batches():
+            target.append(batch, header, cleaned.modified_ms)
+        target.complete()
+        target.sync()
+
+    def _rename(self, base_offsets: Sequence[int], before: str, after: str) -> None:
+        for base_offset in base_offsets:
+            for kind in (names.LOG, names.OFFSET_INDEX, names.TIME_INDEX):
+                path = self.folder / names.file_name(base_offset, kind + before)
+                path.rename(self.folder / names.file_name(base_offset, kind + after))
+
+
+def _sync(segments: Sequence[StoredSegment], folder: Path) -> None:
+    for segment in segments:
+        segment.sync()
+    sync(folder)

@@ -1,0 +1,247 @@
+"""A segment in its three files. Nothing of it is held in memory but a few numbers: what is read comes from the file.
+
+Only the last segment of a log is appended to, and has its files open. Source: ``LogSegment``.
+"""
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from groupcoord.broker.log_segment import FoundBatch
+from groupcoord.broker.log_settings import LogSettings
+from groupcoord.protocol.batches import HEADER_BYTES, INT32_MAX, MAGIC, BatchHeader, read_header, records_of
+from groupcoord.protocol.records import Record
+from groupcoord.storage.batch_files import BatchFault, checked_batches, headers
+from groupcoord.storage.files import create, opened, read_at, sync, write_at
+from groupcoord.storage.names import LOG, OFFSET_INDEX, PRODUCER_SNAPSHOT, TIME_INDEX, TRANSACTION_INDEX, file_name
+from groupcoord.storage.sparse_index import OffsetIndex, TimeIndex, TimestampOffset
+
+_SEARCH_BYTES = 8192  # two intervals of the index
+_OFFSET_ENTRY_BYTES, _TIME_ENTRY_BYTES = 8, 12
+
+
+class Mark(NamedTuple):
+    """What a segment was like before an append."""
+
+    size: int
+    latest: TimestampOffset
+    modified_ms: int
+
+
+class StoredSegment:
+    """The segment of ``folder`` that begins at ``base_offset``; its log file is there. Everything raises OSError."""
+
+    def __init__(self, folder: Path, base_offset: int, settings: LogSettings, now_ms: int, state: str = "") -> None:
+        self.path = folder / (file_name(base_offset, LOG) + state)
+        self.base_offset = base_offset
+        self.offset_index = OffsetIndex(folder / (file_name(base_offset, OFFSET_INDEX) + state), base_offset)
+        self.time_index = TimeIndex(folder / (file_name(base_offset, TIME_INDEX) + state), base_offset)
+        found = self.path.stat()
+        self.size = found.st_size
+        self.modified_ms = found.st_mtime_ns // 1_000_000
+        self._created_ms = now_ms
+        self._latest = self.time_index.last
+        self._first_timestamp_ms: int | None = None
+        self._indexed_at = self.size
+        self._interval = settings.index_interval_bytes
+        self._index_bytes = settings.segment_index_bytes
+        self._descriptor: int | None = None
+
+    def __repr__(self) -> str:
+        return f"<StoredSegment {self.path.name} bytes={self.size}>"
+
+    @property
+    def max_timestamp_ms(self) -> int:
+        """The largest timestamp of all records, or -1."""
+        return self._latest.timestamp_ms
+
+    @property
+    def largest_timestamp_ms(self) -> int:
+        """What counts for retention: the largest timestamp; without any, the time of the last append."""
+        return self.max_timestamp_ms if self.max_timestamp_ms >= 0 else self.modified_ms
+
+    # --- appending
+
+    def append(self, batch: bytes | bytearray, header: BatchHeader, now_ms: int) -> None:
+        """Write a batch that lies behind all others, and its entry in the indexes if one is due."""
+        position = self.size
+        if self._descriptor is None:
+            self._descriptor = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
+        write_at(self._descriptor, batch, position)
+        latest = self._latest
+        if header.max_timestamp_ms > latest.timestamp_ms:
+            latest = TimestampOffset(header.max_timestamp_ms, header.last_offset)
+        if position - self._indexed_at > self._interval:
+            self.offset_index.append(header.last_offset, position)
+            self.time_index.append(latest)
+            self._indexed_at = position
+        self.size = position + len(batch)
+        self._latest = latest
+        self.modified_ms = now_ms
+
+    def mark(self) -> Mark:
+        """Where ``return_to`` can return to."""
+        return Mark(self.size, self._latest, self.modified_ms)
+
+    def return_to(self, mark: Mark) -> None:
+        """An append was not to be: have the log file end before it, if that is still possible."""
+        self.size, self._latest, self.modified_ms = mark
+        with contextlib.suppress(OSError):
+            os.truncate(self.path, self.size)
+
+    def is_full_for(self, last_offset: int) -> bool:
+        """Can an index not take an entry for a batch that ends with ``last_offset`` any more?
+
+        One place in the index of times is kept free for the last entry.
+        """
+        return (
+            last_offset - self.base_offset > INT32_MAX
+            or self.offset_index.count >= self._index_bytes // _OFFSET_ENTRY_BYTES
+            or self.time_index.count >= self._index_bytes // _TIME_ENTRY_BYTES - 1
+        )
+
+    def age_ms(self, now_ms: int, timestamp_ms: int) -> int:
+        """How old the segment is at an append of ``timestamp_ms``: by its first batch's time, else by the clock."""
+        first = self._first_timestamp_ms
+        if first is None and self.size:
+            first = self._first_timestamp_ms = read_header(self.copy(0, HEADER_BYTES)).max_timestamp_ms
+        return timestamp_ms - first if first is not None and first >= 0 else now_ms - self._created_ms
+
+    def complete(self) -> None:
+        """Nothing is appended any more, or not for now: the index of times gets its last entry."""
+        self.time_index.append(self._latest)
+        self.close()
+
+    def close(self) -> None:
+        """Close the files."""
+        self.offset_index.close()
+        self.time_index.close()
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def sync(self) -> None:
+        """Have everything on the disk."""
+        for path in (self.path, self.offset_index.path, self.time_index.path):
+            with contextlib.suppress(FileNotFoundError):  # there is no entry yet
+                sync(path)
+
+    # --- reading
+
+    def find(self, offset: int) -> FoundBatch | None:
+        """The first batch that holds ``offset`` or a later one."""
+        begin = self.offset_index.position_of(offset)
+        with self._reading() as descriptor:
+            for position, header in headers(descriptor, begin, self.size, _SEARCH_BYTES):
+                if header.last_offset >= offset:
+                    return FoundBatch(position, header)
+        return None
+
+    def copy(self, position: int, length: int) -> bytes:
+        """The ``length`` bytes at ``position``."""
+        with self._reading() as descriptor:
+            return read_at(descriptor, length, position)
+
+    def first_record_since(self, timestamp_ms: int, start_offset: int) -> Record | None:
+        """The first record from ``start_offset`` on that is not older than ``timestamp_ms``."""
+        floor = self.time_index.floor(timestamp_ms)
+        begin = self.offset_index.position_of(max(floor.offset, start_offset))
+        with self._reading() as descriptor:
+            for position, header in headers(descriptor, begin, self.size, _SEARCH_BYTES):
+                if header.max_timestamp_ms < timestamp_ms or header.last_offset < start_offset:
+                    continue
+                for record in records_of(read_at(descriptor, header.size, position), header):
+                    if record.timestamp_ms >= timestamp_ms and record.offset >= start_offset:
+                        return record
+        return None
+
+    def latest_record(self) -> Record | None:
+        """The first record that has the largest timestamp of all, or None if there is no record."""
+        found = self.find(self._latest.offset)
+        if found is None:
+            return None
+        records = records_of(self.copy(found.position, found.header.size), found.header)
+        return next((record for record in records if record.timestamp_ms == self.max_timestamp_ms), None)
+
+    def headers_from(self, offset: int) -> Iterator[BatchHeader]:
+        """The headers of all batches from the one that holds ``offset`` on."""
+        position = self.offset_index.position_of(offset)
+        with self._reading() as descriptor:
+            for _, header in headers(descriptor, position, self.size):
+                if header.last_offset >= offset:
+                    yield header
+
+    def next_offset(self) -> int:
+        """The offset behind the last batch."""
+        last = self.offset_index.last
+        following = self.base_offset
+        for header in self.headers_from(self.base_offset if last is None else last[0]):
+            following = header.last_offset + 1
+        return following
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[int]:
+        if self._descriptor is not None:
+            yield self._descriptor
+        else:
+            with opened(self.path) as descriptor:
+                yield descriptor
+
+    # --- rebuilding
+
+    def rebuild(self, seen: Callable[[BatchHeader], None]) -> BatchFault | None:
+        """Check every batch, ``seen`` is told of each, and make the indexes anew; what is wrong with the rest, if anything is.
+
+        The log file is left as it is; ``size`` is what of it is in order.
+        """
+        fault = None
+        self.offset_index.reset()
+        self.time_index.reset()
+        self._latest = self.time_index.last
+        self.size = indexed_at = 0
+        try:
+            for position, header, _ in checked_batches(self.path):
+                if header.max_timestamp_ms > self._latest.timestamp_ms:
+                    self._latest = TimestampOffset(header.max_timestamp_ms, header.last_offset)
+                if position - indexed_at > self._interval:
+                    self.offset_index.append(header.last_offset, position)
+                    self.time_index.append(self._latest)
+                    indexed_at = position
+                seen(header)
+                self.size = position + header.size
+        except BatchFault as problem:
+            fault = problem
+        self.complete()
+        self._indexed_at = self.size
+        return fault
+
+    def has_sound_indexes(self) -> bool:
+        """Are both indexes there, and does what they say fit the log file?
+
+        Every entry ascends, and the last one of ``.index`` points to a batch; more would be to read the log.
+        """
+        if not self.offset_index.is_sound() or not self.time_index.is_sound():
+            return False
+        last = self.offset_index.last
+        if last is None:
+            return True
+        offset, position = last
+        if position + HEADER_BYTES > self.size:
+            return False
+        header = read_header(self.copy(position, HEADER_BYTES))
+        return header.magic == MAGIC and self.base_offset <= header.base_offset <= offset
+
+
+def create_segment(folder: Path, base_offset: int, state: str = "") -> None:
+    """Create the files of an empty segment; what is in files of those names is lost. Raises OSError."""
+    for kind in (LOG, OFFSET_INDEX, TIME_INDEX):
+        create(folder / file_name(base_offset, kind + state))
+
+
+def delete_segment(folder: Path, base_offset: int) -> None:
+    """Remove the files of a segment, those of Kafka that nothing here writes included. Raises OSError."""
+    kinds = (LOG, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX, PRODUCER_SNAPSHOT)
+    for kind in kinds:
+        (folder / file_name(base_offset, kind)).unlink(missing_ok=True)

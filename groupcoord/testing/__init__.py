@@ -1,0 +1,34 @@
+"""The test author's harness: a broker in a test, its time, its faults, its trace. docs/testing.md is the way in."""
+
+from groupcoord.testing.clocks import ClockMode
+from groupcoord.testing.deadlines import PendingDeadline
+from groupcoord.testing.emulator import Emulator
+from groupcoord.testing.groups import Group, GroupView, MemberView
+from groupcoord.testing.living import LivingMember
+from groupcoord.testing.passing import ClockError
+from groupcoord.testing.remote import Remote
+from groupcoord.testing.remote_group import RemoteGroup
+from groupcoord.testing.scripted import ScriptedMember
+from groupcoord.testing.trace import Trace
+from groupcoord.testing.trace.golden import assert_golden
+from groupcoord.testing.virtual import VirtualLoop, virtual_time
+from groupcoord.testing.waiting import WaitTimeoutError
+
+__all__ = [
+    "ClockError",
+    "ClockMode",
+    "Emulator",
+    "Group",
+    "GroupView",
+    "LivingMember",
+    "MemberView",
+    "PendingDeadline",
+    "Remote",
+    "RemoteGroup",
+    "ScriptedMember",
+    "Trace",
+    "VirtualLoop",
+    "WaitTimeoutError",
+    "assert_golden",
+    "virtual_time",
+]

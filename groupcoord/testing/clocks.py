@@ -1,0 +1,93 @@
+"""The clocks an emulator can have: what "now" is, and who makes it later.
+
+``manual``: time stands still until the test moves it. ``real``: the wall clock. ``fast``: the wall clock, so many times as
+fast. ``virtual``: the clock of the event loop, for loops on which time is simulated (:mod:`groupcoord.testing.virtual`).
+"""
+
+import asyncio
+import enum
+import time
+
+from groupcoord.server.clock import wall_clock
+
+
+class ClockMode(enum.StrEnum):
+    """Who moves the time."""
+
+    MANUAL = "manual"
+    REAL = "real"
+    FAST = "fast"
+    VIRTUAL = "virtual"
+
+
+class ManualClock:
+    """Time that somebody moves. Milliseconds since 1970, never going back."""
+
+    def __init__(self, start_ms: int) -> None:
+        self._now_ms = start_ms
+
+    def __call__(self) -> int:
+        """How late it is (ms)."""
+        return self._now_ms
+
+    def move_to(self, at_ms: int) -> None:
+        """From now on it is ``at_ms``. Raises ValueError for a time that is over."""
+        if at_ms < self._now_ms:
+            raise ValueError(f"time does not go back: it is {self._now_ms} ms, and {at_ms} ms is over")
+        self._now_ms = at_ms
+
+    def seconds_until(self, at_ms: int) -> float | None:
+        """None, for nobody knows when the test will move the time so far; what is due already is due at once."""
+        return 0.0 if at_ms <= self._now_ms else None
+
+
+class RunningClock:
+    """Time that runs by itself, ``speed`` times as fast as the wall clock."""
+
+    def __init__(self, start_ms: int, speed: float = 1.0) -> None:
+        if not speed > 0:
+            raise ValueError(f"a clock runs at a speed above 0, not {speed}")
+        self._start_ms = start_ms
+        self._speed = speed
+        self._origin_ns = time.monotonic_ns()
+
+    def __call__(self) -> int:
+        """How late it is (ms)."""
+        return self._start_ms + int((time.monotonic_ns() - self._origin_ns) * self._speed) // 1_000_000
+
+    def seconds_until(self, at_ms: int) -> float | None:
+        """How long the wall clock takes until this one shows ``at_ms``."""
+        return (at_ms - self()) / 1000 / self._speed
+
+
+class LoopClock:
+    """The time of an event loop, which may be simulated."""
+
+    def __init__(self, start_ms: int, loop: asyncio.AbstractEventLoop) -> None:
+        self._start_ms = start_ms
+        self._loop = loop
+        self._origin_s = loop.time()
+
+    def __call__(self) -> int:
+        """How late it is (ms)."""
+        # Rounded: 0.3 s on a loop's clock of floats is at times 299.99999999 ms, and a timer due then must find it due.
+        return self._start_ms + int(round((self._loop.time() - self._origin_s) * 1_000_000) // 1000)
+
+    def seconds_until(self, at_ms: int) -> float | None:
+        """How long the loop takes until this clock shows ``at_ms``."""
+        return (at_ms - self()) / 1000
+
+
+Clock = ManualClock | RunningClock | LoopClock
+
+
+def make(mode: ClockMode, *, start_ms: int | None, speed: float, loop: asyncio.AbstractEventLoop) -> Clock:
+    """A clock of ``mode`` that starts now, or at ``start_ms``."""
+    start_ms = wall_clock()() if start_ms is None else start_ms
+    match mode:
+        case ClockMode.MANUAL:
+            return ManualClock(start_ms)
+        case ClockMode.VIRTUAL:
+            return LoopClock(start_ms, loop)
+        case _:
+            return RunningClock(start_ms, speed if mode is ClockMode.FAST else 1.0)

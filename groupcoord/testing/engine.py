@@ -1,0 +1,224 @@
+"""The inside of an emulator: the node and everything around it, from the first moment to the last."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from groupcoord.broker.topic_names import CONSUMER_OFFSETS
+from groupcoord.config.settings import as_items, load
+from groupcoord.core.effects import NOBODY, Call, Effect
+from groupcoord.core.events import Operator
+from groupcoord.core.timers import Deadline
+from groupcoord.node.node import Node
+from groupcoord.protocol.apis import APIS, ApiKey
+from groupcoord.protocol.messages import HeartbeatRequest
+from groupcoord.server.connection import Connection
+from groupcoord.server.server import Server
+from groupcoord.testing import clocks
+from groupcoord.testing.appends import AppendRules
+from groupcoord.testing.chance import SeededChance
+from groupcoord.testing.clocks import ClockMode, ManualClock
+from groupcoord.testing.crew import Crew
+from groupcoord.testing.faults import Faults, TopicsKnown
+from groupcoord.testing.long_polls import LongPolls
+from groupcoord.testing.served import EmulatedNode
+from groupcoord.testing.trace import Trace, TracingNode
+from groupcoord.testing.waiting import Waiting
+
+
+class Engine:
+    """One running emulator, in the loop in which it was made. Satisfies ``passing.World`` and ``lines.Exchange``."""
+
+    def __init__(
+        self,
+        *,
+        topics: Mapping[str, int],
+        config: Mapping[str, object],
+        mode: ClockMode,
+        start_ms: int | None,
+        speed: float,
+        seed: int,
+        dev: bool,
+        host: str,
+        port: int,
+        brokers: int,
+        racks: Sequence[str],
+        run: Callable[[Callable[[], object]], object] | None,
+    ) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.clock = clocks.make(mode, start_ms=start_ms, speed=speed, loop=self.loop)
+        self.started_ms = self.clock()
+        self.chance = SeededChance(seed)
+        self.trace = Trace(start_ms=self.started_ms)
+        self.faults = Faults(now_ms=self.clock) if run is None else Faults(now_ms=self.clock, run=run)
+        self.waiting = Waiting()
+        self.crew = Crew(self.clock, self.loop)
+        loaded = load(as_items(config), dev=dev, brokers=brokers)
+        self.node = Node(loaded, chance=self.chance, now_ms=self.clock(), brokers=brokers, racks=racks)
+        for name, count in topics.items():
+            self.node.create_topic(name, count, self.clock())
+        self._long_polls = LongPolls(self.node)
+        self._faulty = self.faults.wrap(
+            self._long_polls, broker=self.node.config.node_id, known=TopicsKnown.to(self.node)
+        )
+        self._faulty.carry_out = self._carry_out_kept
+        self._tracing = TracingNode(self._faulty, self.trace, topic_name=self.node.broker.topics.topic_name)
+        self.served = EmulatedNode(self._tracing, on_activity=self._active, on_answers=self._deliver_soon)
+        self.appends = AppendRules(self.node, self.waiting, self.apply, self.clock)
+        self.server = Server(
+            self.served,
+            host,
+            port,
+            now_ms=self.clock,
+            seconds_until=self.clock.seconds_until,
+            cluster=self.node.broker.cluster,
+            on_connection=self._connected,
+        )
+        self.is_up = False
+        self._delivery_is_due = False
+
+    # From beginning to end.
+
+    async def start(self) -> None:
+        """Listen. Raises OSError if that cannot be."""
+        await self.server.startup()
+        self.is_up = True
+
+    async def stop(self) -> list[Exception]:
+        """Close the port and every connection; returns what went wrong in the server that should not have."""
+        if not self.is_up:
+            return []
+        self.is_up = False
+        self._long_polls.stop()
+        self.served.hang_up()
+        await self.server.shutdown()
+        return [unexpected.error for unexpected in self.server.unexpected_errors]
+
+    async def end(self) -> list[Exception]:
+        """Stop for good."""
+        self.crew.stop()
+        for member in self.crew:
+            member.vanish()
+        return await self.stop()
+
+    def reload(self) -> None:
+        """Forget every group, and read all of them from ``__consumer_offsets``: what a broker does that starts again."""
+        for partition in range(self.node.config.offsets_topic_num_partitions):
+            log = self.node.broker.log(CONSUMER_OFFSETS, partition)
+            if log is None or log.log_end_offset == log.log_start_offset:
+                continue
+            self.apply(self.node.resign(partition, self.clock()), "the broker starts again")
+            self.node.load(partition, self.clock())
+
+    # What others need of it.
+
+    @property
+    def address(self) -> str:
+        """``host:port`` of the first broker."""
+        return self.server.address
+
+    def now_ms(self) -> int:
+        """How late it is."""
+        return self.clock()
+
+    def apply(self, effects: Iterable[Effect], wish: str) -> None:
+        """Carry out what somebody wished who is not a client."""
+        now_ms, cause = self.clock(), Operator(wish)
+        self._carry_out_kept(self._tracing.observe(self._faulty.outgoing(list(effects), now_ms), now_ms, cause))
+
+    def carry_out(self, effects: list[Effect]) -> None:
+        """Carry out what is for clients."""
+        if self.is_up:
+            self.server.carry_out(effects)
+
+    def coordinator_of(self, group: str) -> int:
+        """The id of the broker that coordinates ``group``; of the first one while nobody does."""
+        partition = self.node.coordinator.shard_of(group).partition
+        found = self.node.broker.topics.get(CONSUMER_OFFSETS)
+        return self.node.broker.cluster.ids[0] if found is None else found.leaders[partition]
+
+    def number_of(self, broker_id: int) -> int:
+        """The number of a broker, counted from 0."""
+        return self.node.broker.cluster.ids.index(broker_id)
+
+    def soon(self, function: Callable[[], None]) -> None:
+        """Call it in the next round of the loop."""
+        self.loop.call_soon(function)
+
+    def wake(self) -> None:
+        """Let the node do what is due, in as many steps as it wants at this moment."""
+        if self.is_up:
+            self.server.wake()
+
+    async def loaded(self) -> None:
+        """Wait until all is read that is being read."""
+        while self.is_up and self.node.next_deadline() == 0:
+            self.server.wake()
+            await asyncio.sleep(0)
+        await self.settle()
+
+    async def settle(self) -> None:
+        """Let everything happen that needs no time: members hear their answers, answers are written.
+
+        Raises RuntimeError in another event loop than that of the emulator.
+        """
+        if asyncio.get_running_loop() is not self.loop:
+            raise RuntimeError("the emulator was started in another event loop than the one that uses it now")
+        quiet = 0
+        while quiet < 2:
+            busy = self._delivery_is_due
+            await asyncio.sleep(0)
+            quiet = 0 if busy or self._delivery_is_due else quiet + 1
+
+    def heartbeat_for(self, group: str, member: str) -> None:
+        """Heartbeat for a client whose own timer runs in real time, if it is connected."""
+        connection = self.served.spoke.get((group, member))
+        if connection is None or not self.is_up or not self.server.is_connected(connection):
+            return
+        found = self.node.coordinator.shard_of(group).groups.get(group)
+        known = None if found is None else found.members.get(member)
+        if found is None or known is None:
+            return
+        api = APIS[ApiKey.HEARTBEAT]
+        call = Call(NOBODY, 0, api, api.max_version, known.client_id, known.client_host)
+        request = HeartbeatRequest(
+            group_id=group,
+            generation_id=found.generation_id,
+            member_id=member,
+            group_instance_id=known.instance_id,
+        )
+        self.carry_out(self.served.handle(call, request, self.clock()))
+
+    def delays(self) -> list[Deadline]:
+        """What rules delay, and until when."""
+        return self._faulty.deadlines()
+
+    def next_deadline(self) -> int | None:
+        """When anything is due next (ms): on the broker, if it is up, for members, and for what rules delay."""
+        deadlines = [self.crew.next_deadline()]
+        if self.is_up:
+            deadlines.append(self.served.next_deadline())
+        return min((at_ms for at_ms in deadlines if at_ms is not None), default=None)
+
+    # The inside.
+
+    def _carry_out_kept(self, effects: list[Effect]) -> None:
+        self.carry_out(self.served.kept(effects))
+
+    def _connected(self, connection: Connection, is_open: bool) -> None:
+        told = self._tracing.connection_opened if is_open else self._tracing.connection_closed
+        told(connection.number, connection.client_host, self.clock())
+
+    def _active(self) -> None:
+        self.waiting.look()
+        if isinstance(self.clock, ManualClock) and self.is_up:
+            self._long_polls.see_to(self.clock(), self.loop, self.server.wake)
+
+    def _deliver_soon(self) -> None:
+        if not self._delivery_is_due:
+            self._delivery_is_due = True
+            self.loop.call_soon(self._deliver)
+
+    def _deliver(self) -> None:
+        self._delivery_is_due = False
+        self.served.deliver()
+        self.waiting.look()

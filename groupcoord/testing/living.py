@@ -1,0 +1,305 @@
+"""A member that lives by itself: groupcoord's own client on the emulator's clock.
+
+It heartbeats, joins again when the group rebalances, leads when it is elected, and gives up and takes partitions as the
+protocol of its assignors wants. It reads no records: the test says what it has consumed.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from groupcoord.assignors import TopicPartition, run
+from groupcoord.client import actions as a
+from groupcoord.client.errors import DisconnectedError
+from groupcoord.client.member import MemberState
+from groupcoord.client.membership import Membership
+from groupcoord.client.settings import MemberSettings
+from groupcoord.client.topics_view import TopicsView
+from groupcoord.core.effects import Note
+from groupcoord.core.events import Event
+from groupcoord.protocol.errors import ErrorCode
+from groupcoord.testing.admin import question, topics_view
+from groupcoord.testing.commits import BY_NAME, codes_of, commit_request
+from groupcoord.testing.lines import MemberLine
+
+METADATA_MAX_AGE_MS = 300_000
+"""Kafka's default of ``metadata.max.age.ms``."""
+TOPIC_MISSING_MS = 1_000
+"""After so long a member asks again for a topic that it wants and that there is not."""
+
+
+class LivingMember:
+    """A member of a group. ``told`` is what its callbacks were told, in order: ("assigned", partitions) and so on.
+
+    As Kafka's client it asks for metadata when it leads, and after ``metadata_max_age_ms`` (milliseconds) again.
+    """
+
+    def __init__(
+        self,
+        line: MemberLine,
+        membership: Membership,
+        topics: Sequence[str],
+        *,
+        now_ms: Callable[[], int],
+        metadata_max_age_ms: int,
+        listener: Callable[[Event], None],
+        moved: Callable[[], None],
+    ) -> None:
+        self.membership = membership
+        self.assigned: frozenset[TopicPartition] = frozenset()
+        self.told: list[tuple[str, tuple[TopicPartition, ...]]] = []
+        self.errors: list[Exception] = []
+        """What its user would have been raised."""
+        self.consumed: dict[TopicPartition, int] = {}
+        """The next offset of each partition: what is committed when partitions are given up."""
+        self.has_left = False
+        self._line = line
+        self._topics = tuple(topics)
+        self._now_ms = now_ms
+        self._metadata_max_age_ms = metadata_max_age_ms
+        self._refresh_at_ms: int | None = None
+        self._listener = listener
+        self._moved = moved
+        self._due: dict[int, int] = {}
+        self._paused = False
+        self._gone = False
+        self._missed: list[Callable[[], None]] = []
+
+    def __repr__(self) -> str:
+        return f"<LivingMember {self.client_id} {self.membership!r}>"
+
+    @property
+    def client_id(self) -> str:
+        """What it calls itself."""
+        return self._line.client_id
+
+    @property
+    def group(self) -> str:
+        """The group that it wants to be in."""
+        return self.membership.settings.group_id
+
+    @property
+    def member_id(self) -> str:
+        """What the coordinator calls it; empty before it was told."""
+        return self.membership.generation.member_id
+
+    @property
+    def generation(self) -> int:
+        """The generation it is in, or -1."""
+        return self.membership.generation.generation_id
+
+    @property
+    def is_stable(self) -> bool:
+        """Has it its assignment?"""
+        return self.membership.state is MemberState.STABLE and not self.membership.in_callback
+
+    # What the test does with it.
+
+    def start(self) -> None:
+        """Subscribe, and begin to join; the user waits for records from then on."""
+        self._refresh_at_ms = self._now_ms() + self._metadata_max_age_ms
+        self._feed(self.membership.subscribe(self._topics, self._now_ms()))
+        self._feed(self.membership.polled(self._now_ms()))
+
+    def subscribe(self, *topics: str) -> None:
+        """Want other topics; the group rebalances."""
+        self._topics = topics
+        self._feed(self.membership.subscribe(topics, self._now_ms()))
+
+    def leave(self, reason: str = "the test said so") -> None:
+        """Commit what was consumed, tell the user, and say goodbye."""
+        self._commit(self._consumed(), lambda _: None, lambda: None)
+        self._feed(self.membership.leave(reason, self._now_ms()))
+
+    def vanish(self) -> None:
+        """Be gone without a word, as after a crash."""
+        self._gone = True
+        self._line.close()
+        self._moved()
+
+    def pause(self) -> None:
+        """Stand still, as in a long pause of the whole process: nothing is sent, answers lie unread, callbacks wait."""
+        self._paused = True
+        self._moved()
+
+    def resume(self) -> None:
+        """Go on, with all that was missed."""
+        self._paused = False
+        missed, self._missed = self._missed, []
+        for news in missed:
+            news()
+        self.expire()
+        self._moved()
+
+    def be_busy(self) -> None:
+        """The user is busy with records: callbacks wait, heartbeats go on, until ``max_poll_interval_ms`` is over."""
+        self._feed(self.membership.away(self._now_ms()))
+
+    def poll(self) -> None:
+        """The user waits for records again."""
+        self._feed(self.membership.polled(self._now_ms()))
+
+    def commit(
+        self,
+        offsets: Mapping[TopicPartition, int],
+        done: Callable[[dict[TopicPartition, ErrorCode]], None] | None = None,
+    ) -> None:
+        """Commit ``offsets`` as who it is now; ``done`` is called with what came of each partition."""
+        self.consumed.update(offsets)
+        self._commit(offsets, done or (lambda _: None), lambda: None)
+
+    def refresh_metadata(self) -> None:
+        """Ask for the topics that matter to it: if it leads and their partitions have changed, it joins again."""
+        if self._refresh_at_ms is None:
+            return  # it has left, or ended
+        self._refresh_at_ms = self._now_ms() + self.membership.settings.request_timeout_ms
+        self._line.ask(question(self.membership.watched_topics), partial(self._hear, self._refreshed))
+        self._moved()
+
+    # The clock.
+
+    def next_deadline(self) -> int | None:
+        """When ``expire`` has something to do (ms), or None."""
+        if self._paused or self._gone:
+            return None
+        deadlines = [self.membership.next_deadline(), self._refresh_at_ms, *self._due.values()]
+        return min((at_ms for at_ms in deadlines if at_ms is not None), default=None)
+
+    def expire(self) -> None:
+        """Do what is due by now."""
+        if self._paused or self._gone:
+            return
+        now_ms = self._now_ms()
+        for ticket in [ticket for ticket, at_ms in self._due.items() if at_ms <= now_ms]:
+            self._due.pop(ticket, None)
+            self._feed(self.membership.fail(ticket, DisconnectedError("no answer came in time"), now_ms))
+        deadline = self.membership.next_deadline()
+        if deadline is not None and deadline <= now_ms:
+            self._feed(self.membership.expire(now_ms))
+        if self._refresh_at_ms is not None and self._refresh_at_ms <= now_ms:
+            self.refresh_metadata()
+
+    # What the membership wants done.
+
+    def _feed(self, actions: list[a.Action]) -> None:
+        for action in actions:
+            self._carry_out(action)
+        self._moved()
+
+    def _carry_out(self, action: a.Action) -> None:
+        match action:
+            case a.Send():
+                self._due[action.ticket] = self._now_ms() + action.timeout_ms
+                to = None if action.to is None else action.to.node_id
+                hear = partial(self._hear, partial(self._answered, action.ticket))
+                self._line.ask(action.request, hear, broker_id=to)
+            case a.Assign():
+                self._assign(action)
+            case a.Learn():
+                self._due[action.ticket] = self._now_ms() + self.membership.settings.request_timeout_ms
+                self._line.ask(question(action.topics), partial(self._hear, partial(self._learned, action.ticket)))
+            case a.Commit():
+                finish = partial(self._complete, action.ticket, None)
+                self._commit(self._consumed(), lambda _: finish(), finish)
+            case a.Tell():
+                self.told.append((action.news.value, action.partitions))
+                self._complete(action.ticket, None)
+            case a.Abandon():
+                self._due.pop(action.ticket, None)
+            case a.Own():
+                self.assigned = action.partitions
+            case a.Raise():
+                self.errors.append(action.error)
+                self._refresh_at_ms = None if action.final else self._refresh_at_ms
+            case a.Left():
+                self.has_left = True
+                self._refresh_at_ms = None
+            case Note():
+                self._listener(action.event)
+            case _:
+                pass  # Hold and Disconnect: it has no records to hold back, and no connections
+
+    def _consumed(self) -> dict[TopicPartition, int]:
+        return {partition: offset for partition, offset in self.consumed.items() if partition in self.assigned}
+
+    def _assign(self, action: a.Assign) -> None:
+        try:
+            assignment = run(action.assignor, action.group, action.protocol)
+        except Exception as error:  # a faulty assignor is the leader's problem, as in the client
+            self._feed(self.membership.fail(action.ticket, error, self._now_ms()))
+        else:
+            self._complete(action.ticket, assignment)
+
+    def _complete(self, ticket: int, result: Any) -> None:
+        self._feed(self.membership.complete(ticket, result, self._now_ms()))
+
+    def _hear(self, news: Callable[[Any], None], response: Any) -> None:
+        if self._paused:
+            self._missed.append(partial(news, response))
+        else:
+            news(response)
+
+    def _answered(self, ticket: int, response: Any) -> None:
+        if self._due.pop(ticket, None) is None:
+            return
+        if response is None:
+            error = DisconnectedError("the connection was closed")
+            self._feed(self.membership.fail(ticket, error, self._now_ms()))
+        else:
+            self._complete(ticket, response)
+
+    def _learned(self, ticket: int, response: Any) -> None:
+        view = None if response is None else topics_view(response)
+        self._look_again(view)
+        self._answered(ticket, view)
+
+    def _refreshed(self, response: Any) -> None:
+        view = None if response is None else topics_view(response)
+        self._look_again(view)
+        if view is not None:
+            self._feed(self.membership.topics_changed(view, self._now_ms()))
+
+    def _look_again(self, seen: TopicsView | None) -> None:
+        """Ask for metadata after a while, and soon if there was no answer, or a topic is missing."""
+        if self._refresh_at_ms is None:
+            return  # it has left meanwhile
+        well = seen is not None and self.membership.watched_topics <= seen.partitions.keys()
+        most_ms = self._metadata_max_age_ms
+        self._refresh_at_ms = self._now_ms() + (most_ms if well else min(TOPIC_MISSING_MS, most_ms))
+        self._moved()
+
+    def _commit(
+        self,
+        offsets: Mapping[TopicPartition, int],
+        done: Callable[[dict[TopicPartition, ErrorCode]], None],
+        failed: Callable[[], None],
+    ) -> None:
+        if not offsets:
+            done({})
+            return
+        sent, settings = self.membership.generation, self.membership.settings
+        request = commit_request(settings.group_id, sent.generation_id, sent.member_id, settings.instance_id, offsets)
+
+        def answered(response: Any) -> None:
+            if response is None:
+                failed()
+                return
+            codes = codes_of(response)
+            for code in dict.fromkeys(codes.values()):
+                self._feed(self.membership.commit_answered(code, sent, self._now_ms()))
+            done(codes)
+
+        to = self.membership.coordinator
+        self._line.ask(
+            request, partial(self._hear, answered), version=BY_NAME, broker_id=None if to is None else to.node_id
+        )
+
+
+def settings_of(
+    count: int, group: str, instance_ids: Sequence[str] | None, settings: Mapping[str, Any]
+) -> list[MemberSettings]:
+    """The settings of ``count`` members of ``group``. Raises ValueError for what can never work, TypeError for what is none."""
+    names: Sequence[str | None] = [None] * count if instance_ids is None else instance_ids
+    if len(names) != count:
+        raise ValueError(f"{count} members have {len(names)} instance ids")
+    return [MemberSettings(group_id=group, instance_id=name, **settings) for name in names]

@@ -1,0 +1,263 @@
+"""A member whose every step the test takes, so that any interleaving can be written down.
+
+Each step sends its request at once, in the order in which the test calls them, and returns a future of the answer::
+
+    a, b = kafka.member("app", "orders"), kafka.member("app", "orders")
+    joining = a.join(), b.join()      # both are sent; nobody has been answered yet
+    await joining[0], await joining[1]
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from groupcoord.assignors import (
+    Assignor,
+    Group,
+    RebalanceProtocol,
+    Subscription,
+    TopicPartition,
+    read_assignment,
+    read_subscription,
+    run,
+    write_assignment,
+    write_subscription,
+)
+from groupcoord.protocol.embedded import PROTOCOL_TYPE
+from groupcoord.protocol.errors import ErrorCode
+from groupcoord.protocol.messages import (
+    HeartbeatRequest,
+    HeartbeatResponse,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    SyncGroupRequest,
+    SyncGroupResponse,
+)
+from groupcoord.protocol.messages.join_group import JoinGroupRequestProtocol
+from groupcoord.protocol.messages.leave_group import MemberIdentity
+from groupcoord.protocol.messages.sync_group import SyncGroupRequestAssignment
+from groupcoord.testing.commits import BY_NAME, codes_of, commit_request
+from groupcoord.testing.lines import MemberLine
+from groupcoord.testing.waiting import TIMEOUT_S, WaitTimeoutError
+
+T = TypeVar("T")
+
+
+class ScriptedMember:
+    """A member of ``group`` that does nothing by itself; times are milliseconds.
+
+    What it knows it has from the answers: ``member_id``, ``generation``, ``leader``, ``assigned``. A test may set them, to
+    speak as somebody it is not.
+    """
+
+    def __init__(
+        self,
+        line: MemberLine,
+        *,
+        group: str,
+        topics: Sequence[str],
+        assignors: Sequence[Assignor],
+        partition_counts: Callable[[], Mapping[str, int]],
+        instance_id: str | None,
+        session_timeout_ms: int,
+        rebalance_timeout_ms: int,
+    ) -> None:
+        self.group = group
+        self.topics = tuple(topics)
+        self.instance_id = instance_id
+        self.session_timeout_ms = session_timeout_ms
+        self.rebalance_timeout_ms = rebalance_timeout_ms
+        self.member_id = ""
+        self.generation = -1
+        self.leader = ""
+        self.protocol = ""
+        self.assigned: frozenset[TopicPartition] = frozenset()
+        self._line = line
+        self._assignors = {assignor.name: assignor for assignor in assignors}
+        self._partition_counts = partition_counts
+        self._others: tuple[Any, ...] = ()
+        self._open: set[asyncio.Future[Any]] = set()
+
+    def __repr__(self) -> str:
+        return f"<ScriptedMember {self._line.client_id} {self.member_id or '(no id yet)'} gen={self.generation}>"
+
+    @property
+    def client_id(self) -> str:
+        """What it calls itself."""
+        return self._line.client_id
+
+    @property
+    def is_leader(self) -> bool:
+        """Did the last JoinGroup make it the leader?"""
+        return bool(self.member_id) and self.leader == self.member_id
+
+    # Steps.
+
+    def join(
+        self, *, reason: str | None = None, come_back: bool = True, version: int | None = None
+    ) -> "asyncio.Future[JoinGroupResponse]":
+        """JoinGroup; answered when the others have joined, too, or with an error code.
+
+        A newcomer that is given its id comes back with it at once, unless ``come_back`` is false (KIP-394). It is the newest
+        version, unless ``version`` says another: before 4, a newcomer is a member at once; before 5, no instance id is said.
+        """
+
+        def joined(response: JoinGroupResponse) -> Any:
+            return self._joined(response, reason, come_back)
+
+        return self._ask(self._join_request(reason), joined, version=version)
+
+    def sync(
+        self, assignment: Mapping[str, Sequence[TopicPartition]] | None = None
+    ) -> "asyncio.Future[SyncGroupResponse]":
+        """SyncGroup; answered when the leader's has come. A leader sends ``assignment``, or what its assignor says."""
+        if assignment is None and self.is_leader:
+            assignment = self._assign()
+        request = SyncGroupRequest(
+            group_id=self.group,
+            generation_id=self.generation,
+            member_id=self.member_id,
+            group_instance_id=self.instance_id,
+            protocol_type=PROTOCOL_TYPE,
+            protocol_name=self.protocol,
+            assignments=tuple(
+                SyncGroupRequestAssignment(member_id=member_id, assignment=write_assignment(list(partitions)))
+                for member_id, partitions in (assignment or {}).items()
+            ),
+        )
+        return self._ask(request, self._synced)
+
+    def heartbeat(self) -> "asyncio.Future[ErrorCode]":
+        """Heartbeat."""
+        request = HeartbeatRequest(
+            group_id=self.group,
+            generation_id=self.generation,
+            member_id=self.member_id,
+            group_instance_id=self.instance_id,
+        )
+
+        def heard(response: HeartbeatResponse) -> ErrorCode:
+            return ErrorCode(response.error_code)
+
+        return self._ask(request, heard)
+
+    def commit(self, offsets: Mapping[TopicPartition, int]) -> "asyncio.Future[dict[TopicPartition, ErrorCode]]":
+        """OffsetCommit; the answer says for each partition what came of it."""
+        request = commit_request(self.group, self.generation, self.member_id, self.instance_id, offsets)
+        return self._ask(request, codes_of, version=BY_NAME)
+
+    def leave(self, reason: str | None = None) -> "asyncio.Future[ErrorCode]":
+        """LeaveGroup; the answer is the code for this member."""
+        identity = MemberIdentity(member_id=self.member_id, group_instance_id=self.instance_id, reason=reason)
+
+        def left(response: LeaveGroupResponse) -> ErrorCode:
+            return ErrorCode(response.error_code or (response.members[0].error_code if response.members else 0))
+
+        return self._ask(LeaveGroupRequest(group_id=self.group, members=(identity,)), left)
+
+    def vanish(self) -> None:
+        """Be gone without a word, as after a crash: what was asked is not answered any more."""
+        self._line.close()
+        for future in tuple(self._open):
+            future.cancel()
+
+    async def rejoin(self) -> None:
+        """JoinGroup and SyncGroup, one after the other. Raises AssertionError if either is refused."""
+        joined = await self.join()
+        assert joined.error_code == ErrorCode.NONE, ErrorCode(joined.error_code).name
+        synced = await self.sync()
+        assert synced.error_code == ErrorCode.NONE, ErrorCode(synced.error_code).name
+
+    # Answers.
+
+    def _joined(self, response: JoinGroupResponse, reason: str | None, come_back: bool) -> Any:
+        if response.member_id:
+            self.member_id = response.member_id
+        if response.error_code == ErrorCode.MEMBER_ID_REQUIRED and come_back:
+            return self._join_request(reason)
+        if response.error_code == ErrorCode.NONE:
+            self.generation = response.generation_id
+            self.leader = response.leader
+            self.protocol = response.protocol_name or ""
+            self._others = response.members
+        return response
+
+    def _synced(self, response: SyncGroupResponse) -> SyncGroupResponse:
+        if response.error_code == ErrorCode.NONE:
+            self.assigned = frozenset(read_assignment(response.assignment)) if response.assignment else frozenset()
+        return response
+
+    def _assign(self) -> Mapping[str, Sequence[TopicPartition]]:
+        group = Group(
+            subscriptions={
+                each.member_id: read_subscription(each.metadata, each.group_instance_id) for each in self._others
+            },
+            partitions=self._partition_counts(),
+        )
+        assignor = self._assignors[self.protocol]
+        cooperative = RebalanceProtocol.COOPERATIVE in assignor.protocols
+        return run(assignor, group, RebalanceProtocol.COOPERATIVE if cooperative else RebalanceProtocol.EAGER)
+
+    # Asking.
+
+    def _join_request(self, reason: str | None) -> JoinGroupRequest:
+        return JoinGroupRequest(
+            group_id=self.group,
+            session_timeout_ms=self.session_timeout_ms,
+            rebalance_timeout_ms=self.rebalance_timeout_ms,
+            member_id=self.member_id,
+            group_instance_id=self.instance_id,
+            protocol_type=PROTOCOL_TYPE,
+            protocols=tuple(
+                JoinGroupRequestProtocol(
+                    name=name,
+                    metadata=write_subscription(
+                        Subscription(
+                            topics=self.topics,
+                            user_data=assignor.subscription_user_data(self.topics),
+                            owned_partitions=sorted(self.assigned),
+                            generation_id=self.generation,
+                        )
+                    ),
+                )
+                for name, assignor in self._assignors.items()
+            ),
+            reason=reason,
+        )
+
+    def _ask(self, request: Any, finish: Callable[[Any], T], *, version: int | None = None) -> "asyncio.Future[T]":
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+        self._open.add(future)
+        name = type(request).__name__.removesuffix("Request")
+
+        def fail(error: Exception) -> None:
+            if not future.done():
+                future.set_exception(error)
+
+        why = f"{name} of {self.client_id} was not answered within {TIMEOUT_S:g} s"
+        too_late = WaitTimeoutError(f"{why}: it waits for others, or a rule keeps the answer back")
+        timer = loop.call_later(TIMEOUT_S, fail, too_late)
+
+        def done(_: object) -> None:
+            timer.cancel()
+            self._open.discard(future)
+
+        future.add_done_callback(done)
+
+        def answered(response: Any) -> None:
+            if response is None:
+                fail(ConnectionResetError(f"the connection of {self.client_id} was closed: {name}"))
+                return
+            result: Any = finish(response)
+            if future.done():
+                return  # nobody waits any more, but the member knows what it was told
+            if isinstance(result, JoinGroupRequest):
+                self._line.ask_coordinator(self.group, result, answered, version=version)
+            else:
+                future.set_result(result)
+
+        self._line.ask_coordinator(self.group, request, answered, version=version)
+        return future

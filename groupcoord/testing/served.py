@@ -1,0 +1,121 @@
+"""The node as an emulator serves it: who waits for its state is told, and members without a connection are answered."""
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from itertools import count
+from typing import Any
+
+from groupcoord.config.settings import BrokerConfig
+from groupcoord.core.effects import Append, Call, Effect, Note, Reply
+from groupcoord.protocol.apis import APIS, Api
+from groupcoord.server.dispatcher import ServedNode
+
+Answered = Callable[[Any], None]
+"""Called with the response, or with None if the connection was closed instead."""
+
+_IN_PROCESS_HOST = "/127.0.0.1"
+_FIRST_IN_PROCESS = -1_000
+"""Members in this process have numbers of connections below that: a server gives none of them to a socket."""
+
+
+class EmulatedNode:
+    """``node`` for a server, with an ear for what happens in it.
+
+    ``on_activity`` is called when something was handled; ``on_answers`` when ``deliver`` has something to do.
+    """
+
+    def __init__(self, node: ServedNode, *, on_activity: Callable[[], None], on_answers: Callable[[], None]) -> None:
+        self._node = node
+        self._on_activity = on_activity
+        self._on_answers = on_answers
+        self._connection_ids = count(_FIRST_IN_PROCESS, -1)
+        self._waiting: dict[tuple[int, int], Answered] = {}
+        self._answers: deque[tuple[Answered, Any]] = deque()
+        self.spoke: dict[tuple[str, str], int] = {}
+        """(group, member id) → the connection on which that member was heard last."""
+
+    # What a server asks for.
+
+    @property
+    def config(self) -> BrokerConfig:
+        """The node's."""
+        return self._node.config
+
+    def handle(self, call: Call, request: Any, now_ms: int) -> list[Effect]:
+        """As the node does; what is for members in this process stays here."""
+        member_id = getattr(request, "member_id", None)
+        if member_id and call.connection_id >= 0 and hasattr(request, "group_id"):
+            self.spoke[request.group_id, member_id] = call.connection_id
+        return self.kept(self._node.handle(call, request, now_ms))
+
+    def expire(self, now_ms: int) -> list[Effect]:
+        """As the node does."""
+        return self.kept(self._node.expire(now_ms))
+
+    def next_deadline(self) -> int | None:
+        """As of the node."""
+        return self._node.next_deadline()
+
+    def quiet_until(self) -> int | None:
+        """As of the node."""
+        return self._node.quiet_until()
+
+    def listening_at(self, host: str, port: int) -> None:
+        """Tell the node."""
+        self._node.listening_at(host, port)
+
+    # Members in this process.
+
+    def connection(self) -> int:
+        """The number of a new connection that has no socket."""
+        return next(self._connection_ids)
+
+    def ask(self, call: Call, request: Any, now_ms: int, answered: Answered) -> list[Effect]:
+        """Let the node handle ``request``; ``answered`` is called by ``deliver``, never from in here."""
+        self._waiting[call.connection_id, call.correlation_id] = answered
+        return self.handle(call, request, now_ms)
+
+    def forget(self, connection_id: int) -> None:
+        """Nobody listens on that connection any more."""
+        for key in [key for key in self._waiting if key[0] == connection_id]:
+            del self._waiting[key]
+
+    def hang_up(self) -> None:
+        """All connections are closed: whoever waits for an answer is told so."""
+        self._answers.extend((answered, None) for answered in self._waiting.values())
+        self._waiting.clear()
+        if self._answers:
+            self._on_answers()
+
+    def deliver(self) -> None:
+        """Tell members what they were answered, and what comes of it, until there is nothing more to tell."""
+        while self._answers:
+            answered, response = self._answers.popleft()
+            answered(response)
+
+    def kept(self, effects: Iterable[Effect]) -> list[Effect]:
+        """``effects`` without those for members in this process, who will be told by ``deliver``."""
+        others: list[Effect] = []
+        for effect in effects:
+            if not isinstance(effect, Append | Note) and effect.call.connection_id <= _FIRST_IN_PROCESS:
+                answered = self._waiting.pop((effect.call.connection_id, effect.call.correlation_id), None)
+                if answered is not None:
+                    self._answers.append((answered, effect.response if isinstance(effect, Reply) else None))
+            else:
+                others.append(effect)
+        if self._answers:
+            self._on_answers()
+        self._on_activity()
+        return others
+
+
+def call_for(
+    request: type, connection_id: int, correlation_id: int, client_id: str, version: int | None = None, broker: int = 0
+) -> Call:
+    """A call by somebody in this process, of the API whose request class that is, in its newest version unless told."""
+    api = _BY_REQUEST[request]
+    newest = api.max_version if version is None else version
+    return Call(connection_id, correlation_id, api, newest, client_id, _IN_PROCESS_HOST, broker)
+
+
+_BY_REQUEST: dict[type, Api] = {api.request: api for api in APIS.values()}

@@ -1,0 +1,179 @@
+"""What a trace knows beside the events of the pure parts: connections, requests and their ends, timers, an operator's verbs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from groupcoord.core.events import Event
+
+Detail = str | int | bool | None | tuple["Detail", ...]
+"""What a detail of a request or an answer may be: plain values that JSON has a word for, and tuples of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionOpened(Event):
+    """A client is connected; ``connection_id`` is the server's number for the connection."""
+
+    connection_id: int
+    client_host: str
+
+    def text(self) -> str:
+        return f"connection {self.connection_id} from {_host(self.client_host)} is open"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionClosed(Event):
+    """A connection is gone; ``reason`` says why, as far as that is known."""
+
+    connection_id: int
+    client_host: str
+    reason: str
+
+    def text(self) -> str:
+        because = f": {self.reason}" if self.reason else ""
+        return f"connection {self.connection_id} from {_host(self.client_host)} is closed{because}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange(Event):
+    """A request or what became of it.
+
+    ``api`` and ``version`` are those of the request, ``connection_id`` and ``correlation_id`` say which it is. ``group``,
+    ``member``, ``instance_id`` and ``generation`` are what it speaks of, ``""``, None and -1 where it speaks of none.
+    ``details`` are further fields worth seeing, by Kafka's names.
+    """
+
+    api: str
+    version: int
+    client_id: str | None
+    client_host: str
+    connection_id: int
+    correlation_id: int
+    group: str
+    member: str
+    instance_id: str | None
+    generation: int
+
+    @property
+    def who(self) -> str:
+        """The client, as people call it."""
+        return self.client_id or f"connection {self.connection_id}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestReceived(Exchange):
+    """A client asks."""
+
+    details: Mapping[str, Detail] = field(default_factory=dict)
+
+    def text(self) -> str:
+        spoken_of = [f"member {self.member}"] if self.member else []
+        if self.instance_id is not None:
+            spoken_of.append(f"instance {self.instance_id}")
+        if self.generation != NO_GENERATION:
+            spoken_of.append(f"generation {self.generation}")
+        return f"{self.who} asks {self.api} v{self.version}{_listed(spoken_of, self.details)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResponseSent(Exchange):
+    """A request is answered, ``took_ms`` after it came.
+
+    ``error`` is Kafka's name of the first error in the answer, wherever it stands; ``NONE`` if there is none, ``RAW`` where a
+    fault put mere bytes in its place. ``member`` and ``generation`` are what the answer says, or else what the request said.
+    """
+
+    error: str
+    took_ms: int
+    details: Mapping[str, Detail] = field(default_factory=dict)
+
+    def text(self) -> str:
+        said = [] if self.error == "NONE" else [self.error]
+        if self.member:
+            said.append(f"member {self.member}")
+        if self.generation != NO_GENERATION:
+            said.append(f"generation {self.generation}")
+        after = f" after {self.took_ms} ms" if self.took_ms else ""
+        return f"{self.who} is answered {self.api}{after}{_listed(said, self.details)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestUnanswered(Exchange):
+    """A request is done with and gets no answer: a Produce with acks=0, or one whose connection is closed for it."""
+
+    reason: str
+
+    def text(self) -> str:
+        return f"{self.who} gets no answer to {self.api}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimerExpired(Event):
+    """A timer fired: ``kind`` (``session``, ``join``, ``sync`` …) of ``scope`` (a group) and ``subject`` (a member)."""
+
+    kind: str
+    scope: str
+    subject: str
+    due_ms: int
+
+    def text(self) -> str:
+        of = f"{self.subject} in {self.scope}" if self.subject else self.scope
+        early = f", {self.due_ms - self.at_ms} ms before it is due" if self.due_ms > self.at_ms else ""
+        return f"the {self.kind} timer of {of} fires{early}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorActed(Event):
+    """Somebody outside the protocol wished it: a test, a start-up, a tool."""
+
+    wish: str
+
+    def text(self) -> str:
+        return f"operator: {self.wish}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerFailed(Event):
+    """The server ran into an exception that nobody meant to raise."""
+
+    error: str
+
+    def text(self) -> str:
+        return f"the server fails: {self.error}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnknownEvent(Event):
+    """An event read from a file whose type is not known here: ``name`` says which, ``told`` is its text."""
+
+    name: str
+    told: str
+    fields: Mapping[str, Any]
+
+    def text(self) -> str:
+        return self.told
+
+
+NO_GENERATION = -1
+RAW = "RAW"
+
+
+def _host(client_host: str) -> str:
+    return client_host.removeprefix("/")
+
+
+def _listed(said: list[str], details: Mapping[str, Detail]) -> str:
+    told = [*said, *(f"{name} {_plain(value)}" for name, value in details.items())]
+    return f": {', '.join(told)}" if told else ""
+
+
+def _plain(value: Detail) -> str:
+    match value:
+        case tuple():
+            return f"[{', '.join(_plain(each) for each in value)}]"
+        case bool() | None:
+            return {True: "true", False: "false", None: "null"}[value]
+        case "":
+            return '""'
+        case _:
+            return str(value)

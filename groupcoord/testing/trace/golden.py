@@ -1,0 +1,104 @@
+"""A text or a trace compared with what a file says it should be, ids and the like aside; ``--rewrite-golden`` writes the file.
+
+Whoever rewrites a golden file should be able to say of each changed line why it is right.
+"""
+
+import difflib
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from groupcoord.testing.trace.trace import Trace
+
+if TYPE_CHECKING:
+    import pytest
+
+OPTION = "--rewrite-golden"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What ``pattern`` finds differs from run to run: each different text is replaced by ``<name-1>``, ``<name-2>`` …
+
+    Only the group ``value`` of the pattern is replaced, if it has one; not ``numbered``, all become ``<name>``.
+    """
+
+    name: str
+    pattern: re.Pattern[str]
+    numbered: bool = True
+
+
+UUIDS = Rule("id", re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"))
+"""Random ids, and with them the random part of member ids."""
+PORTS = Rule("port", re.compile(r"(?:\b\d{1,3}(?:\.\d{1,3}){3}|\blocalhost|\]):(?P<value>\d{1,5})\b"))
+"""Ports behind addresses."""
+TIMES = Rule(
+    "time", re.compile(r"(?m)(?:^|(?<=\s))@(?P<value>\d+)\b|\b(?P<other>[\d,]*\d(?:\.\d+)? m?s)\b"), numbered=False
+)
+"""Moments and durations: for tests on a clock that runs by itself. A clock that the test moves shows the same each time."""
+
+RULES = (UUIDS, PORTS)
+
+_rewriting = False
+
+
+def add_option(parser: "pytest.Parser") -> None:
+    """Add ``--rewrite-golden`` to pytest; to be called by ``pytest_addoption``."""
+    parser.addoption(OPTION, action="store_true", help="write golden files anew instead of comparing with them")
+
+
+def configure(config: "pytest.Config") -> None:
+    """Let ``assert_golden`` do as the option says, until the end of ``config``; to be called by ``pytest_configure``."""
+    rewrite(on=bool(config.getoption(OPTION)), until_end=config.add_cleanup)
+
+
+def rewrite(*, on: bool, until_end: Callable[[Callable[[], None]], None] | None = None) -> None:
+    """Shall golden files be written? ``until_end`` takes what makes it again as it was."""
+    global _rewriting  # pytest has no other way to a function that is no fixture
+    before, _rewriting = _rewriting, on
+    if until_end is not None:
+        until_end(lambda: rewrite(on=before))
+
+
+def normalised(text: str, rules: Sequence[Rule] = RULES) -> str:
+    """``text`` with what the ``rules`` find replaced."""
+    for rule in rules:
+        seen: dict[str, str] = {}
+
+        def replace(match: re.Match[str], rule: Rule = rule, seen: dict[str, str] = seen) -> str:
+            names = [name for name, found in match.groupdict().items() if found is not None]
+            value = match[names[0]] if names else match[0]
+            stand_in = seen.setdefault(value, f"<{rule.name}-{len(seen) + 1}>" if rule.numbered else f"<{rule.name}>")
+            start = match.start(names[0]) - match.start() if names else 0
+            return match[0][:start] + stand_in + match[0][start + len(value) :]
+
+        text = rule.pattern.sub(replace, text)
+    return text
+
+
+def assert_golden(actual: Trace | str, path: str | Path, *, rules: Sequence[Rule] = RULES) -> None:
+    """Compare ``actual`` with the file at ``path``, both normalised by ``rules``; a trace by its text without links.
+
+    Raises AssertionError with the differing lines, or if there is no such file. With ``--rewrite-golden`` the file is written
+    instead.
+    """
+    __tracebackhide__ = True  # pytest shows the line of the test
+    path = Path(path)
+    text = actual if isinstance(actual, str) else actual.text(links=False, short=False)
+    now = normalised(text, rules).rstrip("\n") + "\n"
+    if _rewriting:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(now, encoding="utf-8")
+        return
+    if not path.exists():
+        raise AssertionError(f"there is no golden file {path}; write it with {OPTION}")
+    golden = normalised(path.read_text(encoding="utf-8"), rules)
+    if now != golden:
+        raise AssertionError(f"{path} says otherwise ({OPTION} writes it anew):\n{_difference(golden, now, path.name)}")
+
+
+def _difference(golden: str, now: str, name: str) -> str:
+    lines = difflib.unified_diff(golden.splitlines(), now.splitlines(), f"golden {name}", "now", lineterm="", n=2)
+    return "\n".join(lines)

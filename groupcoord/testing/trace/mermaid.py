@@ -1,0 +1,201 @@
+"""A trace as a sequence diagram in Mermaid's language, which GitHub draws.
+
+Participants are the clients and the coordinator; arrows are requests and answers, notes are what happened in between. Time
+stands in bars over all of them, in seconds since the start of the trace.
+"""
+
+import re
+import textwrap
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from groupcoord.client.events import MemberEvent
+from groupcoord.coordinator.events import RequestRefused
+from groupcoord.testing.trace.entry import Entry
+from groupcoord.testing.trace.events import (
+    NO_GENERATION,
+    ConnectionClosed,
+    ConnectionOpened,
+    Exchange,
+    RequestReceived,
+    RequestUnanswered,
+    ResponseSent,
+)
+from groupcoord.testing.trace.names import Names
+from groupcoord.testing.trace.words import counted, moment
+
+LIMIT = 500
+"""So many steps are drawn unless told otherwise: more nobody reads, and GitHub draws no text of more than 50,000 characters."""
+
+COORDINATOR = "coordinator"
+_NODE = "K"
+NOTE_WIDTH = 60
+"""So many characters a line of a note has at most."""
+
+_OF_MEMBERS = frozenset({"JoinGroup", "SyncGroup", "Heartbeat"})
+"""What members ask for themselves; LeaveGroup may be an administrator's."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """One line of the diagram: who takes part (participants' keys), the line with ``{}`` for them, and when (ms)."""
+
+    at_ms: int
+    line: str
+    client: str | None
+    beats: str | None = None
+    """Whose heartbeat it is that changed nothing."""
+
+
+def sequence_diagram(entries: Sequence[Entry], names: Names, *, limit: int = LIMIT) -> str:
+    """The diagram of ``entries``; of more than ``limit`` steps the last ones, with a word about the others."""
+    artist = _Artist(entries, names)
+    steps = list(_folded(artist.steps(entries)))
+    left_out = max(len(steps) - limit, 0)
+    steps = steps[left_out:]
+    drawn = dict.fromkeys(step.client for step in steps if step.client is not None)
+    ids = {client: f"c{number}" for number, client in enumerate(drawn, 1)}
+    lines = ["sequenceDiagram"]
+    lines += [f"participant {ids[client]} as {escape(client)}" for client in drawn]
+    lines.append(f"participant {_NODE} as {COORDINATOR}")
+    everybody = ",".join([next(iter(ids.values()), _NODE), _NODE]) if ids else _NODE
+    if left_out:
+        lines.append(f"note over {everybody}: {counted(left_out, 'step')} before")
+    last_ms: int | None = None
+    for step in steps:
+        if step.at_ms != last_ms:
+            lines.append(f"note over {everybody}: {moment(step.at_ms)}")
+            last_ms = step.at_ms
+        lines.append(step.line.format(ids.get(step.client or "", _NODE)))
+    return "\n    ".join(lines) + "\n"
+
+
+class _Artist:
+    def __init__(self, entries: Sequence[Entry], names: Names) -> None:
+        self._names = names
+        self._clients = _clients(entries, self._names)
+        self._one_group = len({entry.group for entry in entries} - {""}) < 2
+        self._quiet = _quiet_heartbeats(entries)
+
+    def steps(self, entries: Iterable[Entry]) -> Iterable[_Step]:
+        for entry in entries:
+            event = entry.event
+            at_ms = entry.since_start_ms
+            match event:
+                case Exchange():
+                    client = self._clients[event.connection_id]
+                    who = self._names.of(event.member) if event.member else client
+                    beats = who if entry.seq in self._quiet else None
+                    yield _Step(at_ms, self._arrow(event, client), client, beats)
+                case ConnectionOpened() | ConnectionClosed():
+                    continue  # it comes and goes with its client; the text of a trace has it
+                case RequestRefused():
+                    continue  # the answer says it
+                case MemberEvent(member=member):
+                    client = self._names.of(member)
+                    if client in self._clients.values():
+                        yield _Step(at_ms, f"note over {{}}: {self._noted(event.text())}", client)
+                case _:
+                    yield _Step(at_ms, f"note right of {_NODE}: {self._noted(self._what(entry))}", None)
+
+    def _arrow(self, event: Exchange, client: str) -> str:
+        match event:
+            case RequestReceived():
+                what = f"{event.api} v{event.version}"
+                if event.generation != NO_GENERATION:
+                    what += f" gen={event.generation}"
+                name = self._names.of(event.member) if event.member else ""
+                if name and name != client:
+                    what += f" of {name}"
+                return f"{{}}->>{_NODE}: {self._said(what)}"
+            case ResponseSent():
+                what = event.api if event.error == "NONE" else f"{event.api} {event.error}"
+                if event.api in ("JoinGroup", "OffsetCommit") and event.error == "NONE" and event.generation >= 0:
+                    what += f" gen={event.generation}"
+                assigned = event.details.get("assignment")
+                if isinstance(assigned, tuple):
+                    what += f": {', '.join(map(str, assigned)) or 'nothing'}"
+                return f"{_NODE}-->>{{}}: {self._said(what)}"
+            case RequestUnanswered():
+                return f"{_NODE}--x{{}}: {self._said(f'{event.api}: {event.reason}')}"
+            case _:
+                raise AssertionError(event)
+
+    def _said(self, text: str) -> str:
+        return escape(self._names.shortened(text))
+
+    def _noted(self, text: str) -> str:
+        return _broken(self._names.shortened(text))
+
+    def _what(self, entry: Entry) -> str:
+        """What happened, with the group where there are several."""
+        text = entry.event.text()
+        if not entry.group:
+            return text
+        text = text.removeprefix(f"{entry.group} ")
+        return text if self._one_group else f"{entry.group}: {text}"
+
+
+def escape(text: str) -> str:
+    """``text`` so that Mermaid shows it and does not obey it: what is special to it goes as the number of the character."""
+    text = " ".join(text.split()) or "\N{NO-BREAK SPACE}"
+    escaped = "".join(f"#{ord(letter)};" if letter in _SPECIAL else letter for letter in text)
+    if _OBEYED_AT_START.match(escaped):
+        return f"#{ord(escaped[0])};{escaped[1:]}"
+    return escaped
+
+
+_SPECIAL = frozenset('#;<>%{}"\\$&`')
+_OBEYED_AT_START = re.compile("(no)?wrap:")
+
+
+def _broken(text: str) -> str:
+    """A note in lines that fit beside a diagram."""
+    return "<br/>".join(escape(line) for line in textwrap.wrap(text, NOTE_WIDTH))
+
+
+def _clients(entries: Iterable[Entry], names: Names) -> dict[int, str]:
+    """What the client of each connection is called: as its member, if only one speaks there, or else by its client id."""
+    ids: dict[int, str] = {}
+    members: dict[int, set[str]] = {}
+    for entry in entries:
+        event = entry.event
+        if isinstance(event, Exchange):
+            ids.setdefault(event.connection_id, event.client_id or f"connection {event.connection_id}")
+            if event.api in _OF_MEMBERS and event.member:
+                members.setdefault(event.connection_id, set()).add(names.of(event.member))
+    return {
+        number: next(iter(known)) if len(known := members.get(number, ())) == 1 else name
+        for number, name in ids.items()
+    }
+
+
+def _quiet_heartbeats(entries: Sequence[Entry]) -> frozenset[int]:
+    """The numbers of the entries of heartbeats, and their answers, that changed nothing and were fine."""
+    answers = {
+        entry.answers: entry.seq
+        for entry in entries
+        if isinstance(entry.event, ResponseSent) and entry.event.api == "Heartbeat" and entry.event.error == "NONE"
+    }
+    requests = {entry.seq for entry in entries} & answers.keys()
+    return frozenset(seq for request in requests for seq in (request, answers[request]))
+
+
+def _folded(steps: Iterable[_Step]) -> Iterable[_Step]:
+    """Heartbeats with nothing but heartbeats between them as one arrow for each member, where they end."""
+    for beating, group in groupby(steps, key=lambda step: step.beats is not None):
+        run = list(group)
+        if not beating:
+            yield from run
+            continue
+        for who in dict.fromkeys(step.beats for step in run):
+            own = [step for step in run if step.beats == who]
+            first_ms, last_ms = own[0].at_ms, own[-1].at_ms
+            count = sum("-->>" not in step.line for step in own)
+            if count == 1:
+                yield from own
+            else:
+                since = f", {moment(first_ms)} to {moment(last_ms)}" if first_ms != last_ms else ""
+                text = escape(f"{count} times Heartbeat of {who}, all fine{since}")
+                yield _Step(run[-1].at_ms, f"{{}}->>{_NODE}: {text}", own[0].client)

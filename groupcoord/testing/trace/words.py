@@ -1,0 +1,29 @@
+"""Numbers and lists as sentences have them."""
+
+from collections.abc import Sequence
+
+
+def duration(ms: int) -> str:
+    """``45,000 ms``."""
+    return f"{ms:,} ms"
+
+
+def moment(since_start_ms: int) -> str:
+    """``61.2 s``: to the millisecond where that says something, and to a tenth of a second at least."""
+    text = f"{since_start_ms / 1000:,.3f}"
+    return f"{text[:-2]}{text[-2:].rstrip('0')} s"
+
+
+def listed(names: Sequence[str]) -> str:
+    """``a, b and c``."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+
+
+def times(count: int) -> str:
+    """``once``, ``twice``, ``3 times``."""
+    return {1: "once", 2: "twice"}.get(count, f"{count} times")
+
+
+def counted(count: int, noun: str) -> str:
+    """``1 member``, ``2 members``."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -1,0 +1,64 @@
+"""Waiting without sleeping: a condition is looked at whenever the node has done something, and at no other time."""
+
+import asyncio
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+TIMEOUT_S = 10.0
+"""So long a wait takes at most unless it is told otherwise: seconds of the event loop."""
+
+
+class WaitTimeoutError(TimeoutError, AssertionError):
+    """What was waited for did not come; the text says what was seen last."""
+
+
+class Waiting:
+    """Everybody who waits for the state of one node."""
+
+    def __init__(self) -> None:
+        self._looks: dict[asyncio.Future[None], Callable[[], bool]] = {}
+
+    def look(self) -> None:
+        """The node has done something: whose condition holds goes on."""
+        for future, holds in tuple(self._looks.items()):
+            if not future.done():
+                try:
+                    if holds():
+                        future.set_result(None)
+                except Exception as error:
+                    future.set_exception(error)
+
+    async def until(
+        self,
+        condition: Callable[[], T | None],
+        what: str,
+        seen: Callable[[], str],
+        *,
+        timeout_s: float | None = None,
+    ) -> T:
+        """Wait until ``condition`` returns something that is true, and return that.
+
+        Raises WaitTimeoutError that says ``what`` did not happen and what was ``seen`` last, and what ``condition`` raises.
+        """
+        found: list[T] = []
+
+        def holds() -> bool:
+            result = condition()
+            if result:
+                found.append(result)
+            return bool(found)
+
+        if not holds():
+            future = asyncio.get_running_loop().create_future()
+            self._looks[future] = holds
+            limit = TIMEOUT_S if timeout_s is None else timeout_s
+            try:
+                async with asyncio.timeout(limit):
+                    await future
+            except TimeoutError:
+                raise WaitTimeoutError(f"{what}: not within {limit:g} s. {seen()}") from None
+            finally:
+                del self._looks[future]
+        return found[0]

@@ -1,0 +1,56 @@
+"""Large groups, up to a million partitions: the whole answer by its digest."""
+
+from functools import lru_cache
+from typing import Any
+
+import pytest
+
+from groupcoord.assignors import ASSIGNORS
+from groupcoord.assignors.model import Assignment
+from groupcoord.assignors.server import SERVER_ASSIGNORS
+from tests.assignors import shapes
+from tests.assignors.known import DIGESTS
+
+pytestmark = pytest.mark.slow
+
+LARGE = {"A", "B", "D", "D2", "S1", "S2", "S3", "S3b"}
+MILLIONS = {
+    ("A", "range", "fresh"),
+    ("A", "roundrobin", "fresh"),
+    ("A", "sticky", "fresh"),
+    ("A", "cooperative-sticky", "join"),
+    ("B", "cooperative-sticky", "leave0"),
+    ("S2", "server-uniform", "fresh"),
+}
+"""Of the groups of a million partitions these are asked here; `python -m bench assignors` asks most."""
+
+QUESTIONS = [
+    pytest.param(question, id=f"{question['shape']}-{question['assignor']}-{question['op']}", marks=marks)
+    for question in DIGESTS
+    for marks in [[pytest.mark.slow] if question["shape"] in LARGE else []]
+    if question["shape"] not in {"A", "B", "S1", "S2"}
+    or (question["shape"], question["assignor"], question["op"]) in MILLIONS
+]
+
+
+@lru_cache(maxsize=2)
+def fresh(shape: str, assignor: str) -> Assignment:
+    return ASSIGNORS.create(assignor).assign(shapes.group(shape, assignor, "fresh"))
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_the_whole_answer(question: dict[str, Any]) -> None:
+    shape, assignor, op = question["shape"], question["assignor"], question["op"]
+    if assignor.startswith("server-"):
+        assign = SERVER_ASSIGNORS[assignor.removeprefix("server-")]
+        spec, kind, names = shapes.spec(shape, "fresh")
+        target = assign(spec, kind)
+        if op != "fresh":
+            spec, kind, names = shapes.spec(shape, op, target)
+            target = assign(spec, kind)
+        assert shapes.digest(shapes.named_target(target, names)) == question["sha256"]
+        return
+    before = None if op == "fresh" else fresh(shape, assignor)
+    given = ASSIGNORS.create(assignor).assign(shapes.group(shape, assignor, op, before))
+    assert sum(map(len, given.values())) == question["assigned"]
+    assert shapes.digest(given) == question["sha256"]

@@ -1,0 +1,99 @@
+"""A broker tells its journal what is to be kept before it counts as done, and one that forgets costs nothing."""
+
+import uuid
+from collections.abc import Mapping
+
+import pytest
+
+from groupcoord.broker.journal import IN_MEMORY, IN_MEMORY_LOG, InMemory
+from groupcoord.broker.log_segment import LogSegment
+from groupcoord.broker.log_settings import LogSettings
+from groupcoord.broker.partition_log import PartitionLog
+from groupcoord.broker.refused import Refused
+from groupcoord.broker.topics import TopicStore
+from groupcoord.config.settings import BrokerConfig, Resource
+from groupcoord.protocol.batches import BatchError, read_header
+from groupcoord.protocol.errors import ErrorCode
+from groupcoord.protocol.messages.init_producer_id import InitProducerIdRequest
+from tests.broker.data_plane import NOW_MS, DataPlane, batch
+
+TOPIC = uuid.UUID(int=7)
+
+
+def test_one_that_forgets() -> None:
+    journal = InMemory()
+    journal.topic_created("a", TOPIC, 1, {}, NOW_MS)
+    journal.partitions_added(TOPIC, 2)
+    journal.topic_configured(TOPIC, {})
+    journal.resource_configured(Resource(4, ""), {})
+    journal.producer_ids_reserved(1000)
+    journal.topic_deleted(TOPIC)
+    journal.checkpoint()
+    assert (journal.in_memory, journal.next_producer_id(), list(journal.recovered_topics())) == (True, 0, [])
+    assert journal.log("a", 0) is IN_MEMORY_LOG
+    assert not IN_MEMORY_LOG.flush_if_due(PartitionLog(LogSettings()), NOW_MS)
+
+
+def test_cleaned_segments_in_memory_are_what_they_are() -> None:
+    plane = DataPlane()
+    plane.topic("a", internal_segment_bytes=100)
+    log = plane.log("a")
+    for value in (b"1", b"2", b"3"):
+        log.append(batch(value), NOW_MS)
+    kept = LogSegment(0, NOW_MS)
+    data = (1).to_bytes(8) + batch(b"2")[8:]
+    kept.append(data, read_header(data), NOW_MS)
+    last = log.segments[-1]
+    log.replace_segments(log.segments[:2], [kept])
+    assert list(log.segments) == [kept, last]
+    assert read_header(log.read(0, 1 << 20, at_least_one=True).data()).base_offset == 1
+
+
+_FULL = BatchError(ErrorCode.KAFKA_STORAGE_ERROR, "full")
+
+
+class FullDisk(InMemory):
+    """Keeps nothing, and says so."""
+
+    def producer_ids_reserved(self, _end: int) -> None:
+        raise _FULL
+
+    def partitions_added(self, _topic_id: uuid.UUID, _partitions: int) -> None:
+        raise _FULL
+
+    def topic_configured(self, _topic_id: uuid.UUID, _configs: Mapping[str, str]) -> None:
+        raise _FULL
+
+    def topic_deleted(self, _topic_id: uuid.UUID) -> None:
+        raise _FULL
+
+    def topic_created(
+        self, name: str, _topic_id: uuid.UUID, _partitions: int, _configs: Mapping[str, str], _created_ms: int
+    ) -> None:
+        if name == "new":
+            raise _FULL
+
+
+def test_what_cannot_be_kept_is_refused_and_nothing_has_changed() -> None:
+    store = TopicStore(BrokerConfig.of(), new_topic_id=uuid.uuid4, journal=FullDisk())
+    topic = store.create("old", 1, {}, NOW_MS)
+    with pytest.raises(Refused, match="full") as caught:
+        store.create("new", 1, {}, NOW_MS)
+    assert caught.value.error == ErrorCode.KAFKA_STORAGE_ERROR
+    with pytest.raises(Refused, match="full"):
+        store.delete("old")
+    with pytest.raises(Refused, match="full"):
+        topic.add_partitions(1)
+    with pytest.raises(Refused, match="full"):
+        topic.configure({"retention.ms": "5"}, BrokerConfig.of())
+    topic.configure({}, BrokerConfig.of())
+    assert ([one.name for one in store], len(topic.partitions), topic.configs) == (["old"], 1, {})
+
+
+def test_a_producer_gets_no_id_that_could_come_twice() -> None:
+    plane = DataPlane()
+    plane.broker.journal = FullDisk()
+    response = plane.ask(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0), 5)
+    assert (response.error_code, response.producer_id) == (ErrorCode.KAFKA_STORAGE_ERROR, -1)
+    plane.broker.journal = IN_MEMORY
+    assert plane.ask(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0), 5).producer_id == 0

@@ -1,0 +1,75 @@
+"""Words for records; those for classic groups are tested with the demo that shows them."""
+
+from groupcoord.cli.offsets_texts import after_rows, before_rows, key_text, of_group, short_value, strips, value_text
+from groupcoord.offsets_log.folders import Folders
+from groupcoord.offsets_log.rehearsal import Rehearsal, rehearse
+from groupcoord.offsets_log.source import Batch
+from groupcoord.protocol.offsets_records import (
+    GroupMetadataKey,
+    GroupMetadataValue,
+    MemberMetadata,
+    write_key,
+    write_value,
+)
+from groupcoord.protocol.records import Record
+from tests.offsets_log.recorded import KAFKA_FILES
+
+NOW_MS = 1_795_287_200_000
+
+
+def outcome(partition: int) -> Rehearsal:
+    found = Folders(KAFKA_FILES / "4.3.1").read(partition)
+    return rehearse(partition, [each for each in found if isinstance(each, Batch)], NOW_MS)
+
+
+def test_groups_of_the_new_protocol_have_keys_of_many_kinds() -> None:
+    keys = [row[0] for row in before_rows(outcome(0).before)]
+    member = "bvynfpUFQrOWjQP5wQeY/Q"
+    assert keys == [
+        "audit-2 ConsumerGroupMetadata",
+        f"audit-2 ConsumerGroupMemberMetadata {member}",
+        "audit-2 ConsumerGroupTargetAssignmentMetadata",
+        f"audit-2 ConsumerGroupTargetAssignmentMember {member}",
+        f"audit-2 ConsumerGroupCurrentMemberAssignment {member}",
+        "audit-2 orders-0",
+        "audit-2 orders-1",
+    ]
+
+
+def test_what_is_left_is_told_with_its_offset() -> None:
+    rows = after_rows(outcome(0).after)
+    assert rows[0] == ("3", "audit-2 ConsumerGroupTargetAssignmentMetadata", rows[0][2])
+    assert rows[0][2].startswith("v0 assignmentEpoch=2 ")
+    assert rows[1][1:] == ("audit-2 orders-0", "3 is the next offset to read")
+
+
+def test_the_strips_follow_what_the_cleaner_left() -> None:
+    done = outcome(2)
+    assert strips(done.before, {record.offset for record in done.after}) == [("GG0101G011G", "··01··G0·1G")]
+
+
+def test_records_of_one_group() -> None:
+    assert {key_text(record) for record in of_group(outcome(1).before, "shipping")} == {
+        "shipping",
+        "shipping orders-0",
+        "shipping orders-1",
+    }
+
+
+def test_what_cannot_be_read_is_said() -> None:
+    strange = Record(0, 0, b"\x00\x63", b"v")
+    assert key_text(strange) == "a key that cannot be read: 0063"
+    assert short_value(strange) == value_text(strange) == "1 bytes that cannot be read"
+    assert before_rows([strange, Record(1, 0, None, b"")])[1][0] == "a key that cannot be read: "
+    group = write_key(GroupMetadataKey(group="g"))
+    assert short_value(Record(0, 0, group, b"\x00\x63")) == "2 bytes that cannot be read"
+    assert strips([strange], set()) == [("G", "·")]
+
+
+def test_an_assignment_that_is_no_consumers_is_so_many_bytes() -> None:
+    member = MemberMetadata(
+        member_id="m", client_id="c", client_host="/h", session_timeout_ms=1, subscription=b"", assignment=b"\xff"
+    )
+    value = GroupMetadataValue(protocol_type="connect", generation=1, protocol="p", leader="m", members=(member,))
+    record = Record(0, 0, write_key(GroupMetadataKey(group="g")), write_value(value, 3))
+    assert short_value(record) == "gen 1, p: c 1 bytes"

@@ -1,0 +1,61 @@
+"""The options of ``groupcoord pipeline watch``, and how signals end it."""
+
+import argparse
+import signal
+
+import pytest
+
+from groupcoord.cli import pipeline_watch
+from groupcoord.cli.main import main
+
+
+def options(*argv: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    pipeline_watch.configure(parser)
+    return parser.parse_args(["--source", "kafka:localhost:9092", "--out", "there", *argv])
+
+
+@pytest.mark.parametrize(
+    ("said", "seconds"), [("5", None), ("5s", 5), ("5 seconds", 5), ("1 minute", 60), ("2 h", 7200), ("1 day", 86_400)]
+)
+def test_times_have_a_unit(said: str, seconds: int | None, capsys: pytest.CaptureFixture[str]) -> None:
+    if seconds is not None:
+        assert options("--every", said).every == seconds
+        assert options("--for", said).for_s == seconds
+        return
+    with pytest.raises(SystemExit):
+        options("--every", said)
+    assert "'5' is no time such as '5 seconds' or '1 hour'" in capsys.readouterr().err
+
+
+def test_without_options_it_looks_every_five_seconds_for_ever() -> None:
+    asked = options()
+    assert (asked.every, asked.for_s, asked.once, asked.merge_every) == (5, None, False, 100)
+    assert options("--available-now").once
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["--merge-every", "1"], "'1' is no number of batches: 0, or 2 to 10,000"),
+        (["--source-option", "maxrecords"], "'maxrecords' is not KEY=VALUE"),
+        (["--once", "--for", "1 hour"], "not allowed with argument"),
+    ],
+)
+def test_what_cannot_be_is_said(argv: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["pipeline", "watch", "--source", "kafka:localhost:9092", "--out", "there", *argv])
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+def test_the_first_signal_asks_and_the_second_does_not() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with pipeline_watch.signals() as stopping:
+        stopping.arm()
+        signal.raise_signal(signal.SIGTERM)
+        assert stopping.event.is_set()
+        assert stopping.by == signal.SIGTERM
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGTERM) is before

@@ -1,0 +1,50 @@
+"""What docs/client.md shows is run."""
+
+import asyncio
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from groupcoord.client import errors
+from groupcoord.client.consumer import Consumer
+from tests.client.broker import broker
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "client.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```(\w+)\n(.*?)```", PAGE, re.DOTALL)
+SHORT, STEPS = (text for language, text in BLOCKS if language == "python")
+
+
+@pytest.mark.slow
+def test_the_steps_are_printed_as_shown() -> None:
+    (shown,) = [text for language, text in BLOCKS if language == "text"]
+    finished = subprocess.run([sys.executable, "-c", STEPS], check=True, capture_output=True, text=True, timeout=60)
+    assert finished.stdout == shown
+
+
+@pytest.mark.slow
+def test_the_short_example_prints_what_is_produced() -> None:
+    async def story() -> bytes:
+        async with broker({"orders": 1}) as real:
+            await real.produce("orders", [b"an espresso"])
+            program = SHORT.replace("127.0.0.1:9092", real.address)
+            running = await asyncio.create_subprocess_exec(
+                sys.executable, "-u", "-c", program, stdout=asyncio.subprocess.PIPE
+            )
+            assert running.stdout is not None
+            line = await asyncio.wait_for(running.stdout.readline(), 20)
+            running.kill()
+            await running.wait()
+            return line
+
+    assert asyncio.run(story()) == b"0 0 b'an espresso'\n"
+
+
+def test_what_the_page_names_is_there() -> None:
+    calls = set(re.findall(r"`(\w+)\(", PAGE)) - {"async"}
+    assert calls
+    assert [name for name in calls if not hasattr(Consumer, name)] == []
+    raised = set(re.findall(r"`(\w+Error)`", PAGE))
+    assert [name for name in raised if not hasattr(errors, name)] == []

@@ -1,0 +1,168 @@
+"""The face of a member: what it takes, what it shows, and what a commit means to it."""
+
+import pytest
+
+from groupcoord.assignors import FunctionAssignor, RebalanceProtocol
+from groupcoord.client import actions as a
+from groupcoord.client.errors import BrokerError, ClientError, CommitFailedError, RebalanceInProgressError
+from groupcoord.client.member import NO_GENERATION, Generation, MemberState
+from groupcoord.client.membership import Membership
+from groupcoord.client.settings import MemberSettings
+from groupcoord.protocol.errors import ErrorCode as E
+from groupcoord.protocol.messages.find_coordinator import FindCoordinatorRequest
+from groupcoord.protocol.messages.join_group import JoinGroupRequest
+from tests.client.talk import BROKER, COOPERATIVE, EAGER, ME, OTHER, Talk, partitions, settled
+
+P = partitions
+NOW = Generation(1, ME, "cooperative-sticky")
+
+
+def test_what_it_shows() -> None:
+    talk = settled(COOPERATIVE, *P(0))
+    membership = talk.membership
+    assert (membership.state, membership.generation, membership.coordinator) == (MemberState.STABLE, NOW, BROKER)
+    assert (membership.owned, membership.watched_topics) == (frozenset(P(0)), frozenset({"t"}))
+    assert membership.settings.group_id == "g"
+    assert repr(membership) == "<Membership g Stable me gen=1 owns 1>"
+    assert repr(Talk().membership) == "<Membership g Unjoined nobody gen=-1 owns 0>"
+
+
+def test_it_says_while_a_callback_runs() -> None:
+    talk = Talk()
+    talk.find()
+    talk.join()
+    talk.sync()
+    assert talk.membership.in_callback
+    talk.wishes.clear()
+
+
+def test_a_group_without_topics_is_none() -> None:
+    with pytest.raises(ValueError, match="one topic at least"):
+        Talk(topics=()).subscribes()
+
+
+def test_assignors_go_together() -> None:
+    def make(*assignors: FunctionAssignor) -> Membership:
+        return Membership(MemberSettings(group_id="g"), assignors, chance=lambda: 0.5)
+
+    eager = FunctionAssignor("e", lambda _: {})
+    cooperative = FunctionAssignor("c", lambda _: {}, [RebalanceProtocol.COOPERATIVE])
+    with pytest.raises(ValueError, match="no rebalance protocol in common"):
+        make(eager, cooperative)
+    with pytest.raises(ValueError, match="two assignors have the same name"):
+        make(eager, eager)
+    with pytest.raises(ValueError, match="no rebalance protocol in common"):
+        make()
+
+
+def test_an_answer_nobody_waits_for_is_nothing() -> None:
+    talk = settled(EAGER)
+    talk.hears(talk.membership.complete(999, None, 0))
+    talk.hears(talk.membership.fail(999, ValueError(), 0))
+    assert talk.is_quiet()
+
+
+def test_an_unreachable_coordinator_is_looked_for() -> None:
+    talk = settled(EAGER)
+    talk.hears(talk.membership.coordinator_unreachable(OTHER, "why should I care", 0))
+    assert talk.is_quiet()
+    talk.hears(talk.membership.coordinator_unreachable(BROKER, "the connection was closed", 0))
+    talk.wish(a.Disconnect)
+    talk.sends(FindCoordinatorRequest)
+    talk.hears(talk.membership.coordinator_unreachable(BROKER, "again", 0))
+    assert talk.is_quiet()
+
+
+# As what commits go out.
+
+
+def test_a_member_commits_in_its_generation() -> None:
+    assert settled(COOPERATIVE).membership.commits_as() == NOW
+
+
+def test_who_is_in_no_group_cannot_commit() -> None:
+    with pytest.raises(CommitFailedError):
+        Talk().membership.commits_as()
+
+
+def test_who_is_between_generations_cannot_commit_yet() -> None:
+    talk = Talk()
+    talk.find()
+    with pytest.raises(RebalanceInProgressError):
+        talk.membership.commits_as()
+    talk.join()
+    with pytest.raises(RebalanceInProgressError):
+        talk.membership.commits_as()
+
+
+# What a commit is answered.
+
+
+def commit_is_answered(talk: Talk, code: E, sent: Generation = NOW) -> ClientError:
+    error = talk.membership.commit_error(code, sent)
+    talk.hears(talk.membership.commit_answered(code, sent, talk.now_ms))
+    return error
+
+
+@pytest.mark.parametrize("code", [E.NOT_COORDINATOR, E.COORDINATOR_NOT_AVAILABLE, E.REQUEST_TIMED_OUT])
+def test_a_commit_tells_that_the_coordinator_is_elsewhere(code: E) -> None:
+    talk = settled(COOPERATIVE, *P(0))
+    commit_is_answered(talk, code)
+    talk.wish(a.Disconnect)
+    talk.sends(FindCoordinatorRequest)
+    assert talk.is_quiet()
+
+
+def test_a_commit_tells_that_the_group_rebalances() -> None:
+    talk = settled(COOPERATIVE, *P(0))
+    assert isinstance(commit_is_answered(talk, E.REBALANCE_IN_PROGRESS), RebalanceInProgressError)
+    _, request = talk.sends(JoinGroupRequest)
+    assert request.reason == "offset commit failed since group is already rebalancing"
+
+
+@pytest.mark.parametrize(
+    ("code", "comes_back_as"), [(E.ILLEGAL_GENERATION, ME), (E.UNKNOWN_MEMBER_ID, ""), (E.GROUP_ID_NOT_FOUND, "")]
+)
+def test_a_commit_tells_that_the_member_is_out(code: E, comes_back_as: str) -> None:
+    talk = settled(COOPERATIVE, *P(0))
+    error = commit_is_answered(talk, code)
+    assert isinstance(error, CommitFailedError)
+    assert str(error) == f"{code.name}: others may own the partitions by now"
+    talk.told("lost", *P(0))
+    talk.owns()
+    assert talk.join().member_id == comes_back_as
+
+
+def test_a_commit_tells_that_the_member_was_fenced() -> None:
+    talk = settled(COOPERATIVE, instance_id="i")
+    error = commit_is_answered(talk, E.FENCED_INSTANCE_ID)
+    assert isinstance(error, BrokerError)
+    assert talk.wish(a.Raise).final
+
+
+@pytest.mark.parametrize("code", [E.UNKNOWN_MEMBER_ID, E.ILLEGAL_GENERATION, E.FENCED_INSTANCE_ID])
+def test_a_commit_for_an_earlier_generation_fails_alone(code: E) -> None:
+    talk = settled(COOPERATIVE, *P(0))
+    error = commit_is_answered(talk, code, NO_GENERATION)
+    assert isinstance(error, CommitFailedError)
+    assert talk.is_quiet()
+    assert talk.membership.state is MemberState.STABLE
+
+
+@pytest.mark.parametrize("code", [E.UNKNOWN_MEMBER_ID, E.ILLEGAL_GENERATION, E.FENCED_INSTANCE_ID])
+def test_a_commit_for_an_earlier_generation_may_come_again_after_the_rebalance(code: E) -> None:
+    talk = settled(COOPERATIVE, *P(0))
+    talk.hears(talk.membership.rejoin("why not", 0))
+    error = commit_is_answered(talk, code, NO_GENERATION)
+    assert isinstance(error, RebalanceInProgressError)
+
+
+@pytest.mark.parametrize(
+    "code", [E.OFFSET_METADATA_TOO_LARGE, E.TOPIC_AUTHORIZATION_FAILED, E.GROUP_AUTHORIZATION_FAILED]
+)
+def test_other_errors_are_the_users(code: E) -> None:
+    talk = settled(COOPERATIVE, *P(0))
+    error = commit_is_answered(talk, code)
+    assert isinstance(error, BrokerError)
+    assert error.code == code
+    assert talk.is_quiet()

@@ -1,0 +1,52 @@
+import pytest
+
+from groupcoord.assignors import FunctionAssignor, UnknownAssignorError
+from groupcoord.client import options
+
+
+@pytest.mark.parametrize(
+    ("bootstrap", "expected"),
+    [
+        ("a:1", (("a", 1),)),
+        ("a", (("a", 9092),)),
+        ("a:1, b:2,", (("a", 1), ("b", 2))),
+        (["a:1", "b:2"], (("a", 1), ("b", 2))),
+        ("[::1]:5", (("::1", 5),)),
+        ("[::1]", (("::1", 9092),)),
+    ],
+)
+def test_addresses(bootstrap: str, expected: tuple[tuple[str, int], ...]) -> None:
+    assert options.addresses(bootstrap) == expected
+
+
+@pytest.mark.parametrize(
+    ("bootstrap", "problem"),
+    [("", "no address"), ([], "no address"), ("a:b", "b is not a port"), ("a:0", "0 is not a port")],
+)
+def test_addresses_that_are_none(bootstrap: str, problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        options.addresses(bootstrap)
+
+
+def test_topics() -> None:
+    assert options.topic_names("t") == {"t"}
+    assert options.topic_names(["t", "u", "t"]) == {"t", "u"}
+    for nothing in ("", [], ["t", ""]):
+        with pytest.raises(ValueError, match="one topic at least"):
+            options.topic_names(nothing)
+
+
+def test_assignors() -> None:
+    mine = FunctionAssignor("mine", lambda _: {})
+    assert [each.name for each in options.assignors_of(options.DEFAULT_ASSIGNORS)] == ["range", "cooperative-sticky"]
+    assert options.assignors_of([mine, "range"])[0] is mine
+    assert options.assignors_of(mine) == [mine]
+    assert [each.name for each in options.assignors_of("sticky")] == ["sticky"]
+    with pytest.raises(UnknownAssignorError, match="no assignor 'stick'"):
+        options.assignors_of("stick")
+
+
+def test_isolation_levels() -> None:
+    assert [options.isolation_level(name) for name in ("read_uncommitted", "read_committed")] == [0, 1]
+    with pytest.raises(ValueError, match="not serializable"):
+        options.isolation_level("serializable")

@@ -1,0 +1,29 @@
+"""Tell every story to groupcoord on the virtual clock and name those that differ: ``python -m tests.conformance.replay``."""
+
+# ruff: noqa: T201 -- a command says what it found
+import logging
+import sys
+
+from tests.conformance.compare import explain, recorded
+from tests.conformance.record import KAFKA_VERSION, RECORDINGS
+from tests.conformance.story import Tale
+from tests.conformance.telling import all_tales, tell
+from tests.conformance.virtual import VirtualTarget
+
+
+def differs(tale: Tale) -> list[str]:
+    """The first step of ``tale`` that differs from its recording, in lines for people, and what went wrong in the server."""
+    target = VirtualTarget(tale.settings.properties, seed=tale.name)
+    lines = explain(recorded(RECORDINGS / KAFKA_VERSION, tale), tell(tale, target))
+    return lines + [f"unexpected error: {unexpected.error!r}" for unexpected in target.unexpected_errors]
+
+
+def main() -> int:
+    logging.disable()
+    different = [tale.name for tale in all_tales() if differs(tale)]
+    print("\n".join(different))
+    return 1 if different else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

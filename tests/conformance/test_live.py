@@ -1,0 +1,113 @@
+"""Every story told to a real broker in a container and to groupcoord over real sockets: ``make conformance``.
+
+Both transcripts are compared step by step with each other, and the real broker's with what was recorded of one. The stories
+of one setting are told together, to both at the same time: they mostly wait.
+"""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from groupcoord.server.dispatcher import UnexpectedError
+from tests.clients.in_process import groupcoord
+from tests.conformance import settings
+from tests.conformance.compare import explain, recorded
+from tests.conformance.live import Transcripts, tell_to
+from tests.conformance.record import KAFKA_VERSION, RECORDINGS
+from tests.conformance.settings import Settings
+from tests.conformance.story import Tale
+from tests.conformance.telling import all_tales
+from tests.conftest import StartRealKafka
+from tests.real_kafka import kafka_version
+
+HERE = Path(__file__)
+
+
+class Both(NamedTuple):
+    """What the stories of one setting became at each server, and what groupcoord stumbled over."""
+
+    kafka: Transcripts
+    groupcoord: Transcripts
+    errors: Sequence[UnexpectedError]
+
+
+class Telling:
+    """Tells the stories that this run has chosen, a setting at a time, when they are first asked for."""
+
+    def __init__(self, tales: Sequence[Tale], start: StartRealKafka, say: Callable[[str], None]) -> None:
+        self._tales, self._start, self._say = tales, start, say
+        self._told: dict[str, Future[Both]] = {}
+
+    def of(self, setting: Settings) -> Both:
+        """Both transcripts of every story of ``setting``. A setting that failed fails again at once."""
+        if setting.name not in self._told:
+            self._told[setting.name] = Future()
+            try:
+                self._told[setting.name].set_result(self._tell(setting))
+            except KeyboardInterrupt:
+                raise
+            except BaseException as problem:  # a skip is none of Exception's
+                self._told[setting.name].set_exception(problem)
+        return self._told[setting.name].result()
+
+    def _tell(self, setting: Settings) -> Both:
+        tales = [tale for tale in self._tales if tale.settings is setting]
+        with (
+            self._start(setting.properties) as broker,
+            groupcoord(setting.properties, dev=False) as server,
+            ThreadPoolExecutor(2) as pool,
+        ):
+            self._say(f"\n{setting.name}: telling {len(tales)} stories to a {broker.what}, and to groupcoord")
+            telling = [pool.submit(tell_to, _port(each), tales) for each in (broker.bootstrap_servers, server.address)]
+            kafka, ours = (told.result() for told in telling)
+            errors = list(server.unexpected_errors)
+            server.unexpected_errors.clear()
+        return Both(kafka, ours, errors)
+
+
+@pytest.fixture(scope="session")
+def telling(request: pytest.FixtureRequest, start_real_kafka: StartRealKafka) -> Telling:
+    if kafka_version() != KAFKA_VERSION:
+        pytest.exit(
+            f"groupcoord answers as Kafka {KAFKA_VERSION} does; `KAFKA_VERSION={kafka_version()} make kafka-versions` "
+            "says what that one does otherwise",
+            returncode=pytest.ExitCode.USAGE_ERROR,
+        )
+    here = [item for item in request.session.items if isinstance(item, pytest.Function) and item.path == HERE]
+    chosen = [item.callspec.params["tale"] for item in here if "tale" in item.callspec.params]
+    plugins = request.config.pluginmanager
+
+    def say(line: str) -> None:
+        with plugins.getplugin("capturemanager").global_and_fixture_disabled():
+            plugins.getplugin("terminalreporter").write_line(line)
+
+    return Telling([tale for tale in all_tales() if tale in chosen], start_real_kafka, say)
+
+
+@pytest.mark.parametrize("tale", [pytest.param(tale, id=f"{tale.topic}.{tale.name}") for tale in all_tales()])
+def test_nobody_can_tell_the_two_apart(tale: Tale, telling: Telling) -> None:
+    told = telling.of(tale.settings)
+    kafka, ours = told.kafka[tale.name], told.groupcoord[tale.name]
+    lines = _titled("groupcoord (got) is not like the real broker (expected):", explain(kafka, ours))
+    if expected := recorded(RECORDINGS / KAFKA_VERSION, tale):
+        lines += _titled("the real broker (got) is not like its recording (expected):", explain(expected, kafka))
+    else:
+        lines.append("the story is not recorded yet: `make record`")
+    if lines:
+        pytest.fail("\n".join(lines), pytrace=False)
+
+
+@pytest.mark.parametrize("setting", [pytest.param(known, id=known.name) for known in settings.ALL])
+def test_groupcoord_stumbles_over_nothing(setting: Settings, telling: Telling) -> None:
+    assert not telling.of(setting).errors
+
+
+def _port(address: str) -> int:
+    return int(address.rpartition(":")[2])
+
+
+def _titled(title: str, lines: list[str]) -> list[str]:
+    return [title, *(f"  {line}" for line in lines)] if lines else []

@@ -1,0 +1,69 @@
+"""What holds for all tests: which of them need a real Kafka broker, and that none fails for being slow."""
+
+import os
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from tests import real_kafka as real
+from tests.conformance.settings import FAST
+from tests.real_kafka.broker import end_of_log
+
+MARK = "real_kafka"
+FIXTURES = {"real_kafka", "start_real_kafka"}
+
+# Time is the machine's, which may be busy with something else: an example that takes long shows nothing.
+settings.register_profile("patient", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
+
+StartRealKafka = Callable[[Mapping[str, str]], AbstractContextManager[real.Broker]]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Tests that need a real broker take minutes and a quiet machine: they run only if ``-m`` names their mark."""
+    for item in items:
+        if FIXTURES & set(getattr(item, "fixturenames", ())):
+            item.add_marker(MARK)
+    if MARK not in (config.option.markexpr or ""):
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker(MARK)])
+        items[:] = [item for item in items if not item.get_closest_marker(MARK)]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A failure shows what the real broker logged, if one is running."""
+    report = yield
+    if report.failed:
+        report.sections += [("real Kafka", end_of_log(broker.what, broker.log())) for broker in real.RUNNING]
+    return report
+
+
+@pytest.fixture(scope="session")
+def start_real_kafka() -> StartRealKafka:
+    """Starts a fresh real broker with the given properties, as a context manager.
+
+    Where none can be started: a skip with the reason, or under REQUIRE_REAL_KAFKA=1 a failure.
+    """
+
+    @contextmanager
+    def start(properties: Mapping[str, str]) -> Iterator[real.Broker]:
+        try:
+            with real.running(properties) as broker:
+                yield broker
+        except real.RealKafkaUnavailable as reason:
+            why = f"no real Kafka: {reason}"
+            if os.environ.get("REQUIRE_REAL_KAFKA") == "1":
+                pytest.fail(why, pytrace=False)
+            pytest.skip(why)
+
+    return start
+
+
+@pytest.fixture(scope="session")
+def real_kafka(start_real_kafka: StartRealKafka) -> Iterator[real.Broker]:
+    """A real broker for the whole run, without an initial delay and with sessions as short as wanted."""
+    with start_real_kafka(FAST.properties) as broker:
+        yield broker

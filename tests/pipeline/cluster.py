@@ -1,0 +1,85 @@
+"""groupcoord in this process, serving from a thread, and questions to its coordinator."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from groupcoord.pipeline.sources.wire import Connection
+from groupcoord.protocol import messages as m
+from groupcoord.protocol.apis import ApiKey
+from groupcoord.protocol.messages.offset_fetch import OffsetFetchRequestGroup
+from groupcoord.server.running import running
+
+VERSIONS = {
+    ApiKey.OFFSET_FETCH: 8,
+    ApiKey.LIST_GROUPS: 4,
+    ApiKey.DESCRIBE_GROUPS: 5,
+    ApiKey.JOIN_GROUP: 3,
+    ApiKey.SYNC_GROUP: 2,
+    ApiKey.OFFSET_COMMIT: 7,
+}
+Offsets = dict[tuple[str, int], tuple[int, int, str]]
+
+
+@contextmanager
+def serving(data_dir: Path, config: dict[str, object]) -> Iterator[str]:
+    """HOST:PORT of a server on ``data_dir``."""
+    loop, ready, done = asyncio.new_event_loop(), threading.Event(), asyncio.Event()
+    found: list[str] = []
+
+    async def serve() -> None:
+        async with running(config=config, data_dir=data_dir, topics={"orders": 4, "payments": 4}) as server:
+            found.append(server.address)
+            ready.set()
+            await done.wait()
+
+    thread = threading.Thread(target=loop.run_until_complete, args=(serve(),))
+    thread.start()
+    try:
+        assert ready.wait(30)
+        yield found[0]
+    finally:
+        loop.call_soon_threadsafe(done.set)
+        thread.join()
+        loop.close()
+
+
+class Coordinator:
+    """One connection to the coordinator of everything."""
+
+    def __init__(self, address: str) -> None:
+        host, port = address.split(":")
+        self._connection = Connection(host, int(port))
+        self._connection._versions.update(VERSIONS)
+
+    def ask(self, key: ApiKey, request: Any) -> Any:
+        return self._connection.ask(key, request)
+
+    def committed(self, group: str) -> Offsets:
+        """What OffsetFetch says of all partitions of ``group``."""
+        [found] = self.ask(
+            ApiKey.OFFSET_FETCH, m.OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id=group, topics=None),))
+        ).groups
+        assert found.error_code == 0
+        return {
+            (topic.name, one.partition_index): (one.committed_offset, one.committed_leader_epoch, one.metadata)
+            for topic in found.topics
+            for one in topic.partitions
+        }
+
+    def groups(self) -> dict[str, tuple[str, str]]:
+        """Group → (state, protocol type)."""
+        listed = self.ask(ApiKey.LIST_GROUPS, m.ListGroupsRequest())
+        assert listed.error_code == 0
+        return {group.group_id: (group.group_state, group.protocol_type) for group in listed.groups}
+
+    def members(self, group: str) -> list[tuple[str, str]]:
+        """The member ids and client ids of ``group``."""
+        [found] = self.ask(ApiKey.DESCRIBE_GROUPS, m.DescribeGroupsRequest(groups=(group,))).groups
+        return sorted((member.member_id, member.client_id) for member in found.members)
+
+    def close(self) -> None:
+        self._connection.close()

@@ -1,0 +1,55 @@
+"""One Spark session for all tests of this folder; where PySpark is missing they are skipped, and say so."""
+
+import gc
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+MISSING = [name for name in ("pyspark", "pyarrow", "pandas") if find_spec(name) is None]
+HERE = Path(__file__).parent
+# Modules that cannot even be imported without the extra.
+PLAIN = {"test_schemas.py", "test_missing.py", "test_report_build.py", "test_report_demo.py", "test_report_page.py"}
+PLAIN |= {"test_what_if_choice.py", "test_what_if_replay.py"}
+collect_ignore_glob = ["tables/*", "decode/*", "sources/*", "watch/*"] if MISSING else []
+if MISSING:
+    collect_ignore_glob += [path.name for path in HERE.glob("test_*.py") if path.name not in PLAIN]
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A session that starts fast and compiles nothing."""
+    from groupcoord.pipeline.session import FOR_SMALL, session  # noqa: PLC0415
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    folder = tmp_path_factory.mktemp("spark")
+    conf = {
+        **FOR_SMALL,
+        "spark.driver.memory": "1g",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.local.dir": str(folder / "local"),
+        "spark.sql.execution.arrow.pyspark.validateSchema.enabled": "true",
+    }
+    if jars := os.environ.get("SPARK_KAFKA_JARS"):
+        conf["spark.jars"] = jars
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with session("local[2]", conf) as found:
+            yield found
+        gc.collect()  # what PySpark leaves unclosed is closed here, and fails no test
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Who asks for the session needs Spark. What PySpark itself is warned of is no fault here."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker("spark")
+            item.add_marker(pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas"))
+            item.add_marker(pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"))
+            item.add_marker(pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"))

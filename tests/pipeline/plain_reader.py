@@ -1,0 +1,94 @@
+"""Tables as lists of rows, and the report's questions answered in the plainest way: the oracle for the readers of files."""
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+from groupcoord.pipeline.report.reading import Bins, Measure, Order, Row
+
+Tables = dict[str, list[Row]]
+
+
+class PlainReader:
+    """Rows as dicts, times in milliseconds."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    def has(self, table: str) -> bool:
+        return table in self._tables
+
+    def rows(
+        self,
+        table: str,
+        columns: Sequence[str],
+        order: Sequence[Order],
+        limit: int,
+        *,
+        among: Mapping[str, Collection[str]] | None = None,
+        of_each_group: bool = False,
+    ) -> list[Row]:
+        rows = [{name: row[name] for name in columns} for row in self._among(table, among)]
+        return _first(rows, order, limit, of_each_group=of_each_group)
+
+    def totals(
+        self,
+        table: str,
+        by: Sequence[str],
+        measures: Sequence[Measure],
+        order: Sequence[Order],
+        limit: int,
+        *,
+        among: Mapping[str, Collection[str]] | None = None,
+        of_each_group: bool = False,
+    ) -> list[Row]:
+        found: dict[tuple[Any, ...], list[Row]] = {} if by else {(): []}
+        for row in self._among(table, among):
+            found.setdefault(tuple(row[name] for name in by), []).append(row)
+        made = [dict(zip(by, key, strict=True)) | _measured(rows, measures) for key, rows in found.items()]
+        return _first(made, order, limit, of_each_group=of_each_group)
+
+    def binned(self, table: str, time: str, bins: Bins | Mapping[str, Bins], measures: Sequence[Measure]) -> list[Row]:
+        found: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+        for row in self._tables[table]:
+            cut = bins.get(row["group"]) if isinstance(bins, Mapping) else bins
+            if cut is None or row[time] is None or not cut.start_ms <= row[time] < cut.end_ms:
+                continue
+            number = (row[time] - cut.start_ms) // cut.width_ms
+            found[(row["group"], number) if isinstance(bins, Mapping) else (number,)].append(row)
+        names = ["group", "bin"] if isinstance(bins, Mapping) else ["bin"]
+        return [dict(zip(names, key, strict=True)) | _measured(found[key], measures) for key in sorted(found)]
+
+    def _among(self, table: str, among: Mapping[str, Collection[str]] | None) -> list[Row]:
+        wanted = (among or {}).items()
+        return [row for row in self._tables[table] if all(row[column] in values for column, values in wanted)]
+
+
+def _measured(rows: list[Row], measures: Sequence[Measure]) -> Row:
+    made: Row = {}
+    for one in measures:
+        values = [row[one.column] for row in rows if one.column is not None and row[one.column] is not None]
+        if one.how == "count":
+            made[one.name] = len(rows)
+        else:
+            figures: dict[str, Callable[[list[Any]], Any]] = {"sum": sum, "min": min, "max": max}
+            made[one.name] = figures[one.how](values) if values else None
+    return made
+
+
+def _first(rows: list[Row], order: Sequence[Order], limit: int, *, of_each_group: bool) -> list[Row]:
+    for one in reversed(order):
+        known = [row for row in rows if row[one.column] is not None]
+        known.sort(key=lambda row, column=one.column: _by_bytes(row[column]), reverse=one.is_descending)  # type: ignore[misc]
+        rows = known + [row for row in rows if row[one.column] is None]
+    if not of_each_group:
+        return rows[:limit]
+    groups: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        groups[row["group"]].append(row)
+    return [row for group in sorted(groups, key=_by_bytes) for row in groups[group][:limit]]
+
+
+def _by_bytes(value: Any) -> Any:
+    """As files compare: text by its bytes."""
+    return value.encode(errors="surrogatepass") if isinstance(value, str) else value

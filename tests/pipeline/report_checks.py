@@ -1,0 +1,37 @@
+"""What must be true of the report of any run."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from groupcoord.pipeline.report.machine import json_of
+from groupcoord.pipeline.report.remake import remake
+
+
+def check_report(out: Path, tables: dict[str, list[dict[str, Any]]]) -> None:
+    """The page of the run in ``out`` can be made again from its tables, and its numbers are theirs."""
+    page = (out / "report.html").read_bytes()
+    report = remake(out)
+    assert (out / "report.html").read_bytes() == page
+    of = report.overview
+    assert of.records == sum(row["records"] for row in tables["record_counts"] if row["what"] == "in")
+    for name in ("storms", "commit_gaps", "zombies"):
+        assert getattr(of, name) == len(tables[name]), name
+    rebalances = tables["rebalances"] + tables["modern_rebalances"]
+    assert of.rebalances == len(rebalances)
+    for name in ("moved", "moved_needlessly", "hidden_generations"):
+        assert getattr(of, name) == sum(row[name] or 0 for row in rebalances), name
+    assert of.commits == sum(row["commits"] for row in tables["commit_rates"])
+    assert of.missing == sum(row["missing"] for row in tables["log_partitions"])
+    named = ("rebalances", "modern_rebalances", "commit_rates", "lag", "current_groups", "modern_current_groups")
+    groups = {row["group"] for name in named for row in tables[name]}
+    assert {row["group"] for row in tables["trouble"]} == groups
+    assert (of.groups, len(report.groups) + report.groups_left_out) == (len(groups), len(groups))
+    assert sum(one.partitions for one in report.statuses) == of.partitions == len(tables["lag"])
+    assert report.quality.adds_up
+    for detail in report.details:
+        assert len(detail.rebalances) + detail.rebalances_left_out == detail.group.rebalances
+        times = [moment for one in detail.members for piece in one.presence for moment in piece[:2]]
+        times += [one.at_ms for one in detail.rebalances]
+        assert all(detail.start_ms <= moment <= detail.end_ms for moment in times)
+    assert json.loads(json_of(report))["overview"]["groups"] == len(groups)

@@ -1,0 +1,202 @@
+"""The tables of a small history, as the report reads them: rows as dicts, times in milliseconds, what is not said null."""
+
+from typing import Any
+
+from groupcoord.pipeline.schemas import TABLES
+from groupcoord.pipeline.symptoms import SYMPTOMS, parts_of
+from tests.pipeline.plain_reader import Tables
+
+START = 1_767_225_600_000
+"""The first moment of 2026."""
+
+
+def at(seconds: float) -> int:
+    """So many seconds after it."""
+    return START + round(seconds * 1000)
+
+
+def empty() -> Tables:
+    """All tables, of a log without records."""
+    return {name: [] for name in TABLES}
+
+
+def row(table: str, **said: Any) -> dict[str, Any]:
+    """A row of ``table``."""
+    unknown = said.keys() - set(TABLES[table].names)
+    assert not unknown, unknown
+    return {name: said.get(name) for name in TABLES[table].names}
+
+
+def add(tables: Tables, table: str, **said: Any) -> None:
+    """One more row."""
+    tables[table].append(row(table, **said))
+
+
+def add_group(tables: Tables, group: str, **said: Any) -> None:
+    """A row of ``trouble``, with nothing wrong unless it is said."""
+    counts: dict[str, Any] = {one.column: 0 for one in SYMPTOMS}
+    counts |= {"hidden_generations": 0, "moved": 0, "commits": 0, "partitions": 0}
+    counts |= {"kind": "classic", "state": "Stable", "protocol": "range", "generation": 3, "members": 2}
+    counts |= {"first_ts": at(0), "last_ts": at(120), **said}
+    score = said.get("score", round(sum(parts_of(counts).values()), 2))
+    add(tables, "trouble", group=group, **{**counts, "score": score})
+
+
+def add_generation(
+    tables: Tables,
+    group: str,
+    number: int,
+    seconds: float,
+    members: dict[str, int],
+    cause: str = "a joined",
+    **said: Any,
+) -> None:
+    """A generation with members and how many partitions each has: rows of ``rebalances`` and ``skew``."""
+    prefix = "modern_" if said.pop("is_modern", False) else ""
+    place = {"log_partition": 0, "log_offset": round(seconds * 10)}
+    total = sum(members.values())
+    add(
+        tables,
+        f"{prefix}rebalances",
+        **place,
+        **{
+            "group": group,
+            "generation": number,
+            "at": at(seconds),
+            "likely_cause": cause,
+            "hidden_generations": 0,
+            "members_before": 1,
+            "members_after": len(members),
+            "partitions_total": total,
+            "moved": 1,
+            "moved_needlessly": 0,
+            "imbalance": 1,
+            **said,
+        },
+    )
+    for member, partitions in members.items():
+        add(
+            tables,
+            f"{prefix}skew",
+            **place,
+            group=group,
+            append_ts=at(seconds),
+            generation=number,
+            member=member,
+            client_id=member.partition("-")[0],
+            partitions=partitions,
+            fair_share=total / len(members),
+        )
+
+
+def add_commits(tables: Tables, group: str, *seconds: float) -> None:
+    """Commits, in ``commits`` and in ``commit_rates``."""
+    for moment in seconds:
+        place = {"log_partition": 0, "log_offset": round(moment * 10) + 1}
+        add(tables, "commits", **place, group=group, topic="t", partition=0, append_ts=at(moment))
+    for minute in sorted({int(moment // 60) for moment in seconds}):
+        count = sum(moment // 60 == minute for moment in seconds)
+        times = {"window_start": at(60 * minute), "window_end": at(60 * minute + 60)}
+        add(tables, "commit_rates", group=group, commits=count, partitions=1, advanced=5, **times)
+
+
+def add_owner(tables: Tables, group: str, seconds: float, partition: int, member: str | None, **said: Any) -> None:
+    """A change of owner; ``until`` in seconds."""
+    until = said.pop("until", None)
+    add(
+        tables,
+        "ownership",
+        log_partition=0,
+        log_offset=round(seconds * 10),
+        append_ts=at(seconds),
+        group=group,
+        generation=1,
+        topic=said.pop("topic", "orders"),
+        partition=partition,
+        member=member,
+        until_ts=None if until is None else at(until),
+        **said,
+    )
+
+
+def history() -> Tables:
+    """Two groups with a past, one that only commits, and one of KIP-848."""
+    tables = empty()
+    add_group(tables, "app", rebalances=3, moved=6, moved_needlessly=3, storms=1, commits=9, commit_gaps=1, zombies=1,
+              partitions=2, late_partitions=1, lag=70)  # fmt: skip
+    add_generation(tables, "app", 1, 0, {"a-1": 4})
+    add_generation(tables, "app", 2, 30, {"a-1": 2, "b-2": 2}, "b joined")
+    add_generation(tables, "app", 3, 90, {"b-2": 4}, "a left or timed out", moved_needlessly=3, moved=4)
+    add_owner(tables, "app", 0, 0, "a-1", until=90)
+    add_owner(tables, "app", 90, 0, "b-2")
+    add_owner(tables, "app", 0, 1, "a-1", until=30)
+    add_owner(tables, "app", 30, 1, None, until=31)
+    add_owner(tables, "app", 31, 1, "b-2")
+    add_commits(tables, "app", 5, 6, 7, 50, 51, 52, 61, 100, 110)
+    add(tables, "storms", **{"group": "app", "from": at(0), "to": at(90), "rebalances": 5, "hidden_generations": 2,
+        "members_lowest": 1, "members_highest": 2, "moved": 6,
+        "likely_causes": ["b joined", "a left or timed out", "x", "y"]})  # fmt: skip
+    committed = {"topic": "orders", "last_commit_ts": at(110)}
+    add(
+        tables,
+        "lag",
+        group="app",
+        partition=0,
+        **committed,
+        committed_offset=30,
+        end_offset=100,
+        lag=70,
+        status="STALL",
+    )
+    add(tables, "lag", group="app", partition=1, **committed, committed_offset=9)
+    add(tables, "commit_gaps", group="app", topic="orders", partition=0, from_ts=at(7), to_ts=at(50), gap_seconds=43.0,
+        usual_seconds=1.0)  # fmt: skip
+    add_group(tables, "quiet", rebalances=1, commits=1)
+    add_generation(tables, "quiet", 1, 10, {"q-1": 1}, "q joined a group that was empty")
+    add_commits(tables, "quiet", 11)
+    add_group(tables, "simple", kind="simple", state="Empty", protocol=None, generation=0, members=0, commits=2)
+    add_commits(tables, "simple", 20, 21)
+    add_group(tables, "modern", kind="consumer", protocol="uniform", generation=7, members=1, rebalances=1)
+    add_generation(tables, "modern", 7, 40, {"m-1": 3}, "m joined", is_modern=True)
+    counts = {"in": 20, "later": 0, "commits": 12, "generations": 4, "modern_records": 3, "bad_records": 1}
+    for what, records in counts.items():
+        add(tables, "record_counts", what=what, records=records)
+    add(tables, "bad_records", log_partition=0, log_offset=3, append_ts=at(3), reason="the key is cut off")
+    add(tables, "generations", group="app", problem="the subscription of a-1 is cut off")
+    add(
+        tables,
+        "source_remarks",
+        where="__consumer_offsets-0",
+        what="torn tail: no whole batch",
+        log_partition=0,
+        bytes=17,
+    )
+    read = {"first_offset": 0, "last_offset": 40, "first_ts": at(0), "last_ts": at(110)}
+    add(
+        tables,
+        "log_partitions",
+        log_partition=0,
+        **read,
+        records=15,
+        missing=26,
+        whole_from_offset=30,
+        whole_from_ts=at(60),
+    )
+    add(
+        tables,
+        "log_partitions",
+        log_partition=1,
+        **read,
+        records=5,
+        missing=0,
+        whole_from_offset=0,
+        whole_from_ts=at(80),
+    )
+    return tables
+
+
+def what_if(tables: Tables) -> None:
+    """What other assignors would have done to the group app."""
+    for assignor, moved in (("as it was", 6), ("range", 8), ("sticky", 2)):
+        add(tables, "what_if_summary", group="app", assignor=assignor, generations=3, problems=0, moved=moved,
+            moved_needlessly=moved // 2, pauses=moved * 2, rebalances=3, imbalance_worst=1)  # fmt: skip

@@ -1,0 +1,216 @@
+"""Ownership, rebalances, causes, storms and skew of small histories."""
+
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from groupcoord.pipeline.schemas import GENERATIONS, OWNERSHIP, REBALANCES, SKEW, STORMS
+from groupcoord.pipeline.tables.ownership import owners, ownership
+from groupcoord.pipeline.tables.rebalances import rebalances
+from groupcoord.pipeline.tables.skew import skew
+from groupcoord.pipeline.tables.storms import storms
+from tests.pipeline.frames import at, frame, generation, member, rows
+
+
+def history(spark: SparkSession, *generations: dict[str, Any]) -> DataFrame:
+    return frame(spark, GENERATIONS, generations)
+
+
+def compared(spark: SparkSession, *generations: dict[str, Any]) -> DataFrame:
+    told = history(spark, *generations)
+    found = rebalances(told, owners(told))
+    assert found.columns == REBALANCES.names
+    return found
+
+
+EAGER = (
+    generation(10, 1, member("a", {"t": [0, 1, 2, 3]})),
+    generation(20, 3, member("a", {"t": [0, 1]}), member("b", {"t": [2, 3]}), state_ts=at(19.5)),
+    generation(30, 4, member("a", {"t": [2, 3]}), member("b", {"t": [0, 1]})),
+    generation(40, 5),
+)
+
+
+def test_one_generation_is_compared_with_the_one_before(spark: SparkSession) -> None:
+    found = compared(spark, *EAGER)
+    assert rows(
+        found, "generation", "previous_generation", "hidden_generations", "members_before", "members_after"
+    ) == [
+        (1, None, None, 0, 1),
+        (3, 1, 1, 1, 2),
+        (4, 3, 0, 2, 2),
+        (5, 4, 0, 2, 0),
+    ]
+    assert rows(found, "generation", "partitions_total", "moved", "kept", "moved_needlessly", "imbalance") == [
+        (1, 4, 0, 0, 0, 0),
+        (3, 4, 2, 2, 0, 0),
+        (4, 4, 4, 0, 4, 0),
+        (5, 0, 0, 0, 0, 0),
+    ]
+    assert rows(found, "generation", "joined", "left", "seconds_since_previous", "assign_and_sync_ms") == [
+        (1, ["a"], [], None, None),
+        (3, ["b"], [], 10.0, 500),
+        (4, [], [], 10.0, None),
+        (5, [], ["a", "b"], 10.0, None),
+    ]
+    assert [cause for _, cause in rows(found, "generation", "likely_cause")] == [
+        "the group began: a joined",
+        "b joined; before it, 1 generation that left no record",
+        "nobody came or went: a member joined again, as after a poll that took too long or a lost connection",
+        "everybody left or timed out; the last: a, b",
+    ]
+
+
+def test_a_cooperative_rebalance_does_not_hide_what_moved(spark: SparkSession) -> None:
+    protocol = {"protocol": "cooperative-sticky"}
+    found = compared(
+        spark,
+        generation(1, 1, member("a", {"t": [0, 1, 2, 3]}), **protocol),
+        generation(2, 2, member("a", {"t": [0, 1]}), member("b", {}), **protocol),
+        generation(3, 3, member("a", {"t": [0, 1]}), member("b", {"t": [2, 3]}), **protocol),
+    )
+    assert rows(found, "generation", "partitions_total", "moved", "kept", "moved_needlessly") == [
+        (1, 4, 0, 0, 0),
+        (2, 2, 0, 2, 0),
+        (3, 4, 2, 2, 0),
+    ]
+    assert rows(found, "generation", "likely_cause")[2] == (
+        3,
+        "second step of a cooperative rebalance: what had been given up was handed out",
+    )
+
+
+def test_what_could_have_stayed_moved_needlessly(spark: SparkSession) -> None:
+    """Two of four partitions must move to the newcomer; here three did."""
+    found = compared(
+        spark,
+        generation(1, 1, member("a", {"t": [0, 1, 2]}), member("b", {"t": [3, 4, 5]})),
+        generation(2, 2, member("a", {"t": [0, 1]}), member("b", {"t": [2, 3]}), member("c", {"t": [4, 5]})),
+    )
+    assert rows(found, "generation", "moved", "kept", "moved_needlessly")[1] == (2, 3, 3, 1)
+
+
+def test_a_static_member_that_comes_back_neither_left_nor_joined(spark: SparkSession) -> None:
+    found = compared(
+        spark,
+        generation(1, 1, member("a-1", {"t": [0]}, instance="A"), member("b", {"t": [1]})),
+        generation(2, 1, member("a-2", {"t": [0]}, instance="A"), member("b", {"t": [1]})),
+        generation(3, 2, member("a-2", {"t": [0, 1]}, instance="A")),
+    )
+    assert rows(found, "generation", "joined", "left", "moved", "kept") == [
+        (1, ["a-1", "b"], [], 0, 0),
+        (2, [], ["b"], 1, 1),
+    ]
+
+
+def test_a_log_that_begins_in_the_middle_says_so(spark: SparkSession) -> None:
+    found = compared(spark, generation(7, 12, member("a", {"t": [0]})))
+    assert rows(found, "members_before", "joined", "left", "likely_cause") == [
+        (None, None, None, "the log begins here: what was before is compacted away")
+    ]
+
+
+def test_the_making_of_a_group_is_no_rebalance_and_a_removed_group_begins_anew(spark: SparkSession) -> None:
+    found = compared(
+        spark,
+        generation(1, 0),
+        generation(2, 1, member("a", {"t": [0]})),
+        generation(3, None),
+        generation(4, 1, member("b", {"t": [0]})),
+    )
+    assert rows(found, "log_offset", "members_before", "likely_cause") == [
+        (2, 0, "the group began: a joined"),
+        (4, 0, "the group began: b joined"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said", "cause"),
+    [
+        (["a", "b"], ["a"], {}, "b left or timed out"),
+        (["a", "b"], ["b", "c"], {}, "c joined; a left or timed out"),
+        (["a"], ["a"], {"protocol": "sticky"}, "the assignor changed from range to sticky"),
+        (["a"], ["b", "c", "d", "e", "f"], {}, "b, c, d and 2 more joined; a left or timed out"),
+    ],
+)
+def test_causes(spark: SparkSession, before: list[str], after: list[str], said: dict[str, str], cause: str) -> None:
+    found = compared(
+        spark,
+        generation(1, 1, *(member(name, {"t": [number]}) for number, name in enumerate(before))),
+        generation(2, 2, *(member(name, {"t": [number]}) for number, name in enumerate(after)), **said),
+    )
+    assert rows(found, "generation", "likely_cause")[1] == (2, cause)
+
+
+def test_a_restart_is_told_by_client_ids_and_hosts(spark: SparkSession) -> None:
+    found = compared(
+        spark,
+        generation(1, 1, member("a-1", {"t": [0]}, client="app"), member("b", {"t": [1]})),
+        generation(2, 2, member("a-2", {"t": [0]}, client="app"), member("b", {"t": [1]})),
+    )
+    assert rows(found, "generation", "likely_cause")[1] == (
+        2,
+        "app restarted: the same client ids and hosts under new member ids",
+    )
+
+
+def test_other_topics_and_more_partitions_are_causes_too(spark: SparkSession) -> None:
+    found = compared(
+        spark,
+        generation(1, 1, member("a", {"t": [0]})),
+        generation(2, 2, member("a", {"t": [0], "u": [0]})),
+        generation(3, 3, member("a", {"t": [0, 1], "u": [0]})),
+        generation(4, 4, member("a", {"t": [0], "u": [0]})),
+    )
+    assert [cause for _, cause in rows(found, "generation", "likely_cause")][1:] == [
+        "the subscription changed: now also u",
+        "there are more partitions than before",
+        "there are fewer partitions than before",
+    ]
+
+
+def test_ownership_has_a_row_for_each_change(spark: SparkSession) -> None:
+    told = history(
+        spark,
+        generation(1, 1, member("a", {"t": [0, 1]})),
+        generation(2, 2, member("a", {"t": [0]}), member("b", {})),
+        generation(3, 3, member("a", {"t": [0]}), member("b", {"t": [1]})),
+        generation(4, None),
+    )
+    found = ownership(owners(told))
+    assert found.columns == OWNERSHIP.names
+    assert rows(found, "partition", "log_offset", "generation", "member", "previous_member", "until_ts") == [
+        (0, 1, 1, "a", None, 4.0),
+        (0, 4, None, None, "a", None),
+        (1, 1, 1, "a", None, 2.0),
+        (1, 2, 2, None, "a", 3.0),
+        (1, 3, 3, "b", "a", 4.0),
+        (1, 4, None, None, "b", None),
+    ]
+
+
+def test_a_storm_is_five_rebalances_none_more_than_a_minute_after_the_last(spark: SparkSession) -> None:
+    calm = [
+        generation(1 + number, 1 + number, member("a", {"t": [0]}), appended=at(1000 * number)) for number in range(3)
+    ]
+    busy = [
+        generation(10 + number, 10 + number, member("a", {"t": [0]}), appended=at(9000 + 60 * number))
+        for number in range(5)
+    ]
+    found = storms(compared(spark, *calm, *busy))
+    assert found.columns == STORMS.names
+    assert rows(
+        found, "group", "from", "to", "rebalances", "hidden_generations", "members_lowest", "members_highest"
+    ) == [("g", 9000.0, 9240.0, 5, 6, 1, 1)]
+    [causes] = [row[0] for row in rows(found, "likely_causes")]
+    assert causes[0].startswith("nobody came or went")
+    assert storms(compared(spark, *calm, *busy[:4])).count() == 0
+
+
+def test_skew_counts_what_each_member_was_given(spark: SparkSession) -> None:
+    found = skew(
+        history(spark, generation(1, 1, member("a", {"t": [0, 1], "u": [3]}), member("b", {})), generation(2, None))
+    )
+    assert found.columns == SKEW.names
+    assert rows(found, "member", "partitions", "fair_share") == [("a", 3, 1.5), ("b", 0, 1.5)]

@@ -1,0 +1,103 @@
+"""What cannot be read is said in one line, and leaves nothing behind."""
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from groupcoord.cli.main import main
+from groupcoord.pipeline.errors import PipelineError
+from groupcoord.pipeline.sources.choose import plan_of
+from groupcoord.pipeline.sources.segments import survey
+from groupcoord.protocol.batches import CONTROL, TRANSACTIONAL, build_batch
+from groupcoord.protocol.records import Record
+
+
+def refused(source: str) -> str:
+    with pytest.raises(PipelineError) as problem:
+        plan_of(source, {})
+    return str(problem.value)
+
+
+def test_sources_that_are_none() -> None:
+    assert refused("postgres:db").startswith("'postgres:db' is no source; there are kafka:HOST:PORT")
+    assert refused("segments:").startswith("'segments:' is no source")
+    assert refused("kafka:somewhere") == "'somewhere' is not HOST:PORT"
+
+
+def test_segments_that_are_none(tmp_path: Path) -> None:
+    assert refused(f"segments:{tmp_path}/missing") == f"there is no directory {tmp_path}/missing"
+    assert refused(f"segments:{tmp_path}") == f"{tmp_path} has no folders __consumer_offsets-N"
+    file = tmp_path / "file"
+    file.write_text("something")
+    assert refused(f"segments:{file}").startswith(f"{file} is a file")
+    log = tmp_path / "__consumer_offsets-3" / f"{0:020d}.log"
+    log.parent.mkdir()
+    log.touch()
+    assert refused(f"segments:{tmp_path}").endswith("are all empty: nothing was ever committed there")
+    log.write_bytes(b"no record batch at all, but some text")
+    assert refused(f"segments:{tmp_path}").endswith("do not begin with record batches: are they Kafka's?")
+
+
+def test_dumps_that_are_none(tmp_path: Path) -> None:
+    assert refused(f"jsonl:{tmp_path}/missing") == f"cannot read {tmp_path}/missing: No such file or directory"
+    assert refused(f"jsonl:{tmp_path}").endswith("is a directory; jsonl:FILE wants a file")
+    (tmp_path / "empty").touch()
+    assert refused(f"jsonl:{tmp_path}/empty") == f"{tmp_path}/empty is empty"
+
+
+def test_a_broker_that_is_down() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    assert refused(f"kafka:127.0.0.1:{port}").startswith(f"no broker answers at 127.0.0.1:{port}: ")
+
+
+def test_the_command_says_it_in_one_line_and_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    assert main(["pipeline", "run", "--source", f"segments:{tmp_path}/no", "--out", str(out)]) == 1
+    assert capsys.readouterr().err == f"groupcoord pipeline: there is no directory {tmp_path}/no\n"
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--as-of", "yesterday"], ["--window", "soon"], ["--conf", "nothing"]],
+)
+def test_options_that_cannot_be(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["pipeline", "run", "--source", "segments:x", "--out", "y", *arguments])
+    assert ended.value.code == 2
+    assert repr(arguments[1]) in capsys.readouterr().err
+
+
+def batch(offset: int, *, producer: int = -1, attributes: int = 0, key: bytes = b"k") -> bytes:
+    return build_batch([Record(offset, 1000, key, b"v")], producer_id=producer, attributes=attributes)
+
+
+def test_the_survey_counts_what_is_to_be_seen_and_remarks_the_rest(tmp_path: Path) -> None:
+    folder = tmp_path / "__consumer_offsets-7"
+    folder.mkdir()
+    data = [
+        batch(0),
+        batch(1, producer=5, attributes=TRANSACTIONAL),
+        batch(2),
+        batch(3, producer=5, attributes=TRANSACTIONAL | CONTROL, key=b"\0\0\0\0"),
+        batch(4, producer=5, attributes=TRANSACTIONAL),
+        batch(5, producer=5, attributes=TRANSACTIONAL | CONTROL, key=b"\0\0\0\1"),
+        batch(6, producer=6, attributes=TRANSACTIONAL),
+    ]
+    (folder / f"{0:020d}.log").write_bytes(b"".join(data))
+    torn = batch(8)
+    (folder / f"{7:020d}.log").write_bytes(batch(7) + torn[:-3])
+    (folder / f"{9:020d}.log").write_bytes(b"")
+    (folder / f"{9:020d}.index").write_bytes(bytes(100))
+    found = survey(tmp_path, piece_bytes=150)
+    assert found.records == 4  # offsets 0, 2, 4 and 7
+    assert sum(piece.end - piece.start for piece in found.pieces) == len(b"".join(data)) + len(torn)
+    assert len(found.pieces) > 2
+    assert [(remark.what, remark.records, remark.bytes) for remark in found.remarks] == [
+        ("torn tail: no whole batch", None, len(torn) - 3),
+        ("records of aborted transactions", 1, None),
+        ("records of transactions without an end", 1, None),
+    ]

@@ -1,0 +1,31 @@
+"""Nothing but a few numbers comes to the driver: a run's records stay where they are, however many there are."""
+
+import ast
+from pathlib import Path
+
+import groupcoord.pipeline
+
+ROOT = Path(groupcoord.pipeline.__file__).parent
+COLLECTING = {"collect", "toPandas", "toLocalIterator", "toArrow", "first", "head", "tail"}
+BOUNDED = {
+    "run.py": 1,  # the last time in the log
+    "watch/sink.py": 4,  # numbers for each partition of the log and each table, the sum of lags, the storms of this minute
+    "report/spark_reader.py": 1,  # what a page shows, which is bounded there
+    "report/remake.py": 1,  # run.json
+}
+
+
+def collects(path: Path) -> int:
+    """How often ``path`` has rows of a frame brought to the driver; the functions of ``F`` do not."""
+    calls = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)]
+    return sum(
+        isinstance(call.func, ast.Attribute)
+        and call.func.attr in COLLECTING
+        and not (isinstance(call.func.value, ast.Name) and call.func.value.id == "F")
+        for call in calls
+    )
+
+
+def test_frames_are_collected_only_where_they_are_small() -> None:
+    found = {path.relative_to(ROOT).as_posix(): collects(path) for path in sorted(ROOT.rglob("*.py"))}
+    assert {name: number for name, number in found.items() if number} == BOUNDED

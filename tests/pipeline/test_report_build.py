@@ -1,0 +1,268 @@
+"""From tables to the report: what is asked of them, in which order it comes, and what is left out."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from groupcoord.pipeline.errors import PipelineError
+from groupcoord.pipeline.report.bands import MEMBERS
+from groupcoord.pipeline.report.build import DETAILED, LISTED, RANKED, build_report
+from groupcoord.pipeline.report.details import PARTITIONS, REBALANCES
+from groupcoord.pipeline.report.machine import json_of
+from groupcoord.pipeline.report.model import Alternative, Count, Detail, Presence, Report, Status, Tenure
+from tests.pipeline.plain_reader import PlainReader, Tables
+from tests.pipeline.report_tables import (
+    add,
+    add_commits,
+    add_generation,
+    add_group,
+    add_owner,
+    at,
+    empty,
+    history,
+    what_if,
+)
+
+SUMMARY = {"source": "segments:data", "as_of": None, "now": "2026-01-01T00:01:50"}
+
+
+def build(tables: Tables) -> Report:
+    return build_report(PlainReader(tables), SUMMARY)
+
+
+def detail(report: Report, group: str) -> Detail:
+    return next(one for one in report.details if one.group.group == group)
+
+
+def test_the_overview_is_the_sum_of_all_groups() -> None:
+    of = build(history()).overview
+    assert (of.records, of.groups, of.groups_with_members, of.groups_gone) == (20, 4, 3, 0)
+    assert (of.rebalances, of.moved, of.moved_needlessly, of.storms) == (5, 6, 3, 1)
+    assert (of.commits, of.partitions, of.late_partitions, of.lag) == (12, 2, 1, 70)
+    assert (of.from_ms, of.to_ms, of.missing) == (at(0), at(110), 26)
+
+
+def test_history_is_whole_from_where_the_last_hole_ends() -> None:
+    tables = history()
+    assert build(tables).overview.whole_from_ms == at(60)  # partition 1 begins later, and lacks nothing
+    tables["log_partitions"] = tables["log_partitions"][1:]
+    assert build(tables).overview.whole_from_ms == at(0)
+
+
+def test_the_course_counts_every_rebalance_and_every_commit() -> None:
+    course = build(history()).overview.course
+    assert course is not None
+    assert (sum(course.rebalances), sum(course.heat.commits)) == (5, 12)
+    assert course.heat.table == "commits"  # a piece is shorter than a minute
+
+
+def test_groups_come_by_score_and_say_how_it_comes_about() -> None:
+    groups = build(history()).groups
+    assert [one.group for one in groups] == ["app", "modern", "quiet", "simple"]
+    assert groups[0].points == {
+        "storms": 5.0,
+        "late_partitions": 4.0,
+        "commit_gaps": 3.0,
+        "zombies": 3.0,
+        "moved_needlessly": 4.0,
+        "rebalances": 2.0,
+    }
+    assert groups[0].score == 21.0
+
+
+def test_members_are_there_from_one_generation_to_the_next() -> None:
+    app = detail(build(history()), "app")
+    end = app.end_ms
+    assert [(one.member, one.client_id, one.presence) for one in app.members] == [
+        ("a-1", "a", (Presence(at(0), at(30), 4), Presence(at(30), at(90), 2))),
+        ("b-2", "b", (Presence(at(30), at(90), 2), Presence(at(90), end, 4))),
+    ]
+    assert app.start_ms == at(0)
+    assert at(110) < end < at(115)
+
+
+def test_generations_in_which_nothing_changes_are_one_piece() -> None:
+    tables = empty()
+    add_group(tables, "g", rebalances=3)
+    for number, seconds in enumerate((0, 10, 20)):
+        add_generation(tables, "g", number, seconds, {"a-1": 4 if number < 2 else 5})
+    [member] = build(tables).details[0].members
+    assert [piece[:1] + piece[2:] for piece in member.presence] == [(at(0), 4), (at(20), 5)]
+
+
+def test_a_static_member_that_comes_back_and_numbers_that_begin_anew() -> None:
+    tables = empty()
+    add_group(tables, "g", rebalances=2)
+    add_generation(tables, "g", 1, 0, {"a-1": 4})
+    again = {**tables["skew"][0], "member": "a-2", "log_offset": 5}
+    tables["skew"].append(again)
+    add_generation(tables, "g", 1, 10, {"b-1": 4})
+    members = build(tables).details[0].members
+    assert [(one.member, one.presence[0].from_ms) for one in members] == [
+        ("a-1", at(0)),
+        ("a-2", at(0)),
+        ("b-1", at(10)),
+    ]
+
+
+def test_partitions_belong_to_somebody_or_to_nobody() -> None:
+    app = detail(build(history()), "app")
+    end = app.end_ms
+    assert [(one.partition, one.tenures) for one in app.partitions] == [
+        (0, (Tenure(at(0), at(90), "a-1"), Tenure(at(90), end, "b-2"))),
+        (1, (Tenure(at(0), at(30), "a-1"), Tenure(at(30), at(31), None), Tenure(at(31), end, "b-2"))),
+    ]
+
+
+def test_the_newest_generation_says_who_has_how_much() -> None:
+    tables = history()
+    add_generation(tables, "app", 4, 95, {"c-3": 1, "b-2": 5, "d-4": 0})
+    shares = detail(build(tables), "app").shares
+    assert shares is not None
+    assert (shares.generation, shares.fair_share) == (4, 2.0)
+    assert [(one.client_id, one.partitions) for one in shares.shares] == [("b", 5), ("c", 1), ("d", 0)]
+
+
+def test_a_group_of_kip_848_has_the_same() -> None:
+    modern = detail(build(history()), "modern")
+    assert [one.likely_cause for one in modern.rebalances] == ["m joined"]
+    assert [one.client_id for one in modern.members] == ["m"]
+    assert modern.shares is not None
+
+
+def test_a_group_that_only_commits_has_heat_and_nothing_else() -> None:
+    simple = detail(build(history()), "simple")
+    assert simple.heat is not None
+    assert sum(simple.heat.commits) == 2
+    assert (simple.rebalances, simple.members, simple.partitions, simple.shares) == ((), (), (), None)
+
+
+def test_lags_and_gaps_storms_and_remarks_are_listed() -> None:
+    report = build(history())
+    assert [(one.group, one.lag) for one in report.lags] == [("app", 70)]
+    assert report.statuses == (Status("STALL", 1, 70), Status(None, 1, None))
+    app = detail(report, "app")
+    assert [one.lag for one in app.lags] == [70]
+    assert [one.gap_seconds for one in app.gaps] == [43.0]
+    assert [one.likely_causes[0] for one in report.storms] == ["b joined"]
+    assert [one.bytes for one in report.quality.remarks] == [17]
+    assert report.quality.bad == (Count("the key is cut off", 1),)
+    assert report.quality.problems == (Count("the subscription of a-1 is cut off", 1),)
+
+
+def test_counts_that_do_not_add_up_are_seen() -> None:
+    tables = history()
+    assert build(tables).quality.adds_up
+    add(tables, "record_counts", what="lost", records=1)
+    assert not build(tables).quality.adds_up
+
+
+def test_long_histories_are_counted_and_not_shown() -> None:
+    tables = empty()
+    many = REBALANCES + 30
+    add_group(tables, "g", rebalances=many)
+    for number in range(many):
+        members = {f"m-{number}": 1, "steady-1": 1}
+        add_generation(tables, "g", number, 10 * number, members)
+    for partition in range(PARTITIONS + 4):
+        add_owner(tables, "g", 0, partition, "steady-1")
+    add_owner(tables, "g", 50, PARTITIONS + 3, "m-9")
+    [found] = build(tables).details
+    assert len(found.rebalances) == REBALANCES
+    assert found.rebalances_left_out == 30
+    assert found.start_ms == found.rebalances[0].at_ms == at(300)
+    assert len(found.members) == MEMBERS
+    assert found.members[0].member == "steady-1"
+    assert found.members_left_out == many + 1 - MEMBERS
+    assert found.partitions_left_out == 4
+    assert found.partitions[-1].partition == PARTITIONS + 3  # it changed hands more often
+
+
+def test_many_groups_are_ranked_and_the_rest_counted() -> None:
+    tables = empty()
+    for number in range(RANKED + 7):
+        add_group(tables, f"g{number:04}", rebalances=number)
+    report = build(tables)
+    assert (len(report.groups), report.groups_left_out) == (RANKED, 7)
+    assert len(report.details) == DETAILED
+    assert report.groups[0].group == f"g{RANKED + 6:04}"
+
+
+def test_storms_that_are_left_out_are_counted() -> None:
+    tables = empty()
+    add_group(tables, "g", storms=LISTED + 2)
+    for number in range(LISTED + 2):
+        times = {"from": at(number), "to": at(number)}
+        add(tables, "storms", **{"group": "g", **times, "rebalances": 5 + number, "hidden_generations": 0})
+    report = build(tables)
+    assert (len(report.storms), report.storms_left_out) == (LISTED, 2)
+    assert report.storms[0].rebalances == 5 + LISTED + 1
+
+
+def test_commits_over_days_come_from_their_windows() -> None:
+    tables = empty()
+    add_group(tables, "g", kind="simple", commits=2, first_ts=at(0), last_ts=at(500_000))
+    add_commits(tables, "g", 30, 400_000)
+    read = {"records": 2, "missing": 0, "first_ts": at(30), "last_ts": at(400_000)}
+    add(tables, "log_partitions", log_partition=0, first_offset=0, last_offset=1, **read)
+    report = build(tables)
+    heat = report.details[0].heat
+    assert heat is not None
+    assert (heat.table, sum(heat.commits), heat.bins.width_ms % 60_000) == ("commit_rates", 2, 0)
+    assert report.overview.course is not None
+    assert report.overview.course.heat.table == "commit_rates"
+
+
+def test_a_log_without_records_gives_a_report_too() -> None:
+    report = build(empty())
+    assert report == build_report(PlainReader(empty()), SUMMARY)
+    assert (report.overview.groups, report.overview.course, report.groups, report.details) == (0, None, (), ())
+
+
+def test_what_if_is_there_if_it_was_asked_for() -> None:
+    tables = history()
+    assert build(tables).what_if is None
+    what_if(tables)
+    found = build(tables).what_if
+    assert found is not None
+    assert [(one.assignor, one.moved) for one in found.together] == [("as it was", 6), ("range", 8), ("sticky", 2)]
+    assert found.groups["app"] == found.together
+    assert isinstance(found.together[0], Alternative)
+
+
+def test_tables_of_an_older_version_are_refused() -> None:
+    tables = history()
+    del tables["trouble"]
+    with pytest.raises(PipelineError, match="there is no table trouble"):
+        build(tables)
+
+
+def test_the_document_for_machines_says_the_same() -> None:
+    tables = history()
+    what_if(tables)
+    said = json_of(build(tables))
+    document = json.loads(said)
+    assert document["version"] == 1
+    assert document["run"] == SUMMARY
+    assert document["overview"]["whole_from_ts"] == "2026-01-01T00:01:00.000Z"
+    assert document["groups"][0]["group"] == "app"
+    assert document["groups"][0]["points"]["storms"] == 5.0
+    assert document["details"][0]["rebalances"][2]["likely_cause"] == "a left or timed out"
+    assert document["details"][0]["group"]["group"] == "app"
+    assert document["details"][0]["gaps"][0]["to_ts"] == "2026-01-01T00:00:50.000Z"
+    assert document["what_if"]["groups"]["app"][1]["assignor"] == "range"
+    assert document["quality"]["adds_up"] is True
+    assert "_ms" not in said
+    assert said == json_of(build(tables))
+
+
+def test_every_field_of_the_document_is_in_the_docs() -> None:
+    tables = history()
+    what_if(tables)
+    document = json.loads(json_of(build(tables)))
+    docs = (Path(__file__).parents[2] / "docs" / "pipeline.md").read_text(encoding="utf-8")
+    section = docs[docs.index("### For machines") : docs.index("## What it cannot know")]
+    inner = [*document["run"], *document["overview"], *document["quality"], *document["details"][0]]
+    named = {name for name in [*document, *inner] if not name.endswith("_left_out")}
+    assert {name for name in named if f"`{name}`" not in section} == set()

@@ -1,0 +1,235 @@
+"""Files read by PyArrow and by Spark: the same answers as from plain rows, and pages of the same bytes."""
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from groupcoord.cli.main import main
+from groupcoord.pipeline.errors import PipelineError
+from groupcoord.pipeline.report import arrow_reader
+from groupcoord.pipeline.report.arrow_reader import ArrowReader
+from groupcoord.pipeline.report.build import build_report
+from groupcoord.pipeline.report.page import html_of
+from groupcoord.pipeline.report.reading import Bins, Measure, Order, Reader
+from groupcoord.pipeline.report.remake import remake, remake_by_spark
+from groupcoord.pipeline.report.spark_reader import SparkReader
+from groupcoord.pipeline.schemas import TABLES
+from groupcoord.pipeline.types import arrow_schema
+from tests.pipeline.plain_reader import PlainReader, Tables
+from tests.pipeline.report_tables import START, add, at, empty, history, what_if
+
+SUMMARY = {"source": "segments:data", "as_of": None, "now": "2026-01-01T00:01:50"}
+
+
+def write(tables: Tables, folder: Path, pieces: int = 2) -> Path:
+    """``tables`` as Parquet files, some of them in several."""
+    for name, rows in tables.items():
+        schema = arrow_schema(TABLES[name].columns)
+        moments = [field.name for field in schema if pa.types.is_timestamp(field.type)]
+        ready = [
+            row | {one: None if row[one] is None else 1000 * row[one] for one in moments} for row in rows
+        ]  # the files have microseconds
+        (folder / name).mkdir(parents=True)
+        for piece in range(pieces):
+            part = pa.Table.from_pylist(ready[piece::pieces], schema=schema)
+            pq.write_table(part, folder / name / f"part-{piece}.parquet", row_group_size=7)
+    return folder
+
+
+def chance(seed: int) -> Tables:
+    """Rows with nulls, large numbers and names that are no words."""
+    of = random.Random(seed)
+    tables = empty()
+    names = ["a", "b", "ü", "Z", "\U0001f600", "", "'"]
+    for index in range(80):
+        add(
+            tables,
+            "lag",
+            group=of.choice(names),
+            topic=of.choice(names),
+            partition=of.randrange(3),
+            lag=of.choice([None, 0, 1, 2**63 - 1, 2**63 - 1]),
+            last_commit_ts=of.choice([None, at(of.randrange(50))]),
+            status=of.choice([None, "OK", "STOP"]),
+        )
+        add(
+            tables,
+            "commits",
+            log_partition=0,
+            log_offset=index,
+            group=of.choice(names),
+            append_ts=at(of.randrange(-9, 60)),
+        )
+    return {name: tables[name] for name in ("lag", "commits", "storms")}
+
+
+QUESTIONS: dict[str, Callable[[Reader], Any]] = {
+    "rows": lambda reader: reader.rows(
+        "lag",
+        ["group", "lag", "last_commit_ts", "status", "topic", "partition"],
+        [
+            Order("lag", is_descending=True),
+            Order("status"),
+            Order("last_commit_ts", is_descending=True),
+            Order("group"),
+            Order("topic"),
+            Order("partition"),
+        ],
+        30,
+    ),
+    "rows of each group": lambda reader: reader.rows(
+        "commits", ["group", "log_offset"], [Order("log_offset", is_descending=True)], 3, of_each_group=True
+    ),
+    "rows among some": lambda reader: reader.rows(
+        "commits",
+        ["group", "log_offset", "append_ts"],
+        [Order("log_offset")],
+        2,
+        among={"group": ["b", "ü", "nobody", "'"]},
+        of_each_group=True,
+    ),
+    "totals": lambda reader: reader.totals(
+        "lag",
+        ["group", "status"],
+        [
+            Measure("n", "count"),
+            Measure("sum", "sum", "lag"),
+            Measure("least", "min", "lag"),
+            Measure("last", "max", "last_commit_ts"),
+        ],
+        [Order("n", is_descending=True), Order("group"), Order("status")],
+        11,
+    ),
+    "totals of each group": lambda reader: reader.totals(
+        "lag",
+        ["group", "topic"],
+        [Measure("n", "count")],
+        [Order("n", is_descending=True), Order("topic")],
+        2,
+        among={"group": ["a", "", "Z"]},
+        of_each_group=True,
+    ),
+    "total": lambda reader: reader.totals("lag", [], [Measure("n", "count"), Measure("sum", "sum", "lag")], [], 1),
+    "total of nothing": lambda reader: reader.totals(
+        "storms", [], [Measure("n", "count"), Measure("last", "max", "to"), Measure("sum", "sum", "moved")], [], 1
+    ),
+    "totals of nothing": lambda reader: reader.totals("storms", ["group"], [Measure("n", "count")], [], 5),
+    "rows of nothing": lambda reader: reader.rows("storms", ["group", "to"], [Order("to")], 5),
+    "bins": lambda reader: reader.binned("commits", "append_ts", Bins(START, 7_000, 6), [Measure("n", "count")]),
+    "bins of groups": lambda reader: reader.binned(
+        "commits",
+        "append_ts",
+        {"a": Bins(START, 1_000, 50), "Z": Bins(at(20), 13_000, 3), "nobody": Bins(START, 1, 1)},
+        [Measure("n", "count"), Measure("sum", "sum", "log_offset")],
+    ),
+    "bins of no groups": lambda reader: reader.binned("commits", "append_ts", {}, [Measure("n", "count")]),
+    "what there is": lambda reader: (reader.has("lag"), reader.has("nothing")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("question", QUESTIONS.values(), ids=QUESTIONS)
+@pytest.mark.parametrize("prune_at", [200_000, 1])
+def test_arrow_answers_as_plain_rows_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, question: Callable[[Reader], Any], prune_at: int
+) -> None:
+    monkeypatch.setattr(arrow_reader, "_PRUNE_AT", prune_at)
+    for seed in range(3):
+        tables = chance(seed)
+        reader = ArrowReader(write(tables, tmp_path / str(seed)))
+        assert question(reader) == question(PlainReader(tables))
+
+
+@pytest.mark.parametrize("pieces", [1, 3])
+def test_the_page_is_the_same_however_the_rows_lie_in_files(tmp_path: Path, pieces: int) -> None:
+    tables = history()
+    what_if(tables)
+    page = html_of(build_report(ArrowReader(write(tables, tmp_path, pieces)), SUMMARY))
+    assert page == html_of(build_report(PlainReader(tables), SUMMARY))
+
+
+def test_times_as_spark_writes_them_without_a_zone(tmp_path: Path) -> None:
+    (tmp_path / "storms").mkdir()
+    schema = pa.schema([("group", pa.string()), ("from", pa.timestamp("ns"))])
+    rows = [{"group": "g", "from": None}, {"group": "g", "from": START * 1_000_000 + 999_999}]
+    pq.write_table(pa.Table.from_pylist(rows, schema=schema), tmp_path / "storms" / "part.parquet")
+    found = ArrowReader(tmp_path).rows("storms", ["from"], [Order("from")], 2)
+    assert found == [{"from": START}, {"from": None}]
+
+
+def test_a_file_that_is_none_is_said(tmp_path: Path) -> None:
+    (tmp_path / "lag").mkdir()
+    (tmp_path / "lag" / "part.parquet").write_bytes(b"no parquet at all")
+    with pytest.raises(PipelineError, match=r"^cannot read the table lag: "):
+        ArrowReader(tmp_path).rows("lag", ["group"], [], 1)
+
+
+def run_in(folder: Path) -> Path:
+    """A directory as a run leaves it."""
+    write(history(), folder / "tables")
+    (folder / "run.json").write_text(json.dumps(SUMMARY))
+    return folder
+
+
+def test_the_command_makes_the_page_anew(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run_in(tmp_path)
+    assert main(["pipeline", "report", str(tmp_path)]) == 0
+    assert capsys.readouterr().out == (
+        "20 records: 5 rebalances of 4 groups, 1 storm, 1 pause in which commits stopped\n"
+        f"tables in {tmp_path}/tables, report in {tmp_path}/report.html\n"
+    )
+    page = (tmp_path / "report.html").read_bytes()
+    assert main(["pipeline", "report", str(tmp_path), "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["overview"]["groups"] == 4
+    assert (tmp_path / "report.html").read_bytes() == page
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["report.html", "run.json", "tables"]
+
+
+@pytest.mark.parametrize(
+    ("said", "problem"),
+    [
+        (None, "has no run.json, so no run: No such file or directory"),
+        ("{", "is not what a run writes"),
+        ("[]", "is not what"),
+    ],
+)
+def test_what_is_no_run_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], said: str | None, problem: str
+) -> None:
+    if said is not None:
+        (tmp_path / "run.json").write_text(said)
+    assert main(["pipeline", "report", str(tmp_path)]) == 1
+    assert problem in capsys.readouterr().err
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_a_page_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
+    run_in(tmp_path)
+    (tmp_path / "report.html").mkdir()
+    with pytest.raises(PipelineError, match="cannot write"):
+        remake(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["report.html", "run.json", "tables"]
+
+
+def test_spark_answers_as_plain_rows_do(spark: SparkSession, tmp_path: Path) -> None:
+    tables = chance(1)
+    reader = SparkReader(spark, str(write(tables, tmp_path)))
+    answers = {name: question(reader) for name, question in QUESTIONS.items()}
+    assert answers == {name: question(PlainReader(tables)) for name, question in QUESTIONS.items()}
+
+
+def test_spark_makes_the_same_page(spark: SparkSession, tmp_path: Path) -> None:
+    run_in(tmp_path)
+    remake(tmp_path)
+    page = (tmp_path / "report.html").read_bytes()
+    (tmp_path / "report.html").unlink()
+    remake_by_spark(spark, f"file://{tmp_path}/")
+    assert (tmp_path / "report.html").read_bytes() == page
+    with pytest.raises(PipelineError, match=r"has no run\.json, so no run"):
+        remake_by_spark(spark, f"file://{tmp_path}/tables")

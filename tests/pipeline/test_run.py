@@ -1,0 +1,235 @@
+"""The whole run: on the log of a real Kafka, and on a log that groupcoord itself has read and written to."""
+
+import base64
+import json
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from groupcoord.pipeline.output import Output
+from groupcoord.pipeline.progress import Progress
+from groupcoord.pipeline.run import Wish, run_pipeline
+from groupcoord.pipeline.schemas import LOG, TABLES
+from groupcoord.pipeline.sources.choose import plan_of
+from groupcoord.protocol import messages as m
+from groupcoord.protocol.apis import ApiKey
+from groupcoord.protocol.embedded import Assignment, Subscription, TopicPartition, write_assignment, write_subscription
+from groupcoord.protocol.messages.join_group import JoinGroupRequestProtocol
+from groupcoord.protocol.messages.offset_commit import OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from groupcoord.protocol.messages.sync_group import SyncGroupRequestAssignment
+from groupcoord.protocol.offsets_records import OffsetCommitKey, write_key
+from tests.pipeline.cluster import Coordinator, Offsets, serving
+from tests.pipeline.random_log import RandomLog
+from tests.pipeline.report_checks import check_report
+
+RECORDED = Path(__file__).parent / "recordings" / "4.3.1"
+Tables = dict[str, list[dict[str, Any]]]
+
+
+def run(spark: SparkSession, source: str, out: Path, wish: Wish | None = None) -> Tables:
+    plan = plan_of(source, {})
+    lines: list[str] = []
+    with Output(spark, str(out)) as output:
+        summary = run_pipeline(spark, plan, output, wish or Wish(), Progress(lines.append))
+    assert sorted(path.name for path in out.iterdir() if not path.name.startswith(".")) == [
+        "report.html",
+        "run.json",
+        "tables",
+    ]
+    assert json.loads((out / "run.json").read_text()) == summary
+    tables = {name: pq.read_table(out / "tables" / name).to_pylist() for name in TABLES}
+    assert {name: len(rows) for name, rows in tables.items()} == summary["rows"]
+    counts = {row["what"]: row["records"] for row in tables["record_counts"]}
+    assert counts.pop("in") == sum(counts.values())
+    check_report(out, tables)
+    return tables
+
+
+def committed(tables: Tables) -> dict[str, Offsets]:
+    found: dict[str, Offsets] = {}
+    for row in tables["current_offsets"]:
+        said = row["committed_offset"], row["leader_epoch"], row["metadata"].rstrip("\0")  # which librdkafka adds
+        found.setdefault(row["group"], {})[row["topic"], row["partition"]] = said
+    return found
+
+
+@pytest.fixture(scope="module")
+def recorded(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tables:
+    return run(spark, f"segments:{RECORDED}", tmp_path_factory.mktemp("recorded") / "out")
+
+
+def test_of_a_real_kafka_it_says_what_that_says_is_committed(recorded: Tables) -> None:
+    said = json.loads((RECORDED / "committed.json").read_text(encoding="utf-8"))
+    expected = {
+        group: {
+            (topic, partition): (offset, -1 if epoch is None else epoch, metadata)
+            for topic, partition, offset, epoch, metadata in rows
+        }
+        for group, rows in said.items()
+    }
+    assert committed(recorded) == {group: offsets for group, offsets in expected.items() if offsets}
+    assert {row["group"] for row in recorded["current_groups"]} == set(expected) - {"modern"}
+
+
+def test_of_a_real_kafka_it_can_read_everything(recorded: Tables) -> None:
+    assert recorded["bad_records"] == []
+    assert all(row["problem"] is None for row in recorded["generations"])
+    assert {row["missing"] for row in recorded["log_partitions"]} >= {0}
+    remarks = {row["what"]: row["records"] for row in recorded["source_remarks"]}
+    assert remarks["records of aborted transactions"] == 6
+    assert remarks["records of transactions without an end"] == 6
+
+
+def test_of_a_real_kafka_it_tells_how_groups_lived(recorded: Tables) -> None:
+    of_group = Counter(row["group"] for row in recorded["rebalances"])
+    assert of_group["eager"] >= 4
+    assert of_group["cooperative"] > of_group["eager"]
+    assert all(row["moved"] <= row["partitions_total"] for row in recorded["rebalances"])
+    causes = [row["likely_cause"] for row in recorded["rebalances"] if row["group"] == "eager"]
+    assert any("client-3 joined" in cause for cause in causes)
+    assert any("client-1 left or timed out" in cause for cause in causes)
+    static = [row for row in recorded["generations"] if row["group"] == "static" and row["members"]]
+    assert {member["instance_id"] for member in static[-1]["members"]} == {"instance-1", "instance-2", "instance-3"}
+
+
+def test_of_a_real_kafka_it_tells_of_groups_of_kip_848(recorded: Tables) -> None:
+    rebalances = [row for row in recorded["modern_rebalances"] if row["group"] == "modern"]
+    assert [row["generation"] for row in rebalances] == sorted(row["generation"] for row in rebalances)
+    full = [row for row in rebalances if row["members_after"] == 3]
+    assert full
+    assert full[-1]["partitions_total"] == 9
+    generation = next(
+        row for row in recorded["modern_generations"] if row["log_offset"] == full[-1]["log_offset"] and row["members"]
+    )
+    assert {one["topic"] for member in generation["members"] for one in member["assigned"]} == {"orders", "payments"}
+    [group] = [row for row in recorded["modern_current_groups"] if row["group"] == "modern"]
+    assert group["members"] == []
+
+
+# Nothing is to change while the log is read, however long that takes: nobody drops out, and the cleaner takes nothing.
+CONFIG: dict[str, object] = {
+    "offsets.topic.num.partitions": 4,
+    "offsets.retention.minutes": 2_000_000,
+    "log.cleaner.enable": False,
+}
+
+
+def live(coordinator: Coordinator) -> None:
+    """A member joins, is given a partition and commits; and somebody commits without a group."""
+    said = {"group_id": "live", "protocol_type": "consumer"}
+    subscription = write_subscription(Subscription(topics=("orders",)))
+    joined = coordinator.ask(
+        ApiKey.JOIN_GROUP,
+        m.JoinGroupRequest(
+            **said,
+            session_timeout_ms=1_800_000,
+            rebalance_timeout_ms=30_000,
+            member_id="",
+            protocols=(JoinGroupRequestProtocol(name="range", metadata=subscription),),
+        ),
+    )
+    assert joined.error_code == 0
+    assignment = write_assignment(Assignment(assigned_partitions=(TopicPartition(topic="orders", partitions=(0, 1)),)))
+    synced = coordinator.ask(
+        ApiKey.SYNC_GROUP,
+        m.SyncGroupRequest(
+            group_id="live",
+            generation_id=joined.generation_id,
+            member_id=joined.member_id,
+            assignments=(SyncGroupRequestAssignment(member_id=joined.member_id, assignment=assignment),),
+        ),
+    )
+    assert synced.error_code == 0
+    for group, generation, member in (("live", joined.generation_id, joined.member_id), ("alone", -1, "")):
+        partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=41, committed_metadata="mine")
+        answer = coordinator.ask(
+            ApiKey.OFFSET_COMMIT,
+            m.OffsetCommitRequest(
+                group_id=group,
+                generation_id_or_member_epoch=generation,
+                member_id=member,
+                topics=(OffsetCommitRequestTopic(name="orders", partitions=(partition,)),),
+            ),
+        )
+        assert answer.topics[0].partitions[0].error_code == 0
+
+
+@pytest.mark.parametrize("seed", [1])
+def test_the_current_view_is_what_the_coordinator_knows(spark: SparkSession, tmp_path: Path, seed: int) -> None:
+    """A random log is replayed by the coordinator, which then goes on; the pipeline reads the files of both."""
+    log = RandomLog(seed, partitions=4, steps=400)
+    log.write(tmp_path / "data")
+    with serving(tmp_path / "data", CONFIG) as address:
+        coordinator = Coordinator(address)
+        live(coordinator)
+        known = {group: coordinator.committed(group) for group in [*log.groups, "live", "alone"]}
+        listed = coordinator.groups()
+        members = {group: coordinator.members(group) for group in listed}
+        coordinator.close()
+        tables = run(spark, f"segments:{tmp_path}/data", tmp_path / "out")
+    assert committed(tables) == {group: offsets for group, offsets in known.items() if offsets}
+    found = {row["group"]: row for row in tables["current_groups"]}
+    assert {group: (row["state"], row["protocol_type"]) for group, row in found.items()} == {
+        group: said for group, said in listed.items() if group in found
+    }
+    for group, row in found.items():
+        assert sorted((one["member_id"], one["client_id"]) for one in row["members"]) == members[group]
+    # Of a group that only an aborted transaction names, a reader of committed records knows nothing.
+    assert not any(known[group] for group in set(listed) - set(found))
+    assert sum(row["records"] for row in tables["log_partitions"]) == len(tables["commits"]) + len(
+        tables["generations"]
+    )
+
+
+def test_a_living_cluster_is_read_as_its_files_are(spark: SparkSession, tmp_path: Path) -> None:
+    log = RandomLog(2, partitions=4, steps=60, with_transactions=False)
+    log.write(tmp_path / "data")
+    with serving(tmp_path / "data", CONFIG) as address:
+        files = plan_of(f"segments:{tmp_path}/data", {})
+        plan = plan_of(f"kafka:{address}", {})
+        over_the_wire = plan.read(spark)
+        assert over_the_wire.schema == spark.createDataFrame([], LOG.ddl).schema
+        found = over_the_wire.collect()
+        assert len(found) == files.records
+        places = sorted((row["log_partition"], row["log_offset"]) for row in found)
+        expected = sorted((row["log_partition"], row["log_offset"]) for row in files.read(spark).collect())
+        assert places == expected
+        assert plan.ends is not None
+        wanted = spark.createDataFrame([("orders", 0), ("nowhere", 7)], "topic string, partition int")
+        assert [(row["topic"], row["end_offset"]) for row in plan.ends(wanted).collect()] == [("orders", 0)]
+        stream = spark.readStream.format("groupcoord").options(bootstrap=address, maxrecords="100").load()
+        written = stream.writeStream.format("parquet").option("path", str(tmp_path / "streamed"))
+        query = written.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True).start()
+        query.awaitTermination()
+        streamed = pq.read_table(tmp_path / "streamed").to_pylist()
+        assert sorted((row["log_partition"], row["log_offset"]) for row in streamed) == expected
+
+
+def test_as_of_a_moment_the_log_ended_then(spark: SparkSession, tmp_path: Path) -> None:
+    lines = [
+        {"partition": 0, "offset": offset, "timestamp": 1_767_225_600_000 + 1000 * offset, "key": key, "value": None}
+        for offset, key in enumerate([_key(0), _key(1), _key(2), "%%%"])
+    ]
+    path = tmp_path / "log.jsonl"
+    path.write_text("\n".join([*map(json.dumps, lines), "nonsense"]) + "\n")
+    wish = Wish(as_of=datetime.fromtimestamp(1_767_225_601, UTC))
+    tables = run(spark, f"jsonl:{path}", tmp_path / "out", wish)
+    assert [row["partition"] for row in tables["commits"]] == [0, 1]
+    assert {row["what"]: row["records"] for row in tables["record_counts"]} == {
+        "in": 5,
+        "later": 2,
+        "commits": 2,
+        "generations": 0,
+        "modern_records": 0,
+        "bad_records": 1,
+    }
+    assert [row["value"] for row in tables["bad_records"]] == [b"nonsense"]
+
+
+def _key(partition: int) -> str:
+    return base64.b64encode(write_key(OffsetCommitKey(group="g", topic="t", partition=partition))).decode()

@@ -1,0 +1,117 @@
+"""Keys and values read quickly are those that are read slowly."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from groupcoord.protocol.batches import HEADER_BYTES, build_batch, read_header, records_in
+from groupcoord.protocol.compression import Compression
+from groupcoord.protocol.keyed import Keyed, enter_keys, keyed, read_record
+from groupcoord.protocol.records import Header, InvalidRecordsError, Record
+from tests.protocol.hostile_batches import hostile_batches
+
+some_bytes = st.one_of(st.none(), st.binary(max_size=200))
+records = st.lists(st.tuples(st.integers(0, 1 << 20), some_bytes, some_bytes, st.booleans()), min_size=1, max_size=20)
+
+
+def entered(batch: bytes, start: int = 0) -> tuple[dict[bytes, int], bool]:
+    found: dict[bytes, int] = {}
+    usual = enter_keys(read_header(batch, start), batch, start, found)
+    return found, usual
+
+
+@pytest.mark.slow
+@given(records, st.sampled_from([0, 1 << 40]), st.sampled_from(list(Compression)))
+def test_they_are_those_of_the_records(
+    said: list[tuple[int, bytes | None, bytes | None, bool]], base: int, how: int
+) -> None:
+    written = [
+        Record(base + 3 * index, 1_700_000_000_000 + at, key, value, (Header("h", b"x"),) if headed else ())
+        for index, (at, key, value, headed) in enumerate(said)
+    ]
+    batch = build_batch(written, attributes=how)
+    found = keyed(batch)
+    assert found.records == [(record.offset, record.key, record.value) for record in records_in(batch)]
+    assert (found.last_offset, found.producer_id, found.control) == (written[-1].offset, -1, False)
+    last, usual = entered(batch)
+    assert last == {record.key: record.offset for record in written if record.key is not None}
+    assert usual == (len(written) == 1 and None not in written[0][2:4])
+
+
+@pytest.mark.parametrize(("key_bytes", "value_bytes", "apart"), [(300, 200, 1), (9_000, 20_000, 1), (1, 1, 9_000)])
+def test_large_ones_too(key_bytes: int, value_bytes: int, apart: int) -> None:
+    written = [Record(index * apart, index << 20, b"k" * key_bytes, b"v" * value_bytes) for index in range(200)]
+    batch = build_batch(written)
+    assert keyed(batch).records == [(record.offset, record.key, record.value) for record in written]
+    assert entered(batch) == ({b"k" * key_bytes: 199 * apart}, apart == 1)
+
+
+@pytest.mark.parametrize("how", [Compression.NONE, Compression.GZIP])
+def test_the_last_offset_of_each_key_is_entered(how: Compression) -> None:
+    keys = [b"a", b"b", b"a", b"c", b"b"]
+    before = build_batch([Record(2, 1, b"a", b"v")])
+    batch = build_batch([Record(3 + n, n, key, b"v") for n, key in enumerate(keys)], attributes=how)
+    assert entered(before + batch, len(before)) == ({b"a": 5, b"b": 7, b"c": 6}, True)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "second"),
+    [(None, b"v", 1), (b"k", None, 1), (b"k", b"v", 2), (b"k", b"v", 0)],
+    ids=["no key", "a tombstone", "a gap", "the same offset twice"],
+)
+def test_a_batch_that_is_not_as_a_producer_writes_it_is_told(
+    key: bytes | None, value: bytes | None, second: int
+) -> None:
+    batch = build_batch([Record(0, 1, b"a", b"v"), Record(second, 1, key, value), Record(2, 1, b"z", b"v")])
+    found, usual = entered(batch)
+    assert found == {b"a": 0, b"z": 2} | ({} if key is None else {key: second})
+    assert not usual
+
+
+def test_a_transaction_and_its_marker_say_whose_they_are() -> None:
+    batch = build_batch([Record(5, 1, b"k", b"v")], attributes=0x10, producer_id=7)
+    marker = build_batch([Record(6, 1, b"\x00\x00\x00\x01", b"")], attributes=0x30, producer_id=7)
+    idempotent = build_batch([Record(7, 1, b"k", b"v")], producer_id=7)
+    assert [(keyed(data).producer_id, keyed(data).control) for data in (batch, marker, idempotent)] == [
+        (7, False),
+        (7, True),
+        (-1, False),
+    ]
+
+
+def slowly(batch: bytes) -> Keyed | str:
+    """The same, with every record read number by number."""
+    header = read_header(batch)
+    records, position = [], HEADER_BYTES
+    try:
+        for _ in range(header.record_count):
+            record, position = read_record(batch, position, header.size, header.base_offset)
+            records.append(record)
+    except IndexError:
+        return "the records reach beyond the batch"
+    except InvalidRecordsError as problem:
+        return str(problem)
+    return Keyed(header.last_offset, -1, control=False, records=records)
+
+
+@pytest.mark.slow
+@given(hostile_batches())
+def test_hostile_bytes_are_what_they_are_slowly(batch: bytes) -> None:
+    expected = slowly(batch)
+    try:
+        found: Keyed | str = keyed(batch)
+    except InvalidRecordsError as problem:
+        found = str(problem)
+    assert found == expected
+    if isinstance(expected, Keyed):
+        keys = {key: offset for offset, key, _ in expected.records if key is not None}
+        assert entered(batch)[0] == keys
+
+
+def test_what_reaches_beyond_its_record_or_the_batch_is_refused() -> None:
+    batch = build_batch([Record(0, 0, b"key", b"value")])
+    for read in (keyed, entered):
+        with pytest.raises(InvalidRecordsError, match="beyond the batch"):
+            read(batch[:61])
+        with pytest.raises(InvalidRecordsError, match="record 0 has a size that does not fit"):
+            read(batch[:61] + b"\x02" + batch[62:])

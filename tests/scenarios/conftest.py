@@ -1,0 +1,50 @@
+"""Where stories are told: in ``cluster``, unless they need a clock, faults or verbs, and so the plugin's ``kafka``."""
+
+import os
+from collections.abc import AsyncIterator
+from itertools import count
+from uuid import uuid4
+
+import pytest
+import pytest_asyncio
+
+from groupcoord.testing import Emulator, Remote
+from tests.real_kafka import Broker
+
+_RUN = uuid4().hex[:6]
+_NUMBERS = count(1)
+
+
+@pytest.fixture
+def _suffix() -> str:
+    return f"{_RUN}-{next(_NUMBERS)}"
+
+
+@pytest.fixture
+def orders(_suffix: str) -> str:
+    """The name of a topic, in this test alone."""
+    return f"orders-{_suffix}"
+
+
+@pytest.fixture
+def app(_suffix: str) -> str:
+    """The name of a group, in this test alone."""
+    return f"app-{_suffix}"
+
+
+@pytest.fixture(params=["groupcoord", pytest.param("real_kafka", marks=pytest.mark.real_kafka)])
+def _address(request: pytest.FixtureRequest) -> str:
+    if request.param == "real_kafka":
+        if running := os.environ.get("GROUPCOORD_TEST_BOOTSTRAP"):  # one that runs already, with the properties of FAST
+            return running
+        broker: Broker = request.getfixturevalue("real_kafka")  # one for all tests of a run
+        return broker.bootstrap_servers
+    emulator: Emulator = request.getfixturevalue("kafka")  # time stands still there: nothing runs out on a slow machine
+    return emulator.address
+
+
+@pytest_asyncio.fixture
+async def cluster(_address: str) -> AsyncIterator[Remote]:
+    """A broker at the other end of a socket: groupcoord's, and a real Kafka if ``-m real_kafka`` asks for it."""
+    async with Remote(_address) as remote:
+        yield remote

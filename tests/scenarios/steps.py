@@ -1,0 +1,55 @@
+"""Steps that many stories begin with. They wait for states in between, so that they mean the same on any broker."""
+
+from collections.abc import Awaitable
+from typing import Any
+
+from groupcoord.protocol.errors import ErrorCode
+from groupcoord.protocol.messages import JoinGroupResponse
+from groupcoord.testing import Emulator, Remote, ScriptedMember
+
+
+async def gather(*asked: Awaitable[Any]) -> list[Any]:
+    """The answers, none of which is a refusal."""
+    responses = [await each for each in asked]
+    for response in responses:
+        assert response.error_code == ErrorCode.NONE, ErrorCode(response.error_code).name
+    return responses
+
+
+async def joined(kafka: Emulator | Remote, leader: ScriptedMember, *others: ScriptedMember) -> list[JoinGroupResponse]:
+    """A new group: ``leader`` alone in generation 1, then all in generation 2, in which nobody has synced yet."""
+    await leader.rejoin()
+    joining = [other.join() for other in others]
+    # If the leader came back before the last of them was a member, the generation would begin without that one.
+    await _becomes(kafka, leader.group, members=len(others) + 1)
+    responses = await gather(leader.join(), *joining)
+    assert leader.is_leader
+    return responses
+
+
+async def together(kafka: Emulator | Remote, leader: ScriptedMember, *others: ScriptedMember) -> None:
+    """A new group: ``leader`` alone in generation 1, then all in generation 2, each with what it was assigned."""
+    await joined(kafka, leader, *others)
+    await gather(*[member.sync() for member in (*others, leader)])
+
+
+async def enters(kafka: Emulator | Remote, newcomer: ScriptedMember, *present: ScriptedMember) -> None:
+    """``newcomer`` comes to those who are ``present``, the leader first: one generation on, each with what it was assigned."""
+    joining = newcomer.join()
+    await _becomes(kafka, newcomer.group, members=len(present) + 1)
+    await gather(*[member.join() for member in present], joining)
+    await gather(*[member.sync() for member in (newcomer, *present)])
+
+
+async def again(kafka: Emulator | Remote, leader: ScriptedMember, *followers: ScriptedMember) -> None:
+    """The same members, one generation on."""
+    joining = leader.join()
+    # In a stable group, the same JoinGroup once more starts nothing if a follower sends it: the leader's comes first.
+    await kafka.group(leader.group).rebalancing()
+    await gather(joining, *[follower.join() for follower in followers])
+    await gather(*[member.sync() for member in (*followers, leader)])
+
+
+async def _becomes(kafka: Emulator | Remote, group: str, *, members: int) -> None:
+    found: Any = kafka.group(group)  # of either kind
+    await found.becomes(lambda view: len(view.members) == members, f"have {members} members")

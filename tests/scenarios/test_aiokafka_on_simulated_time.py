@@ -1,0 +1,217 @@
+"""An unmodified aiokafka on simulated time: minutes of its life in a moment."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from aiokafka import AIOKafkaConsumer
+from aiokafka import TopicPartition as Partition
+
+from groupcoord.coordinator.events import Departure, MemberRemoved, RebalanceStarted
+from groupcoord.testing import Emulator, virtual_time
+from groupcoord.testing.trace import RequestReceived
+
+pytestmark = [pytest.mark.clients, pytest.mark.slow]
+
+P0, P1 = Partition("orders", 0), Partition("orders", 1)
+
+
+@asynccontextmanager
+async def reading(kafka: Emulator, client_id: str, **settings: Any) -> AsyncIterator[tuple[AIOKafkaConsumer, Any]]:
+    """A consumer of the group ``app``, and the task in which its user waits for a record."""
+    settings = {"group_id": "app", "auto_offset_reset": "earliest", "fetch_max_wait_ms": 30_000, **settings}
+    async with AIOKafkaConsumer("orders", bootstrap_servers=kafka.address, client_id=client_id, **settings) as consumer:
+        record = asyncio.create_task(consumer.getone())
+        try:
+            yield consumer, record
+        finally:
+            record.cancel()
+
+
+@virtual_time
+async def test_a_spare_stays_and_takes_over() -> None:
+    """aio-libs/aiokafka#720 "A Consumer with no partitions assigned will timeout and leave the consumer group"
+    aio-libs/aiokafka#1187 "Consumer holding no partitions can never rejoin after max_poll_interval_ms"
+
+    One partition, two consumers. The spare waits in `getone()` for longer than `max_poll_interval_ms` and was put out of the
+    group for it: when the active one ended, nobody was left.
+
+    Right: who waits for records is polling. The spare is there as long as it waits, and takes over.
+    """
+    async with (
+        Emulator(topics={"orders": 1}, clock="virtual") as kafka,
+        reading(kafka, "active"),
+        reading(kafka, "spare") as (spare, record),
+    ):
+        await kafka.group("app").stable(members=2, timeout_s=30)
+        if spare.assignment():
+            await kafka.expire("app", "spare")  # so that it is the other one that reads
+            await kafka.group("app").becomes(lambda view: bool(view.member("active").assigned), "change", timeout_s=30)
+        await asyncio.wait([record], timeout=900)
+        kafka.trace.of(MemberRemoved, how=Departure.LEFT).none()
+        assert len(kafka.group("app").view().members) == 2
+        await kafka.expire("app", "active")
+        await kafka.produce("orders", b"at last")
+        await asyncio.wait([record], timeout=60)
+        assert record.result().value == b"at last"
+
+
+@virtual_time
+async def test_too_long_between_two_polls() -> None:
+    """confluentinc/confluent-kafka-python#552 "Application maximum poll interval (300000ms) exceeded by 88ms…"
+    confluentinc/confluent-kafka-dotnet#1220 "Consumer error Local_MaxPollExceeded is Fatal for consumer"
+
+    A handler takes longer than `max_poll_interval_ms`. The client leaves the group, as it should, and the program that goes on
+    polling afterwards must be a member again.
+
+    Right: it says goodbye itself, after the interval and not after a session; others take over at once; the next poll joins.
+    """
+    async with (
+        Emulator(topics={"orders": 2}, clock="virtual") as kafka,
+        reading(kafka, "quick") as (quick, reads),
+        reading(kafka, "slow") as (slow, record),
+    ):
+        await kafka.group("app").stable(members=2, timeout_s=30)
+        mine = next(iter(slow.assignment()))
+        begun_ms = kafka.now_ms()
+        await kafka.produce("orders", b"a lot of work", partition=mine.partition)
+        await asyncio.wait([record], timeout=30)
+        await kafka.group("app").becomes(lambda view: len(view.members) == 1, "do without it", timeout_s=400)
+        gone = kafka.trace.of(MemberRemoved).one()
+        assert gone.how is Departure.LEFT
+        assert 300_000 <= gone.at_ms - begun_ms <= 310_000
+        await kafka.group("app").stable(members=1, timeout_s=30)
+        await asyncio.wait([reads], timeout=1)  # it hears what it was assigned
+        assert quick.assignment() == {P0, P1}
+        again = asyncio.create_task(slow.getone())
+        await kafka.group("app").stable(members=2, timeout_s=30)
+        await kafka.produce("orders", b"to one", partition=0)
+        await kafka.produce("orders", b"to the other", partition=1)
+        await asyncio.wait([again], timeout=30)
+        assert again.done()
+
+
+@virtual_time
+async def test_back_after_a_minute_without_network() -> None:
+    """aio-libs/aiokafka#344 "First commit after regaining connectivity causes group coordinator to raise exception and halt the
+    loop"
+    aio-libs/aiokafka#230 "Don't fail GroupCoordinator._on_join_prepare() if commit_offset() throws exception"
+
+    No network for longer than the session timeout, then it is back. The first commit failed, that ended the background task,
+    and nothing was read any more, without a word.
+
+    Right: it learns that it is no member, joins, and reads what it is given.
+    """
+    async with Emulator(topics={"orders": 2}, clock="virtual") as kafka:
+        quick = {"fetch_max_wait_ms": 3_000}
+        async with reading(kafka, "there", **quick) as (there, _), reading(kafka, "away", **quick) as (away, record):
+            await kafka.group("app").stable(members=2, timeout_s=30)
+            before = kafka.group("app").view().member("away").member_id
+            with kafka.when(client_id="away").drop():
+                await asyncio.wait([record], timeout=100)
+                assert there.assignment() == {P0, P1}
+                kafka.trace.of(MemberRemoved, member=before, how=Departure.SESSION_OVER).one()
+            await kafka.group("app").stable(members=2, timeout_s=100)
+            (mine,) = kafka.group("app").view().member("away").assigned
+            await kafka.produce("orders", b"welcome back", partition=mine[1])
+            await asyncio.wait([record], timeout=60)
+            assert record.result().value == b"welcome back"
+            assert away.assignment() == {Partition(*mine)}
+
+
+@virtual_time
+async def test_a_coordinator_after_a_minute() -> None:
+    """dpkp/kafka-python#1310 "Rolling Kafka cluster results in Consumer not recovering"
+
+    The cluster was rolled, and for a while nobody was the coordinator. The consumer said that it would try again, and did
+    not.
+
+    Right: FindCoordinator for as long as it takes. Its session is over meanwhile, so it joins as somebody new.
+    """
+    async with (
+        Emulator(topics={"orders": 2}, clock="virtual") as kafka,
+        reading(kafka, "a", retry_backoff_ms=1_000) as (_, record),
+    ):
+        await kafka.group("app").stable(members=1, timeout_s=30)
+        before = kafka.group("app").view().member("a").member_id
+        with kafka.when("FindCoordinator").refuse("COORDINATOR_NOT_AVAILABLE"):
+            await kafka.stop()
+            await asyncio.wait([record], timeout=5)
+            await kafka.restart()
+            await asyncio.wait([record], timeout=60)
+            assert before not in kafka.group("app").assignment()
+            assert len(kafka.trace.of(RequestReceived, api="FindCoordinator")) > 10
+        view = await kafka.group("app").stable(members=1, timeout_s=30)
+        assert view.member("a").member_id != before
+        await kafka.produce("orders", b"it reads")
+        await asyncio.wait([record], timeout=30)
+        assert record.result().value == b"it reads"
+
+
+@virtual_time
+async def test_loading_passes() -> None:
+    """tulios/kafkajs#267 "[Consumer] Stopped when Kafka broker restarts"
+
+    After a restart the coordinator is loading for some seconds, and says so to whatever it is asked.
+
+    Right: the client asks again, has its partitions, and finds its committed offset.
+    """
+    async with Emulator(topics={"orders": 1}, clock="virtual") as kafka:
+        await kafka.produce("orders", b"done before", b"new")
+        async with reading(kafka, "first") as (consumer, record):
+            await record
+            await consumer.commit()
+        for api in ("FindCoordinator", "JoinGroup"):
+            kafka.when(api).refuse("COORDINATOR_LOAD_IN_PROGRESS").times(5)
+        async with reading(kafka, "second") as (_, record):
+            await asyncio.wait([record], timeout=60)
+            assert record.result().value == b"new"
+
+
+@virtual_time
+async def test_many_commits_lose_their_connection_together() -> None:
+    """apache/kafka#4349 "KAFKA-6366: Fix stack overflow in consumer due to many offset commits during coordinator disconnect"
+
+    A hundred commits were under way when the connection went; each took the coordinator for dead once more.
+
+    Right: the coordinator is looked for once, or as often as the connection was lost, and no commit is forgotten.
+    """
+    async with (
+        Emulator(topics={"orders": 1}, clock="virtual") as kafka,
+        reading(kafka, "a", enable_auto_commit=False) as (consumer, _),
+    ):
+        await kafka.group("app").stable(members=1, timeout_s=30)
+        searched = len(kafka.trace.of(RequestReceived, api="FindCoordinator"))
+        hold = kafka.when("OffsetCommit").hold()
+        commits = [asyncio.create_task(consumer.commit({P0: number})) for number in range(100)]
+        await hold.arrived()
+        await kafka.stop()
+        await kafka.restart()
+        await asyncio.gather(*commits)
+        assert len(kafka.trace.of(RequestReceived, api="FindCoordinator")) - searched <= 3
+        await consumer.commit({P0: 100})
+        assert kafka.group("app").committed("orders", 0) == 100
+        assert len(kafka.trace.of(RebalanceStarted)) == 1
+
+
+@virtual_time
+async def test_new_partitions_find_an_owner() -> None:
+    """IBM/sarama#1462 "Add a new partition during the consumer group running，but the cousumer group not rebalance。"
+    tulios/kafkajs#133 "Trigger rebalance if partitions change after metadata update"
+
+    A topic grows, producers write to the new partitions at once, and nobody reads them.
+
+    Right: the leader sees it within `metadata_max_age_ms`, and what was written meanwhile is read from its beginning.
+    """
+    async with (
+        Emulator(topics={"orders": 1}, clock="virtual") as kafka,
+        reading(kafka, "a", metadata_max_age_ms=60_000) as (consumer, record),
+    ):
+        await kafka.group("app").stable(members=1, timeout_s=30)
+        await kafka.add_partitions("orders", 1)
+        await kafka.produce("orders", b"early", partition=1)
+        await asyncio.wait([record], timeout=100)
+        assert (record.result().partition, record.result().value) == (1, b"early")
+        assert consumer.assignment() == {P0, P1}

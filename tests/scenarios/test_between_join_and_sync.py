@@ -1,0 +1,163 @@
+"""Between JoinGroup and SyncGroup: whoever is waited for there may never come."""
+
+from typing import Any
+
+import pytest
+
+from groupcoord.coordinator.events import Departure, MemberRemoved
+from groupcoord.protocol.errors import ErrorCode as E
+from groupcoord.testing import Emulator, Remote
+from tests.scenarios.steps import gather, joined, together
+
+pytestmark = pytest.mark.asyncio
+
+P0, P1 = ("orders", 0), ("orders", 1)
+
+
+async def test_a_leader_that_never_assigns_is_let_go(kafka: Emulator) -> None:
+    """apache/kafka#10863 "KAFKA-12890; Consumer group stuck in `CompletingRebalance`"
+
+    Since Kafka lets members heartbeat while a rebalance completes, a leader that had joined and never sent SyncGroup kept its
+    group there for ever: it was alive, and everybody else waited for what it had to say.
+
+    Right: from the end of the join phase each has the longest rebalance timeout of the group to send SyncGroup. Who has not
+    is out, whoever waits is told REBALANCE_IN_PROGRESS, and the next one leads.
+    """
+    kafka.topic("orders", 2)
+    a, b = (kafka.member("app", "orders", session_timeout_ms=300_000) for _ in range(2))
+    await a.rejoin()
+    await gather(b.join(), a.join())
+    syncing = b.sync()
+    await kafka.advance(seconds=59)
+    assert await a.heartbeat() == E.NONE  # alive, and of no use
+    assert not syncing.done()
+    await kafka.advance(seconds=2)
+    assert (await syncing).error_code == E.REBALANCE_IN_PROGRESS
+    assert await a.heartbeat() == E.UNKNOWN_MEMBER_ID
+    kafka.trace.of(MemberRemoved, member=a.member_id, how=Departure.NOT_SYNCED, timeout_ms=60_000).one()
+    await b.rejoin()
+    assert b.is_leader
+    assert b.assigned == {P0, P1}
+
+
+async def test_a_follower_that_never_fetches_its_assignment_is_let_go(kafka: Emulator) -> None:
+    """apache/kafka#10895 "KAFKA-12890; Consumer group stuck in `CompletingRebalance` (2.8)"
+
+    The other half of the same fix. The leader has assigned, the group is Stable, and one member never asks what it was
+    given: its partitions are read by nobody, and its heartbeats say that all is well.
+
+    Right: the time to send SyncGroup goes on in Stable. Who lets it pass is out, and what it had goes to the others.
+    """
+    kafka.topic("orders", 2)
+    a, b = (kafka.member("app", "orders", session_timeout_ms=300_000) for _ in range(2))
+    await a.rejoin()
+    await gather(b.join(), a.join())
+    await gather(a.sync())
+    assert kafka.group("app").state == "Stable"
+    assert a.assigned == {P0} or a.assigned == {P1}
+    await kafka.advance(seconds=59)
+    assert await b.heartbeat() == E.NONE
+    await kafka.advance(seconds=2)
+    assert await b.heartbeat() == E.UNKNOWN_MEMBER_ID
+    assert await a.heartbeat() == E.REBALANCE_IN_PROGRESS
+    await a.rejoin()
+    assert a.assigned == {P0, P1}
+
+
+async def test_the_leader_leaves_before_it_has_assigned(cluster: Remote, app: str, orders: str) -> None:
+    """confluentinc/librdkafka#4312 "assignor_state is NULL initially and it's only set after assignment but its value isn't
+    checked before calling"
+
+    A chain of consumers that live for a moment: the elected leader leaves before it has assigned anything. The one that led
+    next crashed, for its assignor had never been told of an assignment.
+
+    Right: who waits in SyncGroup is told REBALANCE_IN_PROGRESS at once, and another one leads, with no former assignment to
+    go by.
+    """
+    await cluster.topic(orders, 2)
+    a, b = cluster.member(app, orders), cluster.member(app, orders)
+    await joined(cluster, a, b)
+    syncing = b.sync()
+    assert await a.leave() == E.NONE
+    assert (await syncing).error_code == E.REBALANCE_IN_PROGRESS
+    await b.rejoin()
+    assert b.is_leader
+    assert b.assigned == {(orders, 0), (orders, 1)}
+
+
+async def test_living_members_do_without_a_leader_whose_assignment_is_lost(kafka: Emulator) -> None:
+    """confluentinc/librdkafka#4312 "assignor_state is NULL initially and it's only set after assignment but its value isn't
+    checked before calling"
+
+    The same from the side of the members: the leader's SyncGroup never arrives. The one who follows has waited for nothing,
+    and has to lead a group in which it never had an assignment.
+
+    Right: when the leader's time is over it is out, the follower joins again by itself, leads, and takes everything. The
+    other one finds that it is nobody any more, tells its user that all is lost, and comes back.
+    """
+    kafka.topic("orders", 4)
+    how: dict[str, Any] = {"group": "app", "topics": "orders", "assignor": "cooperative-sticky"}
+    (a,) = await kafka.members(1, max_poll_interval_ms=20_000, **how)
+    unheard, owned = a.member_id, tuple(sorted(a.assigned))
+    kafka.when("SyncGroup", member=unheard).drop()
+    (b,) = await kafka.members(1, max_poll_interval_ms=20_000, **how)
+    kafka.trace.of(MemberRemoved, member=unheard, how=Departure.NOT_SYNCED, timeout_ms=20_000).one()
+    assert len(b.assigned) == 4
+    await kafka.advance(seconds=60)
+    assert ("lost", owned) in a.told
+    assert len(a.assigned) == len(b.assigned) == 2
+    assert a.assigned.isdisjoint(b.assigned)
+    assert a.errors == b.errors == []
+
+
+async def test_a_goodbye_ends_the_own_join(cluster: Remote, app: str, orders: str) -> None:
+    """apache/kafka#7460 "KAFKA-8104: Consumer cannot rejoin to the group after rebalancing"
+
+    The thread that heartbeats finds that the user is away too long and leaves, while the user's own thread is in the middle
+    of JoinGroup. The answer to the join came all the same, its generation had been cleared meanwhile, and the consumer was a
+    member that did not know it.
+
+    Right: LeaveGroup answers the waiting JoinGroup of that member, with UNKNOWN_MEMBER_ID and no id, and the group goes on
+    without it.
+    """
+    await cluster.topic(orders, 2)
+    a, b = cluster.member(app, orders), cluster.member(app, orders)
+    await together(cluster, a, b)
+    b.assigned = frozenset()  # it gave up everything, and says so: a rejoin with other metadata
+    waiting = b.join()
+    await cluster.group(app).rebalancing()
+    assert await b.leave() == E.NONE
+    answer = await waiting
+    assert (answer.error_code, answer.member_id, answer.generation_id) == (E.UNKNOWN_MEMBER_ID, "", -1)
+    await a.rejoin()
+    assert a.generation == 3
+    assert a.assigned == {(orders, 0), (orders, 1)}
+
+
+async def test_who_leaves_while_it_syncs_is_no_member_afterwards(kafka: Emulator) -> None:
+    """apache/kafka#7460 "KAFKA-8104: Consumer cannot rejoin to the group after rebalancing"
+
+    The client's half. Its SyncGroup is under way when the time between two polls runs out, and it says goodbye.
+
+    Right: it drops the answer to what it has left behind. When its user polls again it joins as a newcomer, and owns in the
+    end what the coordinator thinks it owns.
+    """
+    kafka.topic("orders", 2)
+    a, b = await kafka.members(2, group="app", topics="orders", max_poll_interval_ms=60_000)
+    left = b.member_id
+    hold = kafka.when("SyncGroup", client_id=b.client_id).hold_answer()
+    await kafka.force_rebalance("app")
+    await kafka.advance(seconds=5)
+    assert len(hold.waiting) == 1  # it was given a partition, and does not know yet
+    b.be_busy()
+    await kafka.advance(seconds=65)
+    assert a.assigned == {P0, P1}
+    hold.release()
+    await kafka.settle()
+    assert b.assigned == frozenset()
+    b.poll()
+    await kafka.advance(seconds=10)
+    view = kafka.group("app").view()
+    assert left not in view.assignment
+    assert view.assignment == {a.member_id: a.assigned, b.member_id: b.assigned}
+    assert len(a.assigned) == len(b.assigned) == 1

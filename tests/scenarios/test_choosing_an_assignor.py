@@ -1,0 +1,119 @@
+"""Assignors: members that have none in common, members that change theirs, and what sticky promises."""
+
+from typing import Any
+
+import pytest
+
+from groupcoord.protocol.errors import ErrorCode as E
+from groupcoord.testing import Remote
+from tests.scenarios.steps import again, enters
+
+pytestmark = pytest.mark.asyncio
+
+
+async def test_a_newcomer_with_nothing_in_common_is_refused(cluster: Remote, app: str, orders: str) -> None:
+    """confluentinc/confluent-kafka-go#605 "migrating to coopartive-sticky rebalance protocol"
+    confluentinc/confluent-kafka-javascript#208 "Incompatibility between KafkaJS and Confluent "round robin"
+    partition assigment"
+
+    A rolling update changes the assignor, or the library, which has another name for the same one: RoundRobinAssigner here,
+    roundrobin there. The new pods end with "Inconsistent group protocol".
+
+    Right: the newcomer is refused, and the group does not notice. The way is two rolling restarts: first all get both names,
+    then the old one is taken away.
+    """
+    await cluster.topic(orders, 2)
+    group = cluster.group(app)
+    a = cluster.member(app, orders, assignors="range")
+    b = cluster.member(app, orders, assignors="cooperative-sticky")
+    await a.rejoin()
+    assert (await b.join()).error_code == E.INCONSISTENT_GROUP_PROTOCOL
+    assert b.member_id == ""
+    assert await a.heartbeat() == E.NONE
+    assert list((await group.stable()).assignment) == [a.member_id]
+
+    both = cluster.member(app, orders, assignors=["cooperative-sticky", "range"])
+    await enters(cluster, both, a)
+    assert (await group.stable()).protocol == "range"
+    await a.leave()
+    await both.rejoin()
+    assert (await group.stable()).protocol == "cooperative-sticky"
+    await enters(cluster, b, both)  # in which it is told what to give up, and in the next one it is b's
+    await again(cluster, both, b)
+    assert len(both.assigned) == len(b.assigned) == 1
+
+
+async def test_a_lone_member_cannot_change_its_assignor_either(cluster: Remote, app: str, orders: str) -> None:
+    """confluentinc/confluent-kafka-go#605 "migrating to coopartive-sticky rebalance protocol"
+
+    There is only one consumer, so there should be nobody to disagree with: it joins again, with another assignor.
+
+    Right: it has to agree with what it said itself. It leaves first, or comes with both names for once.
+    """
+    await cluster.topic(orders, 1)
+    a = cluster.member(app, orders, assignors="range")
+    await a.rejoin()
+    changed = cluster.member(app, orders, assignors="cooperative-sticky")
+    changed.member_id = a.member_id
+    assert (await changed.join()).error_code == E.INCONSISTENT_GROUP_PROTOCOL
+    assert await a.heartbeat() == E.NONE
+    await a.leave()
+    changed.member_id = ""
+    await changed.rejoin()
+    assert (await cluster.group(app).stable()).protocol == "cooperative-sticky"
+
+
+async def test_from_eager_to_cooperative(cluster: Remote, app: str, orders: str) -> None:
+    """twmb/franz-go#686 "Consumer group rebalancing bug when switching from eager to cooperative consumers"
+
+    In the first of the two restarts, members with `range` alone and members with both assignors live together under `range`.
+    The last of the first kind leaves, and the vote is for the cooperative one. Who stayed had given up everything, as an eager
+    member does, but remembered what it had and took no notice when it was assigned that again: nobody read those partitions.
+
+    Right: after the change a member is told of all that it is to have, also of what it had before.
+    """
+    await cluster.topic(orders, 4)
+    group = cluster.group(app)
+    (a,) = await cluster.members(1, group=app, topics=orders, assignor="range")
+    (b,) = await cluster.members(1, group=app, topics=orders, assignor=["cooperative-sticky", "range"])
+    assert (await group.stable(members=2)).protocol == "range"
+    a.leave()
+    await cluster.until(lambda: b.is_stable and len(b.assigned) == 4, "b should have everything")
+    assert (await group.stable(members=1)).protocol == "cooperative-sticky"
+    believed: set[tuple[str, int]] = set()  # by its user, who knows only what it was told
+    for what, partitions in b.told:
+        believed = believed | set(partitions) if what == "assigned" else believed - set(partitions)
+    assert believed == b.assigned
+
+
+async def test_only_what_has_to_move_moves(cluster: Remote, app: str, orders: str) -> None:
+    """confluentinc/librdkafka#3306 "Issues with "partition.assignment.strategy=cooperative-sticky""
+    confluentinc/confluent-kafka-go#622 "cooperative-sticky doesn't work as expected"
+
+    A third member joins, and the two others exchange partitions with each other. It leaves, and those who stay are shuffled
+    once more.
+
+    Right: who joins takes from those who have most, and the others gain nothing. What somebody leaves behind is shared out,
+    and nobody else loses anything.
+    """
+    await cluster.topic(orders, 10)
+    how: dict[str, Any] = {"group": app, "topics": orders, "assignor": "cooperative-sticky"}
+    a, b = await cluster.members(2, **how)
+    await cluster.until(lambda: len(a.assigned) == len(b.assigned) == 5, "a and b should have five each")
+    before, told = (a.assigned, b.assigned), (len(a.told), len(b.told))
+    (c,) = await cluster.members(1, **how)
+    await cluster.until(
+        lambda: sorted(len(each.assigned) for each in (a, b, c)) == [3, 3, 4], "each should have three or four"
+    )
+    assert a.assigned < before[0]
+    assert b.assigned < before[1]
+    news = a.told[told[0] :] + b.told[told[1] :]
+    assert {partition for what, some in news if what == "revoked" for partition in some} == c.assigned
+    assert {what for what, some in news if some} == {"revoked"}
+
+    between, told = (a.assigned, b.assigned), (len(a.told), len(b.told))
+    c.leave()
+    await cluster.until(lambda: len(a.assigned) == len(b.assigned) == 5, "a and b should have five each again")
+    assert a.assigned > between[0]
+    assert b.assigned > between[1]
+    assert {what for what, some in a.told[told[0] :] + b.told[told[1] :] if some} == {"assigned"}

@@ -1,0 +1,172 @@
+"""Commits while a group rebalances: what is taken, what is refused, and what a client makes of it."""
+
+from typing import Any
+
+import pytest
+
+from groupcoord.coordinator.events import RebalanceStarted
+from groupcoord.protocol.errors import ErrorCode as E
+from groupcoord.testing import Emulator, Remote
+from groupcoord.testing.trace import RequestReceived
+from tests.scenarios.steps import gather
+
+pytestmark = pytest.mark.asyncio
+
+P0, P1 = ("orders", 0), ("orders", 1)
+
+
+async def test_a_commit_that_races_a_rebalance(cluster: Remote, app: str, orders: str) -> None:
+    """robinhood/faust#104 "CommitFailedError when a new generation may have formed"
+    dpkp/kafka-python#544 "Problems committing offsets during the rebalance"
+
+    A worker commits while another one joins. It is answered REBALANCE_IN_PROGRESS, the library makes a CommitFailedError of
+    that, and the worker dies, though it is a member as before. Its records are read again.
+
+    Right: the coordinator takes commits of the old generation for as long as members join. Between the answer to JoinGroup and
+    the leader's SyncGroup it says REBALANCE_IN_PROGRESS, and to those who missed the rebalance ILLEGAL_GENERATION. A client
+    finishes the rebalance and commits again what it still has.
+    """
+    await cluster.topic(orders, 2)
+    a, b = cluster.member(app, orders), cluster.member(app, orders)
+    p0 = (orders, 0)
+    await a.rejoin()
+    joining = b.join()
+    await cluster.group(app).becomes(lambda view: view.state == "PreparingRebalance", "wait for a")
+    assert await a.commit({p0: 5}) == {p0: E.NONE}
+    old = a.generation
+    await gather(a.join(), joining)
+    assert await a.commit({p0: 6}) == {p0: E.REBALANCE_IN_PROGRESS}
+    new, a.generation = a.generation, old
+    assert await a.commit({p0: 6}) == {p0: E.ILLEGAL_GENERATION}
+    assert await cluster.group(app).committed(orders, 0) == 5
+    a.generation = new
+    await gather(a.sync(), b.sync())
+    (mine,) = a.assigned
+    assert await a.commit({mine: 6}) == {mine: E.NONE}
+
+
+async def test_an_overtaken_commit_costs_nothing(kafka: Emulator) -> None:
+    """confluentinc/librdkafka#4059 "Consumers should not be able to commit during a rebalance"
+    confluentinc/librdkafka#4908 "Fix assignment lost, on illegal generation, during a commit"
+
+    Under the cooperative protocol a member goes on reading and committing while it joins. A commit that left in the old
+    generation arrives in the new one and is answered ILLEGAL_GENERATION. The client took that for "you are out": it dropped
+    all its partitions as lost, and joined as if it were new.
+
+    Right: what matters is the generation in which the commit was sent. If the member has a later one by now, the answer is no
+    news to it; it keeps what it has.
+    """
+    kafka.topic("orders", 4)
+    how: dict[str, Any] = {"group": "app", "topics": "orders", "assignor": "cooperative-sticky"}
+    (a,) = await kafka.members(1, **how)
+    late = kafka.when("OffsetCommit", client_id=a.client_id).hold()
+    codes: list[dict[tuple[str, int], E]] = []
+    a.commit({P0: 7}, codes.append)
+    await late.arrived()
+    a.consumed.clear()  # there is nothing else to commit
+    (b,) = await kafka.members(1, **how)
+    await kafka.advance(seconds=10)
+    assert (len(a.assigned), len(b.assigned)) == (2, 2)
+    rebalances = len(kafka.trace.of(RebalanceStarted, group="app"))
+    late.release()
+    await kafka.advance(seconds=10)
+    assert codes == [{P0: E.ILLEGAL_GENERATION}]
+    assert "lost" not in [what for what, _ in a.told]
+    assert (a.is_stable, len(a.assigned)) == (True, 2)
+    assert len(kafka.trace.of(RebalanceStarted, group="app")) == rebalances
+
+
+async def test_a_refused_commit_is_followed_by_a_rejoin(kafka: Emulator) -> None:
+    """confluentinc/librdkafka#2933 "Consumer stalled after commit failure during rebalance"
+    confluentinc/librdkafka#1605 "Consumer stops consuming if commit occurs during broker rebalancing"
+
+    A commit is refused with REBALANCE_IN_PROGRESS, and the client sends it again and again. As long as a commit was under
+    way it did not start to fetch what it was assigned next, and in the end nobody did: a consumer with partitions of which
+    it reads none.
+
+    Right: REBALANCE_IN_PROGRESS ends this commit, which the user may try again, and begins a rejoin. What was consumed is
+    committed before the partitions are given up, and then everything goes on.
+    """
+    kafka.topic("orders", 2)
+    (a,) = await kafka.members(1, group="app", topics="orders")
+    kafka.when("OffsetCommit").refuse("REBALANCE_IN_PROGRESS")
+    codes: list[dict[tuple[str, int], E]] = []
+    a.commit({P0: 7}, codes.append)
+    await kafka.advance(seconds=10)
+    assert codes == [{P0: E.REBALANCE_IN_PROGRESS}]
+    assert (a.generation, a.is_stable) == (2, True)
+    assert a.assigned == {P0, P1}
+    assert a.errors == []
+    assert kafka.group("app").committed("orders", 0) == 7
+    assert (
+        len(kafka.trace.of(RequestReceived, api="OffsetCommit")) == 2
+    )  # the refused one, and one before it joined again
+
+
+async def test_the_next_owner_begins_where_the_last_one_ended(cluster: Remote, app: str, orders: str) -> None:
+    """tulios/kafkajs#28 "Commit resolved offsets on group rebalance"
+    robinhood/faust#15 "RebalanceInProgressError"
+    IBM/sarama#1543 "duplicated message during group rebalance"
+
+    When the client heard of a rebalance it threw away what it had read and not committed yet, and the next owner read the
+    same records again. In a large group that rebalances often, that is most of the work.
+
+    Right: commit before JoinGroup. Until then the old generation is valid, and the coordinator takes the commit.
+    """
+    await cluster.topic(orders, 2)
+    (a,) = await cluster.members(1, group=app, topics=orders)
+    a.consumed |= {(orders, 0): 5, (orders, 1): 8}
+    (b,) = await cluster.members(1, group=app, topics=orders)
+    assert await cluster.group(app).offsets() == {(orders, 0): 5, (orders, 1): 8}
+    assert b.generation == 2  # there was only the one rebalance in which a gave something up
+    assert len(b.assigned) == 1
+
+
+async def test_a_late_commit_disturbs_nobody(kafka: Emulator) -> None:
+    """aio-libs/aiokafka#848 "Document how to handle long message processing with max_poll_interval_ms"
+
+    A record takes seven minutes. After five the client leaves, as its poll interval is over, and another member gets the
+    record. The first one finishes and commits: it is not known any more, joins again at once, and in the rebalance that this
+    is the commit of the second one fails. The two went on like that for ever.
+
+    Right: the late commit is refused and changes nothing for the others. Only when its user asks for records does the member
+    join again.
+    """
+    kafka.topic("orders", 2)
+    a, b = await kafka.members(2, group="app", topics="orders", max_poll_interval_ms=10_000)
+    a.be_busy()
+    await kafka.advance(seconds=20)
+    assert b.assigned == {P0, P1}
+    generation = b.generation
+    codes: list[dict[tuple[str, int], E]] = []
+    a.commit({P0: 9}, codes.append)
+    await kafka.advance(seconds=20)
+    assert codes == [{P0: E.UNKNOWN_MEMBER_ID}]
+    assert kafka.group("app").committed("orders", 0) is None
+    assert b.generation == generation
+    assert b.assigned == {P0, P1}
+    a.poll()
+    await kafka.advance(seconds=10)
+    assert len(a.assigned) == len(b.assigned) == 1
+
+
+async def test_the_last_commit_that_arrives_wins(kafka: Emulator) -> None:
+    """twmb/franz-go#689 "reverted offset commit in kafka"
+
+    A commit times out, and the next ones succeed; but the first is still on its way, arrives, and puts the offset back. After
+    a restart the records between are read once more. Does the protocol not prevent that?
+
+    Right: it does not. The coordinator compares generations, and no offsets. A client has one commit under way, or closes
+    the connection on which it has given one up.
+    """
+    kafka.topic("orders", 1)
+    a = kafka.member("app", "orders")
+    await a.rejoin()
+    late = kafka.when("OffsetCommit").hold()
+    first = a.commit({P0: 1})
+    await late.arrived()
+    assert await a.commit({P0: 2}) == {P0: E.NONE}
+    assert kafka.group("app").committed("orders", 0) == 2
+    late.release()
+    assert await first == {P0: E.NONE}
+    assert kafka.group("app").committed("orders", 0) == 1

@@ -1,0 +1,183 @@
+"""Coordinators that are away: loading, restarting, or behind a network that is gone."""
+
+import pytest
+
+from groupcoord.client.events import CoordinatorLost
+from groupcoord.coordinator.events import MemberRemoved, RebalanceStarted
+from groupcoord.protocol.errors import ErrorCode as E
+from groupcoord.testing import Emulator
+from groupcoord.testing.trace import RequestReceived
+
+pytestmark = pytest.mark.asyncio
+
+P0, P1 = ("orders", 0), ("orders", 1)
+
+
+async def test_loading_passes(kafka: Emulator) -> None:
+    """tulios/kafkajs#267 "[Consumer] Stopped when Kafka broker restarts"
+    tulios/kafkajs#1779 "Handle GROUP_LOAD_IN_PROGRESS and re-discover coordinator after NOT_COORDINATOR_FOR_GROUP"
+
+    After a restart the new coordinator answers COORDINATOR_LOAD_IN_PROGRESS for a second or two. The client does not know
+    that this passes, and ends.
+
+    Right: ask the same broker again, after a pause that grows.
+    """
+    kafka.topic("orders", 2)
+    begun_ms = kafka.now_ms()
+    with kafka.when("JoinGroup").refuse("COORDINATOR_LOAD_IN_PROGRESS").times(4):
+        (a,) = await kafka.members(1, group="app", topics="orders")
+    asked = kafka.trace.of(RequestReceived, api="JoinGroup")
+    assert len(asked) == 6  # 4 refused, one that is given an id, one that joins
+    pauses = [asked[number + 1].at_ms - asked[number].at_ms for number in range(4)]
+    assert pauses == sorted(pauses)
+    assert 80 <= pauses[0] < pauses[-1] <= 1_200
+    assert kafka.now_ms() - begun_ms < 10_000
+    kafka.trace.of(CoordinatorLost).none()
+    assert (a.errors, len(a.assigned)) == ([], 2)
+
+
+async def test_a_member_that_has_joined_does_not_mind_loading(kafka: Emulator) -> None:
+    """tulios/kafkajs#1779 "Handle GROUP_LOAD_IN_PROGRESS and re-discover coordinator after NOT_COORDINATOR_FOR_GROUP"
+
+    The same for those who are in the group already: a commit that comes while the coordinator loads.
+
+    Right: the commit is refused with a code that says later, the member is what it was, and nobody joins.
+    """
+    kafka.topic("orders", 2)
+    (a,) = await kafka.members(1, group="app", topics="orders")
+    kafka.when("OffsetCommit").refuse("COORDINATOR_LOAD_IN_PROGRESS").times(2)
+    codes: list[dict[tuple[str, int], E]] = []
+    for _ in range(3):
+        a.commit({P0: 5}, codes.append)
+        await kafka.settle()
+    assert [each[P0] for each in codes] == [E.COORDINATOR_LOAD_IN_PROGRESS] * 2 + [E.NONE]
+    await kafka.advance(seconds=20)
+    assert (a.is_stable, a.generation, a.errors) == (True, 1, [])
+    assert kafka.group("app").committed("orders", 0) == 5
+
+
+async def test_a_coordinator_after_ten_minutes(kafka: Emulator) -> None:
+    """dpkp/kafka-python#1310 "Rolling Kafka cluster results in Consumer not recovering"
+    dpkp/kafka-python#1134 "Add a test that when groupcoordinator dies, the consumer will pick up the new coordinator"
+    IBM/sarama#2427 "fix(consumer): don't retry FindCoordinator forever"
+
+    The cluster was rolled. For a week the consumer logged "Coordinator unknown during heartbeat -- will retry" ten times a
+    second and, as a packet trace showed, sent nothing.
+
+    Right: FindCoordinator, for as long as it takes, with a pause. When it succeeds the member finds itself unknown, tells its
+    user that everything is lost, and joins.
+    """
+    kafka.topic("orders", 2)
+    (a,) = await kafka.members(1, group="app", topics="orders", retry_backoff_max_ms=5_000)
+    before = a.member_id
+    with kafka.when("FindCoordinator").refuse("COORDINATOR_NOT_AVAILABLE"):
+        await kafka.stop()
+        await kafka.advance(seconds=5)
+        await kafka.restart()
+        await kafka.advance(seconds=600)
+        assert before not in kafka.group("app").assignment()  # its session is long over
+        asked = len(kafka.trace.of(RequestReceived, api="FindCoordinator"))
+    assert 100 <= asked <= 200  # once in five seconds or so
+    await kafka.advance(seconds=10)
+    assert (a.is_stable, len(a.assigned), a.errors) == (True, 2, [])
+    assert a.member_id != before
+    assert [what for what, some in a.told if some] == ["assigned", "lost", "assigned"]
+
+
+async def test_back_after_a_minute_without_network(kafka: Emulator) -> None:
+    """aio-libs/aiokafka#344 "First commit after regaining connectivity causes group coordinator to raise exception and halt the
+    loop"
+    aio-libs/aiokafka#230 "Don't fail GroupCoordinator._on_join_prepare() if commit_offset() throws exception"
+
+    No network for longer than the session timeout, then it is back. Reading goes on; the first commit fails, the callback
+    that is told of the rebalance commits once more, that raises in the background task, and the task is dead: nothing is
+    said, and nothing is read any more.
+
+    Right: the first answer, UNKNOWN_MEMBER_ID, makes the partitions lost. A commit that fails does not keep the member from
+    joining, and what it did meanwhile is somebody else's by now.
+    """
+    kafka.topic("orders", 2)
+    a, b = await kafka.members(2, group="app", topics="orders")
+    mine = min(b.assigned)
+    codes: list[dict[tuple[str, int], E]] = []
+    with kafka.when(client_id=b.client_id).drop():
+        await kafka.advance(seconds=100)
+        assert a.assigned == {P0, P1}
+        assert b.assigned == {mine}  # nobody could tell it
+        b.consumed[mine] = 5
+    b.commit({mine: 5}, codes.append)
+    await kafka.advance(seconds=60)
+    assert codes == [{mine: E.UNKNOWN_MEMBER_ID}]
+    assert ("lost", (mine,)) in b.told
+    assert len(a.assigned) == len(b.assigned) == 1
+    assert b.errors == []
+    assert kafka.group("app").committed(*mine) is None
+
+
+async def test_a_restart_is_no_rebalance(kafka: Emulator) -> None:
+    """confluentinc/confluent-kafka-python#173 "Consumer fails to consume on broker restart"
+    confluentinc/librdkafka#1006 "KafkaConsumer loosing group on broker restart"
+    akka/alpakka-kafka#1304 "Broker restart leads to no assigned partitions"
+
+    After a restart of the only broker consumers sit in "querying for coordinator", or come back without partitions.
+
+    Right: a stable group is in the log, with members, generation and assignment. Sessions begin anew when it has been read,
+    so who heartbeats in time notices nothing, however long the broker was away.
+    """
+    kafka.topic("orders", 4)
+    a, b = await kafka.members(2, group="app", topics="orders")
+    before = (a.generation, a.assigned, b.assigned)
+    await kafka.stop()
+    await kafka.advance(seconds=120)  # nobody counts meanwhile
+    await kafka.restart()
+    await kafka.advance(seconds=60)
+    assert (a.generation, a.assigned, b.assigned) == before
+    assert a.is_stable
+    assert b.is_stable
+    kafka.trace.of(MemberRemoved).none()
+    assert len(kafka.trace.of(RebalanceStarted)) == 1
+
+
+async def test_who_died_while_the_broker_was_away_has_its_session_from_then_on(kafka: Emulator) -> None:
+    """confluentinc/librdkafka#1006 "KafkaConsumer loosing group on broker restart"
+
+    The other side of it: the coordinator that comes back cannot know who is still there.
+
+    Right: everybody has a whole session from the load on, and then whoever was not heard of is out.
+    """
+    kafka.topic("orders", 4)
+    a, b = await kafka.members(2, group="app", topics="orders")
+    gone = b.member_id
+    await kafka.stop()
+    b.vanish()
+    await kafka.advance(seconds=120)
+    await kafka.restart()
+    back_ms = kafka.now_ms()
+    await kafka.advance(seconds=44)
+    assert gone in kafka.group("app").assignment()
+    await kafka.advance(seconds=5)
+    assert len(a.assigned) == 4
+    assert kafka.trace.of(MemberRemoved, member=gone).one().at_ms - back_ms == 45_000
+
+
+async def test_many_commits_lose_their_connection_together(kafka: Emulator) -> None:
+    """apache/kafka#4349 "KAFKA-6366: Fix stack overflow in consumer due to many offset commits during coordinator disconnect"
+
+    A hundred commits were under way when the connection went. Each that was cancelled took the coordinator for dead once
+    more, which cancelled the next one …, until the stack of the consumer overflowed.
+
+    Right: each fails once, the coordinator is looked for once, and the last offset can be committed afterwards.
+    """
+    kafka.topic("orders", 1)
+    a = kafka.member("app", "orders")
+    await a.rejoin()
+    hold = kafka.when("OffsetCommit").hold().times(100)
+    committing = [a.commit({P0: number}) for number in range(100)]
+    await hold.arrived(100)
+    await kafka.stop()
+    for each in committing:
+        with pytest.raises(ConnectionResetError):
+            await each
+    await kafka.restart()
+    assert await a.commit({P0: 100}) == {P0: E.NONE}
+    assert await a.heartbeat() == E.NONE

@@ -1,0 +1,178 @@
+"""Coordinators that move: who asks the old one is told so, and nothing else has happened."""
+
+import pytest
+
+from groupcoord.client.events import CoordinatorFound, CoordinatorLost, JoinSent
+from groupcoord.coordinator.events import RebalanceStarted
+from groupcoord.protocol.errors import ErrorCode as E
+from groupcoord.testing import Emulator
+from groupcoord.testing.trace import RequestReceived
+from tests.scenarios.steps import gather, together
+
+pytestmark = pytest.mark.asyncio
+
+P0, P1 = ("orders", 0), ("orders", 1)
+
+
+async def test_the_coordinator_moves_in_the_middle_of_a_commit(kafka: Emulator) -> None:
+    """confluentinc/librdkafka#2630 "Consumer continues to consume but cannot commit to wrong group coordinator"
+    confluentinc/librdkafka#1195 "RD_KAFKA_RESP_ERR_NOT_COORDINATOR_FOR_GROUP on commit"
+
+    The coordinator changes while commits are under way. One is answered too late, and from then on every commit goes to the
+    old broker and is told NOT_COORDINATOR, until somebody restarts the process. Records are read all the time; hours later
+    they are all read again.
+
+    Right: a commit that waits for its replicas is answered NOT_COORDINATOR when the partition goes; whether it was stored
+    nobody knows. The client looks for the coordinator and commits again, in the same generation.
+    """
+    kafka.topic("orders", 1)
+    a = kafka.member("app", "orders")
+    await a.rejoin()
+    held = kafka.hold_append(group="app")
+    committing = a.commit({P0: 5})
+    await held.arrived()
+    assert not committing.done()
+    await kafka.unload("app")
+    assert await committing == {P0: E.NOT_COORDINATOR}
+    assert await a.commit({P0: 5}) == {P0: E.NOT_COORDINATOR}
+    await kafka.load("app")
+    assert kafka.group("app").committed("orders", 0) is None  # the replica that leads now did not have it
+    assert await a.commit({P0: 5}) == {P0: E.NONE}
+    assert kafka.group("app").committed("orders", 0) == 5
+    assert (await a.heartbeat(), kafka.group("app").view().generation) == (E.NONE, 1)
+
+
+@pytest.mark.kafka(topics={"orders": 4}, brokers=3)
+async def test_a_move_is_no_rebalance(kafka: Emulator) -> None:
+    """tulios/kafkajs#1069 "Unnecessary rebalance on NOT_COORDINATOR_FOR_GROUP error"
+    IBM/sarama#1231 "Retry ErrNotCoordinatorForConsumer in ConsumerGroup.newSession"
+
+    On NOT_COORDINATOR the client joined again, or made a new consumer: each time a broker was restarted, all groups that it
+    coordinated rebalanced. The code says only that the coordinator is another one.
+
+    Right: look for the coordinator and repeat the request. The generation is the same, and nobody joins.
+    """
+    a, b = await kafka.members(2, group="app", topics="orders")
+    for broker_id in (1, 2, 3):
+        await kafka.move_coordinator("app", broker_id)
+        await kafka.advance(seconds=10)
+        a.commit({min(a.assigned): broker_id})
+        await kafka.settle()
+        assert kafka.group("app").committed(*min(a.assigned)) == broker_id
+    assert len(kafka.trace.of(RebalanceStarted, group="app")) == 1
+    assert len(kafka.trace.of(CoordinatorLost, member=a.member_id)) == 3
+    assert a.is_stable
+    assert b.is_stable
+    assert a.errors == b.errors == []
+
+
+@pytest.mark.kafka(topics={"orders": 4}, brokers=3)
+async def test_a_coordinator_that_moves_while_members_join(kafka: Emulator) -> None:
+    """kafkaex/kafka_ex#600 "Manager gives up rejoining after 25 s, so a coordinator move takes the whole group down"
+    IBM/sarama#1231 "Retry ErrNotCoordinatorForConsumer in ConsumerGroup.newSession"
+
+    The coordinator moves while a newcomer waits in JoinGroup. Its client tries a few times, gives up, and with it the whole
+    group: everybody is in the same position.
+
+    Right: who waits is told NOT_COORDINATOR, finds the other broker, joins there, and in the end all have their share.
+    """
+    (a,) = await kafka.members(1, group="app", topics="orders")
+    b = kafka.member("app", "orders")
+    joining = b.join()
+    await kafka.group("app").rebalancing()
+    present = kafka.node.coordinator.shard_of("app").partition  # of __consumer_offsets
+    leaders = kafka.node.broker.topics.get("__consumer_offsets")
+    assert leaders is not None
+    await kafka.move_coordinator("app", leaders.leaders[present] % 3 + 1)
+    assert (await joining).error_code == E.NOT_COORDINATOR
+    b.member_id = ""  # what the new coordinator knows of it: nothing
+    joining = b.join()
+    await kafka.advance(seconds=10)
+    await gather(joining)
+    await gather(b.sync())
+    assert len(a.assigned) == len(b.assigned) == 2
+    assert a.generation == 2
+    assert a.errors == []
+
+
+async def test_a_join_phase_does_not_survive_its_coordinator(kafka: Emulator) -> None:
+    """apache/kafka#4788 "MINOR: Fix partition loading checks in GroupCoordinator"
+
+    The coordinator moves in the middle of a rebalance. What the members have said so far was never written down, so whoever
+    waits in JoinGroup has to hear of it, or it waits for ever.
+
+    Right: waiting JoinGroups are answered NOT_COORDINATOR. The next coordinator knows the generation before, Stable, as it
+    was written; joining begins anew from there.
+    """
+    kafka.topic("orders", 2)
+    a, b = kafka.member("app", "orders"), kafka.member("app", "orders")
+    await a.rejoin()
+    joining = b.join()
+    await kafka.group("app").rebalancing()
+    await kafka.unload("app")
+    assert (await joining).error_code == E.NOT_COORDINATOR
+    await kafka.load("app")
+    view = kafka.group("app").view()
+    assert (view.state, view.generation, set(view.assignment)) == ("Stable", 1, {a.member_id})
+    assert await a.heartbeat() == E.NONE
+    assert (await b.join()).error_code == E.UNKNOWN_MEMBER_ID  # its id went with the old coordinator
+    b.member_id = ""
+    await gather(b.join(), a.join())
+    await gather(b.sync(), a.sync())
+    assert kafka.group("app").view().generation == 2
+
+
+async def test_a_sync_phase_does_not_survive_its_coordinator(kafka: Emulator) -> None:
+    """apache/kafka#4788 "MINOR: Fix partition loading checks in GroupCoordinator"
+
+    One step later: all have joined, one waits for its assignment, and the leader's SyncGroup never reaches the coordinator
+    that has the group by then.
+
+    Right: a waiting SyncGroup is answered NOT_COORDINATOR. The generation that was begun and never assigned was not written
+    either; the members of the one before are still members, and are told so by ILLEGAL_GENERATION.
+    """
+    kafka.topic("orders", 2)
+    a, b = kafka.member("app", "orders"), kafka.member("app", "orders")
+    await together(kafka, a, b)
+    joining = a.join()
+    await kafka.group("app").rebalancing()
+    await gather(joining, b.join())
+    syncing = b.sync()
+    await kafka.settle()
+    assert (a.generation, syncing.done()) == (3, False)
+    await kafka.unload("app")
+    assert (await syncing).error_code == E.NOT_COORDINATOR
+    await kafka.load("app")
+    assert kafka.group("app").view().generation == 2
+    assert (await a.sync()).error_code == E.ILLEGAL_GENERATION
+    assert await b.heartbeat() == E.ILLEGAL_GENERATION
+    joining = a.join()
+    await kafka.group("app").rebalancing()
+    await gather(joining, b.join())
+    await gather(b.sync(), a.sync())
+    assert (a.generation, len(a.assigned), len(b.assigned)) == (3, 1, 1)
+
+
+async def test_a_wrong_pointer_is_followed_patiently(kafka: Emulator) -> None:
+    """confluentinc/librdkafka#2944 "Kafka consumer (v1.4.2) gets stuck (NOT_COORDINATOR) whilst rejoining a group after a
+    broker rolling update"
+    confluentinc/librdkafka#3396 "some consumer of a group get stuck after the broker experienced leader re-election"
+    confluentinc/librdkafka#3082 "Consumer stuck after coordinator goes down"
+
+    FindCoordinator names broker 2, broker 2 answers NOT_COORDINATOR, and so on: after a rolling update the client used a
+    connection to another process, or the metadata was old. Some went round without a pause, some never came back.
+
+    Right: each round asks anew, with a pause; the first right answer ends it. If that is soon enough nobody rebalances.
+    """
+    kafka.topic("orders", 2)
+    (a,) = await kafka.members(1, group="app", topics="orders")
+    with kafka.when("Heartbeat").refuse("NOT_COORDINATOR"):
+        await kafka.advance(seconds=20)
+    rounds = len(kafka.trace.of(CoordinatorLost, member=a.member_id))
+    await kafka.advance(seconds=10)
+    assert 15 <= rounds <= 40  # 20 s, and at the end a second between two rounds
+    assert len(kafka.trace.of(CoordinatorFound, member=a.member_id)) == rounds
+    assert len(kafka.trace.of(RequestReceived, api="Heartbeat")) <= rounds + 4
+    kafka.trace.of(JoinSent, generation=1).none()
+    assert a.is_stable
+    assert a.generation == 1

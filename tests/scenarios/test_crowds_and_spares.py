@@ -1,0 +1,123 @@
+"""Many at once, more than there is work for, and more than there is room for."""
+
+import pytest
+
+from groupcoord.coordinator.events import MemberRemoved, RebalanceStarted
+from groupcoord.protocol.errors import ErrorCode as E
+from groupcoord.testing import Emulator
+from tests.scenarios.steps import gather, together
+
+
+@pytest.mark.asyncio
+@pytest.mark.kafka(topics={"orders": 40}, config={"group.initial.rebalance.delay.ms": 3000})
+async def test_a_storm_of_newcomers_is_one_generation(kafka: Emulator) -> None:
+    """apache/kafka#2758 "KAFKA-4925: delay initial rebalance of consumer group"
+    robinhood/faust#616 "Constant rebalancing"
+
+    A deployment of hundreds starts, and each newcomer starts a rebalance of all that are there already: state is moved about
+    as often as there are members.
+
+    Right: the first rebalance of an empty group waits `group.initial.rebalance.delay.ms`, and as long again if somebody came
+    meanwhile, until the rebalance timeout of the first one: one generation for all.
+    """
+    crew = [kafka.member("app", "orders") for _ in range(20)]
+    joining = [member.join() for member in crew[:10]]
+    await kafka.advance(seconds=2)
+    joining += [member.join() for member in crew[10:]]
+    await kafka.advance(ms=3_999)
+    assert not any(each.done() for each in joining)
+    await kafka.advance(ms=1)
+    assert {each.generation_id for each in await gather(*joining)} == {1}
+    await gather(*[member.sync() for member in crew])
+    assert sorted(len(member.assigned) for member in crew) == [2] * 20
+    assert len(frozenset().union(*[member.assigned for member in crew])) == 40
+    assert len(kafka.trace.of(RebalanceStarted, group="app")) == 1
+
+
+@pytest.mark.asyncio
+@pytest.mark.kafka(topics={"orders": 40})
+async def test_a_storm_without_patience_still_ends(kafka: Emulator) -> None:
+    """robinhood/faust#616 "Constant rebalancing"
+
+    The same crowd where nobody waits for anybody: a group that has somebody already, and twenty who come one after the other
+    while it rebalances.
+
+    Right: whoever comes while members are joining takes part in the same rebalance, so it is not twenty.
+    """
+    (a,) = await kafka.members(1, group="app", topics="orders")
+    before = a.generation
+    crew = await kafka.members(20, group="app", topics="orders")
+    assert a.generation == before + 1
+    assert sorted(len(member.assigned) for member in (a, *crew)) == [1, 1, *[2] * 19]
+    assert len(frozenset().union(*[member.assigned for member in (a, *crew)])) == 40
+
+
+@pytest.mark.asyncio
+@pytest.mark.kafka(topics={"orders": 1})
+async def test_a_spare_stays_and_takes_over(kafka: Emulator) -> None:
+    """aio-libs/aiokafka#720 "A Consumer with no partitions assigned will timeout and leave the consumer group"
+    aio-libs/aiokafka#1187 "Consumer holding no partitions can never rejoin after max_poll_interval_ms"
+    tulios/kafkajs#1361 "Members leave the group after not being assigned any partitions"
+    robinhood/faust#134 "More workers then partitions cause re-balance to hang"
+
+    Four libraries, one story: the spare has nothing to fetch, so it counts as idle, or never heartbeats, and falls out of the
+    group. When the active one dies nobody takes over.
+
+    Right: waiting for records is polling. A spare heartbeats for as long as it takes, is assigned nothing, and takes over when
+    it is its turn.
+    """
+    crew = await kafka.members(3, group="app", topics="orders", heartbeat_interval_ms=15_000)
+    await kafka.advance(seconds=900)  # three times max.poll.interval.ms
+    kafka.trace.of(MemberRemoved).none()
+    assert [member.generation for member in crew] == [1, 1, 1]
+    (active,) = [member for member in crew if member.assigned]
+    active.vanish()
+    await kafka.advance(seconds=60)
+    spares = [member for member in crew if member is not active]
+    assert sorted(len(member.assigned) for member in spares) == [0, 1]
+
+
+@pytest.mark.asyncio
+@pytest.mark.kafka(topics={"orders": 2}, config={"group.max.size": 2})
+async def test_the_group_is_full(kafka: Emulator) -> None:
+    """apache/kafka#6163 'KAFKA-7641: Introduce "group.max.size" config to limit group sizes'
+
+    A runaway deployment fills one group until the broker suffers.
+
+    Right: the newcomer gets GROUP_MAX_SIZE_REACHED, which is fatal for it, and nobody else notices. Who leaves makes room.
+    """
+    a, b, c = (kafka.member("app", "orders") for _ in range(3))
+    await together(kafka, a, b)
+    assert (await c.join()).error_code == E.GROUP_MAX_SIZE_REACHED
+    assert await a.heartbeat() == await b.heartbeat() == E.NONE
+    await a.leave()
+    await gather(c.join(), b.join())
+    await gather(c.sync(), b.sync())
+    assert len(c.assigned) == 1
+
+
+@pytest.mark.asyncio
+@pytest.mark.kafka(topics={"orders": 2}, config={"group.max.size": 2})
+async def test_an_id_is_no_place_in_a_full_group(kafka: Emulator) -> None:
+    """apache/kafka#8525 "KAFKA-9885; Evict last members of a group when the maximum allowed is reached"
+
+    A newcomer is given an id first and comes back with it. The limit looked at newcomers only, so whoever had an id slipped
+    by; and when a group was too large it was the first one to join again who had to go, each time another one.
+
+    Right: an id is a promise of nothing. Who joins first is in, up to the limit, and the last ones are out, even one that
+    was there before. (Kafka does not look then whether all are there: the generation begins at the rebalance timeout.)
+    """
+    a, b, c, d = (kafka.member("app", "orders") for _ in range(4))
+    await a.rejoin()
+    for newcomer in (b, c, d):
+        assert (await newcomer.join(come_back=False)).error_code == E.MEMBER_ID_REQUIRED
+    joining = b.join(), c.join()
+    await kafka.settle()
+    assert (await d.join()).error_code == E.GROUP_MAX_SIZE_REACHED
+    assert await a.heartbeat() == E.REBALANCE_IN_PROGRESS
+    assert (await a.join()).error_code == E.GROUP_MAX_SIZE_REACHED
+    await kafka.advance(seconds=60)
+    await gather(*joining)
+    await gather(c.sync(), b.sync())
+    assert set(kafka.group("app").assignment()) == {b.member_id, c.member_id}
+    assert len(b.assigned) == len(c.assigned) == 1

@@ -1,0 +1,198 @@
+"""Member ids: given, thrown away, forgotten, and unknown for ever."""
+
+import pytest
+
+from groupcoord.coordinator.events import Departure, MemberRemoved
+from groupcoord.protocol.errors import ErrorCode as E
+from groupcoord.testing import Emulator, Remote
+from groupcoord.testing.trace import RequestReceived
+from tests.scenarios.steps import enters, gather, together
+
+pytestmark = pytest.mark.asyncio
+
+P0, P1 = ("orders", 0), ("orders", 1)
+
+
+async def test_a_newcomer_comes_back_with_its_id(cluster: Remote, app: str, orders: str) -> None:
+    """apache/kafka#6058 "KAFKA-7824: Require member.id for initial join group request"
+
+    A client whose first JoinGroup times out tries again, and is one more member each time. Groups grew without bound, and
+    each of those ghosts held up every rebalance until its session was over.
+
+    Right: who joins without an id is told MEMBER_ID_REQUIRED and an id, and nothing else has happened; with that id it becomes
+    a member (KIP-394). A static member has a name already and needs no second step.
+    """
+    await cluster.topic(orders, 1)
+    a = cluster.member(app, orders)
+    assert (await a.join(come_back=False)).error_code == E.MEMBER_ID_REQUIRED
+    view = await cluster.group(app).view()
+    assert (view.state, view.members) == ("Empty", ())
+    assert await a.heartbeat() == E.UNKNOWN_MEMBER_ID  # an id is no membership
+    given = a.member_id
+    await a.rejoin()
+    assert (a.member_id, a.generation) == (given, 1)
+    static = cluster.member(f"{app}-static", orders, instance_id="w-1")
+    assert (await static.join(come_back=False)).error_code == E.NONE
+
+
+async def test_before_there_were_ids_a_second_try_was_a_second_member(cluster: Remote, app: str, orders: str) -> None:
+    """apache/kafka#6058 "KAFKA-7824: Require member.id for initial join group request"
+
+    The same, with a client from before: JoinGroup in version 3.
+
+    Right: for its sake the coordinator still makes a member of whoever asks; the ghost that comes of a second try is only gone
+    when it leaves or its session is over.
+    """
+    await cluster.topic(orders, 1)
+    ghost, second_try = cluster.member(app, orders), cluster.member(app, orders)
+    assert (await ghost.join(version=3, come_back=False)).error_code == E.NONE
+    trying = second_try.join(version=3, come_back=False)
+    await cluster.group(app).becomes(lambda view: len(view.members) == 2, "have two members for one client")
+    assert not trying.done()  # it waits for the other one, which is itself
+    await cluster.remove(app, ghost.member_id)
+    assert (await trying).generation_id == 2
+
+
+async def test_an_abandoned_id_holds_the_group_up(kafka: Emulator) -> None:
+    """confluentinc/librdkafka#5569 "Classic consumer abandons the member id assigned by the broker (KIP-394),
+    stalling the group for session.timeout.ms"
+
+    New metadata made the client send a second JoinGroup without an id, milliseconds after the first, and forget the id that
+    the first one was given. The coordinator waits for the one that never comes back: the whole group stands still for exactly
+    45 seconds.
+
+    Right: a client comes back with the id it was given, however old the request. The coordinator lets such an id go after the
+    session timeout that came with it, no earlier, and ends the rebalance in that moment.
+    """
+    kafka.topic("orders", 2)
+    a = kafka.member("app", "orders", session_timeout_ms=300_000, rebalance_timeout_ms=300_000)
+    b = kafka.member("app", "orders", rebalance_timeout_ms=300_000)
+    await a.rejoin()
+    await b.join(come_back=False)
+    abandoned, b.member_id = b.member_id, ""
+    joining, leading = b.join(), a.join()
+    await kafka.advance(seconds=44)
+    assert kafka.group("app").state == "PreparingRebalance"
+    assert abandoned in [each.member for each in kafka.deadlines(group="app")]
+    await kafka.advance(seconds=1)
+    await gather(joining, leading)
+    kafka.trace.of(MemberRemoved, member=abandoned, how=Departure.NEVER_CAME_BACK).one()
+    assert b.member_id != abandoned
+
+
+async def test_a_promised_member_that_leaves_ends_the_waiting(cluster: Remote, app: str, orders: str) -> None:
+    """apache/kafka#6251 "KAFKA-7909: Ensure timely rebalance completion after pending members rejoin or fail"
+
+    The first version of KIP-394 forgot those who have an id and have not come back yet: such a consumer could not leave, and a
+    rebalance did not end when the last of them joined, left, or ran out of time.
+
+    Right: LeaveGroup of an id that was only given is NONE, and if nobody else is missing, everybody who waits is answered.
+    """
+    await cluster.topic(orders, 1)
+    a, b = cluster.member(app, orders), cluster.member(app, orders)
+    await a.rejoin()
+    await b.join(come_back=False)
+    leading = a.join()
+    await cluster.group(app).becomes(lambda view: view.state == "PreparingRebalance", "wait for b")
+    assert not leading.done()
+    assert await b.leave("changed its mind") == E.NONE
+    assert (await leading).generation_id == 2
+    await gather(a.sync())
+    view = await cluster.group(app).stable()
+    assert [member.member_id for member in view.members] == [a.member_id]
+
+
+async def test_a_newcomer_waits_five_minutes_at_most(kafka: Emulator) -> None:
+    """apache/kafka#5962 "KAFKA-7610: Proactively timeout new group members if rebalance is delayed"
+    apache/kafka#8339 "KAFKA-9752: New member timeout can leave group rebalance stuck"
+
+    Somebody has a huge rebalance timeout and does not join again. Each newcomer gives up after its request timeout and comes
+    again, as one more member. The first cure for that forgot a timer, and then a rebalance did not end at all.
+
+    Right: a first JoinGroup that has waited for 300 seconds is answered UNKNOWN_MEMBER_ID, with no id: start over. The
+    rebalance goes on without it.
+    """
+    kafka.topic("orders", 1)
+    slow = kafka.member("app", "orders", session_timeout_ms=1_800_000, rebalance_timeout_ms=900_000)
+    new = kafka.member("app", "orders")
+    await slow.rejoin()
+    joining = new.join()
+    await kafka.advance(seconds=299)
+    assert not joining.done()
+    await kafka.advance(seconds=2)
+    answer = await joining
+    assert (answer.error_code, answer.member_id) == (E.UNKNOWN_MEMBER_ID, "")
+    kafka.trace.of(MemberRemoved, how=Departure.FIRST_JOIN_OVER).one()
+    assert (await slow.join()).generation_id == 2  # nobody is missing any more
+
+
+async def test_a_dead_id_stays_dead_and_a_new_one_is_had(cluster: Remote, app: str, orders: str) -> None:
+    """aio-libs/aiokafka#575 "UnknownMemberIdError causes consumer to lock up"
+    aio-libs/aiokafka#727 "UnknownMemberIdError causes consumer to lock up"
+    dpkp/kafka-python#569 "constantly getting UnknownMemberIdError"
+
+    A member is thrown out in the middle of a rebalance. A commit that is answered UNKNOWN_MEMBER_ID makes it forget its id and
+    its generation while a JoinGroup is under way; then it syncs as generation -1, or heartbeats with the dead id for ever.
+
+    Right: a dead id is unknown to every API and never comes to life again. Who was told so forgets what was under way, and
+    joins once, without an id. A generation that was never begun is an illegal one.
+    """
+    await cluster.topic(orders, 2)
+    a, b = cluster.member(app, orders), cluster.member(app, orders)
+    await together(cluster, a, b)
+    dead, p0 = b.member_id, (orders, 0)
+    await cluster.remove(app, dead)
+    assert await b.heartbeat() == E.UNKNOWN_MEMBER_ID
+    assert await b.commit({p0: 1}) == {p0: E.UNKNOWN_MEMBER_ID}
+    assert (await b.sync()).error_code == E.UNKNOWN_MEMBER_ID
+    assert (await b.join()).error_code == E.UNKNOWN_MEMBER_ID
+    assert await b.leave() == E.UNKNOWN_MEMBER_ID
+    b.member_id, b.generation, b.assigned = "", -1, frozenset()
+    await enters(cluster, b, a)
+    assert b.member_id not in ("", dead)
+    assert len(b.assigned) == 1
+    b.generation = -1
+    assert (await b.sync()).error_code == E.ILLEGAL_GENERATION
+
+
+async def test_unknown_at_sync_means_join_as_a_newcomer(kafka: Emulator) -> None:
+    """tulios/kafkajs#624 "Unexpected breakdown of Kafka after every few days."
+    tulios/kafkajs#1568 "The coordinator is not aware of this member: The coordinator is not aware of this member"
+
+    SyncGroup is answered UNKNOWN_MEMBER_ID. The client counts that as one failed try of the same request, tries some more, and
+    then the consumer ends for good.
+
+    Right: join again, as a newcomer. If the coordinator should still have the old id, that ghost costs the group one session
+    timeout, and no more.
+    """
+    kafka.topic("orders", 2)
+    kafka.when("SyncGroup").refuse("UNKNOWN_MEMBER_ID")
+    begin_ms = kafka.now_ms()
+    (a,) = await kafka.members(1, group="app", topics="orders")  # lets time pass until it is in
+    ghost = kafka.trace.of(MemberRemoved, group="app").one().member
+    assert a.errors == []
+    assert a.assigned == {P0, P1}
+    assert a.member_id != ghost
+    assert list(kafka.group("app").assignment()) == [a.member_id]
+    assert kafka.now_ms() - begin_ms <= a.membership.settings.session_timeout_ms + 3_000  # and a heartbeat
+
+
+async def test_an_illegal_generation_keeps_the_id(kafka: Emulator) -> None:
+    """tulios/kafkajs#1474 "Consider ILLEGAL_GENERATION error as rebalancing error"
+    apache/kafka#11451 "KAFKA-13419: Only reset generation ID when ILLEGAL_GENERATION error"
+
+    A member that missed a rebalance is told ILLEGAL_GENERATION. One client ended for that; another forgot its id as well, came
+    as a newcomer, and the coordinator waited for the old one until its session was over.
+
+    Right: the partitions are lost, the id is not. JoinGroup with it, and there is no ghost.
+    """
+    kafka.topic("orders", 2)
+    (a,) = await kafka.members(1, group="app", topics="orders")
+    me = a.member_id
+    kafka.when("Heartbeat").refuse("ILLEGAL_GENERATION")
+    await kafka.advance(seconds=10)
+    assert ("lost", (P0, P1)) in a.told
+    assert (a.member_id, a.generation) == (me, 2)
+    assert a.assigned == {P0, P1}
+    assert [asked.member for asked in kafka.trace.of(RequestReceived, api="JoinGroup")] == ["", me, me]
+    kafka.trace.of(MemberRemoved, group="app").none()

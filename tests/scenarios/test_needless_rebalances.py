@@ -1,0 +1,110 @@
+"""Rebalances that nobody needs, and members that pay for those of others."""
+
+import pytest
+
+from groupcoord.client.events import RejoinWanted
+from groupcoord.coordinator.events import MemberRejoined, RebalanceStarted
+from groupcoord.testing import Emulator, Remote
+from groupcoord.testing.trace import RequestReceived, ResponseSent
+from tests.scenarios.steps import gather
+
+pytestmark = pytest.mark.asyncio
+
+P0, P1 = ("orders", 0), ("orders", 1)
+
+
+async def test_who_is_closing_does_not_join_again(kafka: Emulator) -> None:
+    """tulios/kafkajs#1571 "Don't re-join when consumption has stopped"
+
+    During a deployment a consumer that is shutting down, and waits for its handlers, hears of a rebalance. It joins, is given
+    partitions, and leaves: one more rebalance for everybody, and each one that closes causes the next.
+
+    Right: after closing has begun there is no JoinGroup any more: finish, commit, LeaveGroup.
+    """
+    kafka.topic("orders", 4)
+    a, b = await kafka.members(2, group="app", topics="orders")
+    mine, leaving = min(b.assigned), b.member_id
+    b.be_busy()
+    b.consumed[mine] = 5
+    await kafka.force_rebalance("app", "the first of the deployment has left")
+    await kafka.advance(seconds=4)
+    kafka.trace.of(RejoinWanted, member=leaving, reason="group is already rebalancing").one()  # it knows
+    b.leave()
+    await kafka.advance(seconds=10)
+    kafka.trace.of(MemberRejoined, member=leaving).none()
+    assert kafka.trace.of(RequestReceived, client_id=b.client_id).last.api == "LeaveGroup"
+    assert kafka.group("app").committed(*mine) == 5
+    assert (len(a.assigned), a.generation) == (4, 2)
+
+
+async def test_heartbeats_go_on_while_the_user_finishes(kafka: Emulator) -> None:
+    """IBM/sarama#1608 "Rebalancing issues with slow consumers"
+    IBM/sarama#2110 "fix: ensure heartbeats only stop after cleanup"
+
+    On a rebalance the client stops heartbeating at once and waits for handlers that take minutes. The coordinator removes it
+    after the session timeout, although the rebalance timeout would have let it finish; its last commits are refused, and
+    what it did is done again by somebody else.
+
+    Right: heartbeats go on until JoinGroup is sent. They are answered REBALANCE_IN_PROGRESS, and they count. The group waits
+    for the rebalance timeout.
+    """
+    kafka.topic("orders", 2)
+    (a,) = await kafka.members(1, group="app", topics="orders")  # session 45 s, max.poll.interval 300 s
+    mine = a.member_id
+    a.be_busy()
+    b = kafka.member("app", "orders")
+    joining = b.join()
+    await kafka.advance(seconds=120)
+    assert mine in kafka.group("app").assignment()
+    assert not joining.done()
+    told = kafka.trace.of(ResponseSent, api="Heartbeat", member=mine, error="REBALANCE_IN_PROGRESS")
+    assert len(told) == 120 / 3
+    a.consumed[P0] = 9
+    a.poll()
+    await kafka.settle()
+    await gather(joining)
+    await gather(b.sync())
+    assert kafka.group("app").committed("orders", 0) == 9  # its last commit came in time
+    assert a.member_id == mine
+    assert len(a.assigned) == len(b.assigned) == 1
+
+
+async def test_a_quick_restart_is_one_rebalance_and_a_slow_one_is_two(kafka: Emulator) -> None:
+    """confluentinc/librdkafka#568 "KafkaConsumer: consumer leaving an re-joining quickly pauses all consumers"
+
+    One consumer of many restarts, and all others stand still for half a minute, twice. Why does everybody pay?
+
+    Right: a dynamic member that goes and comes is two changes of the group. If it is back before the others have joined
+    again, they are one rebalance; and nobody waits longer than the slowest heartbeat.
+    """
+    kafka.topic("orders", 4)
+    a, b = await kafka.members(2, group="app", topics="orders")
+    before = a.generation
+    b.leave()
+    (c,) = await kafka.members(1, group="app", topics="orders")  # at once
+    assert a.generation == c.generation == before + 1
+    c.leave()
+    await kafka.advance(seconds=10)
+    (d,) = await kafka.members(1, group="app", topics="orders")
+    assert a.generation == d.generation == before + 3
+    rebalances = kafka.trace.of(RebalanceStarted, group="app")
+    assert kafka.now_ms() - rebalances.last.at_ms <= 3_000  # one heartbeat
+
+
+async def test_a_dynamic_member_that_restarts_costs_two(cluster: Remote, app: str, orders: str) -> None:
+    """confluentinc/librdkafka#568 "KafkaConsumer: consumer leaving an re-joining quickly pauses all consumers"
+
+    What a restart costs when it takes its time, on any broker.
+
+    Right: one generation without it and one with it, and in each of them everything has an owner.
+    """
+    await cluster.topic(orders, 4)
+    a, b = await cluster.members(2, group=app, topics=orders)
+    before = a.generation
+    b.leave()
+    await cluster.until(lambda: len(a.assigned) == 4, "who stays should have everything")
+    assert a.generation == before + 1
+    (c,) = await cluster.members(1, group=app, topics=orders)
+    await cluster.until(lambda: len(a.assigned) == len(c.assigned) == 2, "both should have a half")
+    assert a.generation == c.generation == before + 2
+    assert a.assigned.isdisjoint(c.assigned)

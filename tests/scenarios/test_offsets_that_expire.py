@@ -1,0 +1,108 @@
+"""Offsets that expire: what time takes away, from whom, and when not."""
+
+from typing import Any
+
+import pytest
+
+from groupcoord.coordinator.events import OffsetsRemoved
+from groupcoord.protocol.errors import ErrorCode as E
+from groupcoord.testing import Emulator
+from tests.scenarios.steps import gather
+
+pytestmark = pytest.mark.asyncio
+
+P0 = ("orders", 0)
+AN_HOUR = {"offsets.retention.minutes": 60, "offsets.retention.check.interval.ms": 60_000}
+A_MINUTE = {"offsets.retention.minutes": 1, "offsets.retention.check.interval.ms": 10_000}
+
+
+@pytest.mark.kafka(topics={"orders": 1}, config=AN_HOUR)
+async def test_offsets_of_an_empty_group_expire(kafka: Emulator) -> None:
+    """confluentinc/librdkafka#1442 "Resetting offsets after offsets.retention.minutes has passed"
+    dpkp/kafka-python#612 "offsets stored within kafka seem to have a life of less than 3 days"
+
+    A batch consumer runs once in a while. When it comes back its offsets are gone: with `earliest` it reads everything again,
+    with `latest` it skips what came meanwhile, and nobody says a word.
+
+    Right: an empty group keeps its offsets for `offsets.retention.minutes` *since it became empty*. Then they go, and the
+    group with them.
+    """
+    a = kafka.member("app", "orders", session_timeout_ms=1_800_000)
+    await a.rejoin()
+    assert await a.commit({P0: 5}) == {P0: E.NONE}
+    await kafka.advance(seconds=1_000)
+    assert await a.leave() == E.NONE  # the hour begins here
+    await kafka.advance(seconds=3_599)
+    assert kafka.group("app").committed("orders", 0) == 5
+    await kafka.advance(seconds=61)
+    assert kafka.group("app").committed("orders", 0) is None
+    assert kafka.group("app").state == "Dead"
+
+
+@pytest.mark.kafka(topics={"orders": 1}, config=AN_HOUR)
+async def test_who_comes_back_in_time_starts_the_clock_anew(kafka: Emulator) -> None:
+    """confluentinc/librdkafka#1442 "Resetting offsets after offsets.retention.minutes has passed"
+
+    What helps the batch consumer: it need not commit anything new, only be there.
+
+    Right: each time the group becomes empty the whole retention begins again, however old the commit is.
+    """
+    a = kafka.member("app", "orders")
+    await a.rejoin()
+    assert await a.commit({P0: 5}) == {P0: E.NONE}
+    assert await a.leave() == E.NONE
+    for _ in range(3):
+        await kafka.advance(seconds=3_000)
+        a = kafka.member("app", "orders")
+        await a.rejoin()
+        assert await a.leave() == E.NONE
+    assert kafka.group("app").committed("orders", 0) == 5
+    await kafka.advance(seconds=3_700)
+    assert kafka.group("app").state == "Dead"
+
+
+@pytest.mark.kafka(topics={"orders": 1, "old": 1}, config=AN_HOUR)
+async def test_a_living_group_keeps_what_it_subscribes_to(kafka: Emulator) -> None:
+    """apache/kafka#4896 "KAFKA-4682; Revise expiration semantics of consumer group offsets (KIP-211 - Part 1)"
+
+    A topic without traffic: there was nothing to commit, so the offsets grew old and were deleted under a living consumer, and
+    its next restart began at the wrong end.
+
+    Right: while the group is Stable, the offsets of topics that it subscribes to do not expire. Those of others do.
+    """
+    (a,) = await kafka.members(1, group="app", topics="orders", heartbeat_interval_ms=30_000)
+    a.commit({P0: 5, ("old", 0): 7})
+    await kafka.settle()
+    assert kafka.group("app").offsets() == {P0: 5, ("old", 0): 7}
+    await kafka.advance(seconds=7_200)
+    assert kafka.group("app").offsets() == {P0: 5}
+    assert a.is_stable
+
+
+@pytest.mark.kafka(topics={"orders": 1, "old": 1}, config=A_MINUTE)
+async def test_nothing_expires_during_a_rebalance(kafka: Emulator) -> None:
+    """apache/kafka#11742 "KAFKA-13636: Fix for the group coordinator issue where the offsets are deleted for unstable groups"
+
+    The cleanup ran while a group was rebalancing, found that nobody subscribed to anything, and deleted the offsets of a
+    living group.
+
+    Right: only groups that are Stable or Empty lose offsets, however long a rebalance takes, and then only those of topics
+    that nobody subscribes to.
+    """
+    long: dict[str, Any] = {"session_timeout_ms": 900_000, "rebalance_timeout_ms": 900_000}
+    a, b = (kafka.member("app", "orders", **long) for _ in range(2))
+    await a.rejoin()
+    committed = {P0: 5, ("old", 0): 7}
+    await a.commit(committed)
+    joining = b.join()
+    await kafka.advance(seconds=200)
+    assert kafka.group("app").state == "PreparingRebalance"
+    assert kafka.group("app").offsets() == committed
+    await gather(a.join(), joining)
+    await kafka.advance(seconds=200)
+    assert kafka.group("app").state == "CompletingRebalance"
+    assert kafka.group("app").offsets() == committed
+    kafka.trace.of(OffsetsRemoved).none()
+    await gather(b.sync(), a.sync())
+    await kafka.advance(seconds=20)
+    assert kafka.group("app").offsets() == {P0: 5}

@@ -1,0 +1,198 @@
+"""Sessions and goodbyes: who is there, who is not, and who only seems to be."""
+
+import pytest
+
+from groupcoord.client.events import PolledTooLate
+from groupcoord.coordinator.events import Departure, MemberRemoved
+from groupcoord.protocol.errors import ErrorCode as E
+from groupcoord.testing import Emulator
+from tests.scenarios.steps import gather
+
+pytestmark = pytest.mark.asyncio
+
+P0, P1 = ("orders", 0), ("orders", 1)
+
+
+async def test_a_zombie_learns_that_it_is_one(kafka: Emulator) -> None:
+    """dpkp/kafka-python#1435 "Consumer overruns its session timeout, drops out of the group and never rejoins--stuck in zombie
+    state."
+    aio-libs/aiokafka#625 "LeaveGroup but failed to rejoin"
+
+    The process stands still: a debugger, a suspended machine, a long collection. When it goes on it believes that it owns its
+    partitions. It reads, it does not commit, and it does not join.
+
+    Right: the first answer that it hears says that it is no member. Everything is lost then, nothing is read any more, and it
+    joins.
+    """
+    kafka.topic("orders", 2)
+    a, b = await kafka.members(2, group="app", topics="orders")
+    zombie, mine = b.member_id, min(b.assigned)
+    b.pause()
+    await kafka.advance(seconds=60)
+    assert a.assigned == {P0, P1}
+    assert b.assigned == {mine}  # two owners, and nobody can help it
+    b.resume()
+    await kafka.settle()
+    assert b.told[-1] == ("lost", (mine,))
+    assert b.assigned == frozenset()
+    await kafka.advance(seconds=10)
+    assert b.member_id != zombie
+    assert len(a.assigned) == len(b.assigned) == 1
+    kafka.trace.of(MemberRemoved, member=zombie, how=Departure.SESSION_OVER).one()
+
+
+async def test_a_zombie_cannot_commit(kafka: Emulator) -> None:
+    """dpkp/kafka-python#1435 "Consumer overruns its session timeout, drops out of the group and never rejoins--stuck in zombie
+    state."
+
+    What the zombie did before it noticed: it worked on records that somebody else had been given, and commits that.
+
+    Right: the commit of who is no member is refused, whatever it says of itself, and what the new owner committed stands.
+    """
+    kafka.topic("orders", 2)
+    zombie, other = kafka.member("app", "orders"), kafka.member("app", "orders", session_timeout_ms=300_000)
+    await zombie.rejoin()
+    assert await zombie.commit({P0: 3}) == {P0: E.NONE}
+    joining = other.join()
+    await kafka.advance(seconds=46)
+    await gather(joining)
+    await gather(other.sync())
+    assert await other.commit({P0: 7}) == {P0: E.NONE}
+    assert await zombie.commit({P0: 4}) == {P0: E.UNKNOWN_MEMBER_ID}
+    zombie.generation = other.generation
+    assert await zombie.commit({P0: 4}) == {P0: E.UNKNOWN_MEMBER_ID}
+    assert kafka.group("app").committed("orders", 0) == 7
+
+
+async def test_lost_partitions_are_not_revoked(kafka: Emulator) -> None:
+    """apache/kafka#6884 "KAFKA-8179: Part 3, Add PartitionsLost API for resetGenerations and metadata/subscription change"
+    zio/zio-kafka#1252 "A lost partition is no longer fatal"
+    twmb/franz-go#660 "no revoked message when rebalance"
+
+    Partitions that somebody else had already were "revoked": the callback committed, and wrote down state that was no longer
+    its own. Elsewhere a lost partition ended the program, or nobody was told of it.
+
+    Right: the user is told one of the two, once, for all that it owned. `lost` if the generation is gone, with no commit;
+    `revoked` otherwise. Under the cooperative protocol, too.
+    """
+    kafka.topic("orders", 4)
+    a, b = await kafka.members(2, group="app", topics="orders", assignor="cooperative-sticky")
+    owned, told = tuple(sorted(b.assigned)), len(b.told)
+    assert len(owned) == 2
+    b.consumed |= dict.fromkeys(owned, 9)
+    b.pause()
+    await kafka.advance(seconds=60)
+    assert len(a.assigned) == 4
+    b.resume()
+    await kafka.advance(seconds=20)
+    assert b.told[told] == ("lost", owned)
+    assert [what for what, some in b.told[told + 1 :] if some] == ["assigned"]
+    assert len(a.assigned) == len(b.assigned) == 2
+    assert kafka.group("app").offsets() == {}
+
+
+async def test_a_goodbye_gives_back_what_a_crash_keeps(kafka: Emulator) -> None:
+    """apache/kafka#6884 "KAFKA-8179: Part 3, Add PartitionsLost API for resetGenerations and metadata/subscription change"
+
+    The counterpart: a member that leaves in order still owns what it has.
+
+    Right: that is `revoked`, after a commit, and the next owner begins where this one ended, at once.
+    """
+    kafka.topic("orders", 2)
+    a, b = await kafka.members(2, group="app", topics="orders", assignor="cooperative-sticky")
+    (mine,) = b.assigned
+    b.consumed[mine] = 9
+    b.leave()
+    await kafka.settle()
+    assert b.told[-1] == ("revoked", (mine,))
+    assert kafka.group("app").committed(*mine) == 9
+    await kafka.advance(seconds=3)  # a's next heartbeat
+    assert a.assigned == {P0, P1}
+
+
+async def test_a_lost_goodbye_costs_a_session(kafka: Emulator) -> None:
+    """confluentinc/librdkafka#2040 "Consumers subscribing back-to-back are delayed by session timeout (possible ungraceful
+    shutdown)"
+    apache/kafka#480 "KAFKA-2792: Don't wait for a response to the leave group message when closing the new consumer"
+
+    The process ends before LeaveGroup is on the wire, or it goes to a broker that is down. The next consumer of the group
+    waits for the dead one: half a minute without records after each restart.
+
+    Right: send, wait for the answer for a moment, close. The coordinator cannot know better; it lets the newcomer in at the
+    end of the dead one's session, to the second.
+    """
+    kafka.topic("orders", 1)
+    a, b = kafka.member("app", "orders"), kafka.member("app", "orders")
+    await a.rejoin()
+    kafka.when("LeaveGroup").drop()
+    a.leave()
+    await kafka.settle()
+    a.vanish()
+    joining = b.join()
+    await kafka.advance(ms=44_999)
+    assert not joining.done()
+    await kafka.advance(ms=1)
+    assert (await joining).leader == b.member_id
+    await gather(b.sync())
+    assert await b.leave() == E.NONE
+    c = kafka.member("app", "orders")
+    await c.rejoin()  # at once
+    assert c.assigned == {P0}
+
+
+async def test_too_long_between_two_polls(kafka: Emulator) -> None:
+    """confluentinc/confluent-kafka-python#552 "Application maximum poll interval (300000ms) exceeded by 88ms…"
+    confluentinc/confluent-kafka-dotnet#1220 "Consumer error Local_MaxPollExceeded is Fatal for consumer"
+    apache/kafka#14873 "KAFKA-15818: ensure leave group on max poll interval"
+
+    A call to another service, with retries, takes longer than `max.poll.interval.ms`. The client leaves the group, as it
+    should; the application takes the error for the end, or never polls again, and a process that runs reads nothing.
+
+    Right: it leaves and says why, others take over at once, for there is no session to wait for, and the next poll tells what
+    was lost and joins. It ends nothing.
+    """
+    kafka.topic("orders", 2)
+    a, b = await kafka.members(2, group="app", topics="orders")
+    slow, mine = b.member_id, min(b.assigned)
+    b.be_busy()
+    await kafka.advance(seconds=299)
+    assert slow in kafka.group("app").assignment()  # it heartbeats
+    await kafka.advance(seconds=1)
+    gone = kafka.trace.of(MemberRemoved, member=slow).one()
+    assert gone.how is Departure.LEFT
+    assert "poll timeout" in gone.reason
+    await kafka.advance(seconds=3)
+    assert a.assigned == {P0, P1}
+    kafka.trace.of(PolledTooLate, max_poll_interval_ms=300_000).one()
+    told = len(b.told)
+    b.poll()
+    await kafka.advance(seconds=10)
+    assert b.told[told] == ("lost", (mine,))
+    assert len(b.assigned) == 1
+    assert b.errors == []
+
+
+async def test_busy_is_not_dead(kafka: Emulator) -> None:
+    """dpkp/kafka-python#2070 "time.sleep blocks heartbeat"
+    dpkp/kafka-python#1418 "Heartbeat failed for group xxxWorker because it is rebalancing"
+    robinhood/faust#231 "Stability: Move Kafka consumer to separate thread"
+
+    Heartbeats share a thread, or an event loop, with the handler of records. It sleeps for a minute and the member is out; it
+    joins, is given the same record, and sleeps: for ever.
+
+    Right: a busy user costs nothing until the poll interval is over; a process that stands still is out after its session.
+    The group can tell the two, and says so.
+    """
+    kafka.topic("orders", 3)
+    _, busy, still = await kafka.members(3, group="app", topics="orders")
+    names = busy.member_id, still.member_id
+    busy.be_busy()
+    still.pause()
+    stood_ms = kafka.now_ms()
+    await kafka.advance(seconds=60)
+    there = kafka.group("app").assignment()
+    assert names[0] in there
+    assert names[1] not in there
+    removed = kafka.trace.of(MemberRemoved).one()
+    assert (removed.member, removed.how, removed.timeout_ms) == (names[1], Departure.SESSION_OVER, 45_000)
+    assert removed.at_ms == stood_ms + 45_000

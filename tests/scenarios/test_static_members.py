@@ -1,0 +1,270 @@
+"""Static members: who restarts under its own name, and who takes somebody else's."""
+
+from typing import Any
+
+import pytest
+
+from groupcoord.coordinator.events import Departure, MemberRemoved, RebalanceStarted, StaticMemberReplaced
+from groupcoord.protocol.errors import ErrorCode as E
+from groupcoord.testing import Emulator, LivingMember, Remote
+from groupcoord.testing.trace import RequestReceived
+from tests.scenarios.steps import gather, joined, together
+
+pytestmark = pytest.mark.asyncio
+
+P0, P1 = ("orders", 0), ("orders", 1)
+
+
+async def test_a_rolling_restart_is_no_rebalance(kafka: Emulator) -> None:
+    """apache/kafka#6177 "KAFKA-7862 & KIP-345 part-one: Add static membership logic to JoinGroup protocol"
+    robinhood/aiokafka#26 "Don't send leave request when running in KIP-345"
+
+    Each pod of a deployment restarts in its turn: with dynamic members that is two rebalances for each. One client sent
+    LeaveGroup all the same when it was closed, and static membership was for nothing.
+
+    Right: a static member closes without a goodbye. If it is back within its session it has its partitions again, in the
+    same generation, and nobody else notices.
+    """
+    kafka.topic("orders", 6)
+    names = ["w-0", "w-1", "w-2"]
+    crew = await kafka.members(3, group="app", topics="orders", instance_ids=names)
+    rebalances = len(kafka.trace.of(RebalanceStarted, group="app"))
+    for number, name in enumerate(names):
+        before, generation = crew[number].assigned, crew[number].generation
+        crew[number].leave("a new version")
+        await kafka.settle()
+        assert crew[number].has_left
+        await kafka.advance(seconds=40)  # the session is 45 s
+        (crew[number],) = await kafka.members(1, group="app", topics="orders", instance_ids=[name])
+        assert (crew[number].assigned, crew[number].generation) == (before, generation)
+        kafka.trace.of(StaticMemberReplaced, instance_id=name, rebalances=False).one()
+    kafka.trace.of(RequestReceived, api="LeaveGroup").none()
+    assert len(kafka.trace.of(RebalanceStarted, group="app")) == rebalances
+
+
+async def test_a_restart_that_takes_too_long_is_two_rebalances(kafka: Emulator) -> None:
+    """confluentinc/librdkafka#2525 "Kip 345: Static group membership"
+
+    The other side of the bargain: a static member that does not come back within its session is as dead as any other, and
+    nobody reads its partitions until then.
+
+    Right: after the session, and not before, the others share what it had; when it is back at last they give it up again.
+    """
+    kafka.topic("orders", 4)
+    a, b = await kafka.members(2, group="app", topics="orders", instance_ids=["w-0", "w-1"])
+    before = a.generation
+    b.leave()
+    gone_ms = kafka.now_ms()
+    await kafka.advance(seconds=40)
+    assert len(a.assigned) == 2
+    await kafka.advance(seconds=10)
+    assert len(a.assigned) == 4
+    out = kafka.trace.of(MemberRemoved, group="app", how=Departure.SESSION_OVER).one()
+    assert 40_000 <= out.at_ms - gone_ms <= 45_000
+    (back,) = await kafka.members(1, group="app", topics="orders", instance_ids=["w-1"])
+    assert (len(a.assigned), len(back.assigned), a.generation) == (2, 2, before + 2)
+
+
+async def test_a_static_member_is_missing_and_given_its_share(kafka: Emulator) -> None:
+    """apache/kafka#6666 "KAFKA-8220 & KIP-345 part-3: Avoid kicking out members through rebalance timeout"
+
+    Somebody joins while a static member restarts. At the rebalance timeout it was thrown out like a dynamic one, and its
+    return was one more rebalance.
+
+    Right: at the rebalance timeout a static member stays in the group and is given its share. Its session alone decides.
+    """
+    kafka.topic("orders", 2)
+    times: dict[str, Any] = {"session_timeout_ms": 300_000, "rebalance_timeout_ms": 20_000}
+    a = kafka.member("app", "orders", **times)
+    away = kafka.member("app", "orders", instance_id="w", **times)
+    await together(kafka, a, away)
+    leading = a.join()
+    await kafka.advance(seconds=19)
+    assert not leading.done()
+    await kafka.advance(seconds=1)
+    await gather(leading)
+    await gather(a.sync())
+    assert len(a.assigned) == 1  # the other one is kept for w
+    back = kafka.member("app", "orders", instance_id="w", **times)
+    await back.rejoin()
+    assert back.generation == a.generation
+    assert a.assigned | back.assigned == {P0, P1}
+    assert await a.heartbeat() == E.NONE
+
+
+async def test_a_static_member_is_back_with_another_timeout(kafka: Emulator) -> None:
+    """apache/kafka#12308 "KAFKA-14009: Rebalance timeout should be updated when static member rejoins"
+
+    Somebody gave his static members a smaller timeout because a rebalance took five minutes. He restarted them one by one,
+    which is no rebalance, and the coordinator kept the old timeout.
+
+    Right: a static member that is back counts with its new timeouts from the next rebalance on.
+    """
+    kafka.topic("orders", 2)
+    a = kafka.member("app", "orders", session_timeout_ms=900_000, rebalance_timeout_ms=10_000)
+    old = kafka.member("app", "orders", instance_id="w", session_timeout_ms=900_000, rebalance_timeout_ms=300_000)
+    await together(kafka, a, old)
+    back = kafka.member("app", "orders", instance_id="w", session_timeout_ms=900_000, rebalance_timeout_ms=10_000)
+    assert (await back.join()).generation_id == 2  # no rebalance
+    leading = a.join()
+    await kafka.advance(seconds=9)
+    assert not leading.done()
+    await kafka.advance(seconds=1)
+    assert (await leading).generation_id == 3
+    assert len(kafka.group("app").view().members) == 2
+
+
+async def test_a_replacement_survives_the_coordinator(kafka: Emulator) -> None:
+    """apache/kafka#9270 "KAFKA-10284: Group membership update due to static member rejoin should be persisted"
+    confluentinc/confluent-kafka-go#494 "Consumer with static membership is not able to Rejoin after broker restart in k8s
+    environment"
+
+    A static member was replaced while the group was Stable, and that was kept in memory only. When the coordinator moved,
+    the id of the one that was long gone was valid again, and the living member was fenced by its own ghost.
+
+    Right: the group is written before the newcomer's JoinGroup is answered, so the next coordinator knows who it is.
+    """
+    kafka.topic("orders", 1)
+    elder, younger = (kafka.member("app", "orders", instance_id="w") for _ in range(2))
+    await elder.rejoin()
+    held = kafka.hold_append(group="app")
+    joining = younger.join()
+    await held.arrived()
+    assert not joining.done()
+    held.release()
+    await gather(joining)
+    await gather(younger.sync())
+    await kafka.unload("app")
+    await kafka.load("app")
+    assert await younger.heartbeat() == E.NONE
+    assert await elder.heartbeat() == E.FENCED_INSTANCE_ID
+
+
+async def test_a_late_join_without_an_id_fences_its_own_sender(kafka: Emulator) -> None:
+    """apache/kafka#23266 "KAFKA-20985: Keep static member id when LeaveGroup is suppressed"
+    apache/kafka#23542 "Fix static members being fenced by their own instance id"
+
+    A lone static consumer unsubscribes. It sends no LeaveGroup, as it should, but it forgets its member id. Its next
+    JoinGroup is stuck on the way, it tries again with success, and then the first one arrives: that looks like another
+    process with the same name, and the living one is fenced, which is fatal.
+
+    Right: the coordinator cannot tell. A client that did not say goodbye keeps its id, and a late JoinGroup with that id is
+    from the same member.
+    """
+    kafka.topic("orders", 1)
+    a = kafka.member("app", "orders", instance_id="w")
+    await a.rejoin()
+    mine = a.member_id
+
+    late = kafka.when("JoinGroup").hold()
+    lost = a.join()
+    await late.arrived()
+    await a.rejoin()
+    late.release()
+    await gather(lost)
+    assert (a.member_id, await a.heartbeat()) == (mine, E.NONE)  # one generation more, and no harm done
+    await a.rejoin()
+
+    a.member_id = ""
+    late = kafka.when("JoinGroup").hold()
+    lost = a.join()
+    await late.arrived()
+    await gather(a.join())
+    mine = a.member_id
+    assert await a.heartbeat() == E.NONE
+    late.release()
+    await lost
+    a.member_id = mine
+    assert await a.heartbeat() == E.FENCED_INSTANCE_ID
+
+
+async def test_the_younger_of_two_with_one_name_stays(cluster: Remote, app: str, orders: str) -> None:
+    """twmb/franz-go#931 "static membership and InstanceID"
+    confluentinc/librdkafka#2635 "Static consumer fencing and fatal consumer errors"
+
+    The same `group.instance.id` is configured twice: a replica set, two threads. The elder is fenced, and if it does not take
+    that as fatal and joins with an empty id, the two throw each other out for ever.
+
+    Right: the younger takes the place, in the same generation and with the same partitions. The elder is told
+    FENCED_INSTANCE_ID whatever it asks, raises that, and ends.
+    """
+    await cluster.topic(orders, 2)
+    elder, younger = (cluster.member(app, orders, instance_id="w-1") for _ in range(2))
+    await elder.rejoin()
+    await gather(younger.join())
+    await gather(younger.sync())
+    assert (younger.generation, younger.assigned) == (elder.generation, elder.assigned)
+    assert await elder.heartbeat() == E.FENCED_INSTANCE_ID
+    assert await elder.commit({(orders, 0): 1}) == {(orders, 0): E.FENCED_INSTANCE_ID}
+    assert (await elder.sync()).error_code == E.FENCED_INSTANCE_ID
+    assert (await elder.join()).error_code == E.FENCED_INSTANCE_ID
+    assert await elder.leave() == E.FENCED_INSTANCE_ID
+    assert await younger.heartbeat() == E.NONE
+    assert await younger.commit({(orders, 0): 2}) == {(orders, 0): E.NONE}
+
+
+async def test_a_waiting_member_is_fenced(cluster: Remote, app: str, orders: str) -> None:
+    """apache/kafka#6899 "KAFKA-8500: static member rejoin should always update member.id"
+
+    Ids were replaced only while a group was Stable. Of two that joined under one name during a rebalance both were answered,
+    both thought that they were members, and both read the same partitions.
+
+    Right: the one who waits in JoinGroup is told FENCED_INSTANCE_ID at once, and the other one takes its place.
+    """
+    await cluster.topic(orders, 3)
+    a, elder, c = (cluster.member(app, orders, instance_id=name) for name in (None, "w", None))
+    await together(cluster, a, elder, c)
+    leading = a.join()
+    await cluster.group(app).rebalancing()
+    waiting = elder.join()
+    assert await elder.heartbeat() == E.REBALANCE_IN_PROGRESS
+    younger = cluster.member(app, orders, instance_id="w")
+    replacing = younger.join()
+    assert (await waiting).error_code == E.FENCED_INSTANCE_ID
+    assert not leading.done()  # c is missing
+    await gather(leading, c.join(), replacing)
+    await gather(*[each.sync() for each in (c, younger, a)])
+    assert len(a.assigned | c.assigned | younger.assigned) == 3
+    assert len(younger.assigned) == 1
+
+
+async def test_a_replacement_while_the_leader_assigns(cluster: Remote, app: str, orders: str) -> None:
+    """apache/kafka#8405 "KAFKA-9801: Still trigger rebalance when static member joins in CompletingRebalance phase"
+
+    The leader's assignment named the id of the one that was replaced meanwhile. The newcomer, which had another one, was given
+    nothing and stayed without partitions.
+
+    Right: while the leader assigns, a replacement starts the rebalance over. The elder's SyncGroup is told
+    FENCED_INSTANCE_ID, the leader's REBALANCE_IN_PROGRESS.
+    """
+    await cluster.topic(orders, 2)
+    a, elder = cluster.member(app, orders), cluster.member(app, orders, instance_id="w")
+    await joined(cluster, a, elder)
+    syncing = elder.sync()
+    younger = cluster.member(app, orders, instance_id="w")
+    replacing = younger.join()
+    assert (await syncing).error_code == E.FENCED_INSTANCE_ID
+    assert (await a.sync()).error_code == E.REBALANCE_IN_PROGRESS
+    await gather(a.join(), replacing)
+    await gather(younger.sync(), a.sync())
+    assert len(younger.assigned) == 1
+
+
+async def test_nobody_notices_who_is_back_at_once(cluster: Remote, app: str, orders: str) -> None:
+    """confluentinc/librdkafka#2525 "Kip 345: Static group membership"
+    robinhood/aiokafka#26 "Don't send leave request when running in KIP-345"
+
+    The rolling restart once more, on any broker: the same names, one after the other, the leader among them.
+
+    Right: all have what they had, in the generation that they had it in.
+    """
+    await cluster.topic(orders, 4)
+    names = ["w-0", "w-1"]
+    crew = await cluster.members(2, group=app, topics=orders, instance_ids=names)
+    before = [(member.generation, member.assigned) for member in crew]
+    back: list[LivingMember] = []
+    for name in names:
+        crew[len(back)].leave("a new version")
+        await cluster.until(lambda: all(each.has_left for each in crew[: len(back) + 1]), f"{name} should have closed")
+        back.extend(await cluster.members(1, group=app, topics=orders, instance_ids=[name]))
+    assert [(member.generation, member.assigned) for member in back] == before

@@ -1,0 +1,194 @@
+"""Who may commit: members, strangers, those who have left, and those who were thrown out."""
+
+import pytest
+
+from groupcoord.coordinator.events import Departure, MemberRemoved
+from groupcoord.protocol.errors import ErrorCode as E
+from groupcoord.testing import Emulator, Remote
+from groupcoord.testing.trace import RequestReceived
+from tests.scenarios.steps import gather, together
+
+pytestmark = pytest.mark.asyncio
+
+P0, P1 = ("orders", 0), ("orders", 1)
+
+
+async def test_a_commit_after_the_goodbye_is_not_taken(cluster: Remote, app: str, orders: str) -> None:
+    """tulios/kafkajs#751 "Trying to commit offsets on rebalance"
+
+    A consumer is closed while a batch is being dealt with. The goodbye goes out at once, the commit of the batch afterwards,
+    and is answered UNKNOWN_MEMBER_ID: "the coordinator is not aware of this member". Each deployment repeats records.
+
+    Right: the coordinator does not know those who have left. A client that is closed stops fetching, commits, and leaves, in
+    this order.
+    """
+    await cluster.topic(orders, 2)
+    p0 = (orders, 0)
+    a = cluster.member(app, orders)
+    await a.rejoin()
+    assert await a.commit({p0: 3}) == {p0: E.NONE}
+    assert await a.leave() == E.NONE
+    assert await a.commit({p0: 4}) == {p0: E.UNKNOWN_MEMBER_ID}
+    assert await cluster.group(app).committed(*p0) == 3
+
+    other = f"{app}-other"
+    (b,) = await cluster.members(1, group=other, topics=orders)
+    b.consumed[p0] = 9
+    b.leave()
+    await cluster.until(lambda: b.has_left, "b should have left")
+    assert await cluster.group(other).committed(*p0) == 9
+    assert await cluster.group(other).state() == "Empty"
+
+
+async def test_who_is_out_is_told_and_begins_anew(cluster: Remote, app: str, orders: str) -> None:
+    """IBM/sarama#2118 "Unable to commit offset during rebalancing but messages are consumed and processed"
+
+    The member is out of its group, and each of its commits fails with UNKNOWN_MEMBER_ID. Yet its handler is fed from what was
+    fetched before. For a long time two consumers do the same work.
+
+    Right: whatever request was answered UNKNOWN_MEMBER_ID, the member stops, tells its user that the partitions are lost, and
+    joins as a newcomer. Nothing of the commit is stored.
+    """
+    await cluster.topic(orders, 2)
+    (a,) = await cluster.members(1, group=app, topics=orders)
+    (b,) = await cluster.members(1, group=app, topics=orders, heartbeat_interval_ms=30_000)  # a commit tells it first
+    gone, (mine,) = b.member_id, b.assigned
+    await cluster.remove(app, gone)
+    codes: list[dict[tuple[str, int], E]] = []
+    b.commit({mine: 9}, codes.append)
+    await cluster.until(lambda: codes, "the commit should be answered")
+    assert codes == [{mine: E.UNKNOWN_MEMBER_ID}]
+    assert await cluster.group(app).committed(*mine) is None
+    await cluster.until(lambda: b.is_stable and len(a.assigned) == len(b.assigned) == 1, "b should be in again")
+    assert ("lost", (mine,)) in b.told
+    assert b.member_id not in ("", gone)
+    assert b.errors == []
+
+
+async def test_the_coordinator_does_not_ask_who_owns_a_partition(cluster: Remote, app: str, orders: str) -> None:
+    """faust-streaming/faust#94 "IllegalStateError causes consumer crash when commit is pending and a rebalance happens"
+
+    Between the decision to commit and the commit there is a rebalance. One of the partitions went to somebody else, the
+    client finds that it is not assigned, raises IllegalStateError, and the worker dies.
+
+    Right: a client commits of what it was told to commit what it has at the moment of sending, and says nothing of the rest.
+    It has to look itself: the coordinator takes the commit of any member of the generation, for any partition.
+    """
+    await cluster.topic(orders, 2)
+    a, b = cluster.member(app, orders), cluster.member(app, orders)
+    await together(cluster, a, b)
+    (foreign,) = b.assigned
+    assert foreign not in a.assigned
+    assert await b.commit({foreign: 10}) == {foreign: E.NONE}
+    assert await a.commit({foreign: 4}) == {foreign: E.NONE}
+    assert await cluster.group(app).committed(*foreign) == 4
+
+
+async def test_the_coordinator_compares_no_offsets(cluster: Remote, app: str, orders: str) -> None:
+    """twmb/franz-go#689 "reverted offset commit in kafka"
+
+    A commit that its client had given up comes in over its old connection, after newer ones over a new connection.
+
+    Right: the coordinator takes it. It is of a member, and of the present generation, and that is all it looks at.
+    """
+    await cluster.topic(orders, 1)
+    p0 = (orders, 0)
+    a, old_connection = cluster.member(app, orders), cluster.member(app, orders)
+    await a.rejoin()
+    old_connection.member_id, old_connection.generation = a.member_id, a.generation
+    assert await a.commit({p0: 2}) == {p0: E.NONE}
+    assert await old_connection.commit({p0: 1}) == {p0: E.NONE}
+    assert await cluster.group(app).committed(*p0) == 1
+
+
+async def test_nothing_is_committed_for_a_lost_assignment(kafka: Emulator) -> None:
+    """confluentinc/librdkafka#5585 "fix: Don't commit offsets of a lost assignment"
+
+    The client finds out by itself that its session is over, forgets who it was, and revokes its partitions. The commit that
+    goes with a revocation is sent all the same, with no member id. A dynamic member is told that it is unknown; a static one
+    that it is fenced, which ends it.
+
+    Right: partitions that are lost are told as lost, and nothing is committed for them. The member joins again and goes on.
+    """
+    kafka.topic("orders", 2)
+    (a,) = await kafka.members(1, group="app", topics="orders", instance_ids=["w-1"])
+    a.consumed[P0] = 7
+    a.pause()
+    await kafka.advance(seconds=120)
+    kafka.trace.of(MemberRemoved, group="app", how=Departure.SESSION_OVER).one()
+    a.resume()
+    await kafka.advance(seconds=10)
+    assert ("lost", (P0, P1)) in a.told
+    assert a.errors == []
+    assert a.is_stable
+    assert a.assigned == {P0, P1}
+    kafka.trace.of(RequestReceived, api="OffsetCommit", group="app").none()
+
+
+async def test_a_static_member_that_forgets_its_id_is_fenced(cluster: Remote, app: str, orders: str) -> None:
+    """confluentinc/librdkafka#5585 "fix: Don't commit offsets of a lost assignment"
+
+    The coordinator's side of it: why a commit without an id is fatal for a static member.
+
+    Right: a request in the name of an instance, whose member id is not the one that this instance has, is fenced. Empty is
+    not the one it has, either.
+    """
+    await cluster.topic(orders, 1)
+    p0 = (orders, 0)
+    a = cluster.member(app, orders, instance_id="w-1")
+    await a.rejoin()
+    known, a.member_id = a.member_id, ""
+    assert await a.commit({p0: 5}) == {p0: E.FENCED_INSTANCE_ID}
+    assert await a.heartbeat() == E.FENCED_INSTANCE_ID
+    a.member_id = known
+    assert await a.commit({p0: 5}) == {p0: E.NONE}
+
+
+async def test_a_stranger_commits_only_while_nobody_is_there(cluster: Remote, app: str, orders: str) -> None:
+    """dpkp/kafka-python#1112 "KafkaConsumer using group_id with manually assigned partitions can raise unexpected
+    IllegalStateError"
+    confluentinc/confluent-kafka-python#628 "Periodic UNKNOWN_MEMBER_ID error when resetting offsets"
+
+    A consumer that was given its partitions by hand commits under the name of a group in which others subscribe. It is told
+    UNKNOWN_MEMBER_ID, does what a member does then, and ends with an IllegalStateError that explains nothing.
+
+    Right: a group without members is a mere store of offsets, and anybody may commit; while it has members, only they. Who
+    has no membership to lose raises that the commit failed, and does not try to join.
+    """
+    await cluster.topic(orders, 1)
+    p0 = (orders, 0)
+    stranger, member = cluster.member(app, orders), cluster.member(app, orders)
+    assert await stranger.commit({p0: 1}) == {p0: E.NONE}  # as generation -1, without an id
+    await member.rejoin()
+    assert await stranger.commit({p0: 2}) == {p0: E.UNKNOWN_MEMBER_ID}
+    assert await cluster.group(app).committed(*p0) == 1
+    await member.leave()
+    assert await stranger.commit({p0: 3}) == {p0: E.NONE}
+    assert await cluster.group(app).committed(*p0) == 3
+
+
+async def test_a_topic_that_is_gone_spoils_only_its_own_commit(cluster: Remote, app: str, orders: str) -> None:
+    """aio-libs/aiokafka#1095 "UnknownTopicOrPartitionError cause infinite loop inside … commit_offsets function"
+    apache/kafka#23213 "KAFKA-20959: Skip deleted-topic auto-commit retries before rebalance"
+
+    A topic of the subscription is deleted. Commits for it are answered UNKNOWN_TOPIC_OR_PARTITION, which counts as an error
+    that goes away, and the client tries for ever; in Java before each JoinGroup, so that the rebalance in which the topic
+    would be dropped never comes.
+
+    Right: the answer is per partition, and what concerns other topics is stored. A client tries for a while and lets the
+    topic go; its own commit keeps nobody from joining.
+    """
+    gone = f"{orders}-gone"
+    await cluster.topic(orders, 1)
+    await cluster.topic(gone, 1)
+    p0, lost = (orders, 0), (gone, 0)
+    a = cluster.member(app, orders, gone)
+    await a.rejoin()
+    assert a.assigned == {p0, lost}
+    await cluster.delete_topic(gone)
+    assert await a.commit({p0: 4, lost: 1}) == {p0: E.NONE, lost: E.UNKNOWN_TOPIC_OR_PARTITION}
+    assert await cluster.group(app).offsets() == {p0: 4}
+    await gather(a.join())
+    await gather(a.sync())
+    assert a.generation == 2
+    assert a.assigned == {p0}

@@ -1,0 +1,212 @@
+"""Who owns what: each partition has one owner, and none is forgotten."""
+
+from typing import Any
+
+import pytest
+
+from groupcoord.assignors import TopicPartition
+from groupcoord.client.events import PartitionsTold
+from groupcoord.coordinator.events import RebalanceStarted
+from groupcoord.protocol.errors import ErrorCode as E
+from groupcoord.testing import Emulator, Remote, ScriptedMember
+from tests.scenarios.steps import again, gather, joined
+
+pytestmark = pytest.mark.asyncio
+
+COOPERATIVE: dict[str, Any] = {"group": "app", "topics": "orders", "assignor": "cooperative-sticky"}
+
+
+def had_by_two(kafka: Emulator) -> set[TopicPartition]:
+    """The partitions that two users had at the same time, by what their callbacks were told."""
+    owners: dict[TopicPartition, str] = {}
+    twice = set()
+    for told in kafka.trace.of(PartitionsTold):
+        for partition in told.partitions:
+            if told.news != "assigned":
+                owners.pop(partition, None)
+            elif owners.setdefault(partition, told.member) != told.member:
+                twice.add(partition)
+    return twice
+
+
+async def keep_up(kafka: Emulator, member: ScriptedMember) -> None:
+    """Join and sync until there is no rebalance any more; the others hear of one when they heartbeat, every 3 s.
+
+    Who was not given all that it had said it owns gives that up and joins once more.
+    """
+    for _ in range(5):
+        owned = member.assigned
+        joining = member.join()
+        await kafka.advance(seconds=3)
+        await gather(joining)
+        await member.sync()  # may be refused: somebody who gave up partitions joins again at once
+        await kafka.settle()
+        if await member.heartbeat() == E.NONE and owned <= member.assigned:
+            return
+    raise AssertionError(f"the rebalance does not end: {kafka.trace.why('app')}")
+
+
+async def test_a_refused_sync_leaves_one_owner_for_each_partition(kafka: Emulator) -> None:
+    """apache/kafka#12140 "KAFKA-13891: reset generation when syncgroup failed with REBALANCE_IN_PROGRESS"
+    apache/kafka#11451 "KAFKA-13419: Only reset generation ID when ILLEGAL_GENERATION error"
+    apache/kafka#12348 "KAFKA-14016: Revoke more partitions than expected in Cooperative rebalance"
+
+    A cooperative member joins generation 3, is late with its SyncGroup and is told REBALANCE_IN_PROGRESS. It joins again and
+    says it owns what it had in generation 2, though somebody else was given a part of that meanwhile: the leader found two
+    owners. The first remedy, to forget the generation, made everybody give up everything, and was taken back.
+
+    Right: in the end each partition has one owner, no two had one at the same time, and nobody lost what did not move.
+    """
+    kafka.topic("orders", 6)
+    a, b = await kafka.members(2, **COOPERATIVE)
+    before = a.assigned, b.assigned
+    kafka.when("SyncGroup", client_id=b.client_id).refuse("REBALANCE_IN_PROGRESS").times(2)
+    (c,) = await kafka.members(1, **COOPERATIVE)
+    await kafka.advance(seconds=30)
+    owned = [each.assigned for each in (a, b, c)]
+    assert [len(each) for each in owned] == [2, 2, 2]
+    assert len(frozenset().union(*owned)) == 6
+    assert a.assigned < before[0]
+    assert b.assigned < before[1]
+    taken = [partition for what, some in b.told if what == "revoked" for partition in some]
+    assert len(taken) == 1
+    assert "lost" not in [what for each in (a, b, c) for what, _ in each.told]
+    assert had_by_two(kafka) == set()
+
+
+async def test_the_claim_of_the_later_generation_wins(kafka: Emulator) -> None:
+    """apache/kafka#10985 "KAFKA-12984: make AbstractStickyAssignor resilient to invalid input, utilize generation in
+    cooperative, and fix assignment bug"
+
+    A zombie comes back and claims what went to another one meanwhile. The leader's assignor found a partition with two owners
+    and threw, again and again; or it believed both, and took partitions from the right one.
+
+    Right: the coordinator hands the claims to the leader as they are, and the leader believes the one of the later
+    generation. Who owns its partitions rightly does not even hear of it.
+    """
+    kafka.topic("orders", 4)
+    (a,) = await kafka.members(1, **COOPERATIVE)
+    zombie = kafka.member("app", "orders", assignors="cooperative-sticky")
+    await keep_up(kafka, zombie)
+    assert len(zombie.assigned) == len(a.assigned) == 2
+    rightly, told = a.assigned, len(a.told)
+
+    zombie.assigned = rightly  # so it says in its subscription, and that it was one generation ago
+    zombie.generation -= 1
+    await keep_up(kafka, zombie)
+    assert a.assigned == rightly
+    assert [what for what, some in a.told[told:] if some] == []
+    assert zombie.assigned.isdisjoint(rightly)
+    assert len(zombie.assigned) == 2
+
+
+async def test_two_equal_claims_are_believed_of_nobody(kafka: Emulator) -> None:
+    """apache/kafka#10985 "KAFKA-12984: make AbstractStickyAssignor resilient to invalid input, utilize generation in
+    cooperative, and fix assignment bug"
+    apache/kafka#13550 "KAFKA-14639: A single partition may be revoked and assign during a single round of rebalance"
+
+    Two members say, as of the same generation, that they own the same partition. Believing either may be wrong, and an
+    assignor that throws leaves the whole group without an assignment.
+
+    Right: it is treated as free, everything has one owner in the end, and nothing is given to one before the other gave it up.
+    """
+    kafka.topic("orders", 4)
+    (a,) = await kafka.members(1, **COOPERATIVE)
+    b = kafka.member("app", "orders", assignors="cooperative-sticky")
+    await keep_up(kafka, b)
+    b.assigned |= {min(a.assigned)}
+    await keep_up(kafka, b)
+    assert a.errors == []
+    assert a.assigned.isdisjoint(b.assigned)
+    assert len(a.assigned) == len(b.assigned) == 2
+
+
+async def test_new_partitions_find_an_owner(kafka: Emulator) -> None:
+    """IBM/sarama#1462 "Add a new partition during the consumer group running，but the cousumer group not rebalance。"
+    tulios/kafkajs#133 "Trigger rebalance if partitions change after metadata update"
+
+    A topic grows. Producers write to the new partitions at once; the group does not notice until somebody joins, which may
+    be weeks later, and with `latest` what came meanwhile is never read.
+
+    Right: the coordinator does nothing by itself under the classic protocol. The leader sees it within
+    `metadata.max.age.ms` and joins again, and then everything has an owner.
+    """
+    kafka.topic("orders", 2)
+    a, b = await kafka.members(2, group="app", topics="orders", metadata_max_age_ms=60_000)
+    before = a.generation
+    await kafka.add_partitions("orders", 2)
+    await kafka.advance(seconds=55)
+    assert a.generation == before
+    await kafka.advance(seconds=15)
+    assert a.generation == b.generation == before + 1
+    assert len(a.assigned) == len(b.assigned) == 2
+    assert a.assigned.isdisjoint(b.assigned)
+
+
+async def test_partitions_that_come_while_the_leader_assigns(kafka: Emulator) -> None:
+    """dpkp/kafka-python#701 "KAFKA-3117: handle metadata updates during consumer rebalance"
+    apache/kafka#1247 "KAFKA-3117: handle metadata updates during consumer rebalance"
+
+    The topic grows while the group rebalances: the leader assigns by what it knew when it joined, and when it looks at the
+    new metadata afterwards it takes them for what it has assigned.
+
+    Right: it compares with what it *assigned by*, and joins again.
+    """
+    kafka.topic("orders", 2)
+    (a,) = await kafka.members(1, group="app", topics="orders")
+    hold = kafka.when("SyncGroup").hold()
+    await kafka.force_rebalance("app")
+    await kafka.advance(seconds=3)
+    assert len(hold.waiting) == 1  # it has assigned two partitions
+    await kafka.add_partitions("orders", 2)
+    a.refresh_metadata()
+    await kafka.settle()
+    hold.release()
+    await kafka.advance(seconds=3)
+    assert len(a.assigned) == 4
+    assert a.generation == 3
+    assert len(kafka.trace.of(RebalanceStarted, group="app")) == 3
+
+
+async def test_a_leader_that_knew_too_little_assigns_again(cluster: Remote, app: str, orders: str) -> None:
+    """aio-libs/aiokafka#118 "Another racing in Coordinator"
+    aio-libs/aiokafka#108 "Metadata change can trigger 2 rebalances in a rare case"
+
+    The subscription changes, and a rebalance starts before the metadata has come: the leader knows no partitions of the new
+    topic and gives nobody any. Nothing ever corrects it.
+
+    Right: the leader looks again after it has assigned, and joins again if there is something new. The JoinGroup of a leader
+    rebalances a Stable group even if it says nothing new.
+    """
+    payments = f"{orders}-payments"
+    await cluster.topic(orders, 2)
+    a, b = cluster.member(app, orders), cluster.member(app, payments)
+    await joined(cluster, a, b)
+    said = a.assigned
+    await gather(b.sync(), a.sync())  # there is no such topic as far as a knows
+    assert b.assigned == frozenset()
+    await cluster.topic(payments, 2)
+    a.assigned, a.generation = said, 1  # what it said of itself when it joined last: it says nothing new
+    await again(cluster, a, b)
+    assert b.assigned == {(payments, 0), (payments, 1)}
+    assert b.generation == 3
+
+
+async def test_living_members_see_a_topic_that_comes_later(cluster: Remote, app: str, orders: str) -> None:
+    """IBM/sarama#1462 "Add a new partition during the consumer group running，but the cousumer group not rebalance。"
+    aio-libs/aiokafka#118 "Another racing in Coordinator"
+
+    The same without a test that tells the leader when to look: a topic is created after the group has formed, and grows.
+
+    Right: whoever leads asks for metadata by itself, and in the end everything has one owner.
+    """
+    payments = f"{orders}-payments"
+    await cluster.topic(orders, 2)
+    a, b = await cluster.members(2, group=app, topics=[orders, payments], metadata_max_age_ms=200)
+    assert a.assigned | b.assigned == {(orders, 0), (orders, 1)}
+    await cluster.topic(payments, 1)
+    await cluster.until(lambda: len(a.assigned | b.assigned) == 3, "the new topic should have an owner")
+    await cluster.add_partitions(payments, 1)
+    await cluster.until(lambda: len(a.assigned | b.assigned) == 4, "its new partition should have an owner")
+    await cluster.until(lambda: len(a.assigned) == len(b.assigned) == 2, "each should have as much as the other")
+    assert a.assigned.isdisjoint(b.assigned)

@@ -1,0 +1,83 @@
+"""A data directory and the lives of servers that use it, one after the other."""
+
+import itertools
+import uuid
+from pathlib import Path
+from typing import Any
+
+from groupcoord.broker.broker import Broker
+from groupcoord.broker.partition_log import PartitionLog
+from groupcoord.config.settings import BrokerConfig
+from groupcoord.protocol.batches import records_in
+from groupcoord.storage.partition_store import PartitionStore
+from groupcoord.storage.storage import Storage
+from tests.broker.data_plane import NOW_MS, batch
+
+KAFKA_FILES = Path(__file__).parent / "kafka_files"
+"""``recorded-0`` as Kafka 4.3.1 left it: index.interval.bytes=300, segment.ms=2000, two producers, times in disorder."""
+
+
+class Life:
+    """A server's life in ``directory``, from start to ``end`` or ``kill``."""
+
+    def __init__(self, directory: Path, **properties: object) -> None:
+        named = {name.replace("_", "."): value for name, value in properties.items()}
+        self.directory = directory
+        self.storage = Storage(directory, BrokerConfig.of(named), new_uuid=uuid.uuid4, now_ms=NOW_MS)
+        sessions = itertools.count(1)
+        self.broker = Broker(
+            self.storage.config,
+            new_topic_id=uuid.uuid4,
+            new_session_id=lambda: next(sessions),
+            now_ms=NOW_MS,
+            journal=self.storage,
+        )
+
+    def topic(self, name: str = "orders", partitions: int = 1, **configs: object) -> PartitionLog:
+        """Create a topic; the log of its first partition."""
+        named = {key.replace("_", "."): str(value) for key, value in configs.items()}
+        self.broker.topics.create(name, partitions, named, NOW_MS)
+        return self.log(name)
+
+    def log(self, name: str = "orders", partition: int = 0) -> PartitionLog:
+        """A log that must be there."""
+        log = self.broker.log(name, partition)
+        assert log is not None
+        return log
+
+    def store(self, name: str = "orders", partition: int = 0) -> PartitionStore:
+        """The files of a log."""
+        store = self.storage.log(name, partition)
+        assert isinstance(store, PartitionStore)
+        return store
+
+    def end(self) -> None:
+        """End in order."""
+        self.storage.close()
+        assert self.storage.failure is None
+
+    def kill(self) -> None:
+        """End at once: nothing more is written."""
+        self.storage._background.close()
+        for store in self.storage._stores.values():
+            store.close()
+        self.storage._catalogue.close()
+        self.storage._release.close()
+
+
+def filled(log: PartitionLog, batches: int, first: int = 0, *, size: int = 1, **fields: Any) -> None:
+    """Append ``batches`` of one record each, ``first`` and on; each a millisecond later than the one before."""
+    for number in range(first, first + batches):
+        log.append(batch(b"%d" % number * size, at_ms=NOW_MS - 10_000 + number, **fields), NOW_MS)
+
+
+def contents(log: PartitionLog) -> list[tuple[int, bytes | None]]:
+    """(offset, value) of every record, read as a consumer does."""
+    found: list[tuple[int, bytes | None]] = []
+    offset = log.log_start_offset
+    while offset < log.log_end_offset:
+        data = log.read(offset, 1 << 20, at_least_one=True).data()
+        records = [record for record in records_in(data) if record.offset >= offset]
+        found += [(record.offset, record.value) for record in records]
+        offset = records[-1].offset + 1
+    return found

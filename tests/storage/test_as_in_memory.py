@@ -1,0 +1,82 @@
+"""A log in files, with ends and kills in between, is at any moment the log that would be in memory."""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from groupcoord.broker.log_settings import LogSettings
+from groupcoord.broker.partition_log import EARLIEST, LATEST, MAX_TIMESTAMP, PartitionLog
+from groupcoord.protocol.batches import BatchError
+from tests.broker.data_plane import NOW_MS, batch
+from tests.storage.directory import Life, contents
+
+CONFIGS = {
+    "internal.segment.bytes": "600",
+    "index.interval.bytes": "100",
+    "retention.bytes": "2000",
+    "segment.ms": "5000",
+}
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("append"), st.integers(1, 3), st.integers(0, 150), st.integers(-9000, 0)),
+        st.tuples(st.just("delete records"), st.integers(-1, 40)),
+        st.tuples(st.just("retain"), st.integers(0, 3)),
+        st.tuples(st.just("checkpoint")),
+        st.tuples(st.sampled_from(["end", "kill"])),
+    ),
+    max_size=40,
+)
+
+
+def answers(log: PartitionLog) -> list[object]:
+    """What readers are told."""
+    found: list[object] = [log.log_start_offset, log.log_end_offset, contents(log), log.end_of_epoch(0)]
+    times = (EARLIEST, LATEST, MAX_TIMESTAMP, *range(NOW_MS - 9000, NOW_MS, 700))
+    found += [log.offset_for_timestamp(at_ms) for at_ms in times]
+    for offset in range(log.log_start_offset, log.log_end_offset + 1, 2):
+        read = log.read(offset, 150, at_least_one=True)
+        found += [read.start, read.data(), read.cut_short]
+    return found
+
+
+@pytest.mark.slow
+@settings(max_examples=60)
+@given(steps=STEPS)
+def test_it_answers_the_same(steps: list[tuple[str, int, int, int]]) -> None:
+    with TemporaryDirectory() as name:
+        life = Life(Path(name))
+        life.broker.topics.create("orders", 1, CONFIGS, NOW_MS)
+        memory = PartitionLog(
+            LogSettings(segment_bytes=600, index_interval_bytes=100, retention_bytes=2000, segment_ms=5000), "orders-0"
+        )
+        for what, *how in steps:
+            both = (memory, life.log())
+            match what:
+                case "append":
+                    count, size, ago_ms = how
+                    data = batch(*[b"v" * size] * count, at_ms=NOW_MS + ago_ms)
+                    assert len({log.append(data, NOW_MS) for log in both}) == 1
+                case "delete records":
+                    assert len({_deleted(log, how[0]) for log in both}) == 1
+                case "retain":
+                    for log in both:
+                        log.apply_retention(NOW_MS + how[0] * 1000)
+                case "checkpoint":
+                    life.storage.checkpoint()
+                case _:
+                    life.end() if what == "end" else life.kill()
+                    life = Life(Path(name))
+                    assert life.storage.findings == []
+            assert answers(life.log()) == answers(memory)
+        life.kill()
+
+
+def _deleted(log: PartitionLog, offset: int) -> int | str:
+    try:
+        return log.delete_records(offset)
+    except BatchError as problem:
+        return problem.reason

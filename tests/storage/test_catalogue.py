@@ -1,0 +1,92 @@
+"""Topics and configurations are remembered line by line."""
+
+import uuid
+from pathlib import Path
+
+import pytest
+
+from groupcoord.config.settings import Resource
+from groupcoord.storage.catalogue import FILE_NAME, Catalogue, TopicEntry
+from groupcoord.storage.errors import StorageError
+from tests.storage.faults import failing
+
+ORDERS = TopicEntry(name="orders", topic_id=uuid.UUID(int=7), partitions=3, configs={"retention.ms": "5"}, created_ms=9)
+GROUP = Resource(32, "app")
+HEAD = '{"groupcoord": "metadata", "version": 1}\n'
+
+
+def filled(directory: Path) -> Catalogue:
+    catalogue = Catalogue(directory)
+    catalogue.start_anew()
+    catalogue.put_topic(ORDERS)
+    catalogue.put_configs(GROUP, {"consumer.session.timeout.ms": "50000"})
+    catalogue.put_next_producer_id(1000)
+    catalogue.put_next_producer_id(2000)
+    return catalogue
+
+
+def test_everything_comes_again_and_the_last_word_counts(tmp_path: Path) -> None:
+    catalogue = filled(tmp_path)
+    catalogue.put_topic(TopicEntry(name="ä", topic_id=uuid.UUID(int=8), partitions=1, configs={}, created_ms=10))
+    catalogue.delete_topic(uuid.UUID(int=8))
+    catalogue.close()
+    catalogue.close()
+    again = Catalogue(tmp_path)
+    assert again.contents == catalogue.contents
+    assert again.contents.topics == {ORDERS.topic_id: ORDERS}
+    assert again.contents.deleted == {uuid.UUID(int=8)}
+    assert again.contents.configs == {GROUP: {"consumer.session.timeout.ms": "50000"}}
+    assert again.contents.next_producer_id == 2000
+
+
+def test_a_start_writes_what_is_left(tmp_path: Path) -> None:
+    filled(tmp_path).close()
+    again = Catalogue(tmp_path)
+    again.contents.deleted.add(uuid.UUID(int=9))
+    again.start_anew()
+    again.close()
+    lines = (tmp_path / FILE_NAME).read_text().splitlines()
+    assert [line.split(":")[0] for line in lines] == ['{"groupcoord"', '{"topic"', '{"resource"', '{"next_producer_id"']
+    assert Catalogue(tmp_path).contents == again.contents
+    assert not again.contents.deleted
+
+
+def test_a_line_cut_off_at_any_byte_was_never_answered(tmp_path: Path) -> None:
+    filled(tmp_path).close()
+    path = tmp_path / FILE_NAME
+    data = path.read_bytes()
+    last = len(data.splitlines(keepends=True)[-1])
+    for missing in range(1, last + 1):
+        path.write_bytes(data[:-missing])
+        assert Catalogue(tmp_path).contents.next_producer_id == 1000
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("x\n", 1),
+        ('{"groupcoord": "metadata", "version": 2}\n', 1),
+        (HEAD + "{\n", 2),
+        (HEAD + "[]\n", 2),
+        (HEAD + '{"topic": "a"}\n', 2),
+        (HEAD + '{"next_producer_id": 7}\n{"deleted": "x"}\n', 3),
+        (HEAD + '{"resource": [1], "configs": {}}\n', 2),
+        (HEAD + '{"resource": [1, "a"], "configs": 5}\n', 2),
+    ],
+)
+def test_a_line_that_cannot_be_understood_is_named(tmp_path: Path, text: str, line: int) -> None:
+    (tmp_path / FILE_NAME).write_text(text)
+    with pytest.raises(StorageError, match=rf"{FILE_NAME}, line {line}, cannot be understood"):
+        Catalogue(tmp_path)
+
+
+def test_a_change_that_cannot_be_written_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    catalogue = filled(tmp_path)
+    before = (tmp_path / FILE_NAME).read_bytes()
+    with failing(monkeypatch, "fsync"), pytest.raises(OSError, match="No space"):
+        catalogue.delete_topic(ORDERS.topic_id)
+    assert (tmp_path / FILE_NAME).read_bytes() == before
+    assert catalogue.contents.topics
+    catalogue.delete_topic(ORDERS.topic_id)
+    catalogue.close()
+    assert not Catalogue(tmp_path).contents.topics

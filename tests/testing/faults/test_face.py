@@ -1,0 +1,170 @@
+"""What a test touches: rules that are installed at once, holds that can be waited for, the reckoning at the end."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from groupcoord.protocol.errors import ErrorCode
+from groupcoord.testing.faults import (
+    FaultRulesFailed,
+    Faults,
+    Heartbeat,
+    Hold,
+    Installed,
+    JoinGroup,
+    NotArrived,
+    TopicsKnown,
+    when,
+)
+from tests.server.support import FakeNode
+from tests.testing.faults.support import World, heartbeat
+
+LOST = ErrorCode.NOT_COORDINATOR
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_a_rule_is_installed_with_its_verb(world: World) -> None:
+    beginning = world.when(Heartbeat)
+    before = world.faults.installed
+    rule = beginning.drop()
+    assert (before, world.faults.installed) == ((), (rule,))
+    assert (type(rule), rule.rule, rule.name) == (Installed, when(Heartbeat).drop(), "rule 1")
+    assert repr(world.faults) == "<Faults 1 rules>"
+
+
+def test_a_rule_that_is_a_value_is_installed_by_hand(world: World) -> None:
+    hold = world.faults.add(when(Heartbeat).hold(), "faults.yaml rule 1")
+    assert isinstance(hold, Hold)
+    assert hold.name == "faults.yaml rule 1"
+    assert type(world.faults.add(when(Heartbeat).drop())) is Installed
+
+
+def test_a_node_is_known_by_its_id(world: World) -> None:
+    assert world.faulty.broker == world.node.config.node_id == 1
+    assert world.faults.wrap(FakeNode(), broker=7).broker == 7
+    known = TopicsKnown(lambda _: "orders")
+    assert world.faults.wrap(FakeNode(), known=known).broker == 1
+
+
+def test_one_set_of_rules_for_several_brokers(world: World) -> None:
+    other = world.faults.wrap(world.node, broker=2)
+    world.when(Heartbeat, broker=2).refuse(LOST)
+    call = world.heartbeat().call
+    (_, reply) = other.handle(call, heartbeat(), world.now)
+    assert reply.response.error_code == LOST  # type: ignore[union-attr]
+
+
+def test_the_end(world: World) -> None:
+    world.faults.check()
+    world.when(Heartbeat).drop()
+    assert len(world.faults.unused()) == 1
+    with pytest.raises(FaultRulesFailed):
+        world.faults.check()
+
+
+def test_an_explanation(world: World) -> None:
+    rule = world.when(Heartbeat, client_id="d", version=3).drop().rule
+    assert world.faults.explain(heartbeat()).splitlines() == [
+        f"Heartbeat v4 from a client without id at 0 ms, broker 0: {heartbeat()!r}",
+        f"  rule 1, {rule}: no: it names no client_id, and not 'd'; version is 4, not 3",
+    ]
+    assert world.faults.explain(heartbeat(), client_id="d", version=3, broker=2).endswith(": yes")
+
+
+class TestHold:
+    def test_arrivals_are_awaited(self, world: World) -> None:
+        async def story() -> None:
+            hold = world.when(Heartbeat).hold().times(2)
+            world.heartbeat("a")
+            (first,) = await hold.arrived()
+            waiting = asyncio.ensure_future(hold.arrived(2))
+            await asyncio.wait([waiting], timeout=0)
+            assert not waiting.done()
+            world.heartbeat("b")
+            assert await waiting == (first, hold.waiting[1])
+            hold.release()
+            assert await hold.arrived(2) == ()  # they were there
+
+        asyncio.run(story())
+
+    def test_what_arrives_when_it_has_been_told_changes_nothing(self, world: World) -> None:
+        async def story() -> None:
+            hold = world.when(Heartbeat).hold().times(3)
+            waiting = asyncio.ensure_future(hold.arrived())
+            await asyncio.wait([waiting], timeout=0)
+            for member in "abc":
+                world.heartbeat(member)
+            assert len(await waiting) == 3
+
+        asyncio.run(story())
+
+    def test_none_comes(self, world: World) -> None:
+        async def story() -> None:
+            hold = world.when(Heartbeat, member="a").hold()
+            world.heartbeat("b")
+            with pytest.raises(NotArrived) as failed:
+                await hold.arrived(timeout_s=0)
+            assert str(failed.value).splitlines() == [
+                "rule 1: 0 of 1 were held within 0 s: when(Heartbeat, member='a').hold()",
+                "  the nearest request:",
+                f"    Heartbeat v4 from 'c' at 0 ms, broker 1: {heartbeat('b')!r}",
+                "      member is 'b', not 'a'",
+            ]
+
+        asyncio.run(story())
+
+    def test_a_thread_waits(self, world: World) -> None:
+        hold = world.when(Heartbeat).hold()
+        with ThreadPoolExecutor(1) as elsewhere:
+            waiting = elsewhere.submit(hold.wait_arrived)
+            world.heartbeat()
+            assert waiting.result() == hold.waiting
+        with pytest.raises(NotArrived, match="1 of 2 were held within 0 s"):
+            hold.wait_arrived(2, timeout_s=0)
+
+    def test_it_ends_with_its_block(self, world: World) -> None:
+        with world.when(Heartbeat).hold() as hold:
+            asked = [world.heartbeat(), world.heartbeat()]
+            assert hold.arrivals == 2
+            assert all(asking.is_open for asking in asked)
+        assert not any(asking.is_open for asking in asked)
+        assert not world.heartbeat().is_open
+
+    def test_a_callback_is_told(self, world: World) -> None:
+        hold = world.when(JoinGroup).hold().times(2)
+        seen: list[object] = []
+        end = hold.on_arrived(seen.append)
+        world.join()
+        end()
+        world.join()
+        assert seen == [hold.waiting[0]]
+
+    def test_all_is_done_where_the_brokers_live(self) -> None:
+        there: list[int] = []
+
+        def run(code: Callable[[], object]) -> None:
+            def noted() -> None:
+                there.append(threading.get_ident())
+                code()
+
+            with ThreadPoolExecutor(1) as brokers:
+                brokers.submit(noted).result()
+
+        world = World()
+        faults = Faults(now_ms=lambda: world.now, run=run)
+        world.faulty = faults.wrap(world.node)
+        world.faulty.carry_out = world.carry_out
+        hold = faults.when(Heartbeat).hold()
+        asking = world.heartbeat()
+        hold.wait_arrived()
+        hold.release()
+        assert not asking.is_open
+        assert len(there) == 4  # installed, listened, listened no more, released
+        assert threading.get_ident() not in there

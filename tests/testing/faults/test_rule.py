@@ -1,0 +1,139 @@
+from typing import Any
+
+import pytest
+
+from groupcoord.testing.faults import Fetch, Heartbeat, JoinGroup, Match, Rule, RuleProblems, Verdict, when
+from groupcoord.testing.faults.rule import ALWAYS
+
+RULES = [
+    when(Heartbeat, group="app").refuse("REBALANCE_IN_PROGRESS"),
+    when(Heartbeat, group="app", member="m", client_id="c", version="3-", nth="2-4", broker=2).delay(500).times(2),
+    when(topic="orders").drop().always(),
+    when(JoinGroup).disconnect_answer().optional(),
+    when(Fetch).corrupt("crc"),
+    when(Heartbeat, nth=3).refuse(999),
+    when(JoinGroup).hold(),
+]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=repr)
+def test_a_rule_is_data(rule: Rule) -> None:
+    data = rule.to_dict()
+    assert Rule.from_dict(data) == rule
+    assert all(isinstance(value, str | int) for value in data.values())
+
+
+def test_how_the_data_looks() -> None:
+    assert RULES[1].to_dict() == {
+        "when": "Heartbeat",
+        "group": "app",
+        "member": "m",
+        "client_id": "c",
+        "version": "3-",
+        "nth": "2-4",
+        "broker": 2,
+        "do": "delay",
+        "ms": 500,
+        "times": 2,
+    }
+    assert RULES[2].to_dict() == {"when": "any", "topic": "orders", "do": "drop", "times": "always"}
+    assert RULES[3].to_dict() == {"when": "JoinGroup", "do": "disconnect_answer", "optional": True}
+
+
+def test_a_rule_says_what_makes_it() -> None:
+    assert [repr(rule) for rule in RULES[:4]] == [
+        "when(Heartbeat, group='app').refuse('REBALANCE_IN_PROGRESS')",
+        "when(Heartbeat, group='app', member='m', client_id='c', version='3-', nth='2-4', broker=2).delay(500).times(2)",
+        "when(topic='orders').drop().always()",
+        "when(JoinGroup).disconnect_answer().optional()",
+    ]
+
+
+@pytest.mark.parametrize("rule", [rule for rule in RULES if rule.match.api is not None], ids=repr)
+def test_what_it_says_makes_it(rule: Rule) -> None:
+    names = {"when": when, "Heartbeat": Heartbeat, "JoinGroup": JoinGroup, "Fetch": Fetch}
+    assert eval(repr(rule), names) == rule
+
+
+def test_functions_are_not_data() -> None:
+    for rule in (when(Heartbeat, where=bool).drop(), when(Heartbeat).answer(max), when(Heartbeat).after(max)):
+        with pytest.raises(ValueError, match="function"):
+            rule.to_dict()
+
+
+@pytest.mark.parametrize(
+    ("rule", "limit"),
+    [
+        (when(Heartbeat).drop(), 1),
+        (when(Heartbeat).drop().times(3), 3),
+        (when(Heartbeat).drop().always(), None),
+        (when(Heartbeat, nth=3).drop(), 1),
+        (when(Heartbeat, nth="2-4").drop(), 3),
+        (when(Heartbeat, nth="2-").drop(), None),
+        (when(Heartbeat, nth="2-").drop().times(5), 5),
+        (when(Heartbeat, nth="2-4").drop().times(2), 2),
+    ],
+)
+def test_how_often_it_acts(rule: Rule, limit: int | None) -> None:
+    assert rule.limit == limit
+
+
+@pytest.mark.parametrize(
+    ("make", "problem"),
+    [
+        (lambda: when(Heartbeat).drop().times(0), "times: 0 is neither a number above 0 nor 'always'"),
+        (lambda: when(Heartbeat).drop().times(True), "times: True is neither a number above 0 nor 'always'"),
+        (lambda: when(Heartbeat, nth=3).drop().times(2), "times: nth is 3, so it acts 1 times at most, not 2"),
+        (
+            lambda: when(Heartbeat).corrupt("crc"),
+            "how: only answers to Fetch have batches, and those a checksum: crc goes with Fetch",
+        ),
+        (lambda: Rule(Match(), Verdict("drop"), ALWAYS, 1), "optional: 1 is neither true nor false"),  # type: ignore[arg-type]
+    ],
+)
+def test_rules_that_cannot_be_meant(make: Any, problem: str) -> None:
+    with pytest.raises(RuleProblems) as found:
+        make()
+    assert str(found.value) == problem
+
+
+DATA_VERBS = (
+    "refuse, refuse_answer, delay, delay_answer, drop, drop_answer, disconnect, disconnect_answer, "
+    "hold, hold_answer, corrupt"
+)
+FIELDS = "broker, client_id, do, group, member, nth, optional, times, topic, version, when"
+
+
+@pytest.mark.parametrize(
+    ("data", "problems"),
+    [
+        ({}, ["when: it is missing: the name of an API, or any", f"do: it is missing: one of {DATA_VERBS}"]),
+        ({"when": None, "do": "drop"}, ["when: there is nothing behind it"]),
+        (
+            {"when": "any", "group": None, "do": "drop", "times": None},
+            ["group: there is nothing behind it", "times: there is nothing behind it"],
+        ),
+        ({"when": "any", "do": "dorp"}, ["do: there is no verb 'dorp'; do you mean drop?"]),
+        ({"when": "any", "do": "after"}, [f"do: after takes a function, so it is for programs; there is {DATA_VERBS}"]),
+        ({"when": "any", "do": "delay"}, ["ms: delay needs it: milliseconds on the broker's clock"]),
+        ({"when": "any", "do": "delay", "ms": 5, "code": "NOT_COORDINATOR"}, ["code: it does not go with do: delay"]),
+        ({"when": "any", "do": "drop", "where": "x"}, ["where: it takes a function, so it is for programs"]),
+        ({"when": "any", "do": "drop", "gruop": "x"}, ["gruop: there is no such field; do you mean group?"]),
+        ({"when": "any", "do": "drop", "times": "twice"}, ["times: 'twice' is neither a number above 0 nor 'always'"]),
+        (
+            {"when": "any", "do": "drop", 5: 6},
+            [f"5: there is no such field; there is {FIELDS}"],
+        ),
+        (
+            {"when": "Hearbeat", "version": 99, "do": "corrupt", "how": "crc", "times": 0},
+            [
+                "when: there is no API 'Hearbeat'; do you mean Heartbeat?",
+                "times: 0 is neither a number above 0 nor 'always'",
+            ],
+        ),
+    ],
+)
+def test_everything_that_is_wrong_with_data_is_told(data: dict[Any, Any], problems: list[str]) -> None:
+    with pytest.raises(RuleProblems) as found:
+        Rule.from_dict(data)
+    assert list(map(str, found.value.problems)) == problems

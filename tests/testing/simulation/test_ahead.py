@@ -1,0 +1,36 @@
+from types import SimpleNamespace
+from typing import Any
+
+from groupcoord.testing.simulation import Action, Kind, MemberPlan, Plan, simulate_plan
+from groupcoord.testing.simulation.agenda import Agenda
+from groupcoord.testing.simulation.ahead import MARGIN_MS, Ahead
+
+
+def steps(**of_member: Any) -> tuple[int, int]:
+    """How many steps a run takes with skipping, and without; the stories are the same."""
+    members = tuple(MemberPlan(name=name, assignors=("range",), topics=("orders",), **of_member) for name in "ab")
+    paused = Action(at_ms=30_000, kind=Kind.PAUSE, for_ms=20_000)
+    plan = Plan(members=members, topics={"orders": 4}, actions=(paused,), heal_ms=60_000)
+    quick, whole = simulate_plan(plan, tell=True), simulate_plan(plan, skip=False, tell=True)
+    assert quick.ok, quick.text()
+    assert quick.lines == whole.lines
+    return quick.steps, whole.steps
+
+
+def test_nearly_all_heartbeats_of_a_quiet_group_are_left_out() -> None:
+    quick, whole = steps(session_timeout_ms=6_000, heartbeat_interval_ms=2_000, commit_interval_ms=200_000)
+    assert quick < whole / 10
+
+
+def test_a_session_may_be_hardly_longer_than_the_time_between_heartbeats() -> None:
+    quick, whole = steps(session_timeout_ms=6_050, heartbeat_interval_ms=6_000, commit_interval_ms=200_000)
+    assert quick < whole / 3
+
+
+def test_heartbeats_that_come_faster_than_answers_are_not_left_out() -> None:
+    around: Any = SimpleNamespace(agenda=Agenda(), quiet_until=lambda: 100_000)
+    for interval_ms in (MARGIN_MS, MARGIN_MS - 1):
+        membership: Any = SimpleNamespace(settings=SimpleNamespace(heartbeat_interval_ms=interval_ms))
+        ahead = Ahead(around, membership, SimpleNamespace())  # type: ignore[arg-type]
+        ahead.heard_ms = 0
+        assert ahead.next_beat(1_000, 90_000, None) == 1_000

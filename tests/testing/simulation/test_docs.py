@@ -1,0 +1,29 @@
+"""docs/simulation.md: its tables are those of the code, and its tests pass."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from groupcoord.testing.simulation.tables import TABLES
+
+PAGE = (Path(__file__).resolve().parents[3] / "docs" / "simulation.md").read_text(encoding="utf-8")
+TESTS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_tables_are_fresh(name: str) -> None:
+    (shown,) = re.findall(rf"<!-- {name} -->\n(.*?)\n<!-- /{name} -->", PAGE, re.DOTALL)
+    assert shown == TABLES[name]()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(len(TESTS)))
+def test_what_the_page_shows_passes(number: int) -> None:
+    names: dict[str, object] = {}
+    exec(compile(TESTS[number], f"example {number}", "exec"), names)
+    tests = [found for name, found in names.items() if name.startswith("test_")]
+    assert tests
+    for test in tests:
+        assert callable(test)
+        test()

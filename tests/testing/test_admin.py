@@ -1,0 +1,64 @@
+"""What tests ask of brokers."""
+
+import pytest
+
+from groupcoord.protocol.errors import ErrorCode
+from groupcoord.protocol.messages import (
+    CreatePartitionsResponse,
+    CreateTopicsResponse,
+    DeleteTopicsResponse,
+    MetadataResponse,
+)
+from groupcoord.protocol.messages.create_partitions import CreatePartitionsTopicResult
+from groupcoord.protocol.messages.create_topics import CreatableTopicResult
+from groupcoord.protocol.messages.delete_topics import DeletableTopicResult
+from groupcoord.protocol.messages.metadata import (
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from groupcoord.testing.admin import creation, deletion, growth, question, raise_refusal, topics_view
+
+
+def test_requests_name_their_topic() -> None:
+    assert (creation("orders", 3).topics[0].name, creation("orders", 3).topics[0].num_partitions) == ("orders", 3)
+    assert (growth("orders", 5).topics[0].name, growth("orders", 5).topics[0].count) == ("orders", 5)
+    assert deletion("orders").topic_names == (deletion("orders").topics[0].name,) == ("orders",)
+
+
+def test_a_refusal_is_raised_in_the_broker_s_words_or_in_kafka_s() -> None:
+    code = ErrorCode.INVALID_PARTITIONS
+    with pytest.raises(ValueError, match="orders: INVALID_PARTITIONS: too few"):
+        raise_refusal(
+            CreateTopicsResponse(
+                topics=(CreatableTopicResult(name="orders", error_code=code, error_message="too few"),)
+            )
+        )
+    with pytest.raises(ValueError, match=f"orders: INVALID_PARTITIONS: {code.text}"):
+        raise_refusal(CreatePartitionsResponse(results=(CreatePartitionsTopicResult(name="orders", error_code=code),)))
+    with pytest.raises(ValueError, match="INVALID_PARTITIONS"):
+        raise_refusal(DeleteTopicsResponse(responses=(DeletableTopicResult(name="orders", error_code=code),)))
+    raise_refusal(CreateTopicsResponse(topics=(CreatableTopicResult(name="orders"),)))
+
+
+def test_what_metadata_says_of_topics() -> None:
+    assert question(None).topics is None
+    assert [topic.name for topic in question({"b", "a"}).topics or ()] == ["a", "b"]
+    partitions = tuple(
+        MetadataResponsePartition(partition_index=number, leader_id=1, replica_nodes=replicas)
+        for number, replicas in ((1, (1, 2)), (0, (3,)))
+    )
+    response = MetadataResponse(
+        brokers=tuple(
+            MetadataResponseBroker(node_id=number, host="h", port=1, rack=rack)
+            for number, rack in ((1, "east"), (2, "west"), (3, None))
+        ),
+        topics=(
+            MetadataResponseTopic(name="orders", partitions=partitions),
+            MetadataResponseTopic(name="gone", error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+            MetadataResponseTopic(name=None),
+        ),
+    )
+    view = topics_view(response)
+    assert view.partitions == {"orders": 2}
+    assert view.racks == {"orders": (frozenset(), frozenset({"east", "west"}))}

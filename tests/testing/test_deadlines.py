@@ -1,0 +1,36 @@
+"""What is pending, in words."""
+
+import pytest
+
+from groupcoord.testing import Emulator
+from groupcoord.testing.faults import Heartbeat, JoinGroup
+
+pytestmark = pytest.mark.asyncio
+
+
+async def test_what_rules_delay_is_pending_too() -> None:
+    async with Emulator(topics={"orders": 1}) as kafka:
+        member = kafka.member("app", "orders")
+        await member.rejoin()
+        kafka.when(Heartbeat).delay(5_000)
+        beating = member.heartbeat()
+        first, second = kafka.deadlines()
+        assert (first.kind, first.at_ms - kafka.now_ms(), second.kind) == ("fault", 5_000, "session")
+        assert str(first).startswith("in 5.000 s rule 1 lets go what it delays: Heartbeat")
+        await kafka.advance(seconds=5)
+        assert await beating == 0
+
+
+async def test_a_group_waits_for_its_members() -> None:
+    async with Emulator(topics={"orders": 1}) as kafka:
+        a, b = kafka.member("app", "orders"), kafka.member("app", "orders")
+        await a.rejoin()
+        joining = b.join()
+        await kafka.settle()
+        assert [each.reason for each in kafka.deadlines() if each.kind == "join"] == [
+            "group app waits no longer for members to join"
+        ]
+        await a.join()
+        await joining
+        assert "group app waits no longer for members to sync" in [each.reason for each in kafka.deadlines()]
+        kafka.when(JoinGroup).refuse("NOT_COORDINATOR").optional()

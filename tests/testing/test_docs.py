@@ -1,0 +1,24 @@
+"""The tests that docs/testing.md shows pass."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+pytest_plugins = ["pytester"]
+pytestmark = [pytest.mark.slow, pytest.mark.clients]
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "testing.md").read_text(encoding="utf-8")
+TESTS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+
+
+def test_what_the_page_shows_passes(pytester: pytest.Pytester) -> None:
+    pytester.makefile(".ini", pytest="[pytest]\nasyncio_mode = auto\nasyncio_default_fixture_loop_scope = function\n")
+    pytester.makepyfile(**{f"test_{number}": text for number, text in enumerate(TESTS)})
+    result = pytester.runpytest_subprocess("-p", "no:randomly", "-p", "no:cacheprovider", timeout=120)
+    result.assert_outcomes(passed=len(re.findall(r"^(?:async )?def test_", PAGE, re.MULTILINE)))
+
+
+def test_every_recipe_has_its_test() -> None:
+    recipes = re.findall(r"^### … .*$", PAGE, re.MULTILINE)
+    assert len(recipes) + 3 == len(TESTS)  # the first test, one without asyncio, and one for a real broker

@@ -1,0 +1,296 @@
+"""The emulator in a test's own loop."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from groupcoord.protocol.errors import ErrorCode
+from groupcoord.testing import ClockError, Emulator, WaitTimeoutError, passing
+from groupcoord.testing.faults import FaultRulesFailed
+
+pytestmark = pytest.mark.asyncio
+
+ORDERS = {"orders": 6}
+
+
+async def test_it_listens_while_its_block_runs() -> None:
+    kafka = Emulator(topics=ORDERS)
+    assert repr(kafka) == "<Emulator not started>"
+    assert not kafka.is_started
+    with pytest.raises(RuntimeError, match="inside its `async with` block"):
+        _ = kafka.address
+    async with kafka:
+        host, port = kafka.address.split(":")
+        assert repr(kafka) == f"<Emulator {kafka.address}>"
+        _, writer = await asyncio.open_connection(host, int(port))
+        writer.close()
+    with pytest.raises(ConnectionRefusedError):
+        await asyncio.open_connection(host, int(port))
+    assert len(asyncio.all_tasks()) == 1
+
+
+async def test_it_belongs_to_one_loop() -> None:
+    async with Emulator() as kafka:
+        with pytest.raises(RuntimeError, match="in another event loop than the one that uses it now"):
+            await asyncio.to_thread(lambda: asyncio.run(kafka.settle()))
+
+
+@pytest.mark.parametrize("wrong", [{"clock": "broken"}, {"topics": {"no/name": 1}}, {"config": {"grup.max.size": 1}}])
+async def test_settings_that_cannot_be_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"broken|no/name|grup\.max\.size"):
+        async with Emulator(**wrong):
+            pass
+
+
+async def test_the_same_seed_gives_the_same_ids() -> None:
+    async def ids(seed: int) -> tuple[str, str]:
+        async with Emulator(topics=ORDERS, seed=seed) as kafka:
+            member = kafka.member("app", "orders")
+            await member.join()
+            return member.member_id, str(kafka.node.broker.topics.topic_id("orders"))
+
+    assert await ids(1) == await ids(1) != await ids(2)
+
+
+async def test_a_silent_member_is_out_when_the_test_says_so() -> None:
+    async with Emulator(topics=ORDERS) as kafka:
+        a, b = await kafka.members(2, group="app", topics="orders")
+        assert len(a.assigned) == len(b.assigned) == 3
+        b.vanish()
+        await kafka.advance(seconds=44.999)
+        assert len(kafka.group("app").view().members) == 2
+        await kafka.advance(ms=1)
+        assert [member.client_id for member in kafka.group("app").view().members] == ["app-1"]
+        await kafka.advance(seconds=3)
+        assert a.assigned == {("orders", partition) for partition in range(6)}
+        assert "app-2's session of 45,000 ms ran out at" in kafka.trace.why("app", 2)
+
+
+async def test_deadlines_say_what_will_happen_and_why() -> None:
+    async with Emulator(topics=ORDERS) as kafka:
+        member = kafka.member("app", "orders", session_timeout_ms=10_000)
+        other = kafka.member("other", "orders", session_timeout_ms=8_000)
+        for each in (member, other):
+            await each.rejoin()
+        (deadline,) = kafka.deadlines(group="app")
+        assert (deadline.kind, deadline.group, deadline.member) == ("session", "app", member.member_id)
+        ends = f"the session of {member.member_id} in group app ends unless it is heard"
+        assert str(deadline) == f"in 10.000 s {ends}"
+        assert [each.group for each in kafka.deadlines()] == ["other", "app"]
+        everything = kafka.deadlines(everything=True)
+        assert {each.kind for each in everything} >= {"session", "retention"}
+        assert {each.group for each in everything} == {"app", "other", ""}
+        assert kafka.groups() == ["app", "other"]
+        assert (await kafka.advance_to_next(group="app")).reason == ends
+        assert kafka.groups() == ["app", "other"]
+        assert kafka.group("app").state == "Empty"
+        with pytest.raises(WaitTimeoutError, match="nothing will ever happen in group app by itself"):
+            await kafka.advance_to_next(group="app")
+
+
+async def test_time_passes_until_a_condition_holds() -> None:
+    async with Emulator(topics=ORDERS) as kafka:
+        await kafka.member("app", "orders").rejoin()
+        before = kafka.now_ms()
+        await kafka.advance_until(lambda: kafka.group("app").state == "Empty")
+        assert kafka.now_ms() - before == 45_000
+
+        def pigs_fly() -> bool:
+            return False
+
+        with pytest.raises(WaitTimeoutError, match=r"pigs_fly does not hold after 5 s\. Pending: nothing"):
+            await kafka.advance_until(pigs_fly, limit_s=5)
+        assert kafka.now_ms() - before == 50_000
+        with pytest.raises(ValueError, match="time does not go back"):
+            await kafka.advance(seconds=-1)
+
+
+async def test_what_is_due_for_ever_does_not_hang_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with Emulator(topics=ORDERS) as kafka:
+        (member,) = await kafka.members(1, group="app", topics="orders")
+        monkeypatch.setattr(member, "next_deadline", lambda: 0)
+        monkeypatch.setattr(passing, "MOST_ROUNDS", 10)
+        with pytest.raises(RuntimeError, match="again and again, and time does not pass"):
+            await kafka.advance(seconds=1)
+
+
+async def test_only_a_manual_clock_is_moved_by_the_test() -> None:
+    async with Emulator(topics=ORDERS, clock="real") as kafka:
+        with pytest.raises(ClockError, match="only with clock='manual' the test moves it"):
+            await kafka.advance(seconds=1)
+
+
+@pytest.mark.slow
+async def test_on_a_fast_clock_everything_happens_sooner() -> None:
+    async with Emulator(topics=ORDERS, clock="fast", speed=50) as kafka:
+        a, b = await kafka.members(2, group="app", topics="orders")
+        b.vanish()
+        view = await kafka.group("app").stable(members=1, generation=a.generation + 1)
+        assert [(each.client_id, len(each.assigned)) for each in view.members] == [("app-1", 6)]
+
+
+async def test_after_a_restart_groups_are_what_the_log_says() -> None:
+    async with Emulator(topics=ORDERS) as kafka:
+        a, b = kafka.member("app", "orders"), kafka.member("app", "orders")
+        await a.rejoin()
+        await a.commit({("orders", 0): 4})
+        waiting = b.join()
+        await kafka.settle()
+        await kafka.stop()
+        for asked in (waiting, a.heartbeat()):
+            with pytest.raises(ConnectionResetError, match=r"the connection of app-. was closed"):
+                await asked
+        await kafka.restart()
+        assert kafka.group("app").view().text() == "app Stable gen=1, 1 member: app-1"
+        assert kafka.group("app").committed("orders", 0) == 4
+        assert await a.heartbeat() == ErrorCode.NONE
+        b.vanish()
+
+
+async def test_time_passes_while_the_broker_is_down() -> None:
+    async with Emulator(topics=ORDERS) as kafka:
+        (a,) = await kafka.members(1, group="app", topics="orders")
+        await kafka.stop()
+        await kafka.stop()
+        await kafka.force_rebalance("app")
+        await kafka.advance(seconds=100)
+        assert a.membership.coordinator is None
+        await kafka.restart()
+        await kafka.advance(seconds=50)
+        assert a.is_stable
+        assert a.generation == 1  # sessions begin anew with a broker that starts
+        assert kafka.group("app").view().member("app-1").assigned == a.assigned
+
+
+async def test_a_group_moves_away_and_comes_back() -> None:
+    async with Emulator(topics=ORDERS) as kafka:
+        member = kafka.member("app", "orders")
+        await member.rejoin()
+        await kafka.unload("app")
+        assert await member.heartbeat() == ErrorCode.NOT_COORDINATOR
+        assert kafka.group("app").state == "NOT_COORDINATOR"
+        await kafka.load("app")
+        assert await member.heartbeat() == ErrorCode.NONE
+
+
+async def test_an_operator_rebalances_and_fences() -> None:
+    async with Emulator(topics=ORDERS) as kafka:
+        member = kafka.member("app", "orders", instance_id="one")
+        await member.rejoin()
+        await kafka.force_rebalance("app", "for fun")
+        assert await member.heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS
+        await member.rejoin()
+        await kafka.fence("app", "one")
+        assert await member.heartbeat() == ErrorCode.FENCED_INSTANCE_ID
+
+
+async def test_a_session_ends_at_once_by_any_name_of_its_member() -> None:
+    async with Emulator(topics=ORDERS) as kafka:
+        member = kafka.member("app", "orders", client_id="victim")
+        await member.rejoin()
+        await kafka.expire("app", "victim")
+        assert await member.heartbeat() == ErrorCode.UNKNOWN_MEMBER_ID
+        with pytest.raises(LookupError, match="no member called 'victim' in app Empty gen=2, 0 members"):
+            await kafka.expire("app", "victim")
+
+
+async def test_nobody_heartbeats_for_who_is_no_member() -> None:
+    async with Emulator(topics=ORDERS) as kafka:
+        host, port = kafka.address.split(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        # ApiVersions v0: the connection is known from then on.
+        writer.write(bytes.fromhex("0000000a 0012 0000 00000001 ffff".replace(" ", "")))
+        await reader.readexactly(4)
+        engine = kafka._engine
+        assert engine.server is not None
+        (engine.served.spoke["app", "nobody"],) = engine.server._connections.open
+        before = len(kafka.trace)
+        engine.heartbeat_for("app", "nobody")
+        assert len(kafka.trace) == before
+        writer.close()
+
+
+async def test_records_can_be_put_where_a_consumer_finds_them() -> None:
+    async with Emulator() as kafka:
+        kafka.topic("orders", 2)
+        assert await kafka.produce("orders", b"a", b"b", partition=1) == 0
+        assert await kafka.produce("orders", b"c", partition=1, key=b"k") == 2
+        with pytest.raises(AssertionError, match="UNKNOWN_TOPIC_OR_PARTITION"):
+            await kafka.produce("orders", b"d", partition=2)
+
+
+async def test_an_error_of_the_server_fails_the_block() -> None:
+    async def story() -> None:
+        async with Emulator(topics=ORDERS) as kafka:
+            kafka.node.coordinator.handle = None  # type: ignore[method-assign,assignment]
+            host, port = kafka.address.split(":")
+            reader, writer = await asyncio.open_connection(host, int(port))
+            # Heartbeat v0 of group g, generation 1, member m.
+            writer.write(bytes.fromhex("0000001a 000c 0000 00000001 ffff 0001 67 00000001 0001 6d".replace(" ", "")))
+            writer.write(b"\0" * 8)
+            await reader.read(8)
+            writer.close()
+
+    with pytest.raises(ExceptionGroup, match="errors in the server") as raised:
+        await story()
+    assert isinstance(raised.value.exceptions[0], TypeError)
+
+
+async def test_a_rule_that_was_not_used_fails_the_block() -> None:
+    async def story(divisor: int) -> None:
+        async with Emulator() as kafka:
+            kafka.when("Heartbeat").drop()
+            _ = 1 / divisor
+
+    with pytest.raises(FaultRulesFailed, match="rule 1 never acted"):
+        await story(1)
+    with pytest.raises(ZeroDivisionError):
+        await story(0)
+
+
+async def test_requests_gather_and_go_in_the_order_of_the_test() -> None:
+    async with Emulator(topics=ORDERS, config={"group.initial.rebalance.delay.ms": 3_000}) as kafka:
+        barrier = kafka.barrier("JoinGroup", "app", n=2)
+        a = kafka.member("app", "orders", instance_id="a")
+        b = kafka.member("app", "orders", instance_id="b")
+        joining = a.join(), b.join()
+        gathered = await barrier.gathered()
+        assert [held.request.group_instance_id for held in gathered] == ["a", "b"]
+        assert barrier.waiting == gathered
+        with pytest.raises(ValueError, match=r"2 requests wait, which \[0, 0\] does not order"):
+            barrier.release([0, 0])
+        barrier.release([1, 0])
+        await kafka.advance(seconds=6)  # somebody new came during the first three
+        await asyncio.gather(*joining)
+        assert b.is_leader
+        assert not a.is_leader
+
+
+async def test_requests_that_gather_may_go_in_the_order_they_came() -> None:
+    async with Emulator(topics=ORDERS) as kafka:
+        barrier = kafka.barrier("JoinGroup", n=1)
+        member = kafka.member("app", "orders", instance_id="a")
+        joining = member.join()
+        await barrier.gathered()
+        barrier.release()
+        assert (await joining).error_code == ErrorCode.NONE
+        assert kafka.faults.unused() == []
+
+
+async def test_topics_grow_and_go() -> None:
+    async with Emulator(topics=ORDERS) as kafka:
+        await kafka.add_partitions("orders", 2)
+        member = kafka.member("app", "orders")
+        await member.rejoin()
+        assert len(member.assigned) == 8
+        await member.commit({("orders", 7): 1})
+        await kafka.delete_topic("orders")
+        assert kafka.group("app").offsets() == {}
+        with pytest.raises(ValueError, match="orders: UNKNOWN_TOPIC_OR_PARTITION"):
+            await kafka.delete_topic("orders")
+        with pytest.raises(ValueError, match="orders: UNKNOWN_TOPIC_OR_PARTITION"):
+            await kafka.add_partitions("orders", 1)
+        await kafka.stop()
+        with pytest.raises(ConnectionResetError, match="DeleteTopicsRequest: the broker is down"):
+            await kafka.delete_topic("orders")

@@ -1,0 +1,139 @@
+"""A broker at the other end of a socket."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from groupcoord.client.errors import DisconnectedError
+from groupcoord.protocol.errors import ErrorCode
+from groupcoord.testing import Emulator, LivingMember, Remote, WaitTimeoutError
+from groupcoord.testing.faults import Metadata
+
+pytestmark = pytest.mark.asyncio
+
+
+async def test_topics_are_made_changed_and_deleted() -> None:
+    async with Emulator() as kafka, Remote(kafka.address) as remote:
+        assert repr(remote) == f"<Remote {kafka.address}>"
+        await remote.topic("orders", 2)
+        await remote.add_partitions("orders", 3)
+        found = kafka.node.broker.topics.get("orders")
+        assert found is not None
+        assert len(found.partitions) == 5
+        await remote.delete_topic("orders")
+        assert kafka.node.broker.topics.get("orders") is None
+        with pytest.raises(ValueError, match="orders: UNKNOWN_TOPIC_OR_PARTITION"):
+            await remote.delete_topic("orders")
+        with pytest.raises(ValueError, match="UNKNOWN_TOPIC_OR_PARTITION"):
+            await remote.add_partitions("orders", 1)
+        with pytest.raises(ValueError, match="INVALID_PARTITIONS"):
+            await remote.topic("orders", 0)
+
+
+async def test_a_topic_can_be_used_when_all_its_partitions_are_led() -> None:
+    async with Emulator() as kafka, Remote(kafka.address) as remote:
+        kafka.when(Metadata).after(lambda _, answer: replace(answer, topics=()))  # it has not heard of it yet
+        await remote.topic("orders", 2)
+        member = remote.member("app", "orders")
+        await member.rejoin()
+        assert len(member.assigned) == 2
+
+
+async def test_a_generation_step_by_step() -> None:
+    async with Emulator(topics={"orders": 2}) as kafka, Remote(kafka.address) as remote:
+        a = remote.member("app", "orders")
+        b = remote.member("app", "orders", client_id="b", instance_id="two")
+        await a.rejoin()
+        joining = b.join()
+        await remote.settle()
+        await remote.group("app").rebalancing()
+        assert await a.heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS
+        await a.join()
+        assert (await joining).generation_id == remote.newest_generation("app") == 2
+        syncing = b.sync()
+        await a.sync()
+        await syncing
+        assert a.assigned | b.assigned == {("orders", 0), ("orders", 1)}
+        assert kafka.group("app").view().member("two").client_id == "b"
+        assert remote.newest_generation("other") == -1
+
+
+async def test_an_administrator_removes_a_member() -> None:
+    async with Emulator(topics={"orders": 2}) as kafka, Remote(kafka.address) as remote:
+        a = remote.member("app", "orders")
+        await a.rejoin()
+        await remote.remove("app", a.member_id)
+        assert await a.heartbeat() == ErrorCode.UNKNOWN_MEMBER_ID
+        with pytest.raises(ValueError, match=f"{a.member_id} is not removed from app: UNKNOWN_MEMBER_ID"):
+            await remote.remove("app", a.member_id)
+
+
+async def test_members_live_in_real_time() -> None:
+    async with Emulator(topics={"orders": 4}) as kafka, Remote(kafka.address) as remote:
+        settings: dict[str, Any] = {"group": "app", "assignor": "cooperative-sticky", "heartbeat_interval_ms": 10}
+        a, b = await remote.members(2, topics="orders", instance_ids=["one", "two"], **settings)
+        await remote.until(lambda: len(a.assigned) == len(b.assigned) == 2, "each should have two")
+        assert (a.group, a.generation) == ("app", remote.newest_generation("app"))
+        assert {member.instance_id for member in kafka.group("app").view().members} == {"one", "two"}
+        (c,) = await remote.members(1, topics=["orders"], **settings)
+        await remote.until(lambda: c.is_stable and len(a.assigned | b.assigned | c.assigned) == 4, "all have an owner")
+
+
+async def test_what_did_not_happen_is_told_with_what_was_seen() -> None:
+    async with Emulator(topics={"orders": 1}) as kafka, Remote(kafka.address) as remote:
+        remote.member("app", "orders")
+        with pytest.raises(WaitTimeoutError, match=r"it should: not within 0\.01 s\. <ScriptedMember app-1"):
+            await remote.until(lambda: False, "it should", timeout_s=0.01)
+
+
+def coordinator_of(member: LivingMember) -> int | None:
+    coordinator = member.membership.coordinator
+    return None if coordinator is None else coordinator.node_id
+
+
+async def test_groups_are_found_wherever_they_are_coordinated() -> None:
+    async with Emulator(topics={"orders": 2}, brokers=3) as kafka, Remote(kafka.addresses[0]) as remote:
+        member = remote.member("app", "orders")
+        await member.rejoin()
+        (living,) = await remote.members(1, group="other", topics="orders")
+        for group, broker_id in (("app", 2), ("other", 3)):
+            await kafka.move_coordinator(group, broker_id)
+        assert await member.heartbeat() == ErrorCode.NONE
+        (mine,) = (partition for partition in living.assigned if partition[1] == 1)
+        living.consumed[mine] = 3
+        await remote.until(lambda: coordinator_of(living) == 3, "it should be found again")
+        living.leave()
+        await remote.until(lambda: living.has_left, "it should have left")
+        assert await remote.group("other").offsets() == {mine: 3}
+        assert await remote.group("app").state() == "Stable"
+
+
+async def test_members_that_are_left_are_gone_without_a_word() -> None:
+    async with Emulator(topics={"orders": 1}) as kafka:
+        async with Remote(kafka.address) as remote:
+            await remote.members(1, group="app", topics="orders", heartbeat_interval_ms=30_000)
+            waiting = remote.member("app", "orders").join()
+            await remote.group("app").rebalancing()
+        assert waiting.cancelled()
+        assert len(kafka.group("app").view().members) == 2
+
+
+async def test_a_broker_that_is_not_there() -> None:
+    async with Emulator() as kafka:
+        address = kafka.address
+    with pytest.raises(DisconnectedError, match="cannot be reached"):
+        async with Remote(address):
+            pass
+
+
+async def test_what_nobody_was_told_ends_the_block() -> None:
+    async def ask_what_cannot_be_said(remote: Remote) -> None:
+        async with remote:
+            with pytest.raises(ConnectionResetError):
+                await remote.member("app", "orders").join(version=99)
+
+    async with Emulator(topics={"orders": 1}) as kafka:
+        with pytest.raises(ExceptionGroup) as problems:
+            await ask_what_cannot_be_said(Remote(kafka.address))
+        assert "the broker does not speak version 99" in str(problems.value.exceptions[0])

@@ -1,0 +1,43 @@
+"""The tables of docs/faults.md: what the code says of the grammar of faults."""
+
+from groupcoord.protocol.apis import APIS
+from groupcoord.testing.faults.damage import Damage
+from groupcoord.testing.faults.fields import FIELDS, Field
+from groupcoord.testing.faults.verdicts import VERBS
+
+
+def verbs() -> str:
+    """What each verb does, and its argument."""
+    rows = []
+    for verb in VERBS.values():
+        argument = "" if verb.argument is None else f"`{verb.argument.name}`: {verb.argument.text}"
+        where = "programs" if verb.name in _FOR_PROGRAMS or (verb.argument and verb.argument.write is None) else "both"
+        rows.append(f"| `{verb.name}` | {argument} | {verb.text} | {where} |")
+    return "\n".join(["| verb | argument | what it does | in |", "|---|---|---|---|", *rows]) + "\n"
+
+
+_FOR_PROGRAMS = {"hold", "hold_answer"}
+
+
+def fields() -> str:
+    """Where each API says what a request is about."""
+    rows = [
+        f"| {api.name} | {' | '.join(map(_paths, FIELDS[api.key]))} |"
+        for api in sorted(APIS.values(), key=lambda api: api.key)
+        if any(FIELDS[api.key])
+    ]
+    others = [api.name for api in sorted(APIS.values(), key=lambda api: api.key) if not any(FIELDS[api.key])]
+    table = "\n".join(["| API | `group` | `member` | `topic` |", "|---|---|---|---|", *rows])
+    return f"{table}\n\nRequests of {', '.join(others)} name nothing of these.\n"
+
+
+def damage() -> str:
+    """What ``corrupt`` does to the bytes of an answer."""
+    return "".join(f"- `{how}`: {how.text}\n" for how in Damage)
+
+
+def _paths(places: tuple[Field, ...]) -> str:
+    return ", ".join(
+        f"`{place.path}`" + ("" if place.only is None else f" if `{place.only[0]}` is {place.only[1]}")
+        for place in places
+    )

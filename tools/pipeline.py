@@ -1,0 +1,25 @@
+"""What ``docs/pipeline.md`` says of the tables and of the score, out of ``groupcoord/pipeline``."""
+
+from groupcoord.pipeline.schemas import MEMBER, TABLES, Table
+from groupcoord.pipeline.symptoms import SYMPTOMS
+
+
+def tables() -> str:
+    """Every table with its columns."""
+    return "\n".join(_table(table) for table in TABLES.values())
+
+
+def symptoms() -> str:
+    """What the score of a group is made of."""
+    rows = [f"| {one.meaning} | `{one.table}` | {one.points} |" for one in SYMPTOMS]
+    return "\n".join(["| symptom | counted in | points |", "|---|---|---|", *rows]) + "\n"
+
+
+def _table(table: Table) -> str:
+    rows = [
+        f"| `{column.name}` | `{column.type.replace(MEMBER, 'member')}` | {column.meaning} | {column.unit} |"
+        for column in table.columns
+    ]
+    key = ", ".join(f"`{name}`" for name in table.key)
+    head = [f"### {table.name}", "", table.meaning, f"One row for each {key}.", ""]
+    return "\n".join([*head, "| column | type | meaning | unit |", "|---|---|---|---|", *rows]) + "\n"
