@@ -31,7 +31,7 @@ check: .venv/dev ## format, lint, types, contracts, generated docs and the quick
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python -m tools.docs --check
-	$(BIN)/pytest -n auto -m "not slow and not clients"
+	$(BIN)/pytest -n auto -m "not slow and not clients and not spark"
 
 cover: .venv/dev ## every branch of everything but the command line and the pipeline is tested
 	$(BIN)/pytest -n auto -m "not clients and not spark" --ignore=tests/cli --ignore=tests/conformance $(COVERED:%=--cov=groupcoord.%) \

@@ -11,7 +11,7 @@ from tests.conformance.compare import explain
 from tests.conformance.keeping import STORY, keep
 from tests.conformance.moves import MEMBERS, Move, watched
 from tests.conformance.pasting import pasted
-from tests.conformance.random_stories import tell_moves, tell_to_groupcoord
+from tests.conformance.random_stories import tell_to_both
 from tests.conformance.transcript import Step
 from tests.conformance.wire import Target
 
@@ -61,11 +61,10 @@ class Judge:
         """The first step in which the two differ, in words; empty if there is none."""
         name = next(self._names)
         began_ms = self.broker.now_ms()
-        theirs = tell_moves(name, moves, self.broker)
+        theirs, ours = tell_to_both(name, moves, self.broker)
         took_ms = self.broker.now_ms() - began_ms
         # The first join of a new member expires after five minutes, whatever it asks for.
         assert took_ms < LONGEST_MS, f"the broker took {took_ms} ms for a story: its timers will have fired"
-        ours = tell_to_groupcoord(name, moves, theirs.ids)
         self.heard = theirs.steps
         self._count(theirs.steps)
         difference = explain(theirs.steps, ours.steps)
@@ -89,7 +88,7 @@ class Judge:
             return "\n".join([once, *self.first, where, "", story])
         moves = without_needless(moves, lambda fewer: bool(self.difference(fewer)))
         difference = self.difference(moves)
-        told = tell_moves(next(self._names), moves, self.broker)
+        told, _ = tell_to_both(next(self._names), moves, self.broker)
         return "\n".join(["the broker and groupcoord differ:", *difference, where, "", pasted(told.course)])
 
     def _count(self, steps: Sequence[dict[str, object]]) -> None:

@@ -2,35 +2,36 @@
 
 When is "no answer yet" sure? A coordinator serves the requests of one group in their order, and an answer that waits for the
 log does not let later ones pass. So a heartbeat that nobody knows is sent after each move: once it is answered, whatever the
-move set free has been answered too, and whoever is parked is asked whether something came.
+move set free has been answered too. An answer may still be on its way then, so whoever is parked is not only asked whether
+something came, but waited for if it must: groupcoord, told the same at the same time, says who should have an answer.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from groupcoord.core.events import Event
 from groupcoord.protocol.messages import DescribeGroupsRequest, HeartbeatRequest
-from tests.conformance.actors import Client, Stagehand
+from tests.conformance.actors import Stagehand
 from tests.conformance.admin import Admin
 from tests.conformance.embedded import subscription
 from tests.conformance.members import Member, protocols_of
-from tests.conformance.moves import CAST, MEMBERS, Move
+from tests.conformance.moves import CAST, LOOKS, MEMBERS, Move
 from tests.conformance.normalise import Names
 from tests.conformance.settings import FAST
-from tests.conformance.story import Line, Pending, Story, Tale
-from tests.conformance.telling import tell
-from tests.conformance.transcript import Step
+from tests.conformance.story import Line, Pending
+from tests.conformance.telling import breaking_off, new_story, read_what_is_left
+from tests.conformance.transcript import Step, as_recorded
 from tests.conformance.virtual import VirtualTarget
 from tests.conformance.wire import Hungup, Target, Wire
 
 GLANCE_MS = 2
-"""How long a parked connection is looked at; what is there was sent before, and only the last hop may still be under way."""
+"""How long a parked connection is looked at where no answer should be."""
 
 PROPERTIES = {**FAST.properties, "connections.max.idle.ms": "86400000"}
 """Those of the broker, but nobody is hung up on for being silent: time may pass here."""
 
-PROMPT_MS = 1_000
+PROMPT_MS = 10_000
 """How long what is due at once may take on a busy machine."""
 
 VOCABULARY: Mapping[str, Any] = {
@@ -92,8 +93,7 @@ class PatientTarget:
 
     def __init__(self, target: Target) -> None:
         self._target = target
-        self.usually_ms = target.settle_ms
-        self.settle_ms = PROMPT_MS
+        self.settle_ms = target.settle_ms
 
     def connect(self) -> Wire:
         return PatientWire(self._target.connect())
@@ -132,89 +132,6 @@ class Silent:
     pending: Pending
 
 
-@dataclass(eq=False)
-class Telling:
-    """One telling of a random story: ``course`` is what came of it, in the order in which it came."""
-
-    story: Story
-    cast: dict[str, Any] = field(default_factory=dict)
-    course: list[Sent | Heard | Silent] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.story.target = self._target = PatientTarget(self.story.target)
-        self._stagehand = Stagehand(self.story)
-        self.cast = {**VOCABULARY, "s": self.story}
-        for line in CAST.values():
-            exec(line, self.cast)
-
-    @property
-    def group_id(self) -> str:
-        """The group that everything is about."""
-        return str(self.cast["group"])
-
-    @property
-    def members(self) -> list[Member]:
-        """All six."""
-        return [self.cast[name] for name in MEMBERS]
-
-    def do(self, move: Move) -> None:
-        """Make ``move``, and write down whom it sets free."""
-        result = eval(move.line(waits=move.may_wait), self.cast)
-        sent = Sent(move)
-        self.course.append(sent)
-        if move.may_wait:
-            step = self.story.steps[result.step - 1]
-            if result.line.waiting is None:
-                step["does"] = move.verb
-            else:
-                sent.pending = result
-        if move.actor != "s":
-            self.fence()
-        self._listen()
-
-    def fence(self) -> None:
-        """Come back when the server has done what it was asked before, and what was due at once because of it."""
-        question = HeartbeatRequest(group_id=self.group_id, generation_id=0, member_id="stagehand")
-        self._stagehand.ask(question)
-        patience = PROMPT_MS
-        while (group := self._described()).group_state == "PreparingRebalance" and not group.members and patience:
-            # Nobody is left to wait for: the timer of that rebalance is due at once, and fires when the server gets to it.
-            self.story.target.wait(GLANCE_MS)
-            patience -= GLANCE_MS
-        # Likewise the first join of a group without members is answered by a timer that is due at once.
-        promptly = group.group_state in {"Empty", "Dead"}
-        self._target.settle_ms = PROMPT_MS if promptly else self._target.usually_ms
-        # What the server did only just after its answer, such as taking the time, still belongs to the step before.
-        self.story.end()
-
-    def ids_now(self) -> set[str]:
-        """The ids of the present members, as a description says."""
-        return {member.member_id for member in self._described().members}
-
-    def _described(self) -> Any:
-        return self._stagehand.ask(DescribeGroupsRequest(groups=(self.group_id,))).groups[0]
-
-    def finish(self) -> None:
-        """Say of every request that was never answered that it was not, and look for answers that nobody asked for."""
-        for member in self.members:
-            for pending in list(member.parked):
-                member.stays_unanswered(GLANCE_MS, pending)
-                self.course.append(Silent(member.name, pending))
-        for member in self.members:
-            for line in member._lines:
-                if line.waiting is None and _wire(line).has_news(1):
-                    self.story.steps.append({"actor": member.name, "does": "gets an answer that it did not ask for"})
-
-    def _listen(self) -> None:
-        waiting: list[tuple[Client, Pending]] = [
-            (member, pending) for member in self.members for pending in member.parked
-        ]
-        for member, pending in sorted(waiting, key=lambda pair: pair[1].step):
-            if _wire(pending.line).has_news(GLANCE_MS):
-                self.course.append(Heard(member.name, pending, newest=pending is member.parked[-1]))
-                member.is_answered(pending)
-
-
 @dataclass(frozen=True)
 class Told:
     """A finished telling: its transcript, its course, and the random part of the ids given out, by the number of the move."""
@@ -224,70 +141,200 @@ class Told:
     ids: dict[int, str]
 
 
-def tell_moves(
-    name: str,
-    moves: Iterable[Move],
-    target: Target,
-    *,
-    before: Callable[[int], None] = lambda _: None,
-    after: Callable[[], None] = lambda: None,
-) -> Told:
-    """Tell ``moves`` as the story ``name``. ``before`` hears the number of each move, ``after`` may look at what it did."""
-    course: list[Sent | Heard | Silent] = []
-    ids: dict[int, str] = {}
+class Telling:
+    """A random story called ``name``, told to ``target``: each move ``makes`` and then ``listens``; in the end ``finish``.
 
-    def body(story: Story) -> None:
-        story.names = names = OwnNames(story=name, endpoints=story.names.endpoints)
-        telling = Telling(story, course=course)
-        seen: set[str] = set()
-        for number, move in enumerate(moves):
-            before(number)
-            telling.do(move)
+    Once it broke off, nothing more is done.
+    """
+
+    def __init__(self, name: str, target: Target) -> None:
+        self.story = new_story(name, PatientTarget(target))
+        self.story.names = self._names = OwnNames(story=name, endpoints=self.story.names.endpoints)
+        self._course: list[Sent | Heard | Silent] = []
+        self._ids: dict[int, str] = {}
+        self._seen: set[str] = set()
+        self._number = -1
+        self._unanswered: dict[int, tuple[Member, Pending]] = {}
+        self._stagehand = Stagehand(self.story)
+        self._cast: dict[str, Any] = {**VOCABULARY, "s": self.story}
+        with breaking_off(self.story):
+            for line in CAST.values():
+                exec(line, self._cast)
+
+    @property
+    def waiting(self) -> frozenset[int]:
+        """The numbers of the moves whose requests were not answered so far."""
+        return frozenset(self._unanswered)
+
+    def makes(self, move: Move) -> str | None:
+        """Make the next move, and come back when the server has done it, and what was due at once because of it.
+
+        Returns the random part of the id that was given out for it, if one was.
+        """
+        self._number += 1
+        if self._is_over():
+            return None
+        with breaking_off(self.story):
+            result = eval(move.line(waits=move.may_wait), self._cast)
+            sent = Sent(move)
+            self._course.append(sent)
+            if move.may_wait and result.line.waiting is not None:
+                sent.pending = result
+                self._unanswered[self._number] = (self._cast[move.actor], result)
+            elif move.may_wait:
+                self._step_of(result)["does"] = move.verb
+            if move.actor != "s":
+                self._fence()
             if move.verb == "joins":
                 # At most one id is given out by a join; if its answer has to wait, a description says it.
-                present = names.random_ids() | {member_id[-36:] for member_id in telling.ids_now()}
-                for fresh in present - seen:
-                    ids[number] = fresh
-                seen |= present
-            after()
-        telling.finish()
+                described = {member.member_id[-36:] for member in self._described().members}
+                for fresh in (self._names.random_ids() | described) - self._seen:
+                    self._ids[self._number] = fresh
+                self._seen |= described
+        return self._ids.get(self._number)
 
-    steps = tell(Tale(name, "random", "A random story.", FAST, (), (), 0, body), target)
-    return Told(steps, course, ids)
+    def listens(self, waiting: Collection[int] | None = None) -> None:
+        """Write down whom the last move set free.
+
+        ``waiting`` is what another server left unanswered. An answer that it gave is waited for, however slow a machine, a
+        garbage collector or a proxy may be; any other is only looked for, now and after each later move that does something.
+        """
+        if self._is_over():
+            return
+        with breaking_off(self.story):
+            due = set() if waiting is None else self._unanswered.keys() - waiting
+            only_looked = isinstance(last := self._course[-1], Sent) and last.move in LOOKS
+            if self._number in due:
+                self._hear_what_was_said_at_once()
+            for number, (member, pending) in [*self._unanswered.items()]:
+                if pending not in member.parked:
+                    del self._unanswered[number]  # whoever asked is gone
+                elif (number in due or not only_looked) and _wire(pending.line).has_news(
+                    PROMPT_MS if number in due else GLANCE_MS
+                ):
+                    self._course.append(Heard(member.name, pending, newest=pending is member.parked[-1]))
+                    del self._unanswered[number]
+                    member.is_answered(pending)
+            self._seen |= self._names.random_ids()
+
+    def finish(self) -> Told:
+        """Say of every request that was never answered that it was not, and look for answers that nobody asked for."""
+        try:
+            if not self._is_over():
+                with breaking_off(self.story):
+                    self._look_around()
+                    read_what_is_left(self.story)
+        finally:
+            self.story.close()
+        return Told(as_recorded(self.story.steps), self._course, self._ids)
+
+    def _is_over(self) -> bool:
+        return bool(self.story.steps) and self.story.steps[-1]["actor"] == "story"
+
+    def _step_of(self, pending: Pending) -> Step:
+        return self.story.steps[pending.step - 1]
+
+    def _hear_what_was_said_at_once(self) -> None:
+        """The last move has to wait for nobody, its answer only took longer than that takes as a rule."""
+        member, pending = self._unanswered[self._number]
+        if not _wire(pending.line).has_news(PROMPT_MS):
+            return
+        step, sent = self._step_of(pending), self._course[-1]
+        assert isinstance(sent, Sent)
+        step["does"], sent.pending = sent.move.verb, None
+        del self._unanswered[self._number]
+        member.parked.remove(pending)
+        answer = self.story.receive(step, pending)
+        if answer is not None:
+            member.learns(answer)
+
+    def _look_around(self) -> None:
+        members: list[Member] = [self._cast[name] for name in MEMBERS]
+        for member in members:
+            for pending in list(member.parked):
+                member.stays_unanswered(GLANCE_MS, pending)
+                self._course.append(Silent(member.name, pending))
+        for member in members:
+            for line in member._lines:
+                if line.waiting is None and _wire(line).has_news(1):
+                    self.story.steps.append({"actor": member.name, "does": "gets an answer that it did not ask for"})
+
+    def _fence(self) -> None:
+        question = HeartbeatRequest(group_id=self._cast["group"], generation_id=0, member_id="stagehand")
+        self._stagehand.ask(question)
+        patience = PROMPT_MS
+        while (group := self._described()).group_state == "PreparingRebalance" and not group.members and patience > 0:
+            # Nobody is left to wait for: the timer of that rebalance is due at once, and fires when the server gets to it.
+            self.story.target.wait(GLANCE_MS)
+            patience -= GLANCE_MS
+        # What the server did only just after its answer, such as taking the time, still belongs to the step before.
+        self.story.end()
+
+    def _described(self) -> Any:
+        return self._stagehand.ask(DescribeGroupsRequest(groups=(self._cast["group"],))).groups[0]
+
+
+class OwnTelling(Telling):
+    """Told to a groupcoord of its own, which gives out the ids it is told, as another server did.
+
+    Who leads next may depend on ids: it is the first in the order of Java's hash map. ``listener`` hears every event.
+    """
+
+    def __init__(self, name: str, listener: Callable[[Event], None] = lambda _: None) -> None:
+        self.target = VirtualTarget(PROPERTIES, name)
+        self.target.dispatcher._listeners = (listener,)
+        self._given: str | None = None
+        chance = self.target.node.coordinator.shards[0].new_uuid
+
+        def new_uuid() -> str:
+            given, self._given = self._given, None
+            return given or chance()
+
+        for shard in self.target.node.coordinator.shards:
+            shard.new_uuid = new_uuid
+        super().__init__(name, self.target)
+
+    def does(self, move: Move, given: str | None = None) -> None:
+        """Make a move and listen; if the server gives out an id because of it, it is to end in ``given``."""
+        self._given = given
+        self.makes(move)
+        self.listens()
+
+    def finish(self) -> Told:
+        """Raises AssertionError if something went wrong in the server that nobody expected."""
+        told = super().finish()
+        for unexpected in self.target.unexpected_errors:
+            raise AssertionError("an error that nobody meant to raise") from unexpected.error
+        return told
 
 
 def tell_to_groupcoord(
     name: str,
     moves: Iterable[Move],
-    ids: Mapping[int, str] | None = None,
     *,
     after: Callable[[VirtualTarget], None] = lambda _: None,
     listener: Callable[[Event], None] = lambda _: None,
 ) -> Told:
-    """Tell ``moves`` to a groupcoord of its own, which gives out ``ids`` as another server did.
+    """Tell ``moves`` to groupcoord alone. ``after`` may look into it after each move, and ``listener`` hears every event."""
+    telling = OwnTelling(name, listener)
+    for move in moves:
+        telling.does(move)
+        after(telling.target)
+    return telling.finish()
 
-    ``after`` may look into it after each move, and ``listener`` hears every event. Who leads next may depend on ids: it is the
-    first in the order of Java's hash map. Raises AssertionError if something goes wrong in the server that nobody expected.
+
+def tell_to_both(name: str, moves: Iterable[Move], target: Target) -> tuple[Told, Told]:
+    """Tell ``moves`` to ``target`` and to groupcoord, move by move, and return what both did.
+
+    groupcoord gives out the same ids. It knows at once who has to wait, on its own clock; a real broker is asked for what
+    groupcoord answered for as long as it takes, so that none differs for being slow.
     """
-    target = VirtualTarget(PROPERTIES, name)
-    target.dispatcher._listeners = (listener,)
-    mine = dict(ids or {})
-    number = 0
-    chance = target.node.coordinator.shards[0].new_uuid
-
-    def before(next_number: int) -> None:
-        nonlocal number
-        number = next_number
-
-    def new_uuid() -> str:
-        return mine.pop(number, None) or chance()
-
-    for shard in target.node.coordinator.shards:
-        shard.new_uuid = new_uuid
-    told = tell_moves(name, moves, target, before=before, after=lambda: after(target))
-    for unexpected in target.unexpected_errors:
-        raise AssertionError("an error that nobody meant to raise") from unexpected.error
-    return told
+    theirs, ours = Telling(name, target), OwnTelling(name)
+    for move in moves:
+        given = theirs.makes(move)
+        ours.does(move, given)
+        theirs.listens(ours.waiting)
+    return theirs.finish(), ours.finish()
 
 
 def _wire(line: Line) -> PatientWire:

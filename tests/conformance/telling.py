@@ -4,6 +4,7 @@ import importlib
 import pkgutil
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 from groupcoord.protocol.messages import DescribeGroupsRequest, FindCoordinatorRequest, InitProducerIdRequest
 from tests.conformance import offsets_topic, stories
@@ -27,22 +28,38 @@ def all_tales() -> list[Tale]:
 
 def tell(tale: Tale, target: Target, versions: Versions = None) -> list[Step]:
     """The transcript of ``tale`` told to ``target``."""
-    story = Story(tale.name, target, versions=versions or {})
-    story.names.story = tale.name
-    story.names.stories = frozenset(TALES)
+    story = new_story(tale.name, target, versions)
     try:
-        stagehand = Stagehand(story)
-        _learn_endpoints(story, stagehand)
-        try:
+        with breaking_off(story):
             tale.tell(story)
-            _read_what_is_left(story, stagehand)
-        except (StoryBroken, Hungup, Unreadable) as problem:
-            story.steps.append({"actor": "story", "does": f"breaks off: {problem}"})
-        except Exception as problem:  # an answer that a story could not make sense of must not end all others
-            story.steps.append({"actor": "story", "does": f"breaks off: {problem!r}"})
+            read_what_is_left(story)
     finally:
         story.close()
     return as_recorded(story.steps)
+
+
+def new_story(name: str, target: Target, versions: Versions = None) -> Story:
+    """A story called ``name`` that knows where ``target`` says it is, and nothing else so far."""
+    story = Story(name, target, versions=versions or {})
+    story.names.story = name
+    story.names.stories = frozenset(TALES)
+    try:
+        _learn_endpoints(story, Stagehand(story))
+    except BaseException:
+        story.close()
+        raise
+    return story
+
+
+@contextmanager
+def breaking_off(story: Story) -> Iterator[None]:
+    """What goes wrong in here ends ``story``, and is its last step."""
+    try:
+        yield
+    except (StoryBroken, Hungup, Unreadable) as problem:
+        story.steps.append({"actor": "story", "does": f"breaks off: {problem}"})
+    except Exception as problem:  # an answer that a story could not make sense of must not end all others
+        story.steps.append({"actor": "story", "does": f"breaks off: {problem!r}"})
 
 
 def tell_all(tales: Iterable[Tale], target: Target, versions: Versions = None) -> Iterator[tuple[Tale, list[Step]]]:
@@ -123,10 +140,11 @@ def _learn_endpoints(story: Story, stagehand: Stagehand) -> None:
             story.names.endpoints.add((item.host, item.port))
 
 
-def _read_what_is_left(story: Story, stagehand: Stagehand) -> None:
+def read_what_is_left(story: Story) -> None:
     """The last step of every story that had groups."""
     if not story.groups:
         return
+    stagehand = Stagehand(story)
     # A record that no answer waited for, such as that of a group that became empty, may still be on its way.
     story.target.wait(story.target.settle_ms)
     step = story.begin("log", "holds in __consumer_offsets")

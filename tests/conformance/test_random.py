@@ -19,7 +19,7 @@ from tests.conformance.judging import Differs, Judge
 from tests.conformance.keeping import kept
 from tests.conformance.moves import MEMBERS, Move, watched
 from tests.conformance.pasting import pasted
-from tests.conformance.random_stories import PROPERTIES, tell_to_groupcoord
+from tests.conformance.random_stories import PROMPT_MS, PROPERTIES, tell_to_groupcoord
 from tests.conformance.settings import FAST
 from tests.conformance.story import TALES, Tale
 from tests.conformance.telling import tell
@@ -183,6 +183,48 @@ def test_two_that_are_alike_are_found_to_be(tmp_path: Path) -> None:
     assert judge.steps > 60
     assert judge.differing is None
     assert list(tmp_path.iterdir()) == []
+
+
+class DullWire:
+    """Whoever does not look for longer than ``blind_ms`` finds no answer."""
+
+    def __init__(self, wire: Wire, blind_ms: int) -> None:
+        self._wire = wire
+        self._blind_ms = blind_ms
+
+    def send(self, data: bytes) -> None:
+        self._wire.send(data)
+
+    def receive(self, within_ms: int) -> bytes | None:
+        return self._wire.receive(within_ms) if within_ms > self._blind_ms else None
+
+    def close(self) -> None:
+        self._wire.close()
+
+
+class DullTarget(VirtualTarget):
+    """groupcoord behind a slow line, or for all who do not wait for an answer anyway behind none."""
+
+    def __init__(self, blind_ms: int) -> None:
+        super().__init__(PROPERTIES)
+        self._blind_ms = blind_ms
+
+    def connect(self) -> Wire:
+        return DullWire(super().connect(), self._blind_ms)
+
+
+@pytest.mark.slow
+def test_nobody_differs_for_being_slow(tmp_path: Path) -> None:
+    judge = Judge(DullTarget(PROMPT_MS - 1), "slow", tmp_path)
+    tell_random_stories(RandomStory, judge.tell, stories=3, chance=3)
+    assert judge.outcomes["JoinGroup v9: no answer yet"]
+    assert judge.steps > 60
+
+
+def test_an_answer_that_never_comes_is_a_difference(tmp_path: Path) -> None:
+    judge = Judge(DullTarget(PROMPT_MS), "never", tmp_path)
+    with pytest.raises(Differs, match='expected "joins and waits", got "joins"'):
+        judge.tell(GENERATION)
 
 
 REBALANCE = [*GENERATION, m.joins("a"), m.joins("a"), m.heartbeats("e")]
