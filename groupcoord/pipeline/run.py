@@ -1,9 +1,12 @@
 """The whole job: a source is read once, decoded, and made into all tables."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+import pyarrow as pa
 import pyspark
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
@@ -31,10 +34,10 @@ from groupcoord.pipeline.schemas import (
     ZOMBIES,
     Table,
 )
-from groupcoord.pipeline.session import FOR_SMALL, SMALL
+from groupcoord.pipeline.session import FOR_SMALL, INTERPRETED, SMALL
 from groupcoord.pipeline.sources.plan import Plan
 from groupcoord.pipeline.sources.remark import Remark
-from groupcoord.pipeline.tables.coverage import log_partitions
+from groupcoord.pipeline.tables.coverage import in_buckets, last_holes, log_partitions
 from groupcoord.pipeline.tables.current import current_groups, current_offsets
 from groupcoord.pipeline.tables.decoded import decode_rest, table_of_rest, undecoded
 from groupcoord.pipeline.tables.gaps import commit_gaps
@@ -49,6 +52,7 @@ from groupcoord.pipeline.tables.steps import RECENT, ROWS_A_TASK, key_statistics
 from groupcoord.pipeline.tables.storms import storms
 from groupcoord.pipeline.tables.trouble import trouble
 from groupcoord.pipeline.tables.zombies import zombies
+from groupcoord.pipeline.types import arrow_schema
 from groupcoord.pipeline.whatif.choice import Choice
 from groupcoord.pipeline.whatif.counts import partition_counts
 from groupcoord.pipeline.whatif.tables import what_if, what_if_summary
@@ -127,12 +131,12 @@ class _Job:
             rest = self._output.stage(decode_rest(left), "rest", partition_by="table")
         self._commits(rest)
         for table in (GENERATIONS, MODERN_RECORDS, BAD_RECORDS):
-            is_any = self._output.staged_rows(f"rest/table={table.name}") > 0
-            self._table(table.name, table_of_rest(rest, table) if is_any else self._rows(table, []))
+            found = self._output.staged_rows(f"rest/table={table.name}")
+            self._table(table.name, table_of_rest(rest, table) if found else self._rows(table, []), of=found)
         self._counts(read, later)
         self._remarks(plan, read)
         places = [frame.select("log_partition", "log_offset", "append_ts") for frame in (self.tables["commits"], left)]
-        self._table("log_partitions", log_partitions(places[0].unionByName(places[1])))
+        self._log_partitions(places[0].unionByName(places[1]))
         self._log_end = self.tables["log_partitions"].agg(F.max("last_ts")).first()[0]
         self.now = self._wish.as_of or self._wish.now or self._log_end
 
@@ -143,13 +147,15 @@ class _Job:
             statistics = self._statistics = self._output.stage(key_statistics(commits_), "statistics")
             records = statistics.withColumnRenamed("last_record", "log_offset")
             of_offsets = self._output.stage(latest_places(records, ["group", "topic", "partition"]), "last-offsets")
-            of_groups = self._output.stage(latest_places(generations, ["group"]), "last-groups")
+            with self._few(self._progress.rows["generations"]):
+                of_groups = self._output.stage(latest_places(generations, ["group"]), "last-groups")
+        few = self._output.staged_rows("statistics") + self._progress.rows["generations"]
         self._table("current_offsets", current_offsets(commits_, of_offsets))
         last_commits = statistics.where("last_commit is not null").selectExpr(
             "`group`", "log_partition", "last_commit as log_offset", "false as is_tombstone"
         )
         modern = self.tables["modern_records"]
-        self._table("current_groups", current_groups(last_commits, generations, of_groups, modern))
+        self._table("current_groups", current_groups(last_commits, generations, of_groups, modern), of=few)
 
     def rebalances(self) -> None:
         """What became of the groups."""
@@ -158,8 +164,8 @@ class _Job:
             owned = self._output.stage(owners(generations), "owners")
         self._table("ownership", ownership(owned))
         self._table("rebalances", rebalances(generations, owned))
-        self._table("storms", storms(self.tables["rebalances"]))
-        self._table("skew", skew(generations))
+        self._table("storms", storms(self.tables["rebalances"]), of=self._progress.rows["rebalances"])
+        self._table("skew", skew(generations), of=self._progress.rows["generations"])
 
     def commit_habits(self, plan: Plan) -> None:
         """How groups commit, and how far behind they are."""
@@ -170,19 +176,21 @@ class _Job:
         with self._progress.step("follow each commit"):
             recent, rows = 0 if ends is None else RECENT, self._progress.rows["commits"]
             stepped = self._output.stage(steps(commits_, statistics, changes, rows=rows, recent=recent), "steps")
-        self._table("commit_gaps", commit_gaps(stepped, statistics, current_, self._wish.as_of or self._log_end))
+        few = self._output.staged_rows("steps") + self._output.staged_rows("statistics")
+        until = self._wish.as_of or self._log_end
+        self._table("commit_gaps", commit_gaps(stepped, statistics, current_, until), of=few)
         if stepped.where("is_suspect").isEmpty():
-            self._table("zombies", self._rows(ZOMBIES, []))
+            self._table("zombies", self._rows(ZOMBIES, []), of=0)
         else:
             self._table("zombies", zombies(stepped, statistics, changes, self.tables["generations"], commits_))
-        self._table("lag", lag(current_, stepped, statistics, ends, self.now))
+        self._table("lag", lag(current_, stepped, statistics, ends, self.now), of=few)
 
     def modern(self) -> None:
         """The groups of KIP-848."""
         records = self.tables["modern_records"]
         if not self._progress.rows["modern_records"]:
             for table in (MODERN_GENERATIONS, MODERN_CURRENT_GROUPS, MODERN_REBALANCES, MODERN_SKEW):
-                self._table(table.name, self._rows(table, []))
+                self._table(table.name, self._rows(table, []), of=0)
             return
         with self._progress.step("play the groups of KIP-848"):
             play = self._output.stage(played(records, topic_names(self.tables["commits"], records)), "played")
@@ -196,7 +204,7 @@ class _Job:
         """What other assignors would have done, if that is asked."""
         if not self._wish.replay_with:
             for table in (WHAT_IF, WHAT_IF_SUMMARY):
-                self._table(table.name, self._rows(table, []))
+                self._table(table.name, self._rows(table, []), of=0)
             return
         groups = self.tables["generations"], self.tables["modern_generations"]
         with self._progress.step("count partitions"):
@@ -207,12 +215,29 @@ class _Job:
 
     def trouble(self) -> None:
         """What all of these say of each group."""
-        self._table("trouble", trouble(self.tables))
+        rows = self._progress.rows
+        self._table(
+            "trouble", trouble(self.tables), of=sum(rows[name] for name in ("commit_rates", "lag", "rebalances"))
+        )
 
-    def _table(self, name: str, frame: DataFrame) -> None:
-        with self._progress.step(name) as rows:
+    def _table(self, name: str, frame: DataFrame, *, of: int = SMALL) -> None:
+        """Write a table. It is made of the rows of others, ``of`` so many: a few are not worth a query in Java."""
+        with self._progress.step(name) as rows, self._few(of):
             self.tables[name] = self._output.write(frame, TABLES[name])
             rows(self._output.rows(TABLES[name]))
+
+    @contextmanager
+    def _few(self, rows: int) -> Iterator[None]:
+        """Queries in here, over so many rows, are interpreted if that takes less time."""
+        before = {name: self._spark.conf.get(name) for name in INTERPRETED}
+        try:
+            if rows < SMALL:
+                for name, value in INTERPRETED.items():
+                    self._spark.conf.set(name, value)
+            yield
+        finally:
+            for name, said in before.items():
+                self._spark.conf.set(name, said)
 
     def _staged_until_as_of(self, everything: DataFrame) -> tuple[int, int]:
         """Stage the records until the moment that is asked for; returns how many were read, and how many are later."""
@@ -248,14 +273,27 @@ class _Job:
                 f"{read:,} records came in and {out:,} went out ({where}): this is a fault of the pipeline"
             )
         rows = [("in", read), ("later", later), *where.items()]
-        self._table("record_counts", self._rows(RECORD_COUNTS, rows))
+        self._table("record_counts", self._rows(RECORD_COUNTS, rows), of=len(rows))
 
     def _remarks(self, plan: Plan, read: int) -> None:
         remarks = list(plan.remarks)
         if plan.records is not None and plan.records != read:
             what = "records that batches announce and that are not there, or that came while it was read"
             remarks.append(Remark(plan.said, what, None, plan.records - read, None))
-        self._table("source_remarks", self._rows(SOURCE_REMARKS, remarks))
+        self._table("source_remarks", self._rows(SOURCE_REMARKS, remarks), of=len(remarks))
+
+    def _log_partitions(self, places: DataFrame) -> None:
+        with self._progress.step("look for holes"):
+            buckets = self._output.stage(in_buckets(places), "buckets")
+            few = self._output.staged_rows("buckets")
+            with self._few(few):
+                last = self._output.stage(last_holes(buckets), "last-holes")
+                is_any_holed = not last.where("is_holed").isEmpty()
+        self._table(
+            "log_partitions",
+            log_partitions(buckets, last, places if is_any_holed else None),
+            of=SMALL if is_any_holed else few,
+        )
 
     def _ends(self, plan: Plan, current: DataFrame) -> DataFrame | None:
         said = self._ends_until_as_of()
@@ -275,4 +313,6 @@ class _Job:
         if not rows:
             nothing = [F.lit(None).cast(column.type).alias(column.name) for column in table.columns]
             return self._spark.range(0).where("false").select(*nothing)
-        return self._spark.createDataFrame([tuple(row) for row in rows], table.ddl)
+        schema = arrow_schema(table.columns)
+        columns = [pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), schema, strict=True)]
+        return self._spark.createDataFrame(pa.Table.from_arrays(columns, schema=schema))

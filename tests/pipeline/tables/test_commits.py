@@ -20,7 +20,7 @@ from groupcoord.pipeline.schemas import (
     MODERN_RECORDS,
     ZOMBIES,
 )
-from groupcoord.pipeline.tables.coverage import log_partitions
+from groupcoord.pipeline.tables.coverage import in_buckets, last_holes, log_partitions
 from groupcoord.pipeline.tables.current import current_groups, current_offsets
 from groupcoord.pipeline.tables.gaps import commit_gaps
 from groupcoord.pipeline.tables.lag import lag
@@ -280,7 +280,10 @@ def test_coverage_tells_from_where_on_nothing_is_missing(spark: SparkSession) ->
         [(partition, offset, at(offset)) for partition, some in offsets.items() for offset in some],
         "log_partition int, log_offset bigint, append_ts timestamp",
     )
-    found = log_partitions(places)
+    buckets = in_buckets(places)
+    last = last_holes(buckets)
+    assert rows(last.where("is_holed"), "log_partition", "bucket") == [(3, 0)]
+    found = log_partitions(buckets, last, places)
     assert found.columns == LOG_PARTITIONS.names
     assert rows(
         found,
@@ -297,3 +300,7 @@ def test_coverage_tells_from_where_on_nothing_is_missing(spark: SparkSession) ->
         (2, 3, 2501, 5, 2494, 2500, 2500.0),
         (3, 7, 10, 3, 1, 10, 10.0),
     ]
+    others = places.where("log_partition <> 3")
+    assert sorted(log_partitions(in_buckets(others), last, None).where("log_partition <> 3").collect()) == sorted(
+        found.where("log_partition <> 3").collect()
+    )
