@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from groupcoord.cli import offsets
 from groupcoord.cli.main import main
 from groupcoord.storage.lock import DirectoryLock
 from tests.clients.in_process import groupcoord
@@ -14,6 +15,14 @@ from tests.offsets_log.recorded import KAFKA_FILES, log_of, positions
 
 SOURCE = str(KAFKA_FILES / "4.3.1")
 THREE = ("-c", "offsets.topic.num.partitions=3")
+NOW_MS = 1_795_291_200_000
+"""2026-11-21 20:00: an hour after the logs were recorded. Compaction notes until when it keeps tombstones, and the length of
+that depends on how long ago they were written."""
+
+
+@pytest.fixture(autouse=True)
+def the_logs_are_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(offsets, "_now_ms", lambda: NOW_MS)
 
 
 def ran(capsys: pytest.CaptureFixture[str], *argv: str, code: int = 0) -> tuple[list[str], list[str]]:
