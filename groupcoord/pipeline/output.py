@@ -21,6 +21,7 @@ from groupcoord.pipeline.report.page import html_of
 from groupcoord.pipeline.report.reading import Reader
 from groupcoord.pipeline.report.spark_reader import SparkReader
 from groupcoord.pipeline.schemas import Table
+from groupcoord.pipeline.session import is_one_process
 
 TABLES = "tables"
 STAGED = "staged"
@@ -85,6 +86,11 @@ class Output:
         """What is staged as ``name``, as far as it was not adopted."""
         return self._spark.read.schema(schema).parquet(f"{self._work}/{STAGED}/{name}")
 
+    def staged_here(self, name: str) -> Path | None:
+        """Where on this machine ``name`` is to be staged; None if not all tasks see it there."""
+        is_here = is_one_process(self._spark.sparkContext.master)
+        return self._here(f"{self._work}/{STAGED}/{name}") if is_here else None
+
     def rows(self, table: Table) -> int:
         """How many rows ``table`` has."""
         return self._rows(self._table(table))
@@ -96,11 +102,9 @@ class Output:
 
     def reader(self) -> Reader:
         """All tables that are written so far, for the report: by PyArrow, if this process sees their files."""
-        tables = self._path(f"{self._work}/{TABLES}")
-        if self._files.getUri().getScheme() == "file":
-            folder = Path(self._files.makeQualified(tables).toUri().getPath())
-            if folder.is_dir():
-                return ArrowReader(folder)
+        folder = self._here(f"{self._work}/{TABLES}")
+        if folder is not None and folder.is_dir():
+            return ArrowReader(folder)
         return SparkReader(self._spark, f"{self._work}/{TABLES}")
 
     def finish(self, summary: dict[str, Any], report: Report) -> None:
@@ -148,6 +152,12 @@ class Output:
 
     def _table(self, table: Table) -> str:
         return f"{self._work}/{TABLES}/{table.name}"
+
+    def _here(self, path: str) -> Path | None:
+        """``path`` on this machine's own file system; None if it is on another."""
+        if self._files.getUri().getScheme() != "file":
+            return None
+        return Path(self._files.makeQualified(self._path(path)).toUri().getPath())
 
     def _exists(self, path: str) -> bool:
         return bool(self._files.exists(self._path(path)))

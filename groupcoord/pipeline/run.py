@@ -4,18 +4,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
 import pyspark
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
 
-from groupcoord.pipeline.decode.split import SPLIT, split
+from groupcoord.pipeline.decode.split import PLACES
 from groupcoord.pipeline.errors import PipelineError
 from groupcoord.pipeline.output import Output
 from groupcoord.pipeline.progress import Progress
+from groupcoord.pipeline.records import Records, read_records
 from groupcoord.pipeline.report.build import build_report
 from groupcoord.pipeline.schemas import (
     BAD_RECORDS,
@@ -39,7 +40,6 @@ from groupcoord.pipeline.sources.plan import Plan
 from groupcoord.pipeline.sources.remark import Remark
 from groupcoord.pipeline.tables.coverage import in_buckets, last_holes, log_partitions
 from groupcoord.pipeline.tables.current import current_groups, current_offsets
-from groupcoord.pipeline.tables.decoded import decode_rest, table_of_rest, undecoded
 from groupcoord.pipeline.tables.gaps import commit_gaps
 from groupcoord.pipeline.tables.lag import lag
 from groupcoord.pipeline.tables.latest import latest_places
@@ -58,6 +58,8 @@ from groupcoord.pipeline.whatif.counts import partition_counts
 from groupcoord.pipeline.whatif.tables import what_if, what_if_summary
 
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
+OF_RECORDS = (COMMITS, GENERATIONS, MODERN_RECORDS, BAD_RECORDS)
+"""Every record of the log is a row of one of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,29 +116,28 @@ class _Job:
     def records(self, plan: Plan) -> None:
         """Read, decode, count."""
         with self._progress.step("read and decode") as rows:
-            source = plan.read(self._spark)
-            everything = source if plan.is_split else source.mapInArrow(split, SPLIT.ddl)
-            read, later = self._staged_until_as_of(everything)
-            rows(read)
-        if read < SMALL:
+            records = read_records(self._spark, plan, self._output, self._wish.as_of)
+            rows(records.read)
+        if records.read == 0:
+            raise PipelineError(f"{plan.said} holds no records: no group has ever committed there")
+        if records.read < SMALL:
             for name, value in FOR_SMALL.items():
                 self._spark.conf.set(name, value)
         else:  # what a task has to hold stays the same, however long the log is
             tasks = int(self._spark.conf.get(SHUFFLE_PARTITIONS))
-            self._spark.conf.set(SHUFFLE_PARTITIONS, str(max(tasks, read // ROWS_A_TASK)))
-        if read == 0:
-            raise PipelineError(f"{plan.said} holds no records: no group has ever committed there")
-        with self._progress.step("decode what is rare"):
-            left = undecoded(self._output.staged("split", StructType.fromDDL(SPLIT.ddl)).where("not is_commit"))
-            rest = self._output.stage(decode_rest(left), "rest", partition_by="table")
-        self._commits(rest)
-        for table in (GENERATIONS, MODERN_RECORDS, BAD_RECORDS):
-            found = self._output.staged_rows(f"rest/table={table.name}")
-            self._table(table.name, table_of_rest(rest, table) if found else self._rows(table, []), of=found)
-        self._counts(read, later)
-        self._remarks(plan, read)
-        places = [frame.select("log_partition", "log_offset", "append_ts") for frame in (self.tables["commits"], left)]
-        self._log_partitions(places[0].unionByName(places[1]))
+            self._spark.conf.set(SHUFFLE_PARTITIONS, str(max(tasks, records.read // ROWS_A_TASK)))
+        for table in OF_RECORDS:
+            found = records.rows[table.name]
+            with self._progress.step(table.name) as rows, self._few(found):
+                if found:
+                    self.tables[table.name] = records.table(table)
+                else:
+                    self.tables[table.name] = self._output.write(self._rows(table, []), table)
+                rows(found)
+        self._counts(records)
+        self._remarks(plan, records.read)
+        places = [self.tables[table.name].select(*PLACES) for table in OF_RECORDS]
+        self._log_partitions(reduce(DataFrame.unionByName, places))
         self._log_end = self.tables["log_partitions"].agg(F.max("last_ts")).first()[0]
         self.now = self._wish.as_of or self._wish.now or self._log_end
 
@@ -239,40 +240,15 @@ class _Job:
             for name, said in before.items():
                 self._spark.conf.set(name, said)
 
-    def _staged_until_as_of(self, everything: DataFrame) -> tuple[int, int]:
-        """Stage the records until the moment that is asked for; returns how many were read, and how many are later."""
-        counted = Observation()
-        read = F.count(F.lit(1)).alias("read")
-        if self._wish.as_of is None:
-            self._output.stage(everything.observe(counted, read), "split", partition_by="is_commit")
-            return int(counted.get["read"]), 0
-        is_later = F.col("append_ts").isNotNull() & (F.col("append_ts") > F.lit(self._wish.as_of))
-        seen = everything.observe(counted, read, F.count_if(is_later).alias("later")).where(~is_later)
-        self._output.stage(seen, "split", partition_by="is_commit")
-        return int(counted.get["read"]), int(counted.get["later"])
-
-    def _commits(self, rest: DataFrame) -> None:
-        """The commits are staged as they are to be; the odd ones come behind them."""
-        with self._progress.step("commits") as rows:
-            if self._output.staged_rows("split/is_commit=true"):
-                self.tables["commits"] = self._output.adopt("split/is_commit=true", COMMITS)
-                if self._output.staged_rows("rest/table=commits"):
-                    self.tables["commits"] = self._output.append(table_of_rest(rest, COMMITS), COMMITS)
-            else:
-                self.tables["commits"] = self._output.write(table_of_rest(rest, COMMITS), COMMITS)
-            rows(self._output.rows(COMMITS))
-
-    def _counts(self, read: int, later: int) -> None:
+    def _counts(self, records: Records) -> None:
         """What came in must have gone somewhere."""
-        where = {
-            table.name: self._progress.rows[table.name] for table in (COMMITS, GENERATIONS, MODERN_RECORDS, BAD_RECORDS)
-        }
-        out = sum(where.values()) + later
-        if out != read:
+        where = {table.name: self._progress.rows[table.name] for table in OF_RECORDS}
+        out = sum(where.values()) + records.later
+        if out != records.read:
             raise PipelineError(
-                f"{read:,} records came in and {out:,} went out ({where}): this is a fault of the pipeline"
+                f"{records.read:,} records came in and {out:,} went out ({where}): this is a fault of the pipeline"
             )
-        rows = [("in", read), ("later", later), *where.items()]
+        rows = [("in", records.read), ("later", records.later), *where.items()]
         self._table("record_counts", self._rows(RECORD_COUNTS, rows), of=len(rows))
 
     def _remarks(self, plan: Plan, read: int) -> None:

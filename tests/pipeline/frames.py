@@ -6,7 +6,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from groupcoord.pipeline.schemas import Table
+from groupcoord.pipeline.schemas import LOG, Table
+from groupcoord.pipeline.sources.plan import Plan
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -24,6 +25,11 @@ def since(moment: datetime | None) -> float | None:
 def frame(spark: SparkSession, table: Table, rows: Iterable[Mapping[str, Any]]) -> DataFrame:
     """``rows`` with all columns of ``table``."""
     return spark.createDataFrame([tuple(row.get(name) for name in table.names) for row in rows], table.ddl)
+
+
+def log_of(spark: SparkSession, plan: Plan) -> DataFrame:
+    """The records of ``plan`` as LOG."""
+    return plan.read(spark).mapInArrow(plan.opened, LOG.ddl)
 
 
 def member(member_id: str, assigned: Mapping[str, list[int]], **said: Any) -> tuple[Any, ...]:

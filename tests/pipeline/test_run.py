@@ -24,6 +24,7 @@ from groupcoord.protocol.messages.offset_commit import OffsetCommitRequestPartit
 from groupcoord.protocol.messages.sync_group import SyncGroupRequestAssignment
 from groupcoord.protocol.offsets_records import OffsetCommitKey, write_key
 from tests.pipeline.cluster import Coordinator, Offsets, serving
+from tests.pipeline.frames import log_of
 from tests.pipeline.random_log import RandomLog
 from tests.pipeline.report_checks import check_report
 
@@ -197,7 +198,7 @@ def test_a_living_cluster_is_read_as_its_files_are(spark: SparkSession, tmp_path
         found = over_the_wire.collect()
         assert len(found) == files.records
         places = sorted((row["log_partition"], row["log_offset"]) for row in found)
-        expected = sorted((row["log_partition"], row["log_offset"]) for row in files.read(spark).collect())
+        expected = sorted((row["log_partition"], row["log_offset"]) for row in log_of(spark, files).collect())
         assert places == expected
         assert plan.ends is not None
         wanted = spark.createDataFrame([("orders", 0), ("nowhere", 7)], "topic string, partition int")

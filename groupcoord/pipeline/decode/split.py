@@ -21,8 +21,8 @@ from groupcoord.pipeline.schemas import (
 )
 from groupcoord.pipeline.types import arrow_schema, struct_of
 
-_COMMIT_COLUMNS = COMMITS.columns[3:]
 WHERE = COMMITS.columns[:3]
+PLACES = [column.name for column in WHERE]
 """Where a record is: the first columns of every table of records."""
 
 IS_COMMIT = Column("is_commit", "boolean", "is it decoded?")
@@ -33,9 +33,9 @@ SPLIT = Table(
     ("log_partition", "log_offset"),
     (*COMMITS.columns, IS_COMMIT),
 )
-_KEY_AT, _VALUE_AT = SPLIT.names.index("topic"), SPLIT.names.index("metadata")
 
-_OTHERS = {"commits": COMMITS, "generations": GENERATIONS, "modern_records": MODERN_RECORDS, "bad_records": BAD_RECORDS}
+OTHERS = {table.name: table for table in (COMMITS, GENERATIONS, MODERN_RECORDS, BAD_RECORDS)}
+"""Where a record can belong that is not decoded at once."""
 REST = Table(
     "rest",
     "The other records, decoded: the column with the name of their table is not null.",
@@ -43,36 +43,34 @@ REST = Table(
     (
         *WHERE,
         Column("table", "string", "where the record belongs"),
-        *(Column(name, struct_of(table.columns[3:]), "its row there") for name, table in _OTHERS.items()),
+        *(Column(name, struct_of(table.columns[3:]), "its row there") for name, table in OTHERS.items()),
     ),
 )
 
 
-def split(batches: Iterator[Any]) -> Iterator[Any]:
-    """Record batches of LOG as such of SPLIT."""
-    schema = arrow_schema(SPLIT.columns)
-    for batch in batches:
-        if len(batch):
-            yield pa.RecordBatch.from_arrays(_split(batch), schema=schema)
-
-
-def _split(batch: Any) -> list[Any]:
-    places = [batch.column("log_partition"), batch.column("log_offset"), batch.column("append_ts")]
-    key, value = batch.column("key"), batch.column("value")
-    keys, values = decode_keys(key), decode_values(value)
+def divided(batch: Any) -> tuple[Any, Any]:
+    """Of a record batch of LOG the commits, decoded all at once, as one of COMMITS, and what is left, as it is."""
+    keys, values = decode_keys(batch.column("key")), decode_values(batch.column("value"))
     fine = keys.fine & values.fine
-    decoded = [*places, keys.group, keys.topic, keys.partition, *values.columns]
+    columns = [*batch.select(PLACES).columns, keys.group, keys.topic, keys.partition, *values.columns]
+    commits = pa.RecordBatch.from_arrays(columns, schema=arrow_schema(COMMITS.columns))
     if fine.all():
-        return [*decoded, pa.array(fine)]
-    # The rows of both kinds, one behind the other: the nulls cost less than a choice in every column.
-    commits, others = pa.array(np.nonzero(fine)[0]), pa.array(np.nonzero(~fine)[0])
-    behind = [pa.nulls(len(others), column.type) for column in decoded]
-    behind[: len(places)] = [place.take(others) for place in places]
-    behind[_KEY_AT], behind[_VALUE_AT] = _as_text(key.take(others)), _as_text(value.take(others))
-    return [
-        *(pa.concat_arrays([column.take(commits), more]) for column, more in zip(decoded, behind, strict=True)),
-        pa.array(np.arange(len(batch)) < len(commits)),
-    ]
+        return commits, batch.slice(0, 0)
+    return commits.take(pa.array(np.nonzero(fine)[0])), batch.take(pa.array(np.nonzero(~fine)[0]))
+
+
+def split(batches: Iterator[Any]) -> Iterator[Any]:
+    """Record batches of LOG as such of SPLIT: of both kinds, one behind the other."""
+    schema = arrow_schema(SPLIT.columns)
+    for commits, others in map(divided, filter(len, batches)):
+        if len(commits):
+            yield pa.RecordBatch.from_arrays([*commits.columns, pa.array(np.ones(len(commits), bool))], schema=schema)
+        if len(others):
+            columns = {field.name: pa.nulls(len(others), field.type) for field in schema}
+            columns |= {name: others.column(name) for name in PLACES}
+            columns["topic"], columns["metadata"] = _as_text(others.column("key")), _as_text(others.column("value"))
+            columns[IS_COMMIT.name] = pa.array(np.zeros(len(others), bool))
+            yield pa.RecordBatch.from_arrays(list(columns.values()), schema=schema)
 
 
 def _as_text(column: Any) -> Any:
@@ -81,16 +79,31 @@ def _as_text(column: Any) -> Any:
     return pa.array(found, pa.string())
 
 
-def rest(batches: Iterator[Any]) -> Iterator[Any]:
-    """Record batches of LOG as such of REST, without haste."""
-    schema = arrow_schema(REST.columns)
-    for batch in chain.from_iterable(map(parts, batches)):
-        rows = []
-        places = zip(batch.column("log_partition").to_pylist(), batch.column("log_offset").to_pylist(), strict=True)
-        for (partition, offset), key, value in zip(
-            places, batch.column("key").to_pylist(), batch.column("value").to_pylist(), strict=True
+def decoded(others: Any) -> Iterator[tuple[Table, Any]]:
+    """What is left, a record batch of LOG, decoded without haste: record batches of the tables that its records belong to."""
+    for batch in parts(others):
+        rows: dict[str, list[dict[str, Any]]] = {}
+        numbers: dict[str, list[int]] = {}
+        for number, (key, value) in enumerate(
+            zip(batch.column("key").to_pylist(), batch.column("value").to_pylist(), strict=True)
         ):
-            table, row = decode(key, value)
-            rows.append({"log_partition": partition, "log_offset": offset, "table": table, table: row})
-        decoded = pa.RecordBatch.from_pylist(rows, schema=schema)
-        yield decoded.set_column(2, "append_ts", batch.column("append_ts"))
+            where, row = decode(key, value)
+            rows.setdefault(where, []).append(row)
+            numbers.setdefault(where, []).append(number)
+        for name, found in rows.items():
+            table = OTHERS[name]
+            places = batch.select(PLACES).take(pa.array(numbers[name]))
+            columns = pa.RecordBatch.from_pylist(found, schema=arrow_schema(table.columns[len(PLACES) :])).columns
+            yield table, pa.RecordBatch.from_arrays([*places.columns, *columns], schema=arrow_schema(table.columns))
+
+
+def rest(batches: Iterator[Any]) -> Iterator[Any]:
+    """Record batches of LOG as such of REST."""
+    schema = arrow_schema(REST.columns)
+    for table, batch in chain.from_iterable(map(decoded, batches)):
+        columns = {field.name: pa.nulls(len(batch), field.type) for field in schema}
+        columns |= {name: batch.column(name) for name in PLACES}
+        columns["table"] = pa.array([table.name] * len(batch))
+        fields = list(schema.field(table.name).type)
+        columns[table.name] = pa.StructArray.from_arrays(batch.columns[len(PLACES) :], fields=fields)
+        yield pa.RecordBatch.from_arrays(list(columns.values()), schema=schema)

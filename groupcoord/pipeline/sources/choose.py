@@ -10,7 +10,6 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from groupcoord.pipeline.decode.split import SPLIT, split
 from groupcoord.pipeline.errors import PipelineError
 from groupcoord.pipeline.sources import connector, jsonl, kafka
 from groupcoord.pipeline.sources.ends import ends_of_cluster
@@ -56,12 +55,12 @@ def _kafka(said: str, bootstrap: str, options: Mapping[str, str]) -> Plan:
 def _segments(said: str, directory: str, options: Mapping[str, str]) -> Plan:
     del options
     found = survey(Path(directory))
+    tasks = shared_out(found.pieces, PIECE_BYTES)
 
     def read(spark: SparkSession) -> DataFrame:
-        tasks = shared_out(found.pieces, PIECE_BYTES)
-        return spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(reading(tasks), SPLIT.ddl)
+        return spark.range(0, len(tasks), 1, len(tasks))
 
-    return Plan(said=said, read=read, is_split=True, records=found.records, remarks=found.remarks)
+    return Plan(said=said, read=read, opened=opening(tasks), records=found.records, remarks=found.remarks)
 
 
 def shared_out(pieces: list[Piece], most_bytes: int) -> list[list[Piece]]:
@@ -77,15 +76,15 @@ def shared_out(pieces: list[Piece], most_bytes: int) -> list[list[Piece]]:
     return tasks
 
 
-def reading(tasks: list[list[Piece]]) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """Reads and decodes the pieces of the tasks whose numbers come in: keys and values of commits never go through Java."""
+def opening(tasks: list[list[Piece]]) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """Reads the pieces of the tasks whose numbers come in: keys and values never go through Java."""
 
-    def read(batches: Iterator[Any]) -> Iterator[Any]:
+    def opened(batches: Iterator[Any]) -> Iterator[Any]:
         numbers = chain.from_iterable(batch.column(0).to_pylist() for batch in batches)
         pieces = chain.from_iterable(tasks[number] for number in numbers)
-        return split(chain.from_iterable(read_piece(piece) for piece in pieces))
+        return chain.from_iterable(read_piece(piece) for piece in pieces)
 
-    return read
+    return opened
 
 
 def _jsonl(said: str, path: str, options: Mapping[str, str]) -> Plan:

@@ -17,32 +17,24 @@ SHORTEST_GAP_MS = 60_000
 FALLEN, TAKEN = 1, 0
 """Marks: from here on the partition is nobody's, or somebody's again."""
 
-_KEY = (
-    Column("hash", "bigint", "instead of group and topic"),
-    Column("partition", "int", "partition of the topic"),
-    Column("log_partition", "int", "partition of the log"),
-)
 IN_STRETCH = Table(
     "in_stretch",
     "What is followed: commits, and marks among them.",
-    ("hash", "partition", "log_partition", "log_offset"),
+    ("key", "log_offset"),
     (
-        *_KEY,
+        Column("key", "bigint", "instead of group, topic, its partition, and the partition of the log"),
         Column("log_offset", "bigint", "where the commit is, or from where on the mark holds"),
-        Column("stretch", "bigint", "the part of the partition of the log that it is in"),
-        Column("commit_ms", "bigint", "time of the commit", "ms"),
-        Column("committed_offset", "bigint", "what was committed"),
-        Column("mark", "int", "FALLEN or TAKEN; null: a commit"),
+        Column("commit_ms", "bigint", "time of the commit, in ms; of a mark: FALLEN or TAKEN"),
+        Column("committed_offset", "bigint", "what was committed; null: a mark"),
     ),
 )
 FOLLOWED = Table(
     "followed",
     "Commits that go on: the first and the last of each key in the stretch, those after a pause, those that go back, and those "
     "for a partition that is nobody's.",
-    ("hash", "partition", "log_partition", "log_offset"),
+    ("key", "log_offset"),
     (
-        *IN_STRETCH.columns[:4],
-        *IN_STRETCH.columns[5:7],
+        *IN_STRETCH.columns,
         Column("previous_place", "bigint", "where the one before is; null: not in this stretch"),
         Column("previous_offset", "bigint", "what that committed"),
         Column("previous_ms", "bigint", "the last time before; null: none is known in this stretch", "ms"),
@@ -50,41 +42,42 @@ FOLLOWED = Table(
         Column("is_nobodys", "boolean", "was the partition nobody's then?"),
     ),
 )
-_MIX = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9)
+_MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
-def following(recent: int) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """A function from record batches of IN_STRETCH, with whole stretches, to such of FOLLOWED.
+def following(recent: int, stretch_bits: int) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """A function from record batches of IN_STRETCH, with whole stretches of 2 to the power of ``stretch_bits`` offsets, to such
+    of FOLLOWED.
 
     ``recent`` is how many of the last commits of each key go on: at least one.
     """
 
     def follow(batches: Iterator[Any]) -> Iterator[Any]:
         if found := list(batches):
-            yield _follow(pa.Table.from_batches(found), recent)
+            yield _follow(pa.Table.from_batches(found), recent, stretch_bits)
 
     return follow
 
 
-def _follow(rows: Any, recent: int) -> Any:
+def _follow(rows: Any, recent: int, stretch_bits: int) -> Any:
     numbers = {name: rows.column(name).fill_null(0).to_numpy() for name in IN_STRETCH.names}
-    marked = rows.column("mark").is_valid().to_numpy()
+    marked = rows.column("committed_offset").is_null().to_numpy()
     timed = rows.column("commit_ms").is_valid().to_numpy()
     del rows
-    key = _key(numbers)
+    key = _in_stretch(numbers["key"], numbers["log_offset"] >> stretch_bits)
     if marked.any():
         # At one place, what a stretch begins with counts before a change, and that before a commit.
-        rank = np.where(marked, 1 - numbers["mark"], 2).astype(np.int8)
+        rank = np.where(marked, 1 - numbers["commit_ms"], 2).astype(np.int8)
         order = np.lexsort((rank, numbers["log_offset"], key))
         marked = marked[order]
         last = _last(marked, _begins(key[order]))
-        nobodys = (marked[last] & (numbers["mark"][order][last] == FALLEN))[~marked]
+        nobodys = (marked[last] & (numbers["commit_ms"][order][last] == FALLEN))[~marked]
         order = order[~marked]
     else:
         order = np.lexsort((numbers["log_offset"], key))
         nobodys = np.zeros(len(order), bool)
     key = key[order]
-    return _chosen({name: numbers[name][order] for name in FOLLOWED.names[:6]}, timed[order], nobodys, key, recent)
+    return _chosen({name: numbers[name][order] for name in IN_STRETCH.names}, timed[order], nobodys, key, recent)
 
 
 def _chosen(commits: dict[str, Any], timed: Any, nobodys: Any, key: Any, recent: int) -> Any:
@@ -110,7 +103,7 @@ def _chosen(commits: dict[str, Any], timed: Any, nobodys: Any, key: Any, recent:
     )
     at = np.nonzero(goes_on)[0]
     first = begins[at]
-    columns = {name: pa.array(commits[name][at]) for name in FOLLOWED.names[:4]}
+    columns = {name: pa.array(commits[name][at]) for name in FOLLOWED.names[:2]}
     columns |= {
         "commit_ms": pa.array(ms[at], mask=~timed[at]),
         "committed_offset": pa.array(offset[at]),
@@ -123,12 +116,10 @@ def _chosen(commits: dict[str, Any], timed: Any, nobodys: Any, key: Any, recent:
     return pa.RecordBatch.from_arrays([columns[name] for name in FOLLOWED.names], schema=arrow_schema(FOLLOWED.columns))
 
 
-def _key(numbers: dict[str, Any]) -> Any:
-    """One number for the key and the stretch; two of them in 2⁶⁴ would be taken for one."""
-    key = numbers["hash"].astype(np.uint64)
-    for name, factor in zip(("partition", "log_partition", "stretch"), _MIX, strict=True):
-        key = (key ^ (key >> np.uint64(29))) * np.uint64(factor) + numbers[name].astype(np.uint64)
-    return key
+def _in_stretch(key: Any, stretch: Any) -> Any:
+    """One number for both; two pairs in 2⁶⁴ would be taken for one."""
+    key = key.astype(np.uint64)
+    return (key ^ (key >> np.uint64(29))) * _MIX + stretch.astype(np.uint64)
 
 
 def _begins(key: Any) -> Any:

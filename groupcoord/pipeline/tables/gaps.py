@@ -7,7 +7,6 @@ from pyspark.sql import functions as F
 
 from groupcoord.pipeline.schemas import COMMIT_GAPS
 from groupcoord.pipeline.tables.follow import SHORTEST_GAP_MS
-from groupcoord.pipeline.tables.steps import KEY
 
 TIMES_USUAL = 10
 """A pause is one if it is so many times as long as the mean time between two commits."""
@@ -18,7 +17,7 @@ def commit_gaps(steps: DataFrame, statistics: DataFrame, current: DataFrame, log
     """Pauses between two commits, and those that lasted until ``log_end``, the time of the last record of the log."""
     between = (
         steps.where("is_after_gap")
-        .join(statistics, KEY)
+        .join(statistics, "key")
         .selectExpr(
             "log_partition",
             "previous_place as log_offset",

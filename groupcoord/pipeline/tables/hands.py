@@ -1,21 +1,24 @@
-"""In whose hands partitions were: the records of a group one after the other, in plain Python.
+"""In whose hands partitions were, with numpy: many records in one go, each partition's beside the one before.
 
-A generation says who has what, all of it. What it changes is found by looking at what was known of each partition before; so
-much is kept of one group at a time, and nothing of its past but who had each partition last.
+A generation says who has what, all of it. What it changes is found by looking at what was known of each partition before. So
+of records that are done nothing is kept but who had each partition of the last group last, and the change that made it so.
 """
 
-from collections import Counter
 from collections.abc import Iterator
-from itertools import chain
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
-from groupcoord.pipeline.arrow import parts
 from groupcoord.pipeline.schemas import OWNERSHIP, Column, Table
+from groupcoord.pipeline.tables.given import PERSON, Given, codes, flat, pieces
 from groupcoord.pipeline.types import arrow_schema
 
-AT_ONCE = 50_000
+PARTITIONS_AT_ONCE = 200_000
+"""Records that give out so many partitions are looked at in one go."""
+ROWS_AT_ONCE = 50_000
+"""So many rows go on in one record batch."""
 HANDS = Table(
     "hands",
     "Changes of owner, and one more row for each record, which has the last three columns.",
@@ -27,9 +30,53 @@ HANDS = Table(
         Column("could_stay", "bigint", "how many could have had the owner that they last had", "partitions"),
     ),
 )
-Row = list[Any]
-Owner = tuple[str, str, str]
-_AT, _UNTIL = OWNERSHIP.names.index("append_ts"), OWNERSHIP.names.index("until_ts")
+_WHERE = arrow_schema(OWNERSHIP.columns[:5])
+_CHANGE = arrow_schema(OWNERSHIP.columns[:-1])
+_LAST = pa.schema(
+    [*((name, pa.string()) for name in (*PERSON, "topic")), ("partition", pa.int32()), ("is_held", pa.bool_())]
+)
+_JUST_NOW, _LONG_AGO = -1, -2
+"""Numbers of records in the past: the one just before record 0, and any other."""
+
+
+@dataclass(frozen=True)
+class _Past:
+    """What is known of the group of the last record: a row for each of its partitions, in both tables the same."""
+
+    group: str | None
+    last: Any
+    """Who had it last, and whether that was in the last record."""
+    open: Any
+    """The last change, whose end is yet to come."""
+
+
+@dataclass(frozen=True)
+class _Entries:
+    """Partitions that were given to somebody, each beside the entry before it: by group, topic, partition, then time.
+
+    Those of the past are among them. They are the first in ``people`` and ``topics``, so their numbers there are those that
+    they have in the past.
+    """
+
+    people: Any
+    topics: Any
+    group: Any
+    """Of each record, the number of its group."""
+    begins: Any
+    """Is it the first entry of its partition?"""
+    record: Any
+    person: Any
+    topic: Any
+    partition: Any
+
+    @property
+    def is_past(self) -> Any:
+        return self.record < 0
+
+    @property
+    def is_of_last_group(self) -> Any:
+        # The past is the group of the first record.
+        return self.group[np.maximum(self.record, 0)] == self.group[-1]
 
 
 def hands(batches: Iterator[Any]) -> Iterator[Any]:
@@ -37,95 +84,170 @@ def hands(batches: Iterator[Any]) -> Iterator[Any]:
 
     All records of a group come together and in order.
     """
-    schema = arrow_schema(HANDS.columns)
-    rows: list[Row] = []
-    group = _Group()
+    past = _nothing(None)
     for batch in batches:
-        plain = batch.set_column(2, "append_ts", batch.column("append_ts").cast(pa.int64()))
-        for record in chain.from_iterable(part.to_pylist() for part in parts(plain)):
-            if record["group"] != group.name:
-                rows += group.end()
-                group = _Group(record["group"])
-            rows += group.play(record)
-            if len(rows) >= AT_ONCE:
-                yield _batch(rows, schema)
-                rows.clear()
-    rows += group.end()
-    if rows:
-        yield _batch(rows, schema)
+        for records in pieces(batch, PARTITIONS_AT_ONCE):
+            group = records.column("group")[0].as_py()
+            if group != past.group:
+                yield from _batches(past.open)
+                past = _nothing(group)
+            given = flat(records.column("members"))
+            where = pa.record_batch({field.name: records.column(field.name).cast(field.type) for field in _WHERE})
+            entries = _entries(given, past, where)
+            yield from _batches(_said(given, entries, where))
+            changes, past = _changes(entries, past, where)
+            yield from _batches(changes)
+    yield from _batches(past.open)
 
 
-def _batch(rows: list[Row], schema: Any) -> Any:
-    columns = zip(*rows, strict=True)
-    return pa.RecordBatch.from_arrays(
-        [_array(column, field.type) for column, field in zip(columns, schema, strict=True)], schema=schema
+def _nothing(group: str | None) -> _Past:
+    return _Past(group, *(pa.RecordBatch.from_pylist([], schema=schema) for schema in (_LAST, _CHANGE)))
+
+
+def _batches(rows: Any) -> Iterator[Any]:
+    """``rows`` as record batches of HANDS; a column that they do not have is null."""
+    schema = arrow_schema(HANDS.columns)
+    for first in range(0, len(rows), ROWS_AT_ONCE):
+        some = rows.slice(first, ROWS_AT_ONCE)
+        columns = [
+            some.column(field.name).cast(field.type)
+            if field.name in rows.schema.names
+            else pa.nulls(len(some), field.type)
+            for field in schema
+        ]
+        yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _entries(given: Given, past: _Past, where: Any) -> _Entries:
+    """What was ``given``, and before that what is known from the ``past``."""
+    last, known = past.last, np.arange(len(past.last))
+    group = np.cumsum(_differs(codes(where.column("group"))[0]))
+    topics = pa.concat_arrays([last.column("topic"), given.topics])
+    topic = np.concatenate([known, given.topic + len(known)])
+    partition = np.concatenate([last.column("partition").to_numpy(), given.partitions])
+    group_of_topic = np.concatenate([np.full(len(known), group[0]), group[given.record[given.person]]])
+    key = _keys(group_of_topic, topics, topic, partition)
+    # Entries are in the order of time already, and a stable sort leaves those of one partition in it.
+    order = np.argsort(key, kind="stable")
+    topic = topic[order]
+    person = np.concatenate([known, given.person + len(known)])[topic]
+    when = np.where(last.column("is_held").to_numpy(zero_copy_only=False), _JUST_NOW, _LONG_AGO)
+    return _Entries(
+        people=_joined(last.select(PERSON), given.people),
+        topics=topics,
+        group=group,
+        begins=_differs(key[order]),
+        record=np.concatenate([when, given.record])[person],
+        person=person,
+        topic=topic,
+        partition=partition[order],
     )
 
 
-def _array(values: tuple[Any, ...], kind: Any) -> Any:
-    return pa.array(values, pa.int64()).cast(kind) if pa.types.is_timestamp(kind) else pa.array(values, kind)
+def _keys(group: Any, topics: Any, topic: Any, partition: Any) -> Any:
+    """A number for each entry, the same for the same partition of the same topic in the same group."""
+    name, names = codes(topics)
+    _, number = np.unique(group * len(names) + name, return_inverse=True)
+    return (number[topic] << 32) + partition
 
 
-class _Group:
-    """Who had each partition of one group last, in which of its records, and the change that made it so."""
+def _said(given: Given, entries: _Entries, where: Any) -> Any:
+    """A row for each record: how many partitions moved, how many did not, and how many could have stayed."""
+    who, whos = codes(entries.people.column("who"))
+    base = entries.record * len(whos)
+    now, before = who[entries.person], who[np.roll(entries.person, 1)]
+    later = ~entries.begins
+    kept = np.bincount(entries.record[later & (now == before)], minlength=len(where))
+    moved = np.bincount(entries.record[later], minlength=len(where)) - kept
+    # Each who in each record, once: a member may be there under two member ids.
+    seats = np.unique(given.record * len(whos) + who[len(who) - len(given.record) :])
+    record = seats // max(len(whos), 1)
+    shares = (_shares(seats, record, taken) for taken in ((base + now)[~entries.is_past], (base + before)[later]))
+    could_stay = np.bincount(record, np.minimum(*shares), len(where)).astype(np.int64)
+    for name, column in (("moved", moved), ("kept", kept), ("could_stay", could_stay)):
+        where = where.append_column(name, pa.array(column))
+    return where
 
-    def __init__(self, name: str | None = None) -> None:
-        self.name = name
-        self._number = 0
-        self._last: dict[tuple[str, int], tuple[Owner, int]] = {}
-        self._held: set[tuple[str, int]] = set()
-        self._open: dict[tuple[str, int], Row] = {}
 
-    def play(self, record: dict[str, Any]) -> list[Row]:
-        """The rows of the changes that this record ends, and the row of the record itself."""
-        self._number += 1
-        number, last = self._number, self._last
-        rows: list[Row] = []
-        where = record["log_partition"], record["log_offset"], record["append_ts"], self.name, record["generation"]
-        nothing = None, None, None, None  # until when, and what only the row of the record has
-        now: Counter[str] = Counter()
-        before: Counter[str] = Counter()
-        kept = 0
-        held = set()
-        # Should two have the same partition, which no assignor does, the later one by member id has it.
-        for member in sorted(record["members"] or (), key=lambda one: one["member_id"]):
-            member_id, who = member["member_id"], member["who"]
-            owner = member_id, member["client_id"], who
-            for topic in member["assigned"] or ():
-                name = topic["topic"]
-                for partition in topic["partitions"]:
-                    key = name, partition
-                    now[who] += 1
-                    held.add(key)
-                    if (known := last.get(key)) is None:
-                        self._change(rows, key, [*where, *key, *owner[:2], None, *nothing])
-                    else:
-                        (previous, _, previous_who), previous_number = known
-                        before[previous_who] += 1
-                        kept += previous_who == who
-                        if previous != member_id or previous_number < number - 1:
-                            self._change(rows, key, [*where, *key, *owner[:2], previous, *nothing])
-                    last[key] = owner, number
-        for key in self._held - held:
-            self._change(rows, key, [*where, *key, None, None, last[key][0][0], *nothing])
-        self._held = held
-        present = {member["who"] for member in record["members"] or ()}
-        shares = zip(
-            sorted(now.values(), reverse=True),
-            sorted((before[who] for who in present), reverse=True),
-            strict=False,
-        )
-        could_stay = sum(min(pair) for pair in shares)
-        rows.append([*where, None, None, None, None, None, None, before.total() - kept, kept, could_stay])
-        return rows
+def _shares(seats: Any, record: Any, taken: Any) -> Any:
+    """How often each of ``seats`` is ``taken``; those of one ``record`` from the fewest to the most."""
+    place = np.searchsorted(seats, taken)
+    there = np.append(seats, -1)[place] == taken
+    shares = np.bincount(place[there], minlength=len(seats))
+    return shares[np.lexsort((shares, record))]
 
-    def end(self) -> list[Row]:
-        """The rows of the changes that were the last of their partitions."""
-        return list(self._open.values())
 
-    def _change(self, rows: list[Row], key: tuple[str, int], row: Row) -> None:
-        """A change, which goes to ``rows`` when it has an end: when the next one comes, as for the one before now."""
-        if (past := self._open.get(key)) is not None:
-            past[_UNTIL] = row[_AT]
-            rows.append(past)
-        self._open[key] = row
+def _changes(entries: _Entries, past: _Past, where: Any) -> tuple[Any, _Past]:
+    """The changes that are known with their ends, and what is known of the last group."""
+    # There are two places for changes at each entry: for itself, or the open one of the past; and for a loss after it.
+    place = np.nonzero(np.column_stack([_is_gain(entries), _is_lost(entries)]).ravel())[0]
+    entry, is_loss = place >> 1, (place & 1).astype(bool)
+    is_new = is_loss | ~entries.is_past[entry]
+    changes = _joined(past.open, _new(entries, where, entry[is_new], is_loss[is_new]))
+    row = np.where(is_new, len(past.open) + np.cumsum(is_new) - 1, entries.person[entry])
+    is_last = _ends(_differs(np.cumsum(entries.begins)[entry]))
+    is_open = is_last & entries.is_of_last_group[entry]
+    until = changes.column("append_ts").take(pa.array(np.roll(row, -1), mask=is_last))
+    done = changes.take(pa.array(row[~is_open])).append_column("until_ts", until.filter(pa.array(~is_open)))
+    group = where.column("group")[-1].as_py()
+    return done, _Past(group, _last(entries, len(where)), changes.take(pa.array(row[is_open])))
+
+
+def _is_gain(entries: _Entries) -> Any:
+    """Has somebody else the partition from this entry on? One of the past stands for the change that is open."""
+    person, member = entries.person, codes(entries.people.column("member_id"))[0]
+    is_other = member[person] != member[np.roll(person, 1)]
+    was_nobodys = np.roll(entries.record, 1) < entries.record - 1
+    return entries.begins | is_other | was_nobodys
+
+
+def _is_lost(entries: _Entries) -> Any:
+    """Has nobody the partition any more, in the record after this entry?"""
+    # The two at the end are for _LONG_AGO, of which it is said already, and for _JUST_NOW.
+    goes_on = np.append(entries.group[1:] == entries.group[:-1], [False, False, True])
+    is_held = np.roll(entries.record, -1) <= entries.record + 1
+    return goes_on[entries.record] & (_ends(entries.begins) | ~is_held)
+
+
+def _new(entries: _Entries, where: Any, entry: Any, is_loss: Any) -> Any:
+    """The changes at each ``entry``, or the losses after it."""
+    owner = pa.array(entries.person[entry], mask=is_loss)
+    previous = np.where(is_loss, entry, entry - 1)
+    is_first = entries.begins[entry] & ~is_loss
+    members = entries.people.column("member_id")
+    columns = [
+        *where.take(pa.array(entries.record[entry] + is_loss)).columns,
+        entries.topics.take(pa.array(entries.topic[entry])),
+        pa.array(entries.partition[entry]),
+        members.take(owner),
+        entries.people.column("client_id").take(owner),
+        members.take(pa.array(entries.person[previous], mask=is_first)),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=_CHANGE)
+
+
+def _last(entries: _Entries, records: int) -> Any:
+    """Who had each partition of the last group last."""
+    at = np.nonzero(_ends(entries.begins) & entries.is_of_last_group)[0]
+    columns = [
+        *entries.people.take(pa.array(entries.person[at])).columns,
+        entries.topics.take(pa.array(entries.topic[at])),
+        pa.array(entries.partition[at]),
+        pa.array(entries.record[at] == records - 1),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=_LAST)
+
+
+def _joined(first: Any, then: Any) -> Any:
+    columns = [pa.concat_arrays(both) for both in zip(first.columns, then.columns, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=first.schema)
+
+
+def _differs(numbers: Any) -> Any:
+    """Where another number begins."""
+    return np.concatenate([np.ones(min(len(numbers), 1), bool), numbers[1:] != numbers[:-1]])
+
+
+def _ends(begins: Any) -> Any:
+    """Where the last one is of what begins at ``begins``."""
+    return np.append(begins[1:], np.ones(min(len(begins), 1), bool))

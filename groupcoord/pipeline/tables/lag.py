@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from groupcoord.pipeline.schemas import LAG
-from groupcoord.pipeline.tables.steps import KEY, RECENT
+from groupcoord.pipeline.tables.steps import RECENT
 
 PARTITION = ["topic", "partition"]
 _REWOUND_AT = "array_position(transform(recent, (r, i) -> i > 0 and r.offset < recent[i - 1].offset), true)"
@@ -70,7 +70,7 @@ def lag(
 
 def _recent(steps: DataFrame, statistics: DataFrame, ends: DataFrame) -> DataFrame:
     """For each partition of each group its last commits, in order, each with the lag that it had, if that is known."""
-    commits = steps.where("is_recent").join(statistics.select(*KEY, "group", "topic"), KEY)
+    commits = steps.where("is_recent").join(statistics.select("key", "group", *PARTITION), "key")
     observed = ends.where("at is not null").select(*PARTITION, "end_offset", F.unix_millis("at").alias("observed_ms"))
     key = ["group", *PARTITION, "log_offset"]
     then = (

@@ -4,7 +4,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from groupcoord.pipeline.schemas import COMMIT_RATES
-from groupcoord.pipeline.tables.steps import key_hash
+from groupcoord.pipeline.tables.steps import key
 
 WINDOW = "1 minute"
 
@@ -20,13 +20,12 @@ def commit_rates(commits: DataFrame, groups: DataFrame, window: str = WINDOW) ->
         commits.where("not is_tombstone and commit_ts is not null")
         .select(
             F.xxhash64("group").alias("group_hash"),
-            key_hash(),
-            "partition",
+            key(),
             "committed_offset",
             F.window("commit_ts", window).alias("window"),
         )
         .select("*", F.col("window.start").alias(span[0]), F.col("window.end").alias(span[1]))
-        .groupBy("group_hash", "hash", "partition", *span)
+        .groupBy("group_hash", "key", *span)
         .agg(
             F.count("*").alias("commits"),
             F.try_subtract(F.max("committed_offset"), F.min("committed_offset")).alias("advanced"),

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from groupcoord.pipeline.schemas import ZOMBIES
-from groupcoord.pipeline.tables.steps import KEY, key_hash
+from groupcoord.pipeline.tables.steps import KEYS, key
 
 SOON_MS = 300_000
 """So long after it moved a partition is still the concern of its owner before: Kafka's ``max.poll.interval.ms``."""
@@ -26,7 +26,7 @@ def zombies(
     steps: DataFrame, statistics: DataFrame, ownership: DataFrame, generations: DataFrame, commits: DataFrame
 ) -> DataFrame:
     """The suspects of ``steps``, with who had the partition then; those that turn out to be as they should are left out."""
-    odd = _odd(steps, ownership).join(statistics.select(*KEY, "group", "topic"), KEY).drop("hash")
+    odd = _odd(steps, ownership).join(statistics.select("key", *KEYS), "key").drop("key")
     changes = ownership.select(
         "group",
         "topic",
@@ -55,15 +55,14 @@ def _odd(steps: DataFrame, ownership: DataFrame) -> DataFrame:
     ``mark`` is where the partition last changed hands, twice, and one more if it fell to nobody.
     """
     suspects = steps.where("is_suspect").select(
-        *KEY, "log_offset", "commit_ms", "committed_offset", "previous_offset", "previous_place"
+        "key", "log_offset", "commit_ms", "committed_offset", "previous_offset", "previous_place"
     )
     changes = ownership.select(
-        key_hash(),
-        *KEY[1:],
+        key(),
         "log_offset",
         (F.col("log_offset") * 2 + F.col("member").isNull().cast("bigint")).alias("change"),
-    ).join(suspects.select(*KEY).distinct(), KEY, "left_semi")
-    so_far = Window.partitionBy(*KEY).orderBy("log_offset").rowsBetween(Window.unboundedPreceding, 0)
+    ).join(suspects.select("key").distinct(), "key", "left_semi")
+    so_far = Window.partitionBy("key").orderBy("log_offset").rowsBetween(Window.unboundedPreceding, 0)
     return (
         suspects.unionByName(changes, allowMissingColumns=True)
         .select("*", F.last("change", ignorenulls=True).over(so_far).alias("mark"))

@@ -24,7 +24,7 @@ from groupcoord.pipeline.tables.lag import lag as lag_of
 from groupcoord.pipeline.tables.latest import PLACE, at_places, latest_places
 from groupcoord.pipeline.tables.ownership import owners
 from groupcoord.pipeline.tables.rebalances import rebalances as rebalances_of
-from groupcoord.pipeline.tables.steps import KEY, RECENT, key_hash
+from groupcoord.pipeline.tables.steps import RECENT, key
 from groupcoord.pipeline.tables.storms import APART_S
 from groupcoord.pipeline.tables.storms import storms as storms_of
 
@@ -118,13 +118,11 @@ def ends_after(before: DataFrame, observed: DataFrame) -> DataFrame:
 def lag_after(offsets: DataFrame, recent: DataFrame, ends: DataFrame | None, now: datetime) -> DataFrame:
     """``lag``, from what is kept after the batch; ``ends`` None: nobody can say where topics end."""
     steps = recent.select(
-        key_hash(),
-        "partition",
-        "log_partition",
+        key(),
         "log_offset",
         F.unix_millis("commit_ts").alias("commit_ms"),
         "committed_offset",
         F.lit(True).alias("is_recent"),  # noqa: FBT003 - Spark's signature
     )
-    statistics = recent.select(key_hash(), "partition", "log_partition", "group", "topic").distinct()
-    return lag_of(offsets, steps, statistics.select(*KEY, "group", "topic"), ends, now)
+    statistics = recent.select(key(), "group", *PARTITION).distinct()
+    return lag_of(offsets, steps, statistics, ends, now)

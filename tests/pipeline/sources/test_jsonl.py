@@ -12,6 +12,7 @@ from groupcoord.pipeline.schemas import LOG
 from groupcoord.pipeline.sources import jsonl
 from groupcoord.pipeline.sources.choose import plan_of
 from tests.pipeline.cluster import serving
+from tests.pipeline.frames import log_of
 from tests.pipeline.random_log import RandomLog
 
 CONFIG: dict[str, object] = {
@@ -27,7 +28,7 @@ def of(log: DataFrame) -> list[tuple[object, ...]]:
 
 def test_a_dump_is_read_as_the_log_is(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     RandomLog(4, partitions=2, steps=150).write(tmp_path / "data")
-    files = set(plan_of(f"segments:{tmp_path}/data", {}).read(spark).select(*LOG.names[:2]).collect())
+    files = set(log_of(spark, plan_of(f"segments:{tmp_path}/data", {})).select(*LOG.names[:2]).collect())
     with serving(tmp_path / "data", CONFIG) as address:
         whole = of(plan_of(f"kafka:{address}", {}).read(spark))
         assert main(["offsets", "dump", address, "--raw"]) == 0

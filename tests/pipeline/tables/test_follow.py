@@ -10,9 +10,10 @@ from groupcoord.pipeline.tables.follow import FALLEN, FOLLOWED, IN_STRETCH, SHOR
 from groupcoord.pipeline.types import arrow_schema
 
 Row = dict[str, Any]
+STRETCH_BITS = 5
 ROWS = st.lists(
     st.tuples(
-        st.integers(0, 1),  # hash
+        st.integers(0, 1),  # key
         st.integers(0, 1),  # stretch
         st.sampled_from(["commit", "commit", "commit", "fallen", "taken"]),
         st.none() | st.integers(0, 4),  # minutes
@@ -24,22 +25,26 @@ ROWS = st.lists(
 
 def follow(rows: list[Row], recent: int) -> list[Row]:
     table = pa.Table.from_pylist(rows, schema=arrow_schema(IN_STRETCH.columns))
-    batches = list(following(recent)(iter(table.to_batches(max_chunksize=7))))
+    batches = list(following(recent, STRETCH_BITS)(iter(table.to_batches(max_chunksize=7))))
     assert all(batch.schema == arrow_schema(FOLLOWED.columns) for batch in batches)
     return [row for batch in batches for row in batch.to_pylist()]
 
 
+def stretch_of(row: Row) -> tuple[int, int]:
+    return row["key"], row["log_offset"] >> STRETCH_BITS
+
+
 def plainly(rows: list[Row], recent: int) -> list[Row]:
     found = []
-    for key in {(row["hash"], row["stretch"]) for row in rows}:
-        mine = sorted((row for row in rows if (row["hash"], row["stretch"]) == key), key=lambda row: row["log_offset"])
-        commits = [row for row in mine if row["mark"] is None]
+    for place in set(map(stretch_of, rows)):
+        mine = sorted((row for row in rows if stretch_of(row) == place), key=lambda row: row["log_offset"])
+        commits = [row for row in mine if row["committed_offset"] is not None]
         fallen = False
         known: int | None = None
         before: Row | None = None
         for row in mine:
-            if row["mark"] is not None:
-                fallen = row["mark"] == FALLEN
+            if row["committed_offset"] is None:
+                fallen = row["commit_ms"] == FALLEN
                 continue
             ms, previous_ms = row["commit_ms"], known
             known = ms if ms is not None else known
@@ -51,9 +56,8 @@ def plainly(rows: list[Row], recent: int) -> list[Row]:
                 or (ms is not None and (previous_ms is None or ms - previous_ms >= SHORTEST_GAP_MS))
             )
             if goes_on:
-                kept = ("hash", "partition", "log_partition", "log_offset", "commit_ms", "committed_offset")
                 found.append(
-                    {name: row[name] for name in kept}
+                    row
                     | {
                         "previous_place": before and before["log_offset"],
                         "previous_offset": before and before["committed_offset"],
@@ -68,17 +72,13 @@ def plainly(rows: list[Row], recent: int) -> list[Row]:
 
 @given(ROWS, st.integers(1, 3), st.randoms())
 def test_it_finds_what_a_plain_loop_finds(said: list[tuple[Any, ...]], recent: int, chance: Any) -> None:
-    marks = {"commit": None, "fallen": FALLEN, "taken": TAKEN}
+    marks = {"fallen": FALLEN, "taken": TAKEN}
     rows = [
         {
-            "hash": key,
-            "partition": 3,
-            "log_partition": 1,
-            "log_offset": offset,
-            "stretch": stretch,
-            "commit_ms": None if kind != "commit" or minutes is None else minutes * 60_000,
+            "key": key,
+            "log_offset": (stretch << STRETCH_BITS) + offset,
+            "commit_ms": marks[kind] if kind in marks else None if minutes is None else minutes * 60_000,
             "committed_offset": committed if kind == "commit" else None,
-            "mark": marks[kind],
         }
         for offset, (key, stretch, kind, minutes, committed) in enumerate(said)
     ]
@@ -88,9 +88,9 @@ def test_it_finds_what_a_plain_loop_finds(said: list[tuple[Any, ...]], recent: i
 
 
 def test_at_one_place_a_stretch_begins_then_comes_a_change_then_a_commit() -> None:
-    row = {"hash": 1, "partition": 0, "log_partition": 0, "log_offset": 4, "stretch": 2}
+    row = {"key": 1, "log_offset": 4}
     commit = row | {"commit_ms": 0, "committed_offset": 7}
-    fallen, taken = row | {"mark": FALLEN}, row | {"mark": TAKEN}
+    fallen, taken = row | {"commit_ms": FALLEN}, row | {"commit_ms": TAKEN}
     assert [one["is_nobodys"] for one in follow([commit, fallen], 1)] == [True]
     assert [one["is_nobodys"] for one in follow([taken, commit, fallen], 1)] == [False]
     assert follow([fallen, taken], 1) == []

@@ -3,7 +3,9 @@
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
+from groupcoord.pipeline.tables.given import pieces
 from groupcoord.pipeline.tables.hands import HANDS, hands
 from groupcoord.pipeline.types import arrow_schema
 
@@ -117,6 +119,41 @@ def test_a_partition_that_two_have_is_the_later_ones() -> None:
         ("g", 0, 1, "b", "a", 3),
         ("g", 0, 3, None, "b", None),
     ]
+
+
+def test_partitions_could_have_stayed_where_somebody_had_them_who_is_still_there() -> None:
+    # b has gone, and a and c could each have what they had, as far as the shares are that big now: 2 of 3, and 1 of 1.
+    rows = played(record(1, {"a": [0, 1], "b": [2, 3], "c": [4]}), record(2, {"a": [4], "c": [0, 1, 2], "d": [3]}))
+    assert moves(rows)[1] == (2, 5, 0, 3)
+
+
+def test_a_static_member_that_comes_back_keeps_what_it_had_but_is_another_owner() -> None:
+    before, after = record(1, {"a": [0]}), record(2, {"b": [0]})
+    after["members"][0]["who"] = before["members"][0]["who"] = "i:1"
+    rows = played(before, after)
+    assert moves(rows)[1] == (2, 0, 1, 1)
+    assert changes(rows)[1] == ("g", 0, 2, "b", "a", None)
+
+
+@pytest.mark.parametrize("partitions", [1, 2, 3, 4])
+def test_a_group_may_be_cut_anywhere(monkeypatch: pytest.MonkeyPatch, partitions: int) -> None:
+    whole = played(*STORY)
+    monkeypatch.setattr("groupcoord.pipeline.tables.hands.PARTITIONS_AT_ONCE", partitions)
+    assert changes(played(*STORY)) == changes(whole)
+    assert moves(played(*STORY)) == moves(whole)
+
+
+def test_a_piece_has_no_more_partitions_than_it_may_or_is_one_record() -> None:
+    batch = pa.RecordBatch.from_pylist([*STORY, record(6, {"b": [0, 1, 2]}), record(7, {})], schema=SCHEMA)
+    found = {
+        at_once: [piece.column("log_offset").to_pylist() for piece in pieces(batch, at_once)] for at_once in (2, 3, 9)
+    }
+    assert found == {
+        2: [[1], [2], [3, 4], [5], [6], [7]],
+        3: [[1, 2], [3, 4], [5], [6, 7]],
+        9: [[1, 2, 3, 4, 5], [6, 7]],
+    }
+    assert list(pieces(batch.slice(0, 0), 3)) == []
 
 
 def test_of_nothing_comes_nothing() -> None:

@@ -1,0 +1,128 @@
+"""Records come into the same tables on both ways; what a task left that did not end is in none of them."""
+
+import contextlib
+import json
+from base64 import b64encode
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from groupcoord.pipeline.decode.files import CODECS, WRITTEN, writing, written
+from groupcoord.pipeline.output import Output
+from groupcoord.pipeline.progress import Progress
+from groupcoord.pipeline.records import CODEC
+from groupcoord.pipeline.run import OF_RECORDS, Wish, run_pipeline
+from groupcoord.pipeline.schemas import TABLES
+from groupcoord.pipeline.sources.choose import plan_of
+from groupcoord.protocol.offsets_records import OffsetCommitKey, OffsetCommitValue, write_key, write_value
+from tests.pipeline.random_log import START_MS, RandomLog
+
+RECORDED = Path(__file__).parent / "recordings" / "4.3.1"
+OF_SPARK = "lz4_raw"
+"""A codec whose name only Spark knows, so that Spark writes."""
+
+
+@pytest.fixture
+def by_spark(spark: SparkSession) -> Iterator[None]:
+    before = spark.conf.get(CODEC)
+    assert before in CODECS
+    assert OF_SPARK not in CODECS
+    spark.conf.set(CODEC, OF_SPARK)
+    yield
+    spark.conf.set(CODEC, before)
+
+
+def tables_of(spark: SparkSession, source: str, out: Path, as_of: datetime | None) -> dict[str, list[str]]:
+    with Output(spark, str(out)) as output:
+        run_pipeline(spark, plan_of(source, {}), output, Wish(as_of=as_of), Progress(lambda line: None))
+    tables = {name: pq.read_table(out / "tables" / name) for name in TABLES}
+    return {name: sorted(map(str, table.to_pylist())) for name, table in tables.items()}
+
+
+def line(offset: int, key: bytes | None, value: bytes | None) -> str:
+    said = {"partition": 0, "offset": offset, "timestamp": START_MS + offset * 1000}
+    texts = {"key": key, "value": value}
+    return json.dumps(said | {name: text and b64encode(text).decode() for name, text in texts.items()})
+
+
+def odd_log(path: Path) -> None:
+    """Commits as Kafka writes them, one with a tagged field that nobody knows, and records that cannot be read."""
+    key = write_key(OffsetCommitKey(group="g", topic="t", partition=0))
+    value = write_value(OffsetCommitValue(offset=7, leader_epoch=1, metadata="é", commit_timestamp_ms=START_MS), 4)
+    assert value[-1] == 0  # tagged fields
+    odd = value[:-1] + b"\x01\x05\x01\xff"
+    found = [(key, value), (key, odd), (key, None), (b"\0", value), (key, value[:9]), (None, None), (key, odd)]
+    lines = [line(offset, *said) for offset, said in enumerate(found)]
+    path.write_text("\n".join([*lines, "nonsense"]) + "\n", encoding="utf-8")
+
+
+@pytest.mark.usefixtures("by_spark")
+def test_spark_writes_what_tasks_write(spark: SparkSession, tmp_path: Path) -> None:
+    RandomLog(11, partitions=3, steps=120).write(tmp_path / "random")
+    odd_log(tmp_path / "odd.jsonl")
+    begin = datetime.fromtimestamp(START_MS / 1000, UTC)
+    for source, as_of in (
+        (f"segments:{RECORDED}", None),
+        (f"segments:{tmp_path}/random", begin + timedelta(minutes=15)),
+        (f"jsonl:{tmp_path}/odd.jsonl", None),
+    ):
+        expected = tables_of(spark, source, tmp_path / "by-spark", as_of)
+        assert any("later" in row and "'records': 0" not in row for row in expected["record_counts"]) == (
+            as_of is not None
+        )
+        codec = spark.conf.get(CODEC)
+        spark.conf.set(CODEC, "snappy")
+        found = tables_of(spark, source, tmp_path / "by-tasks", as_of)
+        spark.conf.set(CODEC, codec)
+        assert found == expected
+
+
+def test_a_run_of_odd_records_loses_none(spark: SparkSession, tmp_path: Path) -> None:
+    odd_log(tmp_path / "odd.jsonl")
+    found = tables_of(spark, f"jsonl:{tmp_path}/odd.jsonl", tmp_path / "out", None)
+    assert (len(found["commits"]), len(found["bad_records"])) == (4, 4)
+    assert len(list((tmp_path / "out" / "tables" / "commits").glob("*.parquet"))) == 1
+
+
+def test_only_files_of_tasks_that_ended_count(spark: SparkSession, tmp_path: Path) -> None:
+    """A task that fails after it began to write, and the same one tried again: Spark does that with ``local[2, 2]``."""
+    RandomLog(3, partitions=1, steps=40).write(tmp_path / "random")
+    plan = plan_of(f"segments:{tmp_path}/random", {})
+    folder = tmp_path / "written"
+
+    def fails(batches: Iterator[Any]) -> Iterator[Any]:
+        yield from plan.opened(batches)
+        raise OSError(5, "Input/output error")
+
+    def first_fails_then_reads(batches: Iterator[Any]) -> Iterator[Any]:
+        numbers = list(batches)
+        with contextlib.suppress(OSError):
+            list(writing(fails, folder, "zstd", None)(iter(numbers)))
+        yield from writing(plan.opened, folder, "zstd", None)(iter(numbers))
+
+    frame = plan.read(spark).mapInArrow(first_fails_then_reads, WRITTEN.ddl)
+    found = written(frame, folder)
+    assert (found.read, found.later) == (plan.records, 0)
+    assert len(list((folder / "commits").iterdir())) == 1
+    rows = {
+        table.name: pq.read_table(folder / table.name).num_rows
+        for table in OF_RECORDS
+        if (folder / table.name).is_dir()
+    }
+    assert rows == {name: number for name, number in found.rows.items() if number}
+    assert sum(rows.values()) == found.read
+
+
+def test_what_cannot_be_written_fails_the_run(spark: SparkSession, tmp_path: Path) -> None:
+    RandomLog(3, partitions=1, steps=40).write(tmp_path / "random")
+    plan = plan_of(f"segments:{tmp_path}/random", {})
+    (tmp_path / "written").mkdir()
+    (tmp_path / "written" / "commits").write_bytes(b"")  # where a folder should be
+    with pytest.raises(PySparkException, match=r"cannot write .*/written/commits/part-.*: File exists"):
+        plan.read(spark).mapInArrow(writing(plan.opened, tmp_path / "written", "zstd", None), WRITTEN.ddl).collect()
