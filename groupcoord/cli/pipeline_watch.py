@@ -76,9 +76,16 @@ def _watch(arguments: argparse.Namespace) -> None:
             sink = Sink(place, stream, journal, _say, merge_every=arguments.merge_every)
             pace = Pace(every_s=arguments.every, for_s=arguments.for_s, is_once=arguments.once)
             follow(spark, place, stream, sink, pace, stopping.event, _say)
-    print(f"{sink.journal.records:,} records in {sink.journal.batch + 1:,} batches: tables in {arguments.out}/tables")
+    print(outcome(sink.journal.records, sink.journal.batch + 1, arguments.out))
     if stopping.by == signal.SIGINT:
         raise KeyboardInterrupt
+
+
+def outcome(records: int, batches: int, out: str) -> str:
+    """What the watch says at its end."""
+    if batches == 0:
+        return f"ended before the first batch: there are no tables in {out} yet"
+    return f"{records:,} records in {batches:,} batches: tables in {out}/tables"
 
 
 class Stopping:

@@ -59,3 +59,8 @@ def test_the_first_signal_asks_and_the_second_does_not() -> None:
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_at_the_end_it_says_what_there_is() -> None:
+    assert pipeline_watch.outcome(1234, 2, "there") == "1,234 records in 2 batches: tables in there/tables"
+    assert pipeline_watch.outcome(0, 0, "there") == "ended before the first batch: there are no tables in there yet"
