@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from groupcoord.pipeline.decode.files import CODECS, WRITTEN, writing, written
-from groupcoord.pipeline.decode.split import OTHERS, SPLIT, split
+from groupcoord.pipeline.decode.split import OF_RECORDS, SPLIT, split
 from groupcoord.pipeline.output import Output
 from groupcoord.pipeline.schemas import COMMITS, Table
 from groupcoord.pipeline.sources.plan import Plan
@@ -67,7 +67,7 @@ def _by_spark(spark: SparkSession, plan: Plan, output: Output, until: datetime |
     left = undecoded(output.staged(_SPLIT, StructType.fromDDL(SPLIT.ddl)))
     rest = output.stage(decode_rest(left), _REST, partition_by="table")
     commits = output.staged_rows(_COMMITS)
-    rare = {table.name: output.staged_rows(f"{_REST}/table={table.name}") for table in OTHERS.values()}
+    rare = {table.name: output.staged_rows(f"{_REST}/table={table.name}") for table in OF_RECORDS.values()}
 
     def table_of(table: Table) -> DataFrame:
         if table != COMMITS or not commits:

@@ -12,20 +12,16 @@ import pyspark
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from groupcoord.pipeline.decode.split import PLACES
+from groupcoord.pipeline.decode.split import OF_RECORDS, PLACES
 from groupcoord.pipeline.errors import PipelineError
 from groupcoord.pipeline.output import Output
 from groupcoord.pipeline.progress import Progress
 from groupcoord.pipeline.records import Records, read_records
 from groupcoord.pipeline.report.build import build_report
 from groupcoord.pipeline.schemas import (
-    BAD_RECORDS,
-    COMMITS,
-    GENERATIONS,
     MODERN_CURRENT_GROUPS,
     MODERN_GENERATIONS,
     MODERN_REBALANCES,
-    MODERN_RECORDS,
     MODERN_SKEW,
     RECORD_COUNTS,
     SOURCE_REMARKS,
@@ -58,8 +54,6 @@ from groupcoord.pipeline.whatif.counts import partition_counts
 from groupcoord.pipeline.whatif.tables import what_if, what_if_summary
 
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
-OF_RECORDS = (COMMITS, GENERATIONS, MODERN_RECORDS, BAD_RECORDS)
-"""Every record of the log is a row of one of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,7 +120,7 @@ class _Job:
         else:  # what a task has to hold stays the same, however long the log is
             tasks = int(self._spark.conf.get(SHUFFLE_PARTITIONS))
             self._spark.conf.set(SHUFFLE_PARTITIONS, str(max(tasks, records.read // ROWS_A_TASK)))
-        for table in OF_RECORDS:
+        for table in OF_RECORDS.values():
             found = records.rows[table.name]
             with self._progress.step(table.name) as rows, self._few(found):
                 if found:
@@ -136,7 +130,7 @@ class _Job:
                 rows(found)
         self._counts(records)
         self._remarks(plan, records.read)
-        places = [self.tables[table.name].select(*PLACES) for table in OF_RECORDS]
+        places = [self.tables[table.name].select(*PLACES) for table in OF_RECORDS.values()]
         self._log_partitions(reduce(DataFrame.unionByName, places))
         self._log_end = self.tables["log_partitions"].agg(F.max("last_ts")).first()[0]
         self.now = self._wish.as_of or self._wish.now or self._log_end
@@ -242,7 +236,7 @@ class _Job:
 
     def _counts(self, records: Records) -> None:
         """What came in must have gone somewhere."""
-        where = {table.name: self._progress.rows[table.name] for table in OF_RECORDS}
+        where = {table.name: self._progress.rows[table.name] for table in OF_RECORDS.values()}
         out = sum(where.values()) + records.later
         if out != records.read:
             raise PipelineError(

@@ -14,10 +14,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from groupcoord.pipeline.decode.files import CODECS, WRITTEN, writing, written
+from groupcoord.pipeline.decode.split import OF_RECORDS
+from groupcoord.pipeline.errors import PipelineError
 from groupcoord.pipeline.output import Output
 from groupcoord.pipeline.progress import Progress
 from groupcoord.pipeline.records import CODEC
-from groupcoord.pipeline.run import OF_RECORDS, Wish, run_pipeline
+from groupcoord.pipeline.run import Wish, run_pipeline
 from groupcoord.pipeline.schemas import TABLES
 from groupcoord.pipeline.sources.choose import plan_of
 from groupcoord.protocol.offsets_records import OffsetCommitKey, OffsetCommitValue, write_key, write_value
@@ -29,11 +31,9 @@ OF_SPARK = "lz4_raw"
 
 
 @pytest.fixture
-def by_spark(spark: SparkSession) -> Iterator[None]:
+def codecs(spark: SparkSession) -> Iterator[None]:
+    """The codec is as it was when the test ends."""
     before = spark.conf.get(CODEC)
-    assert before in CODECS
-    assert OF_SPARK not in CODECS
-    spark.conf.set(CODEC, OF_SPARK)
     yield
     spark.conf.set(CODEC, before)
 
@@ -62,7 +62,7 @@ def odd_log(path: Path) -> None:
     path.write_text("\n".join([*lines, "nonsense"]) + "\n", encoding="utf-8")
 
 
-@pytest.mark.usefixtures("by_spark")
+@pytest.mark.usefixtures("codecs")
 def test_spark_writes_what_tasks_write(spark: SparkSession, tmp_path: Path) -> None:
     RandomLog(11, partitions=3, steps=120).write(tmp_path / "random")
     odd_log(tmp_path / "odd.jsonl")
@@ -72,14 +72,14 @@ def test_spark_writes_what_tasks_write(spark: SparkSession, tmp_path: Path) -> N
         (f"segments:{tmp_path}/random", begin + timedelta(minutes=15)),
         (f"jsonl:{tmp_path}/odd.jsonl", None),
     ):
+        assert OF_SPARK not in CODECS
+        spark.conf.set(CODEC, OF_SPARK)
         expected = tables_of(spark, source, tmp_path / "by-spark", as_of)
         assert any("later" in row and "'records': 0" not in row for row in expected["record_counts"]) == (
             as_of is not None
         )
-        codec = spark.conf.get(CODEC)
         spark.conf.set(CODEC, "snappy")
         found = tables_of(spark, source, tmp_path / "by-tasks", as_of)
-        spark.conf.set(CODEC, codec)
         assert found == expected
 
 
@@ -88,6 +88,20 @@ def test_a_run_of_odd_records_loses_none(spark: SparkSession, tmp_path: Path) ->
     found = tables_of(spark, f"jsonl:{tmp_path}/odd.jsonl", tmp_path / "out", None)
     assert (len(found["commits"]), len(found["bad_records"])) == (4, 4)
     assert len(list((tmp_path / "out" / "tables" / "commits").glob("*.parquet"))) == 1
+
+
+@pytest.mark.usefixtures("codecs")
+@pytest.mark.parametrize("codec", ["zstd", OF_SPARK])
+def test_where_nothing_is_left_no_table_has_rows(spark: SparkSession, tmp_path: Path, codec: str) -> None:
+    spark.conf.set(CODEC, codec)
+    odd_log(tmp_path / "odd.jsonl")
+    found = tables_of(spark, f"jsonl:{tmp_path}/odd.jsonl", tmp_path / "out", datetime.fromtimestamp(0, UTC))
+    assert {name: len(found[name]) for name in OF_RECORDS} == {**dict.fromkeys(OF_RECORDS, 0), "bad_records": 1}
+    ends_nowhere = json.loads(line(0, b"\0\1", None)) | {"transaction": {"producerId": 7}}
+    (tmp_path / "open.jsonl").write_text(json.dumps(ends_nowhere) + "\n")
+    with pytest.raises(PipelineError, match="holds no records: no group has ever committed there"):
+        tables_of(spark, f"jsonl:{tmp_path}/open.jsonl", tmp_path / "none", None)
+    assert list((tmp_path / "none").iterdir()) == []
 
 
 def test_only_files_of_tasks_that_ended_count(spark: SparkSession, tmp_path: Path) -> None:
@@ -112,7 +126,7 @@ def test_only_files_of_tasks_that_ended_count(spark: SparkSession, tmp_path: Pat
     assert len(list((folder / "commits").iterdir())) == 1
     rows = {
         table.name: pq.read_table(folder / table.name).num_rows
-        for table in OF_RECORDS
+        for table in OF_RECORDS.values()
         if (folder / table.name).is_dir()
     }
     assert rows == {name: number for name, number in found.rows.items() if number}

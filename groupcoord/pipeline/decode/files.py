@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
-from groupcoord.pipeline.decode.split import OTHERS, decoded, divided
+from groupcoord.pipeline.decode.split import OF_RECORDS, decoded, divided
 from groupcoord.pipeline.errors import PipelineError
 from groupcoord.pipeline.schemas import COMMITS, Column, Table
 from groupcoord.pipeline.types import arrow_schema
@@ -53,7 +53,7 @@ def writing(
     def write(batches: Iterator[Any]) -> Iterator[Any]:
         read = later = 0
         with ExitStack() as stack:
-            files = {name: stack.enter_context(_File(folder, table, codec)) for name, table in OTHERS.items()}
+            files = {name: stack.enter_context(_File(folder, table, codec)) for name, table in OF_RECORDS.items()}
             for batch in filter(len, opened(batches)):
                 asked = batch if until is None else _until(batch, until)
                 read += len(batch)
@@ -88,7 +88,7 @@ def written(frame: DataFrame, folder: Path) -> Written:
         if path.relative_to(folder).as_posix() not in names:
             path.unlink()
     totals = [row for row in said if row["file"] is None]
-    rows = dict.fromkeys(OTHERS, 0)
+    rows = dict.fromkeys(OF_RECORDS, 0)
     for row in said:
         if row["file"] is not None:
             rows[Path(row["file"]).parent.name] += row["rows"]

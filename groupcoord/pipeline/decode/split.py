@@ -34,8 +34,8 @@ SPLIT = Table(
     (*COMMITS.columns, IS_COMMIT),
 )
 
-OTHERS = {table.name: table for table in (COMMITS, GENERATIONS, MODERN_RECORDS, BAD_RECORDS)}
-"""Where a record can belong that is not decoded at once."""
+OF_RECORDS = {table.name: table for table in (COMMITS, GENERATIONS, MODERN_RECORDS, BAD_RECORDS)}
+"""The tables that records belong to: each record of the log is a row of one of them."""
 REST = Table(
     "rest",
     "The other records, decoded: the column with the name of their table is not null.",
@@ -43,7 +43,7 @@ REST = Table(
     (
         *WHERE,
         Column("table", "string", "where the record belongs"),
-        *(Column(name, struct_of(table.columns[3:]), "its row there") for name, table in OTHERS.items()),
+        *(Column(name, struct_of(table.columns[3:]), "its row there") for name, table in OF_RECORDS.items()),
     ),
 )
 
@@ -91,7 +91,7 @@ def decoded(others: Any) -> Iterator[tuple[Table, Any]]:
             rows.setdefault(where, []).append(row)
             numbers.setdefault(where, []).append(number)
         for name, found in rows.items():
-            table = OTHERS[name]
+            table = OF_RECORDS[name]
             places = batch.select(PLACES).take(pa.array(numbers[name]))
             columns = pa.RecordBatch.from_pylist(found, schema=arrow_schema(table.columns[len(PLACES) :])).columns
             yield table, pa.RecordBatch.from_arrays([*places.columns, *columns], schema=arrow_schema(table.columns))
