@@ -47,9 +47,9 @@ LOCAL_DEFAULTS = {
     "spark.driver.memory": "3g",
     "spark.ui.enabled": "false",
     "spark.sql.shuffle.partitions": "16",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.host": "127.0.0.1",
 }
+ON_THIS_MACHINE = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+"""Where all processes are here, nobody else is to reach them."""
 
 
 _SILENCE = """\
@@ -81,12 +81,12 @@ def session(
     if not submitted:
         find_java()
         master = master or os.environ.get("SPARK_MASTER") or LOCAL
-    is_local = is_one_process(master)
-    if is_local:
+    is_local, is_here = is_one_process(master), is_one_machine(master)
+    if is_here:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    settings = {**DEFAULTS, **(LOCAL_DEFAULTS if is_local else {})}
+    settings = {**DEFAULTS, **(LOCAL_DEFAULTS if is_local else {}), **(ON_THIS_MACHINE if is_here else {})}
     settings["spark.ui.showConsoleProgress"] = str(sys.stderr.isatty()).lower()
     if packages:
         settings["spark.jars.packages"] = packages
@@ -119,6 +119,11 @@ def session(
 def is_one_process(master: str | None) -> bool:
     """Whether everything runs in one process; ``local-cluster[…]`` is a cluster. None: where ``spark-submit`` says."""
     return master is not None and re.fullmatch(r"local(\[.*\])?", master) is not None
+
+
+def is_one_machine(master: str | None) -> bool:
+    """Whether everything runs here, ``local-cluster[…]`` included."""
+    return master is not None and (is_one_process(master) or master.startswith("local-cluster["))
 
 
 def packed(folder: Path) -> Path:
