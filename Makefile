@@ -34,7 +34,7 @@ check: .venv/dev ## format, lint, types, contracts, generated docs and the quick
 	$(BIN)/pytest -n auto -m "not slow and not clients and not spark"
 
 cover: .venv/dev ## every branch of everything but the command line and the pipeline is tested
-	$(BIN)/pytest -n auto -m "not clients and not spark" --ignore=tests/cli --ignore=tests/conformance $(COVERED:%=--cov=groupcoord.%) \
+	$(BIN)/pytest -n auto --hypothesis-profile=same -m "not clients and not spark" --ignore=tests/cli --ignore=tests/conformance $(COVERED:%=--cov=groupcoord.%) \
 	  --cov-report=term --cov-fail-under=100
 
 SEEDS ?= 1000

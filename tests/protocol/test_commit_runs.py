@@ -107,6 +107,12 @@ def test_a_commit_of_no_shape_finds_its_place_too() -> None:
     assert reader.steps == [(KEYS[0][:-PARTITION_BYTES], 0, usual)]
 
 
+def test_records_that_are_announced_and_not_there_are_said() -> None:
+    batch = build_batch([Record(0, 1, KEYS[0], VALUES[0])])
+    lying = frame_batch(read_header(batch)._replace(record_count=2), batch[61:])
+    assert Reader().read(lying) == "the records reach beyond the batch"
+
+
 def test_what_compaction_has_emptied_is_a_batch() -> None:
     emptied = without_records(read_header(build_batch([Record(14, 1, b"k", b"v"), Record(19, 1, b"k", b"v")])))
     assert Reader().read(emptied) == Run(len(emptied), 19, 0)
