@@ -92,8 +92,14 @@ class Member(Client):
         return self.parks(self.join_request(**changes), version, does=does)
 
     def asks_for_an_id(self, version: int = 9) -> str:
-        """The first of the two steps of a dynamic join (KIP-394)."""
-        self.asks(self.join_request(member_id=""), version, does="asks for a member id")
+        """The first of the two steps of a dynamic join (KIP-394).
+
+        Kafka answers first and then writes down the group, if it is a new one; the step lasts until it has.
+        """
+        request = self.join_request(member_id="")
+        self.asks(request, version, does="asks for a member id")
+        self._let_it_arrive(request)
+        self.story.end()
         return self.member_id
 
     def gets_an_id_in(self, buckets: Collection[int]) -> None:
