@@ -1,0 +1,1 @@
+"""Attacks on a server and on its data directory. ``make break`` runs them all."""
