@@ -231,6 +231,22 @@ async def test_an_assignor_may_take_its_time_while_heartbeats_go_on() -> None:
 
 
 @patiently
+async def test_an_assignor_whose_generation_is_over_is_not_waited_for() -> None:
+    may_go_on = threading.Event()
+
+    def slow(group: Group) -> Assignment:
+        if len(real.got(JoinGroupRequest)) == 2:  # the first one to get an id, the second one with it
+            assert may_go_on.wait(20)
+        return {member_id: [("t", 0)] for member_id in group.subscriptions}
+
+    async with broker() as real, consumer(real, assignors=FunctionAssignor("slow", slow)) as one:
+        await real.gets(HeartbeatRequest, 3)
+        await real.removes(one.membership.generation.member_id)
+        await owning(one)
+        may_go_on.set()
+
+
+@patiently
 async def test_a_faulty_assignor_ends_its_member_and_the_group_goes_on() -> None:
     def faulty(group: Group) -> Assignment:
         return {member_id: [("t", 0), ("t", 0)] for member_id in group.subscriptions}
