@@ -10,7 +10,7 @@ WITH_KAFKA := docker/with-docker.sh docker/kafka/with-image.sh
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test check cover sim pipeline-demo pipeline-test format docs bench conformance faults record \
+.PHONY: help demo serve test lint check cover sim pipeline-demo pipeline-test format docs bench conformance faults record \
   kafka-versions kafka-image kafka-libs clean
 
 help: ## what there is
@@ -22,15 +22,18 @@ demo: .venv/client ## a consumer group of three real clients, living on groupcoo
 serve: .venv/client ## a broker for development on 127.0.0.1:9092
 	@$(BIN)/groupcoord serve --dev --topic orders:6
 
-test: .venv/dev ## all tests, real clients included
-	$(BIN)/pytest
+test: cover ## all tests, real clients included, with branch coverage; what measures time or drives clients runs alone
+	$(BIN)/pytest -n auto -m "not clients" tests/cli tests/conformance
+	$(BIN)/pytest -m clients
 
-check: .venv/dev ## format, lint, types, contracts, generated docs and the quick tests: before every commit
+lint: .venv/dev ## format, lint, types, import contracts and generated docs
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python -m tools.docs --check
+
+check: lint ## what lint does, and the quick tests: before every commit
 	$(BIN)/pytest -n auto -m "not slow and not clients and not spark"
 
 cover: .venv/dev ## every branch of everything but the command line and the pipeline is tested
