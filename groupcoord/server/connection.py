@@ -4,6 +4,8 @@ While a request is in flight the next ones wait in the buffer, as in Kafka, whic
 rely on it: they match answers to requests by order (aiokafka and kafka-python raise CorrelationIdError otherwise), and an
 idempotent producer with five batches on the way needs them handled in the order it sent them.
 
+Whoever has sent several at once stands in line again after each of them: see the dispatcher.
+
 Memory is bounded: a peer that sends ahead of its answers, or does not read them, is not read from.
 """
 
@@ -19,7 +21,10 @@ if TYPE_CHECKING:
     from groupcoord.server.dispatcher import Dispatcher
 
 READ_AHEAD_BYTES = 65_536
-"""So much may wait behind a request in flight before reading stops; what came in with that request comes on top."""
+"""So much may wait behind a request in flight or in line before reading stops; what came in with that one comes on top."""
+
+SHORT_BYTES = 4_096
+"""Longer than that is no heartbeat, commit or fetch of somebody who waits for the answer, but many of them, or much data."""
 
 ANSWERS_BYTES = 65_536
 """Answers to requests that came together are written together, up to this size."""
@@ -47,6 +52,7 @@ class Connection(asyncio.Protocol):
         "active_at",
         "client_host",
         "in_flight",
+        "in_line",
         "ip",
         "number",
         "peer",
@@ -70,6 +76,8 @@ class Connection(asyncio.Protocol):
         self.in_flight: Call | None = None
         self.request: Any = None
         """The message of the call in flight, for the log should its answer fail."""
+        self.in_line = False
+        """Does it stand in one of the dispatcher's lines? Nobody does so twice."""
         self.active_at = dispatcher.loop_time()
         """When bytes last moved, on the loop's clock (seconds)."""
         self._dispatcher = dispatcher
@@ -99,8 +107,9 @@ class Connection(asyncio.Protocol):
         """Bytes came."""
         self._frames.feed(data)
         dispatcher = self._dispatcher
-        if self.in_flight is None and not self._write_paused:
-            dispatcher.ready.append(self)
+        if self.in_flight is None and not self.in_line and not self._write_paused:
+            self.in_line = True
+            (dispatcher.fresh if len(data) <= SHORT_BYTES else dispatcher.backlog).append(self)
             if not dispatcher.round_is_due:
                 dispatcher.need_round()
             return
@@ -112,7 +121,7 @@ class Connection(asyncio.Protocol):
     def eof_received(self) -> bool:
         """The peer sends no more; what it sent is still answered, and the connection open until then."""
         self._ended = True
-        self._dispatcher.serve(self)
+        self._go_on()
         return True
 
     def pause_writing(self) -> None:
@@ -123,7 +132,7 @@ class Connection(asyncio.Protocol):
         """The peer has read most of its answers."""
         self._write_paused = False
         self.active_at = self._dispatcher.loop_time()
-        self._dispatcher.serve(self)
+        self._go_on()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
         """The connection is gone, whoever ended it."""
@@ -134,7 +143,11 @@ class Connection(asyncio.Protocol):
     # What the dispatcher calls.
 
     def next_call(self) -> Call | None:
-        """The next call, now in flight, if its request is there whole and its turn has come. Raises WireError."""
+        """The next call, now in flight, if its request is there whole. Raises WireError.
+
+        Whoever asks has taken the connection out of its line.
+        """
+        self.in_line = False
         if self.in_flight is not None or self._write_paused or self._closing:
             return None
         self.active_at = self._dispatcher.round_at
@@ -160,7 +173,8 @@ class Connection(asyncio.Protocol):
         self.in_flight = self.request = None
         answers = self._answers
         if self._frames or self._ended:
-            self._dispatcher.ready.append(self)
+            self.in_line = True
+            self._dispatcher.backlog.append(self)
         if not answers:
             self._dispatcher.unflushed.append(self)
         answers.append(data)
@@ -179,7 +193,8 @@ class Connection(asyncio.Protocol):
     def settle(self) -> None:
         """The call in flight is done without an answer; the next request has its turn."""
         self.in_flight = self.request = None
-        self._dispatcher.ready.append(self)
+        self.in_line = True
+        self._dispatcher.backlog.append(self)
 
     def flush(self) -> None:
         """Write the answers that are in line."""
@@ -205,3 +220,10 @@ class Connection(asyncio.Protocol):
         self._closing = True
         self._answers.clear()
         self._transport.abort()
+
+    def _go_on(self) -> None:
+        """Get in line without anything new, unless it has its place there, or will have when its call is answered."""
+        if self.in_flight is None and not self.in_line:
+            self.in_line = True
+            self._dispatcher.backlog.append(self)
+            self._dispatcher.need_round()

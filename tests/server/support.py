@@ -132,6 +132,17 @@ class FakeLoop:
         """When timers are set for, from now on."""
         return sorted(when - self.now for when, _, handle in self._timers if not handle.cancelled())
 
+    def turn(self) -> None:
+        """One round of the loop: what is called soon by now, not what that calls soon."""
+        waiting, self._soon = self._soon, []
+        for callback in waiting:
+            callback()
+
+    @property
+    def is_idle(self) -> bool:
+        """Is nothing left to be called before time passes?"""
+        return not self._soon
+
     def settle(self) -> None:
         while self._soon:
             self._soon.pop(0)()
@@ -147,6 +158,13 @@ class FakeLoop:
                 handle._run()
                 self.settle()
         self.now = end
+
+    def fire(self) -> None:
+        """Call what is due by now, and nothing else: what is called soon stays so."""
+        while self._timers and self._timers[0][0] <= self.now:
+            _, _, handle = heapq.heappop(self._timers)
+            if not handle.cancelled():
+                handle._run()
 
     def now_ms(self) -> int:
         """A clock for the node that keeps step with the loop's."""
