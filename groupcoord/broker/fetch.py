@@ -36,6 +36,9 @@ _NO_DIVERGENCE = EpochEndOffset()
 _NO_LEADER = LeaderIdAndEpoch()
 _FROM_FOLLOWERS_SINCE = 11  # KIP-392
 _LEADER_SINCE = 16  # KIP-951
+COPIED_BYTES = 65_536
+"""An answer of so many bytes of records has them in it; a longer one says where they lie until its reader takes them."""
+
 _WRONG_LEADER = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 
 
@@ -225,7 +228,8 @@ class _Fetch:
 
     def _respond(self, turn: Turn, results: list[_PartitionRead]) -> None:
         """Raises _NamelessTopicError."""
-        answers = {result.fetched: self._partition_data(result) for result in results} | self._unknown
+        copies = sum(result.length for result in results) <= COPIED_BYTES
+        answers = {result.fetched: self._partition_data(result, copies=copies) for result in results} | self._unknown
         error, session_id, selected = self._context.conclude(answers, turn.now_ms)
         # A topic is named again whenever another one stands between its partitions: their order is kept.
         groups: list[tuple[Fetched, list[PartitionData]]] = []
@@ -260,7 +264,7 @@ class _Fetch:
             for one in self._broker.cluster.named(self._broker.config, leaders)
         )
 
-    def _partition_data(self, result: _PartitionRead) -> PartitionData:
+    def _partition_data(self, result: _PartitionRead, *, copies: bool) -> PartitionData:
         if result.log is None:
             # Who is told to look elsewhere is told where.
             points = self._call.version >= _LEADER_SINCE and result.error in _WRONG_LEADER
@@ -281,7 +285,7 @@ class _Fetch:
             log_start_offset=result.log.log_start_offset,
             diverging_epoch=result.diverging,
             aborted_transactions=() if committed and read is not None and not read.cut_short else None,
-            records=b"" if read is None else read.data(),
+            records=b"" if read is None else read.data() if copies else read.stretch(),
         )
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from groupcoord.broker.leader_epochs import LeaderEpochs
 from groupcoord.broker.log_segment import FoundBatch, LogSegment
 from groupcoord.broker.producer_state import ProducerStates
+from groupcoord.broker.stretch import DEPARTED, Shared
 from groupcoord.config.settings import Resource
 from groupcoord.protocol.batches import BatchHeader
 from groupcoord.protocol.records import Record
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from groupcoord.broker.partition_log import PartitionLog
 
 
-class Segment(Protocol):
+class Segment(Shared, Protocol):
     """A stretch of a log as the log sees it. Times are milliseconds. See LogSegment, which has it in memory."""
 
     @property
@@ -49,9 +50,6 @@ class Segment(Protocol):
 
     def find(self, offset: int) -> FoundBatch | None:
         """The first batch that holds ``offset`` or a later one."""
-
-    def copy(self, position: int, length: int) -> bytes:
-        """The ``length`` bytes at ``position``."""
 
     def first_record_since(self, timestamp_ms: int, start_offset: int) -> Record | None:
         """The first record from ``start_offset`` on that is not older than ``timestamp_ms``."""
@@ -159,12 +157,14 @@ class InMemoryLog:
         """Add a batch."""
         segment.append(batch, header, now_ms)
 
-    def replaced(self, _log: "PartitionLog", _old: Sequence[Segment], cleaned: Sequence[LogSegment]) -> list[Segment]:
+    def replaced(self, _log: "PartitionLog", old: Sequence[Segment], cleaned: Sequence[LogSegment]) -> list[Segment]:
         """They are what they are."""
+        DEPARTED.add(old)
         return list(cleaned)
 
-    def deleted(self, _log: "PartitionLog", _segments: Sequence[Segment]) -> None:
-        """Nothing is left to do."""
+    def deleted(self, _log: "PartitionLog", segments: Sequence[Segment]) -> None:
+        """Nothing is left to do, but for answers that are made of them."""
+        DEPARTED.add(segments)
 
     def start_moved(self, _log: "PartitionLog") -> None:
         """Nothing is left to do."""

@@ -16,12 +16,23 @@ from groupcoord.protocol.records import Record
 class LogSegment:
     """The batches from ``base_offset`` on. Times are milliseconds."""
 
-    __slots__ = ("_base_offsets", "_latest", "_positions", "base_offset", "created_ms", "data", "modified_ms")
+    __slots__ = (
+        "_base_offsets",
+        "_latest",
+        "_positions",
+        "base_offset",
+        "created_ms",
+        "data",
+        "modified_ms",
+        "stretches",
+    )
 
     def __init__(self, base_offset: int, now_ms: int) -> None:
         self.base_offset = base_offset
         self.created_ms = self.modified_ms = now_ms
         self.data = bytearray()
+        self.stretches = 0
+        """How many answers refer to it."""
         self._base_offsets = array("q")
         self._positions = array("q")
         self._latest = array("q")  # the largest timestamp of all batches up to this one
@@ -33,6 +44,8 @@ class LogSegment:
     def size(self) -> int:
         """Bytes of all batches."""
         return len(self.data)
+
+    bytes_in_memory = size
 
     @property
     def max_timestamp_ms(self) -> int:
@@ -83,6 +96,13 @@ class LogSegment:
         """The ``length`` bytes at ``position``."""
         with memoryview(self.data) as view:
             return bytes(view[position : position + length])
+
+    def detach(self) -> None:
+        """It is part of no log any more, and stays as it is."""
+
+    def forget(self) -> None:
+        """It is part of no log any more: give back the memory."""
+        self.data = bytearray()
 
     def first_record_since(self, timestamp_ms: int, start_offset: int) -> Record | None:
         """The first record from ``start_offset`` on that is not older than ``timestamp_ms``."""

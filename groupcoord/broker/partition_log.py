@@ -15,10 +15,12 @@ from groupcoord.broker.log_segment import LogSegment
 from groupcoord.broker.log_settings import LogSettings
 from groupcoord.broker.log_validator import LogValidator
 from groupcoord.broker.producer_state import ProducerStates
+from groupcoord.broker.stretch import DEPARTED, Stretch
 from groupcoord.core.effects import LogRecord
 from groupcoord.protocol.batches import NO_TIMESTAMP, BatchError, BatchHeader, build_batch, read_header
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.records import Record
+from groupcoord.protocol.wire import ByteRun
 
 EARLIEST, LATEST, MAX_TIMESTAMP = -2, -1, -3
 EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -4, -5, -6
@@ -62,6 +64,10 @@ class Read(NamedTuple):
     def data(self) -> bytes:
         """The bytes."""
         return self.segment.copy(self.start.byte, self.length) if self.segment and self.length else b""
+
+    def stretch(self) -> ByteRun:
+        """The bytes where they lie; they can be read even if the log deletes them meanwhile."""
+        return Stretch(self.segment, self.start.byte, self.length) if self.segment and self.length else b""
 
 
 class FoundOffset(NamedTuple):
@@ -296,6 +302,10 @@ class PartitionLog:
         """Have ``cleaned`` instead of ``old``, which lie one behind the other and are not the last. Raises BatchError."""
         first = self._segments.index(old[0])
         self._segments[first : first + len(old)] = self.journal.replaced(self, old, cleaned)
+
+    def topic_deleted(self) -> None:
+        """Its topic is gone, and all segments with it."""
+        DEPARTED.add(self._segments)
 
     def apply_retention(self, now_ms: int) -> None:
         """Delete the segments that nobody can read any more, that are too many, or too old.

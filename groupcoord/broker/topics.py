@@ -222,6 +222,8 @@ class TopicStore:
 
     def delete(self, name: str) -> Topic:
         """Remove the topic called ``name`` and return it. Raises KeyError, and Refused if that cannot be kept."""
+        for log in self._by_name[name].partitions:
+            log.topic_deleted()
         with refusing_what_cannot_be_kept():
             self._journal.topic_deleted(self._by_name[name].topic_id)
         topic = self._by_name.pop(name)

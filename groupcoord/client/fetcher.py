@@ -275,7 +275,7 @@ class Fetcher:
             return
         aborted = data.aborted_transactions or ()
         decoded = decode(
-            state.partition, data.records or b"", state.fetched_to, aborted, check_crcs=self._settings.check_crcs
+            state.partition, bytes(data.records or b""), state.fetched_to, aborted, check_crcs=self._settings.check_crcs
         )
         state.active = decoded.next_offset > state.fetched_to
         state.put(decoded)

@@ -88,7 +88,7 @@ class Wire:
         _check(partition, answer.error_code)
         found: PartitionData = answer.responses[0].partitions[0]
         _check(partition, found.error_code)
-        return found.records or b""
+        return bytes(found.records or b"")
 
     def _leader(self, partition: int) -> int:
         place = self._cluster.place((CONSUMER_OFFSETS, partition))

@@ -14,7 +14,7 @@ from groupcoord.protocol.errors import WireError
 from groupcoord.protocol.layout import Column, Layout
 from groupcoord.protocol.message import message
 from groupcoord.protocol.shapes import UPGRADES, response_at
-from groupcoord.protocol.wire import Unreadable, skip_tags
+from groupcoord.protocol.wire import ByteRun, Unreadable, skip_tags
 
 _INT32 = struct.Struct(">i")
 _API_AND_VERSION = struct.Struct(">hh")
@@ -197,11 +197,17 @@ def encode_request(api: Api, version: int, correlation_id: int, client_id: str |
 
 def encode_response(api: Api, version: int, correlation_id: int, body: Any) -> bytes:
     """The frame of a response, length included: what a server sends."""
+    parts = response_parts(api, version, correlation_id, body)
+    return b"".join(map(bytes, parts) if api.key == ApiKey.FETCH else parts)  # type: ignore[arg-type] # only Fetch has others
+
+
+def response_parts(api: Api, version: int, correlation_id: int, body: Any) -> list[ByteRun]:
+    """The frame of a response in parts, of which those of a Fetch may lie in a log."""
     codec = api.response_codec(version)
-    pieces = [b"", b"\0"] if _has_header_tags(api, codec) else [b""]
-    codec.write(response_at(body, version), pieces.append)
-    pieces[0] = _SIZE_AND_CORRELATION_ID.pack(4 + sum(map(len, pieces)), correlation_id)
-    return b"".join(pieces)
+    parts: list[ByteRun] = [b"", b"\0"] if _has_header_tags(api, codec) else [b""]
+    codec.write(response_at(body, version), parts.append)
+    parts[0] = _SIZE_AND_CORRELATION_ID.pack(4 + sum(map(len, parts)), correlation_id)
+    return parts
 
 
 def parse_response(api: Api, version: int, frame: bytes) -> tuple[int, Any]:

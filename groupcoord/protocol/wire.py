@@ -1,13 +1,24 @@
 """The smallest pieces of the wire: lengths that vary in size, and the tagged fields behind a flexible struct (KIP-482)."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 LONGEST_STRING = 0x7FFF
 """Bytes. A compact string could be longer, but Kafka refuses it, so that every version can say every string."""
 
 VARINTS = tuple([bytes((number,)) for number in range(128)])
 """The unsigned varints of one byte."""
+
+
+class ByteRun(Protocol):
+    """Bytes that may lie elsewhere until somebody asks for them, all at once or a slice at a time; ``bytes`` are such a run."""
+
+    def __len__(self) -> int: ...
+
+    def __bytes__(self) -> bytes: ...
+
+    def __getitem__(self, where: slice, /) -> bytes: ...
+
 
 Reader = Callable[[bytes, int, int], tuple[Any, int]]
 """(data, at, size) → (value, where it ends); ``size`` is that of the data."""

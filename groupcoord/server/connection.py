@@ -6,19 +6,27 @@ idempotent producer with five batches on the way needs them handled in the order
 
 Whoever has sent several at once stands in line again after each of them: see the dispatcher.
 
-Memory is bounded: a peer that sends ahead of its answers, or does not read them, is not read from.
+Memory is bounded: a peer that sends ahead of its answers, or does not read them, is not read from. A long answer with records
+is read from the log piece by piece, as the peer takes it; what other answers may take together, ``unread`` says. Of a request
+no more is in memory than has come, whatever length it announces; Kafka makes room for all of it at once.
 """
 
 import asyncio
+import logging
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, cast
 
+from groupcoord.broker.stretch import SegmentGoneError
 from groupcoord.core.effects import Call
 from groupcoord.protocol.framing import FrameBuffer
 from groupcoord.server.peer import Software, client_host, host_and_port
+from groupcoord.server.pieces import in_pieces
 from groupcoord.server.repetition import Requests, Responses
 
 if TYPE_CHECKING:
     from groupcoord.server.dispatcher import Dispatcher
+
+logger = logging.getLogger(__name__)
 
 READ_AHEAD_BYTES = 65_536
 """So much may wait behind a request in flight or in line before reading stops; what came in with that one comes on top."""
@@ -28,6 +36,9 @@ SHORT_BYTES = 4_096
 
 ANSWERS_BYTES = 65_536
 """Answers to requests that came together are written together, up to this size."""
+
+TURN_BYTES = 1 << 18
+"""So much of a long answer is written at once to a peer that keeps up; then others have a turn."""
 
 
 class Connection(asyncio.Protocol):
@@ -44,9 +55,11 @@ class Connection(asyncio.Protocol):
         "_dispatcher",
         "_ended",
         "_frames",
+        "_full",
         "_read_paused",
         "_requests",
         "_responses",
+        "_rest",
         "_transport",
         "_write_paused",
         "active_at",
@@ -87,8 +100,10 @@ class Connection(asyncio.Protocol):
         self._answers: list[bytes] = []
         self._answers_size = 0
         self._transport: asyncio.Transport
+        self._rest: Iterator[bytes] | None = None  # of a long answer
         self._read_paused = False
-        self._write_paused = False
+        self._full = False  # the transport takes no more
+        self._write_paused = False  # it does not, or there is a rest
         self._ended = False
         self._closing = False
 
@@ -126,18 +141,23 @@ class Connection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         """The peer does not read its answers; no request of its is served until it does."""
-        self._write_paused = True
+        self._full = self._write_paused = True
+        self._dispatcher.connections.unread.add(self, self._transport.get_write_buffer_size())
 
     def resume_writing(self) -> None:
-        """The peer has read most of its answers."""
-        self._write_paused = False
+        """The peer has read most of what was written."""
+        self._full = False
         self.active_at = self._dispatcher.loop_time()
-        self._go_on()
+        self._dispatcher.connections.unread.remove(self)
+        if self._rest is None:
+            self._write_paused = False
+            self._go_on()
+        else:
+            self._send_rest()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
         """The connection is gone, whoever ended it."""
-        self._closing = True
-        self._answers.clear()
+        self._drop()
         self._dispatcher.closed(self)
 
     # What the dispatcher calls.
@@ -170,6 +190,13 @@ class Connection(asyncio.Protocol):
         if self._closing:
             return
         data = self._responses.write(call, response)
+        if not isinstance(data, bytes):
+            self.flush()
+            self.in_flight = self.request = None
+            self._rest = in_pieces(data)
+            self._write_paused = True
+            self._send_rest()
+            return
         self.in_flight = self.request = None
         answers = self._answers
         if self._frames or self._ended:
@@ -213,13 +240,50 @@ class Connection(asyncio.Protocol):
             return
         self.flush()
         self._closing = True
-        self._transport.close()
+        if self._rest is None:
+            self._transport.close()
+        elif not self._read_paused:
+            self._transport.pause_reading()
 
     def abort(self) -> None:
         """Close at once; what is not written yet is lost."""
+        self._drop()
+        self._transport.abort()
+
+    # The inside.
+
+    def _send_rest(self) -> None:
+        """Write what the transport takes of a long answer, and serve the next request when all of it is written."""
+        if self._rest is None:  # aborted before this turn came
+            return
+        written = 0
+        try:
+            for piece in self._rest:
+                self._transport.write(piece)
+                written += len(piece)
+                if self._full:
+                    return
+                if written >= TURN_BYTES:
+                    self.active_at = self._dispatcher.loop_time()
+                    self._dispatcher.soon(self._send_rest)
+                    return
+        except (OSError, SegmentGoneError) as problem:  # its length is written: nothing else can be said
+            logger.warning("closing %s: the rest of its answer cannot be read: %s", self.peer, problem)
+            self.abort()
+            return
+        self._rest = None
+        if self._closing:
+            self._transport.close()
+            return
+        self._write_paused = self._full
+        self._go_on()
+
+    def _drop(self) -> None:
+        """Nothing more is written, nor kept."""
         self._closing = True
         self._answers.clear()
-        self._transport.abort()
+        self._rest = None
+        self._dispatcher.connections.unread.remove(self)
 
     def _go_on(self) -> None:
         """Get in line without anything new, unless it has its place there, or will have when its call is answered."""

@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from groupcoord.config.settings import BrokerConfig, connection_overrides
+from groupcoord.server.unread import Unread
 
 if TYPE_CHECKING:
     from groupcoord.server.connection import Connection
@@ -24,6 +25,7 @@ class Connections:
 
     def __init__(self, config: Callable[[], BrokerConfig], loop: asyncio.AbstractEventLoop) -> None:
         self.open: dict[int, Connection] = {}
+        self.unread = Unread(loop)
         self._config = config
         self._loop = loop
         self._taken = 0

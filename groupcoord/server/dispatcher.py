@@ -155,6 +155,10 @@ class Dispatcher:
             self.round_is_due = True
             self._loop.call_soon(self._round)
 
+    def soon(self, callback: Callable[[], None]) -> None:
+        """Call ``callback`` when others have had their turn."""
+        self._loop.call_soon(callback)
+
     # What the server and the timer call.
 
     def carry_out(self, effects: Iterable[Effect]) -> None:

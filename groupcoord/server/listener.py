@@ -145,6 +145,8 @@ class Acceptor:
         try:
             sock.setblocking(False)  # noqa: FBT003 - its only argument
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            # As Kafka does. An answer of several pieces would wait for a delayed ACK, 40 ms, before its last one.
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if config.socket_send_buffer_bytes != -1:
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, config.socket_send_buffer_bytes)
             most_bytes = config.socket_request_max_bytes

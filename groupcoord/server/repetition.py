@@ -8,12 +8,15 @@ import struct
 from typing import Any
 
 from groupcoord.core.effects import Call
-from groupcoord.protocol.framing import encode_response, parse_request
+from groupcoord.protocol.apis import ApiKey
+from groupcoord.protocol.framing import encode_response, parse_request, response_parts
+from groupcoord.protocol.wire import ByteRun
 
 SHORT_BYTES = 256
 """Longer frames are not remembered: a connection must not hold on to the last batch it carried."""
 
 _new = tuple.__new__
+_FETCH = ApiKey.FETCH
 _INT32 = struct.Struct(">i")
 
 
@@ -58,12 +61,19 @@ class Responses:
         self._size = b""
         self._rest = b""  # what follows the correlation id
 
-    def write(self, call: Call, response: Any) -> bytes:
-        """The frame that answers ``call``. Raises what the encoder raises."""
+    def write(self, call: Call, response: Any) -> bytes | list[ByteRun]:
+        """The frame that answers ``call``, in parts if some of it is still to be read. Raises what the encoder raises."""
         _, correlation_id, api, version, _, _, _ = call
         if response is self._response and version == self._version and api is self._api:
             return self._size + _INT32.pack(correlation_id) + self._rest
-        data = encode_response(api, version, correlation_id, response)
+        if api.key is _FETCH:
+            parts = response_parts(api, version, correlation_id, response)
+            copied = [part for part in parts if isinstance(part, bytes)]
+            if len(copied) < len(parts):
+                return parts
+            data = b"".join(copied)
+        else:
+            data = encode_response(api, version, correlation_id, response)
         if len(data) <= SHORT_BYTES:
             self._api, self._version, self._response = api, version, response
             self._size, self._rest = data[:4], data[8:]

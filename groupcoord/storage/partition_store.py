@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from groupcoord.broker.journal import RecoveredLog, Segment
 from groupcoord.broker.log_segment import LogSegment
+from groupcoord.broker.stretch import DEPARTED
 from groupcoord.protocol.batches import BatchError, BatchHeader
 from groupcoord.storage import names, producer_snapshot
 from groupcoord.storage.checkpoints import partition_metadata
@@ -144,6 +145,7 @@ class PartitionStore:
             for segment in cleaned:
                 self._write_cleaned(log, segment)
             self._rename([segment.base_offset for segment in reversed(cleaned)], names.CLEANED, names.SWAP)
+            DEPARTED.add(old)
             for gone in old:
                 delete_segment(self.folder, gone.base_offset)
             self._rename([segment.base_offset for segment in cleaned], names.SWAP, "")
@@ -162,6 +164,7 @@ class PartitionStore:
         gone = {segment.base_offset for segment in segments}
         self._waiting = [segment for segment in self._waiting if segment.base_offset not in gone]
         try:
+            DEPARTED.add(segments)
             for segment in segments:
                 delete_segment(self.folder, segment.base_offset)
         except OSError as error:

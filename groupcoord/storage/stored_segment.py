@@ -48,9 +48,15 @@ class StoredSegment:
         self._interval = settings.index_interval_bytes
         self._index_bytes = settings.segment_index_bytes
         self._descriptor: int | None = None
+        self._kept: int | None = None  # a descriptor of the log file, which may have been removed
+        self._gone = False
+        self.stretches = 0
+        """How many answers refer to it."""
 
     def __repr__(self) -> str:
         return f"<StoredSegment {self.path.name} bytes={self.size}>"
+
+    bytes_in_memory = 0
 
     @property
     def max_timestamp_ms(self) -> int:
@@ -122,6 +128,20 @@ class StoredSegment:
             os.close(self._descriptor)
             self._descriptor = None
 
+    def detach(self) -> None:
+        """Its files are about to be removed: keep the log file open for answers, if there is a descriptor to be had."""
+        try:
+            self._kept = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            self.forget()
+
+    def forget(self) -> None:
+        """Close the log file, and read none that may have its name now."""
+        self._gone = True
+        if self._kept is not None:
+            os.close(self._kept)
+            self._kept = None
+
     def sync(self) -> None:
         """Have everything on the disk."""
         for path in (self.path, self.offset_index.path, self.time_index.path):
@@ -140,7 +160,9 @@ class StoredSegment:
         return None
 
     def copy(self, position: int, length: int) -> bytes:
-        """The ``length`` bytes at ``position``."""
+        """The ``length`` bytes at ``position``; none once it has been forgotten."""
+        if self._gone:
+            return b""
         with self._reading() as descriptor:
             return read_at(descriptor, length, position)
 
@@ -183,7 +205,9 @@ class StoredSegment:
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[int]:
-        if self._descriptor is not None:
+        if self._kept is not None:
+            yield self._kept
+        elif self._descriptor is not None:
             yield self._descriptor
         else:
             with opened(self.path) as descriptor:

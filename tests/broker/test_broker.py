@@ -39,7 +39,7 @@ def test_the_node_appends_records_of_its_own() -> None:
     plane.topic("__consumer_offsets", 2, cleanup_policy="compact")
     records = (LogRecord(key=b"k", value=b"v"), LogRecord(key=b"k", value=None))
     assert plane.broker.append_to("__consumer_offsets", 1, records, NOW_MS) == []
-    data = plane.fetched("__consumer_offsets", 0, 1).records or b""
+    data = bytes(plane.fetched("__consumer_offsets", 0, 1).records or b"")
     assert [(record.key, record.value) for record in records_in(data)] == [(b"k", b"v"), (b"k", None)]
     assert plane.broker.next_deadline() is not None
 

@@ -3,6 +3,8 @@ from typing import Any
 
 import pytest
 
+from groupcoord.broker.fetch import COPIED_BYTES
+from groupcoord.broker.stretch import Stretch
 from groupcoord.core.events import Operator
 from groupcoord.core.turn import Turn
 from groupcoord.protocol.batches import records_in
@@ -40,7 +42,7 @@ def errors(response: FetchResponse) -> list[tuple[int, int]]:
 
 
 def offsets(data: PartitionData) -> list[int]:
-    return [record.offset for record in records_in(data.records or b"")]
+    return [record.offset for record in records_in(bytes(data.records or b""))]
 
 
 class TestReading:
@@ -51,6 +53,15 @@ class TestReading:
         assert offsets(data) == [3, 4]
         assert (data.high_watermark, data.last_stable_offset, data.log_start_offset) == (5, 5, 1)
         assert (data.error_code, data.preferred_read_replica, data.aborted_transactions) == (0, -1, None)
+
+    def test_a_long_answer_says_where_its_records_lie(self, plane: DataPlane) -> None:
+        for partition in (0, 1):
+            plane.produced("orders", batch(bytes(COPIED_BYTES // 2 - 500)), partition)
+        short = plane.fetch(reading("orders", wanting(5), wanting(2, 1)))
+        long = plane.fetch(reading("orders", wanting(0), wanting(0, 1), wanting(0, 2)))
+        assert [type(data.records) for data in partitions(short)] == [bytes, bytes]
+        assert [type(data.records) for data in partitions(long)] == [Stretch, Stretch, bytes]
+        assert [offsets(data) for data in partitions(long)] == [[0, 1, 2, 3, 4, 5], [0, 1, 2], []]
 
     def test_topics_may_be_named_by_id(self, plane: DataPlane) -> None:
         topic_id = plane.broker.topics.topic_id("orders")

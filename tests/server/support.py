@@ -178,6 +178,7 @@ class FakeTransport:
         self.protocol = protocol
         self.writes: list[bytes] = []
         self.full = False
+        self.unread = 0
         self.aborted = False
         self._reading = True
         self._closed = False
@@ -186,7 +187,11 @@ class FakeTransport:
         assert not self._closed, "written to after it was closed"
         self.writes.append(data)
         if self.full:
+            self.unread += len(data)
             self.protocol.pause_writing()
+
+    def get_write_buffer_size(self) -> int:
+        return self.unread
 
     def pause_reading(self) -> None:
         assert self._reading
@@ -253,6 +258,11 @@ class Peer:
     def read(self) -> None:
         """Read the answers, after ``transport.full``."""
         self.transport.full = False
+        self.read_on()
+
+    def read_on(self) -> None:
+        """Read what waits, and no more than that."""
+        self.transport.unread = 0
         self.connection.resume_writing()
         self.shell.loop.settle()
 

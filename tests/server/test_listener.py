@@ -115,6 +115,21 @@ def test_socket_buffers_are_as_configured(run: Run, size: int, monkeypatch: pyte
     assert set(asked) == (set() if size == -1 else {socket.SO_RCVBUF, socket.SO_SNDBUF})
 
 
+def test_the_last_piece_of_an_answer_waits_for_no_acknowledgement(run: Run) -> None:
+    """Without this Linux holds a small last piece back for 40 ms."""
+
+    async def story() -> int:
+        async with running() as server:
+            client = await Client.connect(server)
+            assert await client.alive()
+            (connection,) = server._connections.open.values()
+            sock = connection._transport.get_extra_info("socket")
+            await client.close()
+            return int(sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+
+    assert run(story()) == 1
+
+
 def test_one_connection_too_many_from_an_address_is_closed(run: Run, caplog: pytest.LogCaptureFixture) -> None:
     async def story() -> None:
         async with running(FakeNode(max_connections_per_ip=2)) as server:

@@ -2,13 +2,19 @@
 
 import pytest
 
+from groupcoord.broker.log_segment import LogSegment
+from groupcoord.broker.stretch import Stretch
 from groupcoord.core.effects import Call
+from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.errors import WireError
 from groupcoord.protocol.framing import encode_response, parse_request
-from groupcoord.protocol.messages import HeartbeatResponse, JoinGroupResponse
+from groupcoord.protocol.messages import FetchResponse, HeartbeatResponse, JoinGroupResponse
+from groupcoord.protocol.messages.fetch import FetchableTopicResponse, PartitionData
 from groupcoord.server import repetition
 from groupcoord.server.repetition import SHORT_BYTES, Requests, Responses
 from tests.server.support import HEARTBEAT, JOIN_GROUP, frame, heartbeat
+
+FETCH = APIS[ApiKey.FETCH]
 
 
 class Counted:
@@ -91,3 +97,17 @@ def test_calls_know_the_broker_they_came_to() -> None:
     requests = Requests(1, "/127.0.0.1", broker=2)
     data = frame(HEARTBEAT, heartbeat())[4:]
     assert [requests.read(data)[0].broker for _ in range(2)] == [2, 2]
+
+
+def test_a_long_fetch_is_in_parts_and_a_short_one_is_not() -> None:
+    segment = LogSegment(0, 0)
+    segment.data += b"records"
+    asked = Call(1, 7, FETCH, 12, "client-1", "/127.0.0.1")
+    for records in (b"records", Stretch(segment, 0, 7)):
+        data = PartitionData(partition_index=0, high_watermark=0, records=records)
+        response = FetchResponse(responses=(FetchableTopicResponse(topic="a", partitions=(data,)),))
+        written = Responses().write(asked, response)
+        whole = encode_response(FETCH, 12, 7, response)
+        assert isinstance(written, bytes) == isinstance(records, bytes)
+        assert (written if isinstance(written, bytes) else b"".join(map(bytes, written))) == whole
+        assert b"records" in whole

@@ -60,7 +60,7 @@ def _with_wrong_checksum(response: FetchResponse) -> Any:
     for topic_index, topic in enumerate(response.responses):
         for index, partition in enumerate(topic.partitions):
             if partition.records:
-                records = bytearray(partition.records)
+                records = bytearray(bytes(partition.records))
                 records[_CRC] ^= 0xFF
                 partitions = _put(topic.partitions, index, replace(partition, records=bytes(records)))
                 topics = _put(response.responses, topic_index, replace(topic, partitions=partitions))

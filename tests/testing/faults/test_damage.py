@@ -5,6 +5,8 @@ from dataclasses import replace
 
 import pytest
 
+from groupcoord.broker.log_segment import LogSegment
+from groupcoord.broker.stretch import Stretch
 from groupcoord.core.effects import Call, RawReply, Reply
 from groupcoord.protocol.errors import WireError
 from groupcoord.protocol.framing import encode_response, parse_response
@@ -75,7 +77,9 @@ def test_an_answer_in_another_version_than_asked_is_damaged_in_that() -> None:
 
 def test_the_checksum_of_the_first_batch_is_wrong() -> None:
     empty = PartitionData(partition_index=0, high_watermark=0, records=b"")
-    full = PartitionData(partition_index=1, high_watermark=0, records=bytes(range(61)))
+    segment = LogSegment(0, 0)
+    segment.data += bytes(range(61))
+    full = PartitionData(partition_index=1, high_watermark=0, records=Stretch(segment, 0, 61))
     answer = FetchResponse(
         responses=(
             FetchableTopicResponse(topic="a", partitions=(empty,)),
