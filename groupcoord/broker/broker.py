@@ -28,6 +28,7 @@ from groupcoord.broker.topic_creation import internal_topic
 from groupcoord.broker.topics import Topic, TopicStore
 from groupcoord.broker.upkeep import Upkeep
 from groupcoord.config.settings import BrokerConfig
+from groupcoord.core.aside import Aside, at_once
 from groupcoord.core.effects import Call, Effect, LogRecord
 from groupcoord.core.events import Operator
 from groupcoord.core.timers import Timers
@@ -60,6 +61,8 @@ class Broker:
         cluster: Cluster | None = None,
     ) -> None:
         self.config = config
+        self.aside: Aside = at_once
+        """What has work done that takes long."""
         self.cluster = cluster or Cluster(config.node_id)
         self.journal = journal
         self.timers = Timers()

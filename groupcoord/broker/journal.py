@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from groupcoord.broker.leader_epochs import LeaderEpochs
 from groupcoord.broker.log_segment import FoundBatch, LogSegment
+from groupcoord.broker.lookups import Find
 from groupcoord.broker.producer_state import ProducerStates
 from groupcoord.broker.stretch import DEPARTED, Shared
 from groupcoord.config.settings import Resource
@@ -51,10 +52,10 @@ class Segment(Shared, Protocol):
     def find(self, offset: int) -> FoundBatch | None:
         """The first batch that holds ``offset`` or a later one."""
 
-    def first_record_since(self, timestamp_ms: int, start_offset: int) -> Record | None:
+    def first_record_since(self, timestamp_ms: int, start_offset: int, find: Find = ...) -> Record | None:
         """The first record from ``start_offset`` on that is not older than ``timestamp_ms``."""
 
-    def latest_record(self) -> Record | None:
+    def latest_record(self, find: Find = ...) -> Record | None:
         """The first record that has the largest timestamp of all, or None if there is no record."""
 
 

@@ -9,7 +9,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from groupcoord.protocol.batches import INT32_MAX, NO_TIMESTAMP, BatchHeader, read_header, records_of
+from groupcoord.broker.lookups import Find, first_since
+from groupcoord.protocol.batches import INT32_MAX, NO_TIMESTAMP, BatchHeader, read_header
 from groupcoord.protocol.records import Record
 
 
@@ -104,29 +105,25 @@ class LogSegment:
         """It is part of no log any more: give back the memory."""
         self.data = bytearray()
 
-    def first_record_since(self, timestamp_ms: int, start_offset: int) -> Record | None:
+    def first_record_since(self, timestamp_ms: int, start_offset: int, find: Find = first_since) -> Record | None:
         """The first record from ``start_offset`` on that is not older than ``timestamp_ms``."""
         for index in range(bisect_left(self._latest, timestamp_ms), len(self._positions)):
             header = read_header(self.data, self._positions[index])
             if header.max_timestamp_ms < timestamp_ms or header.last_offset < start_offset:
                 continue
-            for record in self._records(self._positions[index], header):
-                if record.timestamp_ms >= timestamp_ms and record.offset >= start_offset:
-                    return record
+            batch = self.copy(self._positions[index], header.size)
+            if (record := find(batch, header, timestamp_ms, start_offset)) is not None:
+                return record
         return None
 
-    def latest_record(self) -> Record | None:
+    def latest_record(self, find: Find = first_since) -> Record | None:
         """The first record that has the largest timestamp of all, or None if there is no record."""
         if not self._positions:
             return None
         latest = self.max_timestamp_ms
         position = self._positions[bisect_left(self._latest, latest)]
         header = read_header(self.data, position)
-        records = self._records(position, header)
-        return next((record for record in records if record.timestamp_ms == latest), None)
-
-    def _records(self, position: int, header: BatchHeader) -> Iterator[Record]:
-        return records_of(self.copy(position, header.size), header)
+        return find(self.copy(position, header.size), header, latest, 0)
 
 
 class FoundBatch(NamedTuple):

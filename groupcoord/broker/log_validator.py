@@ -21,21 +21,23 @@ from groupcoord.protocol.batches import (
     BatchHeader,
     Extent,
     attributes_of,
-    build_batch,
     extents,
     has_right_checksum,
     read_header,
-    records_of,
     stamp_offsets,
     stamp_time,
     walk_batch,
 )
 from groupcoord.protocol.compression import Compression
 from groupcoord.protocol.errors import ErrorCode
+from groupcoord.protocol.rebatch import repacked
 from groupcoord.protocol.records import Buffer, Record, Walk, read_records
 
 ZSTD_FROM = 7
 """The first version of Produce that may carry Zstandard."""
+
+RECORD_ERRORS = 10_000
+"""So many records of a batch a producer is told of at most."""
 
 _INT64_MAX = (1 << 63) - 1
 _TARGETS = {
@@ -60,6 +62,32 @@ class RecordsRefusedError(BatchError):
     def __init__(self, error: ErrorCode, reason: str, record_errors: tuple[RecordError, ...]) -> None:
         super().__init__(error, reason)
         self.record_errors = record_errors
+
+
+class Checked(NamedTuple):
+    """A batch that may be stored, wherever: ``data`` is as it was produced or built anew, ``header`` its header.
+
+    ``attributes`` and ``max_timestamp_ms`` are what it shall have of these; None for the latter is the time of the append.
+    """
+
+    data: bytes
+    header: BatchHeader
+    attributes: int
+    max_timestamp_ms: int | None
+
+    @property
+    def log_append_time(self) -> bool:
+        """Do the records get the time of the append?"""
+        return self.max_timestamp_ms is None
+
+    def placed(self, offset: int, leader_epoch: int, now_ms: int) -> "ValidBatch":
+        """The batch, stamped for ``offset``."""
+        stamped = bytearray(self.data)
+        stamp_offsets(stamped, offset, leader_epoch)
+        latest = now_ms if self.max_timestamp_ms is None else self.max_timestamp_ms
+        if self.log_append_time != self.header.log_append_time or latest != self.header.max_timestamp_ms:
+            stamp_time(stamped, self.attributes, latest)
+        return ValidBatch(stamped, read_header(stamped))
 
 
 class ValidBatch(NamedTuple):
@@ -109,7 +137,11 @@ class LogValidator:
         self.partition = partition
 
     def validate(self, records: bytes, offset: int, leader_epoch: int, now_ms: int) -> ValidBatch:
-        """The batch that ``records`` begin with, checked and stamped for ``offset``. Raises BatchError.
+        """The batch that ``records`` begin with, checked and stamped for ``offset``. Raises BatchError."""
+        return self.check(records, now_ms).placed(offset, leader_epoch, now_ms)
+
+    def check(self, records: bytes, now_ms: int) -> Checked:
+        """The batch that ``records`` begin with, checked; where it will be stored does not matter. Raises BatchError.
 
         What lies behind it is the rest of a batch that was cut short, and is dropped as Kafka drops it.
         """
@@ -118,7 +150,7 @@ class LogValidator:
         header = read_header(batch if size >= HEADER_BYTES else batch.ljust(HEADER_BYTES, b"\0"))
         self._check_whole(batch, header)
         self._check_header(header)
-        return self._validate_records(batch, header, offset, leader_epoch, now_ms)
+        return self._check_records(batch, header, now_ms)
 
     def _check_whole(self, batch: bytes, header: BatchHeader) -> None:
         if header.base_offset != 0:
@@ -160,9 +192,7 @@ class LogValidator:
             return
         raise BatchError(ErrorCode.INVALID_RECORD, f"{problem} in topic partition {self.partition}")
 
-    def _validate_records(
-        self, batch: bytes, header: BatchHeader, offset: int, leader_epoch: int, now_ms: int
-    ) -> ValidBatch:
+    def _check_records(self, batch: bytes, header: BatchHeader, now_ms: int) -> Checked:
         settings = self.settings
         source = header.compression
         target = _TARGETS.get(settings.compression_type, source)
@@ -174,16 +204,12 @@ class LogValidator:
         if (settings.compact and not found.every_key) or self._suspicious(header, lowest, highest, now_ms):
             self._refuse_wrong_records(data, position, header, now_ms)
         if target != source:
-            return self._rebuild(batch, header, target, offset, leader_epoch, now_ms)
+            return self._rebuild(data, position, header, target, now_ms)
         if source != Compression.NONE and not found.consecutive:
             # Kafka wants to build the batch anew for this, and fails because it has skipped keys and values.
             raise BatchError(ErrorCode.UNKNOWN_SERVER_ERROR, f"compressed records with gaps in {self.partition}")
-        stamped = bytearray(batch)
-        stamp_offsets(stamped, offset, leader_epoch)
-        latest = now_ms if settings.log_append_time else max(NO_TIMESTAMP, min(highest, _INT64_MAX))
-        if settings.log_append_time != header.log_append_time or latest != header.max_timestamp_ms:
-            stamp_time(stamped, self._attributes(header, source), latest)
-        return ValidBatch(stamped, read_header(stamped))
+        latest = None if settings.log_append_time else max(NO_TIMESTAMP, min(highest, _INT64_MAX))
+        return Checked(batch, header, self._attributes(header, source), latest)
 
     def _suspicious(self, header: BatchHeader, lowest: int, highest: int, now_ms: int) -> bool:
         """Can there be a record whose time is refused? Told from the extremes, so that good batches need no second look."""
@@ -196,7 +222,8 @@ class LogValidator:
 
     def _refuse_wrong_records(self, data: Buffer, position: int, header: BatchHeader, now_ms: int) -> None:
         """Raise RecordsRefusedError if there is at least one record to complain about."""
-        errors, time_is_wrong = [], False
+        errors: list[RecordError] = []
+        time_is_wrong = False
         records = read_records(
             data,
             position,
@@ -205,9 +232,12 @@ class LogValidator:
             base_timestamp_ms=header.base_timestamp_ms,
             sized=False,  # if it matters it has been looked at
         )
+        message = "Compacted topic cannot accept message without key in topic partition " + self.partition
         for index, record in enumerate(records):
+            if len(errors) >= RECORD_ERRORS:
+                # Deviation (unpacked-size-limit): Kafka tells of every record, of which there can be millions in a few bytes.
+                break
             if self.settings.compact and record.key is None:
-                message = "Compacted topic cannot accept message without key in topic partition " + self.partition
                 errors.append(RecordError(index, message))
             elif (problem := self._time_problem(header, record, now_ms)) is not None:
                 errors.append(RecordError(index, problem))
@@ -253,43 +283,31 @@ class LogValidator:
         kept = header.attributes & (TRANSACTIONAL | CONTROL | DELETE_HORIZON)
         return kept | compression | (LOG_APPEND_TIME if self.settings.log_append_time else 0)
 
-    def _rebuild(
-        self,
-        batch: bytes,
-        header: BatchHeader,
-        target: Compression,
-        offset: int,
-        leader_epoch: int,
-        now_ms: int,
-    ) -> ValidBatch:
+    def _rebuild(self, data: Buffer, position: int, header: BatchHeader, target: Compression, now_ms: int) -> Checked:
         """The records in a new batch: other compression, offsets without gaps."""
         settings = self.settings
-        records = [record._replace(offset=offset + index) for index, record in enumerate(records_of(batch, header))]
-        if any(record.timestamp_ms < NO_TIMESTAMP for record in records):
-            raise BatchError(ErrorCode.UNKNOWN_SERVER_ERROR, "a negative timestamp in a batch that is built anew")
         levels = {
             Compression.GZIP: settings.compression_gzip_level,
             Compression.LZ4: settings.compression_lz4_level,
             Compression.ZSTD: settings.compression_zstd_level,
         }
         level = levels.get(target)
-        data = build_batch(
-            records,
-            leader_epoch=leader_epoch,
+        built = repacked(
+            data,
+            position,
+            header,
             attributes=self._attributes(header, target) & ~(COMPRESSION_MASK | CONTROL | DELETE_HORIZON) | target,
             level=None if level == -1 else level,
-            max_timestamp_ms=now_ms if settings.log_append_time else None,
-            producer_id=header.producer_id,
-            producer_epoch=header.producer_epoch,
-            base_sequence=header.base_sequence,
+            append_time_ms=now_ms if settings.log_append_time else None,
         )
-        if len(data) > settings.max_message_bytes:
+        if len(built) > settings.max_message_bytes:
             raise BatchError(
                 ErrorCode.MESSAGE_TOO_LARGE,
-                f"Message batch size is {len(data)} bytes in append to partition {self.partition} "
+                f"Message batch size is {len(built)} bytes in append to partition {self.partition} "
                 f"which exceeds the maximum configured size of {settings.max_message_bytes}.",
             )
-        return ValidBatch(bytearray(data), read_header(data))
+        made = read_header(built)
+        return Checked(built, made, made.attributes, None if settings.log_append_time else made.max_timestamp_ms)
 
 
 def _timestamps(header: BatchHeader, found: Walk) -> tuple[int, int]:

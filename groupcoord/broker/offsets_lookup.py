@@ -6,6 +6,7 @@ Source: ``ReplicaManager.fetchOffset``, ``.lastOffsetForLeaderEpoch`` and ``.del
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from groupcoord.broker.lookups import Lookups, TakesLong
 from groupcoord.broker.partition_log import (
     EARLIEST,
     EARLIEST_LOCAL,
@@ -62,6 +63,11 @@ _DEBUGGER = -2  # a replica id that asks followers, too
 
 def handle_list_offsets(broker: "Broker", turn: Turn, call: Call, request: ListOffsetsRequest) -> None:
     """Tell the offset that each partition has for a timestamp; partitions and topics come in the order of Kafka's maps."""
+    _list_offsets(broker, turn, call, request, Lookups())
+
+
+def _list_offsets(broker: "Broker", turn: Turn, call: Call, request: ListOffsetsRequest, lookups: Lookups) -> None:
+    """Answer, if all lookups are done; else have those done that are not, and try again."""
     if request.isolation_level not in _ISOLATION_LEVELS:
         turn.reply(call, _no_offsets(request, ErrorCode.UNKNOWN_SERVER_ERROR))
         return
@@ -75,8 +81,11 @@ def handle_list_offsets(broker: "Broker", turn: Turn, call: Call, request: ListO
             elif part.timestamp < 0 and call.version < _SUPPORTED_SINCE.get(part.timestamp, call.version + 1):
                 answer = _no_offset(index, ErrorCode.UNSUPPORTED_VERSION)
             else:
-                answer = _list_offset(broker, call, request.replica_id, topic.name, part)
+                answer = _list_offset(broker, call, request.replica_id, topic.name, part, lookups)
             answers[topic.name, index] = answer
+    if lookups.wanted:
+        broker.aside(turn, call, lookups.work(), lambda later, _: _list_offsets(broker, later, call, request, lookups))
+        return
     by_topic: dict[str, list[tuple[str, int]]] = {}
     for name, index in mutable_map_order(answers, _topic_partition_hash):
         by_topic.setdefault(name, []).append((name, index))
@@ -107,7 +116,7 @@ def _no_offsets(request: ListOffsetsRequest, error: ErrorCode) -> ListOffsetsRes
 
 
 def _list_offset(
-    broker: "Broker", call: Call, replica_id: int, name: str, part: ListOffsetsPartition
+    broker: "Broker", call: Call, replica_id: int, name: str, part: ListOffsetsPartition, lookups: Lookups
 ) -> ListOffsetsPartitionResponse:
     index = part.partition_index
     topic, log = broker.topics.get(name), broker.log(name, index)
@@ -119,9 +128,11 @@ def _list_offset(
     if error:
         return _no_offset(index, error)
     try:
-        found = log.offset_for_timestamp(part.timestamp)
+        found = log.offset_for_timestamp(part.timestamp, lookups)
     except BatchError as problem:
         return _no_offset(index, problem.error)
+    except TakesLong:  # this is no answer, and will not be given
+        return _no_offset(index, ErrorCode.NONE)
     except InvalidRecordsError:  # a compressed batch with records that nobody can read
         return _no_offset(index, ErrorCode.INVALID_RECORD)
     if found is None:

@@ -13,7 +13,8 @@ from groupcoord.broker.journal import IN_MEMORY_LOG, LogJournal, RecoveredLog, S
 from groupcoord.broker.leader_epochs import UNDEFINED_EPOCH, UNDEFINED_OFFSET, LeaderEpochs
 from groupcoord.broker.log_segment import LogSegment
 from groupcoord.broker.log_settings import LogSettings
-from groupcoord.broker.log_validator import LogValidator
+from groupcoord.broker.log_validator import Checked, LogValidator
+from groupcoord.broker.lookups import Find, first_since
 from groupcoord.broker.producer_state import ProducerStates
 from groupcoord.broker.stretch import DEPARTED, Stretch
 from groupcoord.core.effects import LogRecord
@@ -132,11 +133,20 @@ class PartitionLog:
 
     # --- appending
 
-    def append(self, records: bytes, now_ms: int) -> Appended:
-        """Append the batch a client produced. Raises BatchError, and then nothing has changed."""
-        batch, header = LogValidator(self.settings, self.name).validate(
-            records, self.log_end_offset, self.leader_epoch, now_ms
-        )
+    @property
+    def validator(self) -> LogValidator:
+        """Checks what is to be appended, by the settings as they are now."""
+        return LogValidator(self.settings, self.name)
+
+    def append(self, records: bytes, now_ms: int, outcome: Checked | BatchError | None = None) -> Appended:
+        """Append the batch a client produced. Raises BatchError, and then nothing has changed.
+
+        ``outcome`` is what checking the batch came to, if that has been done already.
+        """
+        checked = self.validator.check(records, now_ms) if outcome is None else outcome
+        if isinstance(checked, BatchError):
+            raise checked
+        batch, header = checked.placed(self.log_end_offset, self.leader_epoch, now_ms)
         self._check_segment_size(header)
         if header.has_producer_id:
             kept = self.producers.duplicate_of(header)
@@ -148,7 +158,7 @@ class PartitionLog:
         self._store(batch, header, now_ms)
         if header.has_producer_id:
             self.producers.appended(header)
-        append_time = now_ms if self.settings.log_append_time else NO_TIMESTAMP
+        append_time = now_ms if checked.log_append_time else NO_TIMESTAMP
         return Appended(header.base_offset, header.last_offset, append_time, self.log_start_offset, duplicate=False)
 
     def append_own(self, records: Sequence[LogRecord], now_ms: int) -> Appended:
@@ -253,10 +263,11 @@ class PartitionLog:
 
     # --- looking up
 
-    def offset_for_timestamp(self, timestamp_ms: int) -> FoundOffset | None:
+    def offset_for_timestamp(self, timestamp_ms: int, find: Find = first_since) -> FoundOffset | None:
         """The first record that is not older than ``timestamp_ms``, or what one of the negative timestamps asks for.
 
-        None: there is no such record. Source: ``UnifiedLog.fetchOffsetByTimestamp``.
+        ``find`` searches in a batch, and what it raises is raised. None: there is no such record.
+        Source: ``UnifiedLog.fetchOffsetByTimestamp``.
         """
         if timestamp_ms in (EARLIEST, EARLIEST_LOCAL):
             return FoundOffset(NO_TIMESTAMP, self.log_start_offset, self.epochs.of_offset(self.log_start_offset))
@@ -266,11 +277,11 @@ class PartitionLog:
             return FoundOffset(NO_TIMESTAMP, UNDEFINED_OFFSET, UNDEFINED_EPOCH)
         if timestamp_ms == MAX_TIMESTAMP:
             newest = max(self._segments, key=attrgetter("max_timestamp_ms"), default=None)
-            record = None if newest is None else newest.latest_record()
+            record = None if newest is None else newest.latest_record(find)
         else:
             since = (segment for segment in self._segments if segment.largest_timestamp_ms >= timestamp_ms)
             first = next(since, None)
-            record = None if first is None else first.first_record_since(timestamp_ms, self.log_start_offset)
+            record = None if first is None else first.first_record_since(timestamp_ms, self.log_start_offset, find)
         if record is None:
             return None
         return FoundOffset(record.timestamp_ms, record.offset, self.epochs.of_offset(record.offset))

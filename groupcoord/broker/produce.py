@@ -1,16 +1,19 @@
 """Produce: batches into logs. Source: ``KafkaApis.handleProduceRequest`` and ``ReplicaManager.appendToLocalLog``."""
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from groupcoord.broker.log_validator import ZSTD_FROM, RecordsRefusedError, check_format
+from groupcoord.broker.log_validator import ZSTD_FROM, Checked, LogValidator, RecordsRefusedError, check_format
+from groupcoord.broker.lookups import INLINE_BYTES
 from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.broker.topic_names import INTERNAL
+from groupcoord.core.aside import Work
 from groupcoord.core.effects import Call
 from groupcoord.core.turn import Turn
 from groupcoord.protocol.batches import (
+    ATTRIBUTES_BYTE,
     COMPRESSION_MASK,
     MAGIC,
     TRANSACTIONAL,
@@ -18,6 +21,9 @@ from groupcoord.protocol.batches import (
     BatchError,
     attributes_of,
     extents,
+    read_header,
+    walk_bytes,
+    without_frames,
 )
 from groupcoord.protocol.compression import Compression
 from groupcoord.protocol.errors import ErrorCode
@@ -39,6 +45,7 @@ ADMIN_CLIENT_ID = "__admin_client"
 
 _LEADER_FROM = 10  # KIP-951
 _NOBODY = -1
+_SMALL_BYTES = 8_000
 _VALID_ACKS = frozenset({-1, 0, 1})
 # Kafka answers these without the log start offset: it expects them, and has not looked at the log by then.
 _EXPECTED = frozenset(
@@ -60,6 +67,7 @@ class _Target(NamedTuple):
 
 
 _Outcomes = dict[_Target, PartitionProduceResponse]
+_Checks = dict[_Target, Checked | BatchError]
 
 
 class _RefusedError(Exception):
@@ -73,6 +81,11 @@ class _RefusedError(Exception):
 
 def handle_produce(broker: "Broker", turn: Turn, call: Call, request: ProduceRequest) -> None:
     """Append one batch to each partition; the partitions fare independently."""
+    _produce(broker, turn, call, request, None)
+
+
+def _produce(broker: "Broker", turn: Turn, call: Call, request: ProduceRequest, outcomes: "_Checks | None") -> None:
+    """Answer, with the ``outcomes`` of checks that were done aside; None: if there are such, have them done first."""
     batches = _batches(broker, request)
     try:
         _refuse_transactions(batches.values())
@@ -84,9 +97,13 @@ def handle_produce(broker: "Broker", turn: Turn, call: Call, request: ProduceReq
             broker, turn, call, request, {target: _failed(target, refusal.error, refusal.message) for target in batches}
         )
         return
+    if outcomes is None and (work := _long_checks(request, good, turn.now_ms)) is not None:
+        broker.aside(turn, call, work, lambda later, found: _produce(broker, later, call, request, found))
+        return
     grown: list[PartitionLog] = []
+    done = outcomes or {}
     tried = {
-        target: _append(broker, turn, call, request, target, log, records, grown)
+        target: _append(broker, turn, call, request, target, log, records, grown, done.get(target))
         for target, (log, records) in good.items()
     }
     # First what was tried, then what is not there, then what is no batch: the order of Kafka's response.
@@ -152,6 +169,36 @@ def _sorted_out(
     return good, missing, malformed
 
 
+def _long_checks(
+    request: ProduceRequest, good: dict[_Target, tuple[PartitionLog, bytes]], now_ms: int
+) -> Work[_Checks] | None:
+    """The checks of all batches, if they take too long together to be done in the loop."""
+    if request.acks not in _VALID_ACKS or sum(_walk_bytes(records) for _, records in good.values()) <= INLINE_BYTES:
+        return None
+    return _checks([(target, log.validator, records) for target, (log, records) in good.items()], now_ms)
+
+
+def _walk_bytes(records: bytes) -> int:
+    if len(records) <= _SMALL_BYTES and not records[ATTRIBUTES_BYTE] & COMPRESSION_MASK:
+        return 0  # as most are
+    try:
+        return walk_bytes(records, read_header(records))
+    except BatchError:
+        return 0  # it will be refused for what its header says
+
+
+def _checks(batches: Sequence[tuple[_Target, LogValidator, bytes]], now_ms: int) -> Work[_Checks]:
+    """What checking each of ``batches`` comes to; only one of them is unpacked at a time."""
+    outcomes: _Checks = {}
+    for target, validator, records in batches:
+        try:
+            outcomes[target] = validator.check(records, now_ms)
+        except BatchError as problem:
+            outcomes[target] = without_frames(problem)
+        yield
+    return outcomes
+
+
 def _append(
     broker: "Broker",
     turn: Turn,
@@ -161,6 +208,7 @@ def _append(
     log: PartitionLog,
     records: bytes,
     grown: list[PartitionLog],
+    checked: Checked | BatchError | None,
 ) -> PartitionProduceResponse:
     """Append to one partition, and note in ``grown`` the log if there is more in it now."""
     if request.acks not in _VALID_ACKS:
@@ -173,7 +221,7 @@ def _append(
         failed = _failed(target, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return replace(failed, current_leader=leader) if call.version >= _LEADER_FROM else failed
     try:
-        appended = log.append(records, turn.now_ms)
+        appended = log.append(records, turn.now_ms, checked)
     except RecordsRefusedError as problem:
         errors = tuple(
             BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=text)

@@ -4,10 +4,11 @@ Source: ``GroupCoordinatorRecordHelpers``. Versions are those Kafka 4.3 writes.
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 from groupcoord.coordinator.classic.group import ClassicGroup
 from groupcoord.coordinator.offset_store import CommittedOffset
-from groupcoord.core.effects import LogRecord
+from groupcoord.core.effects import UNWRITABLE, LogRecord
 from groupcoord.protocol.offsets_records import (
     GROUP_METADATA_VALUE_VERSION,
     OFFSET_COMMIT_VALUE_VERSION,
@@ -20,6 +21,7 @@ from groupcoord.protocol.offsets_records import (
     write_key,
     write_value,
 )
+from groupcoord.protocol.wire import TooLong
 
 
 def group(group: ClassicGroup, assignments: Mapping[str, bytes]) -> LogRecord:
@@ -62,7 +64,7 @@ def _since(group: ClassicGroup) -> int:
 
 def group_tombstone(group_id: str) -> LogRecord:
     """The group is gone."""
-    return LogRecord(key=write_key(GroupMetadataKey(group=group_id)), value=None)
+    return _record(GroupMetadataKey(group=group_id))
 
 
 def offset(group_id: str, topic: str, partition: int, committed: CommittedOffset) -> LogRecord:
@@ -77,19 +79,20 @@ def offset(group_id: str, topic: str, partition: int, committed: CommittedOffset
         topic_id=committed.topic_id,
     )
     version = OFFSET_COMMIT_VALUE_VERSION if expires is None else OFFSET_COMMIT_VALUE_WITH_EXPIRY_VERSION
-    return LogRecord(key=_offset_key(group_id, topic, partition), value=write_value(value, version))
+    return _record(OffsetCommitKey(group=group_id, topic=topic, partition=partition), value, version)
 
 
 def offset_tombstone(group_id: str, topic: str, partition: int) -> LogRecord:
     """The offset is gone."""
-    return LogRecord(key=_offset_key(group_id, topic, partition), value=None)
+    return _record(OffsetCommitKey(group=group_id, topic=topic, partition=partition))
 
 
 def _group_record(group_id: str, value: GroupMetadataValue) -> LogRecord:
-    return LogRecord(
-        key=write_key(GroupMetadataKey(group=group_id)), value=write_value(value, GROUP_METADATA_VALUE_VERSION)
-    )
+    return _record(GroupMetadataKey(group=group_id), value, GROUP_METADATA_VALUE_VERSION)
 
 
-def _offset_key(group_id: str, topic: str, partition: int) -> bytes:
-    return write_key(OffsetCommitKey(group=group_id, topic=topic, partition=partition))
+def _record(key: GroupMetadataKey | OffsetCommitKey, value: Any = None, version: int = 0) -> LogRecord:
+    try:
+        return LogRecord(key=write_key(key), value=None if value is None else write_value(value, version))
+    except TooLong:
+        return UNWRITABLE

@@ -69,6 +69,13 @@ class LogRecord:
     value: bytes | None
 
 
+UNWRITABLE = LogRecord(key=b"", value=None)
+"""Stands for a record with a name in it that is too long to be written; an append with it fails (UNKNOWN_SERVER_ERROR).
+
+Kafka learns it when it writes the records, too, and then takes back what the request had changed (``CoordinatorRuntime``).
+"""
+
+
 class Append(NamedTuple):
     """Store ``records``, as one batch, in ``partition`` of ``__consumer_offsets``.
 

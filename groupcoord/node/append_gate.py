@@ -16,7 +16,7 @@ from groupcoord.broker.broker import Broker
 from groupcoord.broker.topic_names import CONSUMER_OFFSETS
 from groupcoord.coordinator.coordinator import GroupCoordinator
 from groupcoord.coordinator.shard import Shard
-from groupcoord.core.effects import Append, Effect
+from groupcoord.core.effects import UNWRITABLE, Append, Effect
 from groupcoord.protocol.batches import BatchError
 from groupcoord.protocol.errors import ErrorCode
 
@@ -57,6 +57,8 @@ class Appends:
         """Store ``append``, or do what the gate says."""
         if not self._shard(append).awaits(append.append_id):
             return []  # one of the same call that was before it has failed
+        if any(record is UNWRITABLE for record in append.records):
+            return self._failed(append, ErrorCode.UNKNOWN_SERVER_ERROR, now_ms)
         gate = self.gate
         if gate is None and not self._waiting:
             return self._store(append, now_ms)

@@ -21,6 +21,7 @@ from groupcoord.coordinator.config import CoordinatorConfig
 from groupcoord.coordinator.coordinator import GroupCoordinator
 from groupcoord.coordinator.find_coordinator import GROUP
 from groupcoord.coordinator.places import Address
+from groupcoord.core.aside import Submit, T, Work, at_once
 from groupcoord.core.effects import Append, Call, Effect, Reply
 from groupcoord.core.events import Operator
 from groupcoord.core.timers import Deadline
@@ -104,6 +105,22 @@ class Node:
         self.coordinator.config = dataclasses.replace(
             self.coordinator.config, host=advertised.host, port=advertised.port
         )
+
+    def work_aside(self, submit: Submit | None) -> None:
+        """From now on have ``submit`` do what takes long; None: it is done at once again."""
+        if submit is None:
+            self.broker.aside = at_once
+            return
+
+        def aside(_: Turn, call: Call, work: Work[T], then: Callable[[Turn, T], None]) -> None:
+            def done(result: T, now_ms: int) -> list[Effect]:
+                turn = Turn(now_ms, call)
+                then(turn, result)
+                return self._carry(turn.effects, now_ms)
+
+            submit(call, work, done)
+
+        self.broker.aside = aside
 
     def handle(self, call: Call, request: Any, now_ms: int) -> list[Effect]:
         """What follows from ``request``; ``None`` for it stands for an ApiVersions of an unknown version."""

@@ -6,11 +6,11 @@ that a broker can set them without touching anything else. Source: KIP-98, ``Def
 
 import struct
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from crc32c import crc32c
 
-from groupcoord.protocol.compression import Compression, CompressionError, compress, decompress
+from groupcoord.protocol.compression import Compression, CompressionError, compress, decompress, most_unpacked
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.records import (
     Buffer,
@@ -21,6 +21,8 @@ from groupcoord.protocol.records import (
     walk,
     write_records,
 )
+
+E = TypeVar("E", bound=Exception)
 
 MAGIC = 2
 HEADER_BYTES = 61
@@ -39,6 +41,10 @@ DELETE_HORIZON = 0x40
 _OVERHEAD_BYTES = 12  # base offset and length, which the length does not count
 _UP_TO_MAGIC_BYTES = 17
 _SMALLEST_LENGTH = 14  # of a message of magic 0, the smallest that ever was
+_SMALLEST_RECORD = 7
+_RECORD_IN_BYTES = 1000
+ATTRIBUTES_BYTE = 22
+"""Where the byte of the attributes is that says the compression."""
 _CRC_POSITION = 17
 _ATTRIBUTES_POSITION = 21
 _MAX_TIMESTAMP_POSITION = 35
@@ -54,6 +60,12 @@ class BatchError(Exception):
         super().__init__(reason)
         self.error = error
         self.reason = reason
+
+
+def without_frames(problem: E) -> E:
+    """``problem`` without what it remembers of where it was raised: the frames there hold what was unpacked."""
+    problem.__traceback__ = problem.__cause__ = problem.__context__ = None
+    return problem
 
 
 class BatchHeader(NamedTuple):
@@ -225,6 +237,16 @@ def unpacked(batch: Buffer, header: BatchHeader) -> tuple[Buffer, int]:
             return decompress(compression, view[HEADER_BYTES:]), 0
     except CompressionError as problem:
         raise BatchError(ErrorCode.UNKNOWN_SERVER_ERROR, str(problem)) from problem
+
+
+def walk_bytes(batch: Buffer, header: BatchHeader) -> int:
+    """How much there is to do at most to unpack the whole ``batch`` and walk over its records, told as the bytes to unpack.
+
+    A record is as much work as a thousand of those. Raises BatchError for a number that is no compression.
+    """
+    with memoryview(batch) as view:
+        size = most_unpacked(header.compression, view[HEADER_BYTES:])
+    return size + _RECORD_IN_BYTES * min(max(header.record_count, 0), size // _SMALLEST_RECORD)
 
 
 def build_batch(

@@ -42,6 +42,7 @@ _NO_ID = bytes(16)
 _EMPTY: dict[str, object] = {"string": "", "bytes": b""}
 _SCOPE = {
     "Unreadable": Unreadable,
+    "TooLong": wire.TooLong,
     "VARINTS": wire.VARINTS,
     "NO_ID": _NO_ID,
     "id_from": _id_from,
@@ -297,6 +298,8 @@ class _WriteBody(_Body):
         with self.unless_null(column.is_nullable, value, self.null(code)):
             # This line writes nothing, so it passes the fields that wait, and the length can join them.
             self.lines.append(f"{self.indent}text = {value}{encode}")
+            if column.kind == "string":
+                self.lines.append(f"{self.indent}if len(text) > {LONGEST_STRING}: raise TooLong({column.name!r})")
             self.length(code, "text")
             self.line("out(text)")
 

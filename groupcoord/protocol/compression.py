@@ -6,6 +6,7 @@ Source: ``org.apache.kafka.common.compress``.
 """
 
 import enum
+import mmap
 import struct
 import zlib
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from typing import Any
 import cramjam
 
 from groupcoord.protocol.lz4_frames import readable_frame
-from groupcoord.protocol.zstd_frames import begins_with_a_whole_frame
+from groupcoord.protocol.zstd_frames import begins_with_a_whole_frame, most_content
 
 # Deviation (unpacked-size-limit): Kafka reads a compressed batch as a stream and sets no limit. What is unpacked here is held
 # whole, so that a few bytes must not unpack to a machine's memory; no producer that keeps within socket.request.max.bytes comes
@@ -30,7 +31,9 @@ _XERIAL_VERSIONS = struct.pack(">ii", 1, 1)
 _XERIAL_HEADER_BYTES = 16
 _XERIAL_BLOCK_BYTES = 32 * 1024
 _INT32 = struct.Struct(">i")
-_SMALLEST_BUFFER = 64 * 1024
+_SMALL_BYTES = 64 * 1024
+_PIECE_BYTES = 1024 * 1024
+_FULL = "failed to write whole buffer"
 
 
 class Compression(enum.IntEnum):
@@ -51,10 +54,24 @@ _CODECS: dict[Compression, Any] = {
     Compression.GZIP: cramjam.gzip,
     Compression.ZSTD: cramjam.zstd,
 }
+# How many bytes one byte can become: to deflate two bits can stand for 258 of them; one byte makes a copy of LZ4 255 longer;
+# the three of a copy of snappy give 64.
+_MOST_OF_ONE = {Compression.NONE: 1, Compression.GZIP: 1032, Compression.SNAPPY: 22, Compression.LZ4: 256}
 
 
-def decompress(compression: Compression, data: bytes | memoryview) -> bytes:
-    """What ``data`` unpacks to. Raises CompressionError."""
+def most_unpacked(compression: Compression, data: memoryview) -> int:
+    """More bytes than this do not come out of ``data``; told without unpacking it, and often far too many."""
+    if compression == Compression.ZSTD:
+        return most_content(data, UNPACKED_LIMIT)
+    return min(_MOST_OF_ONE[compression] * len(data), UNPACKED_LIMIT)
+
+
+def decompress(compression: Compression, data: bytes | memoryview) -> bytes | memoryview:
+    """What ``data`` unpacks to. Raises CompressionError.
+
+    What is large goes into one piece of memory of the size of the limit, of which only that comes to be which is written to:
+    nothing grows or is copied, and other threads go on meanwhile.
+    """
     if compression == Compression.NONE:
         return bytes(data)
     try:
@@ -89,26 +106,57 @@ def _compress_lz4(data: bytes, level: int | None) -> bytes:
     return bytes(compressor.finish())
 
 
-def _decompress_gzip(data: bytes | memoryview) -> bytes:
+def _decompress_gzip(data: bytes | memoryview) -> bytes | memoryview:
     """Member by member. Something behind the last that is too short for another, or begins otherwise, is not looked at."""
-    members: list[bytes] = []
-    unpacked = 0
+    room = _Room()
     left: bytes | memoryview = data
-    while not members or (len(left) > _SMALLEST_GZIP_BYTES and left[: len(_GZIP_MAGIC)] == _GZIP_MAGIC):
+    first = True
+    while first or (len(left) > _SMALLEST_GZIP_BYTES and left[: len(_GZIP_MAGIC)] == _GZIP_MAGIC):
         member = zlib.decompressobj(_GZIP_WINDOW_BITS)
-        members.append(member.decompress(left, UNPACKED_LIMIT - unpacked + 1))
-        unpacked += len(members[-1])
-        if unpacked > UNPACKED_LIMIT:
-            raise CompressionError(f"more than {UNPACKED_LIMIT} bytes unpacked")
+        before = room.used
+        while not member.eof and (piece := member.decompress(left, _PIECE_BYTES)):
+            room.add(piece)
+            left = member.unconsumed_tail
         if not member.eof:
-            if len(members) > 1 and members[-1]:
+            if not first and room.used > before:
                 break  # Java comes upon these bytes, which are too many, before it misses the rest
             raise CompressionError("gzip: cut short")
-        left = member.unused_data
-    return b"".join(members)
+        left, first = member.unused_data, False
+    return room.content()
 
 
-def _decompress_zstd(data: bytes | memoryview) -> bytes:
+class _Room:
+    """Takes what is unpacked piece by piece. Raises CompressionError for more than the limit."""
+
+    def __init__(self) -> None:
+        self.used = 0
+        self._pieces: list[bytes] = []
+        self._large: mmap.mmap | None = None
+
+    def add(self, piece: bytes) -> None:
+        """Add ``piece``."""
+        self.used += len(piece)
+        if self.used > UNPACKED_LIMIT:
+            raise _too_much()
+        if self._large is None:
+            self._pieces.append(piece)
+            if self.used <= _PIECE_BYTES:
+                return
+            self._large = mmap.mmap(-1, UNPACKED_LIMIT)
+            piece = b"".join(self._pieces)
+            self._pieces.clear()
+        self._large[self.used - len(piece) : self.used] = piece
+
+    def content(self) -> bytes | memoryview:
+        """All pieces, one behind the other."""
+        return b"".join(self._pieces) if self._large is None else memoryview(self._large)[: self.used]
+
+
+def _too_much() -> CompressionError:
+    return CompressionError(f"more than {UNPACKED_LIMIT} bytes unpacked")
+
+
+def _decompress_zstd(data: bytes | memoryview) -> bytes | memoryview:
     """Frame by frame; no frame at all is nothing. What came out counts, if only a later frame is cut short."""
     if not data:
         return b""
@@ -123,30 +171,33 @@ def _decompress_zstd(data: bytes | memoryview) -> bytes:
         return bytes(stream.flush())
 
 
-def _decompress_bounded(codec: Any, data: bytes | memoryview) -> bytes:
-    """Unpack into a buffer that grows as needed, because how much comes out is known only afterwards."""
-    size = max(_SMALLEST_BUFFER, 4 * len(data))
-    while True:
-        size = min(size, UNPACKED_LIMIT)
-        buffer = bytearray(size)
-        try:
-            used = codec.decompress_into(data, buffer)
-        except cramjam.DecompressionError as problem:
-            if "failed to write whole buffer" not in str(problem):
-                raise
-            if size == UNPACKED_LIMIT:
-                raise CompressionError(f"more than {UNPACKED_LIMIT} bytes unpacked") from problem
-            size *= 4
-        else:
-            with memoryview(buffer) as view:
-                return bytes(view[:used])
+def _decompress_bounded(codec: Any, data: bytes | memoryview) -> bytes | memoryview:
+    """Unpack what may be small into a small buffer; if that does not do, into one as large as is allowed."""
+    small = bytearray(min(max(_SMALL_BYTES, 4 * len(data)), UNPACKED_LIMIT))
+    try:
+        used = codec.decompress_into(data, small)
+    except cramjam.DecompressionError as problem:
+        if _FULL not in str(problem):
+            raise
+    else:
+        with memoryview(small) as view:
+            return bytes(view[:used])
+    large = mmap.mmap(-1, UNPACKED_LIMIT)
+    try:
+        used = codec.decompress_into(data, large)
+    except cramjam.DecompressionError as problem:
+        if _FULL not in str(problem):
+            raise
+        raise _too_much() from problem
+    return memoryview(large)[:used]
 
 
-def _decompress_snappy(data: bytes) -> bytes:
+def _decompress_snappy(data: bytes) -> bytes | memoryview:
+    room = _Room()
     if not data.startswith(_XERIAL_MAGIC):
-        return _decompress_raw_snappy(data, 0)
-    blocks = []
-    position, unpacked = _XERIAL_HEADER_BYTES, 0
+        _decompress_raw_snappy(data, room)
+        return room.content()
+    position = _XERIAL_HEADER_BYTES
     while position + _INT32.size <= len(data):
         if data[position : position + _INT32.size] == _XERIAL_MAGIC[: _INT32.size]:
             position += _XERIAL_HEADER_BYTES  # another stream begins
@@ -154,10 +205,9 @@ def _decompress_snappy(data: bytes) -> bytes:
                 raise CompressionError("snappy: a header that is cut short")
             continue
         block = data[position + 4 : position + 4 + _block_size(data, position)]
-        blocks.append(_decompress_raw_snappy(block, unpacked))
-        unpacked += len(blocks[-1])
+        _decompress_raw_snappy(block, room)
         position += 4 + len(block)
-    return b"".join(blocks)
+    return room.content()
 
 
 def _block_size(data: bytes, position: int) -> int:
@@ -168,10 +218,10 @@ def _block_size(data: bytes, position: int) -> int:
     return int(size)
 
 
-def _decompress_raw_snappy(block: bytes, unpacked_before: int) -> bytes:
-    if unpacked_before + cramjam.snappy.decompress_raw_len(block) > UNPACKED_LIMIT:
-        raise CompressionError(f"more than {UNPACKED_LIMIT} bytes unpacked")
-    return bytes(cramjam.snappy.decompress_raw(block))
+def _decompress_raw_snappy(block: bytes, room: _Room) -> None:
+    if room.used + cramjam.snappy.decompress_raw_len(block) > UNPACKED_LIMIT:
+        raise _too_much()
+    room.add(bytes(cramjam.snappy.decompress_raw(block)))
 
 
 def _snappy_blocks(data: bytes) -> Iterator[bytes]:

@@ -1,10 +1,12 @@
-"""A batch of which compaction leaves only some records, or none: what its readers have to know of it stays.
+"""A batch made of another one: with another compression, or with what compaction leaves of its records.
 
-It keeps its first and last offset and its sequence numbers, so that a producer's last batch is still known by them; a batch
-with tombstones gets a delete horizon (KIP-534). Sources: ``MemoryRecords.filterTo``, ``DefaultRecordBatch.writeEmptyHeader``.
+What its readers have to know stays of a batch that was compacted: it keeps its first and last offset and its sequence numbers,
+so that a producer's last batch is still known by them; a batch with tombstones gets a delete horizon (KIP-534). Sources:
+``MemoryRecords.filterTo``, ``DefaultRecordBatch.writeEmptyHeader``.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from groupcoord.protocol.batches import (
     COMPRESSION_MASK,
@@ -12,12 +14,56 @@ from groupcoord.protocol.batches import (
     HEADER_BYTES,
     LOG_APPEND_TIME,
     NO_TIMESTAMP,
+    BatchError,
     BatchHeader,
     frame_batch,
     records_of,
 )
 from groupcoord.protocol.compression import Compression, compress
-from groupcoord.protocol.records import Record, read_varint, read_varlong, write_records
+from groupcoord.protocol.errors import ErrorCode
+from groupcoord.protocol.records import Buffer, Record, read_records, read_varint, read_varlong, write_records
+
+
+def repacked(
+    data: Buffer,
+    position: int,
+    header: BatchHeader,
+    *,
+    attributes: int,
+    level: int | None,
+    append_time_ms: int | None,
+) -> bytes:
+    """A batch at offset 0 of the records in ``data`` from ``position`` on, with offsets one after the other.
+
+    ``attributes`` say the compression, ``append_time_ms`` the largest timestamp unless it is to be the records'. Only one
+    record is held at a time. Raises BatchError for one with a negative timestamp, InvalidRecordsError.
+    """
+    latest = NO_TIMESTAMP
+
+    def stamped() -> Iterator[Record]:
+        nonlocal latest
+        read = read_records(
+            data, position, header.record_count, base_offset=0, base_timestamp_ms=header.base_timestamp_ms
+        )
+        for index, record in enumerate(read):
+            timestamp_ms = header.max_timestamp_ms if header.log_append_time else record.timestamp_ms
+            if timestamp_ms < NO_TIMESTAMP:
+                reason = "a negative timestamp in a batch that is built anew"
+                raise BatchError(ErrorCode.UNKNOWN_SERVER_ERROR, reason)
+            latest = max(latest, timestamp_ms)
+            yield record._replace(offset=index, timestamp_ms=timestamp_ms)
+
+    records = stamped()
+    first = next(records)
+    written = write_records(chain((first,), records), base_offset=0, base_timestamp_ms=first.timestamp_ms)
+    changed = header._replace(
+        base_offset=0,
+        attributes=attributes,
+        last_offset_delta=header.record_count - 1,
+        base_timestamp_ms=first.timestamp_ms,
+        max_timestamp_ms=latest if append_time_ms is None else append_time_ms,
+    )
+    return frame_batch(changed, compress(Compression(attributes & COMPRESSION_MASK), written, level))
 
 
 def delete_horizon_ms(header: BatchHeader) -> int | None:

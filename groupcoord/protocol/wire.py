@@ -1,5 +1,6 @@
 """The smallest pieces of the wire: lengths that vary in size, and the tagged fields behind a flexible struct (KIP-482)."""
 
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -32,6 +33,16 @@ Writer = Callable[[Any, Out], None]
 
 class Unreadable(ValueError):
     """These bytes are not what they should be; the text, if any, says why."""
+
+
+class TooLong(struct.error):
+    """A string has more bytes than any string may have.
+
+    That takes no more than a client: of bytes that are no UTF-8 each is read as U+FFFD, which is written in three.
+    """
+
+    def __init__(self, field: str) -> None:
+        super().__init__(f"'{field}' field is too long to be serialized")
 
 
 def read_varint(data: bytes, at: int) -> tuple[int, int]:

@@ -26,16 +26,19 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, Protocol
 
 from groupcoord.config.settings import BrokerConfig
+from groupcoord.core.aside import Submit
 from groupcoord.core.effects import Call, Effect, Hangup, Note, RawReply, Reply, Silence
 from groupcoord.core.events import Event
 from groupcoord.node.api_versions import SOFTWARE_NAME_FROM, names_its_software
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.errors import ErrorCode, WireError
+from groupcoord.protocol.wire import TooLong
 from groupcoord.server.clock import Clock, SecondsUntil
 from groupcoord.server.connection import Connection
 from groupcoord.server.connections import Connections
 from groupcoord.server.error_responses import error_response
 from groupcoord.server.peer import Software
+from groupcoord.server.worker import Outcome
 
 logger = logging.getLogger(__name__)
 
@@ -77,6 +80,9 @@ class ServedNode(Protocol):
 
     def next_deadline(self) -> int | None:
         """When ``expire`` is to be called next (ms), or None."""
+
+    def work_aside(self, submit: Submit | None) -> None:
+        """What takes long is to be given to ``submit`` from now on; None: there is nobody any more who would do it."""
 
     def quiet_until(self) -> int | None:
         """No later than ``next_deadline``, and cheaper to ask for."""
@@ -165,6 +171,23 @@ class Dispatcher:
         """Do what the node decided outside of any request."""
         self._apply(effects)
         self.need_round()
+
+    def work_done(self, outcome: Outcome) -> None:
+        """Go on with a request for which work was done aside; its connection may be gone."""
+        call, then, result, error = outcome
+        try:
+            if error is not None:
+                raise error
+            effects = then(result, self.now_ms())
+        except Exception as problem:  # as if it had happened while the request was handled
+            connection = self.connections.open.get(call.connection_id)
+            if connection is None or connection.in_flight is not call:
+                self.unexpected(problem, call, None)
+            else:
+                self._fail(connection, call, problem)
+            self.need_round()
+        else:
+            self.carry_out(effects)
 
     def wake(self) -> None:
         """Let the node do what is due now, at once."""
@@ -327,13 +350,22 @@ class Dispatcher:
         connection.close()
 
     def _fail(self, connection: Connection, call: Call, error: Exception) -> None:
-        """Answer UNKNOWN_SERVER_ERROR in the API's own shape, or close the connection where that cannot be said."""
-        self.unexpected(error, call, connection.request)
+        """Answer UNKNOWN_SERVER_ERROR in the API's own shape, or close the connection where that cannot be said.
+
+        With a name in it that is too long for an answer, Kafka says nothing more on that connection: the exception that it
+        then meets is one too many for ``KafkaApis.handleError``.
+        """
+        if isinstance(error, TooLong):
+            logger.warning("no answer to %s of %s: %s", call.api.name, connection.peer, error, extra={"call": call})
+        else:
+            self.unexpected(error, call, connection.request)
         try:
             response = error_response(call.api, call.version, connection.request, ErrorCode.UNKNOWN_SERVER_ERROR)
             if response is not None:
                 connection.answer(call, response)
                 return
+        except TooLong:
+            return
         except Exception as another:  # not even the error can be said
             self.unexpected(another, call, connection.request)
         connection.close()

@@ -23,6 +23,7 @@ from groupcoord.server.connections import Connections
 from groupcoord.server.dispatcher import Dispatcher, ServedNode, UnexpectedError
 from groupcoord.server.listener import Acceptor, bind
 from groupcoord.server.peer import host_and_port
+from groupcoord.server.worker import Worker
 
 logger = logging.getLogger(__name__)
 
@@ -71,6 +72,7 @@ class Server:
         self._signal: signal.Signals | None = None
         self._connections: Connections
         self._dispatcher: Dispatcher
+        self._worker: Worker
 
     @property
     def address(self) -> str:
@@ -110,6 +112,8 @@ class Server:
             self.node, self._connections, loop, self._now_ms, self._listeners, self._seconds_until
         )
         self._dispatcher.on_connection = self._on_connection
+        self._worker = Worker(loop, self._dispatcher.work_done)
+        self.node.work_aside(self._worker.submit)
         acceptor = Acceptor(lambda: self.node.config, self._connections, self._dispatcher)
         self._accepting = [
             loop.create_task(self._accept(acceptor, broker, listening)) for broker, listening in self._sockets
@@ -125,6 +129,8 @@ class Server:
             await asyncio.gather(*self._accepting, return_exceptions=True)
         finally:
             self._close_sockets()
+            self.node.work_aside(None)
+            self._worker.stop()
             self._dispatcher.stop()
             self._connections.stop()
             open_connections = self._connections.open

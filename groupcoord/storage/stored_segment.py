@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from groupcoord.broker.log_segment import FoundBatch
 from groupcoord.broker.log_settings import LogSettings
-from groupcoord.protocol.batches import HEADER_BYTES, INT32_MAX, MAGIC, BatchHeader, read_header, records_of
+from groupcoord.broker.lookups import Find, first_since
+from groupcoord.protocol.batches import HEADER_BYTES, INT32_MAX, MAGIC, BatchHeader, read_header
 from groupcoord.protocol.records import Record
 from groupcoord.storage.batch_files import BatchFault, checked_batches, headers
 from groupcoord.storage.files import create, opened, read_at, sync, write_at
@@ -166,7 +167,7 @@ class StoredSegment:
         with self._reading() as descriptor:
             return read_at(descriptor, length, position)
 
-    def first_record_since(self, timestamp_ms: int, start_offset: int) -> Record | None:
+    def first_record_since(self, timestamp_ms: int, start_offset: int, find: Find = first_since) -> Record | None:
         """The first record from ``start_offset`` on that is not older than ``timestamp_ms``."""
         floor = self.time_index.floor(timestamp_ms)
         begin = self.offset_index.position_of(max(floor.offset, start_offset))
@@ -174,18 +175,17 @@ class StoredSegment:
             for position, header in headers(descriptor, begin, self.size, _SEARCH_BYTES):
                 if header.max_timestamp_ms < timestamp_ms or header.last_offset < start_offset:
                     continue
-                for record in records_of(read_at(descriptor, header.size, position), header):
-                    if record.timestamp_ms >= timestamp_ms and record.offset >= start_offset:
-                        return record
+                batch = read_at(descriptor, header.size, position)
+                if (record := find(batch, header, timestamp_ms, start_offset)) is not None:
+                    return record
         return None
 
-    def latest_record(self) -> Record | None:
+    def latest_record(self, find: Find = first_since) -> Record | None:
         """The first record that has the largest timestamp of all, or None if there is no record."""
         found = self.find(self._latest.offset)
         if found is None:
             return None
-        records = records_of(self.copy(found.position, found.header.size), found.header)
-        return next((record for record in records if record.timestamp_ms == self.max_timestamp_ms), None)
+        return find(self.copy(found.position, found.header.size), found.header, self.max_timestamp_ms, 0)
 
     def headers_from(self, offset: int) -> Iterator[BatchHeader]:
         """The headers of all batches from the one that holds ``offset`` on."""

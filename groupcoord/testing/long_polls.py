@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from groupcoord.config.settings import BrokerConfig
+from groupcoord.core.aside import Submit
 from groupcoord.core.effects import Call, Effect
 from groupcoord.core.timers import TimerKey
 from groupcoord.node.node import Node
@@ -53,6 +54,10 @@ class LongPolls:
     def listening_at(self, host: str, port: int) -> None:
         """Tell the node."""
         self._node.listening_at(host, port)
+
+    def work_aside(self, submit: Submit | None) -> None:
+        """As the node does."""
+        self._node.work_aside(submit)
 
     def handle(self, call: Call, request: Any, now_ms: int) -> list[Effect]:
         """As the node does."""

@@ -6,6 +6,7 @@ from itertools import count
 from typing import Any
 
 from groupcoord.config.settings import BrokerConfig
+from groupcoord.core.aside import Submit, Then, Work
 from groupcoord.core.effects import Append, Call, Effect, Note, Reply
 from groupcoord.protocol.apis import APIS, Api
 from groupcoord.server.dispatcher import ServedNode
@@ -63,6 +64,17 @@ class EmulatedNode:
     def listening_at(self, host: str, port: int) -> None:
         """Tell the node."""
         self._node.listening_at(host, port)
+
+    def work_aside(self, submit: Submit | None) -> None:
+        """As the node does; what is for members in this process stays here."""
+        if submit is None:
+            self._node.work_aside(None)
+            return
+
+        def ours(call: Call, work: Work[Any], then: Then) -> None:
+            submit(call, work, lambda result, now_ms: self.kept(then(result, now_ms)))
+
+        self._node.work_aside(ours)
 
     # Members in this process.
 

@@ -109,7 +109,7 @@ def test_a_second_zstd_frame_that_is_cut_short_gives_what_it_can() -> None:
     packed = compress(Compression.ZSTD, b"hello")
     assert decompress(Compression.ZSTD, packed + compress(Compression.ZSTD, b"z" * 99)[:-1]) == b"hello"
     noise = random.Random(5).randbytes(300_000)
-    assert decompress(Compression.ZSTD, packed + compress(Compression.ZSTD, noise)[:200_000]).startswith(
+    assert bytes(decompress(Compression.ZSTD, packed + compress(Compression.ZSTD, noise)[:200_000])).startswith(
         b"hello" + noise[:9]
     )
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from groupcoord.config.settings import BrokerConfig
+from groupcoord.core.aside import Submit, Then, Work
 from groupcoord.core.effects import Call, Effect, Hangup, Reply, Silence
 from groupcoord.core.events import Operator, TimerFired
 from groupcoord.core.timers import Deadline, TimerKey, Timers
@@ -93,6 +94,17 @@ class FaultyNode:
     def quiet_until(self) -> int | None:
         """No timer is due before that moment (ms)."""
         return _earlier(self.node.quiet_until(), self._timers.quiet_until())
+
+    def work_aside(self, submit: Submit | None) -> None:
+        """As the node does; rules see the answers."""
+        if submit is None:
+            self.node.work_aside(None)
+            return
+
+        def ours(call: Call, work: Work[Any], then: Then) -> None:
+            submit(call, work, lambda result, now_ms: self.outgoing(then(result, now_ms), now_ms))
+
+        self.node.work_aside(ours)
 
     # What a test asks of it.
 

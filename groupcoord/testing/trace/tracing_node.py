@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from groupcoord.config.settings import BrokerConfig
 from groupcoord.coordinator.events import GroupEvent
+from groupcoord.core.aside import Submit, Then, Work
 from groupcoord.core.effects import Call, Effect, Hangup, Note, RawReply, Reply, Silence
 from groupcoord.core.events import Cause, Event, Operator, Requested, TimerFired
 from groupcoord.protocol.errors import ErrorCode
@@ -109,6 +110,17 @@ class TracingNode:
         for place, effect in enumerate(effects):
             self._observe(effect, now_ms, causes.get(place, _TIME))
         return effects
+
+    def work_aside(self, submit: Submit | None) -> None:
+        """As the node does; what follows is told."""
+        if submit is None:
+            self.node.work_aside(None)
+            return
+
+        def ours(call: Call, work: Work[Any], then: Then) -> None:
+            submit(call, work, lambda result, now_ms: self.observe(then(result, now_ms), now_ms, _requested(call)))
+
+        self.node.work_aside(ours)
 
     # What happens beside requests.
 
