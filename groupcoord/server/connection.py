@@ -254,8 +254,9 @@ class Connection(asyncio.Protocol):
 
     def _send_rest(self) -> None:
         """Write what the transport takes of a long answer, and serve the next request when all of it is written."""
-        if self._rest is None:  # aborted before this turn came
+        if self._rest is None or self._full:  # aborted before this turn came, or what came before fills the transport
             return
+        self.active_at = self._dispatcher.loop_time()
         written = 0
         try:
             for piece in self._rest:
@@ -264,7 +265,6 @@ class Connection(asyncio.Protocol):
                 if self._full:
                     return
                 if written >= TURN_BYTES:
-                    self.active_at = self._dispatcher.loop_time()
                     self._dispatcher.soon(self._send_rest)
                     return
         except (OSError, SegmentGoneError) as problem:  # its length is written: nothing else can be said

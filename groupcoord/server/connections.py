@@ -81,6 +81,7 @@ class Connections:
 
     def stop(self) -> None:
         """No timer fires any more."""
+        self.unread.stop()
         if self._idle_timer is not None:
             self._idle_timer.cancel()
             self._idle_timer = None

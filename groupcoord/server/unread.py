@@ -17,6 +17,9 @@ logger = logging.getLogger(__name__)
 UNREAD_BYTES = 256 << 20
 """So much may wait for all peers together; beyond that, who has not read for the longest time is cut off."""
 
+GRACE_SECONDS = 1.0
+"""So long more may wait: in one round of a busy server hundreds of long answers are given, before anybody could read."""
+
 
 class Unread:
     """How many bytes wait for whom; who has waited longest comes first."""
@@ -25,6 +28,7 @@ class Unread:
         self._loop = loop
         self._most_bytes = most_bytes
         self._waiting: dict[Connection, int] = {}
+        self._timer: asyncio.TimerHandle | None = None
         self.bytes = 0
         """What waits in all."""
 
@@ -33,6 +37,21 @@ class Unread:
         self.remove(connection)
         self._waiting[connection] = size
         self.bytes += size
+        if self.bytes > self._most_bytes and self._timer is None:
+            self._timer = self._loop.call_at(self._loop.time() + GRACE_SECONDS, self._cut_off)
+
+    def remove(self, connection: "Connection") -> None:
+        """It has read, or is gone."""
+        self.bytes -= self._waiting.pop(connection, 0)
+
+    def stop(self) -> None:
+        """No timer fires any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _cut_off(self) -> None:
+        self._timer = None
         while self.bytes > self._most_bytes:
             longest = next(iter(self._waiting))
             logger.warning(
@@ -42,8 +61,4 @@ class Unread:
                 self._most_bytes,
             )
             self.remove(longest)
-            self._loop.call_soon(longest.abort)  # not at once: a write is under way
-
-    def remove(self, connection: "Connection") -> None:
-        """It has read, or is gone."""
-        self.bytes -= self._waiting.pop(connection, 0)
+            longest.abort()

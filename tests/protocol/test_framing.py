@@ -1,6 +1,7 @@
 """Frames and headers."""
 
 import random
+import sys
 
 import pytest
 from hypothesis import given, settings
@@ -53,6 +54,16 @@ def test_a_frame_that_cannot_be_is_refused_as_soon_as_it_says_so(length: int, re
     with pytest.raises(WireError) as caught:
         buffer.next_frame()
     assert str(caught.value) == f"field length, offset 0: {reason}"
+
+
+def test_half_a_frame_costs_what_has_come_and_not_what_it_announces() -> None:
+    buffer = FrameBuffer(100 << 20)
+    buffer.feed((100 << 20).to_bytes(4))
+    for _ in range(100):
+        buffer.feed(bytes(1_000))
+        assert buffer.next_frame() is None
+    assert len(buffer) == 100_004
+    assert sys.getsizeof(buffer._buffer) < 120_000
 
 
 @pytest.mark.parametrize(("api", "version"), EVERY_VERSION, ids=name_of)

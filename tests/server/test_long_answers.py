@@ -91,6 +91,17 @@ def test_who_does_not_read_has_one_piece_in_memory(shell: Shell, fetching: Fetch
     assert written(peer) == fetching.frame()
 
 
+def test_it_waits_for_the_answers_before_it(shell: Shell, fetching: Fetching) -> None:
+    peer = shell.peer()
+    peer.transport.full = True
+    peer.send(frame(HEARTBEAT, heartbeat()) + frame(FETCH, fetch(), correlation_id=2))
+    assert len(written(peer)) < 100
+    peer.read_on()
+    assert peer.transport.unread == PIECE_BYTES
+    read_all(peer)
+    assert written(peer).endswith(fetching.frame(2))
+
+
 def test_nobody_has_the_loop_for_all_of_a_long_answer(shell: Shell, fetching: Fetching) -> None:
     peer = shell.peer()
     peer.connection.data_received(frame(FETCH, fetch()))
