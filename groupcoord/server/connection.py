@@ -136,7 +136,7 @@ class Connection(asyncio.Protocol):
     def eof_received(self) -> bool:
         """The peer sends no more; what it sent is still answered, and the connection open until then."""
         self._ended = True
-        self._go_on()
+        self._dispatcher.serve(self)
         return True
 
     def pause_writing(self) -> None:
@@ -151,7 +151,7 @@ class Connection(asyncio.Protocol):
         self._dispatcher.connections.unread.remove(self)
         if self._rest is None:
             self._write_paused = False
-            self._go_on()
+            self._dispatcher.serve(self)
         else:
             self._send_rest()
 
@@ -276,7 +276,7 @@ class Connection(asyncio.Protocol):
             self._transport.close()
             return
         self._write_paused = self._full
-        self._go_on()
+        self._dispatcher.serve(self)
 
     def _drop(self) -> None:
         """Nothing more is written, nor kept."""
@@ -284,10 +284,3 @@ class Connection(asyncio.Protocol):
         self._answers.clear()
         self._rest = None
         self._dispatcher.connections.unread.remove(self)
-
-    def _go_on(self) -> None:
-        """Get in line without anything new, unless it has its place there, or will have when its call is answered."""
-        if self.in_flight is None and not self.in_line:
-            self.in_line = True
-            self._dispatcher.backlog.append(self)
-            self._dispatcher.need_round()

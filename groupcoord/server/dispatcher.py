@@ -155,6 +155,13 @@ class Dispatcher:
         if self._tracing:
             logger.debug("%s disconnected", connection.peer)
 
+    def serve(self, connection: Connection) -> None:
+        """Let ``connection`` get in line with what it has sent before, unless it stands there, or will when it is answered."""
+        if connection.in_flight is None and not connection.in_line:
+            connection.in_line = True
+            self.backlog.append(connection)
+            self.need_round()
+
     def need_round(self) -> None:
         """Let a round begin when the loop has seen to what is there to read."""
         if not self.round_is_due:

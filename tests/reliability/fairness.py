@@ -24,7 +24,7 @@ BOUND_MS = 50.0
 """No quiet client waits longer. Kafka's worst was 38 ms."""
 
 SECONDS = 10.0
-_EVERY_SECONDS = 0.005
+_EVERY_MS = 5
 
 
 def attack(
@@ -73,7 +73,7 @@ def measure(port: int, clients: int, requests: int, seconds: float, processes: S
             member.is_member()
             all_ms = (time.monotonic() - asked) * 1_000
             waits.append(Wait(all_ms, all_ms - _waited_for_processor_ms(processes) + machine_ms))
-            time.sleep(_EVERY_SECONDS)  # what makes it a quiet one
+            member.wire.receive(_EVERY_MS)  # nothing comes: what makes it a quiet one is the time that passes
     return waits
 
 

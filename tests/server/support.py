@@ -138,15 +138,9 @@ class FakeLoop:
         return sorted(when - self.now for when, _, handle in self._timers if not handle.cancelled())
 
     def turn(self) -> None:
-        """One round of the loop: what is called soon by now, not what that calls soon."""
-        waiting, self._soon = self._soon, []
-        for callback in waiting:
+        """Call what waits now, and not what that asks for."""
+        for callback in [self._soon.pop(0) for _ in range(len(self._soon))]:
             callback()
-
-    @property
-    def is_idle(self) -> bool:
-        """Is nothing left to be called before time passes?"""
-        return not self._soon
 
     def settle(self) -> None:
         while self._soon:
@@ -163,6 +157,11 @@ class FakeLoop:
                 handle._run()
                 self.settle()
         self.now = end
+
+    @property
+    def is_idle(self) -> bool:
+        """Is nothing left to be called before time passes?"""
+        return not self._soon
 
     def fire(self) -> None:
         """Call what is due by now, and nothing else: what is called soon stays so."""
