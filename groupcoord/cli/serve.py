@@ -20,6 +20,7 @@ from groupcoord.server import log
 from groupcoord.server.chance import SystemChance
 from groupcoord.server.clock import Clock, wall_clock
 from groupcoord.server.descriptors import raise_descriptor_limit
+from groupcoord.server.folding import Folding
 from groupcoord.server.server import Server
 
 if TYPE_CHECKING:
@@ -63,7 +64,9 @@ Serve one Kafka broker with its group coordinator, or several as one cluster.
 Everything is in memory unless there is a --data-dir, and nothing is encrypted.
 The first line on stdout is "listening on HOST:PORT", once connections are
 accepted; with --brokers a line "broker ID listening on HOST:PORT" follows for
-each further broker. The log goes to stderr. SIGTERM and ctrl-C end it."""
+each further broker. The log goes to stderr, or to --log-file; of lines of one
+kind a hundred are written in ten seconds, the others are counted. SIGTERM and
+ctrl-C end it."""
     parser.epilog = "\n".join(
         [
             "Properties have Kafka's names and Kafka's defaults, but for these:",
@@ -133,6 +136,20 @@ each further broker. The log goes to stderr. SIGTERM and ctrl-C end it."""
         "--no-uvloop", action="store_true", help="use asyncio's own event loop even if uvloop is there"
     )
     logs = parser.add_argument_group("log")
+    logs.add_argument("--log-file", metavar="FILE", type=Path, help="write the log to FILE, not to stderr")
+    logs.add_argument(
+        "--log-max-bytes",
+        metavar="BYTES",
+        type=_count,
+        default=100_000_000,
+        help="begin a new file when FILE would get larger; the one before is FILE.1 then (100,000,000)",
+    )
+    logs.add_argument(
+        "--log-files", metavar="N", type=_count, default=5, help="keep N files, the oldest of which go (5)"
+    )
+    logs.add_argument(
+        "--log-every-line", action="store_true", help="write lines that repeat themselves, too; as with -v"
+    )
     logs.add_argument("--log-format", choices=("text", "json"), default="text", help="lines to read or to parse (text)")
     level = logs.add_mutually_exclusive_group()
     level.add_argument("--log-level", choices=tuple(_LEVELS), default="info", help="the least to log (info)")
@@ -180,12 +197,29 @@ def run(arguments: argparse.Namespace) -> int:
             return _complain(str(problem), 2)
         except OSError as problem:
             return _complain(f"cannot read {arguments.faults}: {problem.strerror}", 1)
-    log.set_up(arguments.log_format, _LEVELS[arguments.log_level])
+    try:
+        folding = _set_up_log(arguments)
+    except OSError as problem:
+        return _complain(f"cannot write {arguments.log_file}: {problem.strerror}", 1)
     if config.without_effect:
         logger.info("accepted, but without effect here: %s", ", ".join(config.without_effect))
     raise_descriptor_limit()
     with asyncio.Runner(loop_factory=_loop_factory(allowed=not arguments.no_uvloop)) as runner:
+        if folding is not None:
+            folding.later = runner.get_loop().call_later
         return runner.run(_serve(config, arguments.topics, arguments.data_dir, several, rules))
+
+
+def _set_up_log(arguments: argparse.Namespace) -> Folding | None:
+    """Raises OSError if there can be no such file."""
+    level = _LEVELS[arguments.log_level]
+    file = None
+    if arguments.log_file is not None:
+        file = log.LogFile(arguments.log_file, arguments.log_max_bytes, arguments.log_files)
+    if arguments.log_every_line or level == logging.DEBUG:
+        log.set_up(arguments.log_format, level, file=file)
+        return None
+    return log.set_up(arguments.log_format, level, file=file, fold=Folding)
 
 
 async def _serve(
@@ -249,9 +283,19 @@ async def _serve_node(
 
         faults = ServedFaults(rules, node, now_ms)
     served = node if faults is None else faults.node
-    server = Server(served, host, port, now_ms=now_ms, listeners=[log.log_event], cluster=cluster)
+    files_to_come = (lambda: 0) if storage is None else storage.files_to_come
+    server = Server(
+        served,
+        host,
+        port,
+        now_ms=now_ms,
+        listeners=[log.log_event],
+        cluster=cluster,
+        files_to_come=files_to_come,
+    )
     if storage is not None:
         storage.on_failure = server.stop
+        storage.on_shortage = logger.warning
 
     def announce(server: Server) -> None:
         gc.freeze()  # what is imported by now stays; no collection has to look at it again
@@ -305,6 +349,12 @@ def _topic(text: str) -> Topic:
     if not (count.isascii() and count.isdecimal() and int(count) > 0):
         raise argparse.ArgumentTypeError(f"{text}: the number of partitions is not a number above 0")
     return Topic(name, int(count))
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and int(text) > 0):
+        raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
+    return int(text)
 
 
 def _port(text: str) -> int:

@@ -1,4 +1,4 @@
-"""The log: one line per happening, as text for people or as JSON for programs, on stderr.
+"""The log: one line per happening, as text for people or as JSON for programs, on stderr or in files of a bounded size.
 
 Two loggers: ``groupcoord.events`` says what became of groups and topics, ``groupcoord.server`` what became of connections.
 Someone who uses the package as a library sets them up as any other; the command line calls ``set_up``.
@@ -9,38 +9,69 @@ import json
 import logging
 import sys
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any, TextIO
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+from typing import Any, NamedTuple, TextIO
 
 from groupcoord.core.effects import Call
 from groupcoord.core.events import Event
+from groupcoord.server.folding import Folded, Folding
 
 events = logging.getLogger("groupcoord.events")
 
+LONGEST_LINE = 8_192
+"""Characters. What a client sends may be long, such as a commit for all partitions of a topic; a line about it is cut."""
+
+
+class LogFile(NamedTuple):
+    """Where the log is kept: in ``path`` and, when that has ``max_bytes``, in ``path.1`` and so on; ``files`` in all."""
+
+    path: Path
+    max_bytes: int
+    files: int
+
 
 def log_event(event: Event) -> None:
-    """A listener for a Server that logs every event."""
+    """A listener for a Server that logs every event, unless so many are like it that they are only counted."""
     if events.isEnabledFor(logging.INFO):
+        for handler in events.parent.handlers if events.parent else ():
+            if isinstance(handler, Folding) and handler.folds(event):
+                return
         events.info("%s", event.text(), extra={"event": event})
 
 
-def set_up(style: str, level: int, stream: TextIO | None = None) -> None:
-    """Log everything of this package from ``level`` on to ``stream`` (stderr), as ``"text"`` or ``"json"``.
+def set_up(
+    style: str,
+    level: int,
+    stream: TextIO | None = None,
+    *,
+    file: LogFile | None = None,
+    fold: Callable[[logging.Handler], Folding] | None = None,
+) -> Folding | None:
+    """Log everything of this package from ``level`` on to ``stream`` (stderr) or ``file``, as ``"text"`` or ``"json"``.
 
-    A log that cannot be written, because nobody reads it any more, disturbs nobody.
+    ``fold`` makes what stands before the handler that writes, and is returned. A log that cannot be written, because
+    nobody reads it any more, disturbs nobody; but a ``file`` that cannot be opened raises OSError.
     """
     logging.raiseExceptions = False
+    handler: logging.Handler
     stream = stream or sys.stderr
-    handler = logging.NullHandler() if stream is None else logging.StreamHandler(stream)
+    if file is not None:
+        handler = RotatingFileHandler(file.path, "a", file.max_bytes, file.files - 1, "utf-8")
+    else:
+        handler = logging.NullHandler() if stream is None else logging.StreamHandler(stream)
     handler.setFormatter(JsonLines() if style == "json" else TextLines())
+    folding = None if fold is None else fold(handler)
     logger = logging.getLogger("groupcoord")
-    logger.handlers = [handler]
+    logger.handlers = [folding or handler]
     logger.propagate = False
     logger.setLevel(level)
     asyncio_logger = logging.getLogger("asyncio")
-    asyncio_logger.handlers = [handler]
+    asyncio_logger.handlers = logger.handlers
     asyncio_logger.propagate = False
+    return folding
 
 
 class TextLines(logging.Formatter):
@@ -60,14 +91,15 @@ class TextLines(logging.Formatter):
             group = getattr(event, "group", None)
             about = "" if group is None else f"{group}  "
             text = f"{about}{text.removeprefix(f'{group} ')}  ({event.cause})"
-        line = f"{time}  {level}{text}".replace("\r", "\\r").replace("\n", "\\n")
+        line = cut(f"{time}  {level}{text}").replace("\r", "\\r").replace("\n", "\\n")
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
 
 
 class JsonLines(logging.Formatter):
     """One object per line: ``time`` (ISO 8601, UTC), ``level``, ``text``, and what is known besides, by name.
 
-    An event's line has its type as ``event``, its fields by their names, and its ``cause`` as an object with a ``kind``.
+    An event's line has its type as ``event``, its fields by their names, and its ``cause`` as an object with a ``kind``. Where
+    they would make it too long they are left out, and ``cut`` says how long it would be.
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -84,9 +116,23 @@ class JsonLines(logging.Formatter):
         for name in ("peer", "place"):
             if hasattr(record, name):
                 line[name] = getattr(record, name)
+        folded: Folded | None = getattr(record, "folded", None)
+        if folded is not None:
+            line |= {"event": "Folded", **folded._asdict()}
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(line, default=_plain, ensure_ascii=False)
+        text = json.dumps(line, default=_plain, ensure_ascii=False)
+        if len(text) <= LONGEST_LINE or record.exc_info:
+            return text
+        short = {
+            name: cut(str(line[name]), 1_000) for name in ("time", "level", "text", "event", "group") if name in line
+        }
+        return json.dumps({**short, "cut": len(text)}, ensure_ascii=False)
+
+
+def cut(text: str, most: int = LONGEST_LINE) -> str:
+    """No more than the first ``most`` characters, and how many there were besides."""
+    return text if len(text) <= most else f"{text[:most]}… ({len(text) - most:,} characters more)"
 
 
 def event_fields(event: Event) -> dict[str, Any]:

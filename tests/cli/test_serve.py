@@ -16,6 +16,7 @@ from groupcoord.cli.main import main
 from groupcoord.config.errors import ConfigError
 from groupcoord.config.properties import BROKER
 from groupcoord.config.stand_in import DEFAULTS, DEV_DEFAULTS
+from groupcoord.server.folding import Folding
 from groupcoord.server.server import Server
 
 
@@ -352,3 +353,37 @@ def test_a_system_without_posix(
     code, line = refused(capsys, "--data-dir", str(tmp_path))
     assert code == 1
     assert line.startswith("--data-dir needs a POSIX system: ")
+
+
+def handlers() -> list[type[logging.Handler]]:
+    return [type(handler) for handler in logging.getLogger("groupcoord").handlers]
+
+
+def test_lines_that_repeat_themselves_are_folded_unless_every_line_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    configured(monkeypatch)
+    assert handlers() == [Folding]
+    for option in ("-v", "--log-every-line"):
+        configured(monkeypatch, option)
+        assert handlers() == [logging.StreamHandler]
+
+
+def test_the_log_goes_to_a_file(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "server.log"
+    ended, _ = served(monkeypatch, "--port", "0", "--log-file", str(file), "--log-max-bytes", "300", "--log-files", "2")
+    assert ended == 0
+    assert "serving at 127.0.0.1:" in file.read_text(encoding="utf-8")
+    assert capsys.readouterr().err == ""
+    (folding,) = logging.getLogger("groupcoord").handlers
+    assert isinstance(folding, Folding)
+    assert folding.later is not None
+    for _ in range(9):
+        logging.getLogger("groupcoord.server").info("a" * 100)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["server.log", "server.log.1"]
+    folding.close()
+
+
+def test_a_log_file_that_cannot_be(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert refused(capsys, "--log-file", str(tmp_path)) == (1, f"cannot write {tmp_path}: Is a directory")
+    assert "0 is not a number above 0" in mistaken(capsys, "--log-files", "0")

@@ -3,9 +3,11 @@
 import io
 import json
 import logging
+import re
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -199,3 +201,34 @@ def test_without_any_stderr(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stderr", None)
     log.set_up("text", logging.INFO)
     log.log_event(StateChanged(at_ms=AT_MS, cause=REQUESTED))
+
+
+def test_a_line_about_something_long_is_cut() -> None:
+    many = {f"member-{number}": (("orders", number),) for number in range(10_000)}
+    whole = Everything(at_ms=AT_MS, cause=REQUESTED, owners=MappingProxyType(many))
+    (line,) = lines("json", whole)
+    shown = json.loads(line)
+    assert shown.keys() == {"time", "level", "text", "event", "cut"}
+    assert shown["cut"] > log.LONGEST_LINE
+    long = StateChanged(at_ms=AT_MS, cause=REQUESTED, group="g", origin="a" * 3 * log.LONGEST_LINE)
+    (line,) = lines("text", long)
+    assert re.search(r"a… \([\d,]+ characters more\)$", line)
+    assert len(line) < log.LONGEST_LINE + 40
+
+
+@pytest.mark.parametrize("style", ["text", "json"])
+def test_a_file_of_the_log_is_followed_by_the_next_one_and_the_oldest_goes(tmp_path: Path, style: str) -> None:
+    log.set_up(style, logging.INFO, file=log.LogFile(tmp_path / "log", 1_000, 3))
+    for number in range(100):
+        log.log_event(StateChanged(at_ms=AT_MS, cause=REQUESTED, target=f"state-{number:02}"))
+    logging.getLogger("groupcoord").handlers[0].close()
+    files = [tmp_path / name for name in ("log.2", "log.1", "log")]
+    assert sorted(files) == sorted(tmp_path.iterdir())
+    assert all(file.stat().st_size <= 1_000 for file in files)
+    kept = re.findall(r"→ state-(\d\d)", "".join(file.read_text(encoding="utf-8") for file in files))
+    assert [int(number) for number in kept] == list(range(100 - len(kept), 100))
+
+
+def test_a_file_that_cannot_be_written_is_said_at_once(tmp_path: Path) -> None:
+    with pytest.raises(IsADirectoryError):
+        log.set_up("text", logging.INFO, file=log.LogFile(tmp_path, 1_000, 3))
