@@ -7,6 +7,7 @@ Source: ``LogManager.cleanupLogs``, ``.flushDirtyLogs`` and ``.checkpointLogReco
 ``producerExpireCheck``.
 """
 
+import contextlib
 from collections.abc import Callable, Iterable
 
 from groupcoord.broker import log_cleaner
@@ -88,11 +89,10 @@ class Upkeep:
 
     def _retain(self, turn: Turn) -> None:
         logs = list(self._logs())
-        try:
+        # If the disk has failed the server is about to end; if a file could not be opened, the next time comes.
+        with contextlib.suppress(BatchError):
             for log in logs:
                 log.apply_retention(turn.now_ms)
-        except BatchError:
-            return  # the disk has failed, and the server is about to end
         if any(log.size for log in logs):
             self._schedule_retention(turn.now_ms)
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from groupcoord.broker.stretch import SegmentGoneError
 from groupcoord.core.effects import Call
+from groupcoord.protocol.batches import BatchError
 from groupcoord.protocol.framing import FrameBuffer
 from groupcoord.server.peer import Software, client_host, host_and_port
 from groupcoord.server.pieces import in_pieces
@@ -267,7 +268,7 @@ class Connection(asyncio.Protocol):
                 if written >= TURN_BYTES:
                     self._dispatcher.soon(self._send_rest)
                     return
-        except (OSError, SegmentGoneError) as problem:  # its length is written: nothing else can be said
+        except (OSError, BatchError, SegmentGoneError) as problem:  # its length is written: nothing else can be said
             logger.warning("closing %s: the rest of its answer cannot be read: %s", self.peer, problem)
             self.abort()
             return

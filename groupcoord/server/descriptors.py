@@ -1,4 +1,10 @@
-"""How many files a process may have open: each connection is one."""
+"""How many files a process may have open: each connection is one.
+
+Those who knock are not let in for the last few: a log that is appended to, a segment that is read, a module that is imported at
+the first request that needs it, would have no descriptor.
+"""
+
+import os
 
 ENOUGH = 65_536
 
@@ -22,3 +28,27 @@ def raise_descriptor_limit() -> int | None:
             return soft
         return wanted
     return soft
+
+
+SPARE = 32
+"""Descriptors that are kept for what opens a file and closes it again, such as an import."""
+
+
+def descriptors_left(descriptor: int) -> int | None:
+    """So many more files can be open; None where there is no limit, or no telling. ``descriptor`` is any that is open.
+
+    A new descriptor is always the lowest number that is free (POSIX), so that a copy says how many there are.
+    """
+    try:
+        import resource  # noqa: PLC0415 - Unix only
+    except ImportError:
+        return None
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return None
+    try:
+        copy = os.dup(descriptor)
+    except OSError:
+        return 0
+    os.close(copy)
+    return soft - copy

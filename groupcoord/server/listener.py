@@ -11,6 +11,7 @@ from typing import Any
 from groupcoord.config.settings import BrokerConfig
 from groupcoord.server.connection import Connection
 from groupcoord.server.connections import Connections
+from groupcoord.server.descriptors import SPARE, descriptors_left
 from groupcoord.server.dispatcher import Dispatcher
 from groupcoord.server.peer import host_and_port
 
@@ -81,10 +82,20 @@ def _listen(family: socket.AddressFamily, address: tuple[Any, ...], config: Brok
 
 
 class Acceptor:
-    """Takes in connections from listening sockets while there is room."""
+    """Takes in connections from listening sockets while there is room.
 
-    def __init__(self, config: Callable[[], BrokerConfig], connections: Connections, dispatcher: Dispatcher) -> None:
+    ``files_to_come`` says how many descriptors others will want: nobody is let in for those.
+    """
+
+    def __init__(
+        self,
+        config: Callable[[], BrokerConfig],
+        connections: Connections,
+        dispatcher: Dispatcher,
+        files_to_come: Callable[[], int] = lambda: 0,
+    ) -> None:
         self._config = config
+        self._files_to_come = files_to_come
         self._connections = connections
         self._dispatcher = dispatcher
         self._numbers = itertools.count(1)
@@ -99,7 +110,7 @@ class Acceptor:
             try:
                 accepted = self._accept_some(listening)
             except OSError as problem:
-                # Out of file descriptors, most likely. Who knocks keeps waiting; say so once, and try when somebody has gone.
+                # Out of file descriptors, or nearly. Who knocks keeps waiting; say so once, and try when somebody has gone.
                 if not self._short_of_resources:
                     self._short_of_resources = True
                     count = len(self._connections.open)
@@ -120,6 +131,7 @@ class Acceptor:
         accepted: list[tuple[socket.socket, tuple[Any, ...]]] = []
         while len(accepted) < _AT_ONCE and not self._connections.full:
             try:
+                self._check_descriptors(listening)
                 sock, address = listening.accept()
             except (BlockingIOError, ConnectionAbortedError):
                 break
@@ -138,6 +150,12 @@ class Acceptor:
                 logger.warning("closing a connection from %s: it has %d already, its limit", address[0], limit)
                 sock.close()
         return accepted
+
+    def _check_descriptors(self, listening: socket.socket) -> None:
+        """Raises OSError if one more connection would take a descriptor that somebody else needs to answer the others."""
+        left = descriptors_left(listening.fileno())
+        if left is not None and left <= SPARE + self._files_to_come():
+            raise OSError(errno.EMFILE, f"{left} file descriptors are left, and they are kept for files")
 
     async def _take_in(self, sock: socket.socket, ip: str, port: int, broker: int) -> None:
         """Make a Connection of an accepted socket."""

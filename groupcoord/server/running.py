@@ -39,6 +39,7 @@ async def running(
     broker_config = load(as_items(config or {}), dev=dev, brokers=brokers)
     with ExitStack() as stack:
         journal: Journal = IN_MEMORY
+        files_to_come: Callable[[], int] = int  # 0
         if data_dir is not None:
             if brokers > 1:
                 raise ValueError("data_dir is for one broker only")
@@ -47,6 +48,7 @@ async def running(
             journal = storage = Storage(data_dir, broker_config, new_uuid=SystemChance().uuid, now_ms=now_ms())
             stack.callback(storage.close)
             broker_config = storage.config
+            files_to_come = storage.files_to_come
         node = Node(
             broker_config, chance=SystemChance(), now_ms=now_ms(), journal=journal, brokers=brokers, racks=racks
         )
@@ -54,7 +56,9 @@ async def running(
             if data_dir is None or node.broker.topics.partition_count(name) != count:
                 node.create_topic(name, count, now_ms())
         cluster = node.broker.cluster
-        async with Server(node, host, port, now_ms=now_ms, listeners=listeners, cluster=cluster) as server:
+        async with Server(
+            node, host, port, now_ms=now_ms, listeners=listeners, cluster=cluster, files_to_come=files_to_come
+        ) as server:
             yield server
     if server.unexpected_errors:
         raise ExceptionGroup("errors in the server", [unexpected.error for unexpected in server.unexpected_errors])

@@ -42,7 +42,7 @@ class Server:
 
     A node that stands for several brokers gives its ``cluster``: each of them listens on a port of its own, the second on the
     port behind the first one's and so on, or on any ports. ``on_connection`` is told of each connection that is open now (True)
-    or gone (False).
+    or gone (False). ``files_to_come`` says how many descriptors the node's journal may still want.
     """
 
     def __init__(
@@ -56,6 +56,7 @@ class Server:
         seconds_until: SecondsUntil | None = None,
         cluster: Cluster | None = None,
         on_connection: Callable[[Connection, bool], None] | None = None,
+        files_to_come: Callable[[], int] = lambda: 0,
     ) -> None:
         self.node = node
         self.host = host
@@ -65,6 +66,7 @@ class Server:
         self._seconds_until = seconds_until
         self._cluster = cluster
         self._on_connection = on_connection
+        self._files_to_come = files_to_come
         self._ports: list[int] = []
         self._sockets: list[tuple[int, socket.socket]] = []  # with the broker that listens there
         self._accepting: list[asyncio.Task[None]] = []
@@ -114,7 +116,7 @@ class Server:
         self._dispatcher.on_connection = self._on_connection
         self._worker = Worker(loop, self._dispatcher.work_done)
         self.node.work_aside(self._worker.submit)
-        acceptor = Acceptor(lambda: self.node.config, self._connections, self._dispatcher)
+        acceptor = Acceptor(lambda: self.node.config, self._connections, self._dispatcher, self._files_to_come)
         self._accepting = [
             loop.create_task(self._accept(acceptor, broker, listening)) for broker, listening in self._sockets
         ]

@@ -1,9 +1,28 @@
 """The few things that are done to files, each of them whole or not at all. Everything here raises OSError."""
 
 import contextlib
+import errno
 import os
 from collections.abc import Iterator
 from pathlib import Path
+
+_SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE})
+
+
+def is_shortage(error: OSError) -> bool:
+    """Has the process, or the system, as many files open as it may have? That is no failure of the disk, and passes."""
+    return error.errno in _SHORTAGES
+
+
+def need_room(files: int) -> None:
+    """Raises OSError, a shortage, unless so many more files can be open at once."""
+    descriptors: list[int] = []
+    try:
+        while len(descriptors) < files:
+            descriptors += os.pipe()
+    finally:
+        for descriptor in descriptors:
+            os.close(descriptor)
 
 
 def write_at(descriptor: int, data: bytes | bytearray | memoryview, position: int) -> None:

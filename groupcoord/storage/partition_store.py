@@ -17,7 +17,7 @@ from groupcoord.broker.stretch import DEPARTED
 from groupcoord.protocol.batches import BatchError, BatchHeader
 from groupcoord.storage import names, producer_snapshot
 from groupcoord.storage.checkpoints import partition_metadata
-from groupcoord.storage.files import create, sync
+from groupcoord.storage.files import create, is_shortage, sync
 from groupcoord.storage.recovery import Found
 from groupcoord.storage.stored_segment import StoredSegment, create_segment, delete_segment
 
@@ -31,8 +31,14 @@ class Keeper(Protocol):
     def check(self) -> None:
         """Raises BatchError if the storage has failed: it takes nothing more."""
 
-    def failed(self, error: OSError) -> BatchError:
-        """The storage fails for good; what to raise."""
+    def failed(self, error: OSError, *, undone: bool = False) -> BatchError:
+        """The storage fails for good; what to raise. If it is ``undone``, a shortage of descriptors is not the end."""
+
+    def need_room(self) -> None:
+        """Raises BatchError if a change could run out of descriptors half-way: it is not begun."""
+
+    def used(self, store: "PartitionStore") -> None:
+        """``store`` is appended to, and has files open."""
 
     def submit(self, work: Callable[[], None]) -> "Future[None]":
         """Do ``work`` beside everything else."""
@@ -99,6 +105,7 @@ class PartitionStore:
     def new_segment(self, log: "PartitionLog", base_offset: int, now_ms: int) -> Segment:
         """Create the files of a segment; the one before it is complete, and flushed in the background."""
         self._keeper.check()
+        self._keeper.need_room()
         try:
             before = self._active
             if before is not None:
@@ -123,6 +130,7 @@ class PartitionStore:
         active = self._active
         if active is None or active is not segment:
             raise AssertionError(f"{segment} is not the last segment of {log}")
+        self._keeper.used(self)
         mark = active.mark()
         end = header.last_offset + 1
         try:
@@ -133,13 +141,14 @@ class PartitionStore:
                 self._unflushed_since_ms = now_ms
         except OSError as error:
             active.return_to(mark)
-            raise self._keeper.failed(error) from error
+            raise self._keeper.failed(error, undone=True) from error
         self.log_end_offset = end
         self._log = log
 
     def replaced(self, log: "PartitionLog", old: Sequence[Segment], cleaned: Sequence[LogSegment]) -> list[Segment]:
         """Swap segments as Kafka does, so that after a kill at any moment there are all of the old ones or all of the new."""
         self._keeper.check()
+        self._keeper.need_room()
         self._log = log
         try:
             for segment in cleaned:
@@ -196,8 +205,8 @@ class PartitionStore:
             except BatchError:
                 return False
             except OSError as error:
-                self._keeper.failed(error)
-                return False
+                self._keeper.failed(error, undone=True)
+                return is_shortage(error)
         return self._unflushed_since_ms is not None
 
     def _flush(self, end: int) -> None:

@@ -60,11 +60,21 @@ class _SparseIndex:
         columns = [fields[first :: self._entry.size // 4] for first in self._ascending]
         return all(all(map(le, column, column[1:])) and min(column, default=0) >= 0 for column in columns)
 
-    def _append(self, *fields: int) -> None:
+    def open(self) -> int:
+        """The descriptor; entries will be added."""
         if self._descriptor is None:
             self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        write_at(self._descriptor, self._entry.pack(*fields), self.size)
+        return self._descriptor
+
+    def _append(self, *fields: int) -> None:
+        write_at(self.open(), self._entry.pack(*fields), self.size)
         self.count += 1
+
+    def cut(self, count: int) -> None:
+        """Have no more than the first ``count`` entries."""
+        if self.count > count:
+            self.count = count
+            os.truncate(self.path, self.size)
 
     def _fields(self, descriptor: int, slot: int) -> tuple[int, ...]:
         return self._entry.unpack(read_at(descriptor, self._entry.size, slot * self._entry.size))
@@ -148,6 +158,11 @@ class TimeIndex(_SparseIndex):
         """All batches up to the one that ends with that offset are no later than ``timestamp_ms``."""
         found = self._floor(timestamp_ms, 0)
         return TimestampOffset(NO_TIMESTAMP, self.base_offset) if found is None else self._found(found)
+
+    def return_to(self, count: int, last: TimestampOffset) -> None:
+        """Have no more than the first ``count`` entries, of which ``last`` was the last."""
+        self.cut(count)
+        self.last = last
 
     def reset(self) -> None:
         """Forget all entries."""

@@ -21,11 +21,16 @@ from groupcoord.storage.background_sync import BackgroundSync
 from groupcoord.storage.catalogue import TopicEntry
 from groupcoord.storage.checkpoints import CheckpointError
 from groupcoord.storage.errors import StorageError
-from groupcoord.storage.files import replace, sync
+from groupcoord.storage.files import is_shortage, need_room, replace, sync
 from groupcoord.storage.lock import DirectoryLock
 from groupcoord.storage.names import Partition
+from groupcoord.storage.open_files import OpenFiles
 from groupcoord.storage.partition_store import PartitionStore
 from groupcoord.storage.start import Start
+
+_ROOM = 8
+"""A change has no more files open at once than this: those of a segment that is written, a folder, and what is flushed beside
+it."""
 
 
 class Storage:
@@ -33,7 +38,8 @@ class Storage:
 
     ``config`` is how the server was started; ``self.config`` is that with what was changed while it ran, in an earlier life.
     ``new_uuid`` is where ids come from, ``now_ms`` the time. ``findings`` says, in words, what was not as it should be.
-    ``on_failure`` is called, once, if the disk fails, which ``failure`` then describes.
+    ``on_failure`` is called, once, if the disk fails, which ``failure`` then describes. ``on_shortage`` is told in words when
+    there are no descriptors for files; that is no failure: what cannot be done is refused, and tried again by who wants it.
     """
 
     in_memory = False
@@ -44,6 +50,9 @@ class Storage:
         self.directory = directory
         self.failure: str | None = None
         self.on_failure: Callable[[], None] = lambda: None
+        self.on_shortage: Callable[[str], None] = lambda _: None
+        self._short_of_descriptors = False
+        self._open = OpenFiles()
         self._background = BackgroundSync()
         with contextlib.ExitStack() as undo, _told(directory):
             directory.mkdir(parents=True, exist_ok=True)
@@ -95,6 +104,7 @@ class Storage:
             self._catalogue.delete_topic(topic_id)
             for index in range(topic.partitions):
                 store = self._stores.pop(Partition(topic.name, index))
+                self._open.forget(store)
                 store.close()
                 doomed = store.folder.with_name(f"{store.folder.name}.{topic_id.hex}-delete")
                 store.folder.rename(doomed)
@@ -132,6 +142,7 @@ class Storage:
     @contextlib.contextmanager
     def _changing(self) -> Iterator[None]:
         self.check()
+        self.need_room()
         try:
             yield
         except OSError as error:
@@ -144,12 +155,38 @@ class Storage:
         if self.failure is not None:
             raise BatchError(ErrorCode.KAFKA_STORAGE_ERROR, self.failure)
 
-    def failed(self, error: OSError) -> BatchError:
-        """The disk fails: take nothing more, and say so. Returns what to raise."""
+    def failed(self, error: OSError, *, undone: bool = False) -> BatchError:
+        """The disk fails: take nothing more, and say so. Returns what to raise.
+
+        If everything is ``undone`` and there were only no descriptors, the disk is as it was: that one request is refused,
+        and the files of all logs are closed, so that the next one may have better luck.
+        """
+        if undone and is_shortage(error):
+            self._open.close()
+            problem = f"no file could be opened for the data directory {self.directory}: {_said(error)}"
+            if not self._short_of_descriptors:
+                self._short_of_descriptors = True
+                self.on_shortage(problem)
+            return BatchError(ErrorCode.KAFKA_STORAGE_ERROR, problem)
         if self.failure is None:
             self.failure = f"the data directory {self.directory} has failed: {_said(error)}"
             self.on_failure()
         return BatchError(ErrorCode.KAFKA_STORAGE_ERROR, self.failure)
+
+    def need_room(self) -> None:
+        """Raises BatchError unless there are descriptors for a change of several steps, which could not be undone."""
+        try:
+            need_room(_ROOM)
+        except OSError as error:
+            raise self.failed(error, undone=True) from error
+
+    def used(self, store: PartitionStore) -> None:
+        """``store`` has files open; those of another one may be closed for it."""
+        self._open.used(store)
+
+    def files_to_come(self) -> int:
+        """So many descriptors it may still want, which others had better leave to it."""
+        return self._open.to_come + _ROOM
 
     def submit(self, work: Callable[[], None]) -> "Future[None]":
         """Do ``work`` beside everything else."""
@@ -160,7 +197,7 @@ class Storage:
         try:
             self._write_starts()
         except OSError as error:
-            self.failed(error)
+            self.failed(error, undone=True)
 
     # --- now and then, and at the end
 
@@ -169,8 +206,9 @@ class Storage:
         if self.failure is None:
             try:
                 self._write_checkpoints()
+                self._short_of_descriptors = False
             except OSError as error:
-                self.failed(error)
+                self.failed(error, undone=True)
 
     def close(self) -> None:
         """Have everything on the disk and the directory as a server leaves it that ended in order; let others use it.
@@ -218,7 +256,7 @@ def _told(directory: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise StorageError(f"cannot use the data directory {directory}: {_said(error)}") from error
-    except CheckpointError as problem:
+    except (CheckpointError, BatchError) as problem:
         raise StorageError(f"cannot use the data directory {directory}: {problem}") from problem
 
 

@@ -12,10 +12,11 @@ from typing import NamedTuple
 from groupcoord.broker.log_segment import FoundBatch
 from groupcoord.broker.log_settings import LogSettings
 from groupcoord.broker.lookups import Find, first_since
-from groupcoord.protocol.batches import HEADER_BYTES, INT32_MAX, MAGIC, BatchHeader, read_header
+from groupcoord.protocol.batches import HEADER_BYTES, INT32_MAX, MAGIC, BatchError, BatchHeader, read_header
+from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.records import Record
 from groupcoord.storage.batch_files import BatchFault, checked_batches, headers
-from groupcoord.storage.files import create, opened, read_at, sync, write_at
+from groupcoord.storage.files import create, is_shortage, opened, read_at, sync, write_at
 from groupcoord.storage.names import LOG, OFFSET_INDEX, PRODUCER_SNAPSHOT, TIME_INDEX, TRANSACTION_INDEX, file_name
 from groupcoord.storage.sparse_index import OffsetIndex, TimeIndex, TimestampOffset
 
@@ -29,10 +30,17 @@ class Mark(NamedTuple):
     size: int
     latest: TimestampOffset
     modified_ms: int
+    indexed_at: int
+    offset_entries: int
+    time_entries: int
+    last_time: TimestampOffset
 
 
 class StoredSegment:
-    """The segment of ``folder`` that begins at ``base_offset``; its log file is there. Everything raises OSError."""
+    """The segment of ``folder`` that begins at ``base_offset``; its log file is there.
+
+    Everything raises OSError, but what reads raises BatchError if it is only out of descriptors.
+    """
 
     def __init__(self, folder: Path, base_offset: int, settings: LogSettings, now_ms: int, state: str = "") -> None:
         self.path = folder / (file_name(base_offset, LOG) + state)
@@ -76,11 +84,15 @@ class StoredSegment:
         position = self.size
         if self._descriptor is None:
             self._descriptor = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
+        indexed = position - self._indexed_at > self._interval
+        if indexed:  # whatever has to be opened is open before anything is written
+            self.offset_index.open()
+            self.time_index.open()
         write_at(self._descriptor, batch, position)
         latest = self._latest
         if header.max_timestamp_ms > latest.timestamp_ms:
             latest = TimestampOffset(header.max_timestamp_ms, header.last_offset)
-        if position - self._indexed_at > self._interval:
+        if indexed:
             self.offset_index.append(header.last_offset, position)
             self.time_index.append(latest)
             self._indexed_at = position
@@ -90,13 +102,16 @@ class StoredSegment:
 
     def mark(self) -> Mark:
         """Where ``return_to`` can return to."""
-        return Mark(self.size, self._latest, self.modified_ms)
+        offsets, times = self.offset_index, self.time_index
+        return Mark(self.size, self._latest, self.modified_ms, self._indexed_at, offsets.count, times.count, times.last)
 
     def return_to(self, mark: Mark) -> None:
-        """An append was not to be: have the log file end before it, if that is still possible."""
-        self.size, self._latest, self.modified_ms = mark
+        """An append was not to be: have the files end before it, if that is still possible."""
+        self.size, self._latest, self.modified_ms, self._indexed_at, *_ = mark
         with contextlib.suppress(OSError):
             os.truncate(self.path, self.size)
+            self.offset_index.cut(mark.offset_entries)
+            self.time_index.return_to(mark.time_entries, mark.last_time)
 
     def is_full_for(self, last_offset: int) -> bool:
         """Can an index not take an entry for a batch that ends with ``last_offset`` any more?
@@ -153,8 +168,8 @@ class StoredSegment:
 
     def find(self, offset: int) -> FoundBatch | None:
         """The first batch that holds ``offset`` or a later one."""
-        begin = self.offset_index.position_of(offset)
         with self._reading() as descriptor:
+            begin = self.offset_index.position_of(offset)
             for position, header in headers(descriptor, begin, self.size, _SEARCH_BYTES):
                 if header.last_offset >= offset:
                     return FoundBatch(position, header)
@@ -169,9 +184,9 @@ class StoredSegment:
 
     def first_record_since(self, timestamp_ms: int, start_offset: int, find: Find = first_since) -> Record | None:
         """The first record from ``start_offset`` on that is not older than ``timestamp_ms``."""
-        floor = self.time_index.floor(timestamp_ms)
-        begin = self.offset_index.position_of(max(floor.offset, start_offset))
         with self._reading() as descriptor:
+            floor = self.time_index.floor(timestamp_ms)
+            begin = self.offset_index.position_of(max(floor.offset, start_offset))
             for position, header in headers(descriptor, begin, self.size, _SEARCH_BYTES):
                 if header.max_timestamp_ms < timestamp_ms or header.last_offset < start_offset:
                     continue
@@ -189,8 +204,8 @@ class StoredSegment:
 
     def headers_from(self, offset: int) -> Iterator[BatchHeader]:
         """The headers of all batches from the one that holds ``offset`` on."""
-        position = self.offset_index.position_of(offset)
         with self._reading() as descriptor:
+            position = self.offset_index.position_of(offset)
             for _, header in headers(descriptor, position, self.size):
                 if header.last_offset >= offset:
                     yield header
@@ -205,13 +220,18 @@ class StoredSegment:
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[int]:
-        if self._kept is not None:
-            yield self._kept
-        elif self._descriptor is not None:
-            yield self._descriptor
-        else:
-            with opened(self.path) as descriptor:
-                yield descriptor
+        try:
+            if self._kept is not None:
+                yield self._kept
+            elif self._descriptor is not None:
+                yield self._descriptor
+            else:
+                with opened(self.path) as descriptor:
+                    yield descriptor
+        except OSError as error:
+            if is_shortage(error):  # the disk is as it was: who asks again may be answered
+                raise BatchError(ErrorCode.KAFKA_STORAGE_ERROR, f"{error.strerror}: {self.path}") from error
+            raise
 
     # --- rebuilding
 

@@ -1,10 +1,11 @@
 """The soft limit of open files is raised as far as it may be."""
 
 import resource
+import socket
 
 import pytest
 
-from groupcoord.server.descriptors import ENOUGH, raise_descriptor_limit
+from groupcoord.server.descriptors import ENOUGH, descriptors_left, raise_descriptor_limit
 
 INFINITY = resource.RLIM_INFINITY
 
@@ -40,3 +41,26 @@ def test_a_system_that_refuses_keeps_its_limit(monkeypatch: pytest.MonkeyPatch) 
 def test_a_system_without_such_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "resource", None)
     assert raise_descriptor_limit() is None
+
+
+def test_how_many_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as one:
+        limits = {"soft": one.fileno() + 11}
+        monkeypatch.setattr(resource, "getrlimit", lambda _: (limits["soft"], INFINITY))
+        before = descriptors_left(one.fileno())
+        assert before is not None
+        with socket.socket():
+            assert descriptors_left(one.fileno()) == before - 1
+        assert descriptors_left(one.fileno()) == before
+        limits["soft"] = INFINITY
+        assert descriptors_left(one.fileno()) is None
+
+
+def test_none_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (1_024, INFINITY))
+    assert descriptors_left(-1) == 0  # no copy can be made
+
+
+def test_nobody_knows_how_many_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "resource", None)
+    assert descriptors_left(0) is None

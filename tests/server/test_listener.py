@@ -11,6 +11,7 @@ import pytest
 from groupcoord.config.settings import BrokerConfig
 from groupcoord.server import listener
 from groupcoord.server.connection import Connection
+from groupcoord.server.descriptors import SPARE
 from groupcoord.server.listener import bind
 from groupcoord.server.server import Server
 from tests.server.sockets import Client, Run, running
@@ -197,6 +198,46 @@ def test_out_of_files_accepting_pauses_with_one_line(
         "cannot accept more than the 0 connections there are: Too many open files",
         "accepting connections again",
     ]
+
+
+@pytest.mark.parametrize("left", [SPARE + 5, 0])
+def test_the_last_descriptors_are_not_for_connections(
+    run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, left: int
+) -> None:
+    descriptors = [SPARE + 6]
+    monkeypatch.setattr(listener, "descriptors_left", lambda _: descriptors[0])
+    monkeypatch.setattr(listener, "_RETRY_SECONDS", 1_000)
+
+    async def story() -> None:
+        async with running(files_to_come=lambda: 5) as server:
+            first = await Client.connect(server)
+            assert await first.alive()
+            descriptors[0] = left
+            second = await Client.connect(server)
+            waiting = asyncio.create_task(second.alive())
+            assert await first.alive()
+            assert not waiting.done()
+            descriptors[0] = SPARE + 6
+            await first.close()
+            assert await waiting
+            await second.close()
+
+    run(story())
+    assert f"1 connections there are: {left} file descriptors are left, and they are kept for files" in caplog.text
+
+
+def test_where_nobody_knows_how_many_descriptors_are_left_all_are_let_in(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listener, "descriptors_left", lambda _: None)
+
+    async def story() -> None:
+        async with running() as server:
+            client = await Client.connect(server)
+            assert await client.alive()
+            await client.close()
+
+    run(story())
 
 
 def test_a_connection_that_goes_makes_room_at_once(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
