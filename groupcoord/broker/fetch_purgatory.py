@@ -12,6 +12,12 @@ from groupcoord.core.effects import Call
 from groupcoord.core.timers import TimerKey, Timers
 from groupcoord.core.turn import Turn
 
+MOST_PARKED = 65_536
+"""A fetch whose client is gone waits on, for weeks if the client said so. Beyond as many as there can be connections the oldest
+is answered with what there is. Kafka has no such bound."""
+
+_TOO_MANY = TimerKey("fetch", "purgatory")
+
 
 @dataclass(frozen=True, slots=True)
 class Watched:
@@ -66,6 +72,12 @@ class FetchPurgatory:
         for partition in fetch.watched:
             self._watchers.setdefault(partition.log, {})[key] = None
         self._timers.schedule(key, until_ms, lambda turn: self._answer(turn, key))
+        if len(self._parked) > MOST_PARKED:
+            self._timers.schedule(_TOO_MANY, 0, self._let_go)
+
+    def _let_go(self, turn: Turn) -> None:
+        while len(self._parked) > MOST_PARKED:
+            self._answer(turn, next(iter(self._parked)))
 
     def appended(self, turn: Turn, log: PartitionLog) -> None:
         """``log`` has grown: answer the fetches that now have enough."""

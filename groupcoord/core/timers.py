@@ -21,6 +21,11 @@ class TimerKey(NamedTuple):
     subject: str = ""
 
 
+_LEFTOVERS = 1_000
+"""So many cancelled timers, besides as many as are pending, may lie in the heap: as many operations as Kafka's purgatories let
+lie (``DelayedOperationPurgatory``, purgeInterval)."""
+
+
 @dataclass(slots=True, eq=False)
 class Deadline:
     """A pending timer: when it is due (ms), in which order it was set, for what, and what to call then."""
@@ -115,8 +120,16 @@ class Timers:
         return iter(sorted(self._pending.values(), key=lambda deadline: (deadline.at_ms, deadline.sequence)))
 
     def _push(self, at_ms: int, sequence: int, key: TimerKey) -> None:
+        if len(self._heap) > _LEFTOVERS + 2 * len(self._pending):
+            self._tidy()
         heapq.heappush(self._heap, (at_ms, sequence, key))
         self._places[key] = (at_ms, sequence)
+
+    def _tidy(self) -> None:
+        """Forget what is left in the heap of timers that were cancelled, be they due in weeks: a client says when."""
+        self._heap = [(one.at_ms, one.sequence, key) for key, one in self._pending.items()]
+        heapq.heapify(self._heap)
+        self._places = {key: (at_ms, sequence) for at_ms, sequence, key in self._heap}
 
     def _earliest(self) -> Deadline | None:
         while self._heap:

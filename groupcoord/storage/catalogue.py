@@ -2,8 +2,8 @@
 the server runs, and which producer ids are taken.
 
 A line is one JSON object that says how one thing is now; the last word counts. A change is one line more, on the disk before it
-is answered. At each start the file is written anew with what is left. The end of a line that a kill cut off was never answered,
-and goes.
+is answered. At each start, and when most of it is outdated, the file is written anew with what is left. The end of a line that
+a kill cut off was never answered, and goes.
 """
 
 import json
@@ -19,6 +19,9 @@ from groupcoord.storage.errors import StorageError
 from groupcoord.storage.files import replace, write_at
 
 FILE_NAME = "groupcoord-metadata"
+REWRITTEN_BYTES = 1 << 20
+"""The file is written anew when it is that much larger than twice what it was when it was written."""
+
 _HEAD = {"groupcoord": "metadata", "version": 1}
 
 
@@ -52,6 +55,7 @@ class Catalogue:
         self.contents = Contents()
         self._descriptor: int | None = None
         self._size = 0
+        self._largest = 0
         try:
             data = self.path.read_bytes()
         except FileNotFoundError:
@@ -77,8 +81,10 @@ class Catalogue:
         entries.append({"next_producer_id": self.contents.next_producer_id})
         data = b"".join(map(_line, entries))
         replace(self.path, data)
+        self.close()
         self._descriptor = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
         self._size = len(data)
+        self._largest = 2 * len(data) + REWRITTEN_BYTES
 
     def put_topic(self, topic: TopicEntry) -> None:
         """The topic is like that now."""
@@ -87,6 +93,7 @@ class Catalogue:
     def delete_topic(self, topic_id: uuid.UUID) -> None:
         """The topic is gone."""
         self._add({"deleted": str(topic_id)})
+        self.contents.deleted.clear()  # only a start has to know
 
     def put_configs(self, resource: Resource, configs: Mapping[str, str]) -> None:
         """These are all the configurations of ``resource`` now."""
@@ -103,6 +110,8 @@ class Catalogue:
             self._descriptor = None
 
     def _add(self, entry: dict[str, Any]) -> None:
+        if self._size > self._largest:
+            self.start_anew()
         if self._descriptor is None:
             raise AssertionError("the catalogue is not open for changes")
         line = _line(entry)
@@ -132,7 +141,10 @@ class Catalogue:
             contents.deleted.add(topic_id)
         elif "resource" in entry:
             kind, name = entry["resource"]
-            contents.configs[Resource(int(kind), str(name))] = _texts(entry["configs"])
+            resource, configs = Resource(int(kind), str(name)), _texts(entry["configs"])
+            contents.configs.pop(resource, None)
+            if configs:
+                contents.configs[resource] = configs
         else:
             contents.next_producer_id = int(entry["next_producer_id"])
 

@@ -108,3 +108,14 @@ def test_many_wait_in_the_order_they_came(waiting: Waiting) -> None:
         waiting.park(name, one)
     waiting.append(one)
     assert waiting.answered == ["a", "b", "c"]
+
+
+def test_when_too_many_wait_the_oldest_are_answered(waiting: Waiting, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("groupcoord.broker.fetch_purgatory.MOST_PARKED", 3)
+    one = log()
+    for number in range(5):
+        waiting.park(f"fetch {number}", one, ms=1 << 31)
+    assert waiting.timers.next_deadline() == 0
+    waiting.timers.fire_due(NOW_MS)
+    assert waiting.answered == ["fetch 0", "fetch 1"]
+    assert (len(waiting.purgatory), len(waiting.timers)) == (3, 3)

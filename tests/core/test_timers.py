@@ -122,6 +122,21 @@ def test_a_timer_that_is_set_and_cancelled_without_end_takes_no_memory() -> None
     assert len(timers._heap) <= 4
 
 
+def test_cancelled_timers_that_were_due_in_weeks_take_no_memory() -> None:
+    timers = Timers()
+    timers.schedule(KEY, 1 << 31, nothing)
+    for number in range(10_000):
+        key = TimerKey("fetch", f"connection {number}")
+        timers.schedule(key, 1 << 31, nothing)
+        timers.schedule(key, (1 << 31) - 1, nothing)
+        timers.cancel(key)
+    assert len(timers._heap) <= 1_005
+    assert len(timers._places) <= 1_005
+    assert [deadline.key for deadline in timers.pending()] == [KEY]
+    assert timers.pop_due(1 << 31) is not None
+    assert timers.next_deadline() is None
+
+
 @pytest.mark.slow
 @given(
     st.lists(

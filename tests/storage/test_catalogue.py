@@ -32,8 +32,8 @@ def test_everything_comes_again_and_the_last_word_counts(tmp_path: Path) -> None
     catalogue.close()
     catalogue.close()
     again = Catalogue(tmp_path)
-    assert again.contents == catalogue.contents
-    assert again.contents.topics == {ORDERS.topic_id: ORDERS}
+    assert catalogue.contents.deleted == set()  # only a start has to know
+    assert again.contents.topics == catalogue.contents.topics == {ORDERS.topic_id: ORDERS}
     assert again.contents.deleted == {uuid.UUID(int=8)}
     assert again.contents.configs == {GROUP: {"consumer.session.timeout.ms": "50000"}}
     assert again.contents.next_producer_id == 2000
@@ -90,3 +90,25 @@ def test_a_change_that_cannot_be_written_is_none(tmp_path: Path, monkeypatch: py
     catalogue.delete_topic(ORDERS.topic_id)
     catalogue.close()
     assert not Catalogue(tmp_path).contents.topics
+
+
+def test_a_file_that_is_mostly_outdated_is_written_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("groupcoord.storage.catalogue.REWRITTEN_BYTES", 1_000)
+    catalogue = filled(tmp_path)
+    largest = 0
+    for number in range(1_000):
+        topic_id = uuid.UUID(int=100 + number)
+        catalogue.put_topic(TopicEntry(name="t", topic_id=topic_id, partitions=1, configs={}, created_ms=10))
+        catalogue.delete_topic(topic_id)
+        largest = max(largest, catalogue.path.stat().st_size)
+    assert largest < 3_000
+    assert not catalogue.contents.deleted
+    catalogue.close()
+    assert Catalogue(tmp_path).contents.topics == {ORDERS.topic_id: ORDERS}
+
+
+def test_nothing_is_remembered_of_a_resource_that_is_configured_no_more(tmp_path: Path) -> None:
+    catalogue = filled(tmp_path)
+    catalogue.put_configs(GROUP, {})
+    catalogue.close()
+    assert catalogue.contents.configs == Catalogue(tmp_path).contents.configs == {}
