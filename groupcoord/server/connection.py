@@ -196,7 +196,8 @@ class Connection(asyncio.Protocol):
             self.in_flight = self.request = None
             self._rest = in_pieces(data)
             self._write_paused = True
-            self._send_rest()
+            if not self._full:
+                self._send_rest()
             return
         self.in_flight = self.request = None
         answers = self._answers
@@ -255,7 +256,7 @@ class Connection(asyncio.Protocol):
 
     def _send_rest(self) -> None:
         """Write what the transport takes of a long answer, and serve the next request when all of it is written."""
-        if self._rest is None or self._full:  # aborted before this turn came, or what came before fills the transport
+        if self._rest is None:  # aborted before this turn came
             return
         self.active_at = self._dispatcher.loop_time()
         written = 0
