@@ -77,7 +77,7 @@ class LogJournal(Protocol):
         """``segments``, which were the oldest of the log, are not part of it any more."""
 
     def start_moved(self, log: "PartitionLog") -> None:
-        """Somebody deleted records, so that the log starts further on."""
+        """Somebody deleted records, so that the log starts further on. Raises BatchError."""
 
     def flush_if_due(self, log: "PartitionLog", now_ms: int) -> bool:
         """Flush what has waited for flush.ms; does anything wait still?"""

@@ -295,7 +295,7 @@ class PartitionLog:
     def delete_records(self, offset: int) -> int:
         """Forget what lies before ``offset`` (-1: everything); the log start offset afterwards.
 
-        Raises BatchError: POLICY_VIOLATION for a topic that is only compacted, OFFSET_OUT_OF_RANGE.
+        Raises BatchError: POLICY_VIOLATION for a topic that is only compacted, OFFSET_OUT_OF_RANGE, or that it cannot be kept.
         """
         if self.settings.compact and not self.settings.delete:
             reason = f"Records of partition {self.name} can not be deleted due to the configured policy"
@@ -304,9 +304,14 @@ class PartitionLog:
         if not 0 <= target <= self.high_watermark:
             reason = f"The offset {target} for partition {self.name} is not valid: it ends at {self.high_watermark}"
             raise BatchError(ErrorCode.OFFSET_OUT_OF_RANGE, reason)
-        if target > self.log_start_offset:
+        before = self.log_start_offset
+        if target > before:
             self.log_start_offset = target
-            self.journal.start_moved(self)
+            try:
+                self.journal.start_moved(self)
+            except BatchError:
+                self.log_start_offset = before
+                raise
         return self.log_start_offset
 
     def replace_segments(self, old: Sequence[Segment], cleaned: Sequence[LogSegment]) -> None:

@@ -3,7 +3,8 @@ the server runs, and which producer ids are taken.
 
 A line is one JSON object that says how one thing is now; the last word counts. A change is one line more, on the disk before it
 is answered. At each start, and when most of it is outdated, the file is written anew with what is left. The end of a line that
-a kill cut off was never answered, and goes.
+a kill cut off was never answered, and goes; so does a last line that a power cut left with zeros in it. Anything else that
+cannot be understood stops the start: to go on without it would lose configurations, and with them records.
 """
 
 import json
@@ -41,7 +42,7 @@ class Contents:
     """What the catalogue says, topics in the order of their creation."""
 
     topics: dict[uuid.UUID, TopicEntry] = field(default_factory=dict)
-    deleted: set[uuid.UUID] = field(default_factory=set)
+    deleted: dict[uuid.UUID, TopicEntry | None] = field(default_factory=dict)
     configs: dict[Resource, dict[str, str]] = field(default_factory=dict)
     next_producer_id: int = 0
 
@@ -60,8 +61,10 @@ class Catalogue:
             data = self.path.read_bytes()
         except FileNotFoundError:
             return
-        lines = data.split(b"\n")
-        for number, line in enumerate(lines[:-1], 1):  # behind the last newline is nothing, or what was cut off
+        lines = data.split(b"\n")[:-1]  # behind the last newline is nothing, or what was cut off
+        if len(lines) > 1 and b"\0" in lines[-1]:
+            del lines[-1]
+        for number, line in enumerate(lines or [b""], 1):
             try:
                 entry = json.loads(line)
                 if number == 1:
@@ -70,7 +73,10 @@ class Catalogue:
                 else:
                     self._take(entry)
             except (ValueError, KeyError, TypeError, AttributeError) as problem:
-                raise StorageError(f"{self.path}, line {number}, cannot be understood: {problem!r}") from None
+                raise StorageError(
+                    f"{self.path}, line {number}, cannot be understood: {problem!r}. Restore the file from a backup, or remove "
+                    "the line. Without the file, topics come from their folders, with the broker's defaults for all else."
+                ) from None
 
     def start_anew(self) -> None:
         """Write the file with what is left, and be ready for changes; what is remembered of deleted topics goes."""
@@ -137,8 +143,7 @@ class Catalogue:
             )
         elif "deleted" in entry:
             topic_id = uuid.UUID(entry["deleted"])
-            contents.topics.pop(topic_id, None)
-            contents.deleted.add(topic_id)
+            contents.deleted[topic_id] = contents.topics.pop(topic_id, None)
         elif "resource" in entry:
             kind, name = entry["resource"]
             resource, configs = Resource(int(kind), str(name)), _texts(entry["configs"])

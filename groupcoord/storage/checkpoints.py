@@ -111,7 +111,10 @@ def read_topic_id(path: Path) -> uuid.UUID | None:
     fields = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
     if fields.get("version") != "0":
         raise CheckpointError(f"{path} is not of version 0")
-    return parse_uuid(fields.get("topic_id", "").strip())
+    try:
+        return parse_uuid(fields.get("topic_id", "").strip())
+    except CheckpointError as problem:
+        raise CheckpointError(f"{path} does not name a topic: {problem}") from None
 
 
 class MetaProperties(NamedTuple):
@@ -144,7 +147,10 @@ def read_meta_properties(path: Path) -> MetaProperties | None:
         node_id = int(found["node.id"] if found["version"] == "1" else found["broker.id"])
         return MetaProperties(found["cluster.id"], node_id, found.get("directory.id", ""))
     except (KeyError, ValueError):
-        raise CheckpointError(f"{path} does not say version, node.id and cluster.id") from None
+        raise CheckpointError(
+            f"{path} does not say version, node.id and cluster.id. Restore it; or, if the directory is this server's, remove "
+            "it, and it is made anew."
+        ) from None
 
 
 def clean_shutdown_marker() -> bytes:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+_TEMPORARY = ".tmp"
 _SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE})
 
 
@@ -63,14 +64,34 @@ def sync(path: Path) -> None:
         os.fsync(descriptor)
 
 
-def replace(path: Path, data: bytes) -> None:
-    """Have ``data`` in the file and on the disk; whoever looks, and whenever the power fails, finds the old or the new."""
-    temporary = path.with_name(path.name + ".tmp")
+def replace(path: Path, data: bytes, *, synced: bool = True) -> None:
+    """Have ``data`` in the file and on the disk; whoever looks, and whenever the power fails, finds the old or the new.
+
+    Every small file is written so. Not ``synced``, it stands a kill all the same, but after a power cut it may be empty: that
+    is for what can be made anew. Source: ``Utils.atomicMoveWithFallback``.
+    """
+    temporary = path.with_name(path.name + _TEMPORARY)
     with opened(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as descriptor:
         write_at(descriptor, data, 0)
-        os.fsync(descriptor)
+        if synced:
+            os.fsync(descriptor)
     temporary.replace(path)
-    sync(path.parent)
+    if synced:
+        sync(path.parent)
+
+
+def tidy(folder: Path) -> None:
+    """Remove what an interrupted ``replace`` left; Kafka names its leftovers alike."""
+    for path in folder.glob(f"*{_TEMPORARY}"):
+        path.unlink()
+
+
+def make_directory(path: Path) -> None:
+    """Have the directory, and those it is in, on the disk."""
+    new = [one for one in (path, *path.parents) if not one.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    for one in new:
+        sync(one.parent)
 
 
 def create(path: Path, data: bytes = b"") -> None:

@@ -17,7 +17,7 @@ from groupcoord.broker.stretch import DEPARTED
 from groupcoord.protocol.batches import BatchError, BatchHeader
 from groupcoord.storage import names, producer_snapshot
 from groupcoord.storage.checkpoints import partition_metadata
-from groupcoord.storage.files import create, is_shortage, sync
+from groupcoord.storage.files import is_shortage, replace, sync
 from groupcoord.storage.recovery import Found
 from groupcoord.storage.stored_segment import StoredSegment, create_segment, delete_segment
 
@@ -44,7 +44,7 @@ class Keeper(Protocol):
         """Do ``work`` beside everything else."""
 
     def starts_changed(self) -> None:
-        """A log starts further on, because somebody deleted records."""
+        """A log starts further on, because somebody deleted records. Raises BatchError."""
 
 
 class _Flush(NamedTuple):
@@ -74,11 +74,14 @@ class PartitionStore:
         self._cleaned_to = 0
 
     def create(self, topic_id: uuid.UUID) -> None:
-        """Make the folder of a new partition. Raises OSError."""
+        """Make the folder of a new partition. Raises OSError.
+
+        None of it is flushed: a start makes of the catalogue what a kill or a power cut has left out.
+        """
         self.folder.mkdir(exist_ok=True)
-        create(self.folder / names.PARTITION_METADATA, partition_metadata(topic_id))
+        replace(self.folder / names.PARTITION_METADATA, partition_metadata(topic_id), synced=False)
         create_segment(self.folder, 0)
-        create(self.folder / names.LEADER_EPOCHS, b"0\n1\n0 0\n")
+        replace(self.folder / names.LEADER_EPOCHS, b"0\n1\n0 0\n", synced=False)
 
     def take_over(self, found: Found, cleaned_to: int = 0) -> RecoveredLog:
         """Go on with what recovery has found, in a log that had been compacted up to ``cleaned_to``."""
@@ -151,6 +154,7 @@ class PartitionStore:
         self._keeper.need_room()
         self._log = log
         try:
+            self._sync_waiting()
             for segment in cleaned:
                 self._write_cleaned(log, segment)
             self._rename([segment.base_offset for segment in reversed(cleaned)], names.CLEANED, names.SWAP)
@@ -174,13 +178,18 @@ class PartitionStore:
         self._waiting = [segment for segment in self._waiting if segment.base_offset not in gone]
         try:
             DEPARTED.add(segments)
+            if (
+                not self._names_flushed
+            ):  # else the log might begin at zero again: its new segment gone, the old ones too
+                sync(self.folder)
+                self._names_flushed = True
             for segment in segments:
                 delete_segment(self.folder, segment.base_offset)
         except OSError as error:
-            self._keeper.failed(error)
+            self._keeper.failed(error, undone=True)  # a shortage comes before anything is removed
 
     def start_moved(self, log: "PartitionLog") -> None:
-        """Records were deleted: that is remembered at once, for their segment may live on."""
+        """Records were deleted: that is remembered at once, for their segment may live on. Raises BatchError."""
         self.log_start_offset = log.log_start_offset
         self._keeper.starts_changed()
 
@@ -189,12 +198,15 @@ class PartitionStore:
     @property
     def recovery_point(self) -> int:
         """Everything before that offset is on the disk. Raises OSError if a flush in the background failed."""
+        self._see_what_is_flushed()
+        return self._recovery_point
+
+    def _see_what_is_flushed(self) -> None:
         while self._flushes and self._flushes[0].done.done():
             flush = self._flushes.popleft()
             flush.done.result()
             self._recovery_point = max(self._recovery_point, flush.offset)
             self._waiting = [segment for segment in self._waiting if segment.base_offset >= flush.offset]
-        return self._recovery_point
 
     def flush_if_due(self, log: "PartitionLog", now_ms: int) -> bool:
         """Flush if the oldest batch that is not flushed has waited for flush.ms; is there anything left that waits?"""
@@ -208,6 +220,12 @@ class PartitionStore:
                 self._keeper.failed(error, undone=True)
                 return is_shortage(error)
         return self._unflushed_since_ms is not None
+
+    def _sync_waiting(self) -> None:
+        """What compaction leaves out may be on the disk, and a later record that stands for it not yet: so it has to be."""
+        self._see_what_is_flushed()
+        for segment in self._waiting:
+            segment.sync()
 
     def _flush(self, end: int) -> None:
         segments = list(self._waiting)
@@ -231,8 +249,7 @@ class PartitionStore:
         """Write what the log knows of its producers, if anything was appended since the last time."""
         if self._log is not None and self.log_end_offset > self._snapshot_at:
             path = self.folder / names.file_name(self.log_end_offset, names.PRODUCER_SNAPSHOT)
-            create(path, producer_snapshot.encode(self._log.producers))
-            sync(path)
+            replace(path, producer_snapshot.encode(self._log.producers))
             self._snapshot_at = self.log_end_offset
 
     def complete(self) -> None:

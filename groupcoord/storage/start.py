@@ -8,7 +8,7 @@ import dataclasses
 import shutil
 import uuid
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from groupcoord.broker import topic_names
@@ -21,7 +21,7 @@ from groupcoord.storage import checkpoints, names
 from groupcoord.storage.catalogue import Catalogue, TopicEntry
 from groupcoord.storage.checkpoints import CheckpointError, MetaProperties
 from groupcoord.storage.errors import StorageError
-from groupcoord.storage.files import create
+from groupcoord.storage.files import replace, sync, tidy
 from groupcoord.storage.names import Partition
 from groupcoord.storage.partition_store import Keeper, PartitionStore
 from groupcoord.storage.recovery import Recovery
@@ -45,6 +45,9 @@ class Start:
         self._directory = directory
         self._new_uuid = new_uuid
         self._now_ms = now_ms
+        self.checkpointed: set[Partition] = set()
+        """The partitions that have a line in a checkpoint."""
+        tidy(directory)
         self._see_whose_it_is()
         self.catalogue = Catalogue(directory)
         self._apply_changes()
@@ -91,12 +94,13 @@ class Start:
         recovered = []
         for topic in self.catalogue.contents.topics.values():
             logs = []
+            missing: list[Path] = []
             for index in range(topic.partitions):
                 partition = Partition(topic.name, index)
                 folder = folders[topic.name].get(index)
                 store = self.stores[partition] = PartitionStore(self._directory / str(partition), keeper)
                 if folder is None:
-                    self.findings.append(f"{store.folder} is missing: the partition begins anew")
+                    missing.append(store.folder)
                     store.create(topic.topic_id)
                 recovery = Recovery(
                     store.folder,
@@ -108,6 +112,9 @@ class Start:
                     report=self.findings.append,
                 )
                 logs.append(store.take_over(recovery.run(), cleaned.get(partition, 0)))
+            if missing:
+                others = f" and {len(missing) - 1} more of topic {topic.name}" * (len(missing) > 1)
+                self.findings.append(f"{missing[0]}{others} is missing: the partition begins anew")
             recovered.append(
                 RecoveredTopic(
                     topic.name, topic.topic_id, topic.configs, topic.created_ms, logs, adopted=topic.name in adopted
@@ -118,25 +125,76 @@ class Start:
     def _folders(self) -> dict[str, dict[int, Path]]:
         """Topic → partition → folder. What was being deleted goes."""
         folders: dict[str, dict[int, Path]] = defaultdict(dict)
+        doomed = []
         for path in sorted(self._directory.iterdir()):
             partition = names.partition_folder(path.name)
             if names.is_deleted_folder(path.name):
-                shutil.rmtree(path)
-            elif partition is not None and topic_names.fault_text(partition.topic) is None and _is_a_log(path):
-                topic_id = checkpoints.read_topic_id(path / names.PARTITION_METADATA)
-                if topic_id in self.catalogue.contents.deleted:
-                    shutil.rmtree(path)
-                else:
+                doomed.append(path)
+            elif partition is not None and topic_names.fault_text(partition.topic) is None and path.is_dir():
+                tidy(path)
+                if not _is_a_log(path):
+                    continue
+                deleted = self._deleted(partition, path / names.PARTITION_METADATA)
+                if deleted is None:
                     folders[partition.topic][partition.number] = path
+                else:
+                    doomed.append(rename_to_delete(path, deleted))
+        if doomed:
+            sync(self._directory)
+        for path in doomed:
+            shutil.rmtree(path)
         return folders
+
+    def _deleted(self, partition: Partition, file: Path) -> uuid.UUID | None:
+        """The id of the topic if it is one that was deleted in the life before.
+
+        By its name, too: a power cut may have emptied the file, which is not flushed when a topic is made.
+        """
+        topic_id = self._topic_id(file)
+        deleted = self.catalogue.contents.deleted
+        if topic_id is not None:
+            return topic_id if topic_id in deleted else None
+        if any(topic.name == partition.topic for topic in self.catalogue.contents.topics.values()):
+            return None
+        gone = [topic for topic in deleted.values() if topic is not None and topic.name == partition.topic]
+        return next((topic.topic_id for topic in gone if partition.number < topic.partitions), None)
+
+    def _topic_id(self, file: Path) -> uuid.UUID | None:
+        """What a ``partition.metadata`` says, or None if there is none, or none that can be read."""
+        try:
+            return checkpoints.read_topic_id(file)
+        except CheckpointError:
+            return None
+
+    def _say_whose(self, file: Path, topic_id: uuid.UUID) -> None:
+        """Have ``partition.metadata`` name the topic."""
+        if self._topic_id(file) is None:
+            replace(file, checkpoints.partition_metadata(topic_id))
+            self.findings.append(
+                f"{file} was missing or did not name a topic; it names {topic_id} now, as the topic does"
+            )
+
+    def _leave_alone(self, name: str, files: Iterable[Path]) -> bool:
+        """Is that a topic of which nobody knows the id, because its files are damaged? Nothing is done to its folders then."""
+        for file in files:
+            try:
+                checkpoints.read_topic_id(file)
+            except CheckpointError as problem:
+                self.findings.append(
+                    f"{problem}. Nothing else says whose the folder is, so that topic {name} is left alone. Restore the file; "
+                    f"or remove it to have the topic with a new id; or move {file.parent} away to be rid of it."
+                )
+                return True
+        return False
 
     def _adopt(self, folders: Mapping[str, Mapping[int, Path]]) -> set[str]:
         """Make topics of the folders of which nothing is known; their names."""
         topics = self.catalogue.contents.topics
         known = {topic.name: topic for topic in topics.values()}
+        adopted = set()
         for name, partitions in folders.items():
             files = [path / names.PARTITION_METADATA for path in partitions.values()]
-            ids = {checkpoints.read_topic_id(file) for file in files} - {None}
+            ids = {self._topic_id(file) for file in files} - {None}
             topic = known.get(name)
             if topic is not None:
                 if ids - {topic.topic_id}:
@@ -144,17 +202,23 @@ class Start:
                         f"a folder of topic {name} in {self._directory} is of another topic of that name"
                     )
                 topic.partitions = max(topic.partitions, max(partitions) + 1)
+                for file in files:
+                    self._say_whose(file, topic.topic_id)
+                continue
+            if not ids and self._leave_alone(name, files):
                 continue
             topic_id = ids.pop() if ids else self._new_uuid()
             if topic_id is None or ids or topic_id in topics:
                 raise StorageError(f"the folders of topic {name} in {self._directory} do not agree on whose they are")
             for file in files:
-                create(file, checkpoints.partition_metadata(topic_id))
+                if self._topic_id(file) is None:
+                    replace(file, checkpoints.partition_metadata(topic_id))
+            adopted.add(name)
             self.findings.append(f"topic {name} was found in {self._directory}, and has the broker's defaults now")
             topics[topic_id] = TopicEntry(
                 name=name, topic_id=topic_id, partitions=max(partitions) + 1, configs={}, created_ms=self._now_ms
             )
-        return set(folders) - set(known)
+        return adopted
 
     def _keep_to_the_offsets_topic(self, adopted: set[str]) -> None:
         """Groups are where they were stored: the topic that is there says over how many partitions, as in Kafka."""
@@ -172,10 +236,12 @@ class Start:
 
     def _offsets(self, name: str) -> dict[Partition, int]:
         try:
-            return checkpoints.read_offsets(self._directory / name)
+            offsets = checkpoints.read_offsets(self._directory / name)
         except CheckpointError as problem:
             self.findings.append(f"{problem}; it is left out")
             return {}
+        self.checkpointed |= offsets.keys()
+        return offsets
 
 
 def _with_offsets_partitions(config: BrokerConfig, count: int) -> BrokerConfig:
@@ -189,5 +255,10 @@ def _with_offsets_partitions(config: BrokerConfig, count: int) -> BrokerConfig:
 
 
 def _is_a_log(folder: Path) -> bool:
-    """Is it the folder of a partition, and not just called like one?"""
-    return folder.is_dir() and ((folder / names.PARTITION_METADATA).exists() or bool(names.log_files(folder)))
+    """Is the directory the folder of a partition, and not just called like one?"""
+    return (folder / names.PARTITION_METADATA).exists() or bool(names.log_files(folder))
+
+
+def rename_to_delete(folder: Path, topic_id: uuid.UUID) -> Path:
+    """Have the folder of a partition called so that it goes whatever happens, and no half of it is ever taken for a log."""
+    return folder.rename(folder.with_name(f"{folder.name}.{topic_id.hex}-delete"))

@@ -21,12 +21,12 @@ from groupcoord.storage.background_sync import BackgroundSync
 from groupcoord.storage.catalogue import TopicEntry
 from groupcoord.storage.checkpoints import CheckpointError
 from groupcoord.storage.errors import StorageError
-from groupcoord.storage.files import is_shortage, need_room, replace, sync
+from groupcoord.storage.files import is_shortage, make_directory, need_room, replace, sync
 from groupcoord.storage.lock import DirectoryLock
-from groupcoord.storage.names import Partition
+from groupcoord.storage.names import Partition, log_files
 from groupcoord.storage.open_files import OpenFiles
 from groupcoord.storage.partition_store import PartitionStore
-from groupcoord.storage.start import Start
+from groupcoord.storage.start import Start, rename_to_delete
 
 _ROOM = 8
 """A change has no more files open at once than this: those of a segment that is written, a folder, and what is flushed beside
@@ -55,12 +55,13 @@ class Storage:
         self._open = OpenFiles()
         self._background = BackgroundSync()
         with contextlib.ExitStack() as undo, _told(directory):
-            directory.mkdir(parents=True, exist_ok=True)
+            make_directory(directory)
             lock = DirectoryLock(directory)
             undo.callback(lock.release)
             start = Start(directory, config, new_uuid=new_uuid, now_ms=now_ms)
             self._stores = start.stores
             self._recovered = start.recover(self)
+            self._checkpointed = start.checkpointed
             self._catalogue = start.catalogue
             self._catalogue.start_anew()
             self.config = start.config
@@ -81,6 +82,7 @@ class Storage:
             topic = TopicEntry(
                 name=name, topic_id=topic_id, partitions=partitions, configs=dict(configs), created_ms=created_ms
             )
+            self._make_room(topic, 0)
             self._catalogue.put_topic(topic)
             self._create_stores(topic, 0)
 
@@ -89,6 +91,7 @@ class Storage:
         with self._changing():
             before = self._topic(topic_id)
             topic = dataclasses.replace(before, partitions=partitions)
+            self._make_room(topic, before.partitions)
             self._catalogue.put_topic(topic)
             self._create_stores(topic, before.partitions)
 
@@ -102,13 +105,15 @@ class Storage:
         with self._changing():
             topic = self._topic(topic_id)
             self._catalogue.delete_topic(topic_id)
+            doomed = []
             for index in range(topic.partitions):
                 store = self._stores.pop(Partition(topic.name, index))
                 self._open.forget(store)
                 store.close()
-                doomed = store.folder.with_name(f"{store.folder.name}.{topic_id.hex}-delete")
-                store.folder.rename(doomed)
-                shutil.rmtree(doomed)
+                doomed.append(rename_to_delete(store.folder, topic_id))
+            sync(self.directory)
+            for folder in doomed:
+                shutil.rmtree(folder)
 
     def resource_configured(self, resource: Resource, configs: Mapping[str, str]) -> None:
         """Remember the configurations."""
@@ -132,10 +137,26 @@ class Storage:
     def _topic(self, topic_id: uuid.UUID) -> TopicEntry:
         return self._catalogue.contents.topics[topic_id]
 
+    def _make_room(self, topic: TopicEntry, first: int) -> None:
+        """What is left of others by the names of these partitions is not theirs: lines in checkpoints, and a folder of which
+        a start did not know whose it is, which gets the name that Kafka gives to strays.
+        """
+        partitions = [Partition(topic.name, index) for index in range(first, topic.partitions)]
+        if not self._checkpointed.isdisjoint(partitions):
+            self._write_checkpoints()
+        strays = [folder for folder in map(self._folder, partitions) if folder.is_dir() and log_files(folder)]
+        for folder in strays:
+            folder.rename(folder.with_name(f"{folder.name}.{topic.topic_id.hex}-stray"))
+        if strays:
+            sync(self.directory)
+
+    def _folder(self, partition: Partition) -> Path:
+        return self.directory / str(partition)
+
     def _create_stores(self, topic: TopicEntry, first: int) -> None:
         for index in range(first, topic.partitions):
             partition = Partition(topic.name, index)
-            store = self._stores[partition] = PartitionStore(self.directory / str(partition), self)
+            store = self._stores[partition] = PartitionStore(self._folder(partition), self)
             store.create(topic.topic_id)
         sync(self.directory)
 
@@ -193,11 +214,9 @@ class Storage:
         return self._background.submit(work)
 
     def starts_changed(self) -> None:
-        """Write down where logs start that do not start with a segment."""
-        try:
+        """Write down where logs start that do not start with a segment. Raises BatchError."""
+        with self._changing():
             self._write_starts()
-        except OSError as error:
-            self.failed(error, undone=True)
 
     # --- now and then, and at the end
 
@@ -239,6 +258,7 @@ class Storage:
         cleaned = {partition: store.cleaned_to for partition, store in self._stores.items() if store.cleaned_to}
         checkpoints.write_offsets(self.directory / checkpoints.CLEANED, cleaned)
         self._write_starts()
+        self._checkpointed = set(self._stores)
 
     def _write_starts(self) -> None:
         starts = {
@@ -247,6 +267,7 @@ class Storage:
             if store.log_start_offset > store.first_base_offset
         }
         checkpoints.write_offsets(self.directory / checkpoints.LOG_START_OFFSETS, starts)
+        self._checkpointed.update(starts)
 
 
 @contextlib.contextmanager

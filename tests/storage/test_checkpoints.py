@@ -68,7 +68,7 @@ def test_whose_folder_it_is(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["version: 1\ntopic_id: x", "version: 0\ntopic_id: x", "version: 0", "", "\0"])
 def test_a_folder_that_does_not_say_whose_it_is(tmp_path: Path, text: str) -> None:
     (tmp_path / "a").write_text(text)
-    with pytest.raises(CheckpointError):
+    with pytest.raises(CheckpointError, match=str(tmp_path / "a")):
         checkpoints.read_topic_id(tmp_path / "a")
 
 

@@ -35,6 +35,35 @@ def test_replacing_leaves_the_old_or_the_new(tmp_path: Path, monkeypatch: pytest
     assert [one.name for one in tmp_path.iterdir()] == ["a"]
 
 
+def test_what_need_not_be_on_the_disk_is_written_aside_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a"
+    files.replace(path, b"old")
+    with failing(monkeypatch, "pwrite"), pytest.raises(OSError, match="No space"):
+        files.replace(path, b"new", synced=False)
+    assert path.read_bytes() == b"old"
+    with failing(monkeypatch, "fsync"):
+        files.replace(path, b"new", synced=False)
+    assert path.read_bytes() == b"new"
+
+
+def test_tidying_removes_what_was_written_aside(tmp_path: Path) -> None:
+    for name in ("a", "a.tmp", ".b.tmp"):
+        (tmp_path / name).touch()
+    files.tidy(tmp_path)
+    assert [one.name for one in tmp_path.iterdir()] == ["a"]
+
+
+def test_a_new_directory_is_on_the_disk_with_those_above(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[Path] = []
+    monkeypatch.setattr(files, "sync", synced.append)
+    files.make_directory(tmp_path / "a" / "b")
+    assert sorted(synced) == [tmp_path, tmp_path / "a"]
+    files.make_directory(tmp_path / "a" / "b")
+    assert len(synced) == 2
+
+
 def test_creating_empties(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"something longer")
     files.create(tmp_path / "a", b"short")

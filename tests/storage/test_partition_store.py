@@ -4,6 +4,7 @@ import contextlib
 import errno
 import os
 from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from groupcoord.broker.log_segment import LogSegment
 from groupcoord.protocol.batches import BatchError, read_header
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.storage import stored_segment
+from groupcoord.storage import partition_store, stored_segment
 from groupcoord.storage.files import sync
 from tests.broker.data_plane import NOW_MS, batch
 from tests.storage.directory import Life, contents, filled
@@ -115,6 +116,41 @@ def test_retention_removes_files(life: Life) -> None:
     assert (log.log_start_offset, [segment.base_offset for segment in log.segments]) == (4, [4, 6])
     assert [name for name in files(life) if name.endswith(".log")] == ["04.log", "06.log"]
     assert life.store().first_base_offset == 4
+
+
+@pytest.mark.parametrize("flushed", [False, True])
+def test_a_new_segment_is_on_the_disk_before_those_before_it_go(
+    life: Life, monkeypatch: pytest.MonkeyPatch, flushed: bool
+) -> None:
+    """Else a power cut could bring a log that begins at zero again, with offsets that were consumed."""
+    log = life.topic(internal_segment_bytes=2 * SIZE, retention_bytes=SIZE, flush_messages=1 if flushed else 1000)
+    filled(log, 4, 10, size=50)
+    log.roll(NOW_MS)
+    if flushed:
+        filled(log, 1)
+    life.storage._background.close()
+    there: list[list[str]] = []
+    monkeypatch.setattr(
+        partition_store, "sync", lambda folder: there.append(sorted(p.name for p in folder.glob("*.log")))
+    )
+    log.apply_retention(NOW_MS)
+    expected = [f"{offset:020}.log" for offset in (0, 2, 4)]
+    assert there == ([] if flushed else [expected])
+    assert not (life.directory / "orders-0" / expected[0]).exists()
+
+
+@pytest.mark.parametrize("flushed", [True, False])
+def test_what_compaction_leaves_out_has_a_later_record_on_the_disk(
+    life: Life, synced: list[str], monkeypatch: pytest.MonkeyPatch, flushed: bool
+) -> None:
+    log = life.topic(internal_segment_bytes=2 * SIZE)
+    if not flushed:
+        monkeypatch.setattr(life.storage, "submit", lambda work: Future())
+    filled(log, 6, 10, size=50)
+    life.storage._background.close()
+    synced.clear()
+    log.replace_segments(log.segments[:1], [cleaned(2 * SIZE, [1])])
+    assert synced == ([] if flushed else [".log", "2.log"])
 
 
 def test_everything_may_be_too_old(life: Life) -> None:
@@ -274,7 +310,7 @@ def test_a_scheduled_flush_that_fails(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_a_background_flush_that_fails_fails_the_next_checkpoint(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
     log = life.topic(internal_segment_bytes=2 * SIZE)
     filled(log, 2, 10, size=50)
-    with failing(monkeypatch, "fsync", after=1):  # the first one is the snapshot's
+    with failing(monkeypatch, "fsync", after=2):  # the first two are the snapshot's
         filled(log, 1, 12, size=50)
         life.storage._background.close()
     failures = [life.storage.failure]

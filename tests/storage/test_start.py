@@ -1,12 +1,15 @@
 """The start of a data directory: whose it is, and what is in it."""
 
+import dataclasses
 import shutil
 import uuid
 from pathlib import Path
 
 import pytest
 
+from groupcoord.broker.topics import Topic
 from groupcoord.config.settings import Resource
+from groupcoord.storage.catalogue import Catalogue, TopicEntry
 from groupcoord.storage.checkpoints import partition_metadata
 from groupcoord.storage.errors import StorageError
 from groupcoord.storage.start import METADATA_LOG
@@ -135,6 +138,69 @@ def test_what_was_being_deleted_goes(tmp_path: Path) -> None:
     assert [topic.name for topic in Life(tmp_path).broker.topics] == ["kept"]
 
 
+def test_a_topic_of_which_many_folders_were_not_made_yet_is_said_once(tmp_path: Path) -> None:
+    life = Life(tmp_path)
+    life.topic("orders", 5)
+    life.kill()
+    for index in (1, 2, 4):
+        shutil.rmtree(tmp_path / f"orders-{index}")
+    again = Life(tmp_path)
+    missing = f"{tmp_path / 'orders-1'} and 2 more of topic orders is missing: the partition begins anew"
+    assert again.storage.findings == [missing]
+
+
+@pytest.mark.parametrize("removed", ["partition.metadata", "everything else"])
+def test_what_was_being_deleted_goes_even_if_a_start_dies_while_it_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, removed: str
+) -> None:
+    life = Life(tmp_path)
+    filled(life.topic("gone"), 1)
+    topic = life.broker.topics.get("gone")
+    assert topic is not None
+    life.storage._catalogue.delete_topic(topic.topic_id)
+    life.kill()
+
+    def die(folder: Path) -> None:
+        for path in folder.iterdir():
+            if (path.name == "partition.metadata") == (removed == "partition.metadata"):
+                path.unlink()
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as dying:
+        dying.setattr(shutil, "rmtree", die)
+        with pytest.raises(KeyboardInterrupt):
+            Life(tmp_path)
+    again = Life(tmp_path)
+    assert (len(again.broker.topics), again.storage.findings) == (0, [])
+    assert list(tmp_path.glob("gone*")) == []
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_deleted_topic_whose_folder_lost_its_name_in_a_power_cut(tmp_path: Path, again: bool) -> None:
+    life = Life(tmp_path)
+    filled(life.topic("gone"), 1)
+    topic = life.broker.topics.get("gone")
+    assert topic is not None
+    life.storage._catalogue.delete_topic(topic.topic_id)
+    (tmp_path / "gone-0" / "partition.metadata").write_bytes(b"")
+    life.kill()
+    if again:  # under that name there is another topic: it is its folder
+        entry = dataclasses.replace(_entry(topic), topic_id=uuid.uuid4())
+        catalogue = Catalogue(tmp_path)
+        catalogue.start_anew()
+        catalogue.contents.deleted[topic.topic_id] = _entry(topic)
+        catalogue.put_topic(entry)
+        catalogue.delete_topic(topic.topic_id)
+        catalogue.close()
+    topics = Life(tmp_path).broker.topics
+    assert [one.name for one in topics] == ["gone"] * again
+    assert (tmp_path / "gone-0").exists() == again
+
+
+def _entry(topic: Topic) -> TopicEntry:
+    return TopicEntry(name=topic.name, topic_id=topic.topic_id, partitions=1, configs={}, created_ms=topic.created_ms)
+
+
 def test_a_topic_whose_folders_were_not_made_yet(tmp_path: Path) -> None:
     life = Life(tmp_path)
     life.topic()
@@ -172,14 +238,103 @@ def test_a_checkpoint_that_cannot_be_read_is_left_out(tmp_path: Path, name: str)
     assert len(contents(again.log())) == 2
 
 
-@pytest.mark.parametrize("file", ["meta.properties", "orders-0/partition.metadata"])
-def test_a_file_without_which_nothing_goes(tmp_path: Path, file: str) -> None:
-    life = Life(tmp_path)
-    life.topic()
-    life.end()
-    (tmp_path / file).write_text("nonsense")
-    with pytest.raises(StorageError, match=f"cannot use the data directory {tmp_path}: {tmp_path / file}"):
+@pytest.mark.parametrize("content", ["", "nonsense"])
+def test_a_file_without_which_nothing_goes(tmp_path: Path, content: str) -> None:
+    Life(tmp_path).end()
+    path = tmp_path / "meta.properties"
+    path.write_text(content)
+    with pytest.raises(StorageError, match=rf"cannot use the data directory {tmp_path}: {path} .* Restore it; or,"):
         Life(tmp_path)
+    path.unlink()
+    Life(tmp_path).end()
+
+
+DAMAGED = [b"", b"version: 0\n", b"version: 0\ntopic_id: ", b"version: 0\ntopic_id: abc", b"\0" * 40]
+
+
+@pytest.mark.parametrize("content", [*DAMAGED, None])
+def test_a_folder_that_does_not_name_its_topic_is_of_the_one_that_the_catalogue_knows(
+    tmp_path: Path, content: bytes | None
+) -> None:
+    life = Life(tmp_path)
+    filled(life.topic("orders", 2), 3)
+    filled(life.topic("other"), 1)
+    life.kill()
+    file = tmp_path / "orders-0" / "partition.metadata"
+    before = file.read_bytes()
+    file.unlink() if content is None else file.write_bytes(content)
+    again = Life(tmp_path)
+    [said] = again.storage.findings
+    assert said.startswith(f"{file} was missing or did not name a topic; it names ")
+    assert file.read_bytes() == before
+    assert len(contents(again.log("orders"))) == 3
+    assert len(contents(again.log("other"))) == 1
+
+
+@pytest.mark.parametrize("content", DAMAGED)
+def test_a_damaged_folder_that_nobody_knows_is_left_alone(tmp_path: Path, content: bytes) -> None:
+    life = Life(tmp_path)
+    filled(life.topic("kept"), 1)
+    life.end()
+    shutil.copytree(RECORDED, tmp_path / "recorded-0")
+    file = tmp_path / "recorded-0" / "partition.metadata"
+    file.write_bytes(content)
+    before = sorted((path.name, path.read_bytes()) for path in file.parent.iterdir())
+    again = Life(tmp_path)
+    [said] = again.storage.findings
+    assert said.startswith(str(file))
+    assert said.endswith(
+        ". Nothing else says whose the folder is, so that topic recorded is left alone. Restore the file; or remove it to have "
+        f"the topic with a new id; or move {file.parent} away to be rid of it."
+    )
+    assert [topic.name for topic in again.broker.topics] == ["kept"]
+    assert len(contents(again.log("kept"))) == 1
+    assert sorted((path.name, path.read_bytes()) for path in file.parent.iterdir()) == before
+    again.end()
+    file.unlink()
+    assert Life(tmp_path).log("recorded").log_end_offset == 45
+
+
+def test_a_topic_that_is_made_over_a_folder_that_was_left_alone(tmp_path: Path) -> None:
+    shutil.copytree(RECORDED, tmp_path / "recorded-1")
+    (tmp_path / "recorded-1" / "partition.metadata").write_bytes(b"")
+    life = Life(tmp_path)
+    filled(life.topic("recorded", 1), 2)
+    topic = life.broker.topics.get("recorded")
+    assert topic is not None
+    topic.add_partitions(1)
+    assert contents(life.log("recorded", 1)) == []
+    stray = tmp_path / f"recorded-1.{topic.topic_id.hex}-stray"
+    for path in RECORDED.glob("*.log"):
+        assert (stray / path.name).read_bytes() == path.read_bytes()
+    life.kill()
+    again = Life(tmp_path)
+    assert (again.storage.findings, len(again.broker.topics)) == ([], 1)
+
+
+def test_of_folders_that_nobody_knows_one_that_names_the_topic_is_enough(tmp_path: Path) -> None:
+    for index in (0, 1):
+        shutil.copytree(RECORDED, tmp_path / f"recorded-{index}")
+    (tmp_path / "recorded-1" / "partition.metadata").write_bytes(b"")
+    life = Life(tmp_path)
+    assert life.log("recorded", 1).log_end_offset == 45
+    for index in (0, 1):
+        file = tmp_path / f"recorded-{index}" / "partition.metadata"
+        assert file.read_bytes() == (RECORDED / "partition.metadata").read_bytes()
+
+
+def test_what_an_interrupted_write_left_goes(tmp_path: Path) -> None:
+    life = Life(tmp_path)
+    filled(life.topic(), 1)
+    life.end()
+    left = [tmp_path / "groupcoord-metadata.tmp", tmp_path / "orders-0" / "partition.metadata.tmp"]
+    left.append(tmp_path / "orders-1" / "partition.metadata.tmp")
+    (tmp_path / "orders-1").mkdir()
+    for path in left:
+        path.write_bytes(b"half")
+    again = Life(tmp_path)
+    assert again.storage.findings == []
+    assert not any(path.exists() for path in left)
 
 
 def test_the_offsets_topic_says_over_how_many_partitions_groups_are_spread(tmp_path: Path) -> None:

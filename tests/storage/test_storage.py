@@ -11,6 +11,7 @@ from groupcoord.broker.refused import Refused
 from groupcoord.config.settings import BrokerConfig, Resource
 from groupcoord.protocol.batches import BatchError
 from groupcoord.protocol.errors import ErrorCode
+from groupcoord.storage import storage
 from groupcoord.storage.errors import StorageError
 from groupcoord.storage.storage import Storage
 from tests.broker.data_plane import NOW_MS, batch
@@ -81,6 +82,61 @@ def test_a_topic_may_come_again_under_its_name(tmp_path: Path) -> None:
     filled(life.topic(), 1)
     life.kill()
     assert contents(Life(tmp_path).log()) == [(0, b"0")]
+
+
+def test_a_topic_has_nothing_of_an_earlier_one_of_its_name(tmp_path: Path) -> None:
+    """Where that one's records began does not say where the records of this one do."""
+    life = Life(tmp_path)
+    filled(life.topic(), 5)
+    life.log().delete_records(4)
+    life.storage.checkpoint()
+    life.broker.topics.delete("orders")
+    filled(life.topic(), 2)
+    life.kill()
+    again = Life(tmp_path)
+    assert contents(again.log()) == [(0, b"0"), (1, b"1")]
+    assert again.storage.findings == []
+
+
+def test_a_partition_has_nothing_of_an_earlier_one_of_its_name_in_another_life(tmp_path: Path) -> None:
+    life = Life(tmp_path)
+    filled(life.topic("orders", 2), 5)
+    filled(life.log("orders", 1), 5)
+    life.log("orders", 1).delete_records(4)
+    life.broker.topics.delete("orders")
+    life.kill()
+    again = Life(tmp_path)
+    again.topic("orders", 1)
+    again.kill()
+    third = Life(tmp_path)
+    topic = third.broker.topics.get("orders")
+    assert topic is not None
+    topic.add_partitions(1)
+    filled(third.log("orders", 1), 1)
+    third.kill()
+    assert contents(Life(tmp_path).log("orders", 1)) == [(0, b"0")]
+
+
+def test_a_topic_costs_two_flushes_however_many_partitions_it_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    life = Life(tmp_path)
+    with failing(monkeypatch, "fsync", after=2):
+        life.topic("orders", 50)
+    assert life.storage.failure is None
+
+
+def test_a_topic_that_is_deleted_does_not_come_again_after_a_power_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its folders have other names on the disk before anybody is answered."""
+    life = Life(tmp_path)
+    filled(life.topic("orders", 3), 1)
+    synced: list[list[str]] = []
+    monkeypatch.setattr(storage, "sync", lambda path: synced.append([one.name[-7:] for one in path.glob("orders*")]))
+    life.broker.topics.delete("orders")
+    assert synced == [["-delete"] * 3]
+    assert list(tmp_path.glob("orders*")) == []
 
 
 def test_a_clean_end_leaves_what_kafka_leaves(tmp_path: Path) -> None:
@@ -179,9 +235,12 @@ def test_a_full_disk_refuses_whatever_is_to_be_kept(tmp_path: Path, monkeypatch:
 def test_deleted_records_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     life = Life(tmp_path)
     filled(life.topic(), 3)
-    with failing(monkeypatch, "fsync"):
-        assert life.log().delete_records(2) == 2
+    with failing(monkeypatch, "fsync"), pytest.raises(BatchError, match="No space left on device"):
+        life.log().delete_records(2)
     assert life.storage.failure is not None
+    assert life.log().log_start_offset == 0
+    life.kill()
+    assert len(contents(Life(tmp_path).log())) == 3
 
 
 def test_an_end_that_fails_is_not_a_clean_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,7 +262,7 @@ def test_an_error_that_the_system_has_no_words_for(tmp_path: Path) -> None:
 
 
 def test_a_log_that_there_is_not(tmp_path: Path) -> None:
-    storage = Storage(tmp_path, BrokerConfig.of(), new_uuid=uuid.uuid4, now_ms=NOW_MS)
+    kept = Storage(tmp_path, BrokerConfig.of(), new_uuid=uuid.uuid4, now_ms=NOW_MS)
     with pytest.raises(KeyError):
-        storage.log("orders", 0)
-    storage.close()
+        kept.log("orders", 0)
+    kept.close()

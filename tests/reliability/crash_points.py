@@ -1,0 +1,128 @@
+"""Death, errors of the disk and power cuts at every single file operation of random histories of a data directory.
+
+After each the next start must succeed, and everything that was acknowledged be there: see acknowledged.py. The operations are
+all of the first history, and every seventh of the others, so that many are tried.
+"""
+
+import errno
+import random
+import shutil
+import sys
+import tempfile
+import traceback
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+
+from groupcoord.broker.refused import Refused
+from groupcoord.protocol.batches import BatchError
+from groupcoord.storage.errors import StorageError
+from tests.reliability.disk import Died, Disk, Fault
+from tests.reliability.histories import History
+from tests.reliability.lives import Broken, Life
+from tests.reliability.outcome import Outcome
+
+STEPS = 30
+CODES = (errno.ENOSPC, errno.EIO, errno.EROFS, errno.EDQUOT)
+KINDS = ("death", "error", "power cut")
+_MOST_PROBLEMS = 20
+_STRIDE = 7
+_MEMORY = "/dev/shm"  # what a power cut takes is modelled: no real disk is needed
+
+
+def attack(count: int, seed: int) -> Outcome:
+    """Try ``count`` crash points, of as many histories as that takes."""
+    problems: list[str] = []
+    tried: Counter[str] = Counter()
+    histories = 0
+    with tempfile.TemporaryDirectory(dir=_MEMORY if Path(_MEMORY).is_dir() else None) as name:
+        directory = Path(name) / "data"
+        while sum(tried.values()) < count and len(problems) < _MOST_PROBLEMS:
+            histories += 1
+            history = f"{seed}.{histories}"
+            rng = random.Random(history)
+            first, step = (1, 1) if histories == 1 else (rng.randint(1, _STRIDE), _STRIDE)
+            for at in range(first, operations(directory, history) + 1, step):
+                kind = rng.choice(KINDS)
+                tried[kind] += 1
+                problem = try_point(directory, history, fault_at(at, kind, rng), rng, power_cut=kind == "power cut")
+                if problem is not None:
+                    problems.append(problem)
+                if sum(tried.values()) == count or len(problems) == _MOST_PROBLEMS:
+                    break
+            sys.stderr.write(f"crash points: {sum(tried.values())} of {count}\n")
+    split = ", ".join(f"{number} {kind}s" for kind, number in sorted(tried.items()))
+    return Outcome(
+        attack="crash points",
+        tried=f"{sum(tried.values())} file operations of {histories} histories: {split}",
+        result=f"{len(problems)} starts that failed or missed something acknowledged (bound: 0)",
+        problems=tuple(problems),
+    )
+
+
+def operations(directory: Path, history: str, steps: int = STEPS) -> int:
+    """How many operations the history consists of."""
+    _clear(directory)
+    disk = Disk()
+    with disk.in_use():
+        History(directory, history).run(steps)
+    disk.forsake()
+    return disk.operations
+
+
+def fault_at(at: int, kind: str, rng: random.Random) -> Fault:
+    """A death or an error at that operation."""
+    if kind == "error":
+        return Fault(at, rng.choice(("before", "half")), rng.choice(CODES), once=rng.random() < 0.5)
+    return Fault(at, rng.choice(("before", "after", "half")))
+
+
+def try_point(
+    directory: Path, history: str, fault: Fault, rng: random.Random, *, power_cut: bool, steps: int = STEPS
+) -> str | None:
+    """What is wrong after that fault, in a sentence; None if nothing is."""
+    _clear(directory)
+    told = History(directory, history)
+    disk = Disk(fault, lossy=power_cut)
+    where = f"history {history}, {'power cut after ' if power_cut else ''}{fault}"
+    try:
+        _live(told, disk, steps)
+        if power_cut:
+            disk.lose_power(directory, rng)
+        if rng.random() < 0.3:
+            _die_at_the_start(told, rng)
+        with Disk().in_use():
+            told.model.check(directory, rng, power_cut=power_cut)
+    except Broken as problem:
+        return f"{where}, step {told.step} {told.model.pending.step} ({disk.hit}): {problem}"
+    except Exception as error:  # whatever it is, it is no answer to a fault of the disk
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        return f"{where}, step {told.step} {told.model.pending.step} ({disk.hit}): {error!r} at {last.filename}:{last.lineno}"
+    return None
+
+
+def _live(told: History, disk: Disk, steps: int) -> None:
+    with disk.in_use():
+        try:
+            told.run(steps)
+        except Died:
+            pass
+        except (StorageError, Refused, BatchError):
+            if not disk.hit:
+                raise
+        finally:
+            if told.life is not None:
+                told.life.kill()
+    disk.forsake()
+
+
+def _die_at_the_start(told: History, rng: random.Random) -> None:
+    """The next server dies as well, before it serves anybody."""
+    disk = Disk(Fault(rng.randint(1, 60), rng.choice(("before", "after", "half"))))
+    with disk.in_use(), suppress(Died):
+        Life(told.directory, rng).kill()
+    disk.forsake()
+
+
+def _clear(directory: Path) -> None:
+    shutil.rmtree(directory, ignore_errors=True)
