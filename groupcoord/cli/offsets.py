@@ -185,7 +185,13 @@ def _import(arguments: argparse.Namespace) -> int:
 
 
 def _compact(arguments: argparse.Namespace) -> int:
-    done = compact(arguments.directory, load(arguments.properties), new_uuid=uuid.uuid4, now_ms=_now_ms())
+    done = compact(
+        arguments.directory,
+        load(arguments.properties),
+        new_uuid=uuid.uuid4,
+        now_ms=_now_ms(),
+        report=lambda finding: print(f"groupcoord offsets: {finding}", file=sys.stderr),
+    )
     for event in done:
         print(event.text())
     cleaned = [event for event in done if isinstance(event, LogCleaned)]

@@ -3,8 +3,14 @@
 from collections.abc import Collection, Sequence
 
 from groupcoord.broker.compaction import is_tombstone
-from groupcoord.offsets_log.entries import group_of
-from groupcoord.protocol.coordinator_records import RecordError, RecordKey, RecordValue, parse_key, parse_value
+from groupcoord.protocol.coordinator_records import (
+    RecordError,
+    RecordKey,
+    RecordValue,
+    group_of,
+    parse_key,
+    parse_value,
+)
 from groupcoord.protocol.embedded import read_assignment
 from groupcoord.protocol.errors import WireError
 from groupcoord.protocol.record_text import value_text as whole_value

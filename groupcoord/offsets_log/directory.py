@@ -12,18 +12,15 @@ from groupcoord.broker.events import LogCleaned, LogNotCleaned
 from groupcoord.broker.topic_names import CONSUMER_OFFSETS
 from groupcoord.config.settings import BrokerConfig
 from groupcoord.core.effects import Note
-from groupcoord.core.java import partition_for
 from groupcoord.offsets_log.entries import Entry, entries
 from groupcoord.offsets_log.folders import Folders, unreadable
 from groupcoord.offsets_log.source import Fault, SourceError
 from groupcoord.storage.catalogue import FILE_NAME
 from groupcoord.storage.errors import StorageError
+from groupcoord.storage.group_places import misplaced
 from groupcoord.storage.lock import DirectoryLock
 from groupcoord.storage.names import LEADER_EPOCHS, LOG, PARTITION_METADATA, PRODUCER_SNAPSHOT, segment_file
 from groupcoord.storage.storage import Storage
-
-_COUNTS_TRIED = 1_000
-"""Up to so many partitions are tried to find out how many a cluster has; 50 is usual."""
 
 
 class Imported(NamedTuple):
@@ -55,16 +52,24 @@ def import_folders(
 
 
 def compact(
-    directory: Path, config: BrokerConfig, *, new_uuid: Callable[[], uuid.UUID], now_ms: int
+    directory: Path,
+    config: BrokerConfig,
+    *,
+    new_uuid: Callable[[], uuid.UUID],
+    now_ms: int,
+    report: Callable[[str], None],
 ) -> list[LogCleaned | LogNotCleaned]:
     """Compact every partition of ``__consumer_offsets`` in a data directory; what was done, where anything was.
 
-    Raises SourceError, and StorageError when a server uses the directory.
+    ``report`` is told, in words, of what was not as it should be when the directory was opened. Raises SourceError, and
+    StorageError when a server uses the directory.
     """
     if not (directory / FILE_NAME).is_file():
         raise SourceError(f"{directory} is no data directory of groupcoord: it has no {FILE_NAME}")
     done: list[LogCleaned | LogNotCleaned] = []
-    with _in_use(directory, config, new_uuid, now_ms) as (_, broker):
+    with _in_use(directory, config, new_uuid, now_ms) as (storage, broker):
+        for finding in storage.findings:
+            report(finding)
         topic = broker.topics.get(CONSUMER_OFFSETS)
         for number in range(0 if topic is None else len(topic.partitions)):
             effects = broker.compact(CONSUMER_OFFSETS, number, now_ms)
@@ -92,7 +97,7 @@ def _in_use(
 
 def _count(source: Folders, partitions: int) -> Imported:
     """What is in ``source``, and whether each group is where it belongs. Raises SourceError."""
-    groups: dict[str, int] = {}
+    groups: set[tuple[str, int]] = set()
     faults: list[Fault] = []
     records = 0
     for number in source.partitions:
@@ -104,32 +109,13 @@ def _count(source: Folders, partitions: int) -> Imported:
                 if isinstance(entry, Entry):
                     records += 1
                     if entry.group is not None:
-                        groups[entry.group] = number
+                        groups.add((entry.group, number))
                 else:
                     faults.append(entry)
-    _check_places(groups, max(source.partitions), partitions)
+    problem = misplaced(groups, max(source.partitions), partitions)
+    if problem is not None:
+        raise SourceError(problem)
     return Imported(list(source.partitions), len(groups), records, faults, [])
-
-
-def _check_places(groups: dict[str, int], last: int, partitions: int) -> None:
-    strays = [name for name, number in groups.items() if partition_for(name, partitions) != number]
-    if not strays and last < partitions:
-        return
-    if strays:
-        why = f"group {strays[0]!r} is in partition {groups[strays[0]]}, and belongs in {partition_for(strays[0], partitions)}"
-    else:
-        why = f"there is a partition {last}"
-    fits = [
-        count
-        for count in range(last + 1, _COUNTS_TRIED)
-        if all(partition_for(name, count) == number for name, number in groups.items())
-    ]
-    advice = "the folders fit no number of partitions: are they all of one cluster?"
-    if fits:
-        advice = f"the cluster may have {fits[0]}: then set offsets.topic.num.partitions={fits[0]}"
-    raise SourceError(
-        f"the folders are not of a cluster with offsets.topic.num.partitions={partitions}: {why}; {advice}"
-    )
 
 
 @contextlib.contextmanager

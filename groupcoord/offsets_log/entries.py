@@ -7,7 +7,14 @@ from typing import NamedTuple
 
 from groupcoord.offsets_log.source import Batch, Fault
 from groupcoord.protocol.batches import BatchError, records_of
-from groupcoord.protocol.coordinator_records import RecordError, RecordKey, RecordValue, parse_key, parse_value
+from groupcoord.protocol.coordinator_records import (
+    RecordError,
+    RecordKey,
+    RecordValue,
+    group_of,
+    parse_key,
+    parse_value,
+)
 from groupcoord.protocol.record_kinds import KINDS
 from groupcoord.protocol.records import InvalidRecordsError, Record
 
@@ -68,12 +75,6 @@ class Entry(NamedTuple):
     def topic(self) -> str | None:
         """The topic that it is about, if it is about one."""
         return self.what.key.fields.get("topic") if isinstance(self.what, Said) else None
-
-
-def group_of(key: RecordKey) -> str | None:
-    """The group that a record with this key is about."""
-    group: str | None = key.fields.get("group", key.fields.get("groupId"))
-    return group
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

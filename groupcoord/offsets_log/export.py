@@ -8,12 +8,11 @@ from typing import NamedTuple
 from groupcoord.broker.leader_epochs import LeaderEpochs
 from groupcoord.broker.log_settings import LogSettings
 from groupcoord.broker.topic_names import CONSUMER_OFFSETS
-from groupcoord.offsets_log.entries import group_of
 from groupcoord.offsets_log.folders import unreadable
 from groupcoord.offsets_log.rehearsal import OFFSETS_SEGMENT_BYTES
 from groupcoord.offsets_log.source import Batch, Fault, Source, SourceError
 from groupcoord.protocol.batches import BatchError, BatchHeader, read_header, records_of
-from groupcoord.protocol.coordinator_records import RecordError, parse_key
+from groupcoord.protocol.coordinator_records import RecordError, group_of, parse_key
 from groupcoord.protocol.rebatch import delete_horizon_ms, with_records
 from groupcoord.protocol.records import InvalidRecordsError, Record
 from groupcoord.storage.checkpoints import partition_metadata, write_epochs

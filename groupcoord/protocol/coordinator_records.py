@@ -69,6 +69,12 @@ def parse_key(data: bytes | None) -> RecordKey:
     return RecordKey(kind, _read(kind.key, 0, data or b""))
 
 
+def group_of(key: RecordKey) -> str | None:
+    """The group that a record with this key is about."""
+    group: str | None = key.fields.get("group", key.fields.get("groupId"))
+    return group
+
+
 def parse_value(kind: Kind, data: bytes | None) -> RecordValue | None:
     """The value in ``data`` of a record whose key is of ``kind``; None is a tombstone.
 

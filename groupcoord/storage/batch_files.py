@@ -1,7 +1,8 @@
 """The batches in a log file: their headers, and whether each is whole and true.
 
 A server that is killed leaves at worst a batch that is not completely written, at the end. Anything else that is wrong was done
-by somebody or something else: a disk, a power cut, a hand. Source: ``FileLogInputStream``, ``LogSegment.recover``.
+by somebody or something else: a disk, a power cut, a hand. No size and no offset that a file says is used before it was held
+against the file. Source: ``FileLogInputStream``, ``LogSegment.recover``, ``LogSegment.ensureOffsetInRange``.
 """
 
 import os
@@ -10,7 +11,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from groupcoord.protocol.batches import HEADER_BYTES, MAGIC, BatchHeader, has_right_checksum, read_header
+from groupcoord.protocol.batches import (
+    HEADER_BYTES,
+    INT32_MAX,
+    MAGIC,
+    BatchError,
+    BatchHeader,
+    has_right_checksum,
+    read_header,
+)
+from groupcoord.protocol.errors import ErrorCode
 from groupcoord.storage.files import opened
 from groupcoord.storage.window import CHUNK_BYTES, Window
 
@@ -28,8 +38,10 @@ class StoredBatch(NamedTuple):
     data: memoryview
 
 
-class BatchFault(Exception):
+class BatchFault(BatchError):
     """What is at ``position`` (bytes) of ``path`` is not a batch that can be read; ``offset`` is the one it would begin with.
+
+    Who asks for it while the server runs is told CORRUPT_MESSAGE, as by Kafka.
 
     ``torn``: the file ends before the batch does, which is what a killed server leaves. ``old_format``: it is one all right, of
     magic 0 or 1. ``size`` is that of the batch if it looks like a batch, so that what is behind it may be read.
@@ -46,7 +58,7 @@ class BatchFault(Exception):
         old_format: bool = False,
         size: int | None = None,
     ) -> None:
-        super().__init__(f"{path} at byte {position}, offset {offset}: {reason}")
+        super().__init__(ErrorCode.CORRUPT_MESSAGE, f"{path} at byte {position}, offset {offset}: {reason}")
         self.path = path
         self.position = position
         self.offset = offset
@@ -56,58 +68,86 @@ class BatchFault(Exception):
         self.size = size
 
 
-def checked_batches(path: Path, position: int = 0, expected: int | None = None) -> Iterator[StoredBatch]:
+def checked_batches(
+    path: Path, position: int = 0, expected: int | None = None, behind: int | None = None
+) -> Iterator[StoredBatch]:
     """The batches of the file, each of them checked: length, magic, checksum, and that its offsets follow the last one's.
 
-    Raises BatchFault where one is not in order, after those before it; OSError. ``position`` is where to begin, and
-    ``expected`` the least offset that can be there; unless told, the name of the file says it.
+    Raises BatchFault where one is not in order, after those before it; OSError. ``position`` is where to begin, ``expected``
+    the least offset that can be there, and ``behind`` the first that cannot; unless told, the name of the file says them.
     """
-    if expected is None:
-        expected = int(path.name.split(".", 1)[0])
+    first, limit = _offsets(path)
+    expected = first if expected is None else expected
+    limit = limit if behind is None else min(behind, limit)
     with opened(path) as descriptor:
         size = os.fstat(descriptor).st_size
         window = Window(descriptor)
         while position < size:
-            stored = _checked(path, window, position, size, expected)
-            yield stored
-            position += stored.header.size
-            expected = stored.header.last_offset + 1
+            header = _header(path, window, position, size, expected, limit)
+            data = window.at(position, header.size)
+            if not has_right_checksum(data, header):
+                reason = f"the checksum of the batch with offset {header.base_offset} is not {header.crc}, as it says"
+                raise BatchFault(path, position, expected, reason, size=header.size)
+            yield StoredBatch(position, header, data)
+            position += header.size
+            expected = header.last_offset + 1
 
 
-def _checked(path: Path, window: Window, position: int, size: int, expected: int) -> StoredBatch:
+def headers(
+    path: Path, descriptor: int, position: int, end: int, *, behind: int | None = None, chunk: int = CHUNK_BYTES
+) -> Iterator[tuple[int, BatchHeader]]:
+    """(position, header) of the batches of a segment's file between two positions; what they hold is not looked at.
+
+    Raises BatchFault where there is none that fits, after those before it; OSError. ``behind`` is as for checked_batches.
+    """
+    window = Window(descriptor, chunk)
+    expected, limit = _offsets(path)
+    limit = limit if behind is None else min(behind, limit)
+    while position < end:
+        header = _header(path, window, position, end, expected, limit)
+        yield position, header
+        position += header.size
+        expected = header.last_offset + 1
+
+
+def _offsets(path: Path) -> tuple[int, int]:
+    """The first offset that a segment of that name can have, and the first that it cannot: its indexes have int32s."""
+    first = int(path.name.split(".", 1)[0])
+    return first, first + INT32_MAX + 1
+
+
+def _header(path: Path, window: Window, position: int, size: int, expected: int, limit: int) -> BatchHeader:
+    """The header at ``position`` of a file of ``size`` bytes, of a batch that lies within the file and whose offsets fit."""
     left = size - position
+    if left >= HEADER_BYTES:
+        header = read_header(window.at(position, HEADER_BYTES))
+        if (
+            header.magic == MAGIC
+            and _SMALLEST_LENGTH <= header.length <= left - _OVERHEAD_BYTES
+            and expected <= header.base_offset <= header.last_offset < limit
+        ):
+            return header
+    raise _fault(path, window, position, left, expected, limit)
+
+
+def _fault(path: Path, window: Window, position: int, left: int, expected: int, limit: int) -> BatchFault:
+    """What is wrong at ``position``, where ``left`` bytes are left of the file."""
     if left < _UP_TO_MAGIC_BYTES:
-        raise BatchFault(
-            path, position, expected, f"{left} bytes of a batch that was not completely written", torn=True
-        )
+        reason = f"{left} bytes of a batch that was not completely written"
+        return BatchFault(path, position, expected, reason, torn=True)
     base_offset, length, _, magic = _FIELDS.unpack(window.at(position, _UP_TO_MAGIC_BYTES))
     if 0 <= magic < MAGIC and length > 0:
         reason = f"message format {magic}, which Kafka wrote before 0.11; only format 2 is read here"
-        raise BatchFault(path, position, expected, reason, old_format=True)
+        return BatchFault(path, position, expected, reason, old_format=True)
     if length < _SMALLEST_LENGTH:
         reason = f"a batch of length {length}, and none is shorter than {_SMALLEST_LENGTH}"
-        raise BatchFault(path, position, expected, reason)
+        return BatchFault(path, position, expected, reason)
     if magic != MAGIC:
-        raise BatchFault(path, position, expected, f"a batch of magic {magic}, and there is none above {MAGIC}")
+        return BatchFault(path, position, expected, f"a batch of magic {magic}, and there is none above {MAGIC}")
     if left < _OVERHEAD_BYTES + length:
         reason = f"{left} bytes of a batch of {_OVERHEAD_BYTES + length} that was not completely written"
-        raise BatchFault(path, position, expected, reason, torn=True)
-    data = window.at(position, _OVERHEAD_BYTES + length)
-    header = read_header(data)
-    if not has_right_checksum(data, header):
-        reason = f"the checksum of the batch with offset {base_offset} is not {header.crc}, as it says"
-        raise BatchFault(path, position, expected, reason, size=header.size)
-    if base_offset < expected or header.last_offset_delta < 0:
-        last = header.last_offset
-        reason = f"a batch with offsets {base_offset} to {last}, where none below {expected} can be"
-        raise BatchFault(path, position, expected, reason, size=header.size)
-    return StoredBatch(position, header, data)
-
-
-def headers(descriptor: int, position: int, end: int, chunk: int = CHUNK_BYTES) -> Iterator[tuple[int, BatchHeader]]:
-    """(position, header) of the batches between two positions of a file that has been checked. Raises OSError."""
-    window = Window(descriptor, chunk)
-    while position < end:
-        header = read_header(window.at(position, HEADER_BYTES))
-        yield position, header
-        position += header.size
+        return BatchFault(path, position, expected, reason, torn=True)
+    last = base_offset + read_header(window.at(position, HEADER_BYTES)).last_offset_delta
+    which = f"{limit} or above" if last >= limit else f"below {expected}"
+    reason = f"a batch with offsets {base_offset} to {last}, where none {which} can be"
+    return BatchFault(path, position, expected, reason, size=_OVERHEAD_BYTES + length)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from groupcoord.broker.log_settings import INT64_MAX
 from groupcoord.config.settings import Resource
 from groupcoord.storage.errors import StorageError
 from groupcoord.storage.files import replace, write_at
@@ -23,6 +24,8 @@ FILE_NAME = "groupcoord-metadata"
 REWRITTEN_BYTES = 1 << 20
 """The file is written anew when it is that much larger than twice what it was when it was written."""
 
+_MAX_PARTITIONS = 1_000_000
+"""A topic with more is none that anybody has made."""
 _HEAD = {"groupcoord": "metadata", "version": 1}
 
 
@@ -54,6 +57,8 @@ class Catalogue:
         """Raises StorageError for a file that cannot be understood."""
         self.path = directory / FILE_NAME
         self.contents = Contents()
+        self.found = False
+        """Was there a file, with anything in it? Not even its first line is ever cut off by a kill."""
         self._descriptor: int | None = None
         self._size = 0
         self._largest = 0
@@ -62,9 +67,10 @@ class Catalogue:
         except FileNotFoundError:
             return
         lines = data.split(b"\n")[:-1]  # behind the last newline is nothing, or what was cut off
+        self.found = bool(lines)
         if len(lines) > 1 and b"\0" in lines[-1]:
             del lines[-1]
-        for number, line in enumerate(lines or [b""], 1):
+        for number, line in enumerate(lines, 1):
             try:
                 entry = json.loads(line)
                 if number == 1:
@@ -72,10 +78,10 @@ class Catalogue:
                         raise ValueError(f"expected {json.dumps(_HEAD)}")
                 else:
                     self._take(entry)
-            except (ValueError, KeyError, TypeError, AttributeError) as problem:
+            except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as problem:
                 raise StorageError(
-                    f"{self.path}, line {number}, cannot be understood: {problem!r}. Restore the file from a backup, or remove "
-                    "the line. Without the file, topics come from their folders, with the broker's defaults for all else."
+                    f"{self.path}, line {number}, cannot be understood: {problem!r}. Mend the line, or take the file from a "
+                    "copy of yours; without the file, topics are found again by their folders, and have the broker's defaults."
                 ) from None
 
     def start_anew(self) -> None:
@@ -134,10 +140,13 @@ class Catalogue:
         contents = self.contents
         if "topic" in entry:
             topic_id = uuid.UUID(entry["id"])
+            name, partitions = str(entry["topic"]), int(entry["partitions"])
+            if not name or "/" in name or "\0" in name or not 0 < partitions <= _MAX_PARTITIONS:
+                raise ValueError(f"no topic is called {name!r} and has {partitions} partitions")
             contents.topics[topic_id] = TopicEntry(
-                name=str(entry["topic"]),
+                name=name,
                 topic_id=topic_id,
-                partitions=int(entry["partitions"]),
+                partitions=partitions,
                 configs=_texts(entry["configs"]),
                 created_ms=int(entry["created_ms"]),
             )
@@ -151,7 +160,16 @@ class Catalogue:
             if configs:
                 contents.configs[resource] = configs
         else:
-            contents.next_producer_id = int(entry["next_producer_id"])
+            next_producer_id = int(entry["next_producer_id"])
+            if not 0 <= next_producer_id <= INT64_MAX:
+                raise ValueError(f"{next_producer_id} is no producer id")
+            contents.next_producer_id = next_producer_id
+
+
+def create(directory: Path) -> None:
+    """Have a catalogue in ``directory`` that says nothing yet, unless there is one. Raises OSError."""
+    if not (directory / FILE_NAME).exists():
+        replace(directory / FILE_NAME, _line(_HEAD))
 
 
 def _texts(configs: dict[Any, Any]) -> dict[str, str]:

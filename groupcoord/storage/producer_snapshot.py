@@ -46,6 +46,20 @@ def decode(data: bytes, partition: str) -> ProducerStates:
 
     A producer of which only the end of a transaction is known is left out: it may go on anywhere.
     """
+    producers = ProducerStates(partition)
+    for producer_id, epoch, last_sequence, last_offset, offset_delta, timestamp_ms, _, _ in _entries(data):
+        if last_offset >= 0:
+            kept = KeptBatch(last_sequence, last_offset, offset_delta, timestamp_ms)
+            producers.restore(producer_id, epoch, kept)
+    return producers
+
+
+def producer_ids(data: bytes) -> list[int]:
+    """Every producer that the file with that content names. Raises SnapshotError."""
+    return [entry[0] for entry in _entries(data)]
+
+
+def _entries(data: bytes) -> list[tuple[int, ...]]:
     try:
         version, checksum, count = _HEAD.unpack_from(data)
         entries = list(_ENTRY.iter_unpack(data[_HEAD.size :]))
@@ -55,9 +69,4 @@ def decode(data: bytes, partition: str) -> ProducerStates:
         raise SnapshotError(f"it is of version {version}")
     if checksum != crc32c(data[_ENTRIES_AT:]) or count != len(entries):
         raise SnapshotError("its checksum is wrong")
-    producers = ProducerStates(partition)
-    for producer_id, epoch, last_sequence, last_offset, offset_delta, timestamp_ms, _, _ in entries:
-        if last_offset >= 0:
-            kept = KeptBatch(last_sequence, last_offset, offset_delta, timestamp_ms)
-            producers.restore(producer_id, epoch, kept)
-    return producers
+    return entries

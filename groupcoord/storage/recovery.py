@@ -1,10 +1,14 @@
 """A partition's folder at a start: what an interrupted change left is finished or undone, what is torn is cut off, the indexes
 are made anew where they have to be, and what the log knows of epochs and producers is put together.
 
-After a clean shutdown the files are taken at their word. Otherwise every batch is checked from the segment of the recovery
-point on; what lies before that was flushed. Source: ``LogLoader``, ``LogSegment.recover``, ``UnifiedLog.rebuildProducerState``.
+After a clean shutdown, and before the recovery point, everything was flushed: of such a segment the batches behind the last
+entry of its index are held against the file, and at the end of the log against their checksums, too; where that shows a fault,
+each batch is checked, as is each batch behind the recovery point after any other end. Kafka trusts a clean shutdown, and meets
+the fault when it reads the end of the log; after another end it checks the whole segment of the recovery point, so that damage
+to old records costs the latest ones. Source: ``LogLoader``, ``LogSegment.recover``, ``UnifiedLog.rebuildProducerState``.
 """
 
+import itertools
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -13,13 +17,13 @@ from typing import NamedTuple
 from groupcoord.broker.leader_epochs import EpochStart, LeaderEpochs
 from groupcoord.broker.log_settings import LogSettings
 from groupcoord.broker.producer_state import ProducerStates
-from groupcoord.protocol.batches import BatchHeader
+from groupcoord.protocol.batches import HEADER_BYTES, INT32_MAX, BatchHeader, read_header
 from groupcoord.storage import checkpoints, names, producer_snapshot
 from groupcoord.storage.batch_files import BatchFault
 from groupcoord.storage.errors import StorageError
 from groupcoord.storage.files import create, opened, read_at, sync, write_at
 from groupcoord.storage.producer_snapshot import SnapshotError
-from groupcoord.storage.stored_segment import StoredSegment, create_segment, delete_segment
+from groupcoord.storage.stored_segment import NO_OFFSET, StoredSegment, create_segment, delete_segment, lost_or_wrong
 
 _COPY_BYTES = 1 << 20
 
@@ -39,7 +43,8 @@ class Recovery:
     """The start of the log in ``folder``. Times are milliseconds.
 
     ``clean``: the server before ended in order. ``recovery_point`` and ``log_start_offset`` are what the checkpoints say.
-    ``report`` is told, in words, of everything that was not as it should be.
+    ``has_gaps``: compaction may have left gaps between the offsets. ``report`` is told, in words, of everything that was not as
+    it should be.
     """
 
     def __init__(
@@ -51,6 +56,7 @@ class Recovery:
         recovery_point: int,
         log_start_offset: int,
         now_ms: int,
+        has_gaps: bool = False,
         report: Callable[[str], None],
     ) -> None:
         self._folder = folder
@@ -59,34 +65,83 @@ class Recovery:
         self._recovery_point = recovery_point
         self._log_start_offset = log_start_offset
         self._now_ms = now_ms
+        self._has_gaps = has_gaps or settings.compact
         self._report = report
+        self._suspects: set[Path] = set()
 
     def run(self) -> Found:
         """Put everything in order. Raises OSError, and StorageError for what is not for us to put in order."""
+        self._check_kinds()
         self._finish_changes()
         self._remove_orphans()
-        segments = self._load()
-        end = segments[-1].next_offset() if segments else self._log_start_offset
-        if end < self._log_start_offset:
-            self._report(
-                f"{self._folder}: the log ends at offset {end}, before the offset {self._log_start_offset} up to which its "
-                "records were deleted; it goes on there"
-            )
-            for segment in segments:
-                delete_segment(self._folder, segment.base_offset)
-            segments, end = [], self._log_start_offset
-        if not segments:
-            create_segment(self._folder, end)
-            segments = [StoredSegment(self._folder, end, self._settings, self._now_ms)]
-        start = max(self._log_start_offset, segments[0].base_offset)
         saved = self._epochs()
-        epochs = LeaderEpochs(saved)
-        producers = self._producers(segments, end, epochs)
+        while True:
+            segments = self._load()
+            end = self._end_of(segments)
+            if end < self._log_start_offset:
+                segments, end = self._moved_on(segments, end)
+            if not segments:
+                create_segment(self._folder, end)
+                segments = [StoredSegment(self._folder, end, self._settings, self._now_ms)]
+            epochs = LeaderEpochs(saved)
+            try:
+                producers = self._producers(segments, end, epochs)
+                break
+            except BatchFault as fault:  # in the middle of a segment that was taken to be in order
+                self._suspects.add(fault.path)
+        self._say_what_is_missing(segments, end)
+        segments[-1].behind = end
+        start = max(self._log_start_offset, segments[0].base_offset)
         epochs.truncate_from(end)
         if epochs.entries != saved:
             checkpoints.write_epochs(self._folder / names.LEADER_EPOCHS, epochs.entries)
         recovery_point = end if self._clean else min(self._recovery_point, end)
         return Found(segments, start, end, recovery_point, producers, epochs)
+
+    def _end_of(self, segments: list[StoredSegment]) -> int:
+        return segments[-1].next_offset() if segments else max(self._log_start_offset, 0)
+
+    def _moved_on(self, segments: list[StoredSegment], end: int) -> tuple[list[StoredSegment], int]:
+        """The checkpoint says that records behind the end of the log were deleted: which of the two is wrong?"""
+        start = self._log_start_offset
+        what = f"{self._folder}: the log ends at offset {end}, before the offset {start} up to which its records were deleted"
+        if self._clean and end == self._recovery_point:
+            self._report(f"{what}; it is as it was flushed, so that it keeps all its records")
+            self._log_start_offset = 0
+            return segments, end
+        self._report(f"{what}; it goes on there")
+        for segment in segments:
+            if segment.size:
+                self._set_aside(segment)
+            delete_segment(self._folder, segment.base_offset)
+        return [], start
+
+    def _say_what_is_missing(self, segments: list[StoredSegment], end: int) -> None:
+        """Records that were in the log once, by its checkpoint or by its segments, and are not there now."""
+        for segment, following in itertools.pairwise(segments):
+            behind = segment.next_offset()
+            if behind < following.base_offset and not self._has_gaps:
+                self._report(
+                    f"{segment.path} ends before offset {behind}, and {following.path.name} follows: "
+                    f"the records from offset {behind} to {following.base_offset - 1} are lost"
+                )
+        point = self._recovery_point
+        if end < point:
+            self._report(
+                f"{self._folder}: the log ends before offset {end}, and had been flushed up to offset {point - 1}: the "
+                f"records from offset {end} to {point - 1} are lost, and their offsets are given anew"
+            )
+        elif self._clean and 0 < point < end:
+            self._report(
+                f"{self._folder}: the log ends before offset {end}, and when the server ended it did before offset {point}: "
+                "somebody has put records there, or has changed the checkpoint"
+            )
+
+    def _check_kinds(self) -> None:
+        """Raises StorageError where there is a folder instead of a file."""
+        for path in [*self._files(), self._folder / names.LEADER_EPOCHS]:
+            if path.is_dir():
+                raise StorageError(f"{path} is a folder, and should be a file. Nothing was changed; move it away.")
 
     # --- changes that were under way
 
@@ -115,7 +170,12 @@ class Recovery:
         if logs:
             first = files[logs[0]].base_offset
             last = StoredSegment(self._folder, files[logs[-1]].base_offset, self._settings, self._now_ms, names.SWAP)
-            behind = last.next_offset()
+            try:
+                behind = last.next_offset()
+            except BatchFault as fault:
+                raise StorageError(
+                    f"{fault}. It was to replace older segments; nothing was changed. Move the files {names.SWAP[1:]} away."
+                ) from None
             for path, found in files.items():
                 if not found.state and first <= found.base_offset < behind and found.kind != names.PRODUCER_SNAPSHOT:
                     path.unlink()
@@ -140,27 +200,45 @@ class Recovery:
             StoredSegment(self._folder, int(path.name[:20]), self._settings, self._now_ms)
             for path in names.log_files(self._folder)
         ]
-        bases = [segment.base_offset for segment in segments]
+        for segment, following in itertools.pairwise(segments):
+            segment.behind = following.base_offset
         for index, segment in enumerate(segments):
-            behind = bases[index + 1] if index + 1 < len(bases) else None
-            flushed = behind is not None and behind <= self._recovery_point
-            if self._clean or flushed:
-                if segment.has_sound_indexes():
-                    continue
-                self._report(f"{segment.path}: its indexes are missing or wrong, and are made anew")
-            fault = segment.rebuild(lambda _header: None)
+            behind = segment.behind
+            flushed = self._clean or (behind is not None and behind <= self._recovery_point)
+            if flushed and self._is_in_order(segment, last=behind is None):
+                continue
+            known = NO_OFFSET if flushed else segment.known_offset()
+            fault = segment.rebuild(0 if flushed or segment.path in self._suspects else self._recovery_point)
             if fault is None:
+                if known >= (end := segment.next_offset()):
+                    self._report(f"{segment.path}: {lost_or_wrong(known, end)}")
                 continue
             self._cut(segment, fault, last=behind is None)
-            if self._clean or flushed:
+            if flushed:
                 continue
             for later in segments[index + 1 :]:
-                kept = later.path.with_name(f"{later.path.name}.0{names.CUT}")
-                later.path.rename(kept)
+                kept = self._set_aside(later)
                 delete_segment(self._folder, later.base_offset)
                 self._report(f"{later.path} lies behind what was cut off, and is {kept.name} now")
             return segments[: index + 1]
         return segments
+
+    def _is_in_order(self, segment: StoredSegment, *, last: bool) -> bool:
+        """Is there no reason to check every batch of a segment that was flushed?"""
+        if segment.path in self._suspects:
+            return False
+        try:
+            wrong = segment.wrong_indexes(checksums=last)
+        except BatchFault:
+            return False
+        if wrong is not None:
+            self._report(f"{segment.path}: {wrong}")
+        return wrong is None
+
+    def _set_aside(self, segment: StoredSegment) -> Path:
+        kept = segment.path.with_name(f"{segment.path.name}.0{names.CUT}")
+        segment.path.rename(kept)
+        return kept
 
     def _cut(self, segment: StoredSegment, fault: BatchFault, *, last: bool) -> None:
         """End the file before the fault. What goes is kept beside it, unless it is only a batch that was never complete."""
@@ -171,7 +249,7 @@ class Recovery:
         size = segment.path.stat().st_size
         lost = size - fault.position
         what = f"{segment.path} is cut off at byte {fault.position}, before offset {fault.offset}: {fault.reason}"
-        if fault.torn and last:
+        if fault.torn and last and not self._had_been_flushed(fault.offset) and not _goes_on(fault):
             self._report(what)
         else:
             kept = segment.path.with_name(f"{segment.path.name}.{fault.position}{names.CUT}")
@@ -180,11 +258,21 @@ class Recovery:
         os.truncate(segment.path, fault.position)
         sync(segment.path)
 
+    def _had_been_flushed(self, offset: int) -> bool:
+        return self._clean or offset < self._recovery_point
+
     # --- what the log knows
 
     def _epochs(self) -> list[EpochStart]:
+        path = self._folder / names.LEADER_EPOCHS
         try:
-            return checkpoints.read_epochs(self._folder / names.LEADER_EPOCHS)
+            entries = checkpoints.read_epochs(path)
+            starts = [entry.start_offset for entry in entries]
+            if entries and not (0 <= entries[0].epoch <= entries[-1].epoch <= INT32_MAX and starts[0] >= 0):
+                raise checkpoints.CheckpointError(f"{path} has an epoch or an offset that none can have")
+            if starts != sorted(starts):
+                raise checkpoints.CheckpointError(f"{path} has epochs whose offsets do not ascend")
+            return entries
         except checkpoints.CheckpointError as problem:
             self._report(f"{problem}; the log goes on without its history of leaders")
             return []
@@ -218,6 +306,19 @@ def _replay(producers: ProducerStates, header: BatchHeader, since: int) -> None:
     """Markers of transactions have no sequence number, and a snapshot may know the first batches already."""
     if header.has_producer_id and not header.control and header.base_offset >= since:
         producers.appended(header)
+
+
+def _goes_on(fault: BatchFault) -> bool:
+    """Is there a further batch in what is taken for a torn one? Then its length is wrong: a torn batch is the last one.
+
+    The offset that follows it is looked for; that of its header is all that can be had.
+    """
+    with opened(fault.path) as descriptor:
+        data = read_at(descriptor, _COPY_BYTES, fault.position)
+    if len(data) <= HEADER_BYTES:
+        return False
+    following = read_header(data).last_offset + 1
+    return data.find((following % (1 << 64)).to_bytes(8), HEADER_BYTES) > 0
 
 
 def _copy(source: Path, position: int, target: Path) -> None:

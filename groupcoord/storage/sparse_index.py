@@ -32,7 +32,6 @@ class _SparseIndex:
     """The entries of one file, of which there may be none yet. Everything raises OSError."""
 
     _entry: struct.Struct
-    _ascending: tuple[int, ...]  # which of the int32s of an entry
 
     def __init__(self, path: Path, base_offset: int) -> None:
         self.path = path
@@ -49,16 +48,15 @@ class _SparseIndex:
         return self.count * self._entry.size
 
     def is_sound(self) -> bool:
-        """Is the file there, made of whole entries, and do their offsets and positions ascend?"""
+        """Is the file there, made of whole entries, and does each number in them ascend?"""
         try:
             data = self.path.read_bytes()
         except FileNotFoundError:
             return False
         if len(data) % self._entry.size:
             return False
-        fields = struct.unpack(f">{len(data) // 4}i", data)
-        columns = [fields[first :: self._entry.size // 4] for first in self._ascending]
-        return all(all(map(le, column, column[1:])) and min(column, default=0) >= 0 for column in columns)
+        columns = zip(*self._entry.iter_unpack(data), strict=True)
+        return all(all(map(le, column, column[1:])) and column[0] >= 0 for column in columns)
 
     def open(self) -> int:
         """The descriptor; entries will be added."""
@@ -92,6 +90,12 @@ class _SparseIndex:
         slot = bisect_right(range(self.count), key, key=lambda slot: self._fields(descriptor, slot)[column]) - 1
         return None if slot < 0 else self._fields(descriptor, slot)
 
+    def _up_to(self, offset: int, column: int) -> int:
+        """How many entries have an ``offset`` that is not above, in that field."""
+        with opened(self.path) as descriptor:
+            relative = min(offset - self.base_offset, INT32_MAX)
+            return bisect_right(range(self.count), relative, key=lambda slot: self._fields(descriptor, slot)[column])
+
     def reset(self) -> None:
         """Forget all entries."""
         self.close()
@@ -114,7 +118,6 @@ class OffsetIndex(_SparseIndex):
     """Offset → position."""
 
     _entry = _OFFSET_ENTRY
-    _ascending = (0, 1)
 
     @property
     def last(self) -> tuple[int, int] | None:
@@ -124,6 +127,10 @@ class OffsetIndex(_SparseIndex):
         with opened(self.path) as descriptor:
             offset, position = self._fields(descriptor, self.count - 1)
         return self.base_offset + offset, position
+
+    def cut_behind(self, offset: int) -> None:
+        """Forget the entries of batches that end behind ``offset``."""
+        self.cut(self._up_to(offset, 0))
 
     def append(self, last_offset: int, position: int) -> None:
         """The batch that ends with ``last_offset`` is at ``position``."""
@@ -139,14 +146,11 @@ class TimeIndex(_SparseIndex):
     """Time → offset."""
 
     _entry = _TIME_ENTRY
-    _ascending = (2,)
+    last: TimestampOffset
 
     def __init__(self, path: Path, base_offset: int) -> None:
         super().__init__(path, base_offset)
-        self.last = TimestampOffset(NO_TIMESTAMP, base_offset)
-        if self.count:
-            with opened(path) as descriptor:
-                self.last = self._found(self._fields(descriptor, self.count - 1))
+        self._read_last()
 
     def append(self, latest: TimestampOffset) -> None:
         """The largest timestamp so far; nothing changes unless it is larger than that of the last entry."""
@@ -164,10 +168,21 @@ class TimeIndex(_SparseIndex):
         self.cut(count)
         self.last = last
 
+    def cut_behind(self, offset: int) -> None:
+        """Forget the entries of batches that end behind ``offset``."""
+        self.cut(self._up_to(offset, 1))
+        self._read_last()
+
     def reset(self) -> None:
         """Forget all entries."""
         super().reset()
+        self._read_last()
+
+    def _read_last(self) -> None:
         self.last = TimestampOffset(NO_TIMESTAMP, self.base_offset)
+        if self.count:
+            with opened(self.path) as descriptor:
+                self.last = self._found(self._fields(descriptor, self.count - 1))
 
     def _found(self, fields: tuple[int, ...]) -> TimestampOffset:
         return TimestampOffset(fields[0], self.base_offset + fields[1])

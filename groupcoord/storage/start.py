@@ -1,7 +1,8 @@
 """The start of a data directory: whose it is, which topics are in it, and every log put in order.
 
-Topics are those of the catalogue, and those of which somebody put the folders here, such as from a Kafka cluster.
-Source: ``LogManager.loadLogs``, ``MetaPropertiesEnsemble``.
+Topics are those of the catalogue, and those of which somebody put the folders here, such as from a Kafka cluster. What such
+folders know of is not handed out once more, and it is where it can be found: producer ids, and the groups in
+``__consumer_offsets``. Source: ``LogManager.loadLogs``, ``MetaPropertiesEnsemble``.
 """
 
 import dataclasses
@@ -19,11 +20,14 @@ from groupcoord.config.settings import BrokerConfig
 from groupcoord.config.values import InvalidValueError
 from groupcoord.storage import checkpoints, names
 from groupcoord.storage.catalogue import Catalogue, TopicEntry
+from groupcoord.storage.catalogue import create as create_catalogue
 from groupcoord.storage.checkpoints import CheckpointError, MetaProperties
 from groupcoord.storage.errors import StorageError
 from groupcoord.storage.files import replace, sync, tidy
+from groupcoord.storage.group_places import groups_in, misplaced
 from groupcoord.storage.names import Partition
 from groupcoord.storage.partition_store import Keeper, PartitionStore
+from groupcoord.storage.producer_ids import largest_producer_id, next_block
 from groupcoord.storage.recovery import Recovery
 
 METADATA_LOG = "__cluster_metadata-0"
@@ -47,12 +51,21 @@ class Start:
         self._now_ms = now_ms
         self.checkpointed: set[Partition] = set()
         """The partitions that have a line in a checkpoint."""
+        self.has_shortened_logs = False
+        """Does a log end before what its checkpoint says? Then what is appended must not be taken for flushed."""
+        self._brought: set[Partition] = set()  # of which there is a folder, and the catalogue did not know
         tidy(directory)
-        self._see_whose_it_is()
+        is_new = self._see_whose_it_is()
         self.catalogue = Catalogue(directory)
+        if not is_new and not self.catalogue.found:
+            self.findings.append(
+                f"{self.catalogue.path} is lost, or empty: topics are found again by their folders and have the broker's "
+                "defaults now; topics without a folder, and what was configured while the server ran, are lost"
+            )
         self._apply_changes()
 
-    def _see_whose_it_is(self) -> None:
+    def _see_whose_it_is(self) -> bool:
+        """Is the directory a new one?"""
         directory = self._directory
         if (directory / METADATA_LOG).exists():
             raise StorageError(
@@ -63,6 +76,7 @@ class Start:
         meta = checkpoints.read_meta_properties(path)
         ours = MetaProperties(self.config.cluster_id, self.config.node_id, "")
         if meta is None:
+            create_catalogue(directory)  # first, so that where the one is the other has been
             named = ours._replace(directory_id=checkpoints.uuid_text(self._new_uuid()))
             checkpoints.write_meta_properties(path, named)
         elif meta._replace(directory_id="") != ours:
@@ -70,6 +84,7 @@ class Start:
                 f"{directory} belongs to node {meta.node_id} of cluster {meta.cluster_id}, and this is node "
                 f"{ours.node_id} of cluster {ours.cluster_id}. Use another directory, or remove {path} to take it over."
             )
+        return meta is None
 
     def _apply_changes(self) -> None:
         for resource, configs in self.catalogue.contents.configs.items():
@@ -87,7 +102,8 @@ class Start:
         marker.unlink(missing_ok=True)  # whatever happens from now on is not a clean shutdown
         folders = self._folders()
         adopted = self._adopt(folders)
-        self._keep_to_the_offsets_topic(adopted)
+        self._keep_to_the_offsets_topic(folders[CONSUMER_OFFSETS], adopted)
+        producer_ids = [largest_producer_id(self._directory / str(partition)) for partition in self._brought]
         recovery_points = self._offsets(checkpoints.RECOVERY_POINTS)
         starts = self._offsets(checkpoints.LOG_START_OFFSETS)
         cleaned = self._offsets(checkpoints.CLEANED)
@@ -102,6 +118,7 @@ class Start:
                 if folder is None:
                     missing.append(store.folder)
                     store.create(topic.topic_id)
+                compacted_to = cleaned.get(partition, 0)
                 recovery = Recovery(
                     store.folder,
                     log_settings(topic.configs, self.config),
@@ -109,9 +126,13 @@ class Start:
                     recovery_point=recovery_points.get(partition, 0),
                     log_start_offset=starts.get(partition, 0),
                     now_ms=self._now_ms,
+                    has_gaps=compacted_to > 0 or partition in self._brought,
                     report=self.findings.append,
                 )
-                logs.append(store.take_over(recovery.run(), cleaned.get(partition, 0)))
+                found = recovery.run()
+                self.has_shortened_logs |= found.recovery_point < recovery_points.get(partition, 0)
+                producer_ids += [producer_id for producer_id, _ in found.producers.items()]
+                logs.append(store.take_over(found, compacted_to))
             if missing:
                 others = f" and {len(missing) - 1} more of topic {topic.name}" * (len(missing) > 1)
                 self.findings.append(f"{missing[0]}{others} is missing: the partition begins anew")
@@ -120,6 +141,10 @@ class Start:
                     topic.name, topic.topic_id, topic.configs, topic.created_ms, logs, adopted=topic.name in adopted
                 )
             )
+        contents = self.catalogue.contents
+        largest = max(producer_ids, default=-1)
+        if largest >= contents.next_producer_id:
+            contents.next_producer_id = next_block(largest)
         return recovered
 
     def _folders(self) -> dict[str, dict[int, Path]]:
@@ -196,10 +221,14 @@ class Start:
             files = [path / names.PARTITION_METADATA for path in partitions.values()]
             ids = {self._topic_id(file) for file in files} - {None}
             topic = known.get(name)
+            there = 0 if topic is None else topic.partitions
+            self._brought |= {Partition(name, number) for number in partitions if number >= there}
             if topic is not None:
                 if ids - {topic.topic_id}:
+                    file = next(file for file in files if self._topic_id(file) not in {None, topic.topic_id})
                     raise StorageError(
-                        f"a folder of topic {name} in {self._directory} is of another topic of that name"
+                        f"a folder of topic {name} in {self._directory} is of another topic of that name: {file} says so, and "
+                        f"{self.catalogue.path} says that it is {topic.topic_id}. Move the folder away, or mend the file."
                     )
                 topic.partitions = max(topic.partitions, max(partitions) + 1)
                 for file in files:
@@ -220,8 +249,12 @@ class Start:
             )
         return adopted
 
-    def _keep_to_the_offsets_topic(self, adopted: set[str]) -> None:
-        """Groups are where they were stored: the topic that is there says over how many partitions, as in Kafka."""
+    def _keep_to_the_offsets_topic(self, folders: Mapping[int, Path], adopted: set[str]) -> None:
+        """Groups are where they were stored: the topic that is there says over how many partitions, as in Kafka.
+
+        Of an adopted topic the groups say it; if they do not fit what is configured, somebody has to decide.
+        """
+        self._check_groups(folders, adopted)
         configured = self.config.offsets_topic_num_partitions
         topics = self.catalogue.contents.topics.values()
         there = next((topic.partitions for topic in topics if topic.name == CONSUMER_OFFSETS), configured)
@@ -233,6 +266,20 @@ class Start:
                 f"{CONSUMER_OFFSETS} has {there} partitions in {self._directory}: that counts, and not "
                 f"offsets.topic.num.partitions={configured}"
             )
+
+    def _check_groups(self, folders: Mapping[int, Path], adopted: set[str]) -> None:
+        brought = [partition for partition in self._brought if partition.topic == CONSUMER_OFFSETS]
+        if not brought:
+            return
+        if CONSUMER_OFFSETS not in adopted:
+            raise StorageError(
+                f"{self._directory / str(brought[0])} is of a partition that {CONSUMER_OFFSETS} did not have, and with one "
+                "more no group would be found where it is. Move the folder away."
+            )
+        groups = groups_in(folders)
+        problem = misplaced(groups, max(folders), self.config.offsets_topic_num_partitions) if groups else None
+        if problem is not None:
+            raise StorageError(f"the groups in {self._directory} would not be found: {problem}")
 
     def _offsets(self, name: str) -> dict[Partition, int]:
         try:

@@ -66,6 +66,8 @@ class Storage:
             self._catalogue.start_anew()
             self.config = start.config
             self.findings = start.findings
+            if start.has_shortened_logs:
+                self._write_checkpoints()
             self._release = undo.pop_all()
 
     # --- topics and configurations: the face of a Journal

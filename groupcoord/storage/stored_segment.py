@@ -4,24 +4,35 @@ Only the last segment of a log is appended to, and has its files open. Source: `
 """
 
 import contextlib
+import itertools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from groupcoord.broker.log_segment import FoundBatch
 from groupcoord.broker.log_settings import LogSettings
 from groupcoord.broker.lookups import Find, first_since
-from groupcoord.protocol.batches import HEADER_BYTES, INT32_MAX, MAGIC, BatchError, BatchHeader, read_header
+from groupcoord.protocol.batches import (
+    HEADER_BYTES,
+    INT32_MAX,
+    NO_TIMESTAMP,
+    BatchError,
+    BatchHeader,
+    read_header,
+)
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.records import Record
 from groupcoord.storage.batch_files import BatchFault, checked_batches, headers
 from groupcoord.storage.files import create, is_shortage, opened, read_at, sync, write_at
 from groupcoord.storage.names import LOG, OFFSET_INDEX, PRODUCER_SNAPSHOT, TIME_INDEX, TRANSACTION_INDEX, file_name
 from groupcoord.storage.sparse_index import OffsetIndex, TimeIndex, TimestampOffset
+from groupcoord.storage.window import CHUNK_BYTES
 
 _SEARCH_BYTES = 8192  # two intervals of the index
 _OFFSET_ENTRY_BYTES, _TIME_ENTRY_BYTES = 8, 12
+NO_OFFSET = -1
+_WRONG = "its indexes are missing or wrong, and are made anew"
 
 
 class Mark(NamedTuple):
@@ -61,6 +72,8 @@ class StoredSegment:
         self._gone = False
         self.stretches = 0
         """How many answers refer to it."""
+        self.behind: int | None = None
+        """An offset that no batch reaches, if one is known: where the log ends, or the next segment begins."""
 
     def __repr__(self) -> str:
         return f"<StoredSegment {self.path.name} bytes={self.size}>"
@@ -97,6 +110,7 @@ class StoredSegment:
             self.time_index.append(latest)
             self._indexed_at = position
         self.size = position + len(batch)
+        self.behind = header.last_offset + 1
         self._latest = latest
         self.modified_ms = now_ms
 
@@ -167,10 +181,9 @@ class StoredSegment:
     # --- reading
 
     def find(self, offset: int) -> FoundBatch | None:
-        """The first batch that holds ``offset`` or a later one."""
+        """The first batch that holds ``offset`` or a later one. Raises BatchFault if there is no way to it."""
         with self._reading() as descriptor:
-            begin = self.offset_index.position_of(offset)
-            for position, header in headers(descriptor, begin, self.size, _SEARCH_BYTES):
+            for position, header in self._batches_from(descriptor, offset, _SEARCH_BYTES):
                 if header.last_offset >= offset:
                     return FoundBatch(position, header)
         return None
@@ -186,8 +199,7 @@ class StoredSegment:
         """The first record from ``start_offset`` on that is not older than ``timestamp_ms``."""
         with self._reading() as descriptor:
             floor = self.time_index.floor(timestamp_ms)
-            begin = self.offset_index.position_of(max(floor.offset, start_offset))
-            for position, header in headers(descriptor, begin, self.size, _SEARCH_BYTES):
+            for position, header in self._batches_from(descriptor, max(floor.offset, start_offset), _SEARCH_BYTES):
                 if header.max_timestamp_ms < timestamp_ms or header.last_offset < start_offset:
                     continue
                 batch = read_at(descriptor, header.size, position)
@@ -203,20 +215,33 @@ class StoredSegment:
         return find(self.copy(found.position, found.header.size), found.header, self.max_timestamp_ms, 0)
 
     def headers_from(self, offset: int) -> Iterator[BatchHeader]:
-        """The headers of all batches from the one that holds ``offset`` on."""
+        """The headers of all batches from the one that holds ``offset`` on. Raises BatchFault."""
         with self._reading() as descriptor:
-            position = self.offset_index.position_of(offset)
-            for _, header in headers(descriptor, position, self.size):
+            for _, header in self._batches_from(descriptor, offset, CHUNK_BYTES):
                 if header.last_offset >= offset:
                     yield header
 
     def next_offset(self) -> int:
-        """The offset behind the last batch."""
+        """The offset behind the last batch. Raises BatchFault."""
         last = self.offset_index.last
         following = self.base_offset
         for header in self.headers_from(self.base_offset if last is None else last[0]):
             following = header.last_offset + 1
         return following
+
+    def _batches_from(self, descriptor: int, offset: int, chunk: int) -> Iterator[tuple[int, BatchHeader]]:
+        """Batches with their positions, from where the index says that one with ``offset`` or less before it begins.
+
+        From the first one, if no such batch begins there: nothing is passed over because an index is wrong.
+        """
+        begin = self.offset_index.position_of(offset)
+        if begin:
+            found = headers(self.path, descriptor, begin, self.size, behind=self.behind, chunk=chunk)
+            with contextlib.suppress(BatchFault):
+                first = next(found, None)
+                if first is not None and first[1].base_offset <= offset:
+                    return itertools.chain([first], found)
+        return headers(self.path, descriptor, 0, self.size, behind=self.behind, chunk=chunk)
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[int]:
@@ -235,25 +260,23 @@ class StoredSegment:
 
     # --- rebuilding
 
-    def rebuild(self, seen: Callable[[BatchHeader], None]) -> BatchFault | None:
-        """Check every batch, ``seen`` is told of each, and make the indexes anew; what is wrong with the rest, if anything is.
+    def rebuild(self, flushed_to: int = 0) -> BatchFault | None:
+        """Check every batch and make the indexes anew; what is wrong with the rest of the file, if anything is.
 
-        The log file is left as it is; ``size`` is what of it is in order.
+        Of what is on the disk before the offset ``flushed_to``, what the index leads past is left alone: damage there must not
+        cost the records behind it. The log file is left as it is; ``size`` is what of it is in order.
         """
         fault = None
-        self.offset_index.reset()
-        self.time_index.reset()
+        self.size = indexed_at = self._keep_indexes_up_to(flushed_to)
         self._latest = self.time_index.last
-        self.size = indexed_at = 0
         try:
-            for position, header, _ in checked_batches(self.path):
+            for position, header, _ in checked_batches(self.path, indexed_at, behind=self.behind):
                 if header.max_timestamp_ms > self._latest.timestamp_ms:
                     self._latest = TimestampOffset(header.max_timestamp_ms, header.last_offset)
                 if position - indexed_at > self._interval:
                     self.offset_index.append(header.last_offset, position)
                     self.time_index.append(self._latest)
                     indexed_at = position
-                seen(header)
                 self.size = position + header.size
         except BatchFault as problem:
             fault = problem
@@ -261,21 +284,65 @@ class StoredSegment:
         self._indexed_at = self.size
         return fault
 
-    def has_sound_indexes(self) -> bool:
-        """Are both indexes there, and does what they say fit the log file?
+    def _keep_indexes_up_to(self, offset: int) -> int:
+        """Forget what the indexes say of later batches; where the batch of the last entry that is left begins, or 0."""
+        if offset > self.base_offset and self.offset_index.is_sound() and self.time_index.is_sound():
+            self.offset_index.cut_behind(offset - 1)
+            if (last := self.offset_index.last) is not None:
+                self.time_index.cut_behind(last[0])
+                with contextlib.suppress(BatchFault):
+                    batch = next(checked_batches(self.path, last[1], behind=self.behind), None)
+                    if batch is not None and batch.header.base_offset <= last[0]:
+                        return last[1]
+        self.offset_index.reset()
+        self.time_index.reset()
+        return 0
 
-        Every entry ascends, and the last one of ``.index`` points to a batch; more would be to read the log.
+    def known_offset(self) -> int:
+        """The last offset that the indexes know of, or -1; nothing is known of one that is missing or wrong."""
+        known = [NO_OFFSET]
+        if self.offset_index.is_sound() and (last := self.offset_index.last) is not None:
+            known.append(last[0])
+        if self.time_index.is_sound() and self.time_index.count:
+            known.append(self.time_index.last.offset)
+        return max(known)
+
+    def wrong_indexes(self, *, checksums: bool = False) -> str | None:
+        """What is wrong with the indexes of a segment that is complete, in words, or None.
+
+        Every entry ascends, and the last ones are those of the last batches; more would be to read the log. Raises BatchFault
+        if a batch behind the last entry is not as it should be: see ``rebuild``; the records are looked at with ``checksums``.
         """
         if not self.offset_index.is_sound() or not self.time_index.is_sound():
-            return False
-        last = self.offset_index.last
-        if last is None:
-            return True
-        offset, position = last
-        if position + HEADER_BYTES > self.size:
-            return False
-        header = read_header(self.copy(position, HEADER_BYTES))
-        return header.magic == MAGIC and self.base_offset <= header.base_offset <= offset
+            return _WRONG
+        offset, position = self.offset_index.last or (self.base_offset, 0)
+        begin = position if position < self.size else 0
+        end, newest = self.base_offset, NO_TIMESTAMP
+        for header in self._tail(begin, checksums=checksums):
+            if end == self.base_offset and begin == position and header.base_offset > offset > self.base_offset:
+                return _WRONG
+            end, newest = header.last_offset + 1, max(newest, header.max_timestamp_ms)
+        if (known := self.known_offset()) >= end:
+            return lost_or_wrong(known, end)
+        found = self.find(self._latest.offset) if self.time_index.count else None
+        if newest > self.max_timestamp_ms or (found and found.header.max_timestamp_ms != self.max_timestamp_ms):
+            return _WRONG
+        return None
+
+    def _tail(self, begin: int, *, checksums: bool) -> Iterator[BatchHeader]:
+        if checksums:
+            yield from (stored.header for stored in checked_batches(self.path, begin, behind=self.behind))
+            return
+        with self._reading() as descriptor:
+            yield from (header for _, header in headers(self.path, descriptor, begin, self.size, behind=self.behind))
+
+
+def lost_or_wrong(known: int, end: int) -> str:
+    """Of a segment that ends before the offset ``end``, while its indexes know of the later offset ``known``."""
+    return (
+        f"its indexes know of offset {known}, and it ends before offset {end}: either records are lost, or the indexes are "
+        "wrong; they are made anew"
+    )
 
 
 def create_segment(folder: Path, base_offset: int, state: str = "") -> None:

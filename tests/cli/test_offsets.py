@@ -9,7 +9,9 @@ import pytest
 
 from groupcoord.cli import offsets
 from groupcoord.cli.main import main
+from groupcoord.protocol.batches import read_header
 from groupcoord.storage.lock import DirectoryLock
+from tests.broker.data_plane import patched
 from tests.clients.in_process import groupcoord
 from tests.offsets_log.recorded import KAFKA_FILES, log_of, positions
 
@@ -220,12 +222,22 @@ def test_what_is_not_there(capsys: pytest.CaptureFixture[str], tmp_path: Path) -
     lock.release()
 
 
+def test_what_is_wrong_with_a_directory_is_told_before_it_is_compacted(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    ran(capsys, "import", SOURCE, str(tmp_path), *THREE)
+    path = tmp_path / "__consumer_offsets-1" / log_of("4.3.1", 1).name
+    path.write_bytes(path.read_bytes()[:-1])
+    _, told = ran(capsys, "compact", str(tmp_path), *THREE)
+    assert told[0].startswith(f"groupcoord offsets: {path} is cut off at byte ")
+
+
 def test_a_log_that_cannot_be_compacted(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     ran(capsys, "import", SOURCE, str(tmp_path), *THREE)
     path = tmp_path / "__consumer_offsets-1" / log_of("4.3.1", 1).name
-    data = bytearray(path.read_bytes())
-    data[16] = 9
-    path.write_bytes(data)
+    data = path.read_bytes()
+    size = read_header(data).size
+    path.write_bytes(patched(data[:size], attributes=7) + data[size:])  # a compression that there is not
     out, _ = ran(capsys, "compact", str(tmp_path), *THREE, code=1)
     assert out[1].startswith("__consumer_offsets-1 cannot be compacted: ")
     assert out[-1] == "2 partitions compacted: 15 of 24 records are left, 1,277 of 2,190 bytes"

@@ -13,7 +13,7 @@ from groupcoord.node.node import Node
 from groupcoord.offsets_log.directory import Imported, compact, import_folders
 from groupcoord.offsets_log.source import SourceError
 from groupcoord.protocol.apis import APIS, ApiKey
-from groupcoord.protocol.batches import build_batch
+from groupcoord.protocol.batches import build_batch, read_header
 from groupcoord.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -23,6 +23,7 @@ from groupcoord.protocol.records import Record
 from groupcoord.server.chance import SystemChance
 from groupcoord.storage.errors import StorageError
 from groupcoord.storage.storage import Storage
+from tests.broker.data_plane import patched
 from tests.offsets_log.recorded import COMMITTED, KAFKA_FILES, VERSIONS, Committed, log_of, positions
 
 NOW_MS = 1_795_287_200_000  # soon after the recording
@@ -75,11 +76,11 @@ def test_exactly_the_offsets_of_the_cluster_are_served(version: str, tmp_path: P
 @pytest.mark.parametrize("version", VERSIONS)
 def test_compacted_it_serves_the_same(version: str, tmp_path: Path) -> None:
     imported(KAFKA_FILES / version, tmp_path)
-    done = compact(tmp_path, THREE, new_uuid=uuid.uuid4, now_ms=NOW_MS)
+    done = compacted(tmp_path)
     assert all(isinstance(event, LogCleaned) and event.records_kept < event.records_read for event in done)
     assert len(done) == sum(log_of(version, number).stat().st_size > 0 for number in range(3))
     assert served(tmp_path, COMMITTED[version]) == COMMITTED[version]
-    assert compact(tmp_path, THREE, new_uuid=uuid.uuid4, now_ms=NOW_MS) == [], "there is nothing left to do"
+    assert compacted(tmp_path) == [], "there is nothing left to do"
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -122,6 +123,10 @@ def test_a_record_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     assert (done.records, done.groups) == (0, 0)
 
 
+def compacted(directory: Path) -> list[LogCleaned | LogNotCleaned]:
+    return compact(directory, THREE, new_uuid=uuid.uuid4, now_ms=NOW_MS, report=pytest.fail)
+
+
 def refused(folders: Path, directory: Path, config: BrokerConfig = THREE) -> str:
     before = sorted(directory.rglob("*")) if directory.exists() else None
     with pytest.raises(SourceError) as problem:
@@ -133,8 +138,8 @@ def refused(folders: Path, directory: Path, config: BrokerConfig = THREE) -> str
 def test_another_number_of_partitions_is_refused(tmp_path: Path) -> None:
     told = refused(KAFKA_FILES / "4.3.1", tmp_path / "data", BrokerConfig.of({}))
     assert told == (
-        "the folders are not of a cluster with offsets.topic.num.partitions=50: group 'audit-2' is in partition 0, and "
-        "belongs in 16; the cluster may have 3: then set offsets.topic.num.partitions=3"
+        "the folders are not of a cluster with offsets.topic.num.partitions=50: group 'audit' is in partition 1, and "
+        "belongs in 5; the cluster may have 3: then set offsets.topic.num.partitions=3"
     )
     two = BrokerConfig.of({"offsets.topic.num.partitions": 2})
     empty = tmp_path / "__consumer_offsets-2"
@@ -156,7 +161,7 @@ def test_a_directory_in_use_is_left_alone(tmp_path: Path) -> None:
     storage = Storage(tmp_path, THREE, new_uuid=uuid.uuid4, now_ms=NOW_MS)
     assert "is in use: another server" in refused(KAFKA_FILES / "4.3.1", tmp_path)
     with pytest.raises(StorageError, match="is in use: another server"):
-        compact(tmp_path, THREE, new_uuid=uuid.uuid4, now_ms=NOW_MS)
+        compacted(tmp_path)
     storage.close()
 
 
@@ -188,16 +193,25 @@ def test_a_disk_that_fails_in_the_end_is_told(tmp_path: Path, monkeypatch: pytes
 
 def test_only_a_data_directory_is_compacted(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="is no data directory of groupcoord: it has no groupcoord-metadata"):
-        compact(tmp_path, THREE, new_uuid=uuid.uuid4, now_ms=NOW_MS)
+        compacted(tmp_path)
     Storage(tmp_path, THREE, new_uuid=uuid.uuid4, now_ms=NOW_MS).close()
-    assert compact(tmp_path, THREE, new_uuid=uuid.uuid4, now_ms=NOW_MS) == [], "nothing is in it"
+    assert compacted(tmp_path) == [], "nothing is in it"
 
 
 def test_a_log_that_cannot_be_compacted_is_told(tmp_path: Path) -> None:
     imported(KAFKA_FILES / "4.3.1", tmp_path)
     path = tmp_path / "__consumer_offsets-1" / NAME
-    data = bytearray(path.read_bytes())
-    data[16] = 9
-    path.write_bytes(data)
-    done = compact(tmp_path, THREE, new_uuid=uuid.uuid4, now_ms=NOW_MS)
+    data = path.read_bytes()
+    size = read_header(data).size
+    path.write_bytes(patched(data[:size], attributes=7) + data[size:])  # a compression that there is not
+    done = compacted(tmp_path)
     assert [type(event) for event in done] == [LogCleaned, LogNotCleaned, LogCleaned]
+
+
+def test_what_is_wrong_with_a_directory_is_told_before_it_is_compacted(tmp_path: Path) -> None:
+    imported(KAFKA_FILES / "4.3.1", tmp_path)
+    path = tmp_path / "__consumer_offsets-1" / NAME
+    path.write_bytes(path.read_bytes()[:-1])
+    said: list[str] = []
+    compact(tmp_path, THREE, new_uuid=uuid.uuid4, now_ms=NOW_MS, report=said.append)
+    assert said[0].startswith(f"{path} is cut off at byte ")

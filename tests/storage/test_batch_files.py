@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from groupcoord.protocol.batches import stamp_offsets
+from groupcoord.protocol.errors import ErrorCode
 from groupcoord.storage.batch_files import BatchFault, checked_batches, headers
 from groupcoord.storage.files import opened
 from tests.broker.data_plane import batch, patched
@@ -43,7 +44,9 @@ def test_what_kafka_wrote_is_in_order() -> None:
     for path in sorted((KAFKA_FILES / "recorded-0").glob("*.log")):
         found, fault = checked(path)
         with opened(path) as descriptor:
-            assert [header.base_offset for _, header in headers(descriptor, 0, path.stat().st_size, 100)] == found
+            assert [
+                header.base_offset for _, header in headers(path, descriptor, 0, path.stat().st_size, chunk=100)
+            ] == found
         assert fault is None
         assert found
 
@@ -86,6 +89,28 @@ def test_why_something_is_no_batch(tmp_path: Path, data: bytes, reason: str) -> 
     assert not fault.old_format
     with pytest.raises(BatchFault, match=rf"{path} at byte \d+, offset \d+: ({reason})"):
         raise fault
+
+
+@pytest.mark.parametrize("length", [-12, 0, 1, 48, 1 << 20, (1 << 31) - 1])
+def test_no_length_is_trusted_by_who_reads_headers_alone(tmp_path: Path, length: int) -> None:
+    path = log_file(tmp_path, bytes(FIRST) + patched(bytes(SECOND), length=length, right_checksum=False) + b"more")
+    with opened(path) as descriptor:
+        walk = headers(path, descriptor, 0, path.stat().st_size)
+        assert next(walk)[1].base_offset == 0
+        with pytest.raises(BatchFault, match=rf"{path} at byte {len(FIRST)}, offset 2: ") as problem:
+            next(walk)
+    assert problem.value.error is ErrorCode.CORRUPT_MESSAGE
+
+
+def test_offsets_stay_within_what_an_index_can_say_and_before_the_next_segment(tmp_path: Path) -> None:
+    data = patched(bytes(FIRST), base_offset=7 + (1 << 31) - 1, right_checksum=False)
+    _, fault = checked(log_file(tmp_path, data, base_offset=7))
+    assert fault is not None
+    assert f"where none {7 + (1 << 31)} or above can be" in fault.reason
+    path = log_file(tmp_path, BOTH)
+    assert len(list(checked_batches(path, behind=3))) == 2
+    with pytest.raises(BatchFault, match="offsets 2 to 2, where none 2 or above can be"), opened(path) as descriptor:
+        list(headers(path, descriptor, 0, len(BOTH), behind=2))
 
 
 def test_old_formats_are_told_from_garbage(tmp_path: Path) -> None:

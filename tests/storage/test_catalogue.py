@@ -6,13 +6,17 @@ from pathlib import Path
 import pytest
 
 from groupcoord.config.settings import Resource
-from groupcoord.storage.catalogue import FILE_NAME, Catalogue, TopicEntry
+from groupcoord.storage.catalogue import FILE_NAME, Catalogue, Contents, TopicEntry, create
 from groupcoord.storage.errors import StorageError
 from tests.storage.faults import failing
 
 ORDERS = TopicEntry(name="orders", topic_id=uuid.UUID(int=7), partitions=3, configs={"retention.ms": "5"}, created_ms=9)
 GROUP = Resource(32, "app")
 HEAD = '{"groupcoord": "metadata", "version": 1}\n'
+
+TOPIC = (
+    '{"topic": "%s", "id": "00000000-0000-0000-0000-000000000001", "partitions": %s, "configs": {}, "created_ms": 1}\n'
+)
 
 
 def filled(directory: Path) -> Catalogue:
@@ -72,10 +76,6 @@ def test_a_last_line_that_a_power_cut_left_with_zeros_was_never_answered(tmp_pat
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("", 1),
-        (HEAD[:-1], 1),
-        (HEAD[:9], 1),
-        ("\0\0", 1),
         ("\0\n", 1),
         (HEAD + "{\0\n" + '{"next_producer_id": 7}\n', 2),
         ("x\n", 1),
@@ -85,15 +85,30 @@ def test_a_last_line_that_a_power_cut_left_with_zeros_was_never_answered(tmp_pat
         (HEAD + '{"topic": "a"}\n', 2),
         (HEAD + '{"next_producer_id": 7}\n{"deleted": "x"}\n', 3),
         (HEAD + '{"resource": [1], "configs": {}}\n', 2),
+        (HEAD + TOPIC % ("", "1"), 2),
+        (HEAD + TOPIC % ("../a", "1"), 2),
+        (HEAD + TOPIC % ("a", "0"), 2),
+        (HEAD + TOPIC % ("a", "99999999"), 2),
+        (HEAD + TOPIC % ("a", "1e999"), 2),
+        (HEAD + '{"next_producer_id": -1}\n', 2),
+        (HEAD + '{"next_producer_id": 9223372036854775808}\n', 2),
         (HEAD + '{"resource": [1, "a"], "configs": 5}\n', 2),
     ],
 )
 def test_a_line_that_cannot_be_understood_is_named(tmp_path: Path, text: str, line: int) -> None:
     (tmp_path / FILE_NAME).write_text(text)
     with pytest.raises(
-        StorageError, match=rf"{FILE_NAME}, line {line}, cannot be understood: .* Restore the file from"
+        StorageError, match=rf"{FILE_NAME}, line {line}, cannot be understood.* Mend the line, or take the"
     ):
         Catalogue(tmp_path)
+
+
+def test_a_new_one_says_nothing_yet_and_no_old_one_is_touched(tmp_path: Path) -> None:
+    create(tmp_path)
+    assert (Catalogue(tmp_path).found, Catalogue(tmp_path).contents) == (True, Contents())
+    filled(tmp_path).close()
+    create(tmp_path)
+    assert Catalogue(tmp_path).contents.topics
 
 
 def test_a_change_that_cannot_be_written_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -148,7 +148,7 @@ def test_indexes_are_made_anew(folder: Path, kind: str, harm: str, clean: bool) 
             path_of(folder, base_offset, kind).unlink()
         else:
             path_of(folder, base_offset, kind).write_bytes(b"\xff" * 24)
-    found, said = recover(folder, clean=clean, recovery_point=10)
+    found, said = recover(folder, clean=clean, recovery_point=30 if clean else 10)
     assert files(folder) == before
     assert len(contents(logged(found, folder))) == 30
     assert len(said) == (3 if clean else 1)

@@ -58,6 +58,30 @@ def test_times_only_grow(tmp_path: Path) -> None:
     assert again.path.read_bytes() == b""
 
 
+def test_what_lies_behind_an_offset_is_cut_off(tmp_path: Path) -> None:
+    offsets, times = OffsetIndex(tmp_path / "a", 10), TimeIndex(tmp_path / "b", 10)
+    for number in range(1, 4):
+        offsets.append(10 + 2 * number, 100 * number)
+        times.append(TimestampOffset(1000 + number, 10 + 2 * number))
+    for index in (offsets, times):
+        index.cut_behind(15)
+        assert index.count == 2
+    assert offsets.last == (14, 200)
+    assert times.last == TimestampOffset(1002, 14)
+    offsets.append(19, 300)
+    assert OffsetIndex(tmp_path / "a", 10).last == (19, 300)
+    offsets.close()
+    times.cut_behind(3)
+    assert times.last == TimestampOffset(-1, 10)
+
+
+@pytest.mark.parametrize("harm", ["times", "offsets"])
+def test_entries_that_do_not_ascend_are_seen_in_times_too(tmp_path: Path, harm: str) -> None:
+    entries = [(1000, 2), (999, 3)] if harm == "times" else [(1000, 3), (1001, 2)]
+    (tmp_path / "a").write_bytes(b"".join(at_ms.to_bytes(8) + offset.to_bytes(4) for at_ms, offset in entries))
+    assert not TimeIndex(tmp_path / "a", 0).is_sound()
+
+
 @pytest.mark.parametrize(
     ("data", "sound"),
     [
