@@ -1,6 +1,7 @@
 """Against what real Java printed: see JavaTable.java."""
 
 import json
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groupcoord.core.java import HashMap, absolute, partition_for, string_hash
+from groupcoord.core.java import HashMap, _cached_partition_for, absolute, partition_for, string_hash
 
 TABLE: dict[str, Any] = json.loads(Path(__file__).with_name("java_table.json").read_text())
 STAGES = {f"{stage['what']} {stage['puts'] or ''}".strip(): stage["order"] for stage in TABLE["stages"]}
@@ -84,3 +85,23 @@ def test_a_key_that_is_missing() -> None:
         ours["nobody"]
     with pytest.raises(KeyError):
         ours.pop("nobody")
+
+
+@pytest.mark.parametrize("length", [0, 1, 127, 128, 129, 249, 250, 1_000, 4_097])
+@pytest.mark.parametrize("character", ["x", "é", "\ufffd", "\U0001f600"])
+def test_names_of_any_length_are_hashed_as_java_does(length: int, character: str) -> None:
+    """One unit after the other, as ``String.hashCode`` is defined."""
+    text = ("a" + character * length)[:length]
+    expected = 0
+    for (unit,) in struct.iter_unpack(">H", text.encode("utf-16-be", "surrogatepass")):
+        expected = (31 * expected + unit) & 0xFFFFFFFF
+    assert string_hash(text) & 0xFFFFFFFF == expected
+
+
+def test_long_names_are_not_kept() -> None:
+    before = _cached_partition_for.cache_info().currsize
+    for number in range(10):
+        assert partition_for(f"{number}" * 250, 50) == absolute(string_hash(f"{number}" * 250)) % 50
+    assert _cached_partition_for.cache_info().currsize == before
+    assert partition_for("short and new", 50) == absolute(string_hash("short and new")) % 50
+    assert _cached_partition_for.cache_info().currsize == before + 1

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groupcoord.protocol import compression
-from groupcoord.protocol.compression import Compression, CompressionError, compress, decompress
+from groupcoord.protocol.compression import Compression, CompressionError, compress, decompress, most_unpacked
 
 CODECS = [codec for codec in Compression if codec]
 
@@ -124,3 +124,22 @@ def test_a_second_snappy_header_has_to_be_whole() -> None:
 def test_a_snappy_block_that_does_not_fit_is_refused(rest: bytes) -> None:
     with pytest.raises(CompressionError, match="a block of"):
         decompress(Compression.SNAPPY, compress(Compression.SNAPPY, b"hello") + rest)
+
+
+@pytest.mark.parametrize("codec", list(Compression))
+@pytest.mark.parametrize("data", [b"", b"x", bytes(3_000_000), random.Random(1).randbytes(100_000)])
+def test_what_can_come_out_at_most_is_told_before(codec: Compression, data: bytes) -> None:
+    assert len(data) <= most_unpacked(codec, memoryview(compress(codec, data))) <= compression.UNPACKED_LIMIT
+
+
+def test_a_kernel_without_large_pages_will_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mmap.MADV_HUGEPAGE", -1)
+    assert decompress(Compression.ZSTD, compress(Compression.ZSTD, bytes(1_000_000))) == bytes(1_000_000)
+
+
+def test_what_is_no_lz4_behind_the_small_buffer_is_refused() -> None:
+    """The block that is broken begins where the small buffer has been filled."""
+    packed = bytearray(compress(Compression.LZ4, random.Random(1).randbytes(60_000) + bytes(9_000_000)))
+    packed[-40:-4] = b"\x0f" * 36
+    with pytest.raises(CompressionError, match="lz4"):
+        decompress(Compression.LZ4, bytes(packed))

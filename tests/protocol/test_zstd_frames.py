@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groupcoord.protocol.zstd_frames import begins_with_a_whole_frame
+from groupcoord.protocol.zstd_frames import begins_with_a_whole_frame, most_content
 
 
 def packed(data: bytes, level: int = 3) -> bytes:
@@ -52,3 +52,21 @@ def test_a_frame_to_skip() -> None:
 @pytest.mark.parametrize("data", [b"", b"\x28\xb5\x2f\xfd", b"what is this"])
 def test_what_is_no_frame(data: bytes) -> None:
     assert not whole(data)
+
+
+@given(parts=st.lists(st.binary(max_size=3_000), max_size=4))
+def test_no_more_is_in_frames_than_their_blocks_can_hold(parts: list[bytes]) -> None:
+    frames = memoryview(b"".join(packed(part) for part in parts))
+    assert sum(map(len, parts)) <= most_content(frames, 1 << 30) <= len(parts) * 128 * 1024
+
+
+def test_how_much_there_can_be_is_told_of_a_few_bytes() -> None:
+    frame = packed(bytes(4_000_000))
+    assert 4_000_000 <= most_content(memoryview(frame), 1 << 30) <= 4_200_000
+    assert most_content(memoryview(frame + packed(bytes(1_000))), 1_000_000) == 1_000_000
+    skipped = b"\x50\x2a\x4d\x18" + (9).to_bytes(4, "little") + bytes(9)
+    assert most_content(memoryview(skipped), 1_000) == 0
+
+
+def test_of_what_is_no_frame_anything_may_come() -> None:
+    assert most_content(memoryview(b"what is this"), 1_000) == 1_000

@@ -1,7 +1,7 @@
 """Effects are carried out in order; whatever goes wrong is answered, logged and kept; there is one timer."""
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -10,9 +10,17 @@ from groupcoord.core.effects import Append, Call, Effect, Hangup, Note, RawReply
 from groupcoord.core.events import Event, Operator
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.messages import ApiVersionsRequest, ApiVersionsResponse, HeartbeatResponse
+from groupcoord.protocol.messages import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+    HeartbeatResponse,
+)
+from groupcoord.protocol.messages.describe_groups import DescribedGroup
 from groupcoord.server import repetition
 from groupcoord.server.dispatcher import ERRORS_KEPT, RETRY_AFTER_ERROR_SECONDS
+from groupcoord.server.worker import Outcome
 from tests.server.support import (
     ALIVE,
     API_VERSIONS,
@@ -431,3 +439,78 @@ def test_requests_and_answers_are_logged_when_asked_for(caplog: pytest.LogCaptur
 def test_every_api_is_known(shell: Shell) -> None:
     """The fake node of these tests answers four; the dispatcher treats them all alike but ApiVersions."""
     assert set(shell.node.on) < set(APIS)
+
+
+class TestWorkAside:
+    """A request for which something is done elsewhere, while its connection waits."""
+
+    def test_what_follows_is_carried_out_and_the_next_request_has_its_turn(self) -> None:
+        shell = Shell()
+        peer = shell.peer()
+        peer.send(frame(JOIN_GROUP, join()) + frame(HEARTBEAT, heartbeat(), correlation_id=2))
+        assert peer.frames() == []
+        call = shell.node.parked()
+        shell.dispatcher.work_done(Outcome(call, lambda result, _: [Reply(call, result)], JOINED, None))
+        shell.loop.settle()
+        assert len(peer.frames()) == 2
+
+    def test_an_exception_is_answered_as_if_it_had_happened_at_once(self) -> None:
+        shell = Shell()
+        peer = shell.peer()
+        peer.send(frame(JOIN_GROUP, join()))
+        problem = RuntimeError("no")
+        shell.dispatcher.work_done(Outcome(shell.node.parked(), lambda _, __: [], None, problem))
+        shell.loop.settle()
+        assert peer.answer(JOIN_GROUP).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+        (unexpected,) = shell.dispatcher.unexpected_errors
+        assert unexpected.error is problem
+
+    def test_who_has_gone_misses_nothing(self) -> None:
+        shell = Shell()
+        peer = shell.peer()
+        peer.send(frame(JOIN_GROUP, join()))
+        peer.vanish()
+        call = shell.node.parked()
+        shell.dispatcher.work_done(Outcome(call, lambda _, __: [Reply(call, JOINED), Note(happened("it"))], None, None))
+        shell.dispatcher.work_done(Outcome(call, lambda _, __: [], None, RuntimeError("no")))
+        shell.loop.settle()
+        assert shell.events == [happened("it")]
+        assert len(shell.dispatcher.unexpected_errors) == 1
+
+
+class TestNamesThatAreTooLong:
+    """Of bytes that are no UTF-8 each becomes three in an answer; seen on a real 4.3.1, where the exception is logged."""
+
+    DESCRIBE = APIS[ApiKey.DESCRIBE_GROUPS]
+    NAME = "\ufffd" * 20_000
+
+    def test_an_answer_that_can_do_without_the_name_is_an_error(self, caplog: pytest.LogCaptureFixture) -> None:
+        shell = Shell()
+        peer = shell.peer()
+        shell.node.on[ApiKey.JOIN_GROUP] = lambda call, _: [Reply(call, replace(JOINED, member_id=self.NAME))]
+        for version in (0, 9):
+            peer.send(frame(JOIN_GROUP, join(), version=version))
+            assert peer.answer(JOIN_GROUP, version=version).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+        assert shell.dispatcher.unexpected_errors == []
+        assert [record.getMessage().partition(": ")[2] for record in caplog.records] == [
+            "'member_id' field is too long to be serialized"
+        ] * 2
+
+    @pytest.mark.parametrize("version", [0, 5])
+    def test_without_an_error_that_can_be_said_there_is_no_answer_and_the_connection_stays_open(
+        self, version: int, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        shell = Shell()
+        peer = shell.peer()
+        group = DescribedGroup(
+            error_code=0, group_id=self.NAME, group_state="", protocol_type="", protocol_data="", members=()
+        )
+        shell.node.on[ApiKey.DESCRIBE_GROUPS] = lambda call, _: [Reply(call, DescribeGroupsResponse(groups=(group,)))]
+        asked = frame(self.DESCRIBE, DescribeGroupsRequest(groups=("~" * 20_000,)), version=version)
+        peer.send(asked.replace(b"~", b"\xff") + frame(HEARTBEAT, heartbeat()))
+        assert peer.frames() == []
+        assert not peer.transport.is_closing()
+        assert [record.getMessage() for record in caplog.records] == [
+            "no answer to DescribeGroups of 127.0.0.1:50001: 'group_id' field is too long to be serialized"
+        ]
+        assert shell.dispatcher.unexpected_errors == []

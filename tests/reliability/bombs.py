@@ -1,0 +1,262 @@
+"""Requests that are small and expensive, while a quiet client in a process of its own asks again and again.
+
+Batches of a few kilobytes that unpack to 64 MB, in every compression; millions of empty records; searches by time in those;
+names of 32 KB, and names of bytes that are no UTF-8 and grow threefold in the answer.
+"""
+
+import contextlib
+import math
+import random
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from groupcoord.protocol import messages as m
+from groupcoord.protocol.apis import APIS, Api
+from groupcoord.protocol.batches import BatchHeader, frame_batch
+from groupcoord.protocol.compression import Compression, compress
+from groupcoord.protocol.framing import encode_request, parse_response
+from groupcoord.protocol.messages import list_offsets, metadata, offset_fetch, produce
+from groupcoord.protocol.records import varint
+from tests.reliability.outcome import Outcome
+
+WORST_WAIT_MS = 100.0
+MOST_MEMORY_MB = 400
+PARTITIONS = 50
+PATIENCE_SECONDS = 120.0
+SILENCE_SECONDS = 0.3
+_TOPIC = "bombs"
+_LARGEST_BATCH = 1_000_000
+_LONGEST_NAME = 32_767
+_PLACEHOLDER = "~" * 20_000
+_API_OF: dict[type, Api] = {api.request: api for api in APIS.values()}
+
+# Asks for the versions of APIs every few milliseconds until its stdin ends, and then says how often, and its longest wait (ms).
+_QUIET = """
+import select, socket, struct, sys, time
+line = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+asked, worst = 0, 0.0
+print("asking", flush=True)
+while not select.select([sys.stdin], [], [], 0.003)[0]:
+    began = time.perf_counter()
+    line.sendall(struct.pack(">ihhih", 10, 18, 0, 1, -1))
+    if not line.recv(65536):
+        break
+    asked, worst = asked + 1, max(worst, time.perf_counter() - began)
+print(asked, worst * 1000)
+"""
+
+
+class Bomb(NamedTuple):
+    """A request; ``invalid``: the placeholder in it becomes bytes that are no UTF-8. ``answered``: has it an answer at all?"""
+
+    what: str
+    request: Any
+    version: int
+    invalid: bool = False
+    answered: bool = True
+
+
+def one_record(codec: Compression, size: int) -> bytes:
+    """A batch of one record of ``size`` zeros."""
+    body = b"\0\0\0\1" + varint(size) + bytes(size) + b"\0"
+    return _batch(codec, varint(len(body)) + body, 1)
+
+
+def empty_records(codec: Compression, size: int) -> bytes:
+    """A batch of records of nothing, ``size`` bytes of them."""
+    body, count = bytearray(), 0
+    while len(body) < size:
+        record = b"\0\0" + varint(count) + b"\1\1\0"
+        body += varint(len(record)) + record
+        count += 1
+    return _batch(codec, bytes(body), count)
+
+
+def _batch(codec: Compression, body: bytes, count: int) -> bytes:
+    header = BatchHeader(0, 0, 0, 2, 0, int(codec), count - 1, 0, 0, -1, -1, -1, count)
+    return frame_batch(header, compress(codec, body))
+
+
+@lru_cache(maxsize=16)
+def _made(make: Callable[[Compression, int], bytes], codec: Compression, size: int) -> bytes:
+    """A batch that unpacks to ``size``, or to as much as may be stored."""
+    while len(batch := make(codec, size)) > _LARGEST_BATCH:
+        size //= 2
+    return batch
+
+
+def producing(batch: bytes, partitions: int) -> m.ProduceRequest:
+    """A Produce of ``batch`` to so many partitions."""
+    parts = tuple(produce.PartitionProduceData(index=index, records=batch) for index in range(partitions))
+    topic = produce.TopicProduceData(name=_TOPIC, partition_data=parts)
+    return m.ProduceRequest(acks=1, timeout_ms=1_000, topic_data=(topic,))
+
+
+def searching(timestamp_ms: int, partitions: int) -> m.ListOffsetsRequest:
+    """A search by time in so many partitions."""
+    parts = tuple(
+        list_offsets.ListOffsetsPartition(partition_index=index, timestamp=timestamp_ms) for index in range(partitions)
+    )
+    return m.ListOffsetsRequest(replica_id=-1, topics=(list_offsets.ListOffsetsTopic(name=_TOPIC, partitions=parts),))
+
+
+def naming(name: str, *, invalid: bool) -> list[Bomb]:
+    """Requests with ``name`` in them; of those that are ``invalid`` only some can be answered."""
+    kind = "bytes that are no UTF-8" if invalid else f"a name of {len(name)} bytes"
+    fetched = offset_fetch.OffsetFetchRequestGroup(group_id=name, topics=None)
+    joining: dict[str, Any] = {
+        "session_timeout_ms": 10_000,
+        "rebalance_timeout_ms": 10_000,
+        "protocol_type": "consumer",
+    }
+    protocols = (m.join_group.JoinGroupRequestProtocol(name="range", metadata=b""),)
+    topic = metadata.MetadataRequestTopic(name=name)
+    asked: list[tuple[Any, int, bool]] = [
+        (m.FindCoordinatorRequest(coordinator_keys=(name,)), 3, True),
+        (m.FindCoordinatorRequest(coordinator_keys=(name,) * 20), 4, not invalid),
+        (m.DescribeGroupsRequest(groups=(name,)), 5, not invalid),
+        (m.OffsetFetchRequest(groups=(fetched,)), 8, not invalid),
+        (m.MetadataRequest(topics=(topic,)), 9, not invalid),
+        (m.DeleteGroupsRequest(groups_names=(name,)), 2, not invalid),
+        (m.HeartbeatRequest(group_id=name, generation_id=1, member_id=name), 4, True),
+        (m.JoinGroupRequest(group_id=name, member_id="", protocols=protocols, **joining), 3, True),
+        (m.JoinGroupRequest(group_id="bombed", member_id="", protocols=protocols, **joining), 3, True),
+        (m.ListGroupsRequest(), 4, True),
+    ]
+    return [
+        Bomb(f"{_API_OF[type(request)].name} with {kind}", request, version, invalid, answered)
+        for request, version, answered in asked
+    ]
+
+
+def bombs(seed: int, size: int, partitions: int) -> Iterator[Bomb]:
+    """Bombs of every kind, in an order that ``seed`` decides, for ever; the first is the worst."""
+    chance = random.Random(seed)
+    zeros = _made(one_record, Compression.ZSTD, size)
+    yield Bomb(f"{partitions} batches of {size} zeros", producing(zeros, partitions), 9)
+    few = max(1, partitions // 10)
+    while True:
+        kinds = [
+            Bomb(f"{few} {codec.name} batches of {shape.__name__}", producing(_made(shape, codec, size), few), 9)
+            for codec in (Compression.ZSTD, Compression.GZIP, Compression.LZ4, Compression.SNAPPY)
+            for shape in (one_record, empty_records)
+        ]
+        kinds += [Bomb("a search by time", searching(when, few), 7) for when in (0, -3)]
+        kinds += naming("x" * _LONGEST_NAME, invalid=False) + naming(_PLACEHOLDER, invalid=True)
+        chance.shuffle(kinds)
+        yield from kinds
+
+
+class Line:
+    """A connection of the attacker."""
+
+    def __init__(self, port: int) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", port), PATIENCE_SECONDS)
+
+    def send(self, bomb: Bomb) -> None:
+        """Send it."""
+        frame = encode_request(_API_OF[type(bomb.request)], bomb.version, 1, "bomber", bomb.request)
+        if bomb.invalid:
+            frame = frame.replace(_PLACEHOLDER.encode(), b"\xff" * len(_PLACEHOLDER))
+        self.socket.sendall(frame)
+
+    def answer(self, bomb: Bomb) -> Any:
+        """What it is answered. Raises OSError if it is not."""
+        self.socket.settimeout(PATIENCE_SECONDS if bomb.answered else SILENCE_SECONDS)
+        with self.socket.makefile("rb") as stream:
+            size = stream.read(4)
+            if len(size) < 4:
+                raise ConnectionError("the connection was closed")
+            frame = stream.read(struct.unpack(">i", size)[0])
+        return parse_response(_API_OF[type(bomb.request)], bomb.version, frame)[1]
+
+
+class Running(NamedTuple):
+    """A server in a process of its own."""
+
+    port: int
+    process: subprocess.Popen[str]
+    log: Path
+
+    def memory_mb(self) -> int:
+        """The most it has had."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(status.split("VmHWM:")[1].split()[0]) // 1024
+
+
+@contextlib.contextmanager
+def serving(partitions: int) -> Iterator[Running]:
+    """A server with a topic, until the block ends."""
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "log"
+        command = [sys.executable, "-m", "groupcoord", "serve", "--port", "0", "--topic", f"{_TOPIC}:{partitions}"]
+        with log.open("w") as stderr, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, text=True) as it:
+            try:
+                assert it.stdout is not None
+                yield Running(int(it.stdout.readline().rsplit(":", 1)[1]), it, log)
+            finally:
+                it.terminate()
+
+
+@contextlib.contextmanager
+def quiet_client(port: int, waits: list[float]) -> Iterator[None]:
+    """A client that asks for nothing much until the block ends; ``waits`` gets how often, and its longest wait (ms)."""
+    command = [sys.executable, "-c", _QUIET, str(port)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as it:
+        assert it.stdout is not None
+        it.stdout.readline()
+        try:
+            yield
+        finally:
+            waits += map(float, it.communicate("")[0].split())
+
+
+def attack(
+    count: int,
+    seed: int,
+    *,
+    worst_wait_ms: float = WORST_WAIT_MS,
+    size: int = 64 * 1024 * 1024,
+    partitions: int = PARTITIONS,
+) -> Outcome:
+    """Send ``count`` bombs, one after the other, to a server of its own."""
+    problems, waits = [], list[float]()
+    with serving(partitions) as server:
+        with quiet_client(server.port, waits):
+            for number, bomb in zip(range(count), bombs(seed, size, partitions), strict=False):
+                line = Line(server.port)
+                with contextlib.closing(line.socket):
+                    line.send(bomb)
+                    try:
+                        line.answer(bomb)
+                        answered = True
+                    except OSError:
+                        answered = False
+                if answered != bomb.answered:
+                    said = "an answer" if answered else "no answer"
+                    problems.append(f"seed {seed}, step {number}: {said} to {bomb.what}")
+        if server.process.poll() is not None:
+            problems.append(f"seed {seed}: the server is gone")
+            memory_mb = 0
+        else:
+            memory_mb = server.memory_mb()
+        if "Traceback" in server.log.read_text():
+            problems.append(f"seed {seed}: there is a traceback in the log")
+    asked, worst = waits or (0, math.inf)
+    if worst >= worst_wait_ms:
+        problems.append(f"seed {seed}: the quiet client waited {worst:.0f} ms")
+    if memory_mb > MOST_MEMORY_MB:
+        problems.append(f"seed {seed}: {memory_mb} MB of memory")
+    return Outcome(
+        attack="small requests that are expensive",
+        tried=f"{count} requests, {asked:.0f} of a quiet client meanwhile",
+        result=f"the quiet client waited {worst:.0f} ms at most (< {worst_wait_ms:.0f}), {memory_mb} MB (≤ {MOST_MEMORY_MB})",
+        problems=tuple(problems),
+    )
