@@ -235,7 +235,7 @@ class LogValidator:
         message = "Compacted topic cannot accept message without key in topic partition " + self.partition
         for index, record in enumerate(records):
             if len(errors) >= RECORD_ERRORS:
-                # Deviation (unpacked-size-limit): Kafka tells of every record, of which there can be millions in a few bytes.
+                # Kafka tells of every one; see the deviation unpacked-size-limit.
                 break
             if self.settings.compact and record.key is None:
                 errors.append(RecordError(index, message))

@@ -20,7 +20,7 @@ from groupcoord.protocol.zstd_frames import begins_with_a_whole_frame, most_cont
 
 # Deviation (unpacked-size-limit): Kafka reads a compressed batch as a stream and sets no limit. What is unpacked here is held
 # whole, so that a few bytes must not unpack to a machine's memory; no producer that keeps within socket.request.max.bytes comes
-# near this.
+# near this. For the same reason a producer is told of the first 10,000 wrong records of a batch at most.
 UNPACKED_LIMIT = 100 * 1024 * 1024
 
 _GZIP_MAGIC = b"\x1f\x8b"
