@@ -112,7 +112,9 @@ def test_when_it_stops_nothing_is_begun_or_told(run: Run) -> None:
         may_go_on.set()
         assert stage.worker._thread is not None
         await asyncio.to_thread(stage.worker._thread.join)
-        await asyncio.sleep(0)
+        turn = asyncio.Event()
+        asyncio.get_running_loop().call_soon(turn.set)  # behind what the thread has left to be told
+        await turn.wait()
         assert (seen, stage.outcomes) == ([], [])
 
     run(story())
