@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 READ_AHEAD_BYTES = 65_536
 """So much may wait behind a request in flight or in line before reading stops; what came in with that one comes on top."""
 
-SHORT_BYTES = 4_096
+FRESH_BYTES = 4_096
 """Longer than that is no heartbeat, commit or fetch of somebody who waits for the answer, but many of them, or much data."""
 
 ANSWERS_BYTES = 65_536
@@ -125,7 +125,7 @@ class Connection(asyncio.Protocol):
         dispatcher = self._dispatcher
         if self.in_flight is None and not self.in_line and not self._write_paused:
             self.in_line = True
-            (dispatcher.fresh if len(data) <= SHORT_BYTES else dispatcher.backlog).append(self)
+            (dispatcher.fresh if len(data) <= FRESH_BYTES else dispatcher.backlog).append(self)
             if not dispatcher.round_is_due:
                 dispatcher.need_round()
             return

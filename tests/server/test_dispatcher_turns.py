@@ -6,9 +6,9 @@ import pytest
 
 from groupcoord.core.effects import Call, Effect, Reply
 from groupcoord.protocol.apis import ApiKey
-from groupcoord.server.connection import READ_AHEAD_BYTES, SHORT_BYTES
+from groupcoord.server.connection import FRESH_BYTES, READ_AHEAD_BYTES
 from groupcoord.server.dispatcher import FRESH_SECONDS, LATE_SECONDS, ROUND_SECONDS
-from tests.server.support import ALIVE, HEARTBEAT, Peer, Shell, frame, heartbeat
+from tests.server.support import ALIVE, HEARTBEAT, JOIN_GROUP, JOINED, Peer, Shell, frame, heartbeat, join
 
 COST_SECONDS = ROUND_SECONDS / 7.5
 """What each request takes, on the clock of the loop: the eighth one ends a round."""
@@ -76,7 +76,7 @@ class TestTurns:
             assert quiet.correlation_ids() == [correlation_id]
 
     def test_a_short_request_is_served_before_many_that_came_at_once_before_it(self, shell: Shell) -> None:
-        greedy(shell, 300, requests=SHORT_BYTES // len(BEAT) + 1)
+        greedy(shell, 300, requests=FRESH_BYTES // len(BEAT) + 1)
         quiet = shell.peer()
         quiet.connection.data_received(BEAT)
         shell.loop.turn()
@@ -120,6 +120,22 @@ class TestTurns:
         second.connection.data_received(BEAT)
         shell.loop.turn()
         assert served(shell) == [1, 2, 1, 1]
+
+    def test_the_end_of_a_peer_is_no_second_place_in_line(self, shell: Shell) -> None:
+        first, _ = greedy(shell, 2, requests=20)
+        assert first.connection.eof_received()
+        shell.loop.turn()
+        assert served(shell) == [1, 2] * 4
+
+    def test_nor_is_it_while_a_call_is_in_flight(self, shell: Shell) -> None:
+        waiting, other = shell.peer(), shell.peer()
+        waiting.send(frame(JOIN_GROUP, join()) + BEAT * 20)
+        assert waiting.connection.eof_received()
+        other.connection.data_received(BEAT * 20)
+        shell.dispatcher.carry_out([Reply(shell.node.parked(), JOINED)])
+        served(shell)
+        shell.loop.turn()
+        assert sorted(served(shell)) == [1] * 4 + [2] * 4
 
     def test_the_answers_of_one_round_are_written_together(self, shell: Shell) -> None:
         peers = greedy(shell, 2, requests=8)
