@@ -68,22 +68,24 @@ def measure(port: int, clients: int, requests: int, seconds: float, processes: S
         waits: list[Wait] = []
         go()
         while not waits or time.monotonic() < end:
-            machine_ms, asked = _waited_for_processor_ms(processes), time.monotonic()
+            machine_before_ms, asked = _waited_for_processor_ms(processes), time.monotonic()
             member.send_heartbeat()
             member.is_member()
             all_ms = (time.monotonic() - asked) * 1_000
-            waits.append(Wait(all_ms, all_ms - _waited_for_processor_ms(processes) + machine_ms))
+            machine_ms = zip(_waited_for_processor_ms(processes), machine_before_ms, strict=True)
+            # The longest, not the sum: they may have waited at the same time.
+            waits.append(Wait(all_ms, all_ms - max((after - before for after, before in machine_ms), default=0.0)))
             member.wire.receive(_EVERY_MS)  # nothing comes: what makes it a quiet one is the time that passes
     return waits
 
 
-def _waited_for_processor_ms(processes: Sequence[int]) -> float:
-    """How long they could have run and did not, as long as they live; 0 where the system does not tell."""
+def _waited_for_processor_ms(processes: Sequence[int]) -> list[float]:
+    """For each of them how long it could have run and did not, since it began; 0 where the system does not tell."""
     try:
         said = [Path(f"/proc/{process}/schedstat").read_text(encoding="ascii") for process in processes]
     except FileNotFoundError:
-        return 0.0
-    return sum(int(line.split()[1]) for line in said) / 1e6
+        return [0.0] * len(processes)
+    return [int(line.split()[1]) / 1e6 for line in said]
 
 
 @contextlib.contextmanager
