@@ -27,11 +27,14 @@ MOST_MB = 64
 """What all of them together may take beyond the log."""
 
 MOST_MS = 100
-"""What somebody else may wait for an answer meanwhile."""
+"""So much longer than before somebody else may wait for an answer meanwhile: a busy machine is not the server's fault."""
 
 ANSWER_BYTES = 57_000_000  # fetch.max.bytes is 55 MiB
 RECORD_BYTES = 1_000_000
 PARTITIONS = 5  # of a log in memory, a segment is 16 MiB, and no read goes beyond one
+ANSWERED = 100
+"""So often somebody else is answered before the readers come, and again before they begin to read."""
+
 TOPIC = "slow"
 _FETCH_VERSION = 12  # the newest that names topics
 _PRODUCE_VERSION = 9
@@ -46,7 +49,7 @@ def attack(count: int = 30, seed: int = 1, answer_bytes: int = ANSWER_BYTES) -> 
     return Outcome(
         attack="slow readers",
         tried=f"{count} clients that fetch {answer_bytes / 1e6:.1f} MB each, do not read, and then all do",
-        result="; ".join(result for result, _ in told) + f" (at most {MOST_MB} MB and {MOST_MS} ms)",
+        result="; ".join(result for result, _ in told) + f" (at most {MOST_MB} MB, and {MOST_MS} ms longer)",
         problems=tuple(itertools.chain.from_iterable(problems for _, problems in told)),
     )
 
@@ -59,19 +62,24 @@ def _one(where: str, count: int, seed: int, answer_bytes: int, *options: str) ->
         problems = [] if _records(expected) == wanted else [f"{where}: a client that reads gets other records"]
         before = server.resident_bytes
         with _others(server.port) as waited_ms:
+            waited_ms.wait_for(ANSWERED)
+            alone_ms = max(waited_ms.all)
             with contextlib.ExitStack() as open_sockets:
                 readers = [open_sockets.enter_context(_asks(server.port)) for _ in range(count)]
-                time.sleep(1.0)  # let them fill what there is to fill
+                waited_ms.wait_for(ANSWERED)  # by then they have filled what there is to fill
                 wrong = _read_all(readers, expected)
             peak_mb = (_peak_bytes(server) - before) / 1e6
-        slowest_ms = max(waited_ms, default=0.0)
+        slowest_ms = max(waited_ms.all)
     if wrong:
         problems.append(f"{where}: {wrong} of {count} answers are not what the log has, seed {seed}")
     if peak_mb > MOST_MB:
         problems.append(f"{where}: {count} clients that do not read took {peak_mb:.0f} MB, seed {seed}")
-    if slowest_ms > MOST_MS:
+    if slowest_ms > alone_ms + MOST_MS:
         problems.append(f"{where}: somebody else waited {slowest_ms:.0f} ms, seed {seed}")
-    return f"{where}: {peak_mb:.0f} MB beyond the log, others waited {slowest_ms:.0f} ms at most", problems
+    return (
+        f"{where}: {peak_mb:.0f} MB beyond the log, others waited {slowest_ms:.0f} ms at most, {alone_ms:.0f} ms before",
+        problems,
+    )
 
 
 def _produce(port: int, seed: int, answer_bytes: int) -> list[bytes]:
@@ -161,10 +169,29 @@ def _read_all(readers: list[socket.socket], expected: bytes) -> int:
     return wrong
 
 
+class _Waited:
+    """How long each answer to somebody else took (ms)."""
+
+    def __init__(self) -> None:
+        self.all: list[float] = []
+        self._one_more = threading.Condition()
+
+    def add(self, waited_ms: float) -> None:
+        with self._one_more:
+            self.all.append(waited_ms)
+            self._one_more.notify()
+
+    def wait_for(self, count: int) -> None:
+        """Until there are ``count`` more."""
+        with self._one_more:
+            count += len(self.all)
+            self._one_more.wait_for(lambda: len(self.all) >= count, timeout=60)
+
+
 @contextlib.contextmanager
-def _others(port: int) -> Iterator[list[float]]:
-    """Somebody who asks again and again, and how long each answer took (ms)."""
-    waited_ms: list[float] = []
+def _others(port: int) -> Iterator[_Waited]:
+    """Somebody who asks again and again."""
+    waited_ms = _Waited()
     done = threading.Event()
 
     def ask() -> None:
@@ -172,7 +199,7 @@ def _others(port: int) -> Iterator[list[float]]:
         while not done.wait(0.005):
             begin = time.perf_counter()
             connection.ask(ApiKey.API_VERSIONS, _HELLO)
-            waited_ms.append((time.perf_counter() - begin) * 1000)
+            waited_ms.add((time.perf_counter() - begin) * 1000)
         connection.close()
 
     asking = threading.Thread(target=ask)
