@@ -43,7 +43,7 @@ def test_no_test_sleeps() -> None:
     }
     # A story told to a real broker can only let real time pass, and so can who waits for one to start.
     # On simulated time a sleep takes none.
-    allowed = {"tests/conformance/wire.py", "tests/real_kafka/waiting.py", "tests/testing/test_virtual.py"}
+    allowed = {"tests/conformance/wire.py", "tests/real_kafka/waiting.py", "tests/testing/test_virtual.py"} | {"tests/reliability/soak.py"}
     assert sleepers <= allowed
 
 
