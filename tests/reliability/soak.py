@@ -44,6 +44,7 @@ from tests.reliability.outcome import Outcome
 
 _SAMPLE_SECONDS = 5.0
 _SHARE = 0.4  # of one core, for server and clients together
+_DEEDS_A_SECOND = 100  # what there is at a time goes by how much comes, and that is to be the same all the time
 _HELD_TO_FROM_MINUTES = 30  # what expires after ten minutes has not expired before
 _LOG_BYTES, _LOG_FILES = 2_000_000, 3
 _PARTITIONS = 4
@@ -279,7 +280,7 @@ def soak(seconds: float, seed: int, sample_seconds: float = _SAMPLE_SECONDS) -> 
                         if len(samples) % 12 == 0:
                             sys.stderr.write(f"soak: {elapsed:.0f} s, {deeds} deeds, {samples[-1]}\n")
                     busy = time.process_time() - own + server.busy_seconds - others
-                    time.sleep(max(0.0, busy / _SHARE - (time.monotonic() - began)))
+                    time.sleep(max(0.0, max(busy / _SHARE, deeds / _DEEDS_A_SECOND) - (time.monotonic() - began)))
             except OSError as problem:
                 problems.append(f"after {deeds} deeds the server does not answer: {problem!r}")
             if not server.lives:
