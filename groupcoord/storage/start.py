@@ -221,6 +221,8 @@ class Start:
             files = [path / names.PARTITION_METADATA for path in partitions.values()]
             ids = {self._topic_id(file) for file in files} - {None}
             topic = known.get(name)
+            if topic is None and not ids and self._leave_alone(name, files):
+                continue
             there = 0 if topic is None else topic.partitions
             self._brought |= {Partition(name, number) for number in partitions if number >= there}
             if topic is not None:
@@ -233,8 +235,6 @@ class Start:
                 topic.partitions = max(topic.partitions, max(partitions) + 1)
                 for file in files:
                     self._say_whose(file, topic.topic_id)
-                continue
-            if not ids and self._leave_alone(name, files):
                 continue
             topic_id = ids.pop() if ids else self._new_uuid()
             if topic_id is None or ids or topic_id in topics:

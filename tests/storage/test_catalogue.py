@@ -98,7 +98,7 @@ def test_a_last_line_that_a_power_cut_left_with_zeros_was_never_answered(tmp_pat
 def test_a_line_that_cannot_be_understood_is_named(tmp_path: Path, text: str, line: int) -> None:
     (tmp_path / FILE_NAME).write_text(text)
     with pytest.raises(
-        StorageError, match=rf"{FILE_NAME}, line {line}, cannot be understood.* Mend the line, or take the"
+        StorageError, match=rf"{FILE_NAME}, line {line}, cannot be understood: .* Mend the line, or take the"
     ):
         Catalogue(tmp_path)
 
