@@ -1,0 +1,55 @@
+"""One connection of a client that behaves: a request, its answer."""
+
+import socket
+import struct
+import time
+from types import TracebackType
+from typing import Any, Self
+
+from groupcoord.protocol.apis import APIS, ApiKey
+from groupcoord.protocol.framing import encode_request, parse_response
+
+
+class Talk:
+    """A connection to ``address``. Every method raises OSError if it breaks or takes longer than ``patience_s``."""
+
+    def __init__(self, address: tuple[str, int], client_id: str = "well-behaved", patience_s: float = 20.0) -> None:
+        self.longest_ms = 0.0
+        """The longest that an answer has taken so far."""
+        self._client_id = client_id
+        self._socket = socket.create_connection(address, patience_s)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._correlation_id = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._socket.close()
+
+    def ask(self, key: ApiKey, request: Any, version: int | None = None) -> Any:
+        """The answer to ``request``, in the newest version unless told."""
+        api = APIS[key]
+        version = api.max_version if version is None else version
+        self._correlation_id += 1
+        frame = encode_request(api, version, self._correlation_id, self._client_id, request)
+        asked_at = time.perf_counter()
+        self._socket.sendall(frame)
+        (size,) = struct.unpack(">i", self._exactly(4))
+        answer = self._exactly(size)
+        self.longest_ms = max(self.longest_ms, (time.perf_counter() - asked_at) * 1000)
+        correlation_id, message = parse_response(api, version, answer)
+        if correlation_id != self._correlation_id:
+            raise ConnectionError(f"an answer to request {correlation_id}, not {self._correlation_id}")
+        return message
+
+    def _exactly(self, size: int) -> bytes:
+        data = bytearray()
+        while len(data) < size:
+            more = self._socket.recv(size - len(data))
+            if not more:
+                raise ConnectionError("the server has closed the connection")
+            data += more
+        return bytes(data)
