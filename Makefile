@@ -10,7 +10,7 @@ WITH_KAFKA := docker/with-docker.sh docker/kafka/with-image.sh
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test lint check cover sim pipeline-demo pipeline-test format docs bench conformance faults record \
+.PHONY: help demo serve test lint check cover sim pipeline-demo pipeline-test format docs bench conformance faults break record \
   kafka-versions kafka-image kafka-libs clean
 
 help: ## what there is
@@ -65,6 +65,10 @@ conformance: .venv/dev ## every story told to a real Kafka in a container and to
 
 faults: .venv/dev ## deliberate faults in the coordinator, one at a time: the recordings notice each
 	$(BIN)/python -m tests.conformance.faults
+
+SCALE ?= 1
+break: .venv/dev ## attacks on a server and on its data directory, SCALE times as many as docs/reliability.md says
+	$(BIN)/python -m tests.reliability --scale $(SCALE)
 
 record: .venv/dev ## write the recordings of the real Kafka anew
 	$(WITH_KAFKA) $(BIN)/python -m tests.conformance.record --fresh

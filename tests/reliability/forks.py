@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -36,6 +37,7 @@ class Served:
         self._forks = forks
         self._stdout = stdout
         self._said = b""
+        self._code: int | None = None
 
     def address(self) -> tuple[str, int]:
         """Where it listens; waits until it does. Raises NotServing."""
@@ -47,15 +49,18 @@ class Served:
         return host, int(port)
 
     def kill(self, number: signal.Signals = signal.SIGKILL) -> None:
-        """Send it a signal."""
-        os.kill(self.pid, number)
+        """Send it a signal, unless it is known to have ended."""
+        if self._code is None:
+            os.kill(self.pid, number)
 
     def wait(self) -> int:
         """How it ended, as ``subprocess`` has it; waits until it has."""
         if self._stdout >= 0:
             os.close(self._stdout)
             self._stdout = -1
-        return self._forks.wait(self.pid)
+        if self._code is None:
+            self._code = self._forks.wait(self.pid)
+        return self._code
 
     def _line(self) -> str:
         deadline = time.monotonic() + PATIENCE_SECONDS
@@ -83,7 +88,7 @@ class Forks:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
     ) -> None:
         self._socket.close()
         self._process.wait()
@@ -140,8 +145,8 @@ def _fork(arguments: list[str], descriptors: list[int], control: int) -> int:
         from groupcoord.cli.main import main  # noqa: PLC0415
 
         code = main(["serve", *arguments])
-    except BaseException:  # noqa: BLE001 - a fork must never go on as its parent
-        sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
+    except BaseException:  # a fork must never go on as its parent
+        traceback.print_exc()
     finally:
         sys.stderr.flush()
         os._exit(code)

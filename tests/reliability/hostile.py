@@ -12,8 +12,15 @@ from dataclasses import dataclass
 from crc32c import crc32c
 
 from groupcoord.protocol.apis import APIS, Api, ApiKey
-from groupcoord.protocol.framing import encode_request
-from groupcoord.protocol.messages import ApiVersionsRequest, JoinGroupRequest, ProduceRequest, SyncGroupRequest
+from groupcoord.protocol.errors import WireError
+from groupcoord.protocol.framing import encode_request, parse_request
+from groupcoord.protocol.messages import (
+    ApiVersionsRequest,
+    CreateTopicsRequest,
+    JoinGroupRequest,
+    ProduceRequest,
+    SyncGroupRequest,
+)
 from groupcoord.protocol.messages.join_group import JoinGroupRequestProtocol
 from groupcoord.protocol.messages.produce import PartitionProduceData, TopicProduceData
 from groupcoord.protocol.messages.sync_group import SyncGroupRequestAssignment
@@ -32,6 +39,9 @@ LAST = encode_request(APIS[ApiKey.API_VERSIONS], 0, LAST_CORRELATION_ID, "last",
 MOST_SOFT = 8
 Spoiler = Callable[[random.Random], bytes]
 _CLIENT_ID = "h%09d"
+MOST_PARTITIONS = 50
+"""Topics of thousands of partitions are what they ask for, not broken: how long others wait for them is another question."""
+_CREATING = {struct.pack(">h", key) for key in (ApiKey.CREATE_TOPICS, ApiKey.CREATE_PARTITIONS)}
 _SPARED = {ApiKey.DELETE_TOPICS, ApiKey.DELETE_RECORDS, ApiKey.CREATE_TOPICS, ApiKey.CREATE_PARTITIONS}
 _INT32 = struct.Struct(">i")
 _LENGTHS = (
@@ -99,9 +109,12 @@ class Frames:
     def case(self, number: int) -> Case:
         """Case ``number``."""
         chance = random.Random(f"{self.seed}:{number}")
-        made = chance.choices(self._soft, k=chance.randint(0, MOST_SOFT)) + chance.choices(self._hard, k=chance.randint(1, 2))
+        made = chance.choices(self._soft, k=chance.randint(0, MOST_SOFT)) + chance.choices(
+            self._hard, k=chance.randint(1, 2)
+        )
         mark, place = (_CLIENT_ID % number).encode(), (_CLIENT_ID % 0).encode()
         frames = [spoiler(chance).replace(place, mark, 1) for spoiler in made]
+        frames = [frame for frame in frames if partitions_in(frame) <= MOST_PARTITIONS] or [self._noise(chance)]
         leaves = chance.random() < 0.03
         if leaves:
             frames[-1] = frames[-1][: chance.randrange(len(frames[-1]) + 1)]
@@ -137,14 +150,18 @@ class Frames:
         return _framed(body[:start] + body[start + len(piece) :])
 
     def _tagged(self, chance: random.Random) -> bytes:
-        tags = chance.choice((b"\xff\xff\xff\xff\x07", b"\x01\x00\x7f", b"\x03\x09\x01a\x05\x01a\x05\x01a", b"\x01\x00\x00"))
+        tags = chance.choice(
+            (b"\xff\xff\xff\xff\x07", b"\x01\x00\x7f", b"\x03\x09\x01a\x05\x01a\x05\x01a", b"\x01\x00\x00")
+        )
         body = self._body(chance)
         return _framed(body[:-1] + tags)
 
     def _other_api(self, chance: random.Random) -> bytes:
         body = self._body(chance)
         if chance.random() < 0.5:
-            return _framed(struct.pack(">h", chance.choice((-1, 4, 7, 17, 61, 94, chance.randrange(-300, 300)))) + body[2:])
+            return _framed(
+                struct.pack(">h", chance.choice((-1, 4, 7, 17, 61, 94, chance.randrange(-300, 300)))) + body[2:]
+            )
         return _framed(body[:2] + struct.pack(">h", chance.choice((-1, 0, 99, chance.randrange(0, 20)))) + body[4:])
 
     def _noise(self, chance: random.Random) -> bytes:
@@ -170,7 +187,7 @@ class Frames:
         request = ProduceRequest(
             acks=chance.choice((-1, 1, 1, 0)),
             timeout_ms=1_000,
-            topic_data=(TopicProduceData(**named, partition_data=(partition,)),),  # type: ignore[arg-type]
+            topic_data=(TopicProduceData(**named, partition_data=(partition,)),),
         )
         return encode_request(APIS[ApiKey.PRODUCE], version, 7, _CLIENT_ID % 0, request)
 
@@ -208,6 +225,19 @@ _EMBEDDED = (
     bytes.fromhex("0001 00000001 0006") + b"orders" + bytes.fromhex("00000002 00000000 00000001 ffffffff"),
     b"",
 )  # fmt: skip
+
+
+def partitions_in(frame: bytes) -> int:
+    """The most partitions that a topic would have after this request, if it is understood and creates any."""
+    if frame[4:6] not in _CREATING:
+        return 0
+    try:
+        request = parse_request(frame[4:])
+    except WireError:
+        return 0
+    if isinstance(request.message, CreateTopicsRequest):
+        return max((topic.num_partitions for topic in request.message.topics), default=0)
+    return max((topic.count for topic in request.message.topics), default=0)
 
 
 def _framed(body: bytes) -> bytes:

@@ -48,6 +48,7 @@ SERVE = (
     "-c", "producer.id.expiration.ms=5000",
     "-c", "producer.id.expiration.check.interval.ms=1000",
     "-c", "log.retention.bytes=20000000",
+    "-c", "log.retention.ms=-1",
     "-c", "log.segment.bytes=4194304",
     "-c", "log.retention.check.interval.ms=1000",
 )  # fmt: skip

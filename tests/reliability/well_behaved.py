@@ -7,7 +7,7 @@ import json
 import select
 import subprocess
 import sys
-from typing import Any
+from typing import Any, Self
 
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.messages import (
@@ -39,22 +39,23 @@ class WellBehaved:
         self.problem: str | None = None
         self._address = address
 
-    def __enter__(self) -> "WellBehaved":
+    def __enter__(self) -> Self:
         command = [sys.executable, "-m", __name__, self._address[0], str(self._address[1])]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        pipe = subprocess.PIPE
+        self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
         assert self._process.stdout is not None
         self._process.stdout.readline()  # it has begun
         return self
 
     def __exit__(self, *_: object) -> None:
-        said, _ = self._process.communicate("")
-        seen = json.loads(said)
+        seen = json.loads(self._process.communicate("")[0])
         self.longest_ms, self.rounds, self.problem = seen["longest_ms"], seen["rounds"], seen["problem"]
 
 
 def live(address: tuple[str, int]) -> dict[str, Any]:
     """Rounds of requests until stdin ends."""
-    rounds, problem = 0, None
+    rounds = 0
+    problem: str | None = None
     with Talk(address) as talk:
         topic = CreatableTopic(name=TOPIC, num_partitions=1, replication_factor=1)
         talk.ask(ApiKey.CREATE_TOPICS, CreateTopicsRequest(topics=(topic,)))
