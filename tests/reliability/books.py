@@ -28,7 +28,6 @@ from tests.reliability.load import Ask, Asking
 from tests.reliability.talk import Talk
 
 IN_FLIGHT = 5
-_PRODUCE_VERSION, _FETCH_VERSION = 12, 12  # with names
 
 
 class Client(Protocol):
@@ -69,7 +68,7 @@ def batches_of(talk: Talk, topic: str, partition: int, start: int) -> dict[int, 
     while True:
         wanted = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=1 << 20)
         asked = FetchTopic(topic=topic, partitions=(wanted,))
-        answer = talk.ask(ApiKey.FETCH, FetchRequest(max_wait_ms=0, min_bytes=0, topics=(asked,)), _FETCH_VERSION)
+        answer = talk.ask(ApiKey.FETCH, FetchRequest(max_wait_ms=0, min_bytes=0, topics=(asked,)))
         data = answer.responses[0].partitions[0].records or b""
         at = 0
         while at + 61 <= len(data):
@@ -121,7 +120,7 @@ class Plain:
             self.acknowledged[result.base_offset] = data
 
         acks = chance.choice((1, -1))
-        return Ask(ApiKey.PRODUCE, produce(self.topic, self.partition, data, acks), answered, _PRODUCE_VERSION)
+        return Ask(ApiKey.PRODUCE, produce(self.topic, self.partition, data, acks), answered)
 
     def check(self, talk: Talk) -> Iterator[str]:
         where = f"{self.topic}-{self.partition}"
@@ -230,7 +229,7 @@ class Idempotent:
             self.acknowledged = max(self.acknowledged, number + 1)
 
         data = self.batches[number]
-        return Ask(ApiKey.PRODUCE, produce(self.topic, self.partition, data, -1), answered, _PRODUCE_VERSION)
+        return Ask(ApiKey.PRODUCE, produce(self.topic, self.partition, data, -1), answered)
 
     def check(self, talk: Talk) -> Iterator[str]:
         where = f"{self.topic}-{self.partition}"
@@ -302,7 +301,7 @@ class Compacted:
             assert result.error_code == 0, result
             self.acknowledged.update(numbers)
 
-        return Ask(ApiKey.PRODUCE, produce(self.topic, self.partition, data, -1), answered, _PRODUCE_VERSION)
+        return Ask(ApiKey.PRODUCE, produce(self.topic, self.partition, data, -1), answered)
 
     def check(self, talk: Talk) -> Iterator[str]:
         there: dict[bytes, int] = {}

@@ -37,8 +37,6 @@ from groupcoord.protocol.messages.sync_group import SyncGroupRequestAssignment
 from tests.reliability.load import Ask, Asking
 from tests.reliability.talk import Talk
 
-_COMMIT_VERSION, _OFFSETS_VERSION = 9, 9  # with names
-_ONE_STEP_JOIN_VERSION = 3
 SESSION_MS = 300_000
 
 
@@ -73,12 +71,12 @@ class Committer:
             assert not any(errors), f"a commit of {self.group}: {errors}"
             self.acknowledged.update(offsets)
 
-        return Ask(ApiKey.OFFSET_COMMIT, request, answered, _COMMIT_VERSION)
+        return Ask(ApiKey.OFFSET_COMMIT, request, answered)
 
     def check(self, talk: Talk) -> Iterator[str]:
         asked = OffsetFetchRequestTopics(name=self.topic, partition_indexes=tuple(range(self.partitions)))
         request = OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id=self.group, topics=(asked,)),))
-        answer = talk.ask(ApiKey.OFFSET_FETCH, request, _OFFSETS_VERSION).groups[0]
+        answer = talk.ask(ApiKey.OFFSET_FETCH, request).groups[0]
         if answer.error_code:
             yield f"{self.group}: its offsets are not told: error {answer.error_code}"
             return
@@ -130,12 +128,17 @@ class Member:
             assert answer.generation_id > self.generation, f"{self.group}: after {self.generation} came {answer}"
             self.member_id, self._joined = answer.member_id, answer.generation_id
 
-        return Ask(ApiKey.JOIN_GROUP, request, answered, _ONE_STEP_JOIN_VERSION)
+        return Ask(ApiKey.JOIN_GROUP, request, answered)
 
     def _sync(self) -> Ask:
         assigned = SyncGroupRequestAssignment(member_id=self.member_id, assignment=b"%d" % self._joined)
         request = SyncGroupRequest(
-            group_id=self.group, generation_id=self._joined, member_id=self.member_id, assignments=(assigned,)
+            group_id=self.group,
+            generation_id=self._joined,
+            member_id=self.member_id,
+            protocol_type="consumer",
+            protocol_name="range",
+            assignments=(assigned,),
         )
 
         def answered(answer: Any) -> None:
@@ -144,7 +147,7 @@ class Member:
             self.generation = self._joined
             self._moving = False
 
-        return Ask(ApiKey.SYNC_GROUP, request, answered, 3)
+        return Ask(ApiKey.SYNC_GROUP, request, answered)
 
     def _heartbeat(self) -> Ask:
         request = HeartbeatRequest(group_id=self.group, generation_id=self.generation, member_id=self.member_id)

@@ -19,6 +19,7 @@ from typing import Self
 
 from groupcoord.protocol.apis import APIS
 from groupcoord.protocol.errors import WireError
+from tests.reliability.talk import version_of
 
 PATIENCE_SECONDS = 60.0
 _END_OF_ARGUMENT = "\0"
@@ -127,9 +128,9 @@ def _warm() -> None:
     from groupcoord.storage import storage  # noqa: F401, PLC0415
 
     for api in APIS.values():
-        api.response_codec(api.max_version)
+        api.response_codec(version_of(api))
         with contextlib.suppress(WireError):
-            api.request_codec(api.max_version).decode(b"")
+            api.request_codec(version_of(api)).decode(b"")
 
 
 def _fork(arguments: list[str], descriptors: list[int], control: int) -> int:

@@ -27,7 +27,7 @@ from tests.reliability.outcome import Outcome
 from tests.reliability.talk import Talk
 
 KILLS_PER_DIRECTORY = 25
-RETENTION_BYTES = 60_000
+RETENTION_BYTES = 12_000
 MOST_PROBLEMS = 10
 SERVE = (
     "--port=0", "-q", "--dev",
@@ -41,10 +41,10 @@ SERVE = (
     "-c", "log.flush.offset.checkpoint.interval.ms=30",
 )  # fmt: skip
 TOPICS: dict[str, tuple[int, dict[str, str]]] = {
-    "plain": (2, {"internal.segment.bytes": "30000", "retention.ms": "-1"}),
-    "idempotent": (2, {"internal.segment.bytes": "30000", "retention.ms": "-1"}),
-    "retained": (1, {"retention.bytes": str(RETENTION_BYTES), "internal.segment.bytes": "20000", "retention.ms": "-1"}),
-    "compacted": (1, {"cleanup.policy": "compact", "internal.segment.bytes": "8000"}),
+    "plain": (2, {"internal.segment.bytes": "4000", "retention.ms": "-1"}),
+    "idempotent": (2, {"internal.segment.bytes": "4000", "retention.ms": "-1"}),
+    "retained": (1, {"retention.bytes": str(RETENTION_BYTES), "internal.segment.bytes": "4000", "retention.ms": "-1"}),
+    "compacted": (1, {"cleanup.policy": "compact", "internal.segment.bytes": "2000"}),
 }
 
 
@@ -169,7 +169,7 @@ def _prepare(talk: Talk) -> None:
     answer = talk.ask(ApiKey.CREATE_TOPICS, CreateTopicsRequest(topics=topics))
     assert not any(topic.error_code for topic in answer.topics), answer
     talk.ask(ApiKey.FIND_COORDINATOR, FindCoordinatorRequest(coordinator_keys=("c0",)))
-    small = AlterableConfig(name="internal.segment.bytes", config_operation=0, value="8000")
+    small = AlterableConfig(name="internal.segment.bytes", config_operation=0, value="3000")
     offsets = AlterConfigsResource(resource_type=2, resource_name=CONSUMER_OFFSETS, configs=(small,))
     changed = talk.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, IncrementalAlterConfigsRequest(resources=(offsets,)))
     assert not changed.responses[0].error_code, changed

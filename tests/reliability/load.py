@@ -13,15 +13,15 @@ from typing import Any, NamedTuple
 
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.framing import FrameBuffer, encode_request, parse_response
+from tests.reliability.talk import version_of
 
 
 class Ask(NamedTuple):
-    """A request, its version (the newest if None), and what is done with its answer."""
+    """A request, and what is done with its answer."""
 
     key: ApiKey
     request: Any
     then: Callable[[Any], None]
-    version: int | None = None
 
 
 Asking = Generator[Sequence[Ask], None, None]
@@ -57,8 +57,7 @@ class Line:
             (correlation_id,) = struct.unpack_from(">i", frame)
             ask = self._open.pop(correlation_id)
             api = APIS[ask.key]
-            version = api.max_version if ask.version is None else ask.version
-            ask.then(parse_response(api, version, frame)[1])
+            ask.then(parse_response(api, version_of(api), frame)[1])
         if not self._open:
             self._go_on()
 
@@ -79,8 +78,7 @@ class Line:
             self._correlation_id += 1
             self._open[self._correlation_id] = ask
             api = APIS[ask.key]
-            version = api.max_version if ask.version is None else ask.version
-            data += encode_request(api, version, self._correlation_id, "load", ask.request)
+            data += encode_request(api, version_of(api), self._correlation_id, "load", ask.request)
         try:
             self.socket.setblocking(True)
             self.socket.sendall(data)

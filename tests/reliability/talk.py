@@ -6,8 +6,24 @@ import time
 from types import TracebackType
 from typing import Any, Self
 
-from groupcoord.protocol.apis import APIS, ApiKey
+from groupcoord.protocol.apis import APIS, Api, ApiKey
 from groupcoord.protocol.framing import encode_request, parse_response
+
+VERSIONS = {
+    # The last that know topics by name.
+    ApiKey.PRODUCE: 12,
+    ApiKey.FETCH: 12,
+    ApiKey.OFFSET_COMMIT: 9,
+    ApiKey.OFFSET_FETCH: 9,
+    # The last in which one request is enough to join.
+    ApiKey.JOIN_GROUP: 3,
+}
+"""What is spoken with a server that is attacked; the newest version of all other APIs."""
+
+
+def version_of(api: Api) -> int:
+    """The version in which ``api`` is spoken."""
+    return VERSIONS.get(api.key, api.max_version)
 
 
 class Talk:
@@ -29,10 +45,10 @@ class Talk:
     ) -> None:
         self._socket.close()
 
-    def ask(self, key: ApiKey, request: Any, version: int | None = None) -> Any:
-        """The answer to ``request``, in the newest version unless told."""
+    def ask(self, key: ApiKey, request: Any) -> Any:
+        """The answer to ``request``."""
         api = APIS[key]
-        version = api.max_version if version is None else version
+        version = version_of(api)
         self._correlation_id += 1
         frame = encode_request(api, version, self._correlation_id, self._client_id, request)
         asked_at = time.perf_counter()

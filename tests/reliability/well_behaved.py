@@ -78,20 +78,20 @@ def one_round(talk: Talk, number: int) -> None:
     about = talk.ask(ApiKey.METADATA, MetadataRequest(topics=(MetadataRequestTopic(name=TOPIC),))).topics[0]
     assert about.error_code == 0, about
     data = PartitionProduceData(index=0, records=batch([value]))
-    topic = TopicProduceData(topic_id=about.topic_id, partition_data=(data,))
+    topic = TopicProduceData(name=TOPIC, partition_data=(data,))
     answer = talk.ask(ApiKey.PRODUCE, ProduceRequest(acks=-1, timeout_ms=1_000, topic_data=(topic,)))
     stored = answer.responses[0].partition_responses[0]
     assert stored.error_code == 0, stored
     wanted = FetchPartition(partition=0, fetch_offset=stored.base_offset, partition_max_bytes=10_000)
     read = talk.ask(
         ApiKey.FETCH,
-        FetchRequest(max_wait_ms=0, min_bytes=0, topics=(FetchTopic(topic_id=about.topic_id, partitions=(wanted,)),)),
+        FetchRequest(max_wait_ms=0, min_bytes=0, topics=(FetchTopic(topic=TOPIC, partitions=(wanted,)),)),
     )
     assert value in read.responses[0].partitions[0].records, read
     committed = OffsetCommitRequestPartition(
         partition_index=0, committed_offset=stored.base_offset, committed_metadata=""
     )
-    named = OffsetCommitRequestTopic(topic_id=about.topic_id, partitions=(committed,))
+    named = OffsetCommitRequestTopic(name=TOPIC, partitions=(committed,))
     done = talk.ask(ApiKey.OFFSET_COMMIT, OffsetCommitRequest(group_id=TOPIC, member_id="", topics=(named,)))
     assert done.topics[0].partitions[0].error_code == 0, done
 
