@@ -229,11 +229,13 @@ def tidy(address: tuple[str, int]) -> None:
     kept = {TOPIC, well_behaved.TOPIC, "__consumer_offsets"}
     with Talk(address) as talk:
         topics = talk.ask(ApiKey.METADATA, MetadataRequest(topics=None)).topics
-        doomed = tuple(DeleteTopicState(topic_id=topic.topic_id) for topic in topics if topic.name not in kept)
-        talk.ask(ApiKey.DELETE_TOPICS, DeleteTopicsRequest(topics=doomed, timeout_ms=1_000))
+        # One by one: others should wait for what the frames do, and not for this.
+        for doomed in (DeleteTopicState(topic_id=topic.topic_id) for topic in topics if topic.name not in kept):
+            talk.ask(ApiKey.DELETE_TOPICS, DeleteTopicsRequest(topics=(doomed,), timeout_ms=1_000))
         groups = talk.ask(ApiKey.LIST_GROUPS, ListGroupsRequest()).groups
-        named = tuple(group.group_id for group in groups if group.group_id not in kept)
-        talk.ask(ApiKey.DELETE_GROUPS, DeleteGroupsRequest(groups_names=named))
+        for group in groups:
+            if group.group_id not in kept:
+                talk.ask(ApiKey.DELETE_GROUPS, DeleteGroupsRequest(groups_names=(group.group_id,)))
 
 
 def topic_id_at(address: tuple[str, int]) -> uuid.UUID:
