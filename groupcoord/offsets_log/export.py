@@ -16,7 +16,7 @@ from groupcoord.protocol.coordinator_records import RecordError, group_of, parse
 from groupcoord.protocol.rebatch import delete_horizon_ms, with_records
 from groupcoord.protocol.records import InvalidRecordsError, Record
 from groupcoord.storage.checkpoints import partition_metadata, write_epochs
-from groupcoord.storage.files import create
+from groupcoord.storage.files import replace
 from groupcoord.storage.names import LEADER_EPOCHS, PARTITION_METADATA
 from groupcoord.storage.stored_segment import StoredSegment, create_segment
 
@@ -130,7 +130,7 @@ def _write(
     segment.complete()
     write_epochs(folder / LEADER_EPOCHS, epochs.entries)
     if topic_id is not None:
-        create(folder / PARTITION_METADATA, partition_metadata(topic_id))
+        replace(folder / PARTITION_METADATA, partition_metadata(topic_id), synced=False)
     return Exported(partition, folder, count, records, size)
 
 

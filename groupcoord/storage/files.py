@@ -94,10 +94,7 @@ def make_directory(path: Path) -> None:
         sync(one.parent)
 
 
-def create(path: Path, data: bytes = b"") -> None:
-    """A new file, with all of ``data`` as soon as it is there; what is in one of that name is lost. Not yet on the disk."""
-    temporary = path.with_name(path.name + ".tmp") if data else path
-    with opened(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as descriptor:
-        write_at(descriptor, data, 0)
-    if data:
-        temporary.replace(path)
+def create(path: Path) -> None:
+    """A new file with nothing in it; what is in one of that name is lost. Not yet on the disk."""
+    with opened(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC):
+        pass

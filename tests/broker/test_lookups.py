@@ -107,7 +107,7 @@ def test_the_time_of_the_append_is_when_it_is_appended(plane: DataPlane) -> None
     later.go_on()
     (topic,) = plane.answer_to(call).responses
     assert topic.partition_responses[0].log_append_time_ms == NOW_MS + 5_000
-    header = read_header(plane.fetched("timed", 0).records or b"")
+    header = read_header(bytes(plane.fetched("timed", 0).records or b""))
     assert (header.max_timestamp_ms, header.compression) == (NOW_MS + 5_000, Compression.GZIP)
 
 

@@ -29,6 +29,15 @@ class Attack:
 ATTACKS = (
     Attack("kills", 1_000, "kill -9 at random moments: under load, during start, during shutdown"),
     Attack("hostile_frames", 500_000, "frames of every API and version, spoiled, beside a client that behaves"),
+    Attack("crash_points", 1_000, "the disk as a crash leaves it at each point of its history"),
+    Attack("damaged_files", 1_000, "files of a data directory damaged, then started with"),
+    Attack("bombs", 50, "compressed batches that unpack to far more than they are"),
+    Attack("fairness", 300, "clients that send far ahead beside a quiet one"),
+    Attack("paused", 20, "a process that stands still for longer than a session"),
+    Attack("slow_readers", 30, "clients that fetch much and do not read"),
+    Attack("descriptors", 300, "more connections than there are descriptors"),
+    Attack("log_flood", 100_000, "a client in a loop against the log"),
+    Attack("soak", 10, "mixed load for so many minutes"),
 )
 
 

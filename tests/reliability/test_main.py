@@ -24,7 +24,9 @@ def test_every_attack_in_the_folder_is_run_and_there_are_no_others() -> None:
 @pytest.mark.parametrize("name", [attack.name for attack in ATTACKS])
 def test_an_attack_takes_a_count_and_a_seed(name: str) -> None:
     attack: Callable[[int, int], Outcome] = import_module(f"tests.reliability.{name}").attack
-    assert list(inspect.signature(attack).parameters) == ["count", "seed"]
+    count, seed, *others = inspect.signature(attack).parameters.values()
+    assert (count.name, seed.name) == ("count", "seed")
+    assert all(other.default is not other.empty for other in others)
 
 
 @pytest.fixture
