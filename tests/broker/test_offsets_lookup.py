@@ -2,6 +2,7 @@ import gzip
 
 import pytest
 
+from groupcoord.broker.lookups import Find
 from groupcoord.protocol.batches import HEADER_BYTES, BatchError, read_header
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages.delete_records import (
@@ -132,7 +133,7 @@ class TestListOffsets:
         assert plane.ask(request, 7).topics[0].partitions[0].error_code == error
 
     def test_a_log_that_cannot_be_searched(self, plane: DataPlane, monkeypatch: pytest.MonkeyPatch) -> None:
-        def fail(_timestamp: int) -> None:
+        def fail(_timestamp_ms: int, _find: Find) -> None:
             raise BatchError(ErrorCode.UNKNOWN_SERVER_ERROR, "a batch that cannot be unpacked")
 
         monkeypatch.setattr(plane.log("orders"), "offset_for_timestamp", fail)
