@@ -12,6 +12,7 @@ from groupcoord.core.effects import Call
 from groupcoord.core.timers import TimerKey, Timers
 from groupcoord.core.turn import Turn
 
+# Deviation (bounded-memory): see broker/topic_config.py
 MOST_PARKED = 65_536
 """A fetch whose client is gone waits on, for weeks if the client said so. Beyond as many as there can be connections the oldest
 is answered with what there is. Kafka has no such bound."""

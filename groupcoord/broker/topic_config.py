@@ -26,7 +26,8 @@ class Source:
 # Deviation (bounded-memory): logs live in memory, unless there is a data directory. Where nobody says retention.bytes, which
 # means no limit, 128 MiB of each partition are kept all the same; and where somebody does, no more than that much is kept until
 # the next check of retention, if that is less. Only an explicit -1 is no limit. Segments are smaller, so that there is
-# something to delete.
+# something to delete. What waits for clients is bounded as well: of answers that nobody reads 256 MiB for all connections
+# together, beyond which who has not read for the longest time is cut off; of fetches 65,536, of which the oldest are answered.
 MEMORY_BYTES = 128 * 1024 * 1024
 
 _UNLIMITED = -1

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+# Deviation (bounded-memory): see broker/topic_config.py
 UNREAD_BYTES = 256 << 20
 """So much may wait for all peers together; beyond that, who has not read for the longest time is cut off."""
 

@@ -111,6 +111,7 @@ def test_many_wait_in_the_order_they_came(waiting: Waiting) -> None:
 
 
 def test_when_too_many_wait_the_oldest_are_answered(waiting: Waiting, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Deviation (bounded-memory)."""
     monkeypatch.setattr("groupcoord.broker.fetch_purgatory.MOST_PARKED", 3)
     one = log()
     for number in range(5):

@@ -32,6 +32,7 @@ def waiting(shell: Shell) -> Unread:
 
 
 def test_who_has_not_read_for_the_longest_time_is_cut_off(shell: Shell, caplog: pytest.LogCaptureFixture) -> None:
+    """Deviation (bounded-memory)."""
     peers = [asks(shell) for _ in range(4)]
     shell.loop.advance(GRACE_SECONDS)
     assert [peer.transport.aborted for peer in peers] == [True, False, False, False]
