@@ -63,6 +63,8 @@ class Broker:
         self.config = config
         self.aside: Aside = at_once
         """What has work done that takes long."""
+        self.compacts_at_once = False
+        """Is compaction never to be done aside? For whoever moves the clock, and looks at what follows from that."""
         self.cluster = cluster or Cluster(config.node_id)
         self.journal = journal
         self.timers = Timers()
@@ -75,7 +77,7 @@ class Broker:
         self._producer_ids_end = journal.next_producer_id()
         self._producer_ids = [range(0)] * len(self.cluster)
         self.on_topics_deleted: Callable[[Turn, Sequence[Topic]], None] = lambda _turn, _topics: None
-        self._upkeep = Upkeep(self.timers, lambda: self.config, self._logs, now_ms, journal)
+        self._upkeep = Upkeep(self.timers, lambda: self.config, self._logs, now_ms, journal, self._compacting_aside)
         self._restore(now_ms)
 
     def handle(self, call: Call, request: Any, now_ms: int) -> list[Effect]:
@@ -173,6 +175,9 @@ class Broker:
         for topic in topics:
             self.fetch_purgatory.gone(turn, topic.partitions)
         self.on_topics_deleted(turn, topics)
+
+    def _compacting_aside(self) -> Aside:
+        return at_once if self.compacts_at_once else self.aside
 
     def _logs(self) -> Iterator[PartitionLog]:
         for topic in self.topics.all():

@@ -6,15 +6,16 @@ lies behind the beginning of a transaction that is still open. Sources: ``LogCle
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from groupcoord.broker.journal import Segment
 from groupcoord.broker.log_segment import LogSegment
 from groupcoord.broker.log_settings import INT64_MAX
-from groupcoord.broker.log_survey import IN_TRANSACTION, Survey, batches
+from groupcoord.broker.log_survey import IN_TRANSACTION, Pieces, Survey, batches
 from groupcoord.broker.partition_log import PartitionLog
+from groupcoord.core.aside import Work, finished
 from groupcoord.protocol.batches import HEADER_BYTES, INT32_MAX, BatchError, BatchHeader, read_header
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.keyed import keyed
@@ -23,6 +24,7 @@ from groupcoord.protocol.records import InvalidRecordsError
 
 PRODUCER_EXPIRATION_MS = 86_400_000
 """Kafka's default of producer.id.expiration.ms."""
+T = TypeVar("T")
 _base_offset = attrgetter("base_offset")
 
 
@@ -91,18 +93,43 @@ def clean(
     ``found`` is what ``cleanable`` says; a producer not heard of for ``producer_expiration_ms`` is forgotten. Raises BatchError
     for a batch that cannot be read or a file that cannot be written; its segment, and those behind, are then as they were.
     """
+    steps = cleaning(log, found, now_ms, producer_expiration_ms)
     try:
-        return _clean(log, found, now_ms, now_ms - producer_expiration_ms)
-    except InvalidRecordsError as problem:
-        raise BatchError(ErrorCode.CORRUPT_MESSAGE, str(problem)) from problem
+        work = next(steps)
+        while True:
+            work = steps.send(finished(work))
+    except StopIteration as end:
+        done: Cleaned | None = end.value
+        return done
 
 
-def _clean(log: PartitionLog, found: Cleanable, now_ms: int, heard_since_ms: int) -> Cleaned | None:
+def cleaning(
+    log: PartitionLog, found: Cleanable, now_ms: int, producer_expiration_ms: int = PRODUCER_EXPIRATION_MS
+) -> Generator[Work[Any], Any, Cleaned | None]:
+    """As ``clean``, in steps: yields what takes long, and is sent what it came to.
+
+    That is work on closed segments, which never change, so that it may be done elsewhere while the log is used. If segments
+    that it has read have left the log meanwhile, what is left to do is dropped: the next cleaning will do it.
+    """
+    try:
+        return (yield from _cleaning(log, found, now_ms, now_ms - producer_expiration_ms))
+    except _ChangedError:
+        return None
+
+
+def _cleaning(
+    log: PartitionLog, found: Cleanable, now_ms: int, heard_since_ms: int
+) -> Generator[Work[Any], Any, Cleaned | None]:
     while found.dirty_bytes:
         count = _index_at(log, found.first_uncleanable_offset)
-        survey = Survey(log.segments[:count], found.first_dirty_offset, heard_since_ms)
+        segments, later = log.segments[:count], log.segments[count:-1]
+        survey = Survey((), found.first_dirty_offset, heard_since_ms)
+        yield from _having(log, segments, survey.looking(segments))
         if survey.has_transactions:
-            survey.look_on(log.segments[count:])
+            yield from _having(log, [*segments, *later], survey.looking_on(later))
+            # What is appended to is read here, where nobody appends meanwhile, and others have their turn between the pieces.
+            for _ in _readable(survey.looking_on(log.segments[-1:])):
+                yield from _having(log, segments, _nothing())
         first_open = survey.first_open_offset
         if first_open is None or first_open >= found.first_uncleanable_offset:
             break
@@ -110,8 +137,9 @@ def _clean(log: PartitionLog, found: Cleanable, now_ms: int, heard_since_ms: int
     else:
         return None
     run = _Run(log, survey, found, now_ms)
-    for group in _groups(log.segments[:count], log.settings.segment_bytes, found.first_uncleanable_offset):
-        log.replace_segments(group, [run.cleaned(group)])
+    for group in _groups(segments, log.settings.segment_bytes, found.first_uncleanable_offset):
+        made = yield from _having(log, group, run.cleaned(group))
+        log.replace_segments(group, [made])
     log.cleaned_to = found.first_uncleanable_offset
     return Cleaned(
         found.first_dirty_offset,
@@ -121,6 +149,35 @@ def _clean(log: PartitionLog, found: Cleanable, now_ms: int, heard_since_ms: int
         run.bytes_read,
         run.bytes_kept,
     )
+
+
+class _ChangedError(Exception):
+    """What was read is not part of the log any more."""
+
+
+def _having(log: PartitionLog, segments: Sequence[Segment], work: Work[T]) -> Generator[Work[Any], Any, T]:
+    """What ``work`` comes to, if ``segments`` are still part of ``log`` then; whatever it raises is its own fault only so."""
+    try:
+        result: T = yield _readable(work)
+    except (BatchError, OSError):
+        if log.has(segments):
+            raise
+        raise _ChangedError from None
+    if not log.has(segments):
+        raise _ChangedError
+    return result
+
+
+def _readable(work: Work[T]) -> Work[T]:
+    """As ``work``; records that are none are a BatchError, too."""
+    try:
+        return (yield from work)
+    except InvalidRecordsError as problem:
+        raise BatchError(ErrorCode.CORRUPT_MESSAGE, str(problem)) from problem
+
+
+def _nothing() -> Work[None]:
+    yield
 
 
 class _Run:
@@ -137,12 +194,14 @@ class _Run:
             for producer_id, entry in log.producers.items()
             if producer_id not in survey.markers
         }
-        # Of what is dirty, the records that are the last of their keys.
-        self._last = sorted(set(survey.last_offsets.values()))
+        self._last: list[int] = []
         self._met: set[int] = set()  # the producers of whose open transaction there is a batch
 
-    def cleaned(self, segments: Sequence[Segment]) -> LogSegment:
+    def cleaned(self, segments: Sequence[Segment]) -> Work[LogSegment]:
         """One segment with what is left of ``segments``, and as old as the last of them."""
+        if not self._last:  # of what is dirty, the records that are the last of their keys
+            self._last = sorted(set(self._survey.last_offsets.values()))
+        pieces = Pieces()
         made = LogSegment(segments[0].base_offset, self._now_ms)
         for segment in segments:
             self.bytes_read += segment.size
@@ -152,6 +211,8 @@ class _Run:
                 kept = self._left_of(header, batch)
                 if kept is not None:
                     made.append(kept, header if kept is batch else read_header(kept), self._now_ms)
+                if pieces.is_done(header):
+                    yield
         self.bytes_kept += made.size
         made.modified_ms = segments[-1].largest_timestamp_ms
         return made

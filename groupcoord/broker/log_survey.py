@@ -7,7 +7,9 @@ A record of an aborted transaction is no record of its key, and how a transactio
 from collections.abc import Iterable, Iterator
 
 from groupcoord.broker.journal import Segment
+from groupcoord.core.aside import Work, finished
 from groupcoord.protocol.batches import (
+    COMPRESSION_MASK,
     CONTROL,
     HEADER_BYTES,
     MAGIC,
@@ -24,20 +26,42 @@ IN_TRANSACTION = TRANSACTIONAL | CONTROL
 _SMALLEST_LENGTH = HEADER_BYTES - 12  # base offset and length, which the length does not count
 _COMMIT = b"\x00\x01"
 """The type in the key of the marker of a committed transaction, behind its version."""
+PIECE_BYTES = 1 << 20
+"""So much is read in one go, unless a batch is larger."""
 
 
 def batches(segment: Segment) -> Iterator[tuple[BatchHeader, bytes, int]]:
-    """(header, the bytes it is in, where it begins) of each batch. Raises BatchError."""
-    data = segment.copy(0, segment.size)
-    position, end = 0, len(data)
-    while position < end:
+    """(header, the bytes it is in, where it begins there) of each batch. Raises BatchError."""
+    start, end = 0, segment.size
+    data, position = b"", 0
+    while start + position < end:
+        if len(data) - position < HEADER_BYTES:
+            start += position
+            position, data = 0, segment.copy(start, PIECE_BYTES)
         header = read_header(data, position)
-        behind = position + header.size
-        if header.magic != MAGIC or header.length < _SMALLEST_LENGTH or behind > end:
+        if header.magic != MAGIC or header.length < _SMALLEST_LENGTH or start + position + header.size > end:
             what = f"what begins at offset {header.base_offset}, of length {header.length} and magic {header.magic},"
             raise BatchError(ErrorCode.CORRUPT_MESSAGE, f"{what} is no batch")
+        if position + header.size > len(data):
+            start += position
+            position, data = 0, segment.copy(start, max(header.size, PIECE_BYTES))
         yield header, data, position
-        position = behind
+        position += header.size
+
+
+class Pieces:
+    """Tells when a piece of the work is done: a megabyte of batches, or one that is compressed, however large it becomes."""
+
+    def __init__(self) -> None:
+        self._spent = 0
+
+    def is_done(self, header: BatchHeader) -> bool:
+        """Has enough been done, with the batch of ``header``?"""
+        self._spent += header.size
+        if self._spent < PIECE_BYTES and not header.attributes & COMPRESSION_MASK:
+            return False
+        self._spent = 0
+        return True
 
 
 class _Open:
@@ -52,7 +76,8 @@ class _Open:
 
 
 class Survey:
-    """What ``surveyed`` segments hold. Keys count from ``from_offset`` on, producers if they were heard of since some moment.
+    """What ``surveyed`` segments hold, and those it is ``looking`` at later. Keys count from ``from_offset`` on, producers if
+    they were heard of since some moment.
 
     Raises BatchError, InvalidRecordsError.
     """
@@ -71,20 +96,30 @@ class Survey:
         self._heard_since_ms = heard_since_ms
         self._open: dict[int, _Open] = {}
         self._epochs: dict[int, int] = {}
+        finished(self.looking(surveyed))
+
+    def looking(self, surveyed: Iterable[Segment]) -> Work[None]:
+        """Enter what these segments hold, a piece at a time."""
+        pieces = Pieces()
         for segment in surveyed:
             for header, data, position in batches(segment):
                 if header.attributes & IN_TRANSACTION:
                     self._meet(header, data, position)
                 else:
                     self._enter(header, data, position, self.last_offsets)
+                if pieces.is_done(header):
+                    yield
 
-    def look_on(self, later: Iterable[Segment]) -> None:
-        """See in ``later`` segments how transactions end; their keys do not count."""
+    def looking_on(self, later: Iterable[Segment]) -> Work[None]:
+        """See in ``later`` segments how transactions end, a piece at a time; their keys do not count."""
         self._from_offset = 1 << 63
+        pieces = Pieces()
         for segment in later:
             for header, data, position in batches(segment):
                 if header.attributes & IN_TRANSACTION:
                     self._meet(header, data, position)
+                if pieces.is_done(header):
+                    yield
 
     @property
     def first_open_offset(self) -> int | None:

@@ -314,6 +314,11 @@ class PartitionLog:
                 raise
         return self.log_start_offset
 
+    def has(self, segments: Sequence[Segment]) -> bool:
+        """Are ``segments`` still part of it, one behind the other?"""
+        first = self._segments.index(segments[0]) if segments[0] in self._segments else 0
+        return self._segments[first : first + len(segments)] == list(segments)
+
     def replace_segments(self, old: Sequence[Segment], cleaned: Sequence[LogSegment]) -> None:
         """Have ``cleaned`` instead of ``old``, which lie one behind the other and are not the last. Raises BatchError."""
         first = self._segments.index(old[0])

@@ -11,12 +11,13 @@ import contextlib
 from collections.abc import Callable, Iterable
 
 from groupcoord.broker import log_cleaner
-from groupcoord.broker.events import LogCleaned, LogNotCleaned
+from groupcoord.broker.compactor import Compactor
+from groupcoord.broker.events import LogNotCleaned
 from groupcoord.broker.journal import IN_MEMORY, Journal
-from groupcoord.broker.log_cleaner import Cleanable
 from groupcoord.broker.log_settings import INT64_MAX
 from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.config.settings import BrokerConfig
+from groupcoord.core.aside import Aside, at_once
 from groupcoord.core.timers import TimerKey, Timers
 from groupcoord.core.turn import Turn
 from groupcoord.protocol.batches import BatchError
@@ -34,7 +35,7 @@ _FLUSH = TimerKey("flush", "logs")
 class Upkeep:
     """The timers over ``logs``, of a broker that started at ``started_ms``.
 
-    ``config`` is asked each time, because it may change while the broker runs.
+    ``config`` is asked each time, because it may change while the broker runs; so is ``aside``, which has logs compacted.
     """
 
     def __init__(
@@ -44,7 +45,9 @@ class Upkeep:
         logs: Callable[[], Iterable[PartitionLog]],
         started_ms: int,
         journal: Journal = IN_MEMORY,
+        aside: Callable[[], Aside] = lambda: at_once,
     ) -> None:
+        self._compactor = Compactor(aside, config, logs)
         self._journal = journal
         self._started_ms = started_ms
         self._timers = timers
@@ -98,31 +101,28 @@ class Upkeep:
 
     def _clean(self, turn: Turn) -> None:
         """Compact the dirtiest log, and go on with the next until none is dirty enough."""
+        if self._compactor.is_busy:  # something was appended meanwhile
+            self._schedule_cleaning(turn.now_ms)
+            return
         logs = [log for log in self._logs() if log.settings.compact and len(log.segments) > 1]
         found = [(log, log_cleaner.cleanable(log, turn.now_ms)) for log in logs]
         due = [each for each in found if log_cleaner.is_due(*each, turn.now_ms)]
-        for log, part in sorted(due, key=lambda each: each[1].ratio, reverse=True):
-            self._clean_one(turn, log, part)
-        if logs:
-            self._schedule_cleaning(turn.now_ms)
+        due.sort(key=lambda each: each[1].ratio, reverse=True)
+        self._compactor.compact_all(
+            turn, [log for log, _ in due], lambda later: self._schedule_cleaning(later.now_ms) if logs else None
+        )
 
     def compact(self, turn: Turn, log: PartitionLog) -> None:
         """Compact all that is in ``log`` now, whatever its settings say of when, and of the segment that is appended to."""
+        if self._compactor.is_at(log):
+            turn.note(LogNotCleaned, log=log.name, why="it is being compacted")
+            return
         try:
             log.roll(turn.now_ms)
         except BatchError as problem:
             turn.note(LogNotCleaned, log=log.name, why=str(problem))
         else:
-            self._clean_one(turn, log, log_cleaner.cleanable(log, turn.now_ms))
-
-    def _clean_one(self, turn: Turn, log: PartitionLog, found: Cleanable) -> None:
-        try:
-            done = log_cleaner.clean(log, found, turn.now_ms, self._config().producer_id_expiration_ms)
-        except BatchError as problem:
-            turn.note(LogNotCleaned, log=log.name, why=str(problem))
-            return
-        if done is not None:
-            turn.note(LogCleaned, log=log.name, **done._asdict())
+            self._compactor.compact(turn, log)
 
     def _forget(self, turn: Turn) -> None:
         logs = list(self._logs())

@@ -17,18 +17,21 @@ Work = Generator[None, None, T]
 Then = Callable[[Any, int], list[Effect]]
 """What follows from what the work came to, and from the time it is then (ms)."""
 
-Submit = Callable[[Call, Work[Any], Then], None]
-"""Have the work for a call done; whoever has it done carries out what follows."""
+Submit = Callable[[Call | None, Work[Any], Then], None]
+"""Have the work for a call done, or, without one, what nobody waits for; whoever has it done carries out what follows."""
+
+Steps = Generator[Work[Any], tuple[Turn, Any], Any]
+"""Yields one work after the other, and is sent what each came to, in the turn that it is then."""
 
 
 class Aside(Protocol):
     """Has work done."""
 
-    def __call__(self, turn: Turn, call: Call, work: Work[T], then: Callable[[Turn, T], None], /) -> None:
-        """Do ``work`` for ``call`` and then ``then``, in this turn or in a later one."""
+    def __call__(self, turn: Turn, call: Call | None, work: Work[T], then: Callable[[Turn, T], None], /) -> None:
+        """Do ``work``, for ``call`` if there is one, and then ``then``, in this turn or in a later one."""
 
 
-def at_once(turn: Turn, _call: Call, work: Work[T], then: Callable[[Turn, T], None]) -> None:
+def at_once(turn: Turn, _call: Call | None, work: Work[T], then: Callable[[Turn, T], None]) -> None:
     """Do it in this turn."""
     then(turn, finished(work))
 
@@ -41,3 +44,28 @@ def finished(work: Work[T]) -> T:
         except StopIteration as end:
             result: T = end.value
             return result
+
+
+def in_steps(aside: Aside, turn: Turn, steps: Steps) -> None:
+    """Have all that ``steps`` yields done by ``aside``, one after the other, for nobody who waits."""
+    arrived: list[tuple[Turn, Any]] = []
+    going = False
+
+    def go_on(later: Turn, result: Any) -> None:
+        nonlocal going
+        arrived.append((later, result))
+        if going:  # it was done at once: the loop below goes on, however many steps there are
+            return
+        going = True
+        try:
+            while arrived:
+                now, came = arrived.pop()
+                aside(now, None, steps.send((now, came)), go_on)
+        except StopIteration:
+            pass
+        finally:
+            going = False
+
+    work = next(steps, None)
+    if work is not None:
+        aside(turn, None, work, go_on)

@@ -112,9 +112,9 @@ class Node:
             self.broker.aside = at_once
             return
 
-        def aside(_: Turn, call: Call, work: Work[T], then: Callable[[Turn, T], None]) -> None:
+        def aside(before: Turn, call: Call | None, work: Work[T], then: Callable[[Turn, T], None]) -> None:
             def done(result: T, now_ms: int) -> list[Effect]:
-                turn = Turn(now_ms, call)
+                turn = Turn(now_ms, before.origin if call is None else call)
                 then(turn, result)
                 return self._carry(turn.effects, now_ms)
 

@@ -180,15 +180,15 @@ class Dispatcher:
         self.need_round()
 
     def work_done(self, outcome: Outcome) -> None:
-        """Go on with a request for which work was done aside; its connection may be gone."""
+        """Go on with what work was done aside for: a request, whose connection may be gone, or nobody's."""
         call, then, result, error = outcome
         try:
             if error is not None:
                 raise error
             effects = then(result, self.now_ms())
         except Exception as problem:  # as if it had happened while the request was handled
-            connection = self.connections.open.get(call.connection_id)
-            if connection is None or connection.in_flight is not call:
+            connection = None if call is None else self.connections.open.get(call.connection_id)
+            if call is None or connection is None or connection.in_flight is not call:
                 self.unexpected(problem, call, None)
             else:
                 self._fail(connection, call, problem)

@@ -1,4 +1,5 @@
-"""The thread for what takes long: unpacking large batches. The loop goes on meanwhile, and takes up what comes of it.
+"""The thread for what takes long: unpacking large batches, compacting logs. The loop goes on meanwhile, and takes up
+what comes of it.
 
 There is one thread, so that only one batch is held unpacked at a time. Those who wait take turns, a piece each, so that nobody
 waits for all that another one has brought.
@@ -23,16 +24,16 @@ _USUAL_SECONDS = sys.getswitchinterval()
 
 
 class Outcome(NamedTuple):
-    """What came of the work for a call: a result, or an exception that nobody meant to raise."""
+    """What came of the work for a call, or for nobody: a result, or an exception that nobody meant to raise."""
 
-    call: Call
+    call: Call | None
     then: Then
     result: Any
     error: Exception | None
 
 
 class _Job(NamedTuple):
-    call: Call
+    call: Call | None
     work: Work[Any]
     then: Then
 
@@ -48,7 +49,7 @@ class Worker:
         self._busy = False
         self._thread: threading.Thread | None = None
 
-    def submit(self, call: Call, work: Work[Any], then: Then) -> None:
+    def submit(self, call: Call | None, work: Work[Any], then: Then) -> None:
         """Have ``work`` done. Like everything that is not private to the thread, this is called in the loop."""
         self._waiting.append(_Job(call, work, then))
         if self._thread is None:

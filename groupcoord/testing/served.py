@@ -71,7 +71,7 @@ class EmulatedNode:
             self._node.work_aside(None)
             return
 
-        def ours(call: Call, work: Work[Any], then: Then) -> None:
+        def ours(call: Call | None, work: Work[Any], then: Then) -> None:
             submit(call, work, lambda result, now_ms: self.kept(then(result, now_ms)))
 
         self._node.work_aside(ours)

@@ -101,7 +101,7 @@ class FaultyNode:
             self.node.work_aside(None)
             return
 
-        def ours(call: Call, work: Work[Any], then: Then) -> None:
+        def ours(call: Call | None, work: Work[Any], then: Then) -> None:
             submit(call, work, lambda result, now_ms: self.outgoing(then(result, now_ms), now_ms))
 
         self.node.work_aside(ours)

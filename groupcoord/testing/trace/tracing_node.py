@@ -117,8 +117,9 @@ class TracingNode:
             self.node.work_aside(None)
             return
 
-        def ours(call: Call, work: Work[Any], then: Then) -> None:
-            submit(call, work, lambda result, now_ms: self.observe(then(result, now_ms), now_ms, _requested(call)))
+        def ours(call: Call | None, work: Work[Any], then: Then) -> None:
+            cause = _TIME if call is None else _requested(call)
+            submit(call, work, lambda result, now_ms: self.observe(then(result, now_ms), now_ms, cause))
 
         self.node.work_aside(ours)
 

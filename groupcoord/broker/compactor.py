@@ -1,0 +1,92 @@
+"""Compaction beside everything else: one log at a time, and nobody waits for it.
+
+The long parts, which only read closed segments, go through an ``Aside``; what follows from them happens in the turn in which
+they are done. Source: ``LogCleaner``, which has threads of its own for it.
+"""
+
+from collections.abc import Callable, Generator, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from groupcoord.broker import log_cleaner
+from groupcoord.broker.events import LogCleaned, LogNotCleaned
+from groupcoord.broker.partition_log import PartitionLog
+from groupcoord.config.settings import BrokerConfig
+from groupcoord.core.aside import Aside, Steps, Work, at_once, in_steps
+from groupcoord.core.turn import Turn
+from groupcoord.protocol.batches import BatchError, without_frames
+
+
+class _Failed(NamedTuple):
+    error: Exception
+
+
+class Compactor:
+    """Compacts ``logs``, which is asked, as ``aside`` and ``config`` are, each time."""
+
+    def __init__(
+        self,
+        aside: Callable[[], Aside],
+        config: Callable[[], BrokerConfig],
+        logs: Callable[[], Iterable[PartitionLog]],
+    ) -> None:
+        self._aside = aside
+        self._config = config
+        self._logs = logs
+        self._given_to: Aside | None = None
+        self._log: PartitionLog | None = None
+
+    @property
+    def is_busy(self) -> bool:
+        """Is there a compaction that has not ended? One that was given to somebody who is gone never will."""
+        return self._given_to is not None and self._given_to is self._aside()
+
+    def is_at(self, log: PartitionLog) -> bool:
+        """Is it ``log`` that is being compacted?"""
+        return self.is_busy and self._log is log
+
+    def compact_all(self, turn: Turn, logs: Sequence[PartitionLog], then: Callable[[Turn], None]) -> None:
+        """Compact ``logs`` one after the other, and then do ``then``. None may be under way."""
+        aside = self._given_to = self._aside()
+        in_steps(aside, turn, self._all(turn, logs, then))
+
+    def compact(self, turn: Turn, log: PartitionLog) -> None:
+        """Compact ``log`` in this turn."""
+        in_steps(at_once, turn, self._one(turn, log))
+
+    def _all(self, turn: Turn, logs: Sequence[PartitionLog], then: Callable[[Turn], None]) -> Steps:
+        try:
+            for log in logs:
+                if self._is_there(log):
+                    self._log = log
+                    turn = yield from self._one(turn, log)
+        finally:
+            self._given_to = self._log = None
+        then(turn)
+
+    def _one(self, turn: Turn, log: PartitionLog) -> Generator[Work[Any], tuple[Turn, Any], Turn]:
+        found = log_cleaner.cleanable(log, turn.now_ms)
+        steps = log_cleaner.cleaning(log, found, turn.now_ms, self._config().producer_id_expiration_ms)
+        try:
+            work = next(steps)
+            while True:
+                turn, came = yield _outcome(work)
+                if not self._is_there(log):  # nor are its files
+                    return turn
+                work = steps.throw(came.error) if isinstance(came, _Failed) else steps.send(came)
+        except StopIteration as end:
+            if end.value is not None:
+                turn.note(LogCleaned, log=log.name, **end.value._asdict())
+        except BatchError as problem:
+            turn.note(LogNotCleaned, log=log.name, why=str(problem))
+        return turn
+
+    def _is_there(self, log: PartitionLog) -> bool:
+        return any(each is log for each in self._logs())
+
+
+def _outcome(work: Work[Any]) -> Work[Any]:
+    """What ``work`` comes to, or what it raises: that is dealt with by whoever knows whether the log is still there."""
+    try:
+        return (yield from work)
+    except Exception as error:
+        return _Failed(without_frames(error))
