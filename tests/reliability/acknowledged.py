@@ -15,9 +15,8 @@ from typing import NamedTuple
 from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.broker.refused import Refused
 from groupcoord.config.settings import Resource
-from groupcoord.protocol.batches import build_batch
-from groupcoord.protocol.records import Record
 from groupcoord.storage.errors import StorageError
+from tests.conformance.batches import Rec, batch
 from tests.reliability.lives import NOW_MS, Broken, Life, contents
 
 RESOURCE = Resource(32, "g0")
@@ -90,7 +89,7 @@ class Acknowledged:
                 for index, log in enumerate(topic.partitions)
             }
             for (name, partition), records in found.items():
-                at = life.log(name, partition).append(build_batch([Record(0, NOW_MS, b"new", b"new")]), NOW_MS)
+                at = life.log(name, partition).append(batch([Rec(b"new", b"new", NOW_MS)]), NOW_MS)
                 records[at.base_offset] = (b"new", b"new")
         with _living(directory, rng) as life:
             for (name, partition), records in found.items():

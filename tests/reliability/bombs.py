@@ -5,12 +5,7 @@ names of 32 KB, and names of bytes that are no UTF-8 and grow threefold in the a
 """
 
 import contextlib
-import math
 import random
-import socket
-import struct
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from functools import lru_cache
@@ -18,13 +13,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from groupcoord.protocol import messages as m
-from groupcoord.protocol.apis import APIS, Api
 from groupcoord.protocol.batches import BatchHeader, frame_batch
 from groupcoord.protocol.compression import Compression, compress
-from groupcoord.protocol.framing import encode_request, parse_response
-from groupcoord.protocol.messages import list_offsets, metadata, offset_fetch, produce
+from groupcoord.protocol.messages import list_offsets, metadata, offset_fetch
 from groupcoord.protocol.records import varint
 from tests.reliability.outcome import Outcome
+from tests.reliability.quiet import Quiet
+from tests.reliability.requests import produce
+from tests.reliability.served import Served, served
+from tests.reliability.talk import API_OF, Talk
 
 WORST_WAIT_MS = 100.0
 MOST_MEMORY_MB = 400
@@ -35,22 +32,6 @@ _TOPIC = "bombs"
 _LARGEST_BATCH = 1_000_000
 _LONGEST_NAME = 32_767
 _PLACEHOLDER = "~" * 20_000
-_API_OF: dict[type, Api] = {api.request: api for api in APIS.values()}
-
-# Asks for the versions of APIs every few milliseconds until its stdin ends, and then says how often, and its longest wait (ms).
-_QUIET = """
-import select, socket, struct, sys, time
-line = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
-asked, worst = 0, 0.0
-print("asking", flush=True)
-while not select.select([sys.stdin], [], [], 0.003)[0]:
-    began = time.perf_counter()
-    line.sendall(struct.pack(">ihhih", 10, 18, 0, 1, -1))
-    if not line.recv(65536):
-        break
-    asked, worst = asked + 1, max(worst, time.perf_counter() - began)
-print(asked, worst * 1000)
-"""
 
 
 class Bomb(NamedTuple):
@@ -94,9 +75,7 @@ def _made(make: Callable[[Compression, int], bytes], codec: Compression, size: i
 
 def producing(batch: bytes, partitions: int) -> m.ProduceRequest:
     """A Produce of ``batch`` to so many partitions."""
-    parts = tuple(produce.PartitionProduceData(index=index, records=batch) for index in range(partitions))
-    topic = produce.TopicProduceData(name=_TOPIC, partition_data=parts)
-    return m.ProduceRequest(acks=1, timeout_ms=1_000, topic_data=(topic,))
+    return produce(_TOPIC, dict.fromkeys(range(partitions), batch), acks=1)
 
 
 def searching(timestamp_ms: int, partitions: int) -> m.ListOffsetsRequest:
@@ -113,7 +92,7 @@ def naming(name: str, *, invalid: bool) -> list[Bomb]:
     fetched = offset_fetch.OffsetFetchRequestGroup(group_id=name, topics=None)
     joining: dict[str, Any] = {
         "session_timeout_ms": 10_000,
-        "rebalance_timeout_ms": 10_000,
+        "rebalance_timeout_ms": 100,
         "protocol_type": "consumer",
     }
     protocols = (m.join_group.JoinGroupRequestProtocol(name="range", metadata=b""),)
@@ -131,7 +110,7 @@ def naming(name: str, *, invalid: bool) -> list[Bomb]:
         (m.ListGroupsRequest(), 4, True),
     ]
     return [
-        Bomb(f"{_API_OF[type(request)].name} with {kind}", request, version, invalid, answered)
+        Bomb(f"{API_OF[type(request)].name} with {kind}", request, version, invalid, answered)
         for request, version, answered in asked
     ]
 
@@ -154,68 +133,23 @@ def bombs(seed: int, size: int, partitions: int) -> Iterator[Bomb]:
         yield from kinds
 
 
-class Line:
-    """A connection of the attacker."""
-
-    def __init__(self, port: int) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), PATIENCE_SECONDS)
-
-    def send(self, bomb: Bomb) -> None:
-        """Send it."""
-        frame = encode_request(_API_OF[type(bomb.request)], bomb.version, 1, "bomber", bomb.request)
-        if bomb.invalid:
-            frame = frame.replace(_PLACEHOLDER.encode(), b"\xff" * len(_PLACEHOLDER))
-        self.socket.sendall(frame)
-
-    def answer(self, bomb: Bomb) -> Any:
-        """What it is answered. Raises OSError if it is not."""
-        self.socket.settimeout(PATIENCE_SECONDS if bomb.answered else SILENCE_SECONDS)
-        with self.socket.makefile("rb") as stream:
-            size = stream.read(4)
-            if len(size) < 4:
-                raise ConnectionError("the connection was closed")
-            frame = stream.read(struct.unpack(">i", size)[0])
-        return parse_response(_API_OF[type(bomb.request)], bomb.version, frame)[1]
+def send(talk: Talk, bomb: Bomb) -> None:
+    """Send it, and do not wait for the answer."""
+    talk.socket.settimeout(PATIENCE_SECONDS if bomb.answered else SILENCE_SECONDS)
+    talk.send(bomb.request, bomb.version, _without_utf_8 if bomb.invalid else bytes)
 
 
-class Running(NamedTuple):
-    """A server in a process of its own."""
-
-    port: int
-    process: subprocess.Popen[str]
-    log: Path
-
-    def memory_mb(self) -> int:
-        """The most it has had."""
-        status = Path(f"/proc/{self.process.pid}/status").read_text()
-        return int(status.split("VmHWM:")[1].split()[0]) // 1024
+def _without_utf_8(frame: bytes) -> bytes:
+    return frame.replace(_PLACEHOLDER.encode(), b"\xff" * len(_PLACEHOLDER))
 
 
 @contextlib.contextmanager
-def serving(partitions: int) -> Iterator[Running]:
+def serving(partitions: int) -> Iterator[Served]:
     """A server with a topic, until the block ends."""
-    with tempfile.TemporaryDirectory() as folder:
-        log = Path(folder) / "log"
-        command = [sys.executable, "-m", "groupcoord", "serve", "--port", "0", "--topic", f"{_TOPIC}:{partitions}"]
-        with log.open("w") as stderr, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, text=True) as it:
-            try:
-                assert it.stdout is not None
-                yield Running(int(it.stdout.readline().rsplit(":", 1)[1]), it, log)
-            finally:
-                it.terminate()
-
-
-@contextlib.contextmanager
-def quiet_client(port: int, waits: list[float]) -> Iterator[None]:
-    """A client that asks for nothing much until the block ends; ``waits`` gets how often, and its longest wait (ms)."""
-    command = [sys.executable, "-c", _QUIET, str(port)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as it:
-        assert it.stdout is not None
-        it.stdout.readline()
-        try:
-            yield
-        finally:
-            waits += map(float, it.communicate("")[0].split())
+    # Who joins is not to wait for others: that takes seconds, and shows nothing.
+    options = ("--topic", f"{_TOPIC}:{partitions}", "-c", "group.initial.rebalance.delay.ms=0")
+    with tempfile.TemporaryDirectory() as folder, served(*options, log=Path(folder) / "log") as server:
+        yield server
 
 
 def attack(
@@ -227,36 +161,35 @@ def attack(
     partitions: int = PARTITIONS,
 ) -> Outcome:
     """Send ``count`` bombs, one after the other, to a server of its own."""
-    problems, waits = [], list[float]()
+    problems: list[str] = []
     with serving(partitions) as server:
-        with quiet_client(server.port, waits):
+        with Quiet(server) as quiet:
             for number, bomb in zip(range(count), bombs(seed, size, partitions), strict=False):
-                line = Line(server.port)
-                with contextlib.closing(line.socket):
-                    line.send(bomb)
+                with Talk(server.address) as talk:
+                    send(talk, bomb)
                     try:
-                        line.answer(bomb)
+                        talk.answer()
                         answered = True
                     except OSError:
                         answered = False
                 if answered != bomb.answered:
                     said = "an answer" if answered else "no answer"
                     problems.append(f"seed {seed}, step {number}: {said} to {bomb.what}")
-        if server.process.poll() is not None:
+        if not server.lives:
             problems.append(f"seed {seed}: the server is gone")
-            memory_mb = 0
-        else:
-            memory_mb = server.memory_mb()
+        memory_mb = server.most_memory_bytes >> 20 if server.lives else 0
         if "Traceback" in server.log.read_text():
             problems.append(f"seed {seed}: there is a traceback in the log")
-    asked, worst = waits or (0, math.inf)
+    worst = quiet.longest_ms
+    if quiet.problem:
+        problems.append(f"seed {seed}: the quiet client: {quiet.problem}")
     if worst >= worst_wait_ms:
         problems.append(f"seed {seed}: the quiet client waited {worst:.0f} ms")
     if memory_mb > MOST_MEMORY_MB:
         problems.append(f"seed {seed}: {memory_mb} MB of memory")
     return Outcome(
         attack="small requests that are expensive",
-        tried=f"{count} requests, {asked:.0f} of a quiet client meanwhile",
+        tried=f"{count} requests, {len(quiet.waits)} of a quiet client meanwhile",
         result=f"the quiet client waited {worst:.0f} ms at most (< {worst_wait_ms:.0f}), {memory_mb} MB (≤ {MOST_MEMORY_MB})",
         problems=tuple(problems),
     )

@@ -9,22 +9,18 @@ import struct
 from collections.abc import Iterator
 from typing import Any, Protocol
 
-from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.batches import records_in
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import (
     DeleteRecordsRequest,
-    FetchRequest,
     InitProducerIdRequest,
     ListOffsetsRequest,
-    ProduceRequest,
 )
 from groupcoord.protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsTopic
-from groupcoord.protocol.messages.fetch import FetchPartition, FetchTopic
 from groupcoord.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsTopic
-from groupcoord.protocol.messages.produce import PartitionProduceData, TopicProduceData
 from tests.conformance.batches import Rec, batch
 from tests.reliability.load import Ask, Asking
+from tests.reliability.requests import fetch, fetched, produce, stored
 from tests.reliability.talk import Talk
 
 IN_FLIGHT = 5
@@ -40,23 +36,10 @@ class Client(Protocol):
         """What is not as it was promised."""
 
 
-def produce(topic: str, partition: int, data: bytes, acks: int) -> ProduceRequest:
-    """A request for one partition."""
-    part = PartitionProduceData(index=partition, records=data)
-    return ProduceRequest(
-        acks=acks, timeout_ms=1_000, topic_data=(TopicProduceData(name=topic, partition_data=(part,)),)
-    )
-
-
-def stored(answer: Any) -> Any:
-    """What became of that one partition."""
-    return answer.responses[0].partition_responses[0]
-
-
 def log_start(talk: Talk, topic: str, partition: int) -> int:
     """The first offset of a partition."""
     asked = ListOffsetsTopic(name=topic, partitions=(ListOffsetsPartition(partition_index=partition, timestamp=-2),))
-    answer = talk.ask(ApiKey.LIST_OFFSETS, ListOffsetsRequest(replica_id=-1, topics=(asked,)))
+    answer = talk.ask(ListOffsetsRequest(replica_id=-1, topics=(asked,)))
     offset: int = answer.topics[0].partitions[0].offset
     return offset
 
@@ -66,10 +49,7 @@ def batches_of(talk: Talk, topic: str, partition: int, start: int) -> dict[int, 
     found: dict[int, bytes] = {}
     offset = start
     while True:
-        wanted = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=1 << 20)
-        asked = FetchTopic(topic=topic, partitions=(wanted,))
-        answer = talk.ask(ApiKey.FETCH, FetchRequest(max_wait_ms=0, min_bytes=0, topics=(asked,)))
-        data = answer.responses[0].partitions[0].records or b""
+        data = fetched(talk.ask(fetch(topic, partition, offset=offset))).records or b""
         at = 0
         while at + 61 <= len(data):
             base, length = struct.unpack_from(">qi", data, at)
@@ -120,7 +100,7 @@ class Plain:
             self.acknowledged[result.base_offset] = data
 
         acks = chance.choice((1, -1))
-        return Ask(ApiKey.PRODUCE, produce(self.topic, self.partition, data, acks), answered)
+        return Ask(produce(self.topic, {self.partition: data}, acks), answered)
 
     def check(self, talk: Talk) -> Iterator[str]:
         where = f"{self.topic}-{self.partition}"
@@ -174,7 +154,7 @@ class Retained(Plain):
             if result.error_code == 0:
                 self.deleted_to = max(self.deleted_to, result.low_watermark)
 
-        return Ask(ApiKey.DELETE_RECORDS, DeleteRecordsRequest(topics=(part,), timeout_ms=1_000), answered)
+        return Ask(DeleteRecordsRequest(topics=(part,), timeout_ms=1_000), answered)
 
     def check_start(self, start: int, there: dict[int, bytes]) -> Iterator[str]:
         where = f"{self.topic}-{self.partition}"
@@ -229,7 +209,7 @@ class Idempotent:
             self.acknowledged = max(self.acknowledged, number + 1)
 
         data = self.batches[number]
-        return Ask(ApiKey.PRODUCE, produce(self.topic, self.partition, data, -1), answered)
+        return Ask(produce(self.topic, {self.partition: data}), answered)
 
     def check(self, talk: Talk) -> Iterator[str]:
         where = f"{self.topic}-{self.partition}"
@@ -264,7 +244,7 @@ class ProducerIds:
             then(answer.producer_id)
 
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1_000)
-        return Ask(ApiKey.INIT_PRODUCER_ID, request, answered)
+        return Ask(request, answered)
 
     def live(self, chance: random.Random) -> Asking:
         while True:
@@ -301,7 +281,7 @@ class Compacted:
             assert result.error_code == 0, result
             self.acknowledged.update(numbers)
 
-        return Ask(ApiKey.PRODUCE, produce(self.topic, self.partition, data, -1), answered)
+        return Ask(produce(self.topic, {self.partition: data}), answered)
 
     def check(self, talk: Talk) -> Iterator[str]:
         there: dict[bytes, int] = {}

@@ -4,37 +4,24 @@ import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import (
     CreatePartitionsRequest,
-    CreateTopicsRequest,
-    DeleteTopicsRequest,
     DescribeConfigsRequest,
-    HeartbeatRequest,
     IncrementalAlterConfigsRequest,
-    JoinGroupRequest,
-    LeaveGroupRequest,
-    MetadataRequest,
-    OffsetCommitRequest,
     OffsetFetchRequest,
     SyncGroupRequest,
 )
 from groupcoord.protocol.messages.create_partitions import CreatePartitionsTopic
-from groupcoord.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig
-from groupcoord.protocol.messages.delete_topics import DeleteTopicState
 from groupcoord.protocol.messages.describe_configs import DescribeConfigsResource
 from groupcoord.protocol.messages.incremental_alter_configs import AlterableConfig, AlterConfigsResource
-from groupcoord.protocol.messages.join_group import JoinGroupRequestProtocol
-from groupcoord.protocol.messages.leave_group import MemberIdentity
-from groupcoord.protocol.messages.metadata import MetadataRequestTopic
-from groupcoord.protocol.messages.offset_commit import OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from groupcoord.protocol.messages.offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
 from groupcoord.protocol.messages.sync_group import SyncGroupRequestAssignment
 from tests.reliability.load import Ask, Asking
+from tests.reliability.requests import Membership, commit, commit_errors, create, delete, describe, join, metadata_of
 from tests.reliability.talk import Talk
 
 SESSION_MS = 300_000
@@ -57,26 +44,18 @@ class Committer:
         for partition in range(self.partitions):
             if chance.random() < 0.7:
                 offsets[partition] = self.sent[partition] = self.sent.get(partition, 0) + chance.randint(1, 9)
-        asked = tuple(
-            OffsetCommitRequestPartition(
-                partition_index=partition, committed_offset=offset, committed_metadata=f"at {offset}"
-            )
-            for partition, offset in offsets.items()
-        )
-        topics = (OffsetCommitRequestTopic(name=self.topic, partitions=asked),) if asked else ()
-        request = OffsetCommitRequest(group_id=self.group, member_id="", topics=topics)
+        request = commit(self.group, self.topic, offsets)
 
         def answered(answer: Any) -> None:
-            errors = [part.error_code for topic in answer.topics for part in topic.partitions]
-            assert not any(errors), f"a commit of {self.group}: {errors}"
+            assert commit_errors(answer) <= {0}, f"a commit of {self.group}: {answer}"
             self.acknowledged.update(offsets)
 
-        return Ask(ApiKey.OFFSET_COMMIT, request, answered)
+        return Ask(request, answered)
 
     def check(self, talk: Talk) -> Iterator[str]:
         asked = OffsetFetchRequestTopics(name=self.topic, partition_indexes=tuple(range(self.partitions)))
         request = OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id=self.group, topics=(asked,)),))
-        answer = talk.ask(ApiKey.OFFSET_FETCH, request).groups[0]
+        answer = talk.ask(request).groups[0]
         if answer.error_code:
             yield f"{self.group}: its offsets are not told: error {answer.error_code}"
             return
@@ -86,7 +65,7 @@ class Committer:
             where = f"{self.group}, {self.topic}-{part.partition_index}"
             if not low <= offset <= high:
                 yield f"{where}: {low} was acknowledged, {high} sent, and {offset} is there"
-            elif offset >= 0 and part.metadata != f"at {offset}":
+            elif offset >= 0 and part.metadata != metadata_of(offset):
                 yield f"{where}: the metadata of {offset} is {part.metadata!r}"
 
 
@@ -113,22 +92,19 @@ class Member:
                 self._moving = True
                 yield [self._leave()]
 
+    @property
+    def _membership(self) -> Membership:
+        return Membership(self.group, self.generation, self.member_id)
+
     def _join(self) -> Ask:
-        request = JoinGroupRequest(
-            group_id=self.group,
-            session_timeout_ms=SESSION_MS,
-            rebalance_timeout_ms=SESSION_MS,
-            member_id=self.member_id,
-            protocol_type="consumer",
-            protocols=(JoinGroupRequestProtocol(name="range", metadata=b"\0\1\0\0\0\0\xff\xff\xff\xff"),),
-        )
+        request = join(self.group, SESSION_MS, self.member_id, SESSION_MS)
 
         def answered(answer: Any) -> None:
             assert answer.error_code == 0, f"{self.group}: {answer}"
             assert answer.generation_id > self.generation, f"{self.group}: after {self.generation} came {answer}"
             self.member_id, self._joined = answer.member_id, answer.generation_id
 
-        return Ask(ApiKey.JOIN_GROUP, request, answered)
+        return Ask(request, answered)
 
     def _sync(self) -> Ask:
         assigned = SyncGroupRequestAssignment(member_id=self.member_id, assignment=b"%d" % self._joined)
@@ -147,35 +123,29 @@ class Member:
             self.generation = self._joined
             self._moving = False
 
-        return Ask(ApiKey.SYNC_GROUP, request, answered)
+        return Ask(request, answered)
 
     def _heartbeat(self) -> Ask:
-        request = HeartbeatRequest(group_id=self.group, generation_id=self.generation, member_id=self.member_id)
-
         def answered(answer: Any) -> None:
             assert answer.error_code == 0, f"{self.group}: {answer}"
 
-        return Ask(ApiKey.HEARTBEAT, request, answered)
+        return Ask(self._membership.heartbeat(), answered)
 
     def _leave(self) -> Ask:
-        request = LeaveGroupRequest(group_id=self.group, members=(MemberIdentity(member_id=self.member_id),))
-
         def answered(answer: Any) -> None:
             assert answer.error_code == 0, f"{self.group}: {answer}"
             self.generation, self.member_id, self._moving = -1, "", False
 
-        return Ask(ApiKey.LEAVE_GROUP, request, answered)
+        return Ask(self._membership.leave(), answered)
 
     def check(self, talk: Talk) -> Iterator[str]:
         if self.generation > 0:
-            request = HeartbeatRequest(group_id=self.group, generation_id=self.generation, member_id=self.member_id)
-            error = talk.ask(ApiKey.HEARTBEAT, request).error_code
+            error = talk.ask(self._membership.heartbeat()).error_code
             if error and not self._moving:
                 yield f"{self.group}: its member of generation {self.generation} is told {ErrorCode(error).name}"
         # Whoever it was joins anew, for it may have been in the middle of something: an old one would hold it up.
-        left = LeaveGroupRequest(group_id=self.group, members=(MemberIdentity(member_id=self.member_id),))
         if self._moving and self.member_id:
-            talk.ask(ApiKey.LEAVE_GROUP, left)
+            talk.ask(self._membership.leave())
             self.member_id, self.generation = "", -1
         self._moving = False
 
@@ -213,14 +183,14 @@ class Admin:
             else:
                 yield [self._add_partitions(name, (there[0] + 1, there[1]))]
 
-    def _ask(self, key: ApiKey, request: Any, what: str, to: Any, error_of: Callable[[Any], int]) -> Ask:
+    def _ask(self, request: Any, what: str, to: Any, error_of: Callable[[Any], int]) -> Ask:
         self._coming = what, to
 
         def answered(answer: Any) -> None:
             assert error_of(answer) == 0, f"{what or 'the broker'} to {to}: {answer}"
             self._is(what, to)
 
-        return Ask(key, request, answered)
+        return Ask(request, answered)
 
     def _is(self, what: str, now: Any) -> None:
         self._coming = None
@@ -230,25 +200,22 @@ class Admin:
             self.setting = now
 
     def _create(self, name: str, shape: Shape) -> Ask:
-        config = CreatableTopicConfig(name="retention.ms", value=shape[1])
-        topic = CreatableTopic(name=name, num_partitions=shape[0], replication_factor=1, configs=(config,))
-        request = CreateTopicsRequest(topics=(topic,))
-        return self._ask(ApiKey.CREATE_TOPICS, request, name, shape, lambda answer: answer.topics[0].error_code)
+        request = create(name, shape[0], {"retention.ms": shape[1]})
+        return self._ask(request, name, shape, lambda answer: answer.topics[0].error_code)
 
     def _delete(self, name: str) -> Ask:
-        request = DeleteTopicsRequest(topics=(DeleteTopicState(name=name),), timeout_ms=1_000)
-        return self._ask(ApiKey.DELETE_TOPICS, request, name, None, lambda answer: answer.responses[0].error_code)
+        request = delete(name)
+        return self._ask(request, name, None, lambda answer: answer.responses[0].error_code)
 
     def _configure(self, what: str, to: Any, kind: int, resource: str, setting: str, value: str | None = None) -> Ask:
         config = AlterableConfig(name=setting, config_operation=0, value=value or to)
         changes = (AlterConfigsResource(resource_type=kind, resource_name=resource, configs=(config,)),)
         request = IncrementalAlterConfigsRequest(resources=changes)
-        key = ApiKey.INCREMENTAL_ALTER_CONFIGS
-        return self._ask(key, request, what, to, lambda answer: answer.responses[0].error_code)
+        return self._ask(request, what, to, lambda answer: answer.responses[0].error_code)
 
     def _add_partitions(self, name: str, shape: Shape) -> Ask:
         request = CreatePartitionsRequest(topics=(CreatePartitionsTopic(name=name, count=shape[0]),), timeout_ms=1_000)
-        return self._ask(ApiKey.CREATE_PARTITIONS, request, name, shape, lambda answer: answer.results[0].error_code)
+        return self._ask(request, name, shape, lambda answer: answer.results[0].error_code)
 
     def check(self, talk: Talk) -> Iterator[str]:
         coming = self._coming
@@ -263,8 +230,7 @@ class Admin:
         self.setting, self._coming = setting, None
 
     def _look(self, talk: Talk, name: str) -> Shape | None:
-        request = MetadataRequest(topics=(MetadataRequestTopic(name=name),), allow_auto_topic_creation=False)
-        topic = talk.ask(ApiKey.METADATA, request).topics[0]
+        topic = talk.ask(describe(name)).topics[0]
         if topic.error_code:
             return None
         return len(topic.partitions), _setting(talk, 2, name, "retention.ms") or ""
@@ -272,5 +238,5 @@ class Admin:
 
 def _setting(talk: Talk, kind: int, resource: str, name: str) -> str | None:
     asked = DescribeConfigsResource(resource_type=kind, resource_name=resource, configuration_keys=(name,))
-    found = talk.ask(ApiKey.DESCRIBE_CONFIGS, DescribeConfigsRequest(resources=(asked,))).results[0].configs
+    found = talk.ask(DescribeConfigsRequest(resources=(asked,))).results[0].configs
     return found[0].value if found else None

@@ -27,7 +27,8 @@ from groupcoord.protocol.batches import HEADER_BYTES, BatchError, BatchHeader, h
 from groupcoord.storage import checkpoints
 from groupcoord.storage.errors import StorageError
 from groupcoord.storage.names import Partition, log_files
-from tests.broker.data_plane import NOW_MS, batch
+from tests.broker.data_plane import NOW_MS
+from tests.conformance.batches import Rec, batch
 from tests.reliability.outcome import Outcome
 from tests.storage.directory import Life
 
@@ -129,17 +130,12 @@ def _original(directory: Path, chance: random.Random) -> Original:
     for last in (False, True):
         for _ in range(chance.randrange(15, 40)):
             partition, producer_id = chance.choice(PARTITIONS), chance.choice(producers)
-            records = chance.randrange(1, 4)
-            data = batch(
-                *[b"%d " % next(values) * chance.randrange(1, 40) for _ in range(records)],
-                key=b"k%d" % chance.randrange(9),
-                at_ms=NOW_MS + next(values),
-                producer_id=producer_id,
-                producer_epoch=0,
-                base_sequence=sequences[partition, producer_id],
-            )
+            written = [b"%d " % next(values) * chance.randrange(1, 40) for _ in range(chance.randrange(1, 4))]
+            key, at_ms = b"k%d" % chance.randrange(9), NOW_MS + next(values)
+            producer = (producer_id, 0, sequences[partition, producer_id])
+            data = batch([Rec(value, key, at_ms) for value in written], producer=producer)
             life.log(*partition).append(data, NOW_MS)
-            sequences[partition, producer_id] += records
+            sequences[partition, producer_id] += len(written)
         if chance.random() < 0.5:
             life.broker.compact("table", 0, NOW_MS)
         if chance.random() < 0.3:
@@ -367,7 +363,7 @@ class _Trial:
         return False
 
     def _append(self, log: PartitionLog) -> tuple[int, bytes]:
-        offset = log.append(batch(b"appended afterwards"), NOW_MS).base_offset
+        offset = log.append(batch([Rec(b"appended afterwards", b"k")]), NOW_MS).base_offset
         data = _read(log, offset)
         if not data or read_header(data).base_offset != offset or not has_right_checksum(data, read_header(data)):
             self.problems.append(f"{log.name}: what was appended at offset {offset} cannot be read")

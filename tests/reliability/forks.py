@@ -19,17 +19,14 @@ from typing import Self
 
 from groupcoord.protocol.apis import APIS
 from groupcoord.protocol.errors import WireError
-from tests.reliability.talk import version_of
+from tests.reliability.served import NotServing, address_in
+from tests.reliability.talk import Address, version_of
 
 PATIENCE_SECONDS = 60.0
 _END_OF_ARGUMENT = "\0"
 
 
-class NotServing(Exception):
-    """The server ended, or said nothing, in place of serving; the text is the end of its log."""
-
-
-class Served:
+class Fork:
     """A server that was started; ``log`` is the file that its stderr goes to."""
 
     def __init__(self, forks: "Forks", pid: int, stdout: int, log: Path) -> None:
@@ -40,14 +37,12 @@ class Served:
         self._said = b""
         self._code: int | None = None
 
-    def address(self) -> tuple[str, int]:
-        """Where it listens; waits until it does. Raises NotServing."""
-        line = self._line()
-        if not line.startswith("listening on "):
-            code = self.wait()
-            raise NotServing(f"ended with {code}: {self.log.read_text(errors='replace')[-2_000:]}")
-        host, _, port = line.removeprefix("listening on ").strip().rpartition(":")
-        return host, int(port)
+    def address(self) -> Address:
+        """Where it listens; waits until it does. Raises NotServing with the end of its log."""
+        try:
+            return address_in(self._line())
+        except NotServing as problem:
+            raise NotServing(f"ended with {self.wait()}: {self.log.read_text(errors='replace')[-2_000:]}") from problem
 
     def kill(self, number: signal.Signals = signal.SIGKILL) -> None:
         """Send it a signal, unless it is known to have ended."""
@@ -94,14 +89,14 @@ class Forks:
         self._socket.close()
         self._process.wait()
 
-    def start(self, arguments: Sequence[str], log: Path) -> Served:
+    def start(self, arguments: Sequence[str], log: Path) -> Fork:
         """Start ``groupcoord serve`` with ``arguments``, which logs to the end of ``log``."""
         reading, writing = os.pipe()
         with log.open("ab") as stderr:
             said = _END_OF_ARGUMENT.join(["start", *arguments]).encode()
             socket.send_fds(self._socket, [said], [writing, stderr.fileno()])
         os.close(writing)
-        return Served(self, int(self._socket.recv(64)), reading, log)
+        return Fork(self, int(self._socket.recv(64)), reading, log)
 
     def wait(self, pid: int) -> int:
         """How the server ended; waits until it has."""
@@ -109,14 +104,14 @@ class Forks:
         return int(self._socket.recv(64))
 
     @contextlib.contextmanager
-    def serving(self, arguments: Sequence[str], log: Path) -> Iterator[tuple[Served, tuple[str, int]]]:
-        """A server and its address; killed at the end of the block."""
-        served = self.start(arguments, log)
+    def serving(self, arguments: Sequence[str], log: Path) -> Iterator[Address]:
+        """A server, by its address; killed at the end of the block."""
+        fork = self.start(arguments, log)
         try:
-            yield served, served.address()
+            yield fork.address()
         finally:
-            served.kill()
-            served.wait()
+            fork.kill()
+            fork.wait()
 
 
 def _warm() -> None:

@@ -6,12 +6,11 @@ from typing import Any
 
 from groupcoord.broker.refused import Refused
 from groupcoord.protocol.apis import ApiKey
-from groupcoord.protocol.batches import BatchError, build_batch
-from groupcoord.protocol.messages import OffsetCommitRequest
-from groupcoord.protocol.messages.offset_commit import OffsetCommitRequestPartition, OffsetCommitRequestTopic
-from groupcoord.protocol.records import Record
+from groupcoord.protocol.batches import BatchError
+from tests.conformance.batches import Rec, batch
 from tests.reliability.acknowledged import RESOURCE, Acknowledged, LogModel, Pending, Sent, TopicModel
 from tests.reliability.lives import KEPT, NOW_MS, Broken, Life
+from tests.reliability.requests import commit, commit_errors
 
 _NAMES = (KEPT, "a", "b")
 _KEYS = (b"x", b"y", b"z")
@@ -142,14 +141,14 @@ class History:
         logs.append(LogModel())
         self._done()
 
-    def _append(self, life: Life, name: str, partition: int, **fields: Any) -> None:
+    def _append(self, life: Life, name: str, partition: int, producer: tuple[int, int, int] | None = None) -> None:
         records = []
-        for index in range(self._rng.choice((1, 1, 2))):
+        for _ in range(self._rng.choice((1, 1, 2))):
             self._number += 1
-            records.append(Record(index, NOW_MS + self._number, self._rng.choice(_KEYS), b"%d" % self._number * 5))
+            records.append(Rec(b"%d" % self._number * 5, self._rng.choice(_KEYS), NOW_MS + self._number))
         log = self.model.topics[name].logs[partition]
-        made = {log.end + record.offset: (record.key, record.value) for record in records}
-        data = build_batch(records, **fields)
+        made = {log.end + index: (record.key, record.value) for index, record in enumerate(records)}
+        data = batch(records, producer=producer or (-1, -1, -1))
         self._begin("append", topic=name, partition=partition, records=made)
         done = life.log(name, partition).append(data, NOW_MS)
         if done.duplicate or done.base_offset != log.end:
@@ -158,26 +157,22 @@ class History:
         log.end += len(records)
         if life.log(name, partition).settings.flush_messages == 1:
             log.flushed = log.end
-        if fields:
+        if producer:
             self.model.sent[name, partition] = Sent(name, partition, data, done.base_offset)
-            self._sequences[name, partition] = fields["base_sequence"] + len(records)
+            self._sequences[name, partition] = producer[2] + len(records)
         self._done()
 
     def _idempotent(self, life: Life, name: str, partition: int) -> None:
         sequence = self._sequences.get((name, partition), 0)
-        self._append(life, name, partition, producer_id=7, producer_epoch=0, base_sequence=sequence)
+        self._append(life, name, partition, producer=(7, 0, sequence))
 
     def _commit(self, life: Life, _: str, __: int) -> None:
         group = self._rng.choice(_GROUPS)
         self._number += 1
-        partition = OffsetCommitRequestPartition(
-            partition_index=0, committed_offset=self._number, committed_metadata="m"
-        )
-        topics = (OffsetCommitRequestTopic(name=KEPT, partitions=(partition,)),)
-        request = OffsetCommitRequest(group_id=group, member_id="", topics=topics)
+        request = commit(group, KEPT, {0: self._number})
         self._begin("commit", topic=group, value=self._number)
         answer = life.ask(ApiKey.OFFSET_COMMIT, 8, request)
-        if answer.topics[0].partitions[0].error_code == 0:
+        if commit_errors(answer) == {0}:
             self.model.commits.setdefault(group, []).append(self._number)
             self._done()
         elif life.storage.failure is None:

@@ -16,23 +16,15 @@ import time
 import uuid
 from pathlib import Path
 
-from groupcoord.protocol.apis import ApiKey
-from groupcoord.protocol.messages import (
-    CreateTopicsRequest,
-    DeleteGroupsRequest,
-    DeleteTopicsRequest,
-    ListGroupsRequest,
-    MetadataRequest,
-)
-from groupcoord.protocol.messages.create_topics import CreatableTopic
+from groupcoord.protocol.messages import DeleteGroupsRequest, DeleteTopicsRequest, ListGroupsRequest, MetadataRequest
 from groupcoord.protocol.messages.delete_topics import DeleteTopicState
-from groupcoord.protocol.messages.metadata import MetadataRequestTopic
-from tests.reliability import well_behaved
-from tests.reliability.forks import Forks, Served
+from tests.reliability import quiet
 from tests.reliability.hostile import LAST_CORRELATION_ID, TOPIC, Case, Frames
 from tests.reliability.outcome import Outcome
-from tests.reliability.talk import Talk
-from tests.reliability.well_behaved import WellBehaved
+from tests.reliability.quiet import Quiet
+from tests.reliability.requests import create, describe
+from tests.reliability.served import Served, served
+from tests.reliability.talk import Address, Talk
 
 AT_ONCE = 48
 """So many hostile connections at a time."""
@@ -42,7 +34,7 @@ TIDY_SECONDS = 2.0
 MOST_MB = 400
 MOST_PROBLEMS = 20
 SERVE = (
-    "--port=0", "-q", "--dev", f"--topic={TOPIC}:2",
+    "-q", "--dev", f"--topic={TOPIC}:2",
     "-c", "offsets.topic.num.partitions=4",
     "-c", "group.max.session.timeout.ms=6000",
     "-c", "producer.id.expiration.ms=5000",
@@ -59,7 +51,7 @@ _BLAMED = re.compile(r"unexpected error in (\w+) v(-?\d+) of (?:h(\d{9}))?")
 class Peer:
     """One hostile connection."""
 
-    def __init__(self, case: Case, address: tuple[str, int], now: float) -> None:
+    def __init__(self, case: Case, address: Address, now: float) -> None:
         self.case = case
         self.until = now + PATIENCE_SECONDS
         self.answers = 0
@@ -126,11 +118,11 @@ class Peer:
 class Attack:
     """All cases of one run against one server."""
 
-    def __init__(self, served: Served, address: tuple[str, int], frames: Frames) -> None:
+    def __init__(self, server: Served, frames: Frames) -> None:
         self.problems: list[str] = []
         self.handled = self.answered = self.closed = self.lived = self.waited = self.cases = 0
         self.most_mb = 0
-        self._served, self._address, self._frames = served, address, frames
+        self._server, self._frames = server, frames
         self._selector = selectors.DefaultSelector()
         self._peers: set[Peer] = set()
         self._numbers = itertools.count()
@@ -163,7 +155,7 @@ class Attack:
             self._selector.close()
 
     def _begin(self, now: float) -> None:
-        peer = Peer(self._frames.case(next(self._numbers)), self._address, now)
+        peer = Peer(self._frames.case(next(self._numbers)), self._server.address, now)
         self.cases += 1
         self._peers.add(peer)
         self._selector.register(peer.socket, selectors.EVENT_READ | selectors.EVENT_WRITE, peer)
@@ -188,14 +180,14 @@ class Attack:
     def _look(self) -> None:
         """Is all well? And remove topics and groups that the frames have made: they are not what must stay bounded."""
         self.look_at_log()
-        self.most_mb = max(self.most_mb, memory_mb(self._served.pid))
+        self.most_mb = max(self.most_mb, self._server.memory_bytes // 1_000_000)
         if self.most_mb > MOST_MB:
             self.problems.append(f"seed {self._frames.seed}, after case {self.cases}: {self.most_mb} MB of memory")
-        tidy(self._address)
+        tidy(self._server.address)
 
     def look_at_log(self) -> None:
         """Every error that nobody meant to raise is a problem, with the frames of its case."""
-        with self._served.log.open(encoding="utf-8", errors="replace") as log:
+        with self._server.log.open(encoding="utf-8", errors="replace") as log:
             log.seek(self._read_to)
             text = log.read()
             self._read_to = log.tell()
@@ -218,53 +210,45 @@ class Attack:
         self.problems.append(f"seed {self._frames.seed}: {part.splitlines()[0][:300]}: {said} ({where}){frames}")
 
 
-def memory_mb(pid: int) -> int:
-    """Resident memory of a process, in MB."""
-    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return pages * 4096 // 1_000_000
-
-
-def tidy(address: tuple[str, int]) -> None:
+def tidy(address: Address) -> None:
     """Remove all topics and groups but those of the attack. Raises OSError."""
-    kept = {TOPIC, well_behaved.TOPIC, "__consumer_offsets"}
+    kept = {TOPIC, quiet.TOPIC, "__consumer_offsets"}
     with Talk(address) as talk:
-        topics = talk.ask(ApiKey.METADATA, MetadataRequest(topics=None)).topics
+        topics = talk.ask(MetadataRequest(topics=None)).topics
         # One by one: others should wait for what the frames do, and not for this.
         for doomed in (DeleteTopicState(topic_id=topic.topic_id) for topic in topics if topic.name not in kept):
-            talk.ask(ApiKey.DELETE_TOPICS, DeleteTopicsRequest(topics=(doomed,), timeout_ms=1_000))
-        groups = talk.ask(ApiKey.LIST_GROUPS, ListGroupsRequest()).groups
+            talk.ask(DeleteTopicsRequest(topics=(doomed,), timeout_ms=1_000))
+        groups = talk.ask(ListGroupsRequest()).groups
         for group in groups:
             if group.group_id not in kept:
-                talk.ask(ApiKey.DELETE_GROUPS, DeleteGroupsRequest(groups_names=(group.group_id,)))
+                talk.ask(DeleteGroupsRequest(groups_names=(group.group_id,)))
 
 
-def topic_id_at(address: tuple[str, int]) -> uuid.UUID:
+def topic_id_at(address: Address) -> uuid.UUID:
     """The id of the topic that frames are about."""
     with Talk(address) as talk:
-        talk.ask(
-            ApiKey.CREATE_TOPICS,
-            CreateTopicsRequest(topics=(CreatableTopic(name=TOPIC, num_partitions=2, replication_factor=1),)),
-        )
-        about = talk.ask(ApiKey.METADATA, MetadataRequest(topics=(MetadataRequestTopic(name=TOPIC),)))
+        talk.ask(create(TOPIC, 2))
+        about = talk.ask(describe(TOPIC))
     topic_id: uuid.UUID = about.topics[0].topic_id
     return topic_id
 
 
 def attack(count: int, seed: int) -> Outcome:
     """``count`` hostile frames at a server with a data directory."""
-    with tempfile.TemporaryDirectory(prefix="hostile-") as folder, Forks() as forks:
-        log = Path(folder) / "log"
-        with forks.serving([*SERVE, "--data-dir", f"{folder}/data"], log) as (served, address):
-            frames = Frames(seed, topic_id_at(address))
-            before_mb, began = memory_mb(served.pid), time.monotonic()
-            run = Attack(served, address, frames)
-            with WellBehaved(address) as beside:
-                run.run(count)
+    with (
+        tempfile.TemporaryDirectory(prefix="hostile-") as folder,
+        served(*SERVE, "--data-dir", f"{folder}/data", log=Path(folder) / "log") as server,
+    ):
+        run = Attack(server, Frames(seed, topic_id_at(server.address)))
+        before_mb = server.memory_bytes // 1_000_000
+        with Quiet(server, "use") as beside:
+            began = time.monotonic()
+            run.run(count)
             seconds = time.monotonic() - began
-            with contextlib.suppress(OSError):
-                tidy(address)
-            run.look_at_log()
-            after_mb = memory_mb(served.pid)
+        with contextlib.suppress(OSError):
+            tidy(server.address)
+        run.look_at_log()
+        after_mb = server.memory_bytes // 1_000_000 if server.lives else 0
     problems = run.problems
     if beside.problem is not None:
         problems.append(f"seed {seed}: the client that behaves: {beside.problem}")

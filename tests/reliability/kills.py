@@ -15,16 +15,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from groupcoord.broker.topic_names import CONSUMER_OFFSETS
-from groupcoord.protocol.apis import ApiKey
-from groupcoord.protocol.messages import CreateTopicsRequest, FindCoordinatorRequest, IncrementalAlterConfigsRequest
-from groupcoord.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig
+from groupcoord.protocol.messages import FindCoordinatorRequest, IncrementalAlterConfigsRequest
 from groupcoord.protocol.messages.incremental_alter_configs import AlterableConfig, AlterConfigsResource
 from tests.reliability.books import Client, Compacted, Idempotent, Plain, ProducerIds, Retained
 from tests.reliability.coordination import Admin, Committer, Member
-from tests.reliability.forks import Forks, NotServing, Served
+from tests.reliability.forks import Fork, Forks
 from tests.reliability.load import Load
 from tests.reliability.outcome import Outcome
-from tests.reliability.talk import Talk
+from tests.reliability.requests import create
+from tests.reliability.served import NotServing
+from tests.reliability.talk import Address, Talk
 
 KILLS_PER_DIRECTORY = 25
 RETENTION_BYTES = 12_000
@@ -86,63 +86,63 @@ class Lives:
             yield from life()
         yield from self._last_life()
 
-    def _start(self) -> Served:
+    def _start(self) -> Fork:
         return self._forks.start(self.arguments, self.log)
 
-    def _end(self, served: Served, number: signal.Signals = signal.SIGKILL) -> int:
-        served.kill(number)
-        code = served.wait()
+    def _end(self, fork: Fork, number: signal.Signals = signal.SIGKILL) -> int:
+        fork.kill(number)
+        code = fork.wait()
         self.kills += code == -signal.SIGKILL
         return code
 
     def _at_start(self) -> Iterator[str]:
-        served = self._start()
+        fork = self._start()
         _pause(self._chance.uniform(0, 0.025))
-        self._end(served)
+        self._end(fork)
         yield from self._errors()
 
     def _under_load(self) -> Iterator[str]:
-        served = self._start()
+        fork = self._start()
         try:
-            address = served.address()
+            address = fork.address()
             yield from self._looked_at(address)
             load = self._load(address)
             load.run(self._chance.choice((0.01, 0.05, 0.2)) * self._chance.uniform(0.2, 2))
         finally:
-            self._end(served)
+            self._end(fork)
         load.end()
         yield from self._errors()
 
     def _at_end(self) -> Iterator[str]:
         """The server is told to end, under load, and killed while it does."""
-        served = self._start()
+        fork = self._start()
         try:
-            address = served.address()
+            address = fork.address()
             yield from self._looked_at(address)
             load = self._load(address)
             load.run(0.02)
-            served.kill(signal.SIGTERM)
+            fork.kill(signal.SIGTERM)
             load.run(self._chance.uniform(0, 0.006))
         finally:
-            self._end(served)
+            self._end(fork)
         load.end()
         yield from self._errors()
 
     def _last_life(self) -> Iterator[str]:
-        served = self._start()
+        fork = self._start()
         try:
-            yield from self._looked_at(served.address())
+            yield from self._looked_at(fork.address())
         finally:
-            code = self._end(served, signal.SIGTERM)
+            code = self._end(fork, signal.SIGTERM)
         if code:
             yield f"the last server ended with {code}"
         yield from self._errors()
 
-    def _load(self, address: tuple[str, int]) -> Load:
+    def _load(self, address: Address) -> Load:
         return Load([client.live(self._chance) for client in self.clients], address)
 
-    def _looked_at(self, address: tuple[str, int]) -> Iterator[str]:
-        with Talk(address, "judge") as talk:
+    def _looked_at(self, address: Address) -> Iterator[str]:
+        with Talk(address) as talk:
             if not self._prepared:
                 _prepare(talk)
                 self._prepared = True
@@ -157,21 +157,13 @@ class Lives:
 
 def _prepare(talk: Talk) -> None:
     """Create the topics, and have small segments in ``__consumer_offsets``, too."""
-    topics = tuple(
-        CreatableTopic(
-            name=name,
-            num_partitions=partitions,
-            replication_factor=1,
-            configs=tuple(CreatableTopicConfig(name=key, value=value) for key, value in configs.items()),
-        )
-        for name, (partitions, configs) in TOPICS.items()
-    )
-    answer = talk.ask(ApiKey.CREATE_TOPICS, CreateTopicsRequest(topics=topics))
-    assert not any(topic.error_code for topic in answer.topics), answer
-    talk.ask(ApiKey.FIND_COORDINATOR, FindCoordinatorRequest(coordinator_keys=("c0",)))
+    for name, (partitions, configs) in TOPICS.items():
+        answer = talk.ask(create(name, partitions, configs))
+        assert not answer.topics[0].error_code, answer
+    talk.ask(FindCoordinatorRequest(coordinator_keys=("c0",)))
     small = AlterableConfig(name="internal.segment.bytes", config_operation=0, value="3000")
     offsets = AlterConfigsResource(resource_type=2, resource_name=CONSUMER_OFFSETS, configs=(small,))
-    changed = talk.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, IncrementalAlterConfigsRequest(resources=(offsets,)))
+    changed = talk.ask(IncrementalAlterConfigsRequest(resources=(offsets,)))
     assert not changed.responses[0].error_code, changed
 
 

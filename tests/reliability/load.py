@@ -11,15 +11,13 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from typing import Any, NamedTuple
 
-from groupcoord.protocol.apis import APIS, ApiKey
-from groupcoord.protocol.framing import FrameBuffer, encode_request, parse_response
-from tests.reliability.talk import version_of
+from groupcoord.protocol.framing import FrameBuffer, parse_response
+from tests.reliability.talk import API_OF, Address, frame_of, version_of
 
 
 class Ask(NamedTuple):
     """A request, and what is done with its answer."""
 
-    key: ApiKey
     request: Any
     then: Callable[[Any], None]
 
@@ -30,7 +28,7 @@ Asking = Generator[Sequence[Ask], None, None]
 class Line:
     """The connection of one client."""
 
-    def __init__(self, asking: Asking, address: tuple[str, int]) -> None:
+    def __init__(self, asking: Asking, address: Address) -> None:
         self.socket = socket.create_connection(address, 20)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.socket.setblocking(False)
@@ -56,7 +54,7 @@ class Line:
         for frame in self._frames.frames():
             (correlation_id,) = struct.unpack_from(">i", frame)
             ask = self._open.pop(correlation_id)
-            api = APIS[ask.key]
+            api = API_OF[type(ask.request)]
             ask.then(parse_response(api, version_of(api), frame)[1])
         if not self._open:
             self._go_on()
@@ -77,8 +75,7 @@ class Line:
         for ask in asks:
             self._correlation_id += 1
             self._open[self._correlation_id] = ask
-            api = APIS[ask.key]
-            data += encode_request(api, version_of(api), self._correlation_id, "load", ask.request)
+            data += frame_of(ask.request, correlation_id=self._correlation_id)
         try:
             self.socket.setblocking(True)
             self.socket.sendall(data)
@@ -90,7 +87,7 @@ class Line:
 class Load:
     """Clients at work on one server."""
 
-    def __init__(self, lives: Sequence[Asking], address: tuple[str, int]) -> None:
+    def __init__(self, lives: Sequence[Asking], address: Address) -> None:
         self._lines = [Line(life, address) for life in lives]
 
     def run(self, seconds: float) -> None:

@@ -1,45 +1,33 @@
 """One client in a loop of what makes a line each: how much log is that in an hour?"""
 
-import contextlib
 import re
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-from bench.wire import Connection
-from groupcoord.protocol.apis import ApiKey
-from groupcoord.protocol.messages import JoinGroupRequest, LeaveGroupRequest
-from groupcoord.protocol.messages.join_group import JoinGroupRequestProtocol
-from groupcoord.protocol.messages.leave_group import MemberIdentity
-from tests.reliability.a_server import a_server, commit, refused, size_of
 from tests.reliability.outcome import Outcome
+from tests.reliability.requests import Membership, commit, join, refused
+from tests.reliability.served import served, size_of
+from tests.reliability.talk import Talk
 
 MOST_BYTES = 150_000
 """Of text in ten seconds, for there are arrows in it: 54 MB an hour."""
 _INTERVAL_SECONDS = 10
 
-Loop = Callable[[Connection, int], object]
+Loop = Callable[[Talk, int], object]
 
 
-def _join(peer: Connection, number: int) -> None:
-    protocols = (JoinGroupRequestProtocol(name="range", metadata=b""),)
+def _join(talk: Talk, number: int) -> None:
     group = f"group-{number}"
-    request = JoinGroupRequest(
-        group_id=group,
-        session_timeout_ms=10_000,
-        member_id="",
-        protocol_type="consumer",
-        protocols=protocols,
-    )
-    member = peer.ask(ApiKey.JOIN_GROUP, request, 3).member_id
-    peer.ask(ApiKey.LEAVE_GROUP, LeaveGroupRequest(group_id=group, members=(MemberIdentity(member_id=member),)))
+    member_id = talk.ask(join(group, 10_000)).member_id
+    talk.ask(Membership(group, -1, member_id).leave())
 
 
 LOOPS: dict[str, Loop] = {
-    "refused heartbeats": lambda peer, _: refused(peer, "app"),
-    "refused heartbeats of new groups": lambda peer, number: refused(peer, f"group-{number}"),
-    "commits": lambda peer, number: commit(peer, "app", {0: number}),
+    "refused heartbeats": lambda talk, _: refused(talk, "app"),
+    "refused heartbeats of new groups": lambda talk, number: refused(talk, f"group-{number}"),
+    "commits": lambda talk, number: talk.ask(commit("app", "orders", {0: number})),
     "joins of new groups": _join,
 }
 
@@ -49,11 +37,11 @@ def flood(folder: Path, name: str, loop: Loop, count: int, style: str) -> tuple[
     logs = folder / f"{name} {style}"
     logs.mkdir()
     options = ("--log-format", style, "--log-file", str(logs / "log"), "-c", "group.initial.rebalance.delay.ms=0")
-    with a_server(folder / f"{name} {style} data", "--topic", "orders", *options) as server:
+    with served("--data-dir", str(folder / f"{name} {style} data"), "--topic", "orders", *options) as server:
         began = time.monotonic()
-        with contextlib.closing(Connection(server.port)) as peer:
+        with Talk(server.address) as talk:
             for number in range(count):
-                loop(peer, number)
+                loop(talk, number)
         server.process.terminate()
         server.process.wait(60)
         intervals = (time.monotonic() - began) // _INTERVAL_SECONDS + 1

@@ -12,16 +12,17 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.messages import DescribeGroupsRequest
-from tests.conformance.wire import PATIENCE_MS
-from tests.reliability.child_server import Child, Member, child_server
 from tests.reliability.fairness import REQUESTS, greedy_clients
 from tests.reliability.outcome import Outcome
+from tests.reliability.requests import joined
+from tests.reliability.served import Served, served
+from tests.reliability.talk import Talk
 
 SESSION_MS = 1_000
 MEMBERS = 50
 GREEDY = 300
+PATIENCE_SECONDS = 15.0
 
 
 def attack(
@@ -32,13 +33,12 @@ def attack(
     problems: list[str] = []
     in_time = 0
     shortest = f"group.min.session.timeout.ms={SESSION_MS}"
-    with child_server("-c", shortest, "--topic", "orders:6", *arguments) as server, contextlib.ExitStack() as beside:
-        crew = [Member(server.port, f"group-{number}", SESSION_MS) for number in range(members)]
-        for member in crew:
-            beside.callback(member.wire.close)
+    options = ("--quiet", "--dev", "-c", shortest, "--topic", "orders:6", *arguments)
+    with served(*options) as server, contextlib.ExitStack() as beside:
+        crew = [beside.enter_context(Member(server, f"group-{number}")) for number in range(members)]
         for number in range(count):
             if greedy and number == (count + 1) // 2:
-                beside.enter_context(greedy_clients(server.port, greedy, REQUESTS))()
+                beside.enter_context(greedy_clients(server, greedy, REQUESTS))()
             came = pause(server, crew, SESSION_MS * chance.uniform(1.1, 1.5), f"silent-{number}")
             which = f"pause {number} of seed {seed}"
             if came.in_time:
@@ -55,6 +55,27 @@ def attack(
     )
 
 
+class Member(Talk):
+    """The one member of ``group``, in a stable generation, and its connection."""
+
+    def __init__(self, server: Served, group: str) -> None:
+        super().__init__(server.address, PATIENCE_SECONDS)
+        self.group = group
+        self.join()
+
+    def join(self) -> None:
+        """Join, or join again as somebody new."""
+        self._membership = joined(self, self.group, SESSION_MS)
+
+    def send_heartbeat(self) -> None:
+        """Send one, and do not wait for the answer."""
+        self.send(self._membership.heartbeat())
+
+    def is_member(self) -> bool:
+        """Does the answer to the heartbeat say that it still is a member?"""
+        return not self.answer().error_code
+
+
 class Pause(NamedTuple):
     """What came of one: were all heartbeats sent in time, how many members have expired, and has the one that was silent?"""
 
@@ -63,10 +84,9 @@ class Pause(NamedTuple):
     silent_expired: bool
 
 
-def pause(server: Child, crew: Sequence[Member], pause_ms: float, name: str) -> Pause:
+def pause(server: Served, crew: Sequence[Member], pause_ms: float, name: str) -> Pause:
     """Stop the process for so long, with a heartbeat of everybody in its socket; ``name`` is for the silent member's group."""
-    silent = Member(server.port, name, SESSION_MS)
-    with contextlib.closing(silent.wire):
+    with Member(server, name) as silent:
         renewed_after = time.monotonic()
         for member in crew:
             member.send_heartbeat()
@@ -78,7 +98,7 @@ def pause(server: Child, crew: Sequence[Member], pause_ms: float, name: str) -> 
         for member in crew:
             member.send_heartbeat()
         in_time = time.monotonic() - renewed_after < SESSION_MS / 1_000
-        silent.wire.receive(round(pause_ms))  # nothing comes: this is how the time passes
+        silent.hears(pause_ms / 1_000)  # nothing comes: this is how the time passes
         server.process.send_signal(signal.SIGCONT)
         kept = sum(member.is_member() for member in crew)
         return Pause(in_time, len(crew) - kept, _has_expired(silent))
@@ -86,9 +106,9 @@ def pause(server: Child, crew: Sequence[Member], pause_ms: float, name: str) -> 
 
 def _has_expired(member: Member) -> bool:
     """Does the server say, before long, that nobody is in this member's group?"""
-    until = time.monotonic() + PATIENCE_MS / 1_000
+    until = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < until:
-        (group,) = member.ask(ApiKey.DESCRIBE_GROUPS, DescribeGroupsRequest(groups=(member.group,))).groups
+        (group,) = member.ask(DescribeGroupsRequest(groups=(member.group,))).groups
         if not group.members:
             return True
     return False

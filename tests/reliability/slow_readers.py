@@ -7,21 +7,17 @@ import selectors
 import socket
 import struct
 import tempfile
-import threading
-import time
 from collections.abc import Iterator
-from pathlib import Path
 
-from bench.servers import Running, groupcoord
-from bench.wire import Connection, request_frame
 from groupcoord.protocol.apis import APIS, ApiKey
-from groupcoord.protocol.batches import build_batch
 from groupcoord.protocol.framing import parse_response
-from groupcoord.protocol.messages import ApiVersionsRequest, FetchRequest, FetchResponse, ProduceRequest
-from groupcoord.protocol.messages.fetch import FetchPartition, FetchTopic
-from groupcoord.protocol.messages.produce import PartitionProduceData, TopicProduceData
-from groupcoord.protocol.records import Record
+from groupcoord.protocol.messages import FetchResponse
+from tests.conformance.batches import batch
 from tests.reliability.outcome import Outcome
+from tests.reliability.quiet import Quiet
+from tests.reliability.requests import fetch, produce
+from tests.reliability.served import served
+from tests.reliability.talk import VERSIONS, Address, Talk, frame_of
 
 MOST_MB = 64
 """What all of them together may take beyond the log."""
@@ -36,9 +32,6 @@ ANSWERED = 100
 """So often somebody else is answered before the readers come, and again before they begin to read."""
 
 TOPIC = "slow"
-_FETCH_VERSION = 12  # the newest that names topics
-_PRODUCE_VERSION = 9
-_HELLO = ApiVersionsRequest(client_software_name="slow", client_software_version="1")
 
 
 def attack(count: int = 30, seed: int = 1, answer_bytes: int = ANSWER_BYTES) -> Outcome:
@@ -56,20 +49,21 @@ def attack(count: int = 30, seed: int = 1, answer_bytes: int = ANSWER_BYTES) -> 
 
 def _one(where: str, count: int, seed: int, answer_bytes: int, *options: str) -> tuple[str, list[str]]:
     """What was seen, and the broken promises."""
-    with groupcoord("--topic", f"{TOPIC}:{PARTITIONS}", *options) as server:
-        wanted = _produce(server.port, seed, answer_bytes)
-        expected = _answer(server.port)
+    with served("--quiet", "--no-uvloop", "--topic", f"{TOPIC}:{PARTITIONS}", *options) as server:
+        wanted = _produce(server.address, seed, answer_bytes)
+        expected = _answer(server.address)
         problems = [] if _records(expected) == wanted else [f"{where}: a client that reads gets other records"]
-        before = server.resident_bytes
-        with _others(server.port) as waited_ms:
-            waited_ms.wait_for(ANSWERED)
-            alone_ms = max(waited_ms.all)
+        before = server.memory_bytes
+        with Quiet(server) as quiet:
+            alone_ms = max(wait.all_ms for wait in quiet.ask_on(ANSWERED))
             with contextlib.ExitStack() as open_sockets:
-                readers = [open_sockets.enter_context(_asks(server.port)) for _ in range(count)]
-                waited_ms.wait_for(ANSWERED)  # by then they have filled what there is to fill
+                readers = [open_sockets.enter_context(_asks(server.address)) for _ in range(count)]
+                quiet.ask_on(ANSWERED)  # by then they have filled what there is to fill
                 wrong = _read_all(readers, expected)
-            peak_mb = (_peak_bytes(server) - before) / 1e6
-        slowest_ms = max(waited_ms.all)
+            peak_mb = (server.most_memory_bytes - before) / 1e6
+        slowest_ms = quiet.longest_ms
+    if quiet.problem:
+        problems.append(f"{where}: somebody else: {quiet.problem}, seed {seed}")
     if wrong:
         problems.append(f"{where}: {wrong} of {count} answers are not what the log has, seed {seed}")
     if peak_mb > MOST_MB:
@@ -82,54 +76,40 @@ def _one(where: str, count: int, seed: int, answer_bytes: int, *options: str) ->
     )
 
 
-def _produce(port: int, seed: int, answer_bytes: int) -> list[bytes]:
+def _produce(address: Address, seed: int, answer_bytes: int) -> list[bytes]:
     """Fill the partitions; the batches of each, joined, as they will be in the log."""
     chance = random.Random(seed)
-    connection = Connection(port)
     per_partition = answer_bytes // PARTITIONS
     size = min(RECORD_BYTES, per_partition)
     stored: list[bytes] = []
-    for partition in range(PARTITIONS):
-        batches = []
-        for offset in range(per_partition // size):
-            value = chance.randbytes(size)
-            sent = build_batch([Record(0, 1_000, None, value)])
-            data = PartitionProduceData(index=partition, records=sent)
-            topic = TopicProduceData(name=TOPIC, partition_data=(data,))
-            request = ProduceRequest(acks=1, timeout_ms=10_000, topic_data=(topic,))
-            connection.ask(ApiKey.PRODUCE, request, version=_PRODUCE_VERSION)
-            batches.append(struct.pack(">q", offset) + sent[8:12] + bytes(4) + sent[16:])
-        stored.append(b"".join(batches))
-    connection.close()
+    with Talk(address) as talk:
+        for partition in range(PARTITIONS):
+            batches = []
+            for offset in range(per_partition // size):
+                sent = batch([chance.randbytes(size)])
+                talk.ask(produce(TOPIC, {partition: sent}, acks=1))
+                batches.append(struct.pack(">q", offset) + sent[8:12] + bytes(4) + sent[16:])
+            stored.append(b"".join(batches))
     return stored
 
 
-def _fetch() -> bytes:
-    partitions = tuple(
-        FetchPartition(partition=number, fetch_offset=0, partition_max_bytes=ANSWER_BYTES)
-        for number in range(PARTITIONS)
-    )
-    topics = (FetchTopic(topic=TOPIC, partitions=partitions),)
-    return request_frame(ApiKey.FETCH, FetchRequest(max_wait_ms=0, min_bytes=0, topics=topics), _FETCH_VERSION)
-
-
-def _answer(port: int) -> bytes:
+def _answer(address: Address) -> bytes:
     """What somebody gets who reads."""
-    with _asks(port) as asking:
+    with _asks(address) as asking:
         parts = [_exactly(asking, 4)]
         parts.append(_exactly(asking, *struct.unpack(">i", parts[0])))
     return b"".join(parts)
 
 
 def _records(answer: bytes) -> list[bytes]:
-    response: FetchResponse = parse_response(APIS[ApiKey.FETCH], _FETCH_VERSION, answer[4:])[1]
+    response: FetchResponse = parse_response(APIS[ApiKey.FETCH], VERSIONS[ApiKey.FETCH], answer[4:])[1]
     return [bytes(data.records or b"") for data in response.responses[0].partitions]
 
 
 @contextlib.contextmanager
-def _asks(port: int) -> Iterator[socket.socket]:
-    with socket.create_connection(("127.0.0.1", port), timeout=60) as asking:
-        asking.sendall(_fetch())
+def _asks(address: Address) -> Iterator[socket.socket]:
+    with socket.create_connection(address, timeout=60) as asking:
+        asking.sendall(frame_of(fetch(TOPIC, *range(PARTITIONS), max_bytes=ANSWER_BYTES)))
         yield asking
 
 
@@ -167,51 +147,3 @@ def _read_all(readers: list[socket.socket], expected: bytes) -> int:
                     continue
                 selector.unregister(key.fileobj)
     return wrong
-
-
-class _Waited:
-    """How long each answer to somebody else took (ms)."""
-
-    def __init__(self) -> None:
-        self.all: list[float] = []
-        self._one_more = threading.Condition()
-
-    def add(self, waited_ms: float) -> None:
-        with self._one_more:
-            self.all.append(waited_ms)
-            self._one_more.notify()
-
-    def wait_for(self, count: int) -> None:
-        """Until there are ``count`` more."""
-        with self._one_more:
-            count += len(self.all)
-            self._one_more.wait_for(lambda: len(self.all) >= count, timeout=60)
-
-
-@contextlib.contextmanager
-def _others(port: int) -> Iterator[_Waited]:
-    """Somebody who asks again and again."""
-    waited_ms = _Waited()
-    done = threading.Event()
-
-    def ask() -> None:
-        connection = Connection(port)
-        while not done.wait(0.005):
-            begin = time.perf_counter()
-            connection.ask(ApiKey.API_VERSIONS, _HELLO)
-            waited_ms.add((time.perf_counter() - begin) * 1000)
-        connection.close()
-
-    asking = threading.Thread(target=ask)
-    asking.start()
-    try:
-        yield waited_ms
-    finally:
-        done.set()
-        asking.join()
-
-
-def _peak_bytes(server: Running) -> int:
-    status = Path(f"/proc/{server.process.pid}/status").read_text(encoding="ascii")
-    line = next(line for line in status.splitlines() if line.startswith("VmHWM:"))
-    return int(line.split()[1]) * 1024

@@ -1,6 +1,5 @@
 """Minutes of everything at once, of clients that come and go and do not come back: nothing may grow for ever."""
 
-import contextlib
 import random
 import socket
 import statistics
@@ -11,36 +10,24 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.wire import Connection, request_frame
-from groupcoord.protocol.apis import ApiKey
-from groupcoord.protocol.batches import build_batch
-from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.messages import (
-    FetchRequest,
-    HeartbeatRequest,
-    InitProducerIdRequest,
-    JoinGroupRequest,
-    LeaveGroupRequest,
-    ListGroupsRequest,
-    SyncGroupRequest,
-)
+from groupcoord.protocol.messages import FetchRequest, InitProducerIdRequest, ListGroupsRequest
 from groupcoord.protocol.messages.fetch import FetchPartition, FetchTopic
-from groupcoord.protocol.messages.join_group import JoinGroupRequestProtocol
-from groupcoord.protocol.messages.leave_group import MemberIdentity
-from groupcoord.protocol.records import Record
-from tests.reliability.a_server import (
-    TOPIC,
-    AServer,
-    a_server,
+from tests.conformance.batches import Rec, batch
+from tests.reliability.outcome import Outcome
+from tests.reliability.requests import (
+    NEWEST_JOIN,
+    Membership,
     commit,
-    create_topic,
-    delete_topic,
+    create,
+    delete,
     fetch,
+    join,
+    joined,
     produce,
     refused,
-    size_of,
 )
-from tests.reliability.outcome import Outcome
+from tests.reliability.served import Served, served, size_of
+from tests.reliability.talk import Talk, frame_of
 
 _SAMPLE_SECONDS = 5.0
 _SHARE = 0.4  # of one core, for server and clients together
@@ -48,9 +35,9 @@ _DEEDS_A_SECOND = 100  # what there is at a time goes by how much comes, and tha
 _HELD_TO_FROM_MINUTES = 30  # what expires after ten minutes has not expired before
 _LOG_BYTES, _LOG_FILES = 2_000_000, 3
 _PARTITIONS = 4
+TOPIC = "orders"
 _QUIET = "quiet"
-_FIRST, _NEVER = -1, 1 << 30
-_PROTOCOLS = (JoinGroupRequestProtocol(name="range", metadata=b"\0\0\0\0\0\0\0\0\0\0"),)
+_NEVER_MS = 1 << 30
 # Retention is short, so that what expires in days does so several times in a run.
 _SETTINGS = {
     "group.initial.rebalance.delay.ms": 0,
@@ -89,12 +76,12 @@ MOST_PER_HOUR = Sample(
 class _Clients:
     """What clients do, one thing after the other, each with whatever nobody has used before."""
 
-    def __init__(self, port: int, chance: random.Random) -> None:
-        self._port = port
+    def __init__(self, server: Served, chance: random.Random) -> None:
+        self._address = server.address
         self._chance = chance
         self._number = 0
         self._topics: list[str] = []
-        self.peer = Connection(port)
+        self.talk = Talk(server.address)
         self.deeds: tuple[Callable[[str], object], ...] = (
             self.lives,
             self.vanishes,
@@ -115,120 +102,85 @@ class _Clients:
         self._number += 1
         self._chance.choice(self.deeds)(f"new-{self._number}")
 
-    def _joined(self, peer: Connection, group: str) -> tuple[str, int]:
-        member = ""
-        while True:
-            answer = peer.ask(
-                ApiKey.JOIN_GROUP,
-                JoinGroupRequest(
-                    group_id=group,
-                    session_timeout_ms=2_000,
-                    rebalance_timeout_ms=_NEVER,
-                    member_id=member,
-                    protocol_type="consumer",
-                    protocols=_PROTOCOLS,
-                ),
-            )
-            member = answer.member_id
-            if answer.error_code != ErrorCode.MEMBER_ID_REQUIRED:
-                break
-        generation = answer.generation_id
-        request = SyncGroupRequest(
-            group_id=group,
-            generation_id=generation,
-            member_id=member,
-            protocol_type="consumer",
-            protocol_name="range",
-        )
-        peer.ask(ApiKey.SYNC_GROUP, request)
-        peer.ask(ApiKey.HEARTBEAT, HeartbeatRequest(group_id=group, generation_id=generation, member_id=member))
-        return member, generation
+    def _joins(self, talk: Talk, group: str) -> Membership:
+        member = joined(talk, group, 2_000, _NEVER_MS)
+        talk.ask(member.heartbeat())
+        return member
 
     def lives(self, name: str) -> None:
         """Joins a group that nobody has heard of, and leaves it."""
-        member, _ = self._joined(self.peer, name)
-        request = LeaveGroupRequest(group_id=name, members=(MemberIdentity(member_id=member),))
-        self.peer.ask(ApiKey.LEAVE_GROUP, request)
+        member = self._joins(self.talk, name)
+        self.talk.ask(member.leave())
 
     def vanishes(self, name: str) -> None:
         """Joins, commits, and is not heard of any more."""
-        with contextlib.closing(Connection(self._port)) as peer:
-            self._joined(peer, name)
-            commit(peer, name, {0: 1})
+        with Talk(self._address) as talk:
+            self._joins(talk, name)
+            talk.ask(commit(name, TOPIC, {0: 1}))
 
     def never_comes_back(self, name: str) -> None:
         """Is given a member id, and that was all."""
-        request = JoinGroupRequest(
-            group_id=name,
-            session_timeout_ms=30_000,
-            rebalance_timeout_ms=_NEVER,
-            member_id="",
-            protocol_type="consumer",
-            protocols=_PROTOCOLS,
-        )
-        self.peer.ask(ApiKey.JOIN_GROUP, request)
+        self.talk.ask(join(name, 30_000, rebalance_ms=_NEVER_MS), NEWEST_JOIN)
 
     def commits_once(self, name: str) -> None:
         """Commits for a group that nobody joins."""
-        commit(self.peer, name, dict.fromkeys(range(_PARTITIONS), 7))
+        self.talk.ask(commit(name, TOPIC, dict.fromkeys(range(_PARTITIONS), 7)))
 
     def commits_again(self, _: str) -> None:
         """Commits for one of a few groups that stay."""
-        commit(self.peer, f"stays-{self._chance.randrange(20)}", {0: self._chance.randrange(1 << 40)})
+        self.talk.ask(commit(f"stays-{self._chance.randrange(20)}", TOPIC, {0: self._chance.randrange(1 << 40)}))
 
     def produces(self, _: str) -> None:
         """Writes one batch with a producer id of its own."""
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1_000)
-        producer = self.peer.ask(ApiKey.INIT_PRODUCER_ID, request)
-        records = [Record(0, time.time_ns() // 1_000_000, b"k", self._chance.randbytes(1_000))]
-        batch = build_batch(
-            records, producer_id=producer.producer_id, producer_epoch=producer.producer_epoch, base_sequence=0
-        )
-        produce(self.peer, TOPIC, self._chance.randrange(_PARTITIONS), batch)
+        producer = self.talk.ask(request)
+        records = [Rec(self._chance.randbytes(1_000), b"k", time.time_ns() // 1_000_000)]
+        data = batch(records, producer=(producer.producer_id, producer.producer_epoch, 0))
+        self.talk.ask(produce(TOPIC, {self._chance.randrange(_PARTITIONS): data}))
 
     def fetches(self, _: str) -> None:
         """Opens a session, reads in it, and forgets it."""
         partition = self._chance.randrange(_PARTITIONS)
-        session = fetch(self.peer, TOPIC, partition, 0, (0, 0)).session_id
-        fetch(self.peer, TOPIC, partition, 0, (session, 1))
+        session = self.talk.ask(fetch(TOPIC, partition, session=(0, 0))).session_id
+        self.talk.ask(fetch(TOPIC, partition, session=(session, 1)))
 
     def waits_and_vanishes(self, _: str) -> None:
         """Asks for more than comes, and does not wait for it."""
         wanted = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1)
         topics = (FetchTopic(topic=_QUIET, partitions=(wanted,)),)
-        with contextlib.closing(Connection(self._port)) as peer:
-            peer.send(ApiKey.FETCH, FetchRequest(max_wait_ms=20_000, min_bytes=1 << 30, topics=topics), 12)
+        with Talk(self._address) as talk:
+            talk.send(FetchRequest(max_wait_ms=20_000, min_bytes=1 << 30, topics=topics))
 
     def is_refused(self, name: str) -> None:
         """Is no member of any group."""
-        refused(self.peer, name)
-        refused(self.peer, "stays-0", name)
+        refused(self.talk, name)
+        refused(self.talk, "stays-0", name)
 
     def is_no_client(self, _: str) -> None:
         """Sends something else, or half of a request."""
-        frame = request_frame(ApiKey.HEARTBEAT, HeartbeatRequest(group_id="g", generation_id=1, member_id="m"))
+        frame = frame_of(Membership("g", 1, "m").heartbeat())
         broken = self._chance.choice((b"GET / HTTP/1.1\r\n\r\n", frame[:-3], b"\0\0\0\4\x7f\xff\0\0"))
-        with socket.create_connection(("127.0.0.1", self._port)) as stranger:
+        with socket.create_connection(self._address) as stranger:
             stranger.sendall(broken)
 
     def wants_transactions(self, name: str) -> None:
         """Is refused a transactional id."""
         request = InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=1_000)
-        self.peer.ask(ApiKey.INIT_PRODUCER_ID, request)
+        self.talk.ask(request)
 
     def makes_topics(self, name: str) -> None:
         """Creates a topic, and deletes the one before the last."""
-        create_topic(self.peer, name, 2)
+        self.talk.ask(create(name, 2))
         self._topics.append(name)
         if len(self._topics) > 2:
-            delete_topic(self.peer, self._topics.pop(0))
+            self.talk.ask(delete(self._topics.pop(0)))
 
     def groups(self) -> int:
         """How many groups there are."""
-        return len(self.peer.ask(ApiKey.LIST_GROUPS, ListGroupsRequest()).groups)
+        return len(self.talk.ask(ListGroupsRequest()).groups)
 
 
-def _take(server: AServer, clients: _Clients, folder: Path) -> Sample:
+def _take(server: Served, clients: _Clients, folder: Path) -> Sample:
     return Sample(
         server.memory_bytes, server.descriptors, size_of(folder / "logs"), size_of(folder / "data"), clients.groups()
     )
@@ -262,8 +214,8 @@ def soak(seconds: float, seed: int, sample_seconds: float = _SAMPLE_SECONDS) -> 
         options = [f"-c{name}={value}" for name, value in _SETTINGS.items()]
         options += ["--topic", f"{TOPIC}:{_PARTITIONS}", "--topic", _QUIET, "--log-file", str(folder / "logs" / "log")]
         options += ["--log-max-bytes", str(_LOG_BYTES), "--log-files", str(_LOG_FILES)]
-        with a_server(folder / "data", *options) as server:
-            clients = _Clients(server.port, chance)
+        with served("--data-dir", str(folder / "data"), *options) as server:
+            clients = _Clients(server, chance)
             began, deeds, next_sample = time.monotonic(), 0, 0.0
             own, others = time.process_time(), server.busy_seconds
             try:
@@ -285,7 +237,7 @@ def soak(seconds: float, seed: int, sample_seconds: float = _SAMPLE_SECONDS) -> 
                 problems.append(f"after {deeds} deeds the server does not answer: {problem!r}")
             if not server.lives:
                 problems.append("the server has ended")
-            clients.peer.close()
+            clients.talk.close()
             server.process.terminate()
             if server.process.wait(60):
                 problems.append(f"the server ends with {server.process.returncode}")

@@ -1,14 +1,19 @@
-"""One connection of a client that behaves: a request, its answer."""
+"""One connection of a client, over a plain socket: its requests, and their answers."""
 
+import select
 import socket
 import struct
-import time
+from collections import deque
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
 
 from groupcoord.protocol.apis import APIS, Api, ApiKey
 from groupcoord.protocol.framing import encode_request, parse_response
 
+Address = tuple[str, int]
+
+API_OF: dict[type, Api] = {api.request: api for api in APIS.values()}
 VERSIONS = {
     # The last that know topics by name.
     ApiKey.PRODUCE: 12,
@@ -26,16 +31,20 @@ def version_of(api: Api) -> int:
     return VERSIONS.get(api.key, api.max_version)
 
 
+def frame_of(request: Any, version: int | None = None, correlation_id: int = 1) -> bytes:
+    """The bytes of a request."""
+    api = API_OF[type(request)]
+    return encode_request(api, version_of(api) if version is None else version, correlation_id, "attack", request)
+
+
 class Talk:
     """A connection to ``address``. Every method raises OSError if it breaks or takes longer than ``patience_s``."""
 
-    def __init__(self, address: tuple[str, int], client_id: str = "well-behaved", patience_s: float = 20.0) -> None:
-        self.longest_ms = 0.0
-        """The longest that an answer has taken so far."""
-        self._client_id = client_id
-        self._socket = socket.create_connection(address, patience_s)
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    def __init__(self, address: Address, patience_s: float = 20.0) -> None:
+        self.socket = socket.create_connection(address, patience_s)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._correlation_id = 0
+        self._unanswered: deque[tuple[int, Api, int]] = deque()
 
     def __enter__(self) -> Self:
         return self
@@ -43,28 +52,42 @@ class Talk:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._socket.close()
+        self.close()
 
-    def ask(self, key: ApiKey, request: Any) -> Any:
+    def close(self) -> None:
+        """Close the connection."""
+        self.socket.close()
+
+    def ask(self, request: Any, version: int | None = None) -> Any:
         """The answer to ``request``."""
-        api = APIS[key]
-        version = version_of(api)
+        self.send(request, version)
+        return self.answer()
+
+    def send(self, request: Any, version: int | None = None, spoil: Callable[[bytes], bytes] = bytes) -> None:
+        """Send ``request``, spoiled, and do not wait for its answer."""
+        api = API_OF[type(request)]
         self._correlation_id += 1
-        frame = encode_request(api, version, self._correlation_id, self._client_id, request)
-        asked_at = time.perf_counter()
-        self._socket.sendall(frame)
+        spoken = version_of(api) if version is None else version
+        self._unanswered.append((self._correlation_id, api, spoken))
+        self.socket.sendall(spoil(frame_of(request, spoken, self._correlation_id)))
+
+    def answer(self) -> Any:
+        """The answer to the oldest request that has none yet."""
+        expected, api, version = self._unanswered.popleft()
         (size,) = struct.unpack(">i", self._exactly(4))
-        answer = self._exactly(size)
-        self.longest_ms = max(self.longest_ms, (time.perf_counter() - asked_at) * 1000)
-        correlation_id, message = parse_response(api, version, answer)
-        if correlation_id != self._correlation_id:
-            raise ConnectionError(f"an answer to request {correlation_id}, not {self._correlation_id}")
+        correlation_id, message = parse_response(api, version, self._exactly(size))
+        if correlation_id != expected:
+            raise ConnectionError(f"an answer to request {correlation_id}, not {expected}")
         return message
+
+    def hears(self, seconds: float = 0.0) -> bool:
+        """Does something come, or the end, within so long?"""
+        return bool(select.select([self.socket], [], [], seconds)[0])
 
     def _exactly(self, size: int) -> bytes:
         data = bytearray()
         while len(data) < size:
-            more = self._socket.recv(size - len(data))
+            more = self.socket.recv(size - len(data))
             if not more:
                 raise ConnectionError("the server has closed the connection")
             data += more

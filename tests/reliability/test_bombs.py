@@ -1,4 +1,3 @@
-import contextlib
 import math
 
 import pytest
@@ -6,7 +5,8 @@ import pytest
 from groupcoord.protocol.compression import Compression
 from groupcoord.protocol.messages import ListGroupsRequest
 from tests.reliability import bombs
-from tests.reliability.bombs import Bomb, Line, empty_records, producing, serving
+from tests.reliability.bombs import Bomb, empty_records, producing, send, serving
+from tests.reliability.talk import Talk
 
 
 @pytest.mark.slow
@@ -19,16 +19,11 @@ def test_bombs_of_every_kind_leave_the_server_as_it_was() -> None:
 def test_who_asks_later_and_quietly_is_answered_before_the_bomb() -> None:
     """The answer to the bomb is not there yet when the quiet client has its own."""
     bomb = Bomb("empty records", producing(empty_records(Compression.ZSTD, 3_000_000), 3), 9)
-    quiet = Bomb("quiet", ListGroupsRequest(), 4)
-    with serving(3) as server:
-        one, other = Line(server.port), Line(server.port)
-        with contextlib.closing(one.socket), contextlib.closing(other.socket):
-            one.send(bomb)
-            for _ in range(3):
-                other.send(quiet)
-                other.answer(quiet)
-            one.socket.setblocking(False)
-            with contextlib.suppress(BlockingIOError):
-                assert not one.socket.recv(1), "the bomb is answered already"
-            (topic,) = one.answer(bomb).responses
+    quiet = ListGroupsRequest()
+    with serving(3) as server, Talk(server.address) as one, Talk(server.address) as other:
+        send(one, bomb)
+        for _ in range(3):
+            other.ask(quiet)
+        assert not one.hears(), "the bomb is answered already"
+        (topic,) = one.answer().responses
     assert {part.error_code for part in topic.partition_responses} == {0}

@@ -13,15 +13,14 @@ from groupcoord.protocol.apis import APIS
 from groupcoord.protocol.errors import WireError
 from groupcoord.protocol.framing import parse_request
 from tests.real_kafka import Broker
-from tests.reliability.forks import Forks
 from tests.reliability.hostile import LAST, LAST_CORRELATION_ID, MOST_PARTITIONS, Frames, partitions_in
 from tests.reliability.hostile_frames import SERVE, attack, topic_id_at
+from tests.reliability.served import served
+from tests.reliability.talk import Address
 
 ID = uuid.UUID(int=1)
 BESIDE_KAFKA = 5_000
 PATIENCE_SECONDS = 0.5
-
-Address = tuple[str, int]
 
 
 def test_a_case_follows_from_seed_and_number() -> None:
@@ -94,7 +93,8 @@ def single_frames(frames: Frames) -> Iterator[bytes]:
 def test_connections_are_closed_where_a_real_kafka_closes_them(real_kafka: Broker, tmp_path: Path) -> None:
     host, _, port = real_kafka.bootstrap_servers.rpartition(":")
     kafka: Address = (host, int(port))
-    with Forks() as forks, forks.serving([*SERVE, f"--data-dir={tmp_path}/data"], tmp_path / "log") as (_, ours):
+    with served(*SERVE, f"--data-dir={tmp_path}/data") as server:
+        ours = server.address
         theirs_id, our_id = topic_id_at(kafka), topic_id_at(ours)
         differences = []
         for frame in itertools.islice(single_frames(Frames(5, theirs_id)), BESIDE_KAFKA):

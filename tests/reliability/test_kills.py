@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.reliability.books import Plain
-from tests.reliability.forks import Forks, NotServing
+from tests.reliability.forks import Forks
 from tests.reliability.kills import Lives, attack
+from tests.reliability.served import NotServing
 from tests.reliability.talk import Talk
 
 pytestmark = [pytest.mark.slow, pytest.mark.clients]
@@ -24,7 +25,7 @@ def test_a_batch_that_is_gone_is_noticed(tmp_path: Path) -> None:
         assert list(lives.kill_by_force(3)) == []
         for log in (tmp_path / "data" / "plain-0").glob("*.log"):
             log.write_bytes(b"")
-        with forks.serving(lives.arguments, lives.log) as (_, address), Talk(address) as talk:
+        with forks.serving(lives.arguments, lives.log) as address, Talk(address) as talk:
             plain = lives.clients[0]
             assert isinstance(plain, Plain)
             gone = [problem for problem in plain.check(talk) if problem.endswith("is gone")]

@@ -5,13 +5,12 @@ from pathlib import Path
 import pytest
 
 from groupcoord.protocol.apis import APIS, ApiKey
-from groupcoord.protocol.batches import build_batch
 from groupcoord.protocol.messages import FetchRequest, MetadataRequest
 from groupcoord.protocol.messages.fetch import FetchPartition, FetchTopic
-from groupcoord.protocol.records import Record
 from groupcoord.server.pieces import PIECE_BYTES
 from groupcoord.server.running import running
 from groupcoord.server.server import Server
+from tests.conformance.batches import THEN_MS, batch
 from tests.reliability.slow_readers import attack
 from tests.server.conftest import run  # noqa: F401 - a fixture
 from tests.server.sockets import Client, Run
@@ -19,7 +18,8 @@ from tests.server.sockets import Client, Run
 FETCH, METADATA = APIS[ApiKey.FETCH], APIS[ApiKey.METADATA]
 READERS = 4
 HIGH_WATER_BYTES = 65_536
-BATCHES = [build_batch([Record(0, 1_000, None, bytes([number]) * 500_000)]) for number in range(6)]
+NOW_MS = THEN_MS + 1
+BATCHES = [batch([bytes([number]) * 500_000]) for number in range(6)]
 
 
 def fetch(server: Server) -> FetchRequest:
@@ -35,8 +35,8 @@ def test_who_does_not_read_costs_a_piece_and_gets_everything_later(run: Run, kep
         small = {"socket.send.buffer.bytes": 65_536}
         async with running(topics={"slow": 1}, data_dir=data_dir, config=small) as server:
             log = server.node.broker.log("slow", 0)  # type: ignore[attr-defined]
-            for batch in BATCHES:
-                log.append(batch, 2_000)
+            for sent in BATCHES:
+                log.append(sent, NOW_MS)
             whole = log.read(0, 1 << 30, at_least_one=True).data()
             readers = [await Client.connect(server) for _ in range(READERS)]
             for reader in readers:
