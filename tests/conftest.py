@@ -1,5 +1,6 @@
 """What holds for all tests: which of them need a real Kafka broker, and that none fails for being slow."""
 
+import logging
 import os
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -69,3 +70,16 @@ def real_kafka(start_real_kafka: StartRealKafka) -> Iterator[real.Broker]:
     """A real broker for the whole run, without an initial delay and with sessions as short as wanted."""
     with start_real_kafka(FAST.properties) as broker:
         yield broker
+
+
+@pytest.fixture
+def logging_restored() -> Iterator[None]:
+    """Afterwards logging is as it was before."""
+    loggers = [logging.getLogger(name) for name in ("groupcoord", "asyncio")]
+    before = [(logger, logger.handlers, logger.propagate, logger.level) for logger in loggers]
+    raises = logging.raiseExceptions
+    yield
+    logging.raiseExceptions = raises
+    for logger, handlers, propagate, level in before:
+        logger.handlers, logger.propagate = handlers, propagate
+        logger.setLevel(level)

@@ -6,7 +6,6 @@ import re
 import signal
 import socket
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,18 +18,7 @@ from groupcoord.config.stand_in import DEFAULTS, DEV_DEFAULTS
 from groupcoord.server.folding import Folding
 from groupcoord.server.server import Server
 
-
-@pytest.fixture(autouse=True)
-def logging_restored() -> Iterator[None]:
-    """Logging as it was before."""
-    loggers = [logging.getLogger(name) for name in ("groupcoord", "asyncio")]
-    before = [(logger, logger.handlers, logger.propagate, logger.level) for logger in loggers]
-    raises = logging.raiseExceptions
-    yield
-    logging.raiseExceptions = raises
-    for logger, handlers, propagate, level in before:
-        logger.handlers, logger.propagate = handlers, propagate
-        logger.setLevel(level)
+pytestmark = pytest.mark.usefixtures("logging_restored")
 
 
 class Ready(io.StringIO):

@@ -102,27 +102,27 @@ class Lives:
         yield from self._errors()
 
     def _under_load(self) -> Iterator[str]:
-        fork = self._start()
-        try:
-            address = fork.address()
-            yield from self._looked_at(address)
-            load = self._load(address)
-            load.run(self._chance.choice((0.01, 0.05, 0.2)) * self._chance.uniform(0.2, 2))
-        finally:
-            self._end(fork)
-        load.end()
-        yield from self._errors()
+        seconds = self._chance.choice((0.01, 0.05, 0.2)) * self._chance.uniform(0.2, 2)
+        yield from self._killed(lambda _, load: load.run(seconds))
 
     def _at_end(self) -> Iterator[str]:
         """The server is told to end, under load, and killed while it does."""
+
+        def end(fork: Fork, load: Load) -> None:
+            load.run(0.02)
+            fork.kill(signal.SIGTERM)
+            load.run(self._chance.uniform(0, 0.006))
+
+        yield from self._killed(end)
+
+    def _killed(self, live: Callable[[Fork, Load], None]) -> Iterator[str]:
+        """A life that is looked at, then what ``live`` does under load, and its end."""
         fork = self._start()
         try:
             address = fork.address()
             yield from self._looked_at(address)
-            load = self._load(address)
-            load.run(0.02)
-            fork.kill(signal.SIGTERM)
-            load.run(self._chance.uniform(0, 0.006))
+            load = Load([client.live(self._chance) for client in self.clients], address)
+            live(fork, load)
         finally:
             self._end(fork)
         load.end()
@@ -137,9 +137,6 @@ class Lives:
         if code:
             yield f"the last server ended with {code}"
         yield from self._errors()
-
-    def _load(self, address: Address) -> Load:
-        return Load([client.live(self._chance) for client in self.clients], address)
 
     def _looked_at(self, address: Address) -> Iterator[str]:
         with Talk(address) as talk:

@@ -292,6 +292,13 @@ class Shell:
         limit = self.node.config.socket_request_max_bytes
         return Peer(self, Connection(number, (ip, 50_000 + number), self.dispatcher, limit))
 
+    def slow_peer(self, api: Api, message: Any) -> Peer:
+        """One that has asked and does not read."""
+        peer = self.peer()
+        peer.transport.full = True
+        peer.ask(api, message)
+        return peer
+
     def carry_out(self, *effects: Effect) -> None:
         self.dispatcher.carry_out(effects)
         self.loop.settle()

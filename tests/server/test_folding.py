@@ -3,7 +3,7 @@
 import io
 import json
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
@@ -71,17 +71,7 @@ class Log:
         return [line for line in self.lines if "… " in line]
 
 
-@pytest.fixture(autouse=True)
-def restored() -> Iterator[None]:
-    """Logging as it was before."""
-    loggers = [logging.getLogger(name) for name in ("groupcoord", "asyncio")]
-    before = [(logger, logger.handlers, logger.propagate, logger.level) for logger in loggers]
-    raises = logging.raiseExceptions
-    yield
-    logging.raiseExceptions = raises
-    for each, handlers, propagate, level in before:
-        each.handlers, each.propagate = handlers, propagate
-        each.setLevel(level)
+pytestmark = pytest.mark.usefixtures("logging_restored")
 
 
 def test_a_few_lines_a_second_are_written_as_they_are() -> None:

@@ -5,7 +5,7 @@ import json
 import logging
 import re
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -57,17 +57,7 @@ class Everything(Event):
         return "everything"
 
 
-@pytest.fixture(autouse=True)
-def restored() -> Iterator[None]:
-    """Logging as it was before."""
-    loggers = [logging.getLogger(name) for name in ("groupcoord", "asyncio")]
-    before = [(logger, logger.handlers, logger.propagate, logger.level) for logger in loggers]
-    raises = logging.raiseExceptions
-    yield
-    logging.raiseExceptions = raises
-    for logger, handlers, propagate, level in before:
-        logger.handlers, logger.propagate = handlers, propagate
-        logger.setLevel(level)
+pytestmark = pytest.mark.usefixtures("logging_restored")
 
 
 def lines(style: str, *events: Event, level: int = logging.INFO) -> list[str]:

@@ -55,14 +55,6 @@ def fetch() -> FetchRequest:
     return FetchRequest(max_wait_ms=0, min_bytes=0)
 
 
-def slow(shell: Shell) -> Peer:
-    """A peer that has fetched and does not read."""
-    peer = shell.peer()
-    peer.transport.full = True
-    peer.ask(FETCH, fetch())
-    return peer
-
-
 def written(peer: Peer) -> bytes:
     return b"".join(peer.transport.writes)
 
@@ -82,7 +74,7 @@ def test_who_reads_gets_all_of_it_in_order(shell: Shell, fetching: Fetching) -> 
 
 
 def test_who_does_not_read_has_one_piece_in_memory(shell: Shell, fetching: Fetching) -> None:
-    peer = slow(shell)
+    peer = shell.slow_peer(FETCH, fetch())
     assert (len(written(peer)), peer.transport.unread) == (PIECE_BYTES, PIECE_BYTES)
     assert fetching.segment.stretches == 1
     peer.read_on()
@@ -112,7 +104,7 @@ def test_nobody_has_the_loop_for_all_of_a_long_answer(shell: Shell, fetching: Fe
 
 
 def test_the_next_request_waits_until_all_is_written(shell: Shell, fetching: Fetching) -> None:
-    peer = slow(shell)
+    peer = shell.slow_peer(FETCH, fetch())
     peer.ask(HEARTBEAT, heartbeat(), correlation_id=2)
     peer.read_on()
     assert len(shell.node.calls) == 1
@@ -125,7 +117,7 @@ def test_the_next_request_waits_until_all_is_written(shell: Shell, fetching: Fet
 
 def test_the_last_piece_may_fill_the_transport_too(shell: Shell, fetching: Fetching) -> None:
     fetching.size = PIECE_BYTES
-    peer = slow(shell)
+    peer = shell.slow_peer(FETCH, fetch())
     peer.read_on()
     peer.ask(HEARTBEAT, heartbeat(), correlation_id=2)
     assert (written(peer), len(shell.node.calls)) == (fetching.frame(), 1)
@@ -134,7 +126,7 @@ def test_the_last_piece_may_fill_the_transport_too(shell: Shell, fetching: Fetch
 
 
 def test_closing_writes_the_rest_first(shell: Shell, fetching: Fetching) -> None:
-    peer = slow(shell)
+    peer = shell.slow_peer(FETCH, fetch())
     peer.connection.close()
     assert not peer.transport.is_closing()
     assert not peer.transport.is_reading()
@@ -144,7 +136,7 @@ def test_closing_writes_the_rest_first(shell: Shell, fetching: Fetching) -> None
 
 
 def test_closing_leaves_a_peer_that_is_not_read_from_as_it_is(shell: Shell, fetching: Fetching) -> None:
-    peer = slow(shell)
+    peer = shell.slow_peer(FETCH, fetch())
     while peer.transport.is_reading():
         peer.ask(HEARTBEAT, heartbeat())
     peer.connection.close()
@@ -154,7 +146,7 @@ def test_closing_leaves_a_peer_that_is_not_read_from_as_it_is(shell: Shell, fetc
 
 
 def test_the_end_of_the_peers_requests_does_not_end_its_answer(shell: Shell, fetching: Fetching) -> None:
-    peer = slow(shell)
+    peer = shell.slow_peer(FETCH, fetch())
     peer.end()
     read_all(peer)
     assert written(peer) == fetching.frame()
@@ -179,7 +171,7 @@ def test_an_end_at_once_lets_go_of_the_log(shell: Shell, fetching: Fetching, way
 def test_an_answer_whose_records_are_gone_ends_the_connection(
     shell: Shell, fetching: Fetching, caplog: pytest.LogCaptureFixture
 ) -> None:
-    peer = slow(shell)
+    peer = shell.slow_peer(FETCH, fetch())
     fetching.segment.forget()
     read_all(peer)
     assert peer.transport.aborted
@@ -191,7 +183,7 @@ def test_an_answer_whose_records_are_gone_ends_the_connection(
 def test_each_piece_that_is_read_is_activity(fetching: Fetching) -> None:
     shell = Shell(connections_max_idle_ms=10_000)
     shell.node.on[ApiKey.FETCH] = fetching
-    reading, stuck = slow(shell), slow(shell)
+    reading, stuck = shell.slow_peer(FETCH, fetch()), shell.slow_peer(FETCH, fetch())
     shell.loop.advance(9)
     reading.read_on()
     shell.loop.advance(9)

@@ -6,34 +6,22 @@ For ``kill -9`` in the middle of traffic see ``tests/reliability/kills.py``.
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaError, Message, Producer
 
+from tests.reliability.served import served
 from tests.storage.directory import Life, contents
 
 pytestmark = [pytest.mark.slow, pytest.mark.clients]
 
-SERVE = (sys.executable, "-m", "groupcoord.cli.main", "serve", "--port", "0", "--dev", "-q", "--topic", "orders:2")
-
-
-@contextmanager
-def serving(directory: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """A server in a process of its own, and its address; killed at the end of the block if it lives so long."""
-    command = (*SERVE, "--data-dir", str(directory))
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            yield process, process.stdout.readline().removeprefix("listening on ").strip()
-        finally:
-            process.kill()
+OPTIONS = ("--dev", "-q", "--topic", "orders:2")
+SERVE = (sys.executable, "-m", "groupcoord.cli.main", "serve", "--port", "0", *OPTIONS)
 
 
 def test_a_second_server_is_told_off(tmp_path: Path) -> None:
-    with serving(tmp_path):
+    with served(*OPTIONS, "--data-dir", str(tmp_path)):
         second = subprocess.run((*SERVE, "--data-dir", str(tmp_path)), capture_output=True, text=True, check=False)
     assert second.returncode == 1
     assert second.stdout == ""
