@@ -55,7 +55,7 @@ def _one(where: str, count: int, seed: int, answer_bytes: int, *options: str) ->
         problems = [] if _records(expected) == wanted else [f"{where}: a client that reads gets other records"]
         before = server.memory_bytes
         with Quiet(server) as quiet:
-            alone_ms = max(wait.all_ms for wait in quiet.ask_on(ANSWERED))
+            alone_ms = max((wait.all_ms for wait in quiet.ask_on(ANSWERED)), default=0.0)
             with contextlib.ExitStack() as open_sockets:
                 readers = [open_sockets.enter_context(_asks(server.address)) for _ in range(count)]
                 quiet.ask_on(ANSWERED)  # by then they have filled what there is to fill
