@@ -14,7 +14,9 @@ from groupcoord.broker.lookups import Find
 from groupcoord.broker.producer_state import ProducerStates
 from groupcoord.broker.stretch import DEPARTED, Shared
 from groupcoord.config.settings import Resource
-from groupcoord.protocol.batches import BatchHeader
+from groupcoord.core.aside import Work
+from groupcoord.protocol.batches import BatchError, BatchHeader
+from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.records import Record
 
 if TYPE_CHECKING:
@@ -70,8 +72,22 @@ class LogJournal(Protocol):
     ) -> None:
         """Add a batch to the last segment, and have it where flush.messages wants it. Raises BatchError."""
 
-    def replaced(self, log: "PartitionLog", old: Sequence[Segment], cleaned: Sequence[LogSegment]) -> list[Segment]:
-        """Keep ``cleaned`` instead of ``old``, all of it or nothing; how the log is to see them. Raises BatchError."""
+    def writing(self, log: "PartitionLog", cleaned: LogSegment) -> Work[None]:
+        """Write down a segment that is to replace others; this may happen while the log is used. Raises BatchError, OSError."""
+
+    def discard(self, base_offset: int) -> None:
+        """What was written of the segment of that offset replaces nothing."""
+
+    def failed(self, error: OSError) -> BatchError:
+        """What to raise if segments could not be read, or written, and nothing has changed."""
+
+    def replaced(
+        self, log: "PartitionLog", old: Sequence[Segment], cleaned: Sequence[LogSegment], *, written: bool = False
+    ) -> list[Segment]:
+        """Keep ``cleaned`` instead of ``old``, all of it or nothing; how the log is to see them. Raises BatchError.
+
+        ``written``: that has been done by ``writing``.
+        """
 
     def deleted(self, log: "PartitionLog", segments: Sequence[Segment]) -> None:
         """``segments``, which were the oldest of the log, are not part of it any more."""
@@ -158,8 +174,22 @@ class InMemoryLog:
         """Add a batch."""
         segment.append(batch, header, now_ms)
 
-    def replaced(self, _log: "PartitionLog", old: Sequence[Segment], cleaned: Sequence[LogSegment]) -> list[Segment]:
+    def writing(self, _log: "PartitionLog", _cleaned: LogSegment) -> Work[None]:
+        """Nothing is left to do."""
+        yield from ()
+
+    def discard(self, _base_offset: int) -> None:
+        """Nothing is left to do."""
+
+    def failed(self, error: OSError) -> BatchError:
+        """Segments that were files have been read so."""
+        return BatchError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
+
+    def replaced(
+        self, _log: "PartitionLog", old: Sequence[Segment], cleaned: Sequence[LogSegment], *, written: bool = False
+    ) -> list[Segment]:
         """They are what they are."""
+        del written  # there is nothing to write
         DEPARTED.add(old)
         return list(cleaned)
 

@@ -138,8 +138,14 @@ def _cleaning(
         return None
     run = _Run(log, survey, found, now_ms)
     for group in _groups(segments, log.settings.segment_bytes, found.first_uncleanable_offset):
-        made = yield from _having(log, group, run.cleaned(group))
-        log.replace_segments(group, [made])
+        try:
+            made = yield from _having(log, group, run.cleaned(group, log))
+        except _ChangedError:
+            log.journal.discard(group[0].base_offset)
+            raise
+        except OSError as error:
+            raise log.journal.failed(error) from error
+        log.replace_segments(group, [made], written=True)
     log.cleaned_to = found.first_uncleanable_offset
     return Cleaned(
         found.first_dirty_offset,
@@ -197,8 +203,8 @@ class _Run:
         self._last: list[int] = []
         self._met: set[int] = set()  # the producers of whose open transaction there is a batch
 
-    def cleaned(self, segments: Sequence[Segment]) -> Work[LogSegment]:
-        """One segment with what is left of ``segments``, and as old as the last of them."""
+    def cleaned(self, segments: Sequence[Segment], log: PartitionLog) -> Work[LogSegment]:
+        """One segment with what is left of ``segments``, and as old as the last of them; written down for ``log``."""
         if not self._last:  # of what is dirty, the records that are the last of their keys
             self._last = sorted(set(self._survey.last_offsets.values()))
         pieces = Pieces()
@@ -215,6 +221,7 @@ class _Run:
                     yield
         self.bytes_kept += made.size
         made.modified_ms = segments[-1].largest_timestamp_ms
+        yield from log.journal.writing(log, made)
         return made
 
     def _left_of(self, header: BatchHeader, batch: bytes) -> bytes | None:

@@ -319,10 +319,13 @@ class PartitionLog:
         first = self._segments.index(segments[0]) if segments[0] in self._segments else 0
         return self._segments[first : first + len(segments)] == list(segments)
 
-    def replace_segments(self, old: Sequence[Segment], cleaned: Sequence[LogSegment]) -> None:
-        """Have ``cleaned`` instead of ``old``, which lie one behind the other and are not the last. Raises BatchError."""
+    def replace_segments(self, old: Sequence[Segment], cleaned: Sequence[LogSegment], *, written: bool = False) -> None:
+        """Have ``cleaned`` instead of ``old``, which lie one behind the other and are not the last. Raises BatchError.
+
+        ``written``: the journal has written them already.
+        """
         first = self._segments.index(old[0])
-        self._segments[first : first + len(old)] = self.journal.replaced(self, old, cleaned)
+        self._segments[first : first + len(old)] = self.journal.replaced(self, old, cleaned, written=written)
 
     def topic_deleted(self) -> None:
         """Its topic is gone, and all segments with it."""

@@ -4,6 +4,7 @@ A batch is in the file before it is acknowledged, so that a killed server loses 
 does not either, when flush.messages or flush.ms want that, or the system. Source: ``LocalLog``, ``UnifiedLog``.
 """
 
+import contextlib
 import uuid
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -13,7 +14,9 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from groupcoord.broker.journal import RecoveredLog, Segment
 from groupcoord.broker.log_segment import LogSegment
+from groupcoord.broker.log_survey import Pieces
 from groupcoord.broker.stretch import DEPARTED
+from groupcoord.core.aside import Work, finished
 from groupcoord.protocol.batches import BatchError, BatchHeader
 from groupcoord.storage import names, producer_snapshot
 from groupcoord.storage.checkpoints import partition_metadata
@@ -148,15 +151,17 @@ class PartitionStore:
         self.log_end_offset = end
         self._log = log
 
-    def replaced(self, log: "PartitionLog", old: Sequence[Segment], cleaned: Sequence[LogSegment]) -> list[Segment]:
+    def replaced(
+        self, log: "PartitionLog", old: Sequence[Segment], cleaned: Sequence[LogSegment], *, written: bool = False
+    ) -> list[Segment]:
         """Swap segments as Kafka does, so that after a kill at any moment there are all of the old ones or all of the new."""
         self._keeper.check()
         self._keeper.need_room()
         self._log = log
         try:
             self._sync_waiting()
-            for segment in cleaned:
-                self._write_cleaned(log, segment)
+            for segment in () if written else cleaned:
+                finished(self.writing(log, segment))
             self._rename([segment.base_offset for segment in reversed(cleaned)], names.CLEANED, names.SWAP)
             DEPARTED.add(old)
             for gone in old:
@@ -266,13 +271,30 @@ class PartitionStore:
 
     # --- cleaning
 
-    def _write_cleaned(self, log: "PartitionLog", cleaned: LogSegment) -> None:
+    def writing(self, log: "PartitionLog", cleaned: LogSegment) -> Work[None]:
+        """Write the files that ``replaced`` is to rename, a piece at a time; a start removes those it finds."""
+        self._keeper.check()
+        pieces = Pieces()
         create_segment(self.folder, cleaned.base_offset, names.CLEANED)
         target = StoredSegment(self.folder, cleaned.base_offset, log.settings, cleaned.created_ms, names.CLEANED)
-        for batch, header in cleaned.batches():
-            target.append(batch, header, cleaned.modified_ms)
-        target.complete()
+        with contextlib.closing(target):
+            for batch, header in cleaned.batches():
+                target.append(batch, header, cleaned.modified_ms)
+                if pieces.is_done(header):
+                    yield
+            target.complete()
+        yield
         target.sync()
+
+    def discard(self, base_offset: int) -> None:
+        """Remove those files."""
+        for kind in (names.LOG, names.OFFSET_INDEX, names.TIME_INDEX):
+            with contextlib.suppress(OSError):
+                (self.folder / names.file_name(base_offset, kind + names.CLEANED)).unlink()
+
+    def failed(self, error: OSError) -> BatchError:
+        """The disk fails, or there are no descriptors."""
+        return self._keeper.failed(error, undone=True)
 
     def _rename(self, base_offsets: Sequence[int], before: str, after: str) -> None:
         for base_offset in base_offsets:

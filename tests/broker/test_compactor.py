@@ -1,20 +1,26 @@
 """Compaction beside everything else: one log at a time, and nothing of a log that has changed meanwhile."""
 
-from collections.abc import Callable
+import errno
+from collections.abc import Callable, Generator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from groupcoord.broker import log_survey
+from groupcoord.broker import log_cleaner, log_survey
 from groupcoord.broker.events import LogCleaned, LogNotCleaned
+from groupcoord.broker.journal import IN_MEMORY_LOG
 from groupcoord.broker.log_segment import LogSegment
-from groupcoord.core.aside import Work, at_once
+from groupcoord.core.aside import Work, at_once, finished
 from groupcoord.core.effects import Call, Note
 from groupcoord.core.events import Event, Operator
 from groupcoord.core.timers import TimerKey
 from groupcoord.core.turn import Turn
+from groupcoord.protocol.batches import BatchError
 from groupcoord.protocol.compression import Compression
 from tests.broker.data_plane import NOW_MS, DataPlane, batch
+from tests.storage.directory import Life, contents, filled
+from tests.storage.test_partition_store import SIZE
 
 CLEANING = TimerKey("cleaning", "logs")
 
@@ -265,3 +271,60 @@ def test_how_transactions_end_is_looked_up_behind_what_is_compacted_in_pieces_to
     plane.wait(15_000)
     assert worker.finish() == 2 + 3 + 2, "of what may be compacted, of what is behind it, of what is appended to"
     assert events(plane) == []
+
+
+def to_the_end(steps: Generator[Work[Any], Any, Any], work: Work[Any]) -> None:
+    while True:
+        work = steps.send(finished(work))
+
+
+@pytest.mark.parametrize("change", ["nothing", "retention", "a full disk", "a failed disk", "the end"])
+def test_files_are_written_aside_and_those_of_nothing_are_removed(tmp_path: Path, change: str) -> None:
+    life = Life(tmp_path)
+    log = life.topic(cleanup_policy="compact,delete", internal_segment_bytes=2 * SIZE)
+    filled(log, 7, 10, size=50)
+    steps = log_cleaner.cleaning(log, log_cleaner.cleanable(log, NOW_MS), NOW_MS)
+    work = steps.send(finished(next(steps)))
+    folder = tmp_path / "orders-0"
+    while not list(folder.glob("*.log.cleaned")):
+        next(work)
+    match change:
+        case "nothing":
+            with pytest.raises(StopIteration) as end:
+                to_the_end(steps, work)
+            assert isinstance(end.value.value, log_cleaner.Cleaned)
+            assert len(contents(log)) == 2
+        case "retention":
+            log.delete_records(2)
+            log.apply_retention(NOW_MS)
+            made = finished(work)
+            with pytest.raises(StopIteration) as end:
+                steps.send(made)
+            assert end.value.value is None
+            assert len(contents(log)) == 5
+        case "a full disk":
+            with pytest.raises(BatchError, match="No space left"):
+                steps.throw(OSError(errno.ENOSPC, "No space left on device"))
+            assert life.storage.failure is not None
+            with pytest.raises(BatchError, match="No space left"):
+                next(life.store().writing(log, LogSegment(0, NOW_MS)))
+        case "a failed disk":
+            made = finished(work)
+            life.storage.failed(OSError(errno.EIO, "broken"))
+            with pytest.raises(BatchError, match="broken"):
+                steps.send(made)
+            assert len(contents(log)) == 7
+        case _:
+            work.close()
+    if change in {"nothing", "retention"}:
+        assert not list(folder.glob("*.cleaned"))
+    life.kill()
+    again = Life(tmp_path)
+    assert len(contents(again.log())) == {"nothing": 2, "retention": 5}.get(change, 7)
+    assert not list(folder.glob("*.cleaned"))
+    again.kill()
+
+
+def test_a_copy_in_memory_says_of_a_file_what_the_system_says() -> None:
+    IN_MEMORY_LOG.discard(0)
+    assert str(IN_MEMORY_LOG.failed(OSError(5, "broken"))) == "[Errno 5] broken"
