@@ -19,7 +19,7 @@ from groupcoord.protocol.messages import list_offsets, metadata, offset_fetch
 from groupcoord.protocol.records import varint
 from tests.reliability.outcome import Outcome
 from tests.reliability.quiet import Quiet
-from tests.reliability.requests import produce
+from tests.reliability.requests import join, produce
 from tests.reliability.served import Served, served
 from tests.reliability.talk import API_OF, Talk
 
@@ -90,12 +90,6 @@ def naming(name: str, *, invalid: bool) -> list[Bomb]:
     """Requests with ``name`` in them; of those that are ``invalid`` only some can be answered."""
     kind = "bytes that are no UTF-8" if invalid else f"a name of {len(name)} bytes"
     fetched = offset_fetch.OffsetFetchRequestGroup(group_id=name, topics=None)
-    joining: dict[str, Any] = {
-        "session_timeout_ms": 10_000,
-        "rebalance_timeout_ms": 100,
-        "protocol_type": "consumer",
-    }
-    protocols = (m.join_group.JoinGroupRequestProtocol(name="range", metadata=b""),)
     topic = metadata.MetadataRequestTopic(name=name)
     asked: list[tuple[Any, int, bool]] = [
         (m.FindCoordinatorRequest(coordinator_keys=(name,)), 3, True),
@@ -105,8 +99,8 @@ def naming(name: str, *, invalid: bool) -> list[Bomb]:
         (m.MetadataRequest(topics=(topic,)), 9, not invalid),
         (m.DeleteGroupsRequest(groups_names=(name,)), 2, not invalid),
         (m.HeartbeatRequest(group_id=name, generation_id=1, member_id=name), 4, True),
-        (m.JoinGroupRequest(group_id=name, member_id="", protocols=protocols, **joining), 3, True),
-        (m.JoinGroupRequest(group_id="bombed", member_id="", protocols=protocols, **joining), 3, True),
+        (join(name, 10_000, rebalance_ms=100), 3, True),
+        (join("bombed", 10_000, rebalance_ms=100), 3, True),
         (m.ListGroupsRequest(), 4, True),
     ]
     return [
