@@ -35,9 +35,10 @@ SPARE = 32
 
 
 def descriptors_left(descriptor: int) -> int | None:
-    """So many more files can be open; None where there is no limit, or no telling. ``descriptor`` is any that is open.
+    """How many descriptors there are from the lowest free one on; None where there is no limit, or no telling.
 
-    A new descriptor is always the lowest number that is free (POSIX), so that a copy says how many there are.
+    A new descriptor gets the lowest number that is free (POSIX), as a copy of ``descriptor``, any that is open, shows. Whoever
+    takes one only while more than some number are left leaves so many to others, for theirs are the highest ones.
     """
     try:
         import resource  # noqa: PLC0415 - Unix only

@@ -1,7 +1,7 @@
 """The soft limit of open files is raised as far as it may be."""
 
+import os
 import resource
-import socket
 
 import pytest
 
@@ -44,16 +44,15 @@ def test_a_system_without_such_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_how_many_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    with socket.socket() as one:
-        limits = {"soft": one.fileno() + 11}
-        monkeypatch.setattr(resource, "getrlimit", lambda _: (limits["soft"], INFINITY))
-        before = descriptors_left(one.fileno())
-        assert before is not None
-        with socket.socket():
-            assert descriptors_left(one.fileno()) == before - 1
-        assert descriptors_left(one.fileno()) == before
-        limits["soft"] = INFINITY
-        assert descriptors_left(one.fileno()) is None
+    closed: list[int] = []
+    limits = {"soft": 256}
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (limits["soft"], INFINITY))
+    monkeypatch.setattr(os, "dup", lambda descriptor: descriptor + 1)
+    monkeypatch.setattr(os, "close", closed.append)
+    assert descriptors_left(250) == 5
+    assert closed == [251]
+    limits["soft"] = INFINITY
+    assert descriptors_left(250) is None
 
 
 def test_none_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
