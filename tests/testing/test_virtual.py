@@ -2,7 +2,9 @@
 
 import asyncio
 import socket
+import threading
 import time
+from typing import Any
 
 import aiokafka
 import pytest
@@ -58,6 +60,22 @@ def test_time_stands_still_while_a_thread_works() -> None:
         return time.monotonic() - begin
 
     assert run(main()) < 0.01
+
+
+def test_the_loop_waits_as_long_as_a_thread_works() -> None:
+    async def main() -> bool:
+        loop: Any = asyncio.get_running_loop()
+        select, waits = loop._selector._real.select, threading.Event()
+
+        def noted(timeout: float | None) -> Any:
+            if timeout is None:
+                waits.set()
+            return select(timeout)
+
+        loop._selector._real.select = noted
+        return await asyncio.to_thread(waits.wait, 20)  # until the loop has nothing else to do
+
+    assert run(main())
 
 
 def test_a_program_that_hangs_is_told_so() -> None:
