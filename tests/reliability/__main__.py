@@ -44,6 +44,7 @@ ATTACKS = (
 class Ran(NamedTuple):
     """An attack that was made."""
 
+    name: str
     outcome: Outcome
     seconds: float
 
@@ -56,15 +57,15 @@ def make(attack: Attack, count: int, seed: int) -> Ran:
         outcome = run(count, seed)
     except Exception:  # the others are still to be made
         problem = f"seed {seed}: the attack itself failed\n{traceback.format_exc()}"
-        outcome = Outcome(attack=attack.name, tried="", result="not finished", problems=(problem,))
-    return Ran(outcome, time.monotonic() - began)
+        outcome = Outcome(tried="", result="not finished", problems=(problem,))
+    return Ran(attack.name, outcome, time.monotonic() - began)
 
 
 def table(ran: Iterable[Ran]) -> str:
     """What came of it, as in ``docs/reliability.md``."""
     lines = ["| attack | tried | result | problems | seconds |", "|---|---|---|---|---|"]
-    for outcome, seconds in ran:
-        cells = (outcome.attack, outcome.tried, outcome.result, f"{len(outcome.problems)}", f"{seconds:,.0f}")
+    for name, outcome, seconds in ran:
+        cells = (name, outcome.tried, outcome.result, f"{len(outcome.problems)}", f"{seconds:,.0f}")
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -95,16 +96,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"{attack.name}: {attack.what}\n")
         ran.append(make(attack, count, arguments.seed))
     sys.stdout.write(f"{table(ran)}\n")
-    return _tell_problems([one.outcome for one in ran], arguments.scale, arguments.seed)
+    return _tell_problems(ran, arguments.scale, arguments.seed)
 
 
-def _tell_problems(outcomes: Iterable[Outcome], scale: float, seed: int) -> int:
+def _tell_problems(ran: Iterable[Ran], scale: float, seed: int) -> int:
     code = 0
-    for outcome in outcomes:
+    for name, outcome, _ in ran:
         if outcome.problems:
             code = 1
-            again = f"python -m tests.reliability {outcome.attack} --scale {scale:g} --seed {seed}"
-            sys.stdout.write(f"\n{outcome.attack}, again: {again}\n")
+            again = f"python -m tests.reliability {name} --scale {scale:g} --seed {seed}"
+            sys.stdout.write(f"\n{name}, again: {again}\n")
             sys.stdout.writelines(f"- {problem}\n" for problem in outcome.problems)
     return code
 

@@ -182,7 +182,6 @@ def attack(
     if memory_mb > MOST_MEMORY_MB:
         problems.append(f"seed {seed}: {memory_mb} MB of memory")
     return Outcome(
-        attack="small requests that are expensive",
         tried=f"{count} requests, {len(quiet.waits)} of a quiet client meanwhile",
         result=f"the quiet client waited {worst:.0f} ms at most (< {worst_wait_ms:.0f}), {memory_mb} MB (≤ {MOST_MEMORY_MB})",
         problems=tuple(problems),

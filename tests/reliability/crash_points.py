@@ -53,7 +53,6 @@ def attack(count: int, seed: int) -> Outcome:
             sys.stderr.write(f"crash points: {sum(tried.values())} of {count}\n")
     split = ", ".join(f"{number} {kind}s" for kind, number in sorted(tried.items()))
     return Outcome(
-        attack="crash points",
         tried=f"{sum(tried.values())} file operations of {histories} histories: {split}",
         result=f"{len(problems)} starts that failed or missed something acknowledged (bound: 0)",
         problems=tuple(problems),

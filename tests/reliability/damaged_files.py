@@ -102,7 +102,6 @@ def attack(count: int, seed: int) -> Outcome:
             problems += [f"seed {seed}, damage {number} ({trial}): {each}" for each in trial.problems]
             shutil.rmtree(root / "trial")
     return Outcome(
-        attack="damaged files",
         tried=f"{count:,} damaged files",
         result=f"{seen['started']:,} starts and {seen['refused']:,} refusals that name the file; "
         f"{seen['untouched']:,} batches served byte for byte, {seen['kept']:,} kept beside their log, "

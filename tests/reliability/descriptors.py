@@ -132,7 +132,6 @@ def attack(count: int, seed: int) -> Outcome:
         if count > DESCRIPTORS and "cannot accept" not in said:
             problems.append("the log does not say that nobody is let in")
     return Outcome(
-        attack="out of descriptors",
         tried=f"{count} clients at a server with {DESCRIPTORS} descriptors; {rounds * _GROUPS} commits to quiet partitions, "
         f"{rounds * _PARTITIONS} batches, each in a segment of its own; kill -9",
         result=f"{most} descriptors in use at most; {len(told)} groups' last commits found again",

@@ -45,7 +45,6 @@ def attack(
     problems = [f"the quiet client waited {worst:.0f} ms for a heartbeat"] if worst >= bound_ms else []
     problems += [f"the quiet client: {quiet.problem}"] if quiet.problem else []
     return Outcome(
-        attack="fairness",
         tried=f"{count} clients that send {requests:,} Metadata requests each at once, and {len(waits):,} heartbeats",
         result=f"a heartbeat waits {worst:.0f} ms at worst (bound {bound_ms:.0f} ms), {usual:.1f} ms in the median; "
         f"{with_machine:.0f} ms at worst with what the machine let the server wait",

@@ -253,7 +253,6 @@ def attack(count: int, seed: int) -> Outcome:
     if beside.problem is not None:
         problems.append(f"seed {seed}: the client that behaves: {beside.problem}")
     return Outcome(
-        attack="hostile_frames",
         tried=f"{run.handled:,} frames in {run.cases:,} connections",
         result=(
             f"{run.handled / seconds:,.0f}/s; {run.answered:,} answered, {run.closed:,} connections closed by the server; "

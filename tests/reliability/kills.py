@@ -187,7 +187,6 @@ def attack(count: int, seed: int) -> Outcome:
                 problems.append(f"seed {seed}, kill {number + directory.kills}, directory kept in {folder}: {found}")
             sys.stderr.write(f"  {kills:,} kills\n")
     return Outcome(
-        attack="kills",
         tried=f"{kills:,} kills in {lives} directories",
         result=f"{records:,} acknowledged batches and {ids:,} producer ids looked for after each kill",
         problems=tuple(problems),

@@ -67,7 +67,6 @@ def attack(count: int, seed: int) -> Outcome:
                 largest = max(largest, size)
                 problems += wrong
     return Outcome(
-        attack="log flood",
         tried=f"{count} of each of {', '.join(LOOPS)}, one after the other, text and JSON",
         result=f"at most {largest * 3_600 / _INTERVAL_SECONDS / 1e6:.0f} MB of log an hour, of "
         f"{MOST_BYTES * 3_600 / _INTERVAL_SECONDS / 1e6:.0f} allowed",

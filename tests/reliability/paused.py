@@ -48,7 +48,6 @@ def attack(
             if not came.silent_expired:
                 problems.append(f"{which}: a member that sent nothing did not expire")
     return Outcome(
-        attack="paused",
         tried=f"{count} pauses of the process, each longer than a session of {SESSION_MS} ms, with {members} members",
         result=f"{in_time} heartbeats lay in the sockets in time, {len(problems)} pauses in which a member expired",
         problems=tuple(problems),

@@ -40,7 +40,6 @@ def attack(count: int = 30, seed: int = 1, answer_bytes: int = ANSWER_BYTES) -> 
     with tempfile.TemporaryDirectory() as folder:
         told.append(_one("in files", count, seed, answer_bytes, "--data-dir", folder))
     return Outcome(
-        attack="slow readers",
         tried=f"{count} clients that fetch {answer_bytes / 1e6:.1f} MB each, do not read, and then all do",
         result="; ".join(result for result, _ in told) + f" (at most {MOST_MB} MB, and {MOST_MS} ms longer)",
         problems=tuple(itertools.chain.from_iterable(problems for _, problems in told)),

@@ -257,7 +257,6 @@ def soak(seconds: float, seed: int, sample_seconds: float = _SAMPLE_SECONDS) -> 
         for name, value, by, most in zip(Sample._fields, last, grown, MOST_PER_HOUR, strict=True)
     )
     outcome = Outcome(
-        attack="soak",
         tried=f"{seconds / 60:g} minutes, {deeds:,} deeds of twelve kinds, seed {seed}",
         result=f"at the end {said}",
         problems=tuple(problems),

@@ -37,7 +37,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int, int]]:
     def attack_of(name: str, *problems: str) -> None:
         def attack(count: int, seed: int) -> Outcome:
             calls.append((name, count, seed))
-            return Outcome(attack=name, tried=f"{count} times", result="seen", problems=problems)
+            return Outcome(tried=f"{count} times", result="seen", problems=problems)
 
         module = ModuleType(f"tests.reliability.{name}")
         vars(module)["attack"] = attack
