@@ -207,6 +207,10 @@ class Recovery:
             flushed = self._clean or (behind is not None and behind <= self._recovery_point)
             if flushed and self._is_in_order(segment, last=behind is None):
                 continue
+            # Deviation (damaged-segments): after a kill Kafka checks the whole segment of the recovery point, and cuts off all
+            # that lies behind damage to old records, acknowledged ones among it. Here the check begins at the recovery point:
+            # what was flushed before may be damaged, and does not cost what was appended later. After a clean shutdown Kafka
+            # trusts the files; here a tail that cannot be read is cut off, so that nothing is acknowledged behind it.
             known = NO_OFFSET if flushed else segment.known_offset()
             fault = segment.rebuild(0 if flushed or segment.path in self._suspects else self._recovery_point)
             if fault is None:
