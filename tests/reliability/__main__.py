@@ -37,7 +37,7 @@ ATTACKS = (
     Attack("slow_readers", 30, "clients that fetch much and do not read"),
     Attack("descriptors", 300, "more connections than there are descriptors"),
     Attack("log_flood", 100_000, "a client in a loop against the log"),
-    Attack("soak", 10, "mixed load for so many minutes"),
+    Attack("soak", 30, "mixed load for so many minutes"),
 )
 
 
