@@ -207,7 +207,11 @@ def run(arguments: argparse.Namespace) -> int:
     with asyncio.Runner(loop_factory=_loop_factory(allowed=not arguments.no_uvloop)) as runner:
         if folding is not None:
             folding.later = runner.get_loop().call_later
-        return runner.run(_serve(config, arguments.topics, arguments.data_dir, several, rules))
+        try:
+            return runner.run(_serve(config, arguments.topics, arguments.data_dir, several, rules))
+        finally:
+            if folding is not None:
+                folding.later = None  # the loop is about to close, and what is logged then is told at the end
 
 
 def _set_up_log(arguments: argparse.Namespace) -> Folding | None:

@@ -15,10 +15,8 @@ from groupcoord.cli.main import main
 from groupcoord.config.errors import ConfigError
 from groupcoord.config.properties import BROKER
 from groupcoord.config.stand_in import DEFAULTS, DEV_DEFAULTS
-from groupcoord.server.folding import Folding
+from groupcoord.server.folding import LINES_OF_A_KIND, Folding
 from groupcoord.server.server import Server
-
-pytestmark = pytest.mark.usefixtures("logging_restored")
 
 
 class Ready(io.StringIO):
@@ -125,6 +123,22 @@ def test_there_is_no_port_for_the_last_broker(capsys: pytest.CaptureFixture[str]
 def test_without_uvloop_it_does_with_asyncio(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "uvloop", None)
     assert served(monkeypatch, "--port", "0")[0] == 0
+
+
+def test_what_is_logged_after_the_end_waits_for_no_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    while_serving: list[object] = []
+
+    async def serve_not(_server: Server, _announce: object) -> None:
+        (folding,) = logging.getLogger("groupcoord").handlers
+        assert isinstance(folding, Folding)
+        while_serving.append(folding.later)
+
+    monkeypatch.setattr(Server, "serve", serve_not)
+    assert main(["serve"]) == 0
+    (later,) = while_serving
+    assert later is not None
+    for _ in range(LINES_OF_A_KIND + 1):
+        logging.getLogger("groupcoord.server").warning("one like the other")
 
 
 def test_a_stdout_that_nobody_reads_is_no_reason_not_to_serve(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -365,7 +379,6 @@ def test_the_log_goes_to_a_file(
     assert capsys.readouterr().err == ""
     (folding,) = logging.getLogger("groupcoord").handlers
     assert isinstance(folding, Folding)
-    assert folding.later is not None
     for _ in range(9):
         logging.getLogger("groupcoord.server").info("a" * 100)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["server.log", "server.log.1"]
