@@ -183,9 +183,8 @@ class PartitionStore:
         self._waiting = [segment for segment in self._waiting if segment.base_offset not in gone]
         try:
             DEPARTED.add(segments)
-            if (
-                not self._names_flushed
-            ):  # else the log might begin at zero again: its new segment gone, the old ones too
+            if not self._names_flushed:
+                # Else a power cut might have the log begin at zero again: its new segment gone, the old ones too.
                 sync(self.folder)
                 self._names_flushed = True
             for segment in segments:

@@ -43,6 +43,13 @@ def bound(host: str, port: int = 0, config: BrokerConfig = CONFIG) -> list[Any]:
     return asyncio.run(story())
 
 
+async def somebody_is_let_in() -> None:
+    async with running() as server:
+        client = await Client.connect(server)
+        assert await client.alive()
+        await client.close()
+
+
 def test_every_address_of_a_host_has_the_same_port(monkeypatch: pytest.MonkeyPatch) -> None:
     both = (socket.AF_INET, "127.0.0.1"), (socket.AF_INET, "127.0.0.2")
     addresses(monkeypatch, *both, both[0])
@@ -186,13 +193,7 @@ def test_out_of_files_accepting_pauses_with_one_line(
     monkeypatch.setattr(listener, "_RETRY_SECONDS", 0.001)
     failing_accept(monkeypatch, *[errno.EMFILE] * 5)
 
-    async def story() -> None:
-        async with running() as server:
-            client = await Client.connect(server)
-            assert await client.alive()
-            await client.close()
-
-    run(story())
+    run(somebody_is_let_in())
     lines = [record.getMessage() for record in caplog.records if record.name == listener.__name__]
     assert lines == [
         "cannot accept more than the 0 connections there are: Too many open files",
@@ -231,13 +232,7 @@ def test_where_nobody_knows_how_many_descriptors_are_left_all_are_let_in(
 ) -> None:
     monkeypatch.setattr(listener, "descriptors_left", lambda _: None)
 
-    async def story() -> None:
-        async with running() as server:
-            client = await Client.connect(server)
-            assert await client.alive()
-            await client.close()
-
-    run(story())
+    run(somebody_is_let_in())
 
 
 def test_a_connection_that_goes_makes_room_at_once(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -262,13 +257,7 @@ def test_a_connection_that_goes_makes_room_at_once(run: Run, monkeypatch: pytest
 def test_who_left_before_being_accepted_is_passed_over(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     failing_accept(monkeypatch, errno.ECONNABORTED, errno.ECONNABORTED)
 
-    async def story() -> None:
-        async with running() as server:
-            client = await Client.connect(server)
-            assert await client.alive()
-            await client.close()
-
-    run(story())
+    run(somebody_is_let_in())
 
 
 def fail_once(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
