@@ -1,7 +1,7 @@
 # Everything a newcomer needs. `make demo` and `make test` install what they need into .venv first.
 PYTHON ?= python3
 BIN := .venv/bin
-COVERED := protocol core config assignors partitioners coordinator broker node server storage client offsets_log testing
+COVERED := protocol core config assignors partitioners coordinator broker cluster server storage client offsets_log testing
 export KAFKA_VERSION ?= 4.3.1
 # `make kafka-versions` is about another one: the newest of Kafka 3, unless told.
 OTHER_KAFKA := $(if $(filter 4.3.1,$(KAFKA_VERSION)),3.9.2,$(KAFKA_VERSION))

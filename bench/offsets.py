@@ -24,8 +24,8 @@ from groupcoord.broker.journal import IN_MEMORY, Journal
 from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.broker.topic_names import CONSUMER_OFFSETS
 from groupcoord.cli.serve import GARBAGE_THRESHOLD
+from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.config.settings import load as config_of
-from groupcoord.node.node import Node
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.batches import build_batch
 from groupcoord.protocol.embedded import (
@@ -177,7 +177,7 @@ def _replays(directory: Path) -> Table:
     return table
 
 
-def _replay(node: Node) -> Took:
+def _replay(node: ClusterCore) -> Took:
     def work() -> None:
         node.load(0, _NOW_MS)
         while node.next_deadline() == 0:
@@ -304,9 +304,9 @@ class _Chance:
 
 
 @contextmanager
-def _node(journal: Journal) -> Iterator[tuple[Node, PartitionLog]]:
+def _node(journal: Journal) -> Iterator[tuple[ClusterCore, PartitionLog]]:
     """A node that has read what there is, and the only partition of its ``__consumer_offsets``."""
-    node = Node(_CONFIG, chance=_Chance(), now_ms=_NOW_MS, journal=journal)
+    node = ClusterCore(_CONFIG, chance=_Chance(), now_ms=_NOW_MS, journal=journal)
     while node.next_deadline() == 0:
         node.expire(_NOW_MS)
     log = node.broker.log(CONSUMER_OFFSETS, 0)

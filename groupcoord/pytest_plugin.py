@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from groupcoord.testing import Emulator
+    from groupcoord.testing import Cluster
 
-_EMULATOR = pytest.StashKey["Emulator"]()
+_CLUSTER = pytest.StashKey["Cluster"]()
 _FAILED = pytest.StashKey[bool]()
 _LINES = 200
 """So many lines of the trace are in a report: the last ones."""
 
 _MARKER = (
     "kafka(topics=, config=, clock=, ...): how the broker of the fixtures kafka and kafka_sync is made; "
-    "the arguments are those of groupcoord.testing.Emulator"
+    "the arguments are those of groupcoord.testing.Cluster"
 )
 
 
@@ -41,67 +41,67 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture
-def kafka(request: pytest.FixtureRequest) -> "Emulator":
+def kafka(request: pytest.FixtureRequest) -> "Cluster":
     """A broker in the event loop of an asynchronous test, on a clock that the test moves; see ``groupcoord.testing``."""
     by_anyio = "anyio_backend" in request.fixturenames
-    found: Emulator = request.getfixturevalue("_kafka_of_anyio" if by_anyio else "_kafka_of_asyncio")
+    found: Cluster = request.getfixturevalue("_kafka_of_anyio" if by_anyio else "_kafka_of_asyncio")
     return found
 
 
 @pytest.fixture
 def kafka_sync(request: pytest.FixtureRequest) -> Iterator[Any]:
     """The same broker in a thread of its own, for tests without asyncio: every method without ``await``."""
-    emulator = _emulator(request)
-    blocking = emulator.__enter__()
+    cluster = _cluster(request)
+    blocking = cluster.__enter__()
     try:
         yield blocking
     finally:
-        emulator.__exit__(_failure(request), None, None)
+        cluster.__exit__(_failure(request), None, None)
 
 
-async def _kafka_by_anyio(request: pytest.FixtureRequest) -> AsyncIterator["Emulator"]:
-    async for emulator in _served(request):
-        yield emulator
+async def _kafka_by_anyio(request: pytest.FixtureRequest) -> AsyncIterator["Cluster"]:
+    async for cluster in _served(request):
+        yield cluster
 
 
-async def _kafka_by_asyncio(request: pytest.FixtureRequest) -> AsyncIterator["Emulator"]:
-    async for emulator in _served(request):
-        yield emulator
+async def _kafka_by_asyncio(request: pytest.FixtureRequest) -> AsyncIterator["Cluster"]:
+    async for cluster in _served(request):
+        yield cluster
 
 
 # Two functions, for pytest-asyncio marks the one that it is given as its own.
 _kafka_of_anyio = pytest.fixture(_kafka_by_anyio, name="_kafka_of_anyio")
 try:
     import pytest_asyncio
-except ImportError:  # whoever has no plugin for asyncio uses `async with Emulator()`, kafka_sync or anyio
+except ImportError:  # whoever has no plugin for asyncio uses `async with Cluster()`, kafka_sync or anyio
     pass
 else:
     _kafka_of_asyncio = pytest_asyncio.fixture(_kafka_by_asyncio, name="_kafka_of_asyncio")
 
 
-async def _served(request: pytest.FixtureRequest) -> AsyncIterator["Emulator"]:
-    emulator = _emulator(request)
-    await emulator.__aenter__()
+async def _served(request: pytest.FixtureRequest) -> AsyncIterator["Cluster"]:
+    cluster = _cluster(request)
+    await cluster.__aenter__()
     try:
-        yield emulator
+        yield cluster
     finally:
-        await emulator.__aexit__(_failure(request), None, None)
+        await cluster.__aexit__(_failure(request), None, None)
 
 
-def _emulator(request: pytest.FixtureRequest) -> "Emulator":
-    from groupcoord.testing import Emulator  # noqa: PLC0415 - see above
+def _cluster(request: pytest.FixtureRequest) -> "Cluster":
+    from groupcoord.testing import Cluster  # noqa: PLC0415 - see above
 
     marker = request.node.get_closest_marker("kafka")
     if marker is not None and marker.args:
-        raise pytest.UsageError("the marker kafka takes named arguments only, those of groupcoord.testing.Emulator")
+        raise pytest.UsageError("the marker kafka takes named arguments only, those of groupcoord.testing.Cluster")
     settings = {} if marker is None else marker.kwargs
     if settings.get("clock") == "virtual":
         raise pytest.UsageError(
             "a test on simulated time makes its broker itself: groupcoord.testing.virtual_time around the test, and in it "
-            "`async with Emulator(clock='virtual')`"
+            "`async with Cluster(clock='virtual')`"
         )
-    emulator = request.node.stash[_EMULATOR] = Emulator(**settings)
-    return emulator
+    cluster = request.node.stash[_CLUSTER] = Cluster(**settings)
+    return cluster
 
 
 def _failure(request: pytest.FixtureRequest) -> type[BaseException] | None:
@@ -115,7 +115,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     report: pytest.TestReport = yield
     if report.failed:
         item.stash[_FAILED] = True
-        emulator = item.stash.get(_EMULATOR, None)
-        if emulator is not None and emulator.is_started:
-            report.sections.append(("what happened on the broker", emulator.trace.text(limit=_LINES)))
+        cluster = item.stash.get(_CLUSTER, None)
+        if cluster is not None and cluster.is_started:
+            report.sections.append(("what happened on the broker", cluster.trace.text(limit=_LINES)))
     return report

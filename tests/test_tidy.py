@@ -55,18 +55,3 @@ def test_no_test_sleeps() -> None:
 def test_no_example_fails_for_being_slow() -> None:
     assert settings().deadline is None
     assert HealthCheck.too_slow in settings().suppress_health_check
-
-
-@pytest.mark.parametrize(
-    "package",
-    ["protocol", "core", "config", "coordinator", "broker", "node", "server", "storage", "client", "offsets_log"],
-)
-def test_tests_mirror_the_sources(package: str) -> None:
-    tests = {path.stem.removeprefix("test_") for path in (ROOT / "tests" / package).rglob("test_*.py")}
-    plain = {"message", "events", "effects", "topics_view", "refusal", "errors", "config"}
-    modules = {
-        path.stem
-        for path in (ROOT / "groupcoord" / package).rglob("*.py")
-        if path.stem != "__init__" and path.parent.name != "messages"
-    }
-    assert not modules - tests - plain

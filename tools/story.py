@@ -6,10 +6,10 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
+from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.config.settings import load
-from groupcoord.core.effects import Call, Effect, Note, Reply
+from groupcoord.core.effects import Call, Effect, EmitEvent, Reply
 from groupcoord.core.events import Event
-from groupcoord.node.node import Node
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.embedded import Assignment, Subscription, TopicPartition, write_assignment, write_subscription
 from groupcoord.protocol.messages import HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
@@ -40,7 +40,7 @@ class Teller:
 
     def __init__(self) -> None:
         self.now_ms = 0
-        node = Node(load(dev=True), chance=_Counting(), now_ms=0)
+        node = ClusterCore(load(dev=True), chance=_Counting(), now_ms=0)
         node.create_topic("orders", 6, 0)
         self.node: ServedNode = node
         self.lines: list[str] = []
@@ -62,7 +62,7 @@ class Teller:
 
     def tell(self, effects: list[Effect]) -> list[Any]:
         """Keep what happened; returns the answers."""
-        self.lines += [_line(effect.event) for effect in effects if isinstance(effect, Note)]
+        self.lines += [_line(effect.event) for effect in effects if isinstance(effect, EmitEvent)]
         return [effect.response for effect in effects if isinstance(effect, Reply)]
 
 

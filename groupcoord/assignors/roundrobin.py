@@ -35,8 +35,8 @@ def assign(group: Group) -> Assignment:
         partitions = [partition for topic in topics for partition in partitions_of(topic, table[topic])]
         # Those who do not want the topics are passed over; the others take every n-th partition, from the hand on.
         places = [place_of[member_id] for member_id in subscribers]
-        turn = bisect_left(places, hand)
-        in_turn = places[turn:] + places[:turn]
+        ctx = bisect_left(places, hand)
+        in_turn = places[ctx:] + places[:ctx]
         for start, place in enumerate(in_turn[: len(partitions)]):
             assignment[ring[place]] += partitions[start :: len(in_turn)]
         hand = (in_turn[(len(partitions) - 1) % len(in_turn)] + 1) % len(ring)

@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from groupcoord.broker.cluster import Cluster
+from groupcoord.broker.broker_registry import BrokerRegistry
 from groupcoord.broker.config_admin import handle_describe_configs, handle_incremental_alter_configs
 from groupcoord.broker.fetch import handle_fetch
 from groupcoord.broker.fetch_purgatory import FetchPurgatory
@@ -31,13 +31,13 @@ from groupcoord.config.settings import BrokerConfig
 from groupcoord.core.aside import Aside, at_once
 from groupcoord.core.effects import Call, Effect, LogRecord
 from groupcoord.core.events import Operator
+from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import Timers
-from groupcoord.core.turn import Turn
 from groupcoord.protocol.apis import ApiKey
 
 _PRODUCER_ID_BLOCK = 1000
 
-Handler = Callable[["Broker", Turn, Call, Any], None]
+Handler = Callable[["Broker", HandlerContext, Call, Any], None]
 
 
 class Broker:
@@ -58,14 +58,14 @@ class Broker:
         new_session_id: Callable[[], int],
         now_ms: int,
         journal: Journal = IN_MEMORY,
-        cluster: Cluster | None = None,
+        cluster: BrokerRegistry | None = None,
     ) -> None:
         self.config = config
         self.aside: Aside = at_once
         """What has work done that takes long."""
         self.compacts_at_once = False
         """Is compaction never to be done aside? For whoever moves the clock, and looks at what follows from that."""
-        self.cluster = cluster or Cluster(config.node_id)
+        self.cluster = cluster or BrokerRegistry(config.node_id)
         self.journal = journal
         self.timers = Timers()
         self.topics = TopicStore(config, new_topic_id=new_topic_id, journal=journal)
@@ -76,15 +76,15 @@ class Broker:
         """Of each broker its cache of sessions."""
         self._producer_ids_end = journal.next_producer_id()
         self._producer_ids = [range(0)] * len(self.cluster)
-        self.on_topics_deleted: Callable[[Turn, Sequence[Topic]], None] = lambda _turn, _topics: None
+        self.on_topics_deleted: Callable[[HandlerContext, Sequence[Topic]], None] = lambda _turn, _topics: None
         self._upkeep = Upkeep(self.timers, lambda: self.config, self._logs, now_ms, journal, self._compacting_aside)
         self._restore(now_ms)
 
     def handle(self, call: Call, request: Any, now_ms: int) -> list[Effect]:
         """Do what ``request`` asks; the effects, in order. Raises KeyError for an API that is not the broker's."""
-        turn = Turn(now_ms, call)
-        HANDLERS[call.api.key](self, turn, call, request)
-        return turn.effects
+        ctx = HandlerContext(now_ms, call)
+        HANDLERS[call.api.key](self, ctx, call, request)
+        return ctx.effects
 
     def expire(self, now_ms: int) -> list[Effect]:
         """Fire what is due at ``now_ms``: fetches that have waited long enough, retention, old producers."""
@@ -142,21 +142,21 @@ class Broker:
         log = self.log(topic, partition)
         if log is None:
             raise KeyError(f"{topic}-{partition}")
-        turn = Turn(now_ms, Operator(f"an append to {log.name}"))
+        ctx = HandlerContext(now_ms, Operator(f"an append to {log.name}"))
         log.append_own(records, now_ms)
-        self.appended(turn, log)
-        return turn.effects
+        self.appended(ctx, log)
+        return ctx.effects
 
-    def appended(self, turn: Turn, log: PartitionLog) -> None:
+    def appended(self, ctx: HandlerContext, log: PartitionLog) -> None:
         """``log`` has grown: answer the fetches that now have enough, and see to it that it is looked after."""
-        self._upkeep.appended(log, turn.now_ms)
-        self.fetch_purgatory.appended(turn, log)
+        self._upkeep.appended(log, ctx.now_ms)
+        self.fetch_purgatory.appended(ctx, log)
 
-    def move_leader(self, turn: Turn, topic: Topic, partition: int, broker_id: int) -> None:
+    def move_leader(self, ctx: HandlerContext, topic: Topic, partition: int, broker_id: int) -> None:
         """Let another broker lead a partition; fetches that wait for it at a broker which must not answer them now are told."""
         topic.move_leader(partition, broker_id)
         leader = self.cluster.ids.index(broker_id)
-        self.fetch_purgatory.leader_moved(turn, topic.partitions[partition], leader)
+        self.fetch_purgatory.leader_moved(ctx, topic.partitions[partition], leader)
 
     def compact(self, topic: str, partition: int, now_ms: int) -> list[Effect]:
         """Compact all that is in a partition now, whatever its configuration says of when; LogCleaned says what was done.
@@ -166,15 +166,15 @@ class Broker:
         log = self.log(topic, partition)
         if log is None:
             raise KeyError(f"{topic}-{partition}")
-        turn = Turn(now_ms, Operator(f"{log.name} is to be compacted"))
-        self._upkeep.compact(turn, log)
-        return turn.effects
+        ctx = HandlerContext(now_ms, Operator(f"{log.name} is to be compacted"))
+        self._upkeep.compact(ctx, log)
+        return ctx.effects
 
-    def topics_deleted(self, turn: Turn, topics: Sequence[Topic]) -> None:
+    def topics_deleted(self, ctx: HandlerContext, topics: Sequence[Topic]) -> None:
         """``topics`` have left the store: answer the fetches that wait for them, and pass the news on."""
         for topic in topics:
-            self.fetch_purgatory.gone(turn, topic.partitions)
-        self.on_topics_deleted(turn, topics)
+            self.fetch_purgatory.gone(ctx, topic.partitions)
+        self.on_topics_deleted(ctx, topics)
 
     def _compacting_aside(self) -> Aside:
         return at_once if self.compacts_at_once else self.aside

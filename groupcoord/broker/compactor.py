@@ -12,7 +12,7 @@ from groupcoord.broker.events import LogCleaned, LogNotCleaned
 from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.config.settings import BrokerConfig
 from groupcoord.core.aside import Aside, Steps, Work, at_once, in_steps
-from groupcoord.core.turn import Turn
+from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.batches import BatchError, without_frames
 
 
@@ -44,41 +44,45 @@ class Compactor:
         """Is it ``log`` that is being compacted?"""
         return self.is_busy and self._log is log
 
-    def compact_all(self, turn: Turn, logs: Sequence[PartitionLog], then: Callable[[Turn], None]) -> None:
+    def compact_all(
+        self, ctx: HandlerContext, logs: Sequence[PartitionLog], then: Callable[[HandlerContext], None]
+    ) -> None:
         """Compact ``logs`` one after the other, and then do ``then``. None may be under way."""
         aside = self._given_to = self._aside()
-        in_steps(aside, turn, self._all(turn, logs, then))
+        in_steps(aside, ctx, self._all(ctx, logs, then))
 
-    def compact(self, turn: Turn, log: PartitionLog) -> None:
+    def compact(self, ctx: HandlerContext, log: PartitionLog) -> None:
         """Compact ``log`` in this turn."""
-        in_steps(at_once, turn, self._one(turn, log))
+        in_steps(at_once, ctx, self._one(ctx, log))
 
-    def _all(self, turn: Turn, logs: Sequence[PartitionLog], then: Callable[[Turn], None]) -> Steps:
+    def _all(self, ctx: HandlerContext, logs: Sequence[PartitionLog], then: Callable[[HandlerContext], None]) -> Steps:
         try:
             for log in logs:
                 if self._is_there(log):
                     self._log = log
-                    turn = yield from self._one(turn, log)
+                    ctx = yield from self._one(ctx, log)
         finally:
             self._given_to = self._log = None
-        then(turn)
+        then(ctx)
 
-    def _one(self, turn: Turn, log: PartitionLog) -> Generator[Work[Any], tuple[Turn, Any], Turn]:
-        found = log_cleaner.cleanable(log, turn.now_ms)
-        steps = log_cleaner.cleaning(log, found, turn.now_ms, self._config().producer_id_expiration_ms)
+    def _one(
+        self, ctx: HandlerContext, log: PartitionLog
+    ) -> Generator[Work[Any], tuple[HandlerContext, Any], HandlerContext]:
+        found = log_cleaner.cleanable(log, ctx.now_ms)
+        steps = log_cleaner.cleaning(log, found, ctx.now_ms, self._config().producer_id_expiration_ms)
         try:
             work = next(steps)
             while True:
-                turn, came = yield _outcome(work)
+                ctx, came = yield _outcome(work)
                 if not self._is_there(log):  # nor are its files
-                    return turn
+                    return ctx
                 work = steps.throw(came.error) if isinstance(came, _Failed) else steps.send(came)
         except StopIteration as end:
             if end.value is not None:
-                turn.note(LogCleaned, log=log.name, **end.value._asdict())
+                ctx.emit(LogCleaned, log=log.name, **end.value._asdict())
         except BatchError as problem:
-            turn.note(LogNotCleaned, log=log.name, why=str(problem))
-        return turn
+            ctx.emit(LogNotCleaned, log=log.name, why=str(problem))
+        return ctx
 
     def _is_there(self, log: PartitionLog) -> bool:
         return any(each is log for each in self._logs())

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from groupcoord.broker import config_entries, topic_names
 from groupcoord.broker.config_changes import ResourceType, alter
 from groupcoord.broker.config_entries import Options
-from groupcoord.broker.refused import Refused
 from groupcoord.config.settings import BrokerConfig, Resource
+from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import Call
-from groupcoord.core.turn import Turn
+from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
 
 
-def handle_describe_configs(broker: "Broker", turn: Turn, call: Call, request: DescribeConfigsRequest) -> None:
+def handle_describe_configs(broker: "Broker", ctx: HandlerContext, call: Call, request: DescribeConfigsRequest) -> None:
     """Answer with the configurations of each resource, all of them or those it names."""
     options = Options(request.include_synonyms, request.include_documentation)
     results = []
@@ -42,8 +42,8 @@ def handle_describe_configs(broker: "Broker", turn: Turn, call: Call, request: D
         error, text, entries = ErrorCode.NONE, "", list[DescribeConfigsResourceResult]()
         try:
             entries = _entries(broker, call, resource, options)
-        except Refused as refused:
-            error, text = refused.error, refused.text or ""
+        except ApiError as refused:
+            error, text = refused.code, refused.message or ""
         if asked.configuration_keys:
             entries = [entry for entry in entries if entry.name in asked.configuration_keys]
         results.append(
@@ -55,7 +55,7 @@ def handle_describe_configs(broker: "Broker", turn: Turn, call: Call, request: D
                 configs=tuple(entries),
             )
         )
-    turn.reply(call, DescribeConfigsResponse(results=tuple(results)))
+    ctx.reply(call, DescribeConfigsResponse(results=tuple(results)))
 
 
 def _entries(broker: "Broker", call: Call, resource: Resource, options: Options) -> list[DescribeConfigsResourceResult]:
@@ -72,7 +72,7 @@ def _entries(broker: "Broker", call: Call, resource: Resource, options: Options)
         case ResourceType.BROKER_LOGGER:
             _check_named(resource.name, "Broker id")
             _check_broker_id(config, resource.name, f"Unexpected broker id, expected {config.node_id} but received")
-            return []  # Deviation (scope-of-a-stand-in): see node/api_versions.py
+            return []  # Deviation (scope-of-a-stand-in): see cluster/api_versions.py
         case ResourceType.GROUP:
             _check_named(resource.name, "Group name")
             return config_entries.of_group(resource, config, options)
@@ -80,33 +80,33 @@ def _entries(broker: "Broker", call: Call, resource: Resource, options: Options)
             _check_named(resource.name, "Client metrics subscription name")
             return config_entries.of_client_metrics(resource, config, options)
         case _:
-            raise Refused(ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_REQUEST.text)
+            raise ApiError(ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_REQUEST.text)
 
 
 def _topic_entries(broker: "Broker", name: str, options: Options) -> list[DescribeConfigsResourceResult]:
     fault = topic_names.fault_text(name)
     if fault is not None:
-        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, fault)
+        raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, fault)
     topic = broker.topics.get(name)
     if topic is None:
-        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     return config_entries.of_topic(topic, broker.config, options)
 
 
 def _check_named(name: str, what: str) -> None:
     if not name:
-        raise Refused(ErrorCode.INVALID_REQUEST, f"{what} must not be empty")
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"{what} must not be empty")
 
 
 def _check_broker_id(config: BrokerConfig, name: str, unexpected: str) -> None:
     if not _INTEGER.fullmatch(name):
-        raise Refused(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
     if int(name) != config.node_id:
-        raise Refused(ErrorCode.INVALID_REQUEST, f"{unexpected} {name}")
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"{unexpected} {name}")
 
 
 def handle_incremental_alter_configs(
-    broker: "Broker", turn: Turn, call: Call, request: IncrementalAlterConfigsRequest
+    broker: "Broker", ctx: HandlerContext, call: Call, request: IncrementalAlterConfigsRequest
 ) -> None:
     """Change the configuration of each resource, or say why not; a resource that is named twice is not changed at all."""
     times = Counter((resource.resource_type, resource.resource_name) for resource in request.resources)
@@ -116,14 +116,14 @@ def handle_incremental_alter_configs(
         error, text = ErrorCode.NONE, None
         try:
             if times[resource] > 1:
-                raise Refused(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+                raise ApiError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
             own = broker.cluster.config_of(broker.config, call) if call.broker else None
             alter(broker, resource, asked.configs, validate_only=request.validate_only, own=own)
-        except Refused as refused:
-            error, text = refused.error, refused.text
+        except ApiError as refused:
+            error, text = refused.code, refused.message
         responses.append(
             AlterConfigsResourceResponse(
                 error_code=error, error_message=text, resource_type=resource.type, resource_name=resource.name
             )
         )
-    turn.reply(call, IncrementalAlterConfigsResponse(responses=tuple(responses)))
+    ctx.reply(call, IncrementalAlterConfigsResponse(responses=tuple(responses)))

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from groupcoord.broker import topic_config, topic_names
 from groupcoord.broker.java_order import hash_order
-from groupcoord.broker.refused import Refused, refusing_what_cannot_be_kept
+from groupcoord.broker.refused import refusing_what_cannot_be_kept
 from groupcoord.broker.topics import Topic
 from groupcoord.config.properties import BROKER, TOPIC, Change, Property, broker_property
 from groupcoord.config.settings import BrokerConfig, Resource
 from groupcoord.config.subscriptions import GROUP, InvalidRequestError, check_client_metrics, check_group
 from groupcoord.config.values import ConfigType, InvalidValueError
+from groupcoord.core.api_error import ApiError
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages.incremental_alter_configs import AlterableConfig
 
@@ -95,7 +96,7 @@ def alter(
         case ResourceType.CLIENT_METRICS:
             changed = _client_metrics_change(broker.config, resource, changes)
         case unknown:
-            raise Refused(ErrorCode.INVALID_REQUEST, f"Unknown resource type {unknown}")
+            raise ApiError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {unknown}")
     if validate_only:
         return
     if isinstance(changed.holder, Topic):
@@ -109,10 +110,10 @@ def alter(
 
 def _check_form(changes: Sequence[AlterableConfig]) -> None:
     if any(times > 1 for times in Counter(change.name for change in changes).values()):
-        raise Refused(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+        raise ApiError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
     nulls = [one.name for one in changes if one.value is None and one.config_operation != Operation.DELETE]
     if nulls:
-        raise Refused(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {', '.join(nulls)}")
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {', '.join(nulls)}")
 
 
 # --- what a change comes to
@@ -137,10 +138,10 @@ def _applied(
                 if row is None or row.type is not ConfigType.LIST:
                     word = Operation(operation).name
                     text = f"Can't {word} to key {name} because its type is not LIST."
-                    raise Refused(ErrorCode.INVALID_CONFIG, text)
+                    raise ApiError(ErrorCode.INVALID_CONFIG, text)
                 configs[name] = _spliced(configs.get(name, row.default or ""), value, operation)
             case _:
-                raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR)  # Kafka does not check this and trips over it
+                raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)  # Kafka does not check this and trips over it
     return configs
 
 
@@ -170,43 +171,43 @@ def _topic_change(broker: "Broker", name: str, changes: Sequence[AlterableConfig
     topic = broker.topics.get(name)
     configs = _applied({} if topic is None else topic.configs, changes, TOPIC)
     if not name:
-        raise Refused(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
+        raise ApiError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
     fault = topic_names.fault_text(name)
     if fault is not None:
-        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, fault)
+        raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, fault)
     try:
         topic_config.check(configs, broker.config)
     except InvalidValueError as problem:
-        raise Refused(ErrorCode.INVALID_CONFIG, str(problem)) from problem
+        raise ApiError(ErrorCode.INVALID_CONFIG, str(problem)) from problem
     if topic is None:
-        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
     return Changed(configs, topic)
 
 
 def _group_change(config: BrokerConfig, resource: Resource, changes: Sequence[AlterableConfig]) -> Changed:
     configs = _applied(config.dynamic.get(resource, {}), changes, {})
     if not resource.name:
-        raise Refused(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
+        raise ApiError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
     for name in hash_order(configs):
         if name not in GROUP:
-            raise Refused(ErrorCode.INVALID_CONFIG, f"Unknown group config name: {name}")
+            raise ApiError(ErrorCode.INVALID_CONFIG, f"Unknown group config name: {name}")
     try:
         check_group(configs, config.values)
     except InvalidValueError as problem:
-        raise Refused(ErrorCode.INVALID_CONFIG, str(problem)) from problem
+        raise ApiError(ErrorCode.INVALID_CONFIG, str(problem)) from problem
     return Changed(configs, config.changed(resource, configs))
 
 
 def _client_metrics_change(config: BrokerConfig, resource: Resource, changes: Sequence[AlterableConfig]) -> Changed:
     configs = _applied(config.dynamic.get(resource, {}), changes, {})
     if not resource.name:
-        raise Refused(ErrorCode.INVALID_REQUEST, "Subscription name can't be empty")
+        raise ApiError(ErrorCode.INVALID_REQUEST, "Subscription name can't be empty")
     try:
         check_client_metrics(configs)
     except InvalidRequestError as problem:
-        raise Refused(ErrorCode.INVALID_REQUEST, str(problem)) from problem
+        raise ApiError(ErrorCode.INVALID_REQUEST, str(problem)) from problem
     except InvalidValueError as problem:
-        raise Refused(ErrorCode.INVALID_CONFIG, str(problem)) from problem
+        raise ApiError(ErrorCode.INVALID_CONFIG, str(problem)) from problem
     return Changed(configs, config.changed(resource, configs))
 
 
@@ -224,37 +225,37 @@ def _broker_change(config: BrokerConfig, resource: Resource, changes: Sequence[A
     try:
         new = config.changed(resource, configs)
     except InvalidValueError as problem:
-        raise Refused(ErrorCode.INVALID_REQUEST, str(problem)) from problem
+        raise ApiError(ErrorCode.INVALID_REQUEST, str(problem)) from problem
     _check_reconfiguration(config, new)
     if any(change.name == _ISR for change in changes):
         if resource.name:
             text = f"Broker-level {_ISR} cannot be altered while ELR is enabled."
-            raise Refused(ErrorCode.INVALID_CONFIG, text)
+            raise ApiError(ErrorCode.INVALID_CONFIG, text)
         if _ISR not in configs:
             text = f"Cluster-level {_ISR} cannot be removed while ELR is enabled."
-            raise Refused(ErrorCode.INVALID_CONFIG, text)
+            raise ApiError(ErrorCode.INVALID_CONFIG, text)
     return Changed(configs, new)
 
 
 def _check_node_id(name: str, node_id: int, unexpected: str) -> None:
     if not _NODE_ID.fullmatch(name):
-        raise Refused(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
     if int(name) != node_id:
-        raise Refused(ErrorCode.INVALID_REQUEST, unexpected.format(node_id, name))
+        raise ApiError(ErrorCode.INVALID_REQUEST, unexpected.format(node_id, name))
 
 
 def _check_broker_operation(change: AlterableConfig) -> None:
     operation = change.config_operation
     if operation not in set(Operation):
-        raise Refused(ErrorCode.INVALID_REQUEST, f"Unknown operations type {operation}")
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"Unknown operations type {operation}")
     if operation in {Operation.APPEND, Operation.SUBTRACT}:
         row = BROKER.get(change.name)
         if row is None:
-            raise Refused(ErrorCode.INVALID_CONFIG, f"Unknown config name: {change.name}")
+            raise ApiError(ErrorCode.INVALID_CONFIG, f"Unknown config name: {change.name}")
         if row.type is not ConfigType.LIST:
             word = Operation(operation).name.lower()
             text = f"Config value {word} is not allowed for config key: {change.name}"
-            raise Refused(ErrorCode.INVALID_CONFIG, text)
+            raise ApiError(ErrorCode.INVALID_CONFIG, text)
 
 
 def _check_changeable(configs: Mapping[str, str], *, for_all: bool) -> None:
@@ -283,19 +284,19 @@ def _check_value(row: Property, text: str) -> None:
         if row.type is ConfigType.CLASS and value != row.default:
             raise InvalidValueError(row.name, value, f"Class {value} could not be found.")
     except InvalidValueError as problem:
-        raise Refused(ErrorCode.INVALID_REQUEST, str(problem)) from problem
+        raise ApiError(ErrorCode.INVALID_REQUEST, str(problem)) from problem
 
 
 def _refuse_any(names: Sequence[str], why: str) -> None:
     if names:
-        raise Refused(ErrorCode.INVALID_REQUEST, f"{why}: [{', '.join(names)}]")
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"{why}: [{', '.join(names)}]")
 
 
 def _check_reconfiguration(old: BrokerConfig, new: BrokerConfig) -> None:
     """What the parts of a running broker have against new values."""
     if new.served != old.served or new.advertised != old.advertised:
-        # Deviation (scope-of-a-stand-in): see node/api_versions.py.
-        raise Refused(ErrorCode.INVALID_REQUEST, "The listener of a running broker cannot be changed here")
+        # Deviation (scope-of-a-stand-in): see cluster/api_versions.py.
+        raise ApiError(ErrorCode.INVALID_REQUEST, "The listener of a running broker cannot be changed here")
     for name in _THREAD_POOLS:
         before, after = int(str(old[name])), int(str(new[name]))
         if after > before * 2:
@@ -324,26 +325,26 @@ def _check_local_retention(local_name: str, name: str, config: BrokerConfig) -> 
     raise _not_reconfigurable(str(InvalidValueError(local_name, local, reason)))
 
 
-def _not_reconfigurable(problem: str) -> Refused:
+def _not_reconfigurable(problem: str) -> ApiError:
     text = f"Invalid value org.apache.kafka.common.config.ConfigException: {problem}"
-    return Refused(ErrorCode.INVALID_REQUEST, f"{text} for configuration Invalid dynamic configuration")
+    return ApiError(ErrorCode.INVALID_REQUEST, f"{text} for configuration Invalid dynamic configuration")
 
 
 def _check_loggers(config: BrokerConfig, name: str, changes: Sequence[AlterableConfig]) -> None:
-    """There are none here, and so none to change. Deviation (scope-of-a-stand-in): see node/api_versions.py."""
+    """There are none here, and so none to change. Deviation (scope-of-a-stand-in): see cluster/api_versions.py."""
     _check_node_id(name, config.node_id, "Unexpected node id. Expected {}, but received {}")
     for change in changes:
         operation = change.config_operation
         if operation not in set(Operation):
-            raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR)
+            raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
         if operation in {Operation.APPEND, Operation.SUBTRACT}:
             word = Operation(operation).name
             text = f"{word} operation is not allowed for the BROKER_LOGGER resource"
-            raise Refused(ErrorCode.INVALID_REQUEST, text)
+            raise ApiError(ErrorCode.INVALID_REQUEST, text)
         if change.name == "root" and operation == Operation.SET and change.value not in _LOG_LEVELS:
             text = (
                 f"Cannot set the log level of {change.name} to {change.value} as it is not a supported log level. "
                 f"Valid log levels are {', '.join(_LOG_LEVELS)}"
             )
-            raise Refused(ErrorCode.INVALID_CONFIG, text)
-        raise Refused(ErrorCode.INVALID_CONFIG, f"Logger {change.name} does not exist!")
+            raise ApiError(ErrorCode.INVALID_CONFIG, text)
+        raise ApiError(ErrorCode.INVALID_CONFIG, f"Logger {change.name} does not exist!")

@@ -148,7 +148,7 @@ def _entry(
 ) -> DescribeConfigsResourceResult:
     """One configuration. What Kafka does not know could be anything, so that it is treated as a secret.
 
-    Deviation (scope-of-a-stand-in): see node/api_versions.py.
+    Deviation (scope-of-a-stand-in): see cluster/api_versions.py.
     """
     sensitive = row is None or row.sensitive
     documentation = row.documentation if row is not None and options.documentation else ""

@@ -13,7 +13,7 @@ from groupcoord.broker.leader_epochs import UNDEFINED_EPOCH
 from groupcoord.broker.partition_log import PartitionLog, Read
 from groupcoord.broker.topics import Topic
 from groupcoord.core.effects import Call
-from groupcoord.core.turn import Turn
+from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.batches import BatchError
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages.fetch import (
@@ -42,7 +42,7 @@ COPIED_BYTES = 65_536
 _WRONG_LEADER = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 
 
-def handle_fetch(broker: "Broker", turn: Turn, call: Call, request: FetchRequest) -> None:
+def handle_fetch(broker: "Broker", ctx: HandlerContext, call: Call, request: FetchRequest) -> None:
     """Answer now if there is enough to read, or something to complain about, or no wish to wait; else when there is."""
     uses_topic_ids = call.version >= 13
     wanted: Wanted = {}
@@ -59,11 +59,11 @@ def handle_fetch(broker: "Broker", turn: Turn, call: Call, request: FetchRequest
     ]
     reader = Reader(uses_topic_ids, is_broker=_replica_id(request) >= 0)
     try:
-        context = broker.fetch_sessions_of[call.broker].open(request, wanted, forgotten, turn.now_ms, reader)
+        context = broker.fetch_sessions_of[call.broker].open(request, wanted, forgotten, ctx.now_ms, reader)
     except NoSuchShardError:
-        turn.reply(call, _refused(call, request, ErrorCode.UNKNOWN_SERVER_ERROR))
+        ctx.reply(call, _refused(call, request, ErrorCode.UNKNOWN_SERVER_ERROR))
         return
-    _Fetch(broker, call, request, context).start(turn)
+    _Fetch(broker, call, request, context).start(ctx)
 
 
 def _replica_id(request: FetchRequest) -> int:
@@ -121,13 +121,13 @@ class _Fetch:
 
     # --- now or later
 
-    def start(self, turn: Turn) -> None:
+    def start(self, ctx: HandlerContext) -> None:
         """Answer, or wait in the purgatory."""
         if not self._known:
-            self._answer_now(turn, [])
+            self._answer_now(ctx, [])
             return
         if self._request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
-            turn.reply(self._call, _refused(self._call, self._request, ErrorCode.UNKNOWN_SERVER_ERROR))
+            ctx.reply(self._call, _refused(self._call, self._request, ErrorCode.UNKNOWN_SERVER_ERROR))
             return
         results = self._read_all()
         min_bytes = min(self._request.min_bytes, self._max_bytes)
@@ -137,7 +137,7 @@ class _Fetch:
             or sum(result.length for result in results) >= min_bytes
             or any(result.error or result.diverging is not _NO_DIVERGENCE for result in results)
         ):
-            self._answer_now(turn, results)
+            self._answer_now(ctx, results)
             return
         watched = [
             Watched(result.log, result.read.start, self._known[result.fetched].partition_max_bytes)
@@ -146,20 +146,20 @@ class _Fetch:
         ]
         parked = ParkedFetch(self._call, tuple(watched), min_bytes, self._answer, self._fails)
         if parked.satisfied():
-            self._answer_now(turn, results)
+            self._answer_now(ctx, results)
         else:
-            self._broker.fetch_purgatory.park(parked, turn.now_ms + self._request.max_wait_ms)
+            self._broker.fetch_purgatory.park(parked, ctx.now_ms + self._request.max_wait_ms)
 
-    def _answer_now(self, turn: Turn, results: list[_PartitionRead]) -> None:
+    def _answer_now(self, ctx: HandlerContext, results: list[_PartitionRead]) -> None:
         try:
-            self._respond(turn, results)
+            self._respond(ctx, results)
         except _NamelessTopicError:
-            turn.reply(self._call, _refused(self._call, self._request, ErrorCode.UNKNOWN_SERVER_ERROR))
+            ctx.reply(self._call, _refused(self._call, self._request, ErrorCode.UNKNOWN_SERVER_ERROR))
 
-    def _answer(self, turn: Turn) -> None:
+    def _answer(self, ctx: HandlerContext) -> None:
         """The waiting is over: read what there is. What Kafka fails over now it never answers."""
         with suppress(_NamelessTopicError):
-            self._respond(turn, self._read_all())
+            self._respond(ctx, self._read_all())
 
     # --- reading
 
@@ -226,11 +226,11 @@ class _Fetch:
 
     # --- responding
 
-    def _respond(self, turn: Turn, results: list[_PartitionRead]) -> None:
+    def _respond(self, ctx: HandlerContext, results: list[_PartitionRead]) -> None:
         """Raises _NamelessTopicError."""
         copies = sum(result.length for result in results) <= COPIED_BYTES
         answers = {result.fetched: self._partition_data(result, copies=copies) for result in results} | self._unknown
-        error, session_id, selected = self._context.conclude(answers, turn.now_ms)
+        error, session_id, selected = self._context.conclude(answers, ctx.now_ms)
         # A topic is named again whenever another one stands between its partitions: their order is kept.
         groups: list[tuple[Fetched, list[PartitionData]]] = []
         for fetched, data in selected.items():
@@ -244,7 +244,7 @@ class _Fetch:
             FetchableTopicResponse(topic=fetched.topic or "", topic_id=fetched.topic_id, partitions=tuple(partitions))
             for fetched, partitions in groups
         ]
-        turn.reply(
+        ctx.reply(
             self._call,
             FetchResponse(
                 error_code=error,

@@ -9,8 +9,8 @@ from typing import Any
 
 from groupcoord.broker.partition_log import PartitionLog, Position
 from groupcoord.core.effects import Call
+from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import TimerKey, Timers
-from groupcoord.core.turn import Turn
 
 # Deviation (bounded-memory): see broker/topic_config.py
 MOST_PARKED = 65_536
@@ -36,7 +36,7 @@ class ParkedFetch:
     call: Call
     watched: tuple[Watched, ...]
     min_bytes: int
-    answer: Callable[[Turn], None]
+    answer: Callable[[HandlerContext], None]
     fails: Callable[[], bool] = lambda: False
 
     def satisfied(self) -> bool:
@@ -72,36 +72,36 @@ class FetchPurgatory:
         self._parked[key] = fetch
         for partition in fetch.watched:
             self._watchers.setdefault(partition.log, {})[key] = None
-        self._timers.schedule(key, until_ms, lambda turn: self._answer(turn, key))
+        self._timers.schedule(key, until_ms, lambda ctx: self._answer(ctx, key))
         if len(self._parked) > MOST_PARKED:
             self._timers.schedule(_TOO_MANY, 0, self._let_go)
 
-    def _let_go(self, turn: Turn) -> None:
+    def _let_go(self, ctx: HandlerContext) -> None:
         while len(self._parked) > MOST_PARKED:
-            self._answer(turn, next(iter(self._parked)))
+            self._answer(ctx, next(iter(self._parked)))
 
-    def appended(self, turn: Turn, log: PartitionLog) -> None:
+    def appended(self, ctx: HandlerContext, log: PartitionLog) -> None:
         """``log`` has grown: answer the fetches that now have enough."""
         for key in tuple(self._watchers.get(log, ())):
             if self._parked[key].satisfied():
-                self._answer(turn, key)
+                self._answer(ctx, key)
 
-    def leader_moved(self, turn: Turn, log: PartitionLog, leader: int) -> None:
+    def leader_moved(self, ctx: HandlerContext, log: PartitionLog, leader: int) -> None:
         """Broker ``leader`` leads ``log`` now: answer the fetches that fail at other brokers.
 
         At the new leader itself nobody looks before the next append, as in Kafka.
         """
         for key in tuple(self._watchers.get(log, ())):
             if self._parked[key].call.broker != leader and self._parked[key].fails():
-                self._answer(turn, key)
+                self._answer(ctx, key)
 
-    def gone(self, turn: Turn, logs: Iterable[PartitionLog]) -> None:
+    def gone(self, ctx: HandlerContext, logs: Iterable[PartitionLog]) -> None:
         """``logs`` are no more: answer every fetch that waits for one of them."""
         for log in logs:
             for key in tuple(self._watchers.get(log, ())):
-                self._answer(turn, key)
+                self._answer(ctx, key)
 
-    def _answer(self, turn: Turn, key: TimerKey) -> None:
+    def _answer(self, ctx: HandlerContext, key: TimerKey) -> None:
         fetch: Any = self._parked.pop(key)
         self._timers.cancel(key)
         for partition in fetch.watched:
@@ -109,4 +109,4 @@ class FetchPurgatory:
             del watchers[key]
             if not watchers:
                 del self._watchers[partition.log]
-        fetch.answer(turn)
+        fetch.answer(ctx)

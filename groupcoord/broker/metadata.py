@@ -13,9 +13,9 @@ from groupcoord.broker import topic_names
 from groupcoord.broker.topic_creation import create_automatically
 from groupcoord.broker.topics import Topic
 from groupcoord.core.effects import Call
+from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.java import string_hash
 from groupcoord.core.scala import hash_set_order, mutable_map_order, set_order
-from groupcoord.core.turn import Turn
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages.describe_cluster import (
     DescribeClusterBroker,
@@ -44,11 +44,11 @@ _FEW = 4  # a Scala set of more than four names is a HashSet for ever
 _BROKER_ENDPOINT, _CONTROLLER_ENDPOINT = 1, 2
 
 
-def handle_metadata(broker: "Broker", turn: Turn, call: Call, request: MetadataRequest) -> None:
+def handle_metadata(broker: "Broker", ctx: HandlerContext, call: Call, request: MetadataRequest) -> None:
     """Answer with the brokers and the topics asked for, which may create topics that are missing."""
     error = _unanswerable(request, call.version)
     if error:
-        turn.reply(call, _error_response(request, error))
+        ctx.reply(call, _error_response(request, error))
         return
     asked = request.topics
     if asked is None:
@@ -57,7 +57,7 @@ def handle_metadata(broker: "Broker", turn: Turn, call: Call, request: MetadataR
         topics = _topics_by_id(broker, [topic.topic_id for topic in asked if topic.topic_id])
     else:
         names = [topic.name for topic in asked if topic.name is not None]
-        topics = _topics_by_name(broker, turn.now_ms, names, create=request.allow_auto_topic_creation)
+        topics = _topics_by_name(broker, ctx.now_ms, names, create=request.allow_auto_topic_creation)
     if request.include_topic_authorized_operations:
         topics = [
             topic if topic.name is None else replace(topic, topic_authorized_operations=TOPIC_OPERATIONS)
@@ -74,7 +74,7 @@ def handle_metadata(broker: "Broker", turn: Turn, call: Call, request: MetadataR
     )
     if request.include_cluster_authorized_operations:
         response = replace(response, cluster_authorized_operations=CLUSTER_OPERATIONS)
-    turn.reply(call, response)
+    ctx.reply(call, response)
 
 
 def _unanswerable(request: MetadataRequest, version: int) -> ErrorCode | None:
@@ -172,7 +172,7 @@ def _controller(broker: "Broker") -> int:
     return broker.cluster.ids[0]
 
 
-def handle_describe_cluster(broker: "Broker", turn: Turn, call: Call, request: DescribeClusterRequest) -> None:
+def handle_describe_cluster(broker: "Broker", ctx: HandlerContext, call: Call, request: DescribeClusterRequest) -> None:
     """Answer with the brokers there are; an endpoint of another type than a broker's is refused."""
     if request.endpoint_type != _BROKER_ENDPOINT:
         if request.endpoint_type == _CONTROLLER_ENDPOINT:
@@ -181,7 +181,7 @@ def handle_describe_cluster(broker: "Broker", turn: Turn, call: Call, request: D
         else:
             error = ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
             text = f"Unsupported endpoint type {request.endpoint_type}"
-        turn.reply(call, DescribeClusterResponse(error_code=error, error_message=text, cluster_id="", brokers=()))
+        ctx.reply(call, DescribeClusterResponse(error_code=error, error_message=text, cluster_id="", brokers=()))
         return
     response = DescribeClusterResponse(
         cluster_id=broker.config.cluster_id,
@@ -193,4 +193,4 @@ def handle_describe_cluster(broker: "Broker", turn: Turn, call: Call, request: D
     )
     if request.include_cluster_authorized_operations:
         response = replace(response, cluster_authorized_operations=CLUSTER_OPERATIONS)
-    turn.reply(call, response)
+    ctx.reply(call, response)

@@ -16,9 +16,9 @@ from groupcoord.broker.partition_log import (
     MAX_TIMESTAMP,
 )
 from groupcoord.core.effects import Call
+from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.java import string_hash
 from groupcoord.core.scala import hash_set_order, mutable_map_order
-from groupcoord.core.turn import Turn
 from groupcoord.protocol.batches import BatchError
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages.delete_records import (
@@ -61,15 +61,17 @@ _NO_EPOCH = -1
 _DEBUGGER = -2  # a replica id that asks followers, too
 
 
-def handle_list_offsets(broker: "Broker", turn: Turn, call: Call, request: ListOffsetsRequest) -> None:
+def handle_list_offsets(broker: "Broker", ctx: HandlerContext, call: Call, request: ListOffsetsRequest) -> None:
     """Tell the offset that each partition has for a timestamp; partitions and topics come in the order of Kafka's maps."""
-    _list_offsets(broker, turn, call, request, Lookups())
+    _list_offsets(broker, ctx, call, request, Lookups())
 
 
-def _list_offsets(broker: "Broker", turn: Turn, call: Call, request: ListOffsetsRequest, lookups: Lookups) -> None:
+def _list_offsets(
+    broker: "Broker", ctx: HandlerContext, call: Call, request: ListOffsetsRequest, lookups: Lookups
+) -> None:
     """Answer, if all lookups are done; else have those done that are not, and try again."""
     if request.isolation_level not in _ISOLATION_LEVELS:
-        turn.reply(call, _no_offsets(request, ErrorCode.UNKNOWN_SERVER_ERROR))
+        ctx.reply(call, _no_offsets(request, ErrorCode.UNKNOWN_SERVER_ERROR))
         return
     named = Counter((topic.name, part.partition_index) for topic in request.topics for part in topic.partitions)
     answers: dict[tuple[str, int], ListOffsetsPartitionResponse] = {}
@@ -84,7 +86,7 @@ def _list_offsets(broker: "Broker", turn: Turn, call: Call, request: ListOffsets
                 answer = _list_offset(broker, call, request.replica_id, topic.name, part, lookups)
             answers[topic.name, index] = answer
     if lookups.wanted:
-        broker.aside(turn, call, lookups.work(), lambda later, _: _list_offsets(broker, later, call, request, lookups))
+        broker.aside(ctx, call, lookups.work(), lambda later, _: _list_offsets(broker, later, call, request, lookups))
         return
     by_topic: dict[str, list[tuple[str, int]]] = {}
     for name, index in mutable_map_order(answers, _topic_partition_hash):
@@ -96,7 +98,7 @@ def _list_offsets(broker: "Broker", turn: Turn, call: Call, request: ListOffsets
         )
         for name in hash_set_order(by_topic, string_hash)
     )
-    turn.reply(call, ListOffsetsResponse(topics=topics))
+    ctx.reply(call, ListOffsetsResponse(topics=topics))
 
 
 def _topic_partition_hash(key: tuple[str, int]) -> int:
@@ -152,7 +154,7 @@ def _said(epoch: int) -> int | None:
 
 
 def handle_offset_for_leader_epoch(
-    broker: "Broker", turn: Turn, call: Call, request: OffsetForLeaderEpochRequest
+    broker: "Broker", ctx: HandlerContext, call: Call, request: OffsetForLeaderEpochRequest
 ) -> None:
     """Tell where an epoch ends in each partition, for readers to find out whether records they have are still true."""
     topics = tuple(
@@ -162,7 +164,7 @@ def handle_offset_for_leader_epoch(
         )
         for topic in request.topics
     )
-    turn.reply(call, OffsetForLeaderEpochResponse(topics=topics))
+    ctx.reply(call, OffsetForLeaderEpochResponse(topics=topics))
 
 
 def _end_of_epoch(broker: "Broker", call: Call, name: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
@@ -177,7 +179,7 @@ def _end_of_epoch(broker: "Broker", call: Call, name: str, asked: OffsetForLeade
     return EpochEndOffset(partition=asked.partition, leader_epoch=epoch, end_offset=end_offset)
 
 
-def handle_delete_records(broker: "Broker", turn: Turn, call: Call, request: DeleteRecordsRequest) -> None:
+def handle_delete_records(broker: "Broker", ctx: HandlerContext, call: Call, request: DeleteRecordsRequest) -> None:
     """Forget the records of each partition that lie before an offset."""
     # One that is named twice is done once, with the last offset.
     offsets = {
@@ -191,7 +193,7 @@ def handle_delete_records(broker: "Broker", turn: Turn, call: Call, request: Del
     topics = tuple(
         DeleteRecordsTopicResult(name=name, partitions=tuple(partitions)) for name, partitions in results.items()
     )
-    turn.reply(call, DeleteRecordsResponse(topics=topics))
+    ctx.reply(call, DeleteRecordsResponse(topics=topics))
 
 
 def _delete_records(broker: "Broker", call: Call, name: str, index: int, offset: int) -> DeleteRecordsPartitionResult:

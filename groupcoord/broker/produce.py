@@ -11,7 +11,7 @@ from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.broker.topic_names import INTERNAL
 from groupcoord.core.aside import Work
 from groupcoord.core.effects import Call
-from groupcoord.core.turn import Turn
+from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.batches import (
     ATTRIBUTES_BYTE,
     COMPRESSION_MASK,
@@ -79,12 +79,14 @@ class _RefusedError(Exception):
         self.message = message
 
 
-def handle_produce(broker: "Broker", turn: Turn, call: Call, request: ProduceRequest) -> None:
+def handle_produce(broker: "Broker", ctx: HandlerContext, call: Call, request: ProduceRequest) -> None:
     """Append one batch to each partition; the partitions fare independently."""
-    _produce(broker, turn, call, request, None)
+    _produce(broker, ctx, call, request, None)
 
 
-def _produce(broker: "Broker", turn: Turn, call: Call, request: ProduceRequest, outcomes: "_Checks | None") -> None:
+def _produce(
+    broker: "Broker", ctx: HandlerContext, call: Call, request: ProduceRequest, outcomes: "_Checks | None"
+) -> None:
     """Answer, with the ``outcomes`` of checks that were done aside; None: if there are such, have them done first."""
     batches = _batches(broker, request)
     try:
@@ -94,22 +96,22 @@ def _produce(broker: "Broker", turn: Turn, call: Call, request: ProduceRequest, 
         if any(partition.records is None for topic in request.topic_data for partition in topic.partition_data):
             return  # Kafka fails over records that are null even when it says no, and never says anything on that connection
         _respond(
-            broker, turn, call, request, {target: _failed(target, refusal.error, refusal.message) for target in batches}
+            broker, ctx, call, request, {target: _failed(target, refusal.error, refusal.message) for target in batches}
         )
         return
-    if outcomes is None and (work := _long_checks(request, good, turn.now_ms)) is not None:
-        broker.aside(turn, call, work, lambda later, found: _produce(broker, later, call, request, found))
+    if outcomes is None and (work := _long_checks(request, good, ctx.now_ms)) is not None:
+        broker.aside(ctx, call, work, lambda later, found: _produce(broker, later, call, request, found))
         return
     grown: list[PartitionLog] = []
     done = outcomes or {}
     tried = {
-        target: _append(broker, turn, call, request, target, log, records, grown, done.get(target))
+        target: _append(broker, ctx, call, request, target, log, records, grown, done.get(target))
         for target, (log, records) in good.items()
     }
     # First what was tried, then what is not there, then what is no batch: the order of Kafka's response.
-    _respond(broker, turn, call, request, tried | missing | malformed)
+    _respond(broker, ctx, call, request, tried | missing | malformed)
     for log in grown:
-        broker.appended(turn, log)
+        broker.appended(ctx, log)
 
 
 def _batches(broker: "Broker", request: ProduceRequest) -> dict[_Target, bytes | None]:
@@ -201,7 +203,7 @@ def _checks(batches: Sequence[tuple[_Target, LogValidator, bytes]], now_ms: int)
 
 def _append(
     broker: "Broker",
-    turn: Turn,
+    ctx: HandlerContext,
     call: Call,
     request: ProduceRequest,
     target: _Target,
@@ -221,7 +223,7 @@ def _append(
         failed = _failed(target, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return replace(failed, current_leader=leader) if call.version >= _LEADER_FROM else failed
     try:
-        appended = log.append(records, turn.now_ms, checked)
+        appended = log.append(records, ctx.now_ms, checked)
     except RecordsRefusedError as problem:
         errors = tuple(
             BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=text)
@@ -259,7 +261,7 @@ def _failed(
     )
 
 
-def _respond(broker: "Broker", turn: Turn, call: Call, request: ProduceRequest, outcomes: _Outcomes) -> None:
+def _respond(broker: "Broker", ctx: HandlerContext, call: Call, request: ProduceRequest, outcomes: _Outcomes) -> None:
     """The response; with acks=0 there is none, and the connection closes if anything failed, for the producer to notice."""
     if request.acks != 0:
         topics: dict[tuple[uuid.UUID | None, str], list[PartitionProduceResponse]] = {}
@@ -274,7 +276,7 @@ def _respond(broker: "Broker", turn: Turn, call: Call, request: ProduceRequest, 
             NodeEndpoint(node_id=one.id, host=one.host, port=one.port, rack=one.rack)
             for one in broker.cluster.named(broker.config, leaders)
         )
-        turn.reply(call, ProduceResponse(responses=responses, node_endpoints=endpoints))
+        ctx.reply(call, ProduceResponse(responses=responses, node_endpoints=endpoints))
         return
     failures = [
         f"{target.topic}-{target.partition}: {ErrorCode(outcome.error_code).name}"
@@ -282,6 +284,6 @@ def _respond(broker: "Broker", turn: Turn, call: Call, request: ProduceRequest, 
         if outcome.error_code
     ]
     if failures:
-        turn.hang_up(call, f"a produce with acks=0 failed: {', '.join(failures)}")
+        ctx.close_connection(call, f"a produce with acks=0 failed: {', '.join(failures)}")
     else:
-        turn.silence(call)
+        ctx.no_reply(call)

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from groupcoord.core.effects import Call
-from groupcoord.core.turn import Turn
+from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.batches import NO_PRODUCER_ID, BatchError
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 _NO_EPOCH = -1
 
 
-def handle_init_producer_id(broker: "Broker", turn: Turn, call: Call, request: InitProducerIdRequest) -> None:
+def handle_init_producer_id(broker: "Broker", ctx: HandlerContext, call: Call, request: InitProducerIdRequest) -> None:
     """Hand out the next producer id, with epoch 0. A producer that asks again gets another one."""
     error = _refusal(broker, request)
     if not error:
         try:
-            turn.reply(call, InitProducerIdResponse(producer_id=broker.new_producer_id(call.broker), producer_epoch=0))
+            ctx.reply(call, InitProducerIdResponse(producer_id=broker.new_producer_id(call.broker), producer_epoch=0))
             return
         except BatchError as problem:
             error = problem.error
-    turn.reply(call, InitProducerIdResponse(error_code=error, producer_id=NO_PRODUCER_ID, producer_epoch=_NO_EPOCH))
+    ctx.reply(call, InitProducerIdResponse(error_code=error, producer_id=NO_PRODUCER_ID, producer_epoch=_NO_EPOCH))
 
 
 def _refusal(broker: "Broker", request: InitProducerIdRequest) -> ErrorCode:

@@ -3,16 +3,8 @@
 import contextlib
 from collections.abc import Iterator
 
+from groupcoord.core.api_error import ApiError
 from groupcoord.protocol.batches import BatchError
-from groupcoord.protocol.errors import ErrorCode
-
-
-class Refused(Exception):
-    """What was asked for is answered with ``error``; ``text`` is the message beside it, None where Kafka sends none."""
-
-    def __init__(self, error: ErrorCode, text: str | None = None) -> None:
-        self.error, self.text = error, text
-        super().__init__(text or error.text)
 
 
 @contextlib.contextmanager
@@ -21,4 +13,4 @@ def refusing_what_cannot_be_kept() -> Iterator[None]:
     try:
         yield
     except BatchError as problem:
-        raise Refused(problem.error, problem.reason) from problem
+        raise ApiError(problem.error, problem.reason) from problem

@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from groupcoord.broker import topic_names
-from groupcoord.broker.cluster import Replicas
+from groupcoord.broker.broker_registry import Replicas
 from groupcoord.broker.java_order import hash_order
-from groupcoord.broker.refused import Refused
 from groupcoord.broker.topic_config import effective_texts
 from groupcoord.broker.topic_creation import UNSET, Plan, plan_topic
 from groupcoord.broker.topics import Topic
+from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import Call
-from groupcoord.core.turn import Turn
+from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -48,22 +48,22 @@ _DUPLICATE_NAME = "Duplicate topic name."
 _UNKNOWN_ID = "This server does not host this topic ID."
 
 
-def handle_create_topics(broker: "Broker", turn: Turn, call: Call, request: CreateTopicsRequest) -> None:
+def handle_create_topics(broker: "Broker", ctx: HandlerContext, call: Call, request: CreateTopicsRequest) -> None:
     """Create the topics, or say of each why not; results come in the order asked, then duplicates, then what is forbidden."""
     try:
-        results = _create_topics(broker, turn, request)
-    except Refused as refused:
+        results = _create_topics(broker, ctx, request)
+    except ApiError as refused:
         results = [_not_created(topic.name, refused) for topic in request.topics]
-    turn.reply(call, CreateTopicsResponse(topics=tuple(results)))
+    ctx.reply(call, CreateTopicsResponse(topics=tuple(results)))
 
 
 def _check_time(timeout_ms: int, *, work: bool) -> None:
     """A request that may take no time at all has always taken too long, if there is any ``work`` for the controller."""
     if work and timeout_ms <= 0:
-        raise Refused(ErrorCode.REQUEST_TIMED_OUT)
+        raise ApiError(ErrorCode.REQUEST_TIMED_OUT)
 
 
-def _create_topics(broker: "Broker", turn: Turn, request: CreateTopicsRequest) -> list[CreatableTopicResult]:
+def _create_topics(broker: "Broker", ctx: HandlerContext, request: CreateTopicsRequest) -> list[CreatableTopicResult]:
     times = Counter(topic.name for topic in request.topics)
     wanted = [topic for topic in request.topics if times[topic.name] == 1]
     forbidden = [topic.name for topic in wanted if topic.name == topic_names.CLUSTER_METADATA]
@@ -71,22 +71,22 @@ def _create_topics(broker: "Broker", turn: Turn, request: CreateTopicsRequest) -
     _check_time(request.timeout_ms, work=bool(wanted))
     if sum(_planned_partitions(topic, broker.config.num_partitions) for topic in wanted) > MOST_RECORDS_PER_REQUEST:
         text = "Excessively large number of partitions per request."
-        raise Refused(ErrorCode.POLICY_VIOLATION, text)
+        raise ApiError(ErrorCode.POLICY_VIOLATION, text)
     outcomes = [_planned(broker, topic) for topic in wanted]
     plans = [outcome for outcome in outcomes if isinstance(outcome, Plan)]
     if sum(1 + len(plan.configs) + len(plan.replicas) for plan in plans) > MOST_RECORDS_PER_REQUEST:
-        raise Refused(ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
+        raise ApiError(ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
     results = [
-        _created(broker, outcome, None if request.validate_only else turn.now_ms)
+        _created(broker, outcome, None if request.validate_only else ctx.now_ms)
         if isinstance(outcome, Plan)
         else outcome
         for outcome in outcomes
     ]
-    duplicate = Refused(ErrorCode.INVALID_REQUEST, _DUPLICATE_NAME)
+    duplicate = ApiError(ErrorCode.INVALID_REQUEST, _DUPLICATE_NAME)
     results += [_not_created(name, duplicate) for name in hash_order(name for name in times if times[name] > 1)]
     for name in forbidden:
         text = f"Creation of internal topic {name} is prohibited."
-        results.append(_not_created(name, Refused(ErrorCode.INVALID_REQUEST, text)))
+        results.append(_not_created(name, ApiError(ErrorCode.INVALID_REQUEST, text)))
     return results
 
 
@@ -100,12 +100,12 @@ def _planned_partitions(topic: CreatableTopic, default: int) -> int:
 def _planned(broker: "Broker", topic: CreatableTopic) -> Plan | CreatableTopicResult:
     try:
         return plan_topic(broker, topic)
-    except Refused as refused:
+    except ApiError as refused:
         return _not_created(topic.name, refused)
 
 
-def _not_created(name: str, refused: Refused) -> CreatableTopicResult:
-    return CreatableTopicResult(name=name, error_code=refused.error, error_message=refused.text)
+def _not_created(name: str, refused: ApiError) -> CreatableTopicResult:
+    return CreatableTopicResult(name=name, error_code=refused.code, error_message=refused.message)
 
 
 def _created(broker: "Broker", plan: Plan, now_ms: int | None) -> CreatableTopicResult:
@@ -127,7 +127,7 @@ def _created(broker: "Broker", plan: Plan, now_ms: int | None) -> CreatableTopic
     )
 
 
-def handle_delete_topics(broker: "Broker", turn: Turn, call: Call, request: DeleteTopicsRequest) -> None:
+def handle_delete_topics(broker: "Broker", ctx: HandlerContext, call: Call, request: DeleteTopicsRequest) -> None:
     """Delete the topics, by name or id, or say of each why not.
 
     The results may come in any order: Kafka shuffles them, so that nobody can tell which topics do not exist and which one may
@@ -136,29 +136,29 @@ def handle_delete_topics(broker: "Broker", turn: Turn, call: Call, request: Dele
     try:
         if not broker.config.delete_topic_enable:
             old = call.version < _FIRST_VERSION_WITH_DELETION_DISABLED
-            raise Refused(ErrorCode.INVALID_REQUEST if old else ErrorCode.TOPIC_DELETION_DISABLED)
-        results = _delete_topics(broker, turn, request)
-    except Refused as refused:
+            raise ApiError(ErrorCode.INVALID_REQUEST if old else ErrorCode.TOPIC_DELETION_DISABLED)
+        results = _delete_topics(broker, ctx, request)
+    except ApiError as refused:
         results = [_not_deleted(topic.name, topic.topic_id, refused) for topic in request.topics]
-    turn.reply(call, DeleteTopicsResponse(responses=tuple(results)))
+    ctx.reply(call, DeleteTopicsResponse(responses=tuple(results)))
 
 
-def _delete_topics(broker: "Broker", turn: Turn, request: DeleteTopicsRequest) -> list[DeletableTopicResult]:
+def _delete_topics(broker: "Broker", ctx: HandlerContext, request: DeleteTopicsRequest) -> list[DeletableTopicResult]:
     """What became of each topic, for a request that is in time. Raises Refused."""
     # 1. What says neither or both, and what is said more than once.
     results, states = [], request.topics
     for state in states:
         if state.name is not None and state.topic_id is not None:
             text = "You may not specify both topic name and topic id."
-            results.append(_not_deleted(state.name, state.topic_id, Refused(ErrorCode.INVALID_REQUEST, text)))
+            results.append(_not_deleted(state.name, state.topic_id, ApiError(ErrorCode.INVALID_REQUEST, text)))
         elif state.name is None and state.topic_id is None:
             text = "Neither topic name nor id were specified."
-            results.append(_not_deleted(None, None, Refused(ErrorCode.INVALID_REQUEST, text)))
+            results.append(_not_deleted(None, None, ApiError(ErrorCode.INVALID_REQUEST, text)))
     named = Counter(state.name for state in states if state.name is not None and state.topic_id is None)
     by_id = Counter(state.topic_id for state in states if state.topic_id is not None and state.name is None)
-    duplicate_name = Refused(ErrorCode.INVALID_REQUEST, _DUPLICATE_NAME)
+    duplicate_name = ApiError(ErrorCode.INVALID_REQUEST, _DUPLICATE_NAME)
     results += [_not_deleted(name, None, duplicate_name) for name, times in named.items() if times > 1]
-    duplicate_id = Refused(ErrorCode.INVALID_REQUEST, "Duplicate topic id.")
+    duplicate_id = ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic id.")
     results += [_not_deleted(None, topic_id, duplicate_id) for topic_id, times in by_id.items() if times > 1]
     # 2. Ids and names that no topic has, and a topic that is meant by both.
     single_ids = [topic_id for topic_id, times in by_id.items() if times == 1]
@@ -168,18 +168,18 @@ def _delete_topics(broker: "Broker", turn: Turn, request: DeleteTopicsRequest) -
     for topic_id in single_ids:
         topic = broker.topics.by_id(topic_id)
         if topic is None:
-            results.append(_not_deleted(None, topic_id, Refused(ErrorCode.UNKNOWN_TOPIC_ID, _UNKNOWN_ID)))
+            results.append(_not_deleted(None, topic_id, ApiError(ErrorCode.UNKNOWN_TOPIC_ID, _UNKNOWN_ID)))
         else:
             doomed[topic_id] = topic
     for name in single_names:
         topic = broker.topics.get(name)
         if topic is None:
             error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            results.append(_not_deleted(name, None, Refused(error, error.text)))
+            results.append(_not_deleted(name, None, ApiError(error, error.text)))
         elif topic.topic_id in by_id:
             doomed.pop(topic.topic_id, None)
             text = "The provided topic name maps to an ID that was already supplied."
-            results.append(_not_deleted(name, topic.topic_id, Refused(ErrorCode.INVALID_REQUEST, text)))
+            results.append(_not_deleted(name, topic.topic_id, ApiError(ErrorCode.INVALID_REQUEST, text)))
         else:
             doomed[topic.topic_id] = topic
     # 3. The rest goes.
@@ -187,26 +187,28 @@ def _delete_topics(broker: "Broker", turn: Turn, request: DeleteTopicsRequest) -
         broker.topics.delete(topic.name)
         results.append(DeletableTopicResult(name=topic.name, topic_id=topic.topic_id))
     if doomed:
-        broker.topics_deleted(turn, list(doomed.values()))
+        broker.topics_deleted(ctx, list(doomed.values()))
     return results
 
 
-def _not_deleted(name: str | None, topic_id: uuid.UUID | None, refused: Refused) -> DeletableTopicResult:
-    return DeletableTopicResult(name=name, topic_id=topic_id, error_code=refused.error, error_message=refused.text)
+def _not_deleted(name: str | None, topic_id: uuid.UUID | None, refused: ApiError) -> DeletableTopicResult:
+    return DeletableTopicResult(name=name, topic_id=topic_id, error_code=refused.code, error_message=refused.message)
 
 
-def handle_create_partitions(broker: "Broker", turn: Turn, call: Call, request: CreatePartitionsRequest) -> None:
+def handle_create_partitions(
+    broker: "Broker", ctx: HandlerContext, call: Call, request: CreatePartitionsRequest
+) -> None:
     """Give topics more partitions, or say of each why not; duplicates come first, then the topics by Java's hash."""
     try:
         results = _create_partitions(broker, request)
-    except Refused as refused:
+    except ApiError as refused:
         results = [_not_added(topic.name, refused) for topic in request.topics]
-    turn.reply(call, CreatePartitionsResponse(results=tuple(results)))
+    ctx.reply(call, CreatePartitionsResponse(results=tuple(results)))
 
 
 def _create_partitions(broker: "Broker", request: CreatePartitionsRequest) -> list[CreatePartitionsTopicResult]:
     times = Counter(topic.name for topic in request.topics)
-    duplicate = Refused(ErrorCode.INVALID_REQUEST, _DUPLICATE_NAME)
+    duplicate = ApiError(ErrorCode.INVALID_REQUEST, _DUPLICATE_NAME)
     results = [_not_added(name, duplicate) for name in hash_order(name for name in times if times[name] > 1)]
     asked = {topic.name: topic for topic in request.topics}
     single = [name for name in hash_order(times) if times[name] == 1]
@@ -216,16 +218,16 @@ def _create_partitions(broker: "Broker", request: CreatePartitionsRequest) -> li
         try:
             topic = broker.topics.get(name)
             if topic is None:
-                raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+                raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             added = _additional_partitions(broker, topic, asked[name], room)
             if len(added) > room:
                 # Kafka keeps the partitions that it made until it ran out of room.
                 if not request.validate_only:
                     topic.add_partitions(room, added[:room])
                 room = 0
-                raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR)
+                raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
             room -= len(added)
-        except Refused as refused:
+        except ApiError as refused:
             results.append(_not_added(name, refused))
             continue
         if not request.validate_only:
@@ -240,10 +242,10 @@ def _additional_partitions(
     """The replicas of the partitions that the topic gets on top, or of one more than ``most`` of them. Raises Refused."""
     present = len(topic.partitions)
     if asked.count == present:
-        raise Refused(ErrorCode.INVALID_PARTITIONS, f"Topic already has {present} partition(s).")
+        raise ApiError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {present} partition(s).")
     if asked.count < present:
         text = f"The topic {asked.name} currently has {present} partition(s); {asked.count} would not be an increase."
-        raise Refused(ErrorCode.INVALID_PARTITIONS, text)
+        raise ApiError(ErrorCode.INVALID_PARTITIONS, text)
     added = asked.count - present
     replication_factor = len(topic.replicas[0])
     if asked.assignments is None:
@@ -253,11 +255,11 @@ def _additional_partitions(
             f"Attempted to add {added} additional partition(s), but only {len(asked.assignments)} assignment(s) "
             "were specified."
         )
-        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
+        raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
     for assignment in asked.assignments:
         broker.cluster.check_replicas(assignment.broker_ids, replication_factor)
     return [tuple(assignment.broker_ids) for assignment in asked.assignments]
 
 
-def _not_added(name: str, refused: Refused) -> CreatePartitionsTopicResult:
-    return CreatePartitionsTopicResult(name=name, error_code=refused.error, error_message=refused.text)
+def _not_added(name: str, refused: ApiError) -> CreatePartitionsTopicResult:
+    return CreatePartitionsTopicResult(name=name, error_code=refused.code, error_message=refused.message)

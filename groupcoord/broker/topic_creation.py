@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from groupcoord.broker import topic_config, topic_names
-from groupcoord.broker.cluster import Cluster, Replicas
-from groupcoord.broker.refused import Refused
+from groupcoord.broker.broker_registry import BrokerRegistry, Replicas
 from groupcoord.broker.topics import Topic
 from groupcoord.config.settings import BrokerConfig
 from groupcoord.config.values import InvalidValueError
+from groupcoord.core.api_error import ApiError
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig
 
@@ -34,13 +34,13 @@ def plan_topic(broker: "Broker", topic: CreatableTopic) -> Plan:
     name = topic.name
     fault = topic_names.fault_text(name)
     if fault is not None:
-        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, fault)
+        raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, fault)
     if name in broker.topics:
-        raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+        raise ApiError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
     neighbour = broker.topics.colliding(name)
     if neighbour is not None:
         text = f"Topic '{name}' collides with existing topic: {neighbour}"
-        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, text)
+        raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, text)
     configs = _checked_configs(topic.configs, broker.config)
     return Plan(name, _placed(broker, topic), configs)
 
@@ -49,12 +49,12 @@ def _checked_configs(given: Sequence[CreatableTopicConfig], config: BrokerConfig
     """The configurations, of which a later one of the same name has won. Raises Refused."""
     nulls = [one.name for one in given if one.value is None]
     if nulls:
-        raise Refused(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {','.join(nulls)}")
+        raise ApiError(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {','.join(nulls)}")
     configs = {one.name: one.value for one in given if one.value is not None}
     try:
         topic_config.check(configs, config)
     except InvalidValueError as problem:
-        raise Refused(ErrorCode.INVALID_CONFIG, str(problem)) from problem
+        raise ApiError(ErrorCode.INVALID_CONFIG, str(problem)) from problem
     return configs
 
 
@@ -64,36 +64,36 @@ def _placed(broker: "Broker", topic: CreatableTopic) -> list[Replicas]:
         return _assigned(broker.cluster, topic)
     if topic.replication_factor < UNSET or topic.replication_factor == 0:
         text = "Replication factor must be larger than 0, or -1 to use the default value."
-        raise Refused(ErrorCode.INVALID_REPLICATION_FACTOR, text)
+        raise ApiError(ErrorCode.INVALID_REPLICATION_FACTOR, text)
     if topic.num_partitions < UNSET or topic.num_partitions == 0:
         text = "Number of partitions was set to an invalid non-positive value."
-        raise Refused(ErrorCode.INVALID_PARTITIONS, text)
+        raise ApiError(ErrorCode.INVALID_PARTITIONS, text)
     config = broker.config
     partitions = config.num_partitions if topic.num_partitions == UNSET else topic.num_partitions
     replicas = config.default_replication_factor if topic.replication_factor == UNSET else topic.replication_factor
     return broker.cluster.place(config, partitions, replicas)
 
 
-def _assigned(cluster: Cluster, topic: CreatableTopic) -> list[Replicas]:
+def _assigned(cluster: BrokerRegistry, topic: CreatableTopic) -> list[Replicas]:
     if topic.replication_factor != UNSET:
         text = "A manual partition assignment was specified, but replication factor was not set to -1."
-        raise Refused(ErrorCode.INVALID_REQUEST, text)
+        raise ApiError(ErrorCode.INVALID_REQUEST, text)
     if topic.num_partitions != UNSET:
         text = "A manual partition assignment was specified, but numPartitions was not set to -1."
-        raise Refused(ErrorCode.INVALID_REQUEST, text)
+        raise ApiError(ErrorCode.INVALID_REQUEST, text)
     placed: dict[int, Replicas] = {}
     replication_factor = None
     for assignment in topic.assignments:
         index = assignment.partition_index
         if index in placed:
             text = f"Found multiple manual partition assignments for partition {index}"
-            raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
+            raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
         cluster.check_replicas(assignment.broker_ids, replication_factor)
         replication_factor = len(assignment.broker_ids)
         placed[index] = tuple(assignment.broker_ids)
     if placed.keys() != set(range(len(placed))):
         text = "partitions should be a consecutive 0-based integer sequence"
-        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
+        raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
     return [placed[index] for index in range(len(placed))]
 
 
@@ -103,7 +103,7 @@ def create_automatically(broker: "Broker", now_ms: int, names: Iterable[str]) ->
         try:
             if name != topic_names.CLUSTER_METADATA:
                 create_topic(broker, now_ms, name)
-        except Refused:
+        except ApiError:
             continue
 
 

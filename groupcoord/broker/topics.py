@@ -5,7 +5,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from groupcoord.broker import topic_names
-from groupcoord.broker.cluster import Replicas
+from groupcoord.broker.broker_registry import Replicas
 from groupcoord.broker.journal import IN_MEMORY, Journal, RecoveredTopic
 from groupcoord.broker.log_settings import LogSettings
 from groupcoord.broker.partition_log import PartitionLog

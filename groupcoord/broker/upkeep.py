@@ -18,8 +18,8 @@ from groupcoord.broker.log_settings import INT64_MAX
 from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.config.settings import BrokerConfig
 from groupcoord.core.aside import Aside, at_once
+from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import TimerKey, Timers
-from groupcoord.core.turn import Turn
 from groupcoord.protocol.batches import BatchError
 
 PRODUCER_CHECK_INTERVAL_MS = 600_000
@@ -66,7 +66,7 @@ class Upkeep:
             self._schedule("log.flush.offset.checkpoint.interval.ms", _CHECKPOINT, now_ms, self._checkpoint)
             self._schedule("log.flush.scheduler.interval.ms", _FLUSH, now_ms, self._flush)
 
-    def _schedule(self, interval: str, key: TimerKey, now_ms: int, fire: Callable[[Turn], None]) -> None:
+    def _schedule(self, interval: str, key: TimerKey, now_ms: int, fire: Callable[[HandlerContext], None]) -> None:
         if key in self._timers:  # as at nearly every append
             return
         interval_ms = int(str(self._config()[interval]))
@@ -90,51 +90,51 @@ class Upkeep:
     def _schedule_producers(self, now_ms: int) -> None:
         self._timers.schedule(_PRODUCERS, now_ms + PRODUCER_CHECK_INTERVAL_MS, self._forget)
 
-    def _retain(self, turn: Turn) -> None:
+    def _retain(self, ctx: HandlerContext) -> None:
         logs = list(self._logs())
         # If the disk has failed the server is about to end; if a file could not be opened, the next time comes.
         with contextlib.suppress(BatchError):
             for log in logs:
-                log.apply_retention(turn.now_ms)
+                log.apply_retention(ctx.now_ms)
         if any(log.size for log in logs):
-            self._schedule_retention(turn.now_ms)
+            self._schedule_retention(ctx.now_ms)
 
-    def _clean(self, turn: Turn) -> None:
+    def _clean(self, ctx: HandlerContext) -> None:
         """Compact the dirtiest log, and go on with the next until none is dirty enough."""
         if self._compactor.is_busy:  # something was appended meanwhile
-            self._schedule_cleaning(turn.now_ms)
+            self._schedule_cleaning(ctx.now_ms)
             return
         logs = [log for log in self._logs() if log.settings.compact and len(log.segments) > 1]
-        found = [(log, log_cleaner.cleanable(log, turn.now_ms)) for log in logs]
-        due = [each for each in found if log_cleaner.is_due(*each, turn.now_ms)]
+        found = [(log, log_cleaner.cleanable(log, ctx.now_ms)) for log in logs]
+        due = [each for each in found if log_cleaner.is_due(*each, ctx.now_ms)]
         due.sort(key=lambda each: each[1].ratio, reverse=True)
         self._compactor.compact_all(
-            turn, [log for log, _ in due], lambda later: self._schedule_cleaning(later.now_ms) if logs else None
+            ctx, [log for log, _ in due], lambda later: self._schedule_cleaning(later.now_ms) if logs else None
         )
 
-    def compact(self, turn: Turn, log: PartitionLog) -> None:
+    def compact(self, ctx: HandlerContext, log: PartitionLog) -> None:
         """Compact all that is in ``log`` now, whatever its settings say of when, and of the segment that is appended to."""
         if self._compactor.is_at(log):
-            turn.note(LogNotCleaned, log=log.name, why="it is being compacted")
+            ctx.emit(LogNotCleaned, log=log.name, why="it is being compacted")
             return
         try:
-            log.roll(turn.now_ms)
+            log.roll(ctx.now_ms)
         except BatchError as problem:
-            turn.note(LogNotCleaned, log=log.name, why=str(problem))
+            ctx.emit(LogNotCleaned, log=log.name, why=str(problem))
         else:
-            self._compactor.compact(turn, log)
+            self._compactor.compact(ctx, log)
 
-    def _forget(self, turn: Turn) -> None:
+    def _forget(self, ctx: HandlerContext) -> None:
         logs = list(self._logs())
         for log in logs:
-            log.producers.expire(turn.now_ms, self._config().producer_id_expiration_ms)
+            log.producers.expire(ctx.now_ms, self._config().producer_id_expiration_ms)
         if any(len(log.producers) for log in logs):
-            self._schedule_producers(turn.now_ms)
+            self._schedule_producers(ctx.now_ms)
 
-    def _checkpoint(self, _turn: Turn) -> None:
+    def _checkpoint(self, _turn: HandlerContext) -> None:
         self._journal.checkpoint()
 
-    def _flush(self, turn: Turn) -> None:
-        waiting = [log.journal.flush_if_due(log, turn.now_ms) for log in self._logs()]
+    def _flush(self, ctx: HandlerContext) -> None:
+        waiting = [log.journal.flush_if_due(log, ctx.now_ms) for log in self._logs()]
         if any(waiting):
-            self._schedule("log.flush.scheduler.interval.ms", _FLUSH, turn.now_ms, self._flush)
+            self._schedule("log.flush.scheduler.interval.ms", _FLUSH, ctx.now_ms, self._flush)

@@ -261,9 +261,9 @@ async def _serve_node(
 ) -> int:
     # The node is most of what there is to import, and a mistake on the command line should not wait for it.
     from groupcoord.broker.journal import IN_MEMORY  # noqa: PLC0415
-    from groupcoord.node.node import Node  # noqa: PLC0415
+    from groupcoord.cluster.cluster_core import ClusterCore  # noqa: PLC0415
 
-    node = Node(
+    node = ClusterCore(
         config,
         chance=SystemChance(),
         now_ms=now_ms(),

@@ -8,7 +8,7 @@ import enum
 from typing import Any, NamedTuple
 
 from groupcoord.assignors import Assignor, Group, RebalanceProtocol, TopicPartition
-from groupcoord.core.effects import Note
+from groupcoord.core.effects import EmitEvent
 
 
 class Coordinator(NamedTuple):
@@ -110,4 +110,4 @@ class Left(NamedTuple):
     """The member is out of the group, or has done what it could; nothing comes after this."""
 
 
-Action = Send | Commit | Learn | Assign | Tell | Abandon | Hold | Own | Disconnect | Raise | Left | Note
+Action = Send | Commit | Learn | Assign | Tell | Abandon | Hold | Own | Disconnect | Raise | Left | EmitEvent

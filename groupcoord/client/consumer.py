@@ -20,13 +20,13 @@ from groupcoord.assignors import Assignor, TopicPartition
 from groupcoord.client import options
 from groupcoord.client.actions import News
 from groupcoord.client.backoff import Backoff
-from groupcoord.client.cluster import Cluster
 from groupcoord.client.committing import Committer
 from groupcoord.client.decoding import Record
 from groupcoord.client.errors import BrokerError, ConsumerClosedError
 from groupcoord.client.fetcher import Fetcher, FetchSettings
 from groupcoord.client.locating import Locator, Reset
 from groupcoord.client.membership import Membership
+from groupcoord.client.network_client import NetworkClient
 from groupcoord.client.offsets import Offset, Offsets
 from groupcoord.client.partitions import Partitions, PartitionState, Start
 from groupcoord.client.runner import Callback, Runner
@@ -108,7 +108,7 @@ class Consumer(AsyncIterator[Record]):
         self._topics = options.topic_names(topics)
         self._membership = Membership(settings, options.assignors_of(assignors), chance=chance)
         self._partitions = Partitions()
-        self._cluster = Cluster(
+        self._cluster = NetworkClient(
             options.addresses(bootstrap),
             client_id=client_id,
             request_timeout_ms=request_timeout_ms,

@@ -14,10 +14,10 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from groupcoord.client.backoff import Backoff
-from groupcoord.client.cluster import Cluster, Lane
 from groupcoord.client.decoding import decode
 from groupcoord.client.errors import BrokerError, ClientError, DisconnectedError
 from groupcoord.client.locating import Locator
+from groupcoord.client.network_client import Lane, NetworkClient
 from groupcoord.client.partitions import Partitions, PartitionState, Start
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages.fetch import (
@@ -80,7 +80,7 @@ class Fetcher:
     def __init__(
         self,
         partitions: Partitions,
-        cluster: Cluster,
+        cluster: NetworkClient,
         locator: Locator,
         settings: FetchSettings,
         backoff: Backoff,

@@ -7,8 +7,8 @@ import enum
 from collections.abc import Iterable
 
 from groupcoord.assignors import TopicPartition
-from groupcoord.client.cluster import Cluster, Lane, Place
 from groupcoord.client.errors import BrokerError, DisconnectedError, OffsetError
+from groupcoord.client.network_client import Lane, NetworkClient, Place
 from groupcoord.client.offsets import Offsets
 from groupcoord.client.partitions import PartitionState, Start
 from groupcoord.protocol.errors import ErrorCode
@@ -40,7 +40,7 @@ class Reset(enum.Enum):
 class Locator:
     """Finds positions for partitions that have none."""
 
-    def __init__(self, offsets: Offsets, cluster: Cluster, reset: Reset, *, isolation_level: int) -> None:
+    def __init__(self, offsets: Offsets, cluster: NetworkClient, reset: Reset, *, isolation_level: int) -> None:
         self._offsets = offsets
         self._cluster = cluster
         self._reset = reset

@@ -15,7 +15,7 @@ from groupcoord.client.backoff import Backoff
 from groupcoord.client.errors import CallbackFailedError
 from groupcoord.client.settings import MemberSettings
 from groupcoord.client.topics_view import TopicsView
-from groupcoord.core.effects import Note
+from groupcoord.core.effects import EmitEvent
 from groupcoord.core.events import Cause
 
 PROTOCOL_TYPE = "consumer"
@@ -98,7 +98,7 @@ class Member:
     def note(self, event: type[e.MemberEvent], **fields: Any) -> None:
         """Say that something happened."""
         who = {"group": self.settings.group_id, "member": self.generation.member_id}
-        self.do(Note(event(at_ms=self.now_ms, cause=self.cause, **who, **fields)))
+        self.do(EmitEvent(event(at_ms=self.now_ms, cause=self.cause, **who, **fields)))
 
     # Questions and their answers.
 

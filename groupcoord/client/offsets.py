@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 from groupcoord.assignors import TopicPartition
 from groupcoord.client import verdicts
 from groupcoord.client.backoff import Backoff
-from groupcoord.client.cluster import Cluster
 from groupcoord.client.errors import BrokerError, DisconnectedError
 from groupcoord.client.member import Generation
+from groupcoord.client.network_client import NetworkClient
 from groupcoord.client.runner import Runner
 from groupcoord.client.verdicts import Verdict
 from groupcoord.protocol.errors import ErrorCode
@@ -48,7 +48,7 @@ class Offset(NamedTuple):
 class Offsets:
     """The offsets of the group, as its member sees them."""
 
-    def __init__(self, runner: Runner, cluster: Cluster, backoff: Backoff) -> None:
+    def __init__(self, runner: Runner, cluster: NetworkClient, backoff: Backoff) -> None:
         self._runner = runner
         self._cluster = cluster
         self._backoff = backoff

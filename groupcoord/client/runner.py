@@ -12,10 +12,10 @@ from typing import Any
 
 from groupcoord.assignors import TopicPartition, run
 from groupcoord.client import actions as a
-from groupcoord.client.cluster import Cluster, Lane
 from groupcoord.client.membership import Membership
+from groupcoord.client.network_client import Lane, NetworkClient
 from groupcoord.client.partitions import Partitions
-from groupcoord.core.effects import Note
+from groupcoord.core.effects import EmitEvent
 from groupcoord.core.events import Event
 
 Callback = Callable[[tuple[TopicPartition, ...]], Awaitable[None] | None]
@@ -27,7 +27,7 @@ class Runner:
     def __init__(
         self,
         membership: Membership,
-        cluster: Cluster,
+        cluster: NetworkClient,
         partitions: Partitions,
         *,
         callbacks: Mapping[a.News, Callback | None],
@@ -131,7 +131,7 @@ class Runner:
             case _:
                 self._do_at_once(action)
 
-    def _do_at_once(self, action: a.Abandon | a.Hold | a.Own | a.Disconnect | a.Raise | a.Left | Note) -> None:
+    def _do_at_once(self, action: a.Abandon | a.Hold | a.Own | a.Disconnect | a.Raise | a.Left | EmitEvent) -> None:
         match action:
             case a.Abandon():
                 self._abandon(action.ticket)

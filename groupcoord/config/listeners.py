@@ -3,7 +3,7 @@
 Kafka serves any number of listeners, each with a security protocol of its own. One is served here, in plain text; of several,
 it is the first that is neither a controller's nor, if there is another, the one between brokers.
 
-Deviation (scope-of-a-stand-in): see node/api_versions.py.
+Deviation (scope-of-a-stand-in): see cluster/api_versions.py.
 """
 
 import re

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from groupcoord.coordinator.classic.group import ClassicGroup
-from groupcoord.coordinator.refusal import Refused
 from groupcoord.coordinator.shard import Shard
+from groupcoord.core.api_error import ApiError
 from groupcoord.protocol.errors import ErrorCode
 
 
@@ -26,7 +26,7 @@ class Unavailable(dict[str, ClassicGroup]):
     def get(self, group_id: str, default: Any = None) -> Any:
         """``default``, for a shard that is available again. Raises Refused."""
         if not self._available():
-            raise Refused(self.error, f"{self.why}, where group {group_id!r} would be")
+            raise ApiError(self.error, f"{self.why}, where group {group_id!r} would be")
         return default
 
     @property

@@ -25,17 +25,17 @@ from groupcoord.coordinator.shard import Shard
 from groupcoord.coordinator.topics_view import TopicsView
 from groupcoord.coordinator.unloading import unload
 from groupcoord.core.effects import Append, Call, Effect
+from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.java import partition_for
 from groupcoord.core.timers import Timers
-from groupcoord.core.turn import Turn
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.errors import ErrorCode
 
 OFFSETS_TOPIC = "__consumer_offsets"
 """Where groups and offsets are stored: as many partitions as there are shards."""
 
-Handler = Callable[[Sequence[Shard], Turn, Call, Any], None]
-GroupHandler = Callable[[Shard, Turn, Call, Any], None]
+Handler = Callable[[Sequence[Shard], HandlerContext, Call, Any], None]
+GroupHandler = Callable[[Shard, HandlerContext, Call, Any], None]
 
 
 class GroupCoordinator:
@@ -82,18 +82,18 @@ class GroupCoordinator:
             ApiKey.OFFSET_DELETE: partial(offset_delete.offset_delete, topics=topics),
         }
         self._handlers: dict[int, Handler] = {
-            ApiKey.OFFSET_FETCH: lambda shards, turn, call, request: offset_fetch(
-                _shard_of(shards), turn, call, request, topics=topics
+            ApiKey.OFFSET_FETCH: lambda shards, ctx, call, request: offset_fetch(
+                _shard_of(shards), ctx, call, request, topics=topics
             ),
-            ApiKey.DESCRIBE_GROUPS: lambda shards, turn, call, request: group_admin.describe_groups(
-                _shard_of(shards), turn, call, request
+            ApiKey.DESCRIBE_GROUPS: lambda shards, ctx, call, request: group_admin.describe_groups(
+                _shard_of(shards), ctx, call, request
             ),
-            ApiKey.DELETE_GROUPS: lambda shards, turn, call, request: group_admin.delete_groups(
-                _shard_of(shards), turn, call, request
+            ApiKey.DELETE_GROUPS: lambda shards, ctx, call, request: group_admin.delete_groups(
+                _shard_of(shards), ctx, call, request
             ),
             ApiKey.LIST_GROUPS: group_admin.list_groups,
-            ApiKey.FIND_COORDINATOR: lambda _, turn, call, request: find_coordinator(
-                self.config, self._coordinator_of, turn, call, request
+            ApiKey.FIND_COORDINATOR: lambda _, ctx, call, request: find_coordinator(
+                self.config, self._coordinator_of, ctx, call, request
             ),
         }
 
@@ -104,15 +104,15 @@ class GroupCoordinator:
 
     def handle(self, call: Call, request: Any, now_ms: int) -> list[Effect]:
         """What follows from ``request``. A JoinGroup or SyncGroup may be answered by a later call or timer."""
-        turn = Turn(now_ms, call)
+        ctx = HandlerContext(now_ms, call)
         key = call.api.key
         of_group = self._group_handlers.get(key)
         shards = self.shards if self._places is None else self._places.seen_by(call.broker)
         if of_group is not None:
-            of_group(shards[partition_for(request.group_id, len(shards))], turn, call, request)
+            of_group(shards[partition_for(request.group_id, len(shards))], ctx, call, request)
         else:
-            self._handlers[key](shards, turn, call, request)
-        return turn.effects
+            self._handlers[key](shards, ctx, call, request)
+        return ctx.effects
 
     def expire(self, now_ms: int) -> list[Effect]:
         """Fire every timer that is due at ``now_ms``, in order."""
@@ -130,26 +130,26 @@ class GroupCoordinator:
         """The records of ``append`` could not be stored because of ``error``."""
         return self.shards[append.partition].append_failed(append.append_id, error, now_ms)
 
-    def topics_deleted(self, turn: Turn, names: Iterable[str]) -> None:
+    def topics_deleted(self, ctx: HandlerContext, names: Iterable[str]) -> None:
         """Topics are gone, and the offsets committed for them go too."""
         gone = frozenset(names)
         for shard in self.shards:
-            offset_delete.topics_deleted(shard, turn, gone)
+            offset_delete.topics_deleted(shard, ctx, gone)
 
-    def unload(self, turn: Turn) -> None:
+    def unload(self, ctx: HandlerContext) -> None:
         """``__consumer_offsets`` is gone, and all groups with it; a shard comes back when its partition is there again."""
         for shard in self.shards:
             why = f"there is no partition {shard.partition} of __consumer_offsets"
-            unload(shard, turn, partial(self._has_log, shard), why)
+            unload(shard, ctx, partial(self._has_log, shard), why)
 
-    def resign(self, partition: int, turn: Turn) -> None:
+    def resign(self, partition: int, ctx: HandlerContext) -> None:
         """Another broker coordinates the groups of ``partition`` from now on, until ``load`` takes them back."""
         why = f"another broker has partition {partition} of __consumer_offsets"
-        unload(self.shards[partition], turn, lambda: False, why)
+        unload(self.shards[partition], ctx, lambda: False, why)
 
-    def load(self, partition: int, turn: Turn) -> Loading:
+    def load(self, partition: int, ctx: HandlerContext) -> Loading:
         """Read the groups of ``partition`` from its log; whoever reads it gives what it finds to what is returned."""
-        return Loading(self.shards[partition], turn)
+        return Loading(self.shards[partition], ctx)
 
     def _has_log(self, shard: Shard) -> bool:
         return (self._topics.partition_count(OFFSETS_TOPIC) or 0) > shard.partition

@@ -7,7 +7,7 @@ from groupcoord.coordinator.config import CoordinatorConfig
 from groupcoord.coordinator.places import Address
 from groupcoord.coordinator.shard import Shard
 from groupcoord.core.effects import Call
-from groupcoord.core.turn import Turn
+from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
 from groupcoord.protocol.messages.find_coordinator import Coordinator
@@ -21,13 +21,13 @@ CoordinatorOf = Callable[[str], Address | None]
 def find_coordinator(
     config: CoordinatorConfig,
     coordinator_of: CoordinatorOf,
-    turn: Turn,
+    ctx: HandlerContext,
     call: Call,
     request: FindCoordinatorRequest,
 ) -> None:
     """Answer ``call``: the coordinator of each group that has one, and this broker for every transactional id."""
     found = tuple(_found(config, coordinator_of, request.key_type, key) for key in request.coordinator_keys)
-    turn.reply(call, FindCoordinatorResponse(coordinators=found))
+    ctx.reply(call, FindCoordinatorResponse(coordinators=found))
 
 
 def this_broker(config: CoordinatorConfig, shard: Shard) -> Address | None:

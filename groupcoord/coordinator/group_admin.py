@@ -9,11 +9,12 @@ from groupcoord.coordinator.classic.group import ClassicGroup
 from groupcoord.coordinator.classic.states import GroupState
 from groupcoord.coordinator.events import OffsetsRemoved
 from groupcoord.coordinator.pending_appends import Failed
-from groupcoord.coordinator.refusal import Refused, note_refusal
+from groupcoord.coordinator.refusal import emit_refusal
 from groupcoord.coordinator.shard import Shard
+from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import Call, LogRecord
+from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.java import computed_map_order, hash_set_order, string_hash
-from groupcoord.core.turn import Turn
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import (
     DeleteGroupsRequest,
@@ -35,21 +36,23 @@ ALL_GROUP_OPERATIONS = 3400
 ShardOf = Callable[[str], Shard]
 
 
-def describe_groups(shard_of: ShardOf, turn: Turn, call: Call, request: DescribeGroupsRequest) -> None:
+def describe_groups(shard_of: ShardOf, ctx: HandlerContext, call: Call, request: DescribeGroupsRequest) -> None:
     """Answer ``call`` with each group as it is now, partition by partition of ``__consumer_offsets``."""
     answers = tuple(
-        _described(shard, group_id, turn, call, request)
+        _described(shard, group_id, ctx, call, request)
         for shard, group_ids in _by_shard(shard_of, request.groups).items()
         for group_id in group_ids
     )
-    turn.reply(call, DescribeGroupsResponse(groups=answers))
+    ctx.reply(call, DescribeGroupsResponse(groups=answers))
 
 
-def _described(shard: Shard, group_id: str, turn: Turn, call: Call, request: DescribeGroupsRequest) -> DescribedGroup:
+def _described(
+    shard: Shard, group_id: str, ctx: HandlerContext, call: Call, request: DescribeGroupsRequest
+) -> DescribedGroup:
     try:
         return _describe(shard.committed.group(group_id), group_id, call, request)
-    except Refused as refusal:
-        note_refusal(turn, call, group_id, "", refusal)
+    except ApiError as refusal:
+        emit_refusal(ctx, call, group_id, "", refusal)
         return DescribedGroup(
             error_code=refusal.code, group_id=group_id, group_state="", protocol_type="", protocol_data="", members=()
         )
@@ -91,7 +94,7 @@ def _describe(group: ClassicGroup | None, group_id: str, call: Call, request: De
     )
 
 
-def list_groups(shards: Sequence[Shard], turn: Turn, call: Call, request: ListGroupsRequest) -> None:
+def list_groups(shards: Sequence[Shard], ctx: HandlerContext, call: Call, request: ListGroupsRequest) -> None:
     """Answer ``call`` with the groups that pass both filters; an unknown state or type matches nothing.
 
     While one partition is being read there is no list at all.
@@ -100,8 +103,8 @@ def list_groups(shards: Sequence[Shard], turn: Turn, call: Call, request: ListGr
     if loading:
         code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         why = f"of __consumer_offsets still being read: {', '.join(map(str, loading))}"
-        note_refusal(turn, call, "", "", Refused(code, why))
-        turn.reply(call, ListGroupsResponse(error_code=code, groups=()))
+        emit_refusal(ctx, call, "", "", ApiError(code, why))
+        ctx.reply(call, ListGroupsResponse(error_code=code, groups=()))
         return
     states = {state.strip().lower() for state in request.states_filter}
     types = {kind.lower() for kind in request.types_filter}
@@ -116,10 +119,10 @@ def list_groups(shards: Sequence[Shard], turn: Turn, call: Call, request: ListGr
         for group in shard.committed.groups()
         if (not states or group.state.lower() in states) and (not types or "classic" in types)
     )
-    turn.reply(call, ListGroupsResponse(groups=listed))
+    ctx.reply(call, ListGroupsResponse(groups=listed))
 
 
-def delete_groups(shard_of: ShardOf, turn: Turn, call: Call, request: DeleteGroupsRequest) -> None:
+def delete_groups(shard_of: ShardOf, ctx: HandlerContext, call: Call, request: DeleteGroupsRequest) -> None:
     """Answer ``call`` when every group is deleted or refused; one that fails does not keep the others."""
     by_shard = {
         shard: hash_set_order(group_ids, string_hash)  # Kafka goes through them as a set
@@ -127,7 +130,7 @@ def delete_groups(shard_of: ShardOf, turn: Turn, call: Call, request: DeleteGrou
     }
     answers: dict[str, ErrorCode] = {}
 
-    def finish(later: Turn, codes: dict[str, ErrorCode]) -> None:
+    def finish(later: HandlerContext, codes: dict[str, ErrorCode]) -> None:
         answers.update(codes)
         if len(answers) == sum(map(len, by_shard.values())):
             results = tuple(
@@ -138,32 +141,32 @@ def delete_groups(shard_of: ShardOf, turn: Turn, call: Call, request: DeleteGrou
             later.reply(call, DeleteGroupsResponse(results=results))
 
     if not by_shard:
-        finish(turn, {})
+        finish(ctx, {})
     for shard, group_ids in by_shard.items():
-        _delete(shard, turn, call, group_ids, finish)
+        _delete(shard, ctx, call, group_ids, finish)
 
 
 def _delete(
     shard: Shard,
-    turn: Turn,
+    ctx: HandlerContext,
     call: Call,
     group_ids: list[str],
-    finish: Callable[[Turn, dict[str, ErrorCode]], None],
+    finish: Callable[[HandlerContext, dict[str, ErrorCode]], None],
 ) -> None:
     """Kafka looks for share groups of these names first, and goes on when nothing is on its way in the partition any more."""
 
-    def failed(later: Turn, error: ErrorCode) -> None:
+    def failed(later: HandlerContext, error: ErrorCode) -> None:
         finish(later, dict.fromkeys(group_ids, response_error(error)))
 
-    shard.store(turn, (), lambda later: _delete_now(shard, later, call, group_ids, finish, failed), failed)
+    shard.store(ctx, (), lambda later: _delete_now(shard, later, call, group_ids, finish, failed), failed)
 
 
 def _delete_now(
     shard: Shard,
-    turn: Turn,
+    ctx: HandlerContext,
     call: Call,
     group_ids: list[str],
-    finish: Callable[[Turn, dict[str, ErrorCode]], None],
+    finish: Callable[[HandlerContext, dict[str, ErrorCode]], None],
     failed: Failed,
 ) -> None:
     codes: dict[str, ErrorCode] = {}
@@ -173,14 +176,14 @@ def _delete_now(
     for group_id in group_ids:
         try:
             group = shard.groups.get(group_id)
-        except Refused as refusal:
-            note_refusal(turn, call, group_id, "", refusal)
-            finish(turn, dict.fromkeys(group_ids, refusal.code))
+        except ApiError as refusal:
+            emit_refusal(ctx, call, group_id, "", refusal)
+            finish(ctx, dict.fromkeys(group_ids, refusal.code))
             return
         codes[group_id] = _deletable(group)
         if group is None or codes[group_id]:
             why = "there is no such group" if group is None else f"it has members: it is {group.state}"
-            note_refusal(turn, call, group_id, "", Refused(codes[group_id], why))
+            emit_refusal(ctx, call, group_id, "", ApiError(codes[group_id], why))
             continue
         offsets = shard.offsets.of_group(group_id)
         pairs = tuple((topic, partition) for topic, partitions in offsets for partition, _ in partitions)
@@ -189,17 +192,17 @@ def _delete_now(
         tombstones += [records.offset_tombstone(group_id, topic, partition) for topic, partition in pairs]
         tombstones.append(records.group_tombstone(group_id))
 
-    def stored(later: Turn) -> None:
+    def stored(later: HandlerContext) -> None:
         reason = "a client asked for it"
         for group in groups:
             pairs = doomed[group.group_id]
             if pairs:
-                later.note(OffsetsRemoved, group=group.group_id, partitions=pairs, reason=reason)
+                later.emit(OffsetsRemoved, group=group.group_id, partitions=pairs, reason=reason)
             shard.end_group(later, group, reason)
         finish(later, codes)
 
     gone = {(group_id, topic, partition): None for group_id, pairs in doomed.items() for topic, partition in pairs}
-    shard.store(turn, tuple(tombstones), stored, failed, offsets=gone, removed=groups)
+    shard.store(ctx, tuple(tombstones), stored, failed, offsets=gone, removed=groups)
 
 
 def _deletable(group: ClassicGroup | None) -> ErrorCode:

@@ -15,9 +15,9 @@ from groupcoord.coordinator.classic.member import Member
 from groupcoord.coordinator.classic.states import GroupState
 from groupcoord.coordinator.events import ShardLoaded, ShardNotLoaded
 from groupcoord.coordinator.offset_store import CommittedOffset, OffsetMap, OffsetStore
-from groupcoord.coordinator.refusal import Stumbled
+from groupcoord.coordinator.refusal import UnexpectedBrokerError
 from groupcoord.coordinator.shard import Shard
-from groupcoord.core.turn import Turn
+from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.commit_runs import Put, Run, read_run
 from groupcoord.protocol.commits import CommitReader, cannot_fail, group_and_topic, group_of
 from groupcoord.protocol.errors import ErrorCode, WireError
@@ -43,7 +43,7 @@ _partition_of = struct.Struct(">i").unpack_from
 class Loading:
     """``shard`` while its log is read. Everybody who asks it is told COORDINATOR_LOAD_IN_PROGRESS until ``finish``."""
 
-    def __init__(self, shard: Shard, turn: Turn) -> None:
+    def __init__(self, shard: Shard, ctx: HandlerContext) -> None:
         self.shard = shard
         self.records = 0
         """How many records were replayed so far."""
@@ -51,7 +51,7 @@ class Loading:
         """How many of them are of kinds that are not a classic group's; a broker that has no such groups leaves them alone."""
         self.failure: str | None = None
         """What keeps the log from being replayed; None while nothing does."""
-        self._started_ms = turn.now_ms
+        self._started_ms = ctx.now_ms
         self._read = CommitReader(CommittedOffset).read
         # Values of groups stay bytes until the end: most are followed by another one of the same group.
         self._groups: dict[str, bytes | None] = {}  # None: a simple group, which no record describes
@@ -171,7 +171,7 @@ class Loading:
             self._while_open[group, topic, partition] = offset
         return put
 
-    def finish(self, turn: Turn) -> None:
+    def finish(self, ctx: HandlerContext) -> None:
         """The log ends here: the shard serves again, or, after a failure, nobody.
 
         The session of every member starts now. A group that has more members than are allowed by now rebalances. If the shard
@@ -183,35 +183,33 @@ class Loading:
         try:
             if self.failure is not None:
                 raise WireError(self.failure)
-            groups = {group_id: _group(turn, group_id, value) for group_id, value in self._groups.items()}
-        except (WireError, Stumbled) as problem:
+            groups = {group_id: _group(ctx, group_id, value) for group_id, value in self._groups.items()}
+        except (WireError, UnexpectedBrokerError) as problem:
             why = f"partition {shard.partition} of __consumer_offsets could not be read ({problem})"
             shard.groups = Unavailable(ErrorCode.NOT_COORDINATOR, why)
-            turn.note(ShardNotLoaded, partition=shard.partition, records=self.records, why=str(problem))
+            ctx.emit(ShardNotLoaded, partition=shard.partition, records=self.records, why=str(problem))
             return
         shard.groups, shard.offsets = groups, self._offsets
-        turn.note(
+        ctx.emit(
             ShardLoaded,
             partition=shard.partition,
             records=self.records,
             groups=len(groups),
             passed_over=self.passed_over,
-            took_ms=turn.now_ms - self._started_ms,
+            took_ms=ctx.now_ms - self._started_ms,
         )
         for group in groups.values():
             for member in group.members.values():
-                session.restart(shard, turn, group, member)
+                session.restart(shard, ctx, group, member)
             limit = shard.config.group_max_size
             if len(group.members) > limit:
                 size = len(group.members)
-                rebalance.prepare(
-                    shard, turn, group, f"the group has {size} members, and group.max.size is {limit} now"
-                )
+                rebalance.prepare(shard, ctx, group, f"the group has {size} members, and group.max.size is {limit} now")
 
 
-def _group(turn: Turn, group_id: str, data: bytes | None) -> ClassicGroup:
+def _group(ctx: HandlerContext, group_id: str, data: bytes | None) -> ClassicGroup:
     """The group that a record says. Raises WireError, or Stumbled for members whose subscriptions make Kafka fail."""
-    group = ClassicGroup(group_id, turn.now_ms)
+    group = ClassicGroup(group_id, ctx.now_ms)
     if data is None:
         return group
     value = read_value(GroupMetadataKey(group=group_id), data)

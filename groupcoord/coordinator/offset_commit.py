@@ -12,11 +12,12 @@ from groupcoord.coordinator.classic.states import COMMIT_ANSWERS, GroupState
 from groupcoord.coordinator.classic.validate import current_generation, known_member
 from groupcoord.coordinator.events import OffsetsCommitted
 from groupcoord.coordinator.offset_store import CommittedOffset
-from groupcoord.coordinator.refusal import Refused, note_refusal
+from groupcoord.coordinator.refusal import emit_refusal
 from groupcoord.coordinator.shard import Shard
 from groupcoord.coordinator.topics_view import TopicsView
+from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import Call
-from groupcoord.core.turn import Turn
+from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import OffsetCommitRequest, OffsetCommitResponse
 from groupcoord.protocol.messages.offset_commit import (
@@ -81,24 +82,26 @@ class _Answer:
         )
 
 
-def offset_commit(shard: Shard, turn: Turn, call: Call, request: OffsetCommitRequest, topics: TopicsView) -> None:
+def offset_commit(
+    shard: Shard, ctx: HandlerContext, call: Call, request: OffsetCommitRequest, topics: TopicsView
+) -> None:
     """Answer ``call`` when the offsets are stored. If no partition of the request exists, the group is not even looked at."""
     by_id = call.version >= TOPIC_IDS_FROM
     answer = _Answer(by_id)
     known = [topic for asked in request.topics if (topic := _existing(asked, topics, answer, by_id)).partitions]
     if not known:
-        turn.reply(call, answer.response())
+        ctx.reply(call, answer.response())
         return
     is_new = request.group_id not in shard.groups
     try:
-        group = _group(shard, turn, call, request)
-    except Refused as refusal:
-        note_refusal(turn, call, request.group_id, request.member_id, refusal)
+        group = _group(shard, ctx, call, request)
+    except ApiError as refusal:
+        emit_refusal(ctx, call, request.group_id, request.member_id, refusal)
         for topic in known:
             answer.say(topic, [refusal.code] * len(topic.partitions))
-        turn.reply(call, answer.response())
+        ctx.reply(call, answer.response())
         return
-    _store(shard, turn, call, request, group, is_new, known, answer)
+    _store(shard, ctx, call, request, group, is_new, known, answer)
 
 
 def _existing(asked: OffsetCommitRequestTopic, topics: TopicsView, answer: _Answer, by_id: bool) -> _Topic:
@@ -124,33 +127,33 @@ def _existing(asked: OffsetCommitRequestTopic, topics: TopicsView, answer: _Answ
     return _Topic(name or "", topic_id, good)
 
 
-def _group(shard: Shard, turn: Turn, call: Call, request: OffsetCommitRequest) -> ClassicGroup:
+def _group(shard: Shard, ctx: HandlerContext, call: Call, request: OffsetCommitRequest) -> ClassicGroup:
     """The group that the offsets are for; the member's session starts anew. Raises Refused, in Kafka's order."""
     generation = request.generation_id_or_member_epoch
     group = shard.groups.get(request.group_id)
     if group is None:
         if generation < 0:
-            return shard.create_group(turn, request.group_id, simple=True)
+            return shard.create_group(ctx, request.group_id, simple=True)
         if call.version >= GROUP_ID_NOT_FOUND_FROM:
-            raise Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {request.group_id!r}")
-        raise Refused(ErrorCode.ILLEGAL_GENERATION, f"there is no group {request.group_id!r} with a generation")
+            raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {request.group_id!r}")
+        raise ApiError(ErrorCode.ILLEGAL_GENERATION, f"there is no group {request.group_id!r} with a generation")
     if generation < 0 and group.state is GroupState.EMPTY:
         return group
     if generation < 0 and not request.member_id and request.group_instance_id is None:
         why = f"the group is {group.state}: only its members may commit, and member_id is empty"
-        raise Refused(ErrorCode.UNKNOWN_MEMBER_ID, why)
+        raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, why)
     member = known_member(group, request.member_id, request.group_instance_id)
     current_generation(group, generation)
     code = COMMIT_ANSWERS[group.state]
     if code:
-        raise Refused(code, "the assignment of this generation is not known yet")
-    session.restart(shard, turn, group, member)
+        raise ApiError(code, "the assignment of this generation is not known yet")
+    session.restart(shard, ctx, group, member)
     return group
 
 
 def _store(
     shard: Shard,
-    turn: Turn,
+    ctx: HandlerContext,
     call: Call,
     request: OffsetCommitRequest,
     group: ClassicGroup,
@@ -158,7 +161,7 @@ def _store(
     topics: list[_Topic],
     answer: _Answer,
 ) -> None:
-    expires = None if request.retention_time_ms == -1 else _int64(turn.now_ms + request.retention_time_ms)
+    expires = None if request.retention_time_ms == -1 else _int64(ctx.now_ms + request.retention_time_ms)
     limit = shard.config.offset_metadata_max_bytes
     accepted: list[tuple[str, uuid.UUID | None, int, CommittedOffset]] = []
     results: list[tuple[_Topic, list[ErrorCode]]] = []
@@ -175,21 +178,21 @@ def _store(
                     offset=partition.committed_offset,
                     leader_epoch=partition.committed_leader_epoch,
                     metadata=metadata,
-                    commit_timestamp_ms=turn.now_ms,
+                    commit_timestamp_ms=ctx.now_ms,
                     expire_timestamp_ms=expires,
                     topic_id=topic.topic_id,
                 )
                 accepted.append((topic.name, topic.topic_id, partition.partition_index, committed))
             codes.append(code)
 
-    def finish(later: Turn, error: ErrorCode) -> None:
+    def finish(later: HandlerContext, error: ErrorCode) -> None:
         for topic, codes in results:
             answer.say(topic, [error or code for code in codes])
         later.reply(call, answer.response())
 
-    def stored(later: Turn) -> None:
+    def stored(later: HandlerContext) -> None:
         if accepted:
-            later.note(
+            later.emit(
                 OffsetsCommitted,
                 group=group.group_id,
                 member=request.member_id,
@@ -198,14 +201,14 @@ def _store(
             )
         finish(later, ErrorCode.NONE)
 
-    def failed(later: Turn, error: ErrorCode) -> None:
+    def failed(later: HandlerContext, error: ErrorCode) -> None:
         finish(later, response_error(error))
 
     log_records = tuple(
         records.offset(group.group_id, name, partition, committed) for name, _, partition, committed in accepted
     )
     shard.store(
-        turn,
+        ctx,
         log_records,
         stored,
         failed,

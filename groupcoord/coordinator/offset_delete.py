@@ -7,23 +7,26 @@ from groupcoord.coordinator.append_errors import response_error
 from groupcoord.coordinator.classic.group import CONSUMER_PROTOCOL_TYPE
 from groupcoord.coordinator.classic.states import GroupState
 from groupcoord.coordinator.events import OffsetsRemoved
-from groupcoord.coordinator.refusal import Refused, note_refusal
+from groupcoord.coordinator.refusal import emit_refusal
 from groupcoord.coordinator.shard import Shard
 from groupcoord.coordinator.topics_view import TopicsView
+from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import Call
-from groupcoord.core.turn import Turn
+from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import OffsetDeleteRequest, OffsetDeleteResponse
 from groupcoord.protocol.messages.offset_delete import OffsetDeleteResponsePartition, OffsetDeleteResponseTopic
 
 
-def offset_delete(shard: Shard, turn: Turn, call: Call, request: OffsetDeleteRequest, topics: TopicsView) -> None:
+def offset_delete(
+    shard: Shard, ctx: HandlerContext, call: Call, request: OffsetDeleteRequest, topics: TopicsView
+) -> None:
     """Answer ``call`` when the tombstones are stored. Unlike a commit, the group is checked even if no partition exists."""
     try:
         _check_group(shard, request.group_id)
-    except Refused as refusal:
-        note_refusal(turn, call, request.group_id, "", refusal)
-        turn.reply(call, OffsetDeleteResponse(error_code=refusal.code, topics=()))
+    except ApiError as refusal:
+        emit_refusal(ctx, call, request.group_id, "", refusal)
+        ctx.reply(call, OffsetDeleteResponse(error_code=refusal.code, topics=()))
         return
     missing: dict[str, list[OffsetDeleteResponsePartition]] = {}
     answers: dict[str, list[OffsetDeleteResponsePartition]] = {}
@@ -48,10 +51,10 @@ def offset_delete(shard: Shard, turn: Turn, call: Call, request: OffsetDeleteReq
             if not code and shard.offsets.get(request.group_id, topic.name, index) is not None:
                 doomed.append((topic.name, index))
     response = _merged(missing, answers)
-    _bury(shard, turn, {request.group_id: doomed}, call, response)
+    _bury(shard, ctx, {request.group_id: doomed}, call, response)
 
 
-def topics_deleted(shard: Shard, turn: Turn, gone: Collection[str]) -> None:
+def topics_deleted(shard: Shard, ctx: HandlerContext, gone: Collection[str]) -> None:
     """The offsets of topics that are gone go too, in every group."""
     doomed: dict[str, list[tuple[str, int]]] = {}
     for group in shard.offsets.groups():
@@ -59,24 +62,24 @@ def topics_deleted(shard: Shard, turn: Turn, gone: Collection[str]) -> None:
             if topic in gone:
                 doomed.setdefault(group, []).extend((topic, index) for index, _ in partitions)
     if doomed:
-        _bury(shard, turn, doomed, None, None)
+        _bury(shard, ctx, doomed, None, None)
 
 
 def _check_group(shard: Shard, group_id: str) -> None:
     """Raises Refused: INVALID_GROUP_ID, GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP."""
     if not group_id:
-        raise Refused(ErrorCode.INVALID_GROUP_ID, "group_id is empty")
+        raise ApiError(ErrorCode.INVALID_GROUP_ID, "group_id is empty")
     group = shard.groups.get(group_id)
     if group is None:
-        raise Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {group_id!r}")
+        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {group_id!r}")
     if group.state is not GroupState.EMPTY and group.protocol_type != CONSUMER_PROTOCOL_TYPE:
         why = f"the group has members, and what a group of type {group.protocol_type!r} reads cannot be known"
-        raise Refused(ErrorCode.NON_EMPTY_GROUP, why)
+        raise ApiError(ErrorCode.NON_EMPTY_GROUP, why)
 
 
 def _bury(
     shard: Shard,
-    turn: Turn,
+    ctx: HandlerContext,
     doomed: dict[str, list[tuple[str, int]]],
     call: Call | None,
     response: OffsetDeleteResponse | None,
@@ -87,20 +90,20 @@ def _bury(
         for topic, partition in pairs
     )
 
-    def stored(later: Turn) -> None:
+    def stored(later: HandlerContext) -> None:
         reason = "their topic was deleted" if call is None else "a client asked for it"
         for group, pairs in doomed.items():
             if pairs:
-                later.note(OffsetsRemoved, group=group, partitions=tuple(pairs), reason=reason)
+                later.emit(OffsetsRemoved, group=group, partitions=tuple(pairs), reason=reason)
         if call is not None:
             later.reply(call, response)
 
-    def failed(later: Turn, error: ErrorCode) -> None:
+    def failed(later: HandlerContext, error: ErrorCode) -> None:
         if call is not None:
             later.reply(call, OffsetDeleteResponse(error_code=response_error(error), topics=()))
 
     gone = {(group, topic, partition): None for group, pairs in doomed.items() for topic, partition in pairs}
-    shard.store(turn, tombstones, stored, failed, offsets=gone)
+    shard.store(ctx, tombstones, stored, failed, offsets=gone)
 
 
 def _merged(

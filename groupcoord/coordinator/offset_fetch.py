@@ -5,12 +5,13 @@ from functools import partial
 
 from groupcoord.coordinator.append_errors import offset_fetch_error
 from groupcoord.coordinator.offset_store import CommittedOffset
-from groupcoord.coordinator.refusal import Refused, note_refusal
+from groupcoord.coordinator.refusal import emit_refusal
 from groupcoord.coordinator.shard import Shard
 from groupcoord.coordinator.topics_view import TopicsView
 from groupcoord.coordinator.uncommitted import CommittedView
+from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import Call
-from groupcoord.core.turn import Turn
+from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import OffsetFetchRequest, OffsetFetchResponse
 from groupcoord.protocol.messages.offset_fetch import (
@@ -27,7 +28,7 @@ NO_OFFSET = -1
 
 
 def offset_fetch(
-    shard_of: Callable[[str], Shard], turn: Turn, call: Call, request: OffsetFetchRequest, topics: TopicsView
+    shard_of: Callable[[str], Shard], ctx: HandlerContext, call: Call, request: OffsetFetchRequest, topics: TopicsView
 ) -> None:
     """Answer ``call``. Neither an unknown group nor an unknown topic is an error: they just have no offset.
 
@@ -40,8 +41,8 @@ def offset_fetch(
         shard = shard_of(asked.group_id)
         try:
             shard.groups.get(asked.group_id)
-        except Refused as refusal:
-            note_refusal(turn, call, asked.group_id, "", refusal)
+        except ApiError as refusal:
+            emit_refusal(ctx, call, asked.group_id, "", refusal)
             answers.append(_refused(asked, refusal.code, call.version))
             continue
         if request.require_stable and not shard.is_idle:
@@ -50,13 +51,13 @@ def offset_fetch(
         else:
             answers.append(_group(shard.committed, asked, topics, by_id))
     if waiting:
-        _reply_when_stored(turn, call, request, answers, waiting)
+        _reply_when_stored(ctx, call, request, answers, waiting)
     else:
-        turn.reply(call, OffsetFetchResponse(groups=tuple(answers)))
+        ctx.reply(call, OffsetFetchResponse(groups=tuple(answers)))
 
 
 def _reply_when_stored(
-    turn: Turn,
+    ctx: HandlerContext,
     call: Call,
     request: OffsetFetchRequest,
     answers: list[OffsetFetchResponseGroup],
@@ -64,17 +65,17 @@ def _reply_when_stored(
 ) -> None:
     left = {number for number, _ in waiting}
 
-    def finish(later: Turn, number: int) -> None:
+    def finish(later: HandlerContext, number: int) -> None:
         left.remove(number)
         if not left:
             later.reply(call, OffsetFetchResponse(groups=tuple(answers)))
 
-    def fail(later: Turn, error: ErrorCode, number: int) -> None:
+    def fail(later: HandlerContext, error: ErrorCode, number: int) -> None:
         answers[number] = _refused(request.groups[number], offset_fetch_error(error), call.version)
         finish(later, number)
 
     for number, shard in waiting:
-        shard.store(turn, (), partial(finish, number=number), partial(fail, number=number))
+        shard.store(ctx, (), partial(finish, number=number), partial(fail, number=number))
 
 
 def _refused(asked: OffsetFetchRequestGroup, code: ErrorCode, version: int) -> OffsetFetchResponseGroup:

@@ -9,17 +9,18 @@ from groupcoord.coordinator.classic import rebalance, static
 from groupcoord.coordinator.classic.group import ClassicGroup
 from groupcoord.coordinator.classic.states import GroupState
 from groupcoord.coordinator.coordinator import GroupCoordinator
-from groupcoord.coordinator.refusal import Refused, Stumbled
+from groupcoord.coordinator.refusal import UnexpectedBrokerError
 from groupcoord.coordinator.shard import Shard
+from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import NOBODY, Call
-from groupcoord.core.turn import Turn
+from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.messages import JoinGroupRequest
 
 _JOIN_GROUP = APIS[ApiKey.JOIN_GROUP]
 
 
-def force_rebalance(coordinator: GroupCoordinator, turn: Turn, group_id: str, reason: str) -> None:
+def force_rebalance(coordinator: GroupCoordinator, ctx: HandlerContext, group_id: str, reason: str) -> None:
     """Ask all members to join again, because of ``reason``.
 
     Raises ValueError for a group without members, and for one that asks them already.
@@ -29,11 +30,11 @@ def force_rebalance(coordinator: GroupCoordinator, turn: Turn, group_id: str, re
         raise ValueError(f"group {group_id!r} is waiting for its members to join already")
     if not len(group.members):
         raise ValueError(f"group {group_id!r} has no members")
-    with suppress(Stumbled):
-        rebalance.prepare(shard, turn, group, reason)
+    with suppress(UnexpectedBrokerError):
+        rebalance.prepare(shard, ctx, group, reason)
 
 
-def expire_member(coordinator: GroupCoordinator, turn: Turn, group_id: str, member_id: str) -> None:
+def expire_member(coordinator: GroupCoordinator, ctx: HandlerContext, group_id: str, member_id: str) -> None:
     """Let the session of ``member_id`` run out now; also the time of somebody who was only handed that id.
 
     Raises ValueError for a member that has no session that could run out: it is unknown, or waits for an answer.
@@ -48,10 +49,10 @@ def expire_member(coordinator: GroupCoordinator, turn: Turn, group_id: str, memb
     key = group.session_key(member_id)
     (session,) = (deadline for deadline in shard.timers.pending() if deadline.key == key)
     shard.timers.cancel(key)
-    session.fire(turn)
+    session.fire(ctx)
 
 
-def fence_instance(coordinator: GroupCoordinator, turn: Turn, group_id: str, instance_id: str) -> None:
+def fence_instance(coordinator: GroupCoordinator, ctx: HandlerContext, group_id: str, instance_id: str) -> None:
     """Let somebody else take ``instance_id``: a member that offers and asks the same and is never heard of again.
 
     Who had the id is fenced. The newcomer's session runs out in its time. Raises ValueError for an id that no member has.
@@ -71,8 +72,8 @@ def fence_instance(coordinator: GroupCoordinator, turn: Turn, group_id: str, ins
         group_instance_id=instance_id,
         protocol_type=old.protocol_type,
     )
-    with suppress(Stumbled):
-        static.replace(shard, turn, call, request, group, old, f"{instance_id}-{shard.new_uuid()}", old.protocols)
+    with suppress(UnexpectedBrokerError):
+        static.replace(shard, ctx, call, request, group, old, f"{instance_id}-{shard.new_uuid()}", old.protocols)
 
 
 def _group(coordinator: GroupCoordinator, group_id: str) -> tuple[Shard, ClassicGroup]:
@@ -80,8 +81,8 @@ def _group(coordinator: GroupCoordinator, group_id: str) -> tuple[Shard, Classic
     shard = coordinator.shard_of(group_id)
     try:
         group = shard.groups.get(group_id)
-    except Refused as refusal:
-        raise ValueError(refusal.why) from refusal
+    except ApiError as refusal:
+        raise ValueError(refusal.message) from refusal
     if group is None:
         known = ", ".join(repr(name) for other in coordinator.shards for name in other.groups) or "none"
         raise ValueError(f"there is no group {group_id!r}; groups: {known}")

@@ -11,12 +11,12 @@ from collections.abc import Callable, Sequence
 from groupcoord.coordinator.uncommitted import Uncommitted
 from groupcoord.core.effects import Call
 from groupcoord.core.events import Cause
+from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import TimerKey, Timers
-from groupcoord.core.turn import Turn
 from groupcoord.protocol.errors import ErrorCode
 
-Stored = Callable[[Turn], None]
-Failed = Callable[[Turn, ErrorCode], None]
+Stored = Callable[[HandlerContext], None]
+Failed = Callable[[HandlerContext, ErrorCode], None]
 
 
 class Waiter:
@@ -65,13 +65,13 @@ class PendingAppends:
         pending = self._pending[append_id] = PendingAppend(append_id, origin)
         return pending
 
-    def wait(self, turn: Turn, stored: Stored, failed: Failed) -> None:
+    def wait(self, ctx: HandlerContext, stored: Stored, failed: Failed) -> None:
         """Wait for the last of them."""
         pending = next(reversed(self._pending.values()))
-        waiter = Waiter(turn.origin, stored, failed)
+        waiter = Waiter(ctx.origin, stored, failed)
         pending.waiting.append(waiter)
         if pending.held:
-            self._give_time(pending, waiter, turn.now_ms)
+            self._give_time(pending, waiter, ctx.now_ms)
 
     def hold(self, append_id: int, now_ms: int) -> None:
         """The append takes its time: who waits for it, now or later, does so for no longer than the timeout."""
@@ -106,7 +106,7 @@ class PendingAppends:
         return waiters
 
     def _give_time(self, pending: PendingAppend, waiter: Waiter, now_ms: int) -> None:
-        def too_late(due: Turn) -> None:
+        def too_late(due: HandlerContext) -> None:
             pending.waiting.remove(waiter)
             waiter.failed(due, ErrorCode.REQUEST_TIMED_OUT)
 

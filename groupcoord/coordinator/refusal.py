@@ -1,20 +1,13 @@
-"""How a handler says no: raise, and the API's entry makes its own kind of error response of it."""
+"""Errors of the group coordinator's APIs, and the event that tells of one."""
 
 from groupcoord.coordinator.events import RequestRefused
+from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import Call
-from groupcoord.core.turn import Turn
+from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.errors import ErrorCode
 
 
-class Refused(Exception):
-    """The request is refused with ``code``; ``why`` says in words what was wrong with which field."""
-
-    def __init__(self, code: ErrorCode, why: str) -> None:
-        self.code, self.why = code, why
-        super().__init__(f"{code.name}: {why}")
-
-
-class Stumbled(Refused):
+class UnexpectedBrokerError(ApiError):
     """Kafka fails here with an exception that nobody expected (``IllegalArgumentException`` and the like).
 
     What was done by then stays done and what was to follow does not happen. Whoever asked is told UNKNOWN_SERVER_ERROR; when a
@@ -25,7 +18,7 @@ class Stumbled(Refused):
         super().__init__(ErrorCode.UNKNOWN_SERVER_ERROR, why)
 
 
-def note_refusal(turn: Turn, call: Call, group_id: str, member_id: str, refusal: Refused) -> None:
+def emit_refusal(ctx: HandlerContext, call: Call, group_id: str, member_id: str, refusal: ApiError) -> None:
     """Say that ``call``, which speaks for ``member_id`` (``""``: nobody yet), is refused; answering it is the caller's."""
-    error, why = refusal.code.name, refusal.why
-    turn.note(RequestRefused, group=group_id, api=call.api.name, member=member_id, error=error, why=why)
+    error, why = refusal.code.name, refusal.message or refusal.code.text
+    ctx.emit(RequestRefused, group=group_id, api=call.api.name, member=member_id, error=error, why=why)

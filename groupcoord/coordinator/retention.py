@@ -11,28 +11,28 @@ from groupcoord.coordinator.classic.states import GroupState
 from groupcoord.coordinator.events import OffsetsRemoved
 from groupcoord.coordinator.offset_store import CommittedOffset
 from groupcoord.coordinator.shard import Shard
+from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import TimerKey
-from groupcoord.core.turn import Turn
 
 
 def schedule(shard: Shard, now_ms: int) -> None:
     """Clean ``shard`` after ``offsets.retention.check.interval.ms``, and again and again."""
     interval = shard.config.offsets_retention_check_interval_ms
 
-    def due(turn: Turn) -> None:
-        clean(shard, turn)
-        schedule(shard, turn.now_ms)
+    def due(ctx: HandlerContext) -> None:
+        clean(shard, ctx)
+        schedule(shard, ctx.now_ms)
 
     shard.timers.schedule(TimerKey("retention", f"__consumer_offsets-{shard.partition}"), now_ms + interval, due)
 
 
-def clean(shard: Shard, turn: Turn) -> None:
+def clean(shard: Shard, ctx: HandlerContext) -> None:
     """Bury expired offsets, and groups that are empty in every sense."""
     tombstones = []
     expired: list[tuple[str, tuple[tuple[str, int], ...]]] = []
     empty: list[ClassicGroup] = []
     for group in list(shard.groups.values()):
-        pairs, nothing_left = _expired(shard, turn, group)
+        pairs, nothing_left = _expired(shard, ctx, group)
         if pairs:
             expired.append((group.group_id, pairs))
             tombstones += [records.offset_tombstone(group.group_id, topic, index) for topic, index in pairs]
@@ -43,17 +43,17 @@ def clean(shard: Shard, turn: Turn) -> None:
     if not tombstones:
         return
 
-    def stored(later: Turn) -> None:
+    def stored(later: HandlerContext) -> None:
         for group_id, pairs in expired:
-            later.note(OffsetsRemoved, group=group_id, partitions=pairs, reason="their retention is over")
+            later.emit(OffsetsRemoved, group=group_id, partitions=pairs, reason="their retention is over")
         for group in empty:
             shard.end_group(later, group, "it has neither members nor offsets")
 
     gone = {(group_id, topic, index): None for group_id, pairs in expired for topic, index in pairs}
-    shard.store(turn, tuple(tombstones), stored, lambda _, __: None, offsets=gone, removed=empty)
+    shard.store(ctx, tuple(tombstones), stored, lambda _, __: None, offsets=gone, removed=empty)
 
 
-def _expired(shard: Shard, turn: Turn, group: ClassicGroup) -> tuple[tuple[tuple[str, int], ...], bool]:
+def _expired(shard: Shard, ctx: HandlerContext, group: ClassicGroup) -> tuple[tuple[tuple[str, int], ...], bool]:
     """(the expired (topic, partition) pairs of ``group``, is nothing left then?)"""
     offsets = shard.offsets.of_group(group.group_id)
     if not offsets:
@@ -70,7 +70,7 @@ def _expired(shard: Shard, turn: Turn, group: ClassicGroup) -> tuple[tuple[tuple
             continue
         for index, committed in partitions:
             explicit = committed.expire_timestamp_ms
-            over = turn.now_ms - base(committed) >= retention if explicit is None else turn.now_ms >= explicit
+            over = ctx.now_ms - base(committed) >= retention if explicit is None else ctx.now_ms >= explicit
             if over:
                 pairs.append((topic, index))
     return tuple(pairs), len(pairs) == total

@@ -22,12 +22,12 @@ from groupcoord.coordinator.offset_store import CommittedOffset, OffsetStore
 from groupcoord.coordinator.pending_appends import Failed, PendingAppends, Stored, Waiter
 from groupcoord.coordinator.uncommitted import CommittedView, Place, Uncommitted
 from groupcoord.core.effects import Effect, LogRecord
+from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import TimerKey, Timers
-from groupcoord.core.turn import Turn
 from groupcoord.protocol.errors import ErrorCode
 
-SessionOver = Callable[["Shard", Turn, ClassicGroup, Member, int], None]
-PendingOver = Callable[["Shard", Turn, ClassicGroup, str, int], None]
+SessionOver = Callable[["Shard", HandlerContext, ClassicGroup, Member, int], None]
+PendingOver = Callable[["Shard", HandlerContext, ClassicGroup, str, int], None]
 
 
 class Shard:
@@ -62,35 +62,35 @@ class Shard:
 
     # --- groups
 
-    def create_group(self, turn: Turn, group_id: str, *, simple: bool = False) -> ClassicGroup:
+    def create_group(self, ctx: HandlerContext, group_id: str, *, simple: bool = False) -> ClassicGroup:
         """A new empty group."""
-        group = self.groups[group_id] = ClassicGroup(group_id, turn.now_ms)
-        turn.note(GroupCreated, group=group_id, simple=simple)
+        group = self.groups[group_id] = ClassicGroup(group_id, ctx.now_ms)
+        ctx.emit(GroupCreated, group=group_id, simple=simple)
         return group
 
-    def drop_group(self, turn: Turn, group: ClassicGroup, reason: str) -> None:
+    def drop_group(self, ctx: HandlerContext, group: ClassicGroup, reason: str) -> None:
         """Forget ``group`` and every deadline that has to do with it. What still waits for an append finds it dead."""
         del self.groups[group.group_id]
         self.timers.cancel(group.join_key)
         self.timers.cancel(group.sync_key)
-        self.end_group(turn, group, reason)
+        self.end_group(ctx, group, reason)
 
-    def end_group(self, turn: Turn, group: ClassicGroup, reason: str) -> None:
+    def end_group(self, ctx: HandlerContext, group: ClassicGroup, reason: str) -> None:
         """``group``, an empty one, is gone and its tombstone is stored; another one may have its name by now."""
-        group.move_to(GroupState.DEAD, turn.now_ms)
+        group.move_to(GroupState.DEAD, ctx.now_ms)
         for member_id in (*group.members, *group.pending_join_members):
             self.timers.cancel(group.session_key(member_id))
-        turn.note(GroupRemoved, group=group.group_id, reason=reason)
+        ctx.emit(GroupRemoved, group=group.group_id, reason=reason)
 
-    def move(self, turn: Turn, group: ClassicGroup, state: GroupState) -> None:
+    def move(self, ctx: HandlerContext, group: ClassicGroup, state: GroupState) -> None:
         """Change the state of ``group``, and say so."""
         origin = group.state
-        group.move_to(state, turn.now_ms)
-        turn.note(StateChanged, group=group.group_id, origin=origin, target=state, generation=group.generation_id)
+        group.move_to(state, ctx.now_ms)
+        ctx.emit(StateChanged, group=group.group_id, origin=origin, target=state, generation=group.generation_id)
 
     def remove_member(
         self,
-        turn: Turn,
+        ctx: HandlerContext,
         group: ClassicGroup,
         member: Member,
         reason: str,
@@ -101,7 +101,7 @@ class Shard:
         led = group.leader_id == member.member_id
         self.timers.cancel(member.session_key)
         group.remove(member)
-        turn.note(
+        ctx.emit(
             MemberRemoved,
             group=group.group_id,
             member=member.member_id,
@@ -111,7 +111,7 @@ class Shard:
         )
         if led and group.leader_id is not None:
             reason = f"the leader before, {member.member_id}, is out"
-            turn.note(LeaderElected, group=group.group_id, leader=group.leader_id, reason=reason)
+            ctx.emit(LeaderElected, group=group.group_id, leader=group.leader_id, reason=reason)
 
     def cancel(self, key: TimerKey) -> None:
         """Forget a timer, if there is one."""
@@ -136,7 +136,7 @@ class Shard:
 
     def store(
         self,
-        turn: Turn,
+        ctx: HandlerContext,
         records: tuple[LogRecord, ...],
         stored: Stored,
         failed: Failed,
@@ -156,19 +156,19 @@ class Shard:
         """
         if records:
             append_id = self._next_append_id()
-            before = self._appends.add(append_id, turn.origin).before
+            before = self._appends.add(append_id, ctx.origin).before
             if offsets:
                 before.put_offsets(self.offsets, offsets)
             if created is not None:
                 before.groups[created.group_id] = None
             for group in removed:
                 before.groups[group.group_id] = self.groups.pop(group.group_id)
-            self._appends.wait(turn, stored, failed)
-            turn.append(append_id, self.partition, records)
+            self._appends.wait(ctx, stored, failed)
+            ctx.append(append_id, self.partition, records)
         elif self._appends:
-            self._appends.wait(turn, stored, failed)
+            self._appends.wait(ctx, stored, failed)
         else:
-            stored(turn)
+            stored(ctx)
 
     def awaits(self, append_id: int) -> bool:
         """Is that append still on its way, as far as the shard is concerned?"""
@@ -182,9 +182,9 @@ class Shard:
         """The append is stored: do what waited for it. Appends are stored in the order in which they were made."""
         effects: list[Effect] = []
         for waiter in self._appends.take(append_id):
-            turn = Turn(now_ms, waiter.origin)
-            waiter.stored(turn)
-            effects += turn.effects
+            ctx = HandlerContext(now_ms, waiter.origin)
+            waiter.stored(ctx)
+            effects += ctx.effects
         return effects
 
     def append_failed(self, append_id: int, error: ErrorCode, now_ms: int) -> list[Effect]:
@@ -195,20 +195,20 @@ class Shard:
         failed, waiters = self._appends.take_all_from(append_id)
         effects: list[Effect] = []
         for append in failed:
-            turn = Turn(now_ms, append.origin)
-            self._revert(turn, append.before, error)
-            effects += turn.effects
+            ctx = HandlerContext(now_ms, append.origin)
+            self._revert(ctx, append.before, error)
+            effects += ctx.effects
         return effects + _tell(waiters, error, now_ms)
 
     def give_up(self, error: ErrorCode, now_ms: int) -> list[Effect]:
         """The log is somebody else's or nobody's: whoever waits for an append is told ``error``."""
         return _tell(self._appends.take_all(), error, now_ms)
 
-    def _revert(self, turn: Turn, before: Uncommitted, error: ErrorCode) -> None:
+    def _revert(self, ctx: HandlerContext, before: Uncommitted, error: ErrorCode) -> None:
         before.revert_offsets(self.offsets)
         for group_id, group in before.groups.items():
             if group is None:
-                self.drop_group(turn, self.groups[group_id], f"its first record could not be stored: {error.name}")
+                self.drop_group(ctx, self.groups[group_id], f"its first record could not be stored: {error.name}")
             else:
                 self.groups[group_id] = group
 
@@ -216,7 +216,7 @@ class Shard:
 def _tell(waiters: Iterable[Waiter], error: ErrorCode, now_ms: int) -> list[Effect]:
     effects: list[Effect] = []
     for waiter in waiters:
-        turn = Turn(now_ms, waiter.origin)
-        waiter.failed(turn, error)
-        effects += turn.effects
+        ctx = HandlerContext(now_ms, waiter.origin)
+        waiter.failed(ctx, error)
+        effects += ctx.effects
     return effects

@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator
 from typing import Any, Protocol, TypeVar
 
 from groupcoord.core.effects import Call, Effect
-from groupcoord.core.turn import Turn
+from groupcoord.core.handler_context import HandlerContext
 
 T = TypeVar("T")
 
@@ -20,20 +20,22 @@ Then = Callable[[Any, int], list[Effect]]
 Submit = Callable[[Call | None, Work[Any], Then], None]
 """Have the work for a call done, or, without one, what nobody waits for; whoever has it done carries out what follows."""
 
-Steps = Generator[Work[Any], tuple[Turn, Any], Any]
+Steps = Generator[Work[Any], tuple[HandlerContext, Any], Any]
 """Yields one work after the other, and is sent what each came to, in the turn that it is then."""
 
 
 class Aside(Protocol):
     """Has work done."""
 
-    def __call__(self, turn: Turn, call: Call | None, work: Work[T], then: Callable[[Turn, T], None], /) -> None:
+    def __call__(
+        self, ctx: HandlerContext, call: Call | None, work: Work[T], then: Callable[[HandlerContext, T], None], /
+    ) -> None:
         """Do ``work``, for ``call`` if there is one, and then ``then``, in this turn or in a later one."""
 
 
-def at_once(turn: Turn, _call: Call | None, work: Work[T], then: Callable[[Turn, T], None]) -> None:
+def at_once(ctx: HandlerContext, _call: Call | None, work: Work[T], then: Callable[[HandlerContext, T], None]) -> None:
     """Do it in this turn."""
-    then(turn, finished(work))
+    then(ctx, finished(work))
 
 
 def finished(work: Work[T]) -> T:
@@ -46,12 +48,12 @@ def finished(work: Work[T]) -> T:
             return result
 
 
-def in_steps(aside: Aside, turn: Turn, steps: Steps) -> None:
+def in_steps(aside: Aside, ctx: HandlerContext, steps: Steps) -> None:
     """Have all that ``steps`` yields done by ``aside``, one after the other, for nobody who waits."""
-    arrived: list[tuple[Turn, Any]] = []
+    arrived: list[tuple[HandlerContext, Any]] = []
     going = False
 
-    def go_on(later: Turn, result: Any) -> None:
+    def go_on(later: HandlerContext, result: Any) -> None:
         nonlocal going
         arrived.append((later, result))
         if going:  # it was done at once: the loop below goes on, however many steps there are
@@ -68,4 +70,4 @@ def in_steps(aside: Aside, turn: Turn, steps: Steps) -> None:
 
     work = next(steps, None)
     if work is not None:
-        aside(turn, None, work, go_on)
+        aside(ctx, None, work, go_on)

@@ -37,7 +37,7 @@ class Reply(NamedTuple):
     response: Any
 
 
-class Silence(NamedTuple):
+class NoReply(NamedTuple):
     """``call`` is done and gets no answer: a Produce with acks=0."""
 
     call: Call
@@ -54,7 +54,7 @@ class RawReply(NamedTuple):
     hangs_up: bool = False
 
 
-class Hangup(NamedTuple):
+class CloseConnection(NamedTuple):
     """Close the connection of ``call``, as Kafka does when a Produce with acks=0 fails."""
 
     call: Call
@@ -88,10 +88,10 @@ class Append(NamedTuple):
     records: tuple[LogRecord, ...]
 
 
-class Note(NamedTuple):
+class EmitEvent(NamedTuple):
     """Something happened and somebody may want to know."""
 
     event: Event
 
 
-Effect = Reply | RawReply | Silence | Hangup | Append | Note
+Effect = Reply | RawReply | NoReply | CloseConnection | Append | EmitEvent

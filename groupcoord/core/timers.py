@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from groupcoord.core.effects import Effect
 from groupcoord.core.events import TimerFired
-from groupcoord.core.turn import Turn
+from groupcoord.core.handler_context import HandlerContext
 
 
 class TimerKey(NamedTuple):
@@ -33,7 +33,7 @@ class Deadline:
     at_ms: int
     sequence: int
     key: TimerKey
-    fire: Callable[[Turn], None]
+    fire: Callable[[HandlerContext], None]
 
 
 class Timers:
@@ -52,7 +52,7 @@ class Timers:
     def __contains__(self, key: TimerKey) -> bool:
         return key in self._pending
 
-    def schedule(self, key: TimerKey, at_ms: int, fire: Callable[[Turn], None]) -> None:
+    def schedule(self, key: TimerKey, at_ms: int, fire: Callable[[HandlerContext], None]) -> None:
         """Call ``fire`` when ``at_ms`` is reached; replaces the timer that has an equal key."""
         self._sequence += 1
         self._pending[key] = Deadline(at_ms, self._sequence, key, fire)
@@ -83,7 +83,7 @@ class Timers:
         deadline = self._earliest()
         return None if deadline is None else deadline.at_ms
 
-    def quiet_until(self) -> int | None:
+    def deadline_lower_bound(self) -> int | None:
         """Nothing is due before that moment (ms); None if nothing ever is. Known at once, and at times earlier than need be."""
         return self._heap[0][0] if self._heap else None
 
@@ -91,9 +91,11 @@ class Timers:
         """Fire everything that is due at ``now_ms``, what falls due by it included; returns the effects in order."""
         effects: list[Effect] = []
         while (deadline := self.pop_due(now_ms)) is not None:
-            turn = Turn(now_ms, TimerFired(deadline.key.kind, deadline.key.scope, deadline.key.subject, deadline.at_ms))
-            deadline.fire(turn)
-            effects += turn.effects
+            ctx = HandlerContext(
+                now_ms, TimerFired(deadline.key.kind, deadline.key.scope, deadline.key.subject, deadline.at_ms)
+            )
+            deadline.fire(ctx)
+            effects += ctx.effects
         return effects
 
     def fire_early(self, key: TimerKey, now_ms: int) -> list[Effect]:
@@ -101,9 +103,9 @@ class Timers:
         deadline = self._pending.pop(key, None)
         if deadline is None:
             return []
-        turn = Turn(now_ms, TimerFired(key.kind, key.scope, key.subject, deadline.at_ms))
-        deadline.fire(turn)
-        return turn.effects
+        ctx = HandlerContext(now_ms, TimerFired(key.kind, key.scope, key.subject, deadline.at_ms))
+        deadline.fire(ctx)
+        return ctx.effects
 
     def pop_due(self, now_ms: int) -> Deadline | None:
         """Take the earliest timer out if it is due at ``now_ms``."""

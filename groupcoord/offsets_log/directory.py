@@ -11,7 +11,7 @@ from groupcoord.broker.broker import Broker
 from groupcoord.broker.events import LogCleaned, LogNotCleaned
 from groupcoord.broker.topic_names import CONSUMER_OFFSETS
 from groupcoord.config.settings import BrokerConfig
-from groupcoord.core.effects import Note
+from groupcoord.core.effects import EmitEvent
 from groupcoord.offsets_log.entries import Entry, entries
 from groupcoord.offsets_log.folders import Folders, unreadable
 from groupcoord.offsets_log.source import Fault, SourceError
@@ -73,7 +73,7 @@ def compact(
         topic = broker.topics.get(CONSUMER_OFFSETS)
         for number in range(0 if topic is None else len(topic.partitions)):
             effects = broker.compact(CONSUMER_OFFSETS, number, now_ms)
-            notes = [each.event for each in effects if isinstance(each, Note)]
+            notes = [each.event for each in effects if isinstance(each, EmitEvent)]
             done += [each for each in notes if isinstance(each, LogCleaned | LogNotCleaned)]
     return done
 

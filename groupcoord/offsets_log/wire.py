@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 from groupcoord.broker.topic_names import CONSUMER_OFFSETS
 from groupcoord.client.backoff import Backoff
-from groupcoord.client.cluster import Cluster, Lane
 from groupcoord.client.errors import ClientError
+from groupcoord.client.network_client import Lane, NetworkClient
 from groupcoord.offsets_log.source import Batch, Fault, SourceError
 from groupcoord.protocol.batches import BatchError, extents, has_right_checksum, read_header
 from groupcoord.protocol.errors import ErrorCode
@@ -29,7 +29,7 @@ class Wire:
 
     def __init__(self, host: str, port: int) -> None:
         self._runner = asyncio.Runner()
-        self._cluster = Cluster(
+        self._cluster = NetworkClient(
             [(host, port)],
             client_id="groupcoord-offsets",
             request_timeout_ms=REQUEST_TIMEOUT_MS,

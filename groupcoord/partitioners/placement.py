@@ -70,7 +70,7 @@ def rack_alternated(racks: Mapping[int, str]) -> list[int]:
     for broker in sorted(racks):
         by_rack.setdefault(racks[broker], []).append(broker)
     longest = max([len(brokers) for brokers in by_rack.values()], default=0)
-    return [by_rack[rack][turn] for turn in range(longest) for rack in sorted(by_rack) if turn < len(by_rack[rack])]
+    return [by_rack[rack][ctx] for ctx in range(longest) for rack in sorted(by_rack) if ctx < len(by_rack[rack])]
 
 
 def _spread_over_racks(row: Sequence[int], racks: Mapping[int, str], first: int, shift: int, factor: int) -> list[int]:

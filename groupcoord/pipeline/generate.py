@@ -87,8 +87,8 @@ def records_of(chunk: Chunk, seed: int) -> Any:
     """The records of ``chunk`` as a record batch of LOG."""
     offsets = np.arange(chunk.first, chunk.end)
     times = START_MS + offsets * STEP_MS
-    turn = offsets // TURN
-    group = turn % GROUPS_A_PARTITION
+    ctx = offsets // TURN
+    group = ctx % GROUPS_A_PARTITION
     key_number = offsets % KEYS_A_GROUP
     keys = _commit_keys(chunk.partition)
     values = np.zeros(len(offsets), _VALUE)
@@ -102,7 +102,7 @@ def records_of(chunk: Chunk, seed: int) -> Any:
     alive = pa.py_buffer(np.packbits(~dead, bitorder="little"))
     value_column = pa.Array.from_buffers(pa.binary(), len(offsets), [alive, places, pa.py_buffer(values.tobytes())])
     key_column = keys.take(pa.array(group * KEYS_A_GROUP + key_number))
-    stormy = _mixed(turn, seed + chunk.partition) % STORM_EVERY == 0
+    stormy = _mixed(ctx, seed + chunk.partition) % STORM_EVERY == 0
     begins = np.nonzero(offsets % np.where(stormy, STORM_STEP, TURN) == 0)[0]
     if len(begins):
         said = [

@@ -25,11 +25,11 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, Protocol
 
+from groupcoord.cluster.api_versions import SOFTWARE_NAME_FROM, names_its_software
 from groupcoord.config.settings import BrokerConfig
 from groupcoord.core.aside import Submit
-from groupcoord.core.effects import Call, Effect, Hangup, Note, RawReply, Reply, Silence
+from groupcoord.core.effects import Call, CloseConnection, Effect, EmitEvent, NoReply, RawReply, Reply
 from groupcoord.core.events import Event
-from groupcoord.node.api_versions import SOFTWARE_NAME_FROM, names_its_software
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.errors import ErrorCode, WireError
 from groupcoord.protocol.wire import TooLong
@@ -63,7 +63,7 @@ _API_VERSIONS = ApiKey.API_VERSIONS
 
 
 class ServedNode(Protocol):
-    """What a server needs of a node (``groupcoord.node.node.Node``)."""
+    """What a server needs of a node (``groupcoord.cluster.cluster_core.Node``)."""
 
     @property
     def config(self) -> BrokerConfig:
@@ -84,7 +84,7 @@ class ServedNode(Protocol):
     def work_aside(self, submit: Submit | None) -> None:
         """What takes long is to be given to ``submit`` from now on; None: there is nobody any more who would do it."""
 
-    def quiet_until(self) -> int | None:
+    def deadline_lower_bound(self) -> int | None:
         """No later than ``next_deadline``, and cheaper to ask for."""
 
 
@@ -174,7 +174,7 @@ class Dispatcher:
 
     # What the server and the timer call.
 
-    def carry_out(self, effects: Iterable[Effect]) -> None:
+    def execute_effects(self, effects: Iterable[Effect]) -> None:
         """Do what the node decided outside of any request."""
         self._apply(effects)
         self.need_round()
@@ -194,7 +194,7 @@ class Dispatcher:
                 self._fail(connection, call, problem)
             self.need_round()
         else:
-            self.carry_out(effects)
+            self.execute_effects(effects)
 
     def wake(self) -> None:
         """Let the node do what is due now, at once."""
@@ -313,20 +313,20 @@ class Dispatcher:
                     connection.answer(call, response)
                 except Exception as error:  # a response that cannot be written is a fault of its handler
                     self._fail(connection, call, error)
-            elif isinstance(effect, Note):
+            elif isinstance(effect, EmitEvent):
                 self._tell(effect.event)
             else:
                 self._end(effect)
 
     def _end(self, effect: Effect) -> None:
         """A call that ends without an answer, or without a proper one."""
-        if not isinstance(effect, Silence | Hangup | RawReply):
+        if not isinstance(effect, NoReply | CloseConnection | RawReply):
             self.unexpected(RuntimeError(f"an effect that is not the server's: {effect!r}"), None, None)
             return
         connection = self.connections.open.get(effect.call.connection_id)
         if connection is None or connection.in_flight is not effect.call:
             return
-        if isinstance(effect, Hangup):
+        if isinstance(effect, CloseConnection):
             logger.info("closing %s: %s", connection.peer, effect.reason, extra={"call": effect.call})
             connection.close()
         elif isinstance(effect, RawReply):
@@ -383,7 +383,7 @@ class Dispatcher:
         A timer that is set for an earlier moment stays: it will find nothing due and set the next one. So a heartbeat, which
         moves a session's deadline later, costs no timer.
         """
-        deadline_ms = self._node.quiet_until()
+        deadline_ms = self._node.deadline_lower_bound()
         if deadline_ms is None or self._stopped or self._due_waits:
             return
         if self._timer is not None and self._timer_at_ms <= deadline_ms:

@@ -5,9 +5,9 @@ from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 
 from groupcoord.broker.journal import IN_MEMORY, Journal
+from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.config.settings import as_items, load
 from groupcoord.core.events import Event
-from groupcoord.node.node import Node
 from groupcoord.server.chance import SystemChance
 from groupcoord.server.clock import wall_clock
 from groupcoord.server.server import Server
@@ -49,7 +49,7 @@ async def running(
             stack.callback(storage.close)
             broker_config = storage.config
             files_to_come = storage.files_to_come
-        node = Node(
+        node = ClusterCore(
             broker_config, chance=SystemChance(), now_ms=now_ms(), journal=journal, brokers=brokers, racks=racks
         )
         for name, count in (topics or {}).items():

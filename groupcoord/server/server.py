@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from types import FrameType, TracebackType
 from typing import Self
 
-from groupcoord.broker.cluster import Cluster
+from groupcoord.broker.broker_registry import BrokerRegistry
 from groupcoord.core.effects import Effect
 from groupcoord.core.events import Event
 from groupcoord.server.clock import Clock, SecondsUntil, wall_clock
@@ -54,7 +54,7 @@ class Server:
         now_ms: Clock | None = None,
         listeners: Iterable[Callable[[Event], None]] = (),
         seconds_until: SecondsUntil | None = None,
-        cluster: Cluster | None = None,
+        cluster: BrokerRegistry | None = None,
         on_connection: Callable[[Connection, bool], None] | None = None,
         files_to_come: Callable[[], int] = lambda: 0,
     ) -> None:
@@ -166,9 +166,9 @@ class Server:
         """The clock was moved: do what is due now."""
         self._dispatcher.wake()
 
-    def carry_out(self, effects: Iterable[Effect]) -> None:
+    def execute_effects(self, effects: Iterable[Effect]) -> None:
         """Do what the node decided when it was asked for something without a request: create a topic, delete a group."""
-        self._dispatcher.carry_out(effects)
+        self._dispatcher.execute_effects(effects)
 
     @property
     def unexpected_errors(self) -> list[UnexpectedError]:

@@ -1,12 +1,12 @@
 """The test author's harness: a broker in a test, its time, its faults, its trace. docs/testing.md is the way in."""
 
 from groupcoord.testing.clocks import ClockMode
+from groupcoord.testing.cluster import Cluster
 from groupcoord.testing.deadlines import PendingDeadline
-from groupcoord.testing.emulator import Emulator
 from groupcoord.testing.groups import Group, GroupView, MemberView
 from groupcoord.testing.living import LivingMember
 from groupcoord.testing.passing import ClockError
-from groupcoord.testing.remote import Remote
+from groupcoord.testing.remote_cluster import RemoteCluster
 from groupcoord.testing.remote_group import RemoteGroup
 from groupcoord.testing.scripted import ScriptedMember
 from groupcoord.testing.trace import Trace
@@ -17,13 +17,13 @@ from groupcoord.testing.waiting import WaitTimeoutError
 __all__ = [
     "ClockError",
     "ClockMode",
-    "Emulator",
+    "Cluster",
     "Group",
     "GroupView",
     "LivingMember",
     "MemberView",
     "PendingDeadline",
-    "Remote",
+    "RemoteCluster",
     "RemoteGroup",
     "ScriptedMember",
     "Trace",

@@ -1,14 +1,14 @@
 """Appends to ``__consumer_offsets`` that fail, or that wait until the test lets them go.
 
-What a client is told of it, and what the coordinator keeps, is as in Kafka: see ``groupcoord/node/append_gate.py``.
+What a client is told of it, and what the coordinator keeps, is as in Kafka: see ``groupcoord/cluster/append_gate.py``.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from groupcoord.cluster.append_gate import HOLD, STORE, Verdict
+from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.core.effects import Append, Effect
-from groupcoord.node.append_gate import HOLD, STORE, Verdict
-from groupcoord.node.node import Node
 from groupcoord.protocol.coordinator_records import parse_key
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.testing.waiting import Waiting
@@ -34,7 +34,7 @@ class HeldAppends:
     def __init__(
         self,
         rule: AppendRule,
-        node: Node,
+        node: ClusterCore,
         waiting: Waiting,
         apply: Callable[[list[Effect], str], None],
         now_ms: Callable[[], int],
@@ -80,7 +80,7 @@ class AppendRules:
     """The rules for appends of one node; satisfies ``append_gate.AppendGate``."""
 
     def __init__(
-        self, node: Node, waiting: Waiting, apply: Callable[[list[Effect], str], None], now_ms: Callable[[], int]
+        self, node: ClusterCore, waiting: Waiting, apply: Callable[[list[Effect], str], None], now_ms: Callable[[], int]
     ) -> None:
         self._node = node
         self._waiting = waiting

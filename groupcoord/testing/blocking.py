@@ -1,11 +1,11 @@
-"""The emulator for programs without asyncio: a loop in a thread of its own, and everything without ``await``::
+"""The cluster for programs without asyncio: a loop in a thread of its own, and everything without ``await``::
 
-    with Emulator(topics={"orders": 6}) as kafka:
+    with Cluster(topics={"orders": 6}) as kafka:
         ...                                  # any client, in this thread or elsewhere
         kafka.group("app").stable(members=2)
         kafka.advance(seconds=46)
 
-Every method is that of the emulator, its groups and its members, called where their loop is; what one would await there is
+Every method is that of the cluster, its groups and its members, called where their loop is; what one would await there is
 waited for here. Only the steps of a scripted member return at once, with a ``concurrent.futures.Future``.
 """
 
@@ -30,7 +30,7 @@ class LoopThread:
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._run, name="groupcoord emulator", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="groupcoord cluster", daemon=True)
         self._thread.start()
 
     def wait_for(self, coroutine: Coroutine[Any, Any, T]) -> T:

@@ -1,4 +1,4 @@
-"""Chance from a seed: the same emulator gives the same ids."""
+"""Chance from a seed: the same cluster gives the same ids."""
 
 import random
 import uuid

@@ -1,4 +1,4 @@
-"""The clocks an emulator can have: what "now" is, and who makes it later.
+"""The clocks a cluster can have: what "now" is, and who makes it later.
 
 ``manual``: time stands still until the test moves it. ``real``: the wall clock. ``fast``: the wall clock, so many times as
 fast. ``virtual``: the clock of the event loop, for loops on which time is simulated (:mod:`groupcoord.testing.virtual`).

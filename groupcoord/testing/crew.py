@@ -8,7 +8,7 @@ from groupcoord.testing.living import LivingMember
 
 
 class Crew:
-    """All living members of one emulator. On a clock that runs they do what is due by themselves, else when told ``expire``."""
+    """All living members of one cluster. On a clock that runs they do what is due by themselves, else when told ``expire``."""
 
     def __init__(self, clock: Clock, loop: asyncio.AbstractEventLoop) -> None:
         self._clock = clock

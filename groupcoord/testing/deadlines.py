@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.core.timers import Deadline
-from groupcoord.node.node import Node
 
 _WORDS = {
     "session": "the session of {subject} in group {scope} ends unless it is heard",
@@ -36,7 +36,12 @@ class PendingDeadline:
 
 
 def pending(
-    node: Node, now_ms: int, rules: Iterable[Deadline] = (), *, group: str | None = None, everything: bool = False
+    node: ClusterCore,
+    now_ms: int,
+    rules: Iterable[Deadline] = (),
+    *,
+    group: str | None = None,
+    everything: bool = False,
 ) -> list[PendingDeadline]:
     """The deadlines of groups and ``rules``, earliest first; with ``everything`` also those of logs, fetches and the search
     for expired offsets."""
@@ -51,7 +56,7 @@ def pending(
     ]
 
 
-def sessions(node: Node, up_to_ms: int) -> Iterable[tuple[str, str]]:
+def sessions(node: ClusterCore, up_to_ms: int) -> Iterable[tuple[str, str]]:
     """(group, member) of each session that ends up to that time."""
     return [
         (each.key.scope, each.key.subject)

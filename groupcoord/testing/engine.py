@@ -1,14 +1,14 @@
-"""The inside of an emulator: the node and everything around it, from the first moment to the last."""
+"""The inside of a cluster: the node and everything around it, from the first moment to the last."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from groupcoord.broker.topic_names import CONSUMER_OFFSETS
+from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.config.settings import as_items, load
 from groupcoord.core.effects import NOBODY, Call, Effect
 from groupcoord.core.events import Operator
 from groupcoord.core.timers import Deadline
-from groupcoord.node.node import Node
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.messages import HeartbeatRequest
 from groupcoord.server.connection import Connection
@@ -26,7 +26,7 @@ from groupcoord.testing.waiting import Waiting
 
 
 class Engine:
-    """One running emulator, in the loop in which it was made. Satisfies ``passing.World`` and ``lines.Exchange``."""
+    """One running cluster, in the loop in which it was made. Satisfies ``passing.World`` and ``lines.Exchange``."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Engine:
         self.waiting = Waiting()
         self.crew = Crew(self.clock, self.loop)
         loaded = load(as_items(config), dev=dev, brokers=brokers)
-        self.node = Node(loaded, chance=self.chance, now_ms=self.clock(), brokers=brokers, racks=racks)
+        self.node = ClusterCore(loaded, chance=self.chance, now_ms=self.clock(), brokers=brokers, racks=racks)
         self.node.broker.compacts_at_once = True  # a test looks at what follows when it has moved the clock
         for name, count in topics.items():
             self.node.create_topic(name, count, self.clock())
@@ -61,7 +61,7 @@ class Engine:
         self._faulty = self.faults.wrap(
             self._long_polls, broker=self.node.config.node_id, known=TopicsKnown.to(self.node)
         )
-        self._faulty.carry_out = self._carry_out_kept
+        self._faulty.execute_effects = self._carry_out_kept
         self._tracing = TracingNode(self._faulty, self.trace, topic_name=self.node.broker.topics.topic_name)
         self.served = EmulatedNode(self._tracing, on_activity=self._active, on_answers=self._deliver_soon)
         self.appends = AppendRules(self.node, self.waiting, self.apply, self.clock)
@@ -90,7 +90,7 @@ class Engine:
             return []
         self.is_up = False
         self._long_polls.stop()
-        self.served.hang_up()
+        self.served.close_connection()
         await self.server.shutdown()
         return [unexpected.error for unexpected in self.server.unexpected_errors]
 
@@ -126,10 +126,10 @@ class Engine:
         now_ms, cause = self.clock(), Operator(wish)
         self._carry_out_kept(self._tracing.observe(self._faulty.outgoing(list(effects), now_ms), now_ms, cause))
 
-    def carry_out(self, effects: list[Effect]) -> None:
+    def execute_effects(self, effects: list[Effect]) -> None:
         """Carry out what is for clients."""
         if self.is_up:
-            self.server.carry_out(effects)
+            self.server.execute_effects(effects)
 
     def coordinator_of(self, group: str) -> int:
         """The id of the broker that coordinates ``group``; of the first one while nobody does."""
@@ -160,10 +160,10 @@ class Engine:
     async def settle(self) -> None:
         """Let everything happen that needs no time: members hear their answers, answers are written.
 
-        Raises RuntimeError in another event loop than that of the emulator.
+        Raises RuntimeError in another event loop than that of the cluster.
         """
         if asyncio.get_running_loop() is not self.loop:
-            raise RuntimeError("the emulator was started in another event loop than the one that uses it now")
+            raise RuntimeError("the cluster was started in another event loop than the one that uses it now")
         quiet = 0
         while quiet < 2:
             busy = self._delivery_is_due
@@ -187,7 +187,7 @@ class Engine:
             member_id=member,
             group_instance_id=known.instance_id,
         )
-        self.carry_out(self.served.handle(call, request, self.clock()))
+        self.execute_effects(self.served.handle(call, request, self.clock()))
 
     def delays(self) -> list[Deadline]:
         """What rules delay, and until when."""
@@ -203,7 +203,7 @@ class Engine:
     # The inside.
 
     def _carry_out_kept(self, effects: list[Effect]) -> None:
-        self.carry_out(self.served.kept(effects))
+        self.execute_effects(self.served.kept(effects))
 
     def _connected(self, connection: Connection, is_open: bool) -> None:
         told = self._tracing.connection_opened if is_open else self._tracing.connection_closed

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.coordinator.classic.group import ClassicGroup
 from groupcoord.coordinator.classic.member import Member
 from groupcoord.coordinator.classic.states import GroupState
-from groupcoord.coordinator.refusal import Refused
-from groupcoord.node.node import Node
+from groupcoord.core.api_error import ApiError
 from groupcoord.testing.views import SeenGroup, SeenMember, TopicPartition, assigned_by
 from groupcoord.testing.waiting import Waiting
 
@@ -43,9 +43,9 @@ class GroupView(SeenGroup[MemberView]):
 
 
 class Group:
-    """One group of an emulator, whether it exists already or not."""
+    """One group of a cluster, whether it exists already or not."""
 
-    def __init__(self, name: str, node: Callable[[], Node], waiting: Waiting) -> None:
+    def __init__(self, name: str, node: Callable[[], ClusterCore], waiting: Waiting) -> None:
         self.name = name
         self._node = node
         self._waiting = waiting
@@ -59,7 +59,7 @@ class Group:
         """The group as it is now."""
         try:
             found = self._node().coordinator.shard_of(self.name).groups.get(self.name)
-        except Refused as refusal:
+        except ApiError as refusal:
             return self._nothing(refusal.code.name)
         if found is None:
             return self._nothing(GroupState.DEAD)

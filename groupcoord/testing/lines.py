@@ -33,7 +33,7 @@ class MemberLine(Protocol):
 
 
 class Exchange(Protocol):
-    """Where lines end: the emulator."""
+    """Where lines end: the cluster."""
 
     @property
     def served(self) -> EmulatedNode:
@@ -44,9 +44,9 @@ class Exchange(Protocol):
         """Does it listen? If not, whoever asks finds the connection closed."""
 
     def now_ms(self) -> int:
-        """How late it is on the emulator's clock."""
+        """How late it is on the cluster's clock."""
 
-    def carry_out(self, effects: list[Effect]) -> None:
+    def execute_effects(self, effects: list[Effect]) -> None:
         """Answer others, too."""
 
     def number_of(self, broker_id: int) -> int:
@@ -92,7 +92,7 @@ class Line:
         call = call_for(type(request), self.number, next(self._correlation_ids), self.client_id, version, broker)
         if version is not None:
             request = _as_read(call, request)
-        exchange.carry_out(exchange.served.ask(call, request, exchange.now_ms(), hear))
+        exchange.execute_effects(exchange.served.ask(call, request, exchange.now_ms(), hear))
 
     def ask_coordinator(self, group: str, request: Any, answered: Answered, *, version: int | None = None) -> None:
         """Send ``request`` to the broker that coordinates ``group``; see ``ask``."""

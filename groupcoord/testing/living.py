@@ -1,4 +1,4 @@
-"""A member that lives by itself: groupcoord's own client on the emulator's clock.
+"""A member that lives by itself: groupcoord's own client on the cluster's clock.
 
 It heartbeats, joins again when the group rebalances, leads when it is elected, and gives up and takes partitions as the
 protocol of its assignors wants. It reads no records: the test says what it has consumed.
@@ -15,7 +15,7 @@ from groupcoord.client.member import MemberState
 from groupcoord.client.membership import Membership
 from groupcoord.client.settings import MemberSettings
 from groupcoord.client.topics_view import TopicsView
-from groupcoord.core.effects import Note
+from groupcoord.core.effects import EmitEvent
 from groupcoord.core.events import Event
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.testing.admin import question, topics_view
@@ -214,7 +214,7 @@ class LivingMember:
             case a.Left():
                 self.has_left = True
                 self._refresh_at_ms = None
-            case Note():
+            case EmitEvent():
                 self._listener(action.event)
             case _:
                 pass  # Hold and Disconnect: it has no records to hold back, and no connections

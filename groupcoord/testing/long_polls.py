@@ -8,11 +8,11 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.config.settings import BrokerConfig
 from groupcoord.core.aside import Submit
 from groupcoord.core.effects import Call, Effect
 from groupcoord.core.timers import TimerKey
-from groupcoord.node.node import Node
 
 _FETCH = "fetch"
 
@@ -20,7 +20,7 @@ _FETCH = "fetch"
 class LongPolls:
     """``node``, whose waiting fetches end when ``end`` says so or when the clock is moved past them, whichever is first."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: ClusterCore) -> None:
         self._node = node
         self._timers: dict[TimerKey, asyncio.TimerHandle] = {}
         self._ending: list[TimerKey] = []
@@ -74,6 +74,6 @@ class LongPolls:
         """As of the node, or at once."""
         return 0 if self._ending else self._node.next_deadline()
 
-    def quiet_until(self) -> int | None:
+    def deadline_lower_bound(self) -> int | None:
         """As of the node, or at once."""
-        return 0 if self._ending else self._node.quiet_until()
+        return 0 if self._ending else self._node.deadline_lower_bound()

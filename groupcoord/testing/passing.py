@@ -1,9 +1,9 @@
-"""Moving the time of an emulator by hand, one deadline after the other, so that each thing happens at its own moment."""
+"""Moving the time of a cluster by hand, one deadline after the other, so that each thing happens at its own moment."""
 
 from collections.abc import Callable
 from typing import Protocol
 
-from groupcoord.node.node import Node
+from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.testing.clocks import Clock, ManualClock
 from groupcoord.testing.crew import Crew
 from groupcoord.testing.deadlines import PendingDeadline, pending, sessions
@@ -19,10 +19,10 @@ class ClockError(RuntimeError):
 
 
 class World(Protocol):
-    """What happens when it is later: the emulator."""
+    """What happens when it is later: the cluster."""
 
     clock: Clock
-    node: Node
+    node: ClusterCore
     crew: Crew
 
     def heartbeat_for(self, group: str, member: str) -> None:
@@ -106,5 +106,5 @@ class Passing:
     def _clock(self) -> ManualClock:
         clock = self._world.clock
         if not isinstance(clock, ManualClock):
-            raise ClockError("this emulator's time passes by itself; only with clock='manual' the test moves it")
+            raise ClockError("this cluster's time passes by itself; only with clock='manual' the test moves it")
         return clock

@@ -1,6 +1,6 @@
 """A group of a broker elsewhere, as a test looks at it: by DescribeGroups and OffsetFetch, again and again where it waits.
 
-A broker tells less of a group than an emulator knows: not its generation, nor who leads. The members in the test know that.
+A broker tells less of a group than a cluster knows: not its generation, nor who leads. The members in the test know that.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,7 +26,7 @@ class RemoteView(SeenGroup[SeenMember]):
 
 
 class Asking(Protocol):
-    """Who asks: :class:`~groupcoord.testing.remote.Remote`."""
+    """Who asks: :class:`~groupcoord.testing.remote_cluster.RemoteCluster`."""
 
     async def ask_coordinator(self, group: str, request: Any, *, limit: int | None = None) -> Any:
         """The answer of the coordinator of ``group``, in a version up to ``limit``."""

@@ -1,4 +1,4 @@
-"""The node as an emulator serves it: who waits for its state is told, and members without a connection are answered."""
+"""The node as a cluster serves it: who waits for its state is told, and members without a connection are answered."""
 
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -7,7 +7,7 @@ from typing import Any
 
 from groupcoord.config.settings import BrokerConfig
 from groupcoord.core.aside import Submit, Then, Work
-from groupcoord.core.effects import Append, Call, Effect, Note, Reply
+from groupcoord.core.effects import Append, Call, Effect, EmitEvent, Reply
 from groupcoord.protocol.apis import APIS, Api
 from groupcoord.server.dispatcher import ServedNode
 
@@ -57,9 +57,9 @@ class EmulatedNode:
         """As of the node."""
         return self._node.next_deadline()
 
-    def quiet_until(self) -> int | None:
+    def deadline_lower_bound(self) -> int | None:
         """As of the node."""
-        return self._node.quiet_until()
+        return self._node.deadline_lower_bound()
 
     def listening_at(self, host: str, port: int) -> None:
         """Tell the node."""
@@ -92,7 +92,7 @@ class EmulatedNode:
         for key in [key for key in self._waiting if key[0] == connection_id]:
             del self._waiting[key]
 
-    def hang_up(self) -> None:
+    def close_connection(self) -> None:
         """All connections are closed: whoever waits for an answer is told so."""
         self._answers.extend((answered, None) for answered in self._waiting.values())
         self._waiting.clear()
@@ -109,7 +109,7 @@ class EmulatedNode:
         """``effects`` without those for members in this process, who will be told by ``deliver``."""
         others: list[Effect] = []
         for effect in effects:
-            if not isinstance(effect, Append | Note) and effect.call.connection_id <= _FIRST_IN_PROCESS:
+            if not isinstance(effect, Append | EmitEvent) and effect.call.connection_id <= _FIRST_IN_PROCESS:
                 answered = self._waiting.pop((effect.call.connection_id, effect.call.correlation_id), None)
                 if answered is not None:
                     self._answers.append((answered, effect.response if isinstance(effect, Reply) else None))

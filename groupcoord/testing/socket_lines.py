@@ -9,9 +9,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from groupcoord.client.cluster import Address, Cluster
 from groupcoord.client.connection import Connection
 from groupcoord.client.errors import DisconnectedError, UnsupportedVersionError
+from groupcoord.client.network_client import Address, NetworkClient
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import (
     FindCoordinatorRequest,
@@ -31,7 +31,7 @@ PARKED_TIMEOUT_MS = 3_600_000
 class Places:
     """Where the brokers and the coordinators are, for all lines to one cluster. Both may raise DisconnectedError."""
 
-    def __init__(self, cluster: Cluster, bootstrap: Address) -> None:
+    def __init__(self, cluster: NetworkClient, bootstrap: Address) -> None:
         self._cluster = cluster
         self._bootstrap = bootstrap
 

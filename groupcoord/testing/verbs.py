@@ -4,47 +4,47 @@ Pure: a node and the time in, effects out, for ``Server.carry_out``. The events 
 raise ValueError that says why where a thing cannot be done.
 """
 
+from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.coordinator import operator
 from groupcoord.coordinator.availability import Unavailable
 from groupcoord.coordinator.coordinator import OFFSETS_TOPIC
 from groupcoord.core.effects import Effect
 from groupcoord.core.java import partition_for
-from groupcoord.node.node import Node
 
 
-def force_rebalance(node: Node, group: str, reason: str, now_ms: int) -> list[Effect]:
+def force_rebalance(node: ClusterCore, group: str, reason: str, now_ms: int) -> list[Effect]:
     """Ask all members of ``group`` to join again; ``reason`` is what events and members' logs are told."""
     return node.wish(
         f"the operator wants a rebalance of {group}: {reason}",
-        lambda coordinator, turn: operator.force_rebalance(coordinator, turn, group, reason),
+        lambda coordinator, ctx: operator.force_rebalance(coordinator, ctx, group, reason),
         now_ms,
     )
 
 
-def expire(node: Node, group: str, member: str, now_ms: int) -> list[Effect]:
+def expire(node: ClusterCore, group: str, member: str, now_ms: int) -> list[Effect]:
     """Let the session of ``member`` (a member id) run out now, with all that follows when a timer does it."""
     return node.wish(
         f"the operator lets the session of {member} run out",
-        lambda coordinator, turn: operator.expire_member(coordinator, turn, group, member),
+        lambda coordinator, ctx: operator.expire_member(coordinator, ctx, group, member),
         now_ms,
     )
 
 
-def fence(node: Node, group: str, instance: str, now_ms: int) -> list[Effect]:
+def fence(node: ClusterCore, group: str, instance: str, now_ms: int) -> list[Effect]:
     """Let somebody else take the ``group.instance.id`` ``instance``, who then is silent: the member that had it is fenced."""
     return node.wish(
         f"the operator lets another member take the instance id {instance}",
-        lambda coordinator, turn: operator.fence_instance(coordinator, turn, group, instance),
+        lambda coordinator, ctx: operator.fence_instance(coordinator, ctx, group, instance),
         now_ms,
     )
 
 
-def unload(node: Node, group: str, now_ms: int) -> list[Effect]:
+def unload(node: ClusterCore, group: str, now_ms: int) -> list[Effect]:
     """Let the coordinator of ``group`` move away, with all groups of its partition: who asks is told NOT_COORDINATOR."""
     return node.resign(partition_of(node, group), now_ms)
 
 
-def load(node: Node, group: str, now_ms: int) -> list[Effect]:
+def load(node: ClusterCore, group: str, now_ms: int) -> list[Effect]:
     """Let the coordinator of ``group`` be this node again, with what ``__consumer_offsets`` has of its partition's groups.
 
     It is read the next time the node's timers fire, which is at once; until then who asks is told COORDINATOR_LOAD_IN_PROGRESS.
@@ -58,6 +58,6 @@ def load(node: Node, group: str, now_ms: int) -> list[Effect]:
     return []
 
 
-def partition_of(node: Node, group: str) -> int:
+def partition_of(node: ClusterCore, group: str) -> int:
     """The partition of ``__consumer_offsets`` that has ``group``, and which other groups share."""
     return partition_for(group, len(node.coordinator.shards))

@@ -2,7 +2,7 @@
 
     @virtual_time
     async def test_a_day():
-        async with Emulator(topics={"orders": 6}, clock="virtual") as kafka:
+        async with Cluster(topics={"orders": 6}, clock="virtual") as kafka:
             ...
             await asyncio.sleep(86_400)
 

@@ -8,10 +8,10 @@ from typing import Any
 from crc32c import crc32c
 
 from groupcoord.broker.broker import Broker
-from groupcoord.broker.cluster import Cluster
+from groupcoord.broker.broker_registry import BrokerRegistry
 from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.config.settings import BrokerConfig
-from groupcoord.core.effects import Call, Effect, Hangup, Reply, Silence
+from groupcoord.core.effects import Call, CloseConnection, Effect, NoReply, Reply
 from groupcoord.partitioners.java_random import JavaRandom
 from groupcoord.protocol.apis import APIS
 from groupcoord.protocol.batches import HEADER_BYTES, build_batch, read_header
@@ -63,7 +63,7 @@ class DataPlane:
             new_topic_id=lambda: uuid.UUID(int=next(ids) << 64),
             new_session_id=lambda: next(sessions),
             now_ms=NOW_MS,
-            cluster=Cluster(config.node_id, brokers, racks=racks, random=JavaRandom(1)),
+            cluster=BrokerRegistry(config.node_id, brokers, racks=racks, random=JavaRandom(1)),
         )
         self.now_ms = NOW_MS
         self.later: list[Effect] = []
@@ -100,7 +100,7 @@ class DataPlane:
     def answer_to(self, call: Call) -> Any:
         """The answer to ``call``, or None if there is none yet. It is taken out of ``later``."""
         for effect in self.later:
-            if isinstance(effect, Reply | Silence | Hangup) and effect.call == call:
+            if isinstance(effect, Reply | NoReply | CloseConnection) and effect.call == call:
                 self.later.remove(effect)
                 return effect.response if isinstance(effect, Reply) else effect
         return None

@@ -3,7 +3,7 @@ import pytest
 from groupcoord.broker.broker import HANDLERS
 from groupcoord.core.effects import Call, LogRecord
 from groupcoord.core.events import Operator
-from groupcoord.core.turn import Turn
+from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.batches import BatchError, records_in
 from groupcoord.protocol.errors import ErrorCode
@@ -67,8 +67,8 @@ def test_whoever_wants_to_know_is_told_which_topics_go() -> None:
     told: list[str] = []
     plane.topic("orders")
     topic = plane.broker.topics.delete("orders")
-    turn = Turn(NOW_MS, Operator("a test"))
-    plane.broker.topics_deleted(turn, [topic])
+    ctx = HandlerContext(NOW_MS, Operator("a test"))
+    plane.broker.topics_deleted(ctx, [topic])
     plane.broker.on_topics_deleted = lambda _turn, topics: told.extend(gone.name for gone in topics)
-    plane.broker.topics_deleted(turn, [topic])
+    plane.broker.topics_deleted(ctx, [topic])
     assert told == ["orders"]

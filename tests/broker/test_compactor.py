@@ -12,10 +12,10 @@ from groupcoord.broker.events import LogCleaned, LogNotCleaned
 from groupcoord.broker.journal import IN_MEMORY_LOG
 from groupcoord.broker.log_segment import LogSegment
 from groupcoord.core.aside import Work, at_once, finished
-from groupcoord.core.effects import Call, Note
+from groupcoord.core.effects import Call, EmitEvent
 from groupcoord.core.events import Event, Operator
+from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import TimerKey
-from groupcoord.core.turn import Turn
 from groupcoord.protocol.batches import BatchError
 from groupcoord.protocol.compression import Compression
 from tests.broker.data_plane import NOW_MS, DataPlane, batch
@@ -30,10 +30,12 @@ class Worker:
 
     def __init__(self, plane: DataPlane) -> None:
         self.plane = plane
-        self.waiting: list[tuple[Work[Any], Callable[[Turn, Any], None]]] = []
+        self.waiting: list[tuple[Work[Any], Callable[[HandlerContext, Any], None]]] = []
         plane.broker.aside = self
 
-    def __call__(self, _: Turn, __: Call | None, work: Work[Any], then: Callable[[Turn, Any], None], /) -> None:
+    def __call__(
+        self, _: HandlerContext, __: Call | None, work: Work[Any], then: Callable[[HandlerContext, Any], None], /
+    ) -> None:
         self.waiting.append((work, then))
 
     def piece(self) -> None:
@@ -43,9 +45,9 @@ class Worker:
             next(work)
         except StopIteration as end:
             self.waiting.pop(0)
-            turn = Turn(self.plane.now_ms, Operator("a test"))
-            then(turn, end.value)
-            self.plane.later += turn.effects
+            ctx = HandlerContext(self.plane.now_ms, Operator("a test"))
+            then(ctx, end.value)
+            self.plane.later += ctx.effects
 
     def finish(self) -> int:
         """Do all; how many pieces it took."""
@@ -64,7 +66,7 @@ def compacted(plane: DataPlane, name: str, batches: int = 4, **configs: Any) -> 
 
 
 def events(plane: DataPlane) -> list[Event]:
-    return [effect.event for effect in plane.later if isinstance(effect, Note)]
+    return [effect.event for effect in plane.later if isinstance(effect, EmitEvent)]
 
 
 def files(plane: DataPlane, name: str) -> list[bytes]:
@@ -215,10 +217,10 @@ def test_a_wish_is_done_at_once_but_not_while_that_log_is_being_compacted(plane:
     compacted(plane, "two", 3)
     plane.wait(15_000)
     (note,) = plane.broker.compact("one", 0, plane.now_ms)
-    assert isinstance(note, Note)
+    assert isinstance(note, EmitEvent)
     assert note.event.text() == "one-0 cannot be compacted: it is being compacted"
     (note,) = plane.broker.compact("two", 0, plane.now_ms)
-    assert isinstance(note, Note)
+    assert isinstance(note, EmitEvent)
     assert isinstance(note.event, LogCleaned)
     worker.finish()
     assert len(plane.broker.compact("one", 0, plane.now_ms)) == 1

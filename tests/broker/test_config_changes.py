@@ -3,8 +3,8 @@
 import pytest
 
 from groupcoord.broker.config_changes import alter
-from groupcoord.broker.refused import Refused
 from groupcoord.config.settings import Resource
+from groupcoord.core.api_error import ApiError
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages.incremental_alter_configs import AlterableConfig
 from tests.broker.asking import Asking
@@ -36,8 +36,8 @@ class Changing(Asking):
         ]
         try:
             alter(self.broker, Resource(resource_type, name), configs, validate_only=check)
-        except Refused as refused:
-            return refused.error, refused.text
+        except ApiError as refused:
+            return refused.code, refused.message
         return DONE
 
     def orders(self) -> dict[str, str]:

@@ -6,7 +6,7 @@ import pytest
 from groupcoord.broker.fetch import COPIED_BYTES
 from groupcoord.broker.stretch import Stretch
 from groupcoord.core.events import Operator
-from groupcoord.core.turn import Turn
+from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.batches import records_in
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages.fetch import (
@@ -276,9 +276,9 @@ class TestWaiting:
         topic: Any = plane.broker.topics.topic_id("orders") if version >= 13 else "orders"
         request = fetch_request(reading(topic, wanting(5), wanting(0, 2)), wait_ms=500)
         call = plane.send(request, version)
-        turn = Turn(NOW_MS, Operator("a test"))
-        plane.broker.topics_deleted(turn, [plane.broker.topics.delete("orders")])
-        plane.later += turn.effects
+        ctx = HandlerContext(NOW_MS, Operator("a test"))
+        plane.broker.topics_deleted(ctx, [plane.broker.topics.delete("orders")])
+        plane.later += ctx.effects
         unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         assert errors(plane.answer_to(call)) == [(0, unknown), (2, unknown)]
 

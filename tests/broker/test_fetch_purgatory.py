@@ -5,8 +5,8 @@ from groupcoord.broker.log_settings import LogSettings
 from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.core.effects import Call
 from groupcoord.core.events import Operator
+from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import Timers
-from groupcoord.core.turn import Turn
 from groupcoord.protocol.apis import APIS, ApiKey
 from tests.broker.data_plane import NOW_MS, batch
 
@@ -24,20 +24,20 @@ class Waiting:
         self.timers = Timers()
         self.purgatory = FetchPurgatory(self.timers)
         self.answered: list[str] = []
-        self.turn = Turn(NOW_MS, Operator("a test"))
+        self.ctx = HandlerContext(NOW_MS, Operator("a test"))
 
     def park(
         self, name: str, *logs: PartitionLog, min_bytes: int = 1, max_bytes: int = 1 << 20, ms: int = 500
     ) -> ParkedFetch:
         call = Call(1, 1, APIS[ApiKey.FETCH], 12, name, "/127.0.0.1")
         watched = tuple(Watched(one, one.end_position, max_bytes) for one in logs)
-        fetch = ParkedFetch(call, watched, min_bytes, lambda turn: self.answered.append(name))
+        fetch = ParkedFetch(call, watched, min_bytes, lambda ctx: self.answered.append(name))
         self.purgatory.park(fetch, NOW_MS + ms)
         return fetch
 
     def append(self, one: PartitionLog) -> None:
         one.append(batch(b"x"), NOW_MS)
-        self.purgatory.appended(self.turn, one)
+        self.purgatory.appended(self.ctx, one)
 
 
 @pytest.fixture
@@ -95,7 +95,7 @@ def test_who_waits_for_something_that_goes_is_answered_once(waiting: Waiting) ->
     one, other, third = log(), log(), log()
     waiting.park("both", one, other)
     waiting.park("third", third)
-    waiting.purgatory.gone(waiting.turn, [one, other])
+    waiting.purgatory.gone(waiting.ctx, [one, other])
     assert waiting.answered == ["both"]
     waiting.append(other)
     assert waiting.answered == ["both"]

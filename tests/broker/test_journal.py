@@ -9,9 +9,9 @@ from groupcoord.broker.journal import IN_MEMORY, IN_MEMORY_LOG, InMemory
 from groupcoord.broker.log_segment import LogSegment
 from groupcoord.broker.log_settings import LogSettings
 from groupcoord.broker.partition_log import PartitionLog
-from groupcoord.broker.refused import Refused
 from groupcoord.broker.topics import TopicStore
 from groupcoord.config.settings import BrokerConfig, Resource
+from groupcoord.core.api_error import ApiError
 from groupcoord.protocol.batches import BatchError, read_header
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages.init_producer_id import InitProducerIdRequest
@@ -77,14 +77,14 @@ class FullDisk(InMemory):
 def test_what_cannot_be_kept_is_refused_and_nothing_has_changed() -> None:
     store = TopicStore(BrokerConfig.of(), new_topic_id=uuid.uuid4, journal=FullDisk())
     topic = store.create("old", 1, {}, NOW_MS)
-    with pytest.raises(Refused, match="full") as caught:
+    with pytest.raises(ApiError, match="full") as caught:
         store.create("new", 1, {}, NOW_MS)
-    assert caught.value.error == ErrorCode.KAFKA_STORAGE_ERROR
-    with pytest.raises(Refused, match="full"):
+    assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+    with pytest.raises(ApiError, match="full"):
         store.delete("old")
-    with pytest.raises(Refused, match="full"):
+    with pytest.raises(ApiError, match="full"):
         topic.add_partitions(1)
-    with pytest.raises(Refused, match="full"):
+    with pytest.raises(ApiError, match="full"):
         topic.configure({"retention.ms": "5"}, BrokerConfig.of())
     topic.configure({}, BrokerConfig.of())
     assert ([one.name for one in store], len(topic.partitions), topic.configs) == (["old"], 1, {})

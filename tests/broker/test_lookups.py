@@ -9,7 +9,7 @@ from groupcoord.broker import log_validator, lookups
 from groupcoord.core.aside import Work, finished
 from groupcoord.core.effects import Call
 from groupcoord.core.events import Operator
-from groupcoord.core.turn import Turn
+from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.batches import BatchError, build_batch, read_header, walk_bytes
 from groupcoord.protocol.compression import Compression
 from groupcoord.protocol.errors import ErrorCode
@@ -29,12 +29,14 @@ class Later:
         self.waiting: list[Callable[[], None]] = []
         plane.broker.aside = self
 
-    def __call__(self, _: Turn, call: Call | None, work: Work[Any], then: Callable[[Turn, Any], None], /) -> None:
+    def __call__(
+        self, _: HandlerContext, call: Call | None, work: Work[Any], then: Callable[[HandlerContext, Any], None], /
+    ) -> None:
         def go_on() -> None:
             result = finished(work)
-            turn = Turn(self.plane.now_ms, call or Operator("a test"))
-            then(turn, result)
-            self.plane.later += turn.effects
+            ctx = HandlerContext(self.plane.now_ms, call or Operator("a test"))
+            then(ctx, result)
+            self.plane.later += ctx.effects
 
         self.waiting.append(go_on)
 

@@ -1,6 +1,6 @@
 import pytest
 
-from groupcoord.core.effects import Hangup, Silence
+from groupcoord.core.effects import CloseConnection, NoReply
 from groupcoord.protocol.batches import records_in
 from groupcoord.protocol.compression import Compression
 from groupcoord.protocol.errors import ErrorCode
@@ -233,17 +233,17 @@ class TestWithoutAcknowledgement:
     """acks=0: the producer does not listen."""
 
     def test_there_is_no_answer(self, plane: DataPlane) -> None:
-        assert isinstance(plane.produce("orders", batch(b"a"), acks=0), Silence)
+        assert isinstance(plane.produce("orders", batch(b"a"), acks=0), NoReply)
         assert plane.log("orders").log_end_offset == 1
 
     def test_a_failure_closes_the_connection(self, plane: DataPlane) -> None:
         effect = plane.produce("orders", batch(b"a"), patched(batch(b"b"), crc=1), acks=0)
-        assert isinstance(effect, Hangup)
+        assert isinstance(effect, CloseConnection)
         assert effect.reason == "a produce with acks=0 failed: orders-1: CORRUPT_MESSAGE"
         assert plane.log("orders").log_end_offset == 1
 
     def test_so_does_the_refusal_of_the_whole_request(self, plane: DataPlane) -> None:
-        assert isinstance(plane.produce("orders", TRANSACTIONAL, acks=0), Hangup)
+        assert isinstance(plane.produce("orders", TRANSACTIONAL, acks=0), CloseConnection)
 
 
 class TestWaking:

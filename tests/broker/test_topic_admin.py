@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from groupcoord.broker.topics import Topic
-from groupcoord.core.turn import Turn
+from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages.create_partitions import (
     CreatePartitionsAssignment,
@@ -158,7 +158,7 @@ class Deleting(Asking):
         self.told: list[str] = []
         self.broker.on_topics_deleted = self._told
 
-    def _told(self, _turn: Turn, topics: Sequence[Topic]) -> None:
+    def _told(self, _turn: HandlerContext, topics: Sequence[Topic]) -> None:
         self.told += [one.name for one in topics]
 
     def id_of(self, name: str) -> uuid.UUID:

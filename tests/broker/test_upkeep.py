@@ -3,7 +3,7 @@ import pytest
 from groupcoord.broker.events import LogCleaned
 from groupcoord.broker.journal import InMemoryLog, Segment
 from groupcoord.broker.log_segment import LogSegment
-from groupcoord.core.effects import Note
+from groupcoord.core.effects import EmitEvent
 from groupcoord.core.events import Event, Operator
 from groupcoord.core.timers import TimerKey
 from groupcoord.protocol.batches import BatchError
@@ -87,7 +87,7 @@ def test_producers_are_looked_after_while_there_are_any() -> None:
 
 
 def cleanings(plane: DataPlane) -> list[Event]:
-    return [effect.event for effect in plane.later if isinstance(effect, Note)]
+    return [effect.event for effect in plane.later if isinstance(effect, EmitEvent)]
 
 
 def test_compacted_logs_are_cleaned_when_they_are_dirty_enough() -> None:
@@ -156,7 +156,7 @@ def test_a_log_is_compacted_on_request_with_all_that_is_in_it() -> None:
     for value in (b"x", b"y", b"z"):
         plane.produced("compacted", batch(value, at_ms=NOW_MS))
     (note,) = plane.broker.compact("compacted", 0, NOW_MS)
-    assert isinstance(note, Note)
+    assert isinstance(note, EmitEvent)
     assert isinstance(note.event, LogCleaned)
     assert (note.event.records_read, note.event.records_kept, note.event.end_offset) == (3, 1, 3)
     assert note.event.cause == Operator("compacted-0 is to be compacted")
@@ -176,5 +176,5 @@ def test_a_log_that_cannot_be_written_to_is_not_compacted(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(InMemoryLog, "new_segment", full)
     (note,) = plane.broker.compact("compacted", 0, NOW_MS)
-    assert isinstance(note, Note)
+    assert isinstance(note, EmitEvent)
     assert note.event.text() == "compacted-0 cannot be compacted: the disk is full"

@@ -11,7 +11,7 @@ from typing import Any, NoReturn, TypeVar
 
 from groupcoord.client.connection import Connection
 from groupcoord.client.consumer import Consumer
-from groupcoord.core.effects import Call, Effect, Hangup, Reply
+from groupcoord.core.effects import Call, CloseConnection, Effect, Reply
 from groupcoord.protocol.apis import APIS
 from groupcoord.protocol.batches import build_batch
 from groupcoord.protocol.errors import ErrorCode
@@ -136,7 +136,7 @@ class Broker:
         if instead is HANG:
             return []
         if instead is HANG_UP:
-            return [Hangup(call, "for the test")]
+            return [CloseConnection(call, "for the test")]
         return [Reply(call, instead(request) if callable(instead) else instead)]
 
     async def enlarges(self, topic: str, count: int) -> None:

@@ -11,7 +11,7 @@ from groupcoord.client.events import MemberEvent
 from groupcoord.client.membership import Membership
 from groupcoord.client.settings import MemberSettings
 from groupcoord.client.topics_view import TopicsView
-from groupcoord.core.effects import Note
+from groupcoord.core.effects import EmitEvent
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages.find_coordinator import (
     Coordinator,
@@ -65,7 +65,7 @@ class Talk:
     def hears(self, actions: Iterable[a.Action]) -> None:
         """Whatever it wants done because of that."""
         for action in actions:
-            if isinstance(action, Note):
+            if isinstance(action, EmitEvent):
                 assert isinstance(action.event, MemberEvent)
                 self.events.append(action.event)
             else:

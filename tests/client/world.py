@@ -17,9 +17,9 @@ from groupcoord.client.member import MemberState
 from groupcoord.client.membership import Membership
 from groupcoord.client.settings import MemberSettings
 from groupcoord.client.topics_view import TopicsView
+from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.config.settings import load
-from groupcoord.core.effects import Call, Effect, Note, Reply
-from groupcoord.node.node import Node
+from groupcoord.core.effects import Call, Effect, EmitEvent, Reply
 from groupcoord.protocol.apis import APIS
 
 EAGER = ("cooperative-sticky", "range")
@@ -97,9 +97,9 @@ class Somebody:
                     self.failures.append(action.error)
                 case a.Left():
                     self.gone = True
-                case Note(event=PolledTooLate()):
+                case EmitEvent(event=PolledTooLate()):
                     self.too_late = True
-                case Note():
+                case EmitEvent():
                     assert isinstance(action.event, MemberEvent)
                     self.events.append(action.event)
 
@@ -135,7 +135,7 @@ class World:
     def __init__(self, chance: random.Random, partitions: int) -> None:
         self.chance = chance
         self.now_ms = 0
-        self.node = Node(load([], dev=True), chance=Chance(), now_ms=0)
+        self.node = ClusterCore(load([], dev=True), chance=Chance(), now_ms=0)
         self.node.create_topic("t", partitions, 0)
         self.everything = frozenset(("t", number) for number in range(partitions))
         self.members: list[Somebody] = []

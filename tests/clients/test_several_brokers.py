@@ -13,8 +13,8 @@ import confluent_kafka
 import kafka
 import pytest
 
+from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.core.java import partition_for
-from groupcoord.node.node import Node
 from groupcoord.server.server import Server
 from tests.clients.in_process import CONFIG, serving
 from tests.clients.members import Flavour, Member, Membership
@@ -37,7 +37,7 @@ class Trio:
         self._server, self._loop = server, loop
         self.bootstrap = server.address
         node: Any = server.node
-        self.node: Node = node
+        self.node: ClusterCore = node
 
     def leaders(self, topic: str) -> tuple[int, ...]:
         found = self.node.broker.topics.get(topic)
@@ -50,7 +50,7 @@ class Trio:
         moved: Future[None] = Future()
 
         def move() -> None:
-            self._server.carry_out(self.node.move_leader(topic, partition, to, int(time.time() * 1000)))
+            self._server.execute_effects(self.node.move_leader(topic, partition, to, int(time.time() * 1000)))
             moved.set_result(None)
 
         self._loop.call_soon_threadsafe(move)
@@ -129,14 +129,14 @@ def test_leaders_and_the_coordinator_move_under_a_producer_and_a_consumer(trio: 
     member = Member(membership)
     try:
         with PRODUCERS[library](trio.bootstrap) as send:
-            for turn in range(3):
+            for ctx in range(3):
                 for number in range(18):
-                    partition, value = number % PARTITIONS, b"%d in turn %d" % (number, turn)
+                    partition, value = number % PARTITIONS, b"%d in turn %d" % (number, ctx)
                     written.append((partition, send(partition, value), value))
                 eventually(lambda: len(member.received) >= len(written), saying="what was written is read")
                 member.commit()
-                if turn < 2:  # whoever leaves while the coordinator moves is not heard by it
-                    trio.move(TOPIC, turn)
+                if ctx < 2:  # whoever leaves while the coordinator moves is not heard by it
+                    trio.move(TOPIC, ctx)
                     trio.move(OFFSETS, coordinated)
         assert read(member.received) == Counter(written)
         assert member.diary.entries == [("assigned", partitions_of(TOPIC, PARTITIONS))]

@@ -60,7 +60,7 @@ FAULTS = (
     ),
     Fault(
         f"{CLASSIC}/heartbeat.py",
-        "    session.restart(shard, turn, group, member)\n",
+        "    session.restart(shard, ctx, group, member)\n",
         "",
         "a heartbeat does not keep the session alive",
     ),

@@ -37,7 +37,7 @@ class LiveTarget(SocketTarget):
             raise Hungup(str(problem)) from problem
         self._wires.append(wire)
         if self._is_over.is_set():
-            wire.hang_up()
+            wire.close_connection()
         return wire
 
     def wait(self, duration_ms: int) -> None:
@@ -48,13 +48,13 @@ class LiveTarget(SocketTarget):
         """End every story, whatever it waits for."""
         self._is_over.set()
         for wire in self._wires:
-            wire.hang_up()
+            wire.close_connection()
 
 
 class LiveWire(SocketWire):
     """A connection that another thread can end."""
 
-    def hang_up(self) -> None:
+    def close_connection(self) -> None:
         """Whoever waits for an answer on it gets Hungup."""
         with suppress(OSError):  # it was closed before
             self._socket.shutdown(socket.SHUT_RDWR)

@@ -13,8 +13,8 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
+from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.config.settings import load
-from groupcoord.node.node import Node
 from groupcoord.server.connection import Connection
 from groupcoord.server.connections import Connections
 from groupcoord.server.dispatcher import Dispatcher, UnexpectedError
@@ -181,7 +181,7 @@ class VirtualTarget:
     def __init__(self, properties: Mapping[str, str], seed: str = "") -> None:
         self.loop = VirtualLoop()
         items = [f"{name}={value}" for name, value in properties.items()]
-        self.node = Node(load(items, dev=False), chance=CountedChance(seed), now_ms=START_MS)
+        self.node = ClusterCore(load(items, dev=False), chance=CountedChance(seed), now_ms=START_MS)
         self.node.listening_at("127.0.0.1", PORT)
         loop = cast("asyncio.AbstractEventLoop", self.loop)
         self.connections = Connections(lambda: self.node.config, loop)

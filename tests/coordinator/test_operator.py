@@ -9,7 +9,7 @@ from groupcoord.coordinator import operator
 from groupcoord.coordinator.classic.states import GroupState
 from groupcoord.coordinator.events import GenerationStarted, MemberRemoved, RebalanceStarted, StaticMemberReplaced
 from groupcoord.core.events import Operator
-from groupcoord.core.turn import Turn
+from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.errors import ErrorCode
 from tests.coordinator.world import GROUP, NEW_MEMBER_MS, World
 
@@ -17,9 +17,9 @@ WISH = Operator("the test")
 
 
 def wish(world: World, act: Callable[..., None], *arguments: Any) -> None:
-    turn = Turn(world.now_ms, WISH)
-    act(world.coordinator, turn, GROUP, *arguments)
-    world._carry_out(turn.effects)
+    ctx = HandlerContext(world.now_ms, WISH)
+    act(world.coordinator, ctx, GROUP, *arguments)
+    world._carry_out(ctx.effects)
 
 
 class TestForceRebalance:

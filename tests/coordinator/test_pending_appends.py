@@ -2,8 +2,8 @@
 
 from groupcoord.coordinator.pending_appends import PendingAppends
 from groupcoord.core.events import Operator
+from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import Timers
-from groupcoord.core.turn import Turn
 
 
 class Bench:
@@ -19,9 +19,9 @@ class Bench:
 
     def wait(self, name: str, now_ms: int = 0) -> None:
         self.appends.wait(
-            Turn(now_ms, Operator(name)),
-            lambda turn: self.diary.append(f"{name} stored"),
-            lambda turn, error: self.diary.append(f"{name}: {error.name} at {turn.now_ms}"),
+            HandlerContext(now_ms, Operator(name)),
+            lambda ctx: self.diary.append(f"{name} stored"),
+            lambda ctx, error: self.diary.append(f"{name}: {error.name} at {ctx.now_ms}"),
         )
 
 

@@ -4,8 +4,8 @@ import pytest
 
 from groupcoord.coordinator.config import CoordinatorConfig
 from groupcoord.coordinator.places import Address, Places
-from groupcoord.coordinator.refusal import Refused
 from groupcoord.coordinator.shard import Shard
+from groupcoord.core.api_error import ApiError
 from groupcoord.core.timers import Timers
 from groupcoord.protocol.errors import ErrorCode
 
@@ -48,7 +48,7 @@ def test_each_broker_sees_the_shards_it_leads_and_others_that_refuse() -> None:
     places = Places(shards, Brokers(7, 8, 7), shard)
     assert seen(places, shards, 0) == [True, False, True]
     assert seen(places, shards, 1) == [False, True, False]
-    with pytest.raises(Refused, match="another broker has partition 1 of __consumer_offsets") as refused:
+    with pytest.raises(ApiError, match="another broker has partition 1 of __consumer_offsets") as refused:
         places.seen_by(0)[1].groups.get("g")
     assert refused.value.code is ErrorCode.NOT_COORDINATOR
 

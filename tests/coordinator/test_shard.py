@@ -5,7 +5,7 @@ from groupcoord.coordinator.coordinator import GroupCoordinator
 from groupcoord.coordinator.shard import Shard
 from groupcoord.core.effects import Append, LogRecord
 from groupcoord.core.events import Operator
-from groupcoord.core.turn import Turn
+from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.errors import ErrorCode
 from tests.coordinator.world import Topics
 
@@ -21,15 +21,15 @@ class Bench:
         self.diary: list[str] = []
 
     def store(self, name: str, *records: LogRecord) -> list[Append]:
-        turn = Turn(0, Operator(name))
+        ctx = HandlerContext(0, Operator(name))
         self.shard.store(
-            turn,
+            ctx,
             records,
             lambda later: self.diary.append(f"{name} stored because {later.cause}"),
             lambda later, error: self.diary.append(f"{name} failed: {error.name}"),
         )
-        assert all(isinstance(effect, Append) for effect in turn.effects)
-        return turn.effects  # type: ignore[return-value]
+        assert all(isinstance(effect, Append) for effect in ctx.effects)
+        return ctx.effects  # type: ignore[return-value]
 
 
 def test_without_records_and_with_nothing_on_its_way_it_is_done_at_once() -> None:

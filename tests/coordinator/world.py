@@ -15,10 +15,10 @@ from groupcoord.coordinator.classic.group import ClassicGroup
 from groupcoord.coordinator.config import CoordinatorConfig
 from groupcoord.coordinator.coordinator import GroupCoordinator
 from groupcoord.coordinator.loading import Loading
-from groupcoord.core.effects import NOBODY, Append, Call, Effect, Note, Reply
+from groupcoord.core.effects import NOBODY, Append, Call, Effect, EmitEvent, Reply
 from groupcoord.core.events import Event, Operator
+from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import TimerKey
-from groupcoord.core.turn import Turn
 from groupcoord.protocol import messages as m
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.batches import build_batch
@@ -199,22 +199,22 @@ class World:
 
     def resign(self, partition: int) -> None:
         """Another broker has the groups of a shard from now on."""
-        turn = Turn(self.now_ms, Operator("the test"))
-        self.coordinator.resign(partition, turn)
-        self._carry_out(turn.effects)
+        ctx = HandlerContext(self.now_ms, Operator("the test"))
+        self.coordinator.resign(partition, ctx)
+        self._carry_out(ctx.effects)
 
     def begin_load(self, partition: int) -> Loading:
         """A shard is to be read back."""
-        turn = Turn(self.now_ms, Operator("the test"))
-        loading = self.coordinator.load(partition, turn)
-        self._carry_out(turn.effects)
+        ctx = HandlerContext(self.now_ms, Operator("the test"))
+        loading = self.coordinator.load(partition, ctx)
+        self._carry_out(ctx.effects)
         return loading
 
     def end_load(self, loading: Loading) -> None:
         """A shard is read."""
-        turn = Turn(self.now_ms, Operator("the test"))
-        loading.finish(turn)
-        self._carry_out(turn.effects)
+        ctx = HandlerContext(self.now_ms, Operator("the test"))
+        loading.finish(ctx)
+        self._carry_out(ctx.effects)
 
     def logged(self, partition: int, *, compacted: bool = False) -> list[OffsetKeyValue]:
         """The log of a shard; ``compacted``: of each key the last record alone."""
@@ -360,15 +360,15 @@ class World:
     def delete_topic(self, name: str) -> None:
         """The data plane deletes a topic."""
         self.topics.delete(name)
-        turn = Turn(self.now_ms, Operator(f"topic {name} is deleted"))
-        self.coordinator.topics_deleted(turn, [name])
-        self._carry_out(turn.effects)
+        ctx = HandlerContext(self.now_ms, Operator(f"topic {name} is deleted"))
+        self.coordinator.topics_deleted(ctx, [name])
+        self._carry_out(ctx.effects)
 
     def unload(self) -> None:
         """The topic of groups and offsets is deleted; ``topics.create("__consumer_offsets", 50)`` brings it back."""
-        turn = Turn(self.now_ms, Operator("__consumer_offsets is deleted"))
-        self.coordinator.unload(turn)
-        self._carry_out(turn.effects)
+        ctx = HandlerContext(self.now_ms, Operator("__consumer_offsets is deleted"))
+        self.coordinator.unload(ctx)
+        self._carry_out(ctx.effects)
 
     # --- looking
 
@@ -433,7 +433,7 @@ class World:
                 if effect.call.connection_id != NOBODY:
                     self._answer(effect)
             else:
-                assert isinstance(effect, Note)
+                assert isinstance(effect, EmitEvent)
                 event = effect.event
                 assert event.at_ms == self.now_ms
                 assert event.text()

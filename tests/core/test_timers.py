@@ -2,16 +2,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groupcoord.core.effects import Note
+from groupcoord.core.effects import EmitEvent
 from groupcoord.core.events import Event, TimerFired
+from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import TimerKey, Timers
-from groupcoord.core.turn import Turn
 
 KEY = TimerKey("session", "g", "a")
 OTHER = TimerKey("session", "g", "b")
 
 
-def nothing(turn: Turn) -> None:
+def nothing(ctx: HandlerContext) -> None:
     """What most timers of these tests do."""
 
 
@@ -56,12 +56,12 @@ def test_a_timer_can_be_put_off_but_not_brought_forward() -> None:
 
 def test_it_is_quiet_at_least_until_a_moment_that_may_be_early() -> None:
     timers = Timers()
-    assert timers.quiet_until() is None
+    assert timers.deadline_lower_bound() is None
     timers.schedule(KEY, 100, nothing)
     timers.postpone(KEY, 300)
-    assert timers.quiet_until() == 100
+    assert timers.deadline_lower_bound() == 100
     assert timers.next_deadline() == 300
-    assert timers.quiet_until() == 300
+    assert timers.deadline_lower_bound() == 300
 
 
 def test_a_cancelled_timer_never_fires() -> None:
@@ -88,10 +88,10 @@ def test_what_falls_due_while_firing_fires_too() -> None:
     fired = []
     timers = Timers()
 
-    def again(turn: Turn) -> None:
-        fired.append(turn.now_ms)
+    def again(ctx: HandlerContext) -> None:
+        fired.append(ctx.now_ms)
         if len(fired) < 3:
-            timers.schedule(KEY, turn.now_ms, again)
+            timers.schedule(KEY, ctx.now_ms, again)
 
     timers.schedule(KEY, 5, again)
     timers.fire_due(7)
@@ -100,9 +100,9 @@ def test_what_falls_due_while_firing_fires_too() -> None:
 
 def test_what_a_timer_does_has_the_timer_as_its_cause() -> None:
     timers = Timers()
-    timers.schedule(KEY, 5, lambda turn: turn.note(Event))
+    timers.schedule(KEY, 5, lambda ctx: ctx.emit(Event))
     (effect,) = timers.fire_due(7)
-    assert effect == Note(Event(at_ms=7, cause=TimerFired("session", "g", "a", 5)))
+    assert effect == EmitEvent(Event(at_ms=7, cause=TimerFired("session", "g", "a", 5)))
 
 
 def test_pending_timers_are_listed_earliest_first() -> None:
@@ -175,7 +175,7 @@ def test_timers_do_what_a_plain_list_would_do(script: list[tuple[str, int, int]]
             for key in expected:
                 del model[key]
         earliest = min((at for at, _ in model.values()), default=None)
-        quiet = timers.quiet_until()
+        quiet = timers.deadline_lower_bound()
         assert earliest is None or (quiet is not None and quiet <= earliest)
         assert timers.next_deadline() == earliest
         assert len(timers) == len(model)
@@ -185,7 +185,7 @@ def test_a_timer_can_be_fired_before_its_time() -> None:
     timers = Timers()
     fired: list[tuple[int, str]] = []
     key = TimerKey("fetch", "c", "1")
-    timers.schedule(key, 500, lambda turn: fired.append((turn.now_ms, str(turn.cause))))
+    timers.schedule(key, 500, lambda ctx: fired.append((ctx.now_ms, str(ctx.cause))))
     timers.fire_early(key, 100)
     assert fired == [(100, "fetch timer of 1")]
     assert timers.fire_early(key, 200) == []

@@ -1,32 +1,32 @@
 import pytest
 
-from groupcoord.core.effects import Append, Call, Hangup, LogRecord, Note, Reply, Silence
+from groupcoord.core.effects import Append, Call, CloseConnection, EmitEvent, LogRecord, NoReply, Reply
 from groupcoord.core.events import Event, Operator, Requested, TimerFired
-from groupcoord.core.turn import Turn
+from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.apis import APIS, ApiKey
 
 CALL = Call(7, 3, APIS[ApiKey.HEARTBEAT], 4, "me", "/10.0.0.1")
 
 
 def test_effects_come_in_the_order_they_were_made() -> None:
-    turn = Turn(5, CALL)
+    ctx = HandlerContext(5, CALL)
     record = LogRecord(key=b"k", value=None)
-    turn.reply(CALL, "yes")
-    turn.silence(CALL)
-    turn.hang_up(CALL, "why")
-    turn.append(1, 2, (record,))
-    assert turn.effects == [Reply(CALL, "yes"), Silence(CALL), Hangup(CALL, "why"), Append(1, 2, (record,))]
+    ctx.reply(CALL, "yes")
+    ctx.no_reply(CALL)
+    ctx.close_connection(CALL, "why")
+    ctx.append(1, 2, (record,))
+    assert ctx.effects == [Reply(CALL, "yes"), NoReply(CALL), CloseConnection(CALL, "why"), Append(1, 2, (record,))]
 
 
 def test_a_note_of_a_request_names_the_request() -> None:
-    turn = Turn(5, CALL)
-    turn.note(Event)
-    assert turn.effects == [Note(Event(at_ms=5, cause=Requested("Heartbeat", 4, "me", "/10.0.0.1", 7, 3)))]
+    ctx = HandlerContext(5, CALL)
+    ctx.emit(Event)
+    assert ctx.effects == [EmitEvent(Event(at_ms=5, cause=Requested("Heartbeat", 4, "me", "/10.0.0.1", 7, 3)))]
 
 
 def test_a_cause_that_is_no_request_is_passed_on() -> None:
     cause = Operator("a test wishes it")
-    assert Turn(5, cause).cause is cause
+    assert HandlerContext(5, cause).cause is cause
 
 
 @pytest.mark.parametrize(

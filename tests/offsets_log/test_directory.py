@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from groupcoord.broker.events import LogCleaned, LogNotCleaned
+from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.config.settings import BrokerConfig
 from groupcoord.core.effects import Call, Reply
-from groupcoord.node.node import Node
 from groupcoord.offsets_log.directory import Imported, compact, import_folders
 from groupcoord.offsets_log.source import SourceError
 from groupcoord.protocol.apis import APIS, ApiKey
@@ -38,7 +38,7 @@ def imported(folders: Path, directory: Path, config: BrokerConfig = THREE) -> Im
 def served(directory: Path, groups: Committed, config: BrokerConfig = THREE) -> Committed:
     """What a server that is started on ``directory`` tells of the groups."""
     storage = Storage(directory, config, new_uuid=uuid.uuid4, now_ms=NOW_MS)
-    node = Node(storage.config, chance=SystemChance(), now_ms=NOW_MS, journal=storage)
+    node = ClusterCore(storage.config, chance=SystemChance(), now_ms=NOW_MS, journal=storage)
     while node.next_deadline() == 0:
         node.expire(NOW_MS)
     topics = (OffsetFetchRequestTopics(name="orders", partition_indexes=(0, 1)),)

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from groupcoord.client.cluster import Cluster
+from groupcoord.client.network_client import NetworkClient
+from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.core.effects import LogRecord
 from groupcoord.core.java import partition_for
-from groupcoord.node.node import Node
 from groupcoord.offsets_log import wire as module
 from groupcoord.offsets_log.entries import Entry, entries
 from groupcoord.offsets_log.source import Batch, Fault, SourceError
@@ -27,8 +27,8 @@ GROUPS = ("billing", "shipping", "audit")
 BUSY = partition_for("billing", PARTITIONS)
 
 
-def node_of(server: Server) -> Node:
-    assert isinstance(server.node, Node)
+def node_of(server: Server) -> ClusterCore:
+    assert isinstance(server.node, ClusterCore)
     return server.node
 
 
@@ -92,16 +92,16 @@ def test_a_cluster_without_the_topic_is_told() -> None:
 
 
 def test_a_cluster_that_does_not_tell_is_told(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def refuse(cluster: Cluster, topics: list[str]) -> None:
+    async def refuse(cluster: NetworkClient, topics: list[str]) -> None:
         cluster.topic_errors[topics[0]] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
-    monkeypatch.setattr(Cluster, "refresh", refuse)
+    monkeypatch.setattr(NetworkClient, "refresh", refuse)
     with pytest.raises(SourceError, match=r"does not tell about __consumer_offsets: Topic authorization failed\.$"):
         Wire(server.host, server.port)
 
 
 def test_a_partition_that_nobody_leads_is_told(source: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Cluster, "place", lambda *_: None)
+    monkeypatch.setattr(NetworkClient, "place", lambda *_: None)
     with pytest.raises(SourceError, match="__consumer_offsets-1 has no leader at the moment"):
         list(source.read(1))
 
@@ -114,15 +114,15 @@ def test_a_partition_that_cannot_be_read_is_told(source: Wire, monkeypatch: pyte
 
 def answer_fetches(monkeypatch: pytest.MonkeyPatch, data: bytes | None, error: ErrorCode = ErrorCode.NONE) -> None:
     """Every fetch brings ``data``, of a log from 0 to 40."""
-    real = Cluster.request_of
+    real = NetworkClient.request_of
 
-    async def request_of(cluster: Cluster, node_id: int, request: Any, *rest: Any, **named: Any) -> Any:
+    async def request_of(cluster: NetworkClient, node_id: int, request: Any, *rest: Any, **named: Any) -> Any:
         if not hasattr(request, "min_bytes"):
             return await real(cluster, node_id, request, *rest, **named)
         partition = PartitionData(partition_index=0, error_code=error, high_watermark=40, records=data)
         return FetchResponse(responses=(FetchableTopicResponse(partitions=(partition,)),))
 
-    monkeypatch.setattr(Cluster, "request_of", request_of)
+    monkeypatch.setattr(NetworkClient, "request_of", request_of)
 
 
 def test_an_end_that_was_compacted_away_is_the_end(source: Wire, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from groupcoord.broker.partition_log import PartitionLog
-from groupcoord.broker.refused import Refused
 from groupcoord.config.settings import Resource
+from groupcoord.core.api_error import ApiError
 from groupcoord.storage.errors import StorageError
 from tests.conformance.batches import Rec, batch
 from tests.reliability.lives import NOW_MS, Broken, Life, contents
@@ -150,7 +150,7 @@ class Acknowledged:
 def _living(directory: Path, rng: random.Random) -> Iterator[Life]:
     try:
         life = Life(directory, rng)
-    except (StorageError, Refused) as problem:
+    except (StorageError, ApiError) as problem:
         raise Broken(f"it does not start: {problem}") from problem
     try:
         yield life

@@ -14,7 +14,7 @@ from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
-from groupcoord.broker.refused import Refused
+from groupcoord.core.api_error import ApiError
 from groupcoord.protocol.batches import BatchError
 from groupcoord.storage.errors import StorageError
 from tests.reliability.disk import Died, Disk, Fault
@@ -106,7 +106,7 @@ def _live(told: History, disk: Disk, steps: int) -> None:
             told.run(steps)
         except Died:
             pass
-        except (StorageError, Refused, BatchError):
+        except (StorageError, ApiError, BatchError):
             if not disk.hit:
                 raise
         finally:

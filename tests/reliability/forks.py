@@ -119,7 +119,7 @@ def _warm() -> None:
     import uvloop  # noqa: F401, PLC0415 - only in the process that forks
 
     from groupcoord.cli import serve  # noqa: F401, PLC0415
-    from groupcoord.node import node  # noqa: F401, PLC0415
+    from groupcoord.cluster import cluster_core  # noqa: F401, PLC0415
     from groupcoord.storage import storage  # noqa: F401, PLC0415
 
     for api in APIS.values():

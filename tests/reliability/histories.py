@@ -4,7 +4,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-from groupcoord.broker.refused import Refused
+from groupcoord.core.api_error import ApiError
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.batches import BatchError
 from tests.conformance.batches import Rec, batch
@@ -37,7 +37,7 @@ class History:
         for self.step in range(1, steps + 1):
             try:
                 self._take_step(self.life)
-            except (Refused, BatchError):
+            except (ApiError, BatchError):
                 if self.life.storage.failure is None:
                     raise
             self.life.storage._background.close()

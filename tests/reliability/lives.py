@@ -8,10 +8,10 @@ from typing import Any
 from unittest import mock
 
 from groupcoord.broker.partition_log import PartitionLog
-from groupcoord.broker.refused import Refused
+from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.config.settings import BrokerConfig
+from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import Call, Reply
-from groupcoord.node.node import Node
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.batches import read_header, records_in
 from groupcoord.protocol.messages import OffsetFetchRequest
@@ -99,10 +99,10 @@ class Life:
         with mock.patch.object(storage_module, "BackgroundSync", Inline):
             self.storage = Storage(directory, _CONFIG, new_uuid=Chance(rng).uuid, now_ms=NOW_MS)
         try:
-            self.node = Node(self.storage.config, chance=Chance(rng), now_ms=NOW_MS, journal=self.storage)
+            self.node = ClusterCore(self.storage.config, chance=Chance(rng), now_ms=NOW_MS, journal=self.storage)
             while self.node.next_deadline() == 0:
                 self.node.expire(NOW_MS)
-        except Refused:
+        except ApiError:
             self.storage.close()
             raise
         except BaseException:

@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 import pytest_asyncio
 
-from groupcoord.testing import Emulator, Remote
+from groupcoord.testing import Cluster, RemoteCluster
 from tests.real_kafka import Broker
 
 _RUN = uuid4().hex[:6]
@@ -39,12 +39,12 @@ def _address(request: pytest.FixtureRequest) -> str:
             return running
         broker: Broker = request.getfixturevalue("real_kafka")  # one for all tests of a run
         return broker.bootstrap_servers
-    emulator: Emulator = request.getfixturevalue("kafka")  # time stands still there: nothing runs out on a slow machine
-    return emulator.address
+    kafka: Cluster = request.getfixturevalue("kafka")  # time stands still there: nothing runs out on a slow machine
+    return kafka.address
 
 
 @pytest_asyncio.fixture
-async def cluster(_address: str) -> AsyncIterator[Remote]:
+async def cluster(_address: str) -> AsyncIterator[RemoteCluster]:
     """A broker at the other end of a socket: groupcoord's, and a real Kafka if ``-m real_kafka`` asks for it."""
-    async with Remote(_address) as remote:
+    async with RemoteCluster(_address) as remote:
         yield remote

@@ -5,7 +5,7 @@ from typing import Any
 
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import JoinGroupResponse
-from groupcoord.testing import Emulator, Remote, ScriptedMember
+from groupcoord.testing import Cluster, RemoteCluster, ScriptedMember
 
 
 async def gather(*asked: Awaitable[Any]) -> list[Any]:
@@ -16,7 +16,9 @@ async def gather(*asked: Awaitable[Any]) -> list[Any]:
     return responses
 
 
-async def joined(kafka: Emulator | Remote, leader: ScriptedMember, *others: ScriptedMember) -> list[JoinGroupResponse]:
+async def joined(
+    kafka: Cluster | RemoteCluster, leader: ScriptedMember, *others: ScriptedMember
+) -> list[JoinGroupResponse]:
     """A new group: ``leader`` alone in generation 1, then all in generation 2, in which nobody has synced yet."""
     await leader.rejoin()
     joining = [other.join() for other in others]
@@ -27,13 +29,13 @@ async def joined(kafka: Emulator | Remote, leader: ScriptedMember, *others: Scri
     return responses
 
 
-async def together(kafka: Emulator | Remote, leader: ScriptedMember, *others: ScriptedMember) -> None:
+async def together(kafka: Cluster | RemoteCluster, leader: ScriptedMember, *others: ScriptedMember) -> None:
     """A new group: ``leader`` alone in generation 1, then all in generation 2, each with what it was assigned."""
     await joined(kafka, leader, *others)
     await gather(*[member.sync() for member in (*others, leader)])
 
 
-async def enters(kafka: Emulator | Remote, newcomer: ScriptedMember, *present: ScriptedMember) -> None:
+async def enters(kafka: Cluster | RemoteCluster, newcomer: ScriptedMember, *present: ScriptedMember) -> None:
     """``newcomer`` comes to those who are ``present``, the leader first: one generation on, each with what it was assigned."""
     joining = newcomer.join()
     await _becomes(kafka, newcomer.group, members=len(present) + 1)
@@ -41,7 +43,7 @@ async def enters(kafka: Emulator | Remote, newcomer: ScriptedMember, *present: S
     await gather(*[member.sync() for member in (newcomer, *present)])
 
 
-async def again(kafka: Emulator | Remote, leader: ScriptedMember, *followers: ScriptedMember) -> None:
+async def again(kafka: Cluster | RemoteCluster, leader: ScriptedMember, *followers: ScriptedMember) -> None:
     """The same members, one generation on."""
     joining = leader.join()
     # In a stable group, the same JoinGroup once more starts nothing if a follower sends it: the leader's comes first.
@@ -50,6 +52,6 @@ async def again(kafka: Emulator | Remote, leader: ScriptedMember, *followers: Sc
     await gather(*[member.sync() for member in (*followers, leader)])
 
 
-async def _becomes(kafka: Emulator | Remote, group: str, *, members: int) -> None:
+async def _becomes(kafka: Cluster | RemoteCluster, group: str, *, members: int) -> None:
     found: Any = kafka.group(group)  # of either kind
     await found.becomes(lambda view: len(view.members) == members, f"have {members} members")

@@ -10,7 +10,7 @@ from aiokafka import AIOKafkaConsumer
 from aiokafka import TopicPartition as Partition
 
 from groupcoord.coordinator.events import Departure, MemberRemoved, RebalanceStarted
-from groupcoord.testing import Emulator, virtual_time
+from groupcoord.testing import Cluster, virtual_time
 from groupcoord.testing.trace import RequestReceived
 
 pytestmark = [pytest.mark.clients, pytest.mark.slow]
@@ -19,7 +19,7 @@ P0, P1 = Partition("orders", 0), Partition("orders", 1)
 
 
 @asynccontextmanager
-async def reading(kafka: Emulator, client_id: str, **settings: Any) -> AsyncIterator[tuple[AIOKafkaConsumer, Any]]:
+async def reading(kafka: Cluster, client_id: str, **settings: Any) -> AsyncIterator[tuple[AIOKafkaConsumer, Any]]:
     """A consumer of the group ``app``, and the task in which its user waits for a record."""
     settings = {"group_id": "app", "auto_offset_reset": "earliest", "fetch_max_wait_ms": 30_000, **settings}
     async with AIOKafkaConsumer("orders", bootstrap_servers=kafka.address, client_id=client_id, **settings) as consumer:
@@ -41,7 +41,7 @@ async def test_a_spare_stays_and_takes_over() -> None:
     Right: who waits for records is polling. The spare is there as long as it waits, and takes over.
     """
     async with (
-        Emulator(topics={"orders": 1}, clock="virtual") as kafka,
+        Cluster(topics={"orders": 1}, clock="virtual") as kafka,
         reading(kafka, "active"),
         reading(kafka, "spare") as (spare, record),
     ):
@@ -69,7 +69,7 @@ async def test_too_long_between_two_polls() -> None:
     Right: it says goodbye itself, after the interval and not after a session; others take over at once; the next poll joins.
     """
     async with (
-        Emulator(topics={"orders": 2}, clock="virtual") as kafka,
+        Cluster(topics={"orders": 2}, clock="virtual") as kafka,
         reading(kafka, "quick") as (quick, reads),
         reading(kafka, "slow") as (slow, record),
     ):
@@ -104,7 +104,7 @@ async def test_back_after_a_minute_without_network() -> None:
 
     Right: it learns that it is no member, joins, and reads what it is given.
     """
-    async with Emulator(topics={"orders": 2}, clock="virtual") as kafka:
+    async with Cluster(topics={"orders": 2}, clock="virtual") as kafka:
         quick = {"fetch_max_wait_ms": 3_000}
         async with reading(kafka, "there", **quick) as (there, _), reading(kafka, "away", **quick) as (away, record):
             await kafka.group("app").stable(members=2, timeout_s=30)
@@ -131,7 +131,7 @@ async def test_a_coordinator_after_a_minute() -> None:
     Right: FindCoordinator for as long as it takes. Its session is over meanwhile, so it joins as somebody new.
     """
     async with (
-        Emulator(topics={"orders": 2}, clock="virtual") as kafka,
+        Cluster(topics={"orders": 2}, clock="virtual") as kafka,
         reading(kafka, "a", retry_backoff_ms=1_000) as (_, record),
     ):
         await kafka.group("app").stable(members=1, timeout_s=30)
@@ -158,7 +158,7 @@ async def test_loading_passes() -> None:
 
     Right: the client asks again, has its partitions, and finds its committed offset.
     """
-    async with Emulator(topics={"orders": 1}, clock="virtual") as kafka:
+    async with Cluster(topics={"orders": 1}, clock="virtual") as kafka:
         await kafka.produce("orders", b"done before", b"new")
         async with reading(kafka, "first") as (consumer, record):
             await record
@@ -179,7 +179,7 @@ async def test_many_commits_lose_their_connection_together() -> None:
     Right: the coordinator is looked for once, or as often as the connection was lost, and no commit is forgotten.
     """
     async with (
-        Emulator(topics={"orders": 1}, clock="virtual") as kafka,
+        Cluster(topics={"orders": 1}, clock="virtual") as kafka,
         reading(kafka, "a", enable_auto_commit=False) as (consumer, _),
     ):
         await kafka.group("app").stable(members=1, timeout_s=30)
@@ -206,7 +206,7 @@ async def test_new_partitions_find_an_owner() -> None:
     Right: the leader sees it within `metadata_max_age_ms`, and what was written meanwhile is read from its beginning.
     """
     async with (
-        Emulator(topics={"orders": 1}, clock="virtual") as kafka,
+        Cluster(topics={"orders": 1}, clock="virtual") as kafka,
         reading(kafka, "a", metadata_max_age_ms=60_000) as (consumer, record),
     ):
         await kafka.group("app").stable(members=1, timeout_s=30)

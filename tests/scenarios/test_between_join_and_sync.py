@@ -6,7 +6,7 @@ import pytest
 
 from groupcoord.coordinator.events import Departure, MemberRemoved
 from groupcoord.protocol.errors import ErrorCode as E
-from groupcoord.testing import Emulator, Remote
+from groupcoord.testing import Cluster, RemoteCluster
 from tests.scenarios.steps import gather, joined, together
 
 pytestmark = pytest.mark.asyncio
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.asyncio
 P0, P1 = ("orders", 0), ("orders", 1)
 
 
-async def test_a_leader_that_never_assigns_is_let_go(kafka: Emulator) -> None:
+async def test_a_leader_that_never_assigns_is_let_go(kafka: Cluster) -> None:
     """apache/kafka#10863 "KAFKA-12890; Consumer group stuck in `CompletingRebalance`"
 
     Since Kafka lets members heartbeat while a rebalance completes, a leader that had joined and never sent SyncGroup kept its
@@ -40,7 +40,7 @@ async def test_a_leader_that_never_assigns_is_let_go(kafka: Emulator) -> None:
     assert b.assigned == {P0, P1}
 
 
-async def test_a_follower_that_never_fetches_its_assignment_is_let_go(kafka: Emulator) -> None:
+async def test_a_follower_that_never_fetches_its_assignment_is_let_go(kafka: Cluster) -> None:
     """apache/kafka#10895 "KAFKA-12890; Consumer group stuck in `CompletingRebalance` (2.8)"
 
     The other half of the same fix. The leader has assigned, the group is Stable, and one member never asks what it was
@@ -64,7 +64,7 @@ async def test_a_follower_that_never_fetches_its_assignment_is_let_go(kafka: Emu
     assert a.assigned == {P0, P1}
 
 
-async def test_the_leader_leaves_before_it_has_assigned(cluster: Remote, app: str, orders: str) -> None:
+async def test_the_leader_leaves_before_it_has_assigned(cluster: RemoteCluster, app: str, orders: str) -> None:
     """confluentinc/librdkafka#4312 "assignor_state is NULL initially and it's only set after assignment but its value isn't
     checked before calling"
 
@@ -85,7 +85,7 @@ async def test_the_leader_leaves_before_it_has_assigned(cluster: Remote, app: st
     assert b.assigned == {(orders, 0), (orders, 1)}
 
 
-async def test_living_members_do_without_a_leader_whose_assignment_is_lost(kafka: Emulator) -> None:
+async def test_living_members_do_without_a_leader_whose_assignment_is_lost(kafka: Cluster) -> None:
     """confluentinc/librdkafka#4312 "assignor_state is NULL initially and it's only set after assignment but its value isn't
     checked before calling"
 
@@ -110,7 +110,7 @@ async def test_living_members_do_without_a_leader_whose_assignment_is_lost(kafka
     assert a.errors == b.errors == []
 
 
-async def test_a_goodbye_ends_the_own_join(cluster: Remote, app: str, orders: str) -> None:
+async def test_a_goodbye_ends_the_own_join(cluster: RemoteCluster, app: str, orders: str) -> None:
     """apache/kafka#7460 "KAFKA-8104: Consumer cannot rejoin to the group after rebalancing"
 
     The thread that heartbeats finds that the user is away too long and leaves, while the user's own thread is in the middle
@@ -134,7 +134,7 @@ async def test_a_goodbye_ends_the_own_join(cluster: Remote, app: str, orders: st
     assert a.assigned == {(orders, 0), (orders, 1)}
 
 
-async def test_who_leaves_while_it_syncs_is_no_member_afterwards(kafka: Emulator) -> None:
+async def test_who_leaves_while_it_syncs_is_no_member_afterwards(kafka: Cluster) -> None:
     """apache/kafka#7460 "KAFKA-8104: Consumer cannot rejoin to the group after rebalancing"
 
     The client's half. Its SyncGroup is under way when the time between two polls runs out, and it says goodbye.

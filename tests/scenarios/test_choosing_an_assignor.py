@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from groupcoord.protocol.errors import ErrorCode as E
-from groupcoord.testing import Remote
+from groupcoord.testing import RemoteCluster
 from tests.scenarios.steps import again, enters
 
 pytestmark = pytest.mark.asyncio
 
 
-async def test_a_newcomer_with_nothing_in_common_is_refused(cluster: Remote, app: str, orders: str) -> None:
+async def test_a_newcomer_with_nothing_in_common_is_refused(cluster: RemoteCluster, app: str, orders: str) -> None:
     """confluentinc/confluent-kafka-go#605 "migrating to coopartive-sticky rebalance protocol"
     confluentinc/confluent-kafka-javascript#208 "Incompatibility between KafkaJS and Confluent "round robin"
     partition assigment"
@@ -43,7 +43,7 @@ async def test_a_newcomer_with_nothing_in_common_is_refused(cluster: Remote, app
     assert len(both.assigned) == len(b.assigned) == 1
 
 
-async def test_a_lone_member_cannot_change_its_assignor_either(cluster: Remote, app: str, orders: str) -> None:
+async def test_a_lone_member_cannot_change_its_assignor_either(cluster: RemoteCluster, app: str, orders: str) -> None:
     """confluentinc/confluent-kafka-go#605 "migrating to coopartive-sticky rebalance protocol"
 
     There is only one consumer, so there should be nobody to disagree with: it joins again, with another assignor.
@@ -63,7 +63,7 @@ async def test_a_lone_member_cannot_change_its_assignor_either(cluster: Remote, 
     assert (await cluster.group(app).stable()).protocol == "cooperative-sticky"
 
 
-async def test_from_eager_to_cooperative(cluster: Remote, app: str, orders: str) -> None:
+async def test_from_eager_to_cooperative(cluster: RemoteCluster, app: str, orders: str) -> None:
     """twmb/franz-go#686 "Consumer group rebalancing bug when switching from eager to cooperative consumers"
 
     In the first of the two restarts, members with `range` alone and members with both assignors live together under `range`.
@@ -86,7 +86,7 @@ async def test_from_eager_to_cooperative(cluster: Remote, app: str, orders: str)
     assert believed == b.assigned
 
 
-async def test_only_what_has_to_move_moves(cluster: Remote, app: str, orders: str) -> None:
+async def test_only_what_has_to_move_moves(cluster: RemoteCluster, app: str, orders: str) -> None:
     """confluentinc/librdkafka#3306 "Issues with "partition.assignment.strategy=cooperative-sticky""
     confluentinc/confluent-kafka-go#622 "cooperative-sticky doesn't work as expected"
 

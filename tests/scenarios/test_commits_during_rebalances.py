@@ -6,7 +6,7 @@ import pytest
 
 from groupcoord.coordinator.events import RebalanceStarted
 from groupcoord.protocol.errors import ErrorCode as E
-from groupcoord.testing import Emulator, Remote
+from groupcoord.testing import Cluster, RemoteCluster
 from groupcoord.testing.trace import RequestReceived
 from tests.scenarios.steps import gather
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.asyncio
 P0, P1 = ("orders", 0), ("orders", 1)
 
 
-async def test_a_commit_that_races_a_rebalance(cluster: Remote, app: str, orders: str) -> None:
+async def test_a_commit_that_races_a_rebalance(cluster: RemoteCluster, app: str, orders: str) -> None:
     """robinhood/faust#104 "CommitFailedError when a new generation may have formed"
     dpkp/kafka-python#544 "Problems committing offsets during the rebalance"
 
@@ -45,7 +45,7 @@ async def test_a_commit_that_races_a_rebalance(cluster: Remote, app: str, orders
     assert await a.commit({mine: 6}) == {mine: E.NONE}
 
 
-async def test_an_overtaken_commit_costs_nothing(kafka: Emulator) -> None:
+async def test_an_overtaken_commit_costs_nothing(kafka: Cluster) -> None:
     """confluentinc/librdkafka#4059 "Consumers should not be able to commit during a rebalance"
     confluentinc/librdkafka#4908 "Fix assignment lost, on illegal generation, during a commit"
 
@@ -76,7 +76,7 @@ async def test_an_overtaken_commit_costs_nothing(kafka: Emulator) -> None:
     assert len(kafka.trace.of(RebalanceStarted, group="app")) == rebalances
 
 
-async def test_a_refused_commit_is_followed_by_a_rejoin(kafka: Emulator) -> None:
+async def test_a_refused_commit_is_followed_by_a_rejoin(kafka: Cluster) -> None:
     """confluentinc/librdkafka#2933 "Consumer stalled after commit failure during rebalance"
     confluentinc/librdkafka#1605 "Consumer stops consuming if commit occurs during broker rebalancing"
 
@@ -103,7 +103,7 @@ async def test_a_refused_commit_is_followed_by_a_rejoin(kafka: Emulator) -> None
     )  # the refused one, and one before it joined again
 
 
-async def test_the_next_owner_begins_where_the_last_one_ended(cluster: Remote, app: str, orders: str) -> None:
+async def test_the_next_owner_begins_where_the_last_one_ended(cluster: RemoteCluster, app: str, orders: str) -> None:
     """tulios/kafkajs#28 "Commit resolved offsets on group rebalance"
     robinhood/faust#15 "RebalanceInProgressError"
     IBM/sarama#1543 "duplicated message during group rebalance"
@@ -122,7 +122,7 @@ async def test_the_next_owner_begins_where_the_last_one_ended(cluster: Remote, a
     assert len(b.assigned) == 1
 
 
-async def test_a_late_commit_disturbs_nobody(kafka: Emulator) -> None:
+async def test_a_late_commit_disturbs_nobody(kafka: Cluster) -> None:
     """aio-libs/aiokafka#848 "Document how to handle long message processing with max_poll_interval_ms"
 
     A record takes seven minutes. After five the client leaves, as its poll interval is over, and another member gets the
@@ -150,7 +150,7 @@ async def test_a_late_commit_disturbs_nobody(kafka: Emulator) -> None:
     assert len(a.assigned) == len(b.assigned) == 1
 
 
-async def test_the_last_commit_that_arrives_wins(kafka: Emulator) -> None:
+async def test_the_last_commit_that_arrives_wins(kafka: Cluster) -> None:
     """twmb/franz-go#689 "reverted offset commit in kafka"
 
     A commit times out, and the next ones succeed; but the first is still on its way, arrives, and puts the offset back. After

@@ -5,7 +5,7 @@ import pytest
 from groupcoord.client.events import CoordinatorLost
 from groupcoord.coordinator.events import MemberRemoved, RebalanceStarted
 from groupcoord.protocol.errors import ErrorCode as E
-from groupcoord.testing import Emulator
+from groupcoord.testing import Cluster
 from groupcoord.testing.trace import RequestReceived
 
 pytestmark = pytest.mark.asyncio
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.asyncio
 P0, P1 = ("orders", 0), ("orders", 1)
 
 
-async def test_loading_passes(kafka: Emulator) -> None:
+async def test_loading_passes(kafka: Cluster) -> None:
     """tulios/kafkajs#267 "[Consumer] Stopped when Kafka broker restarts"
     tulios/kafkajs#1779 "Handle GROUP_LOAD_IN_PROGRESS and re-discover coordinator after NOT_COORDINATOR_FOR_GROUP"
 
@@ -36,7 +36,7 @@ async def test_loading_passes(kafka: Emulator) -> None:
     assert (a.errors, len(a.assigned)) == ([], 2)
 
 
-async def test_a_member_that_has_joined_does_not_mind_loading(kafka: Emulator) -> None:
+async def test_a_member_that_has_joined_does_not_mind_loading(kafka: Cluster) -> None:
     """tulios/kafkajs#1779 "Handle GROUP_LOAD_IN_PROGRESS and re-discover coordinator after NOT_COORDINATOR_FOR_GROUP"
 
     The same for those who are in the group already: a commit that comes while the coordinator loads.
@@ -56,7 +56,7 @@ async def test_a_member_that_has_joined_does_not_mind_loading(kafka: Emulator) -
     assert kafka.group("app").committed("orders", 0) == 5
 
 
-async def test_a_coordinator_after_ten_minutes(kafka: Emulator) -> None:
+async def test_a_coordinator_after_ten_minutes(kafka: Cluster) -> None:
     """dpkp/kafka-python#1310 "Rolling Kafka cluster results in Consumer not recovering"
     dpkp/kafka-python#1134 "Add a test that when groupcoordinator dies, the consumer will pick up the new coordinator"
     IBM/sarama#2427 "fix(consumer): don't retry FindCoordinator forever"
@@ -84,7 +84,7 @@ async def test_a_coordinator_after_ten_minutes(kafka: Emulator) -> None:
     assert [what for what, some in a.told if some] == ["assigned", "lost", "assigned"]
 
 
-async def test_back_after_a_minute_without_network(kafka: Emulator) -> None:
+async def test_back_after_a_minute_without_network(kafka: Cluster) -> None:
     """aio-libs/aiokafka#344 "First commit after regaining connectivity causes group coordinator to raise exception and halt the
     loop"
     aio-libs/aiokafka#230 "Don't fail GroupCoordinator._on_join_prepare() if commit_offset() throws exception"
@@ -114,7 +114,7 @@ async def test_back_after_a_minute_without_network(kafka: Emulator) -> None:
     assert kafka.group("app").committed(*mine) is None
 
 
-async def test_a_restart_is_no_rebalance(kafka: Emulator) -> None:
+async def test_a_restart_is_no_rebalance(kafka: Cluster) -> None:
     """confluentinc/confluent-kafka-python#173 "Consumer fails to consume on broker restart"
     confluentinc/librdkafka#1006 "KafkaConsumer loosing group on broker restart"
     akka/alpakka-kafka#1304 "Broker restart leads to no assigned partitions"
@@ -138,7 +138,7 @@ async def test_a_restart_is_no_rebalance(kafka: Emulator) -> None:
     assert len(kafka.trace.of(RebalanceStarted)) == 1
 
 
-async def test_who_died_while_the_broker_was_away_has_its_session_from_then_on(kafka: Emulator) -> None:
+async def test_who_died_while_the_broker_was_away_has_its_session_from_then_on(kafka: Cluster) -> None:
     """confluentinc/librdkafka#1006 "KafkaConsumer loosing group on broker restart"
 
     The other side of it: the coordinator that comes back cannot know who is still there.
@@ -160,7 +160,7 @@ async def test_who_died_while_the_broker_was_away_has_its_session_from_then_on(k
     assert kafka.trace.of(MemberRemoved, member=gone).one().at_ms - back_ms == 45_000
 
 
-async def test_many_commits_lose_their_connection_together(kafka: Emulator) -> None:
+async def test_many_commits_lose_their_connection_together(kafka: Cluster) -> None:
     """apache/kafka#4349 "KAFKA-6366: Fix stack overflow in consumer due to many offset commits during coordinator disconnect"
 
     A hundred commits were under way when the connection went. Each that was cancelled took the coordinator for dead once

@@ -5,7 +5,7 @@ import pytest
 from groupcoord.client.events import CoordinatorFound, CoordinatorLost, JoinSent
 from groupcoord.coordinator.events import RebalanceStarted
 from groupcoord.protocol.errors import ErrorCode as E
-from groupcoord.testing import Emulator
+from groupcoord.testing import Cluster
 from groupcoord.testing.trace import RequestReceived
 from tests.scenarios.steps import gather, together
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.asyncio
 P0, P1 = ("orders", 0), ("orders", 1)
 
 
-async def test_the_coordinator_moves_in_the_middle_of_a_commit(kafka: Emulator) -> None:
+async def test_the_coordinator_moves_in_the_middle_of_a_commit(kafka: Cluster) -> None:
     """confluentinc/librdkafka#2630 "Consumer continues to consume but cannot commit to wrong group coordinator"
     confluentinc/librdkafka#1195 "RD_KAFKA_RESP_ERR_NOT_COORDINATOR_FOR_GROUP on commit"
 
@@ -43,7 +43,7 @@ async def test_the_coordinator_moves_in_the_middle_of_a_commit(kafka: Emulator) 
 
 
 @pytest.mark.kafka(topics={"orders": 4}, brokers=3)
-async def test_a_move_is_no_rebalance(kafka: Emulator) -> None:
+async def test_a_move_is_no_rebalance(kafka: Cluster) -> None:
     """tulios/kafkajs#1069 "Unnecessary rebalance on NOT_COORDINATOR_FOR_GROUP error"
     IBM/sarama#1231 "Retry ErrNotCoordinatorForConsumer in ConsumerGroup.newSession"
 
@@ -67,7 +67,7 @@ async def test_a_move_is_no_rebalance(kafka: Emulator) -> None:
 
 
 @pytest.mark.kafka(topics={"orders": 4}, brokers=3)
-async def test_a_coordinator_that_moves_while_members_join(kafka: Emulator) -> None:
+async def test_a_coordinator_that_moves_while_members_join(kafka: Cluster) -> None:
     """kafkaex/kafka_ex#600 "Manager gives up rejoining after 25 s, so a coordinator move takes the whole group down"
     IBM/sarama#1231 "Retry ErrNotCoordinatorForConsumer in ConsumerGroup.newSession"
 
@@ -95,7 +95,7 @@ async def test_a_coordinator_that_moves_while_members_join(kafka: Emulator) -> N
     assert a.errors == []
 
 
-async def test_a_join_phase_does_not_survive_its_coordinator(kafka: Emulator) -> None:
+async def test_a_join_phase_does_not_survive_its_coordinator(kafka: Cluster) -> None:
     """apache/kafka#4788 "MINOR: Fix partition loading checks in GroupCoordinator"
 
     The coordinator moves in the middle of a rebalance. What the members have said so far was never written down, so whoever
@@ -122,7 +122,7 @@ async def test_a_join_phase_does_not_survive_its_coordinator(kafka: Emulator) ->
     assert kafka.group("app").view().generation == 2
 
 
-async def test_a_sync_phase_does_not_survive_its_coordinator(kafka: Emulator) -> None:
+async def test_a_sync_phase_does_not_survive_its_coordinator(kafka: Cluster) -> None:
     """apache/kafka#4788 "MINOR: Fix partition loading checks in GroupCoordinator"
 
     One step later: all have joined, one waits for its assignment, and the leader's SyncGroup never reaches the coordinator
@@ -153,7 +153,7 @@ async def test_a_sync_phase_does_not_survive_its_coordinator(kafka: Emulator) ->
     assert (a.generation, len(a.assigned), len(b.assigned)) == (3, 1, 1)
 
 
-async def test_a_wrong_pointer_is_followed_patiently(kafka: Emulator) -> None:
+async def test_a_wrong_pointer_is_followed_patiently(kafka: Cluster) -> None:
     """confluentinc/librdkafka#2944 "Kafka consumer (v1.4.2) gets stuck (NOT_COORDINATOR) whilst rejoining a group after a
     broker rolling update"
     confluentinc/librdkafka#3396 "some consumer of a group get stuck after the broker experienced leader re-election"

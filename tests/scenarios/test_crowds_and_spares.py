@@ -4,13 +4,13 @@ import pytest
 
 from groupcoord.coordinator.events import MemberRemoved, RebalanceStarted
 from groupcoord.protocol.errors import ErrorCode as E
-from groupcoord.testing import Emulator
+from groupcoord.testing import Cluster
 from tests.scenarios.steps import gather, together
 
 
 @pytest.mark.asyncio
 @pytest.mark.kafka(topics={"orders": 40}, config={"group.initial.rebalance.delay.ms": 3000})
-async def test_a_storm_of_newcomers_is_one_generation(kafka: Emulator) -> None:
+async def test_a_storm_of_newcomers_is_one_generation(kafka: Cluster) -> None:
     """apache/kafka#2758 "KAFKA-4925: delay initial rebalance of consumer group"
     robinhood/faust#616 "Constant rebalancing"
 
@@ -36,7 +36,7 @@ async def test_a_storm_of_newcomers_is_one_generation(kafka: Emulator) -> None:
 
 @pytest.mark.asyncio
 @pytest.mark.kafka(topics={"orders": 40})
-async def test_a_storm_without_patience_still_ends(kafka: Emulator) -> None:
+async def test_a_storm_without_patience_still_ends(kafka: Cluster) -> None:
     """robinhood/faust#616 "Constant rebalancing"
 
     The same crowd where nobody waits for anybody: a group that has somebody already, and twenty who come one after the other
@@ -54,7 +54,7 @@ async def test_a_storm_without_patience_still_ends(kafka: Emulator) -> None:
 
 @pytest.mark.asyncio
 @pytest.mark.kafka(topics={"orders": 1})
-async def test_a_spare_stays_and_takes_over(kafka: Emulator) -> None:
+async def test_a_spare_stays_and_takes_over(kafka: Cluster) -> None:
     """aio-libs/aiokafka#720 "A Consumer with no partitions assigned will timeout and leave the consumer group"
     aio-libs/aiokafka#1187 "Consumer holding no partitions can never rejoin after max_poll_interval_ms"
     tulios/kafkajs#1361 "Members leave the group after not being assigned any partitions"
@@ -79,7 +79,7 @@ async def test_a_spare_stays_and_takes_over(kafka: Emulator) -> None:
 
 @pytest.mark.asyncio
 @pytest.mark.kafka(topics={"orders": 2}, config={"group.max.size": 2})
-async def test_the_group_is_full(kafka: Emulator) -> None:
+async def test_the_group_is_full(kafka: Cluster) -> None:
     """apache/kafka#6163 'KAFKA-7641: Introduce "group.max.size" config to limit group sizes'
 
     A runaway deployment fills one group until the broker suffers.
@@ -98,7 +98,7 @@ async def test_the_group_is_full(kafka: Emulator) -> None:
 
 @pytest.mark.asyncio
 @pytest.mark.kafka(topics={"orders": 2}, config={"group.max.size": 2})
-async def test_an_id_is_no_place_in_a_full_group(kafka: Emulator) -> None:
+async def test_an_id_is_no_place_in_a_full_group(kafka: Cluster) -> None:
     """apache/kafka#8525 "KAFKA-9885; Evict last members of a group when the maximum allowed is reached"
 
     A newcomer is given an id first and comes back with it. The limit looked at newcomers only, so whoever had an id slipped

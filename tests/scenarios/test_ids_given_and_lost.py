@@ -4,7 +4,7 @@ import pytest
 
 from groupcoord.coordinator.events import Departure, MemberRemoved
 from groupcoord.protocol.errors import ErrorCode as E
-from groupcoord.testing import Emulator, Remote
+from groupcoord.testing import Cluster, RemoteCluster
 from groupcoord.testing.trace import RequestReceived
 from tests.scenarios.steps import enters, gather, together
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.asyncio
 P0, P1 = ("orders", 0), ("orders", 1)
 
 
-async def test_a_newcomer_comes_back_with_its_id(cluster: Remote, app: str, orders: str) -> None:
+async def test_a_newcomer_comes_back_with_its_id(cluster: RemoteCluster, app: str, orders: str) -> None:
     """apache/kafka#6058 "KAFKA-7824: Require member.id for initial join group request"
 
     A client whose first JoinGroup times out tries again, and is one more member each time. Groups grew without bound, and
@@ -36,7 +36,9 @@ async def test_a_newcomer_comes_back_with_its_id(cluster: Remote, app: str, orde
     assert (await static.join(come_back=False)).error_code == E.NONE
 
 
-async def test_before_there_were_ids_a_second_try_was_a_second_member(cluster: Remote, app: str, orders: str) -> None:
+async def test_before_there_were_ids_a_second_try_was_a_second_member(
+    cluster: RemoteCluster, app: str, orders: str
+) -> None:
     """apache/kafka#6058 "KAFKA-7824: Require member.id for initial join group request"
 
     The same, with a client from before: JoinGroup in version 3.
@@ -54,7 +56,7 @@ async def test_before_there_were_ids_a_second_try_was_a_second_member(cluster: R
     assert (await trying).generation_id == 2
 
 
-async def test_an_abandoned_id_holds_the_group_up(kafka: Emulator) -> None:
+async def test_an_abandoned_id_holds_the_group_up(kafka: Cluster) -> None:
     """confluentinc/librdkafka#5569 "Classic consumer abandons the member id assigned by the broker (KIP-394),
     stalling the group for session.timeout.ms"
 
@@ -81,7 +83,7 @@ async def test_an_abandoned_id_holds_the_group_up(kafka: Emulator) -> None:
     assert b.member_id != abandoned
 
 
-async def test_a_promised_member_that_leaves_ends_the_waiting(cluster: Remote, app: str, orders: str) -> None:
+async def test_a_promised_member_that_leaves_ends_the_waiting(cluster: RemoteCluster, app: str, orders: str) -> None:
     """apache/kafka#6251 "KAFKA-7909: Ensure timely rebalance completion after pending members rejoin or fail"
 
     The first version of KIP-394 forgot those who have an id and have not come back yet: such a consumer could not leave, and a
@@ -103,7 +105,7 @@ async def test_a_promised_member_that_leaves_ends_the_waiting(cluster: Remote, a
     assert [member.member_id for member in view.members] == [a.member_id]
 
 
-async def test_a_newcomer_waits_five_minutes_at_most(kafka: Emulator) -> None:
+async def test_a_newcomer_waits_five_minutes_at_most(kafka: Cluster) -> None:
     """apache/kafka#5962 "KAFKA-7610: Proactively timeout new group members if rebalance is delayed"
     apache/kafka#8339 "KAFKA-9752: New member timeout can leave group rebalance stuck"
 
@@ -127,7 +129,7 @@ async def test_a_newcomer_waits_five_minutes_at_most(kafka: Emulator) -> None:
     assert (await slow.join()).generation_id == 2  # nobody is missing any more
 
 
-async def test_a_dead_id_stays_dead_and_a_new_one_is_had(cluster: Remote, app: str, orders: str) -> None:
+async def test_a_dead_id_stays_dead_and_a_new_one_is_had(cluster: RemoteCluster, app: str, orders: str) -> None:
     """aio-libs/aiokafka#575 "UnknownMemberIdError causes consumer to lock up"
     aio-libs/aiokafka#727 "UnknownMemberIdError causes consumer to lock up"
     dpkp/kafka-python#569 "constantly getting UnknownMemberIdError"
@@ -156,7 +158,7 @@ async def test_a_dead_id_stays_dead_and_a_new_one_is_had(cluster: Remote, app: s
     assert (await b.sync()).error_code == E.ILLEGAL_GENERATION
 
 
-async def test_unknown_at_sync_means_join_as_a_newcomer(kafka: Emulator) -> None:
+async def test_unknown_at_sync_means_join_as_a_newcomer(kafka: Cluster) -> None:
     """tulios/kafkajs#624 "Unexpected breakdown of Kafka after every few days."
     tulios/kafkajs#1568 "The coordinator is not aware of this member: The coordinator is not aware of this member"
 
@@ -178,7 +180,7 @@ async def test_unknown_at_sync_means_join_as_a_newcomer(kafka: Emulator) -> None
     assert kafka.now_ms() - begin_ms <= a.membership.settings.session_timeout_ms + 3_000  # and a heartbeat
 
 
-async def test_an_illegal_generation_keeps_the_id(kafka: Emulator) -> None:
+async def test_an_illegal_generation_keeps_the_id(kafka: Cluster) -> None:
     """tulios/kafkajs#1474 "Consider ILLEGAL_GENERATION error as rebalancing error"
     apache/kafka#11451 "KAFKA-13419: Only reset generation ID when ILLEGAL_GENERATION error"
 

@@ -4,7 +4,7 @@ import pytest
 
 from groupcoord.client.events import RejoinWanted
 from groupcoord.coordinator.events import MemberRejoined, RebalanceStarted
-from groupcoord.testing import Emulator, Remote
+from groupcoord.testing import Cluster, RemoteCluster
 from groupcoord.testing.trace import RequestReceived, ResponseSent
 from tests.scenarios.steps import gather
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.asyncio
 P0, P1 = ("orders", 0), ("orders", 1)
 
 
-async def test_who_is_closing_does_not_join_again(kafka: Emulator) -> None:
+async def test_who_is_closing_does_not_join_again(kafka: Cluster) -> None:
     """tulios/kafkajs#1571 "Don't re-join when consumption has stopped"
 
     During a deployment a consumer that is shutting down, and waits for its handlers, hears of a rebalance. It joins, is given
@@ -37,7 +37,7 @@ async def test_who_is_closing_does_not_join_again(kafka: Emulator) -> None:
     assert (len(a.assigned), a.generation) == (4, 2)
 
 
-async def test_heartbeats_go_on_while_the_user_finishes(kafka: Emulator) -> None:
+async def test_heartbeats_go_on_while_the_user_finishes(kafka: Cluster) -> None:
     """IBM/sarama#1608 "Rebalancing issues with slow consumers"
     IBM/sarama#2110 "fix: ensure heartbeats only stop after cleanup"
 
@@ -69,7 +69,7 @@ async def test_heartbeats_go_on_while_the_user_finishes(kafka: Emulator) -> None
     assert len(a.assigned) == len(b.assigned) == 1
 
 
-async def test_a_quick_restart_is_one_rebalance_and_a_slow_one_is_two(kafka: Emulator) -> None:
+async def test_a_quick_restart_is_one_rebalance_and_a_slow_one_is_two(kafka: Cluster) -> None:
     """confluentinc/librdkafka#568 "KafkaConsumer: consumer leaving an re-joining quickly pauses all consumers"
 
     One consumer of many restarts, and all others stand still for half a minute, twice. Why does everybody pay?
@@ -91,7 +91,7 @@ async def test_a_quick_restart_is_one_rebalance_and_a_slow_one_is_two(kafka: Emu
     assert kafka.now_ms() - rebalances.last.at_ms <= 3_000  # one heartbeat
 
 
-async def test_a_dynamic_member_that_restarts_costs_two(cluster: Remote, app: str, orders: str) -> None:
+async def test_a_dynamic_member_that_restarts_costs_two(cluster: RemoteCluster, app: str, orders: str) -> None:
     """confluentinc/librdkafka#568 "KafkaConsumer: consumer leaving an re-joining quickly pauses all consumers"
 
     What a restart costs when it takes its time, on any broker.

@@ -6,7 +6,7 @@ import pytest
 
 from groupcoord.coordinator.events import OffsetsRemoved
 from groupcoord.protocol.errors import ErrorCode as E
-from groupcoord.testing import Emulator
+from groupcoord.testing import Cluster
 from tests.scenarios.steps import gather
 
 pytestmark = pytest.mark.asyncio
@@ -17,7 +17,7 @@ A_MINUTE = {"offsets.retention.minutes": 1, "offsets.retention.check.interval.ms
 
 
 @pytest.mark.kafka(topics={"orders": 1}, config=AN_HOUR)
-async def test_offsets_of_an_empty_group_expire(kafka: Emulator) -> None:
+async def test_offsets_of_an_empty_group_expire(kafka: Cluster) -> None:
     """confluentinc/librdkafka#1442 "Resetting offsets after offsets.retention.minutes has passed"
     dpkp/kafka-python#612 "offsets stored within kafka seem to have a life of less than 3 days"
 
@@ -40,7 +40,7 @@ async def test_offsets_of_an_empty_group_expire(kafka: Emulator) -> None:
 
 
 @pytest.mark.kafka(topics={"orders": 1}, config=AN_HOUR)
-async def test_who_comes_back_in_time_starts_the_clock_anew(kafka: Emulator) -> None:
+async def test_who_comes_back_in_time_starts_the_clock_anew(kafka: Cluster) -> None:
     """confluentinc/librdkafka#1442 "Resetting offsets after offsets.retention.minutes has passed"
 
     What helps the batch consumer: it need not commit anything new, only be there.
@@ -62,7 +62,7 @@ async def test_who_comes_back_in_time_starts_the_clock_anew(kafka: Emulator) -> 
 
 
 @pytest.mark.kafka(topics={"orders": 1, "old": 1}, config=AN_HOUR)
-async def test_a_living_group_keeps_what_it_subscribes_to(kafka: Emulator) -> None:
+async def test_a_living_group_keeps_what_it_subscribes_to(kafka: Cluster) -> None:
     """apache/kafka#4896 "KAFKA-4682; Revise expiration semantics of consumer group offsets (KIP-211 - Part 1)"
 
     A topic without traffic: there was nothing to commit, so the offsets grew old and were deleted under a living consumer, and
@@ -80,7 +80,7 @@ async def test_a_living_group_keeps_what_it_subscribes_to(kafka: Emulator) -> No
 
 
 @pytest.mark.kafka(topics={"orders": 1, "old": 1}, config=A_MINUTE)
-async def test_nothing_expires_during_a_rebalance(kafka: Emulator) -> None:
+async def test_nothing_expires_during_a_rebalance(kafka: Cluster) -> None:
     """apache/kafka#11742 "KAFKA-13636: Fix for the group coordinator issue where the offsets are deleted for unstable groups"
 
     The cleanup ran while a group was rebalancing, found that nobody subscribed to anything, and deleted the offsets of a

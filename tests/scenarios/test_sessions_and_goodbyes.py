@@ -5,7 +5,7 @@ import pytest
 from groupcoord.client.events import PolledTooLate
 from groupcoord.coordinator.events import Departure, MemberRemoved
 from groupcoord.protocol.errors import ErrorCode as E
-from groupcoord.testing import Emulator
+from groupcoord.testing import Cluster
 from tests.scenarios.steps import gather
 
 pytestmark = pytest.mark.asyncio
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.asyncio
 P0, P1 = ("orders", 0), ("orders", 1)
 
 
-async def test_a_zombie_learns_that_it_is_one(kafka: Emulator) -> None:
+async def test_a_zombie_learns_that_it_is_one(kafka: Cluster) -> None:
     """dpkp/kafka-python#1435 "Consumer overruns its session timeout, drops out of the group and never rejoins--stuck in zombie
     state."
     aio-libs/aiokafka#625 "LeaveGroup but failed to rejoin"
@@ -41,7 +41,7 @@ async def test_a_zombie_learns_that_it_is_one(kafka: Emulator) -> None:
     kafka.trace.of(MemberRemoved, member=zombie, how=Departure.SESSION_OVER).one()
 
 
-async def test_a_zombie_cannot_commit(kafka: Emulator) -> None:
+async def test_a_zombie_cannot_commit(kafka: Cluster) -> None:
     """dpkp/kafka-python#1435 "Consumer overruns its session timeout, drops out of the group and never rejoins--stuck in zombie
     state."
 
@@ -64,7 +64,7 @@ async def test_a_zombie_cannot_commit(kafka: Emulator) -> None:
     assert kafka.group("app").committed("orders", 0) == 7
 
 
-async def test_lost_partitions_are_not_revoked(kafka: Emulator) -> None:
+async def test_lost_partitions_are_not_revoked(kafka: Cluster) -> None:
     """apache/kafka#6884 "KAFKA-8179: Part 3, Add PartitionsLost API for resetGenerations and metadata/subscription change"
     zio/zio-kafka#1252 "A lost partition is no longer fatal"
     twmb/franz-go#660 "no revoked message when rebalance"
@@ -91,7 +91,7 @@ async def test_lost_partitions_are_not_revoked(kafka: Emulator) -> None:
     assert kafka.group("app").offsets() == {}
 
 
-async def test_a_goodbye_gives_back_what_a_crash_keeps(kafka: Emulator) -> None:
+async def test_a_goodbye_gives_back_what_a_crash_keeps(kafka: Cluster) -> None:
     """apache/kafka#6884 "KAFKA-8179: Part 3, Add PartitionsLost API for resetGenerations and metadata/subscription change"
 
     The counterpart: a member that leaves in order still owns what it has.
@@ -110,7 +110,7 @@ async def test_a_goodbye_gives_back_what_a_crash_keeps(kafka: Emulator) -> None:
     assert a.assigned == {P0, P1}
 
 
-async def test_a_lost_goodbye_costs_a_session(kafka: Emulator) -> None:
+async def test_a_lost_goodbye_costs_a_session(kafka: Cluster) -> None:
     """confluentinc/librdkafka#2040 "Consumers subscribing back-to-back are delayed by session timeout (possible ungraceful
     shutdown)"
     apache/kafka#480 "KAFKA-2792: Don't wait for a response to the leave group message when closing the new consumer"
@@ -140,7 +140,7 @@ async def test_a_lost_goodbye_costs_a_session(kafka: Emulator) -> None:
     assert c.assigned == {P0}
 
 
-async def test_too_long_between_two_polls(kafka: Emulator) -> None:
+async def test_too_long_between_two_polls(kafka: Cluster) -> None:
     """confluentinc/confluent-kafka-python#552 "Application maximum poll interval (300000ms) exceeded by 88ms…"
     confluentinc/confluent-kafka-dotnet#1220 "Consumer error Local_MaxPollExceeded is Fatal for consumer"
     apache/kafka#14873 "KAFKA-15818: ensure leave group on max poll interval"
@@ -172,7 +172,7 @@ async def test_too_long_between_two_polls(kafka: Emulator) -> None:
     assert b.errors == []
 
 
-async def test_busy_is_not_dead(kafka: Emulator) -> None:
+async def test_busy_is_not_dead(kafka: Cluster) -> None:
     """dpkp/kafka-python#2070 "time.sleep blocks heartbeat"
     dpkp/kafka-python#1418 "Heartbeat failed for group xxxWorker because it is rebalancing"
     robinhood/faust#231 "Stability: Move Kafka consumer to separate thread"

@@ -6,7 +6,7 @@ import pytest
 
 from groupcoord.coordinator.events import Departure, MemberRemoved, RebalanceStarted, StaticMemberReplaced
 from groupcoord.protocol.errors import ErrorCode as E
-from groupcoord.testing import Emulator, LivingMember, Remote
+from groupcoord.testing import Cluster, LivingMember, RemoteCluster
 from groupcoord.testing.trace import RequestReceived
 from tests.scenarios.steps import gather, joined, together
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.asyncio
 P0, P1 = ("orders", 0), ("orders", 1)
 
 
-async def test_a_rolling_restart_is_no_rebalance(kafka: Emulator) -> None:
+async def test_a_rolling_restart_is_no_rebalance(kafka: Cluster) -> None:
     """apache/kafka#6177 "KAFKA-7862 & KIP-345 part-one: Add static membership logic to JoinGroup protocol"
     robinhood/aiokafka#26 "Don't send leave request when running in KIP-345"
 
@@ -42,7 +42,7 @@ async def test_a_rolling_restart_is_no_rebalance(kafka: Emulator) -> None:
     assert len(kafka.trace.of(RebalanceStarted, group="app")) == rebalances
 
 
-async def test_a_restart_that_takes_too_long_is_two_rebalances(kafka: Emulator) -> None:
+async def test_a_restart_that_takes_too_long_is_two_rebalances(kafka: Cluster) -> None:
     """confluentinc/librdkafka#2525 "Kip 345: Static group membership"
 
     The other side of the bargain: a static member that does not come back within its session is as dead as any other, and
@@ -65,7 +65,7 @@ async def test_a_restart_that_takes_too_long_is_two_rebalances(kafka: Emulator) 
     assert (len(a.assigned), len(back.assigned), a.generation) == (2, 2, before + 2)
 
 
-async def test_a_static_member_is_missing_and_given_its_share(kafka: Emulator) -> None:
+async def test_a_static_member_is_missing_and_given_its_share(kafka: Cluster) -> None:
     """apache/kafka#6666 "KAFKA-8220 & KIP-345 part-3: Avoid kicking out members through rebalance timeout"
 
     Somebody joins while a static member restarts. At the rebalance timeout it was thrown out like a dynamic one, and its
@@ -92,7 +92,7 @@ async def test_a_static_member_is_missing_and_given_its_share(kafka: Emulator) -
     assert await a.heartbeat() == E.NONE
 
 
-async def test_a_static_member_is_back_with_another_timeout(kafka: Emulator) -> None:
+async def test_a_static_member_is_back_with_another_timeout(kafka: Cluster) -> None:
     """apache/kafka#12308 "KAFKA-14009: Rebalance timeout should be updated when static member rejoins"
 
     Somebody gave his static members a smaller timeout because a rebalance took five minutes. He restarted them one by one,
@@ -114,7 +114,7 @@ async def test_a_static_member_is_back_with_another_timeout(kafka: Emulator) -> 
     assert len(kafka.group("app").view().members) == 2
 
 
-async def test_a_replacement_survives_the_coordinator(kafka: Emulator) -> None:
+async def test_a_replacement_survives_the_coordinator(kafka: Cluster) -> None:
     """apache/kafka#9270 "KAFKA-10284: Group membership update due to static member rejoin should be persisted"
     confluentinc/confluent-kafka-go#494 "Consumer with static membership is not able to Rejoin after broker restart in k8s
     environment"
@@ -140,7 +140,7 @@ async def test_a_replacement_survives_the_coordinator(kafka: Emulator) -> None:
     assert await elder.heartbeat() == E.FENCED_INSTANCE_ID
 
 
-async def test_a_late_join_without_an_id_fences_its_own_sender(kafka: Emulator) -> None:
+async def test_a_late_join_without_an_id_fences_its_own_sender(kafka: Cluster) -> None:
     """apache/kafka#23266 "KAFKA-20985: Keep static member id when LeaveGroup is suppressed"
     apache/kafka#23542 "Fix static members being fenced by their own instance id"
 
@@ -178,7 +178,7 @@ async def test_a_late_join_without_an_id_fences_its_own_sender(kafka: Emulator) 
     assert await a.heartbeat() == E.FENCED_INSTANCE_ID
 
 
-async def test_the_younger_of_two_with_one_name_stays(cluster: Remote, app: str, orders: str) -> None:
+async def test_the_younger_of_two_with_one_name_stays(cluster: RemoteCluster, app: str, orders: str) -> None:
     """twmb/franz-go#931 "static membership and InstanceID"
     confluentinc/librdkafka#2635 "Static consumer fencing and fatal consumer errors"
 
@@ -203,7 +203,7 @@ async def test_the_younger_of_two_with_one_name_stays(cluster: Remote, app: str,
     assert await younger.commit({(orders, 0): 2}) == {(orders, 0): E.NONE}
 
 
-async def test_a_waiting_member_is_fenced(cluster: Remote, app: str, orders: str) -> None:
+async def test_a_waiting_member_is_fenced(cluster: RemoteCluster, app: str, orders: str) -> None:
     """apache/kafka#6899 "KAFKA-8500: static member rejoin should always update member.id"
 
     Ids were replaced only while a group was Stable. Of two that joined under one name during a rebalance both were answered,
@@ -228,7 +228,7 @@ async def test_a_waiting_member_is_fenced(cluster: Remote, app: str, orders: str
     assert len(younger.assigned) == 1
 
 
-async def test_a_replacement_while_the_leader_assigns(cluster: Remote, app: str, orders: str) -> None:
+async def test_a_replacement_while_the_leader_assigns(cluster: RemoteCluster, app: str, orders: str) -> None:
     """apache/kafka#8405 "KAFKA-9801: Still trigger rebalance when static member joins in CompletingRebalance phase"
 
     The leader's assignment named the id of the one that was replaced meanwhile. The newcomer, which had another one, was given
@@ -250,7 +250,7 @@ async def test_a_replacement_while_the_leader_assigns(cluster: Remote, app: str,
     assert len(younger.assigned) == 1
 
 
-async def test_nobody_notices_who_is_back_at_once(cluster: Remote, app: str, orders: str) -> None:
+async def test_nobody_notices_who_is_back_at_once(cluster: RemoteCluster, app: str, orders: str) -> None:
     """confluentinc/librdkafka#2525 "Kip 345: Static group membership"
     robinhood/aiokafka#26 "Don't send leave request when running in KIP-345"
 

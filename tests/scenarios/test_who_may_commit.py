@@ -4,7 +4,7 @@ import pytest
 
 from groupcoord.coordinator.events import Departure, MemberRemoved
 from groupcoord.protocol.errors import ErrorCode as E
-from groupcoord.testing import Emulator, Remote
+from groupcoord.testing import Cluster, RemoteCluster
 from groupcoord.testing.trace import RequestReceived
 from tests.scenarios.steps import gather, together
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.asyncio
 P0, P1 = ("orders", 0), ("orders", 1)
 
 
-async def test_a_commit_after_the_goodbye_is_not_taken(cluster: Remote, app: str, orders: str) -> None:
+async def test_a_commit_after_the_goodbye_is_not_taken(cluster: RemoteCluster, app: str, orders: str) -> None:
     """tulios/kafkajs#751 "Trying to commit offsets on rebalance"
 
     A consumer is closed while a batch is being dealt with. The goodbye goes out at once, the commit of the batch afterwards,
@@ -40,7 +40,7 @@ async def test_a_commit_after_the_goodbye_is_not_taken(cluster: Remote, app: str
     assert await cluster.group(other).state() == "Empty"
 
 
-async def test_who_is_out_is_told_and_begins_anew(cluster: Remote, app: str, orders: str) -> None:
+async def test_who_is_out_is_told_and_begins_anew(cluster: RemoteCluster, app: str, orders: str) -> None:
     """IBM/sarama#2118 "Unable to commit offset during rebalancing but messages are consumed and processed"
 
     The member is out of its group, and each of its commits fails with UNKNOWN_MEMBER_ID. Yet its handler is fed from what was
@@ -65,7 +65,7 @@ async def test_who_is_out_is_told_and_begins_anew(cluster: Remote, app: str, ord
     assert b.errors == []
 
 
-async def test_the_coordinator_does_not_ask_who_owns_a_partition(cluster: Remote, app: str, orders: str) -> None:
+async def test_the_coordinator_does_not_ask_who_owns_a_partition(cluster: RemoteCluster, app: str, orders: str) -> None:
     """faust-streaming/faust#94 "IllegalStateError causes consumer crash when commit is pending and a rebalance happens"
 
     Between the decision to commit and the commit there is a rebalance. One of the partitions went to somebody else, the
@@ -84,7 +84,7 @@ async def test_the_coordinator_does_not_ask_who_owns_a_partition(cluster: Remote
     assert await cluster.group(app).committed(*foreign) == 4
 
 
-async def test_the_coordinator_compares_no_offsets(cluster: Remote, app: str, orders: str) -> None:
+async def test_the_coordinator_compares_no_offsets(cluster: RemoteCluster, app: str, orders: str) -> None:
     """twmb/franz-go#689 "reverted offset commit in kafka"
 
     A commit that its client had given up comes in over its old connection, after newer ones over a new connection.
@@ -101,7 +101,7 @@ async def test_the_coordinator_compares_no_offsets(cluster: Remote, app: str, or
     assert await cluster.group(app).committed(*p0) == 1
 
 
-async def test_nothing_is_committed_for_a_lost_assignment(kafka: Emulator) -> None:
+async def test_nothing_is_committed_for_a_lost_assignment(kafka: Cluster) -> None:
     """confluentinc/librdkafka#5585 "fix: Don't commit offsets of a lost assignment"
 
     The client finds out by itself that its session is over, forgets who it was, and revokes its partitions. The commit that
@@ -125,7 +125,7 @@ async def test_nothing_is_committed_for_a_lost_assignment(kafka: Emulator) -> No
     kafka.trace.of(RequestReceived, api="OffsetCommit", group="app").none()
 
 
-async def test_a_static_member_that_forgets_its_id_is_fenced(cluster: Remote, app: str, orders: str) -> None:
+async def test_a_static_member_that_forgets_its_id_is_fenced(cluster: RemoteCluster, app: str, orders: str) -> None:
     """confluentinc/librdkafka#5585 "fix: Don't commit offsets of a lost assignment"
 
     The coordinator's side of it: why a commit without an id is fatal for a static member.
@@ -144,7 +144,7 @@ async def test_a_static_member_that_forgets_its_id_is_fenced(cluster: Remote, ap
     assert await a.commit({p0: 5}) == {p0: E.NONE}
 
 
-async def test_a_stranger_commits_only_while_nobody_is_there(cluster: Remote, app: str, orders: str) -> None:
+async def test_a_stranger_commits_only_while_nobody_is_there(cluster: RemoteCluster, app: str, orders: str) -> None:
     """dpkp/kafka-python#1112 "KafkaConsumer using group_id with manually assigned partitions can raise unexpected
     IllegalStateError"
     confluentinc/confluent-kafka-python#628 "Periodic UNKNOWN_MEMBER_ID error when resetting offsets"
@@ -167,7 +167,7 @@ async def test_a_stranger_commits_only_while_nobody_is_there(cluster: Remote, ap
     assert await cluster.group(app).committed(*p0) == 3
 
 
-async def test_a_topic_that_is_gone_spoils_only_its_own_commit(cluster: Remote, app: str, orders: str) -> None:
+async def test_a_topic_that_is_gone_spoils_only_its_own_commit(cluster: RemoteCluster, app: str, orders: str) -> None:
     """aio-libs/aiokafka#1095 "UnknownTopicOrPartitionError cause infinite loop inside … commit_offsets function"
     apache/kafka#23213 "KAFKA-20959: Skip deleted-topic auto-commit retries before rebalance"
 

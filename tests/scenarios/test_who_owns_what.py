@@ -8,7 +8,7 @@ from groupcoord.assignors import TopicPartition
 from groupcoord.client.events import PartitionsTold
 from groupcoord.coordinator.events import RebalanceStarted
 from groupcoord.protocol.errors import ErrorCode as E
-from groupcoord.testing import Emulator, Remote, ScriptedMember
+from groupcoord.testing import Cluster, RemoteCluster, ScriptedMember
 from tests.scenarios.steps import again, gather, joined
 
 pytestmark = pytest.mark.asyncio
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.asyncio
 COOPERATIVE: dict[str, Any] = {"group": "app", "topics": "orders", "assignor": "cooperative-sticky"}
 
 
-def had_by_two(kafka: Emulator) -> set[TopicPartition]:
+def had_by_two(kafka: Cluster) -> set[TopicPartition]:
     """The partitions that two users had at the same time, by what their callbacks were told."""
     owners: dict[TopicPartition, str] = {}
     twice = set()
@@ -29,7 +29,7 @@ def had_by_two(kafka: Emulator) -> set[TopicPartition]:
     return twice
 
 
-async def keep_up(kafka: Emulator, member: ScriptedMember) -> None:
+async def keep_up(kafka: Cluster, member: ScriptedMember) -> None:
     """Join and sync until there is no rebalance any more; the others hear of one when they heartbeat, every 3 s.
 
     Who was not given all that it had said it owns gives that up and joins once more.
@@ -46,7 +46,7 @@ async def keep_up(kafka: Emulator, member: ScriptedMember) -> None:
     raise AssertionError(f"the rebalance does not end: {kafka.trace.why('app')}")
 
 
-async def test_a_refused_sync_leaves_one_owner_for_each_partition(kafka: Emulator) -> None:
+async def test_a_refused_sync_leaves_one_owner_for_each_partition(kafka: Cluster) -> None:
     """apache/kafka#12140 "KAFKA-13891: reset generation when syncgroup failed with REBALANCE_IN_PROGRESS"
     apache/kafka#11451 "KAFKA-13419: Only reset generation ID when ILLEGAL_GENERATION error"
     apache/kafka#12348 "KAFKA-14016: Revoke more partitions than expected in Cooperative rebalance"
@@ -74,7 +74,7 @@ async def test_a_refused_sync_leaves_one_owner_for_each_partition(kafka: Emulato
     assert had_by_two(kafka) == set()
 
 
-async def test_the_claim_of_the_later_generation_wins(kafka: Emulator) -> None:
+async def test_the_claim_of_the_later_generation_wins(kafka: Cluster) -> None:
     """apache/kafka#10985 "KAFKA-12984: make AbstractStickyAssignor resilient to invalid input, utilize generation in
     cooperative, and fix assignment bug"
 
@@ -100,7 +100,7 @@ async def test_the_claim_of_the_later_generation_wins(kafka: Emulator) -> None:
     assert len(zombie.assigned) == 2
 
 
-async def test_two_equal_claims_are_believed_of_nobody(kafka: Emulator) -> None:
+async def test_two_equal_claims_are_believed_of_nobody(kafka: Cluster) -> None:
     """apache/kafka#10985 "KAFKA-12984: make AbstractStickyAssignor resilient to invalid input, utilize generation in
     cooperative, and fix assignment bug"
     apache/kafka#13550 "KAFKA-14639: A single partition may be revoked and assign during a single round of rebalance"
@@ -121,7 +121,7 @@ async def test_two_equal_claims_are_believed_of_nobody(kafka: Emulator) -> None:
     assert len(a.assigned) == len(b.assigned) == 2
 
 
-async def test_new_partitions_find_an_owner(kafka: Emulator) -> None:
+async def test_new_partitions_find_an_owner(kafka: Cluster) -> None:
     """IBM/sarama#1462 "Add a new partition during the consumer group running，but the cousumer group not rebalance。"
     tulios/kafkajs#133 "Trigger rebalance if partitions change after metadata update"
 
@@ -143,7 +143,7 @@ async def test_new_partitions_find_an_owner(kafka: Emulator) -> None:
     assert a.assigned.isdisjoint(b.assigned)
 
 
-async def test_partitions_that_come_while_the_leader_assigns(kafka: Emulator) -> None:
+async def test_partitions_that_come_while_the_leader_assigns(kafka: Cluster) -> None:
     """dpkp/kafka-python#701 "KAFKA-3117: handle metadata updates during consumer rebalance"
     apache/kafka#1247 "KAFKA-3117: handle metadata updates during consumer rebalance"
 
@@ -168,7 +168,7 @@ async def test_partitions_that_come_while_the_leader_assigns(kafka: Emulator) ->
     assert len(kafka.trace.of(RebalanceStarted, group="app")) == 3
 
 
-async def test_a_leader_that_knew_too_little_assigns_again(cluster: Remote, app: str, orders: str) -> None:
+async def test_a_leader_that_knew_too_little_assigns_again(cluster: RemoteCluster, app: str, orders: str) -> None:
     """aio-libs/aiokafka#118 "Another racing in Coordinator"
     aio-libs/aiokafka#108 "Metadata change can trigger 2 rebalances in a rare case"
 
@@ -192,7 +192,7 @@ async def test_a_leader_that_knew_too_little_assigns_again(cluster: Remote, app:
     assert b.generation == 3
 
 
-async def test_living_members_see_a_topic_that_comes_later(cluster: Remote, app: str, orders: str) -> None:
+async def test_living_members_see_a_topic_that_comes_later(cluster: RemoteCluster, app: str, orders: str) -> None:
     """IBM/sarama#1462 "Add a new partition during the consumer group running，but the cousumer group not rebalance。"
     aio-libs/aiokafka#118 "Another racing in Coordinator"
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from groupcoord.config.settings import BrokerConfig
 from groupcoord.core.aside import Submit
-from groupcoord.core.effects import Call, Effect, Note, Reply, Silence
+from groupcoord.core.effects import Call, Effect, EmitEvent, NoReply, Reply
 from groupcoord.core.events import Event
 from groupcoord.protocol.apis import APIS, Api, ApiKey
 from groupcoord.protocol.framing import FrameBuffer, encode_request, parse_response
@@ -73,7 +73,7 @@ class FakeNode:
         self.on: dict[ApiKey, Callable[[Call, Any], list[Effect]]] = {
             ApiKey.HEARTBEAT: lambda call, _: [Reply(call, ALIVE)],
             ApiKey.JOIN_GROUP: lambda _, __: [],
-            ApiKey.PRODUCE: lambda call, _: [Silence(call)],
+            ApiKey.PRODUCE: lambda call, _: [NoReply(call)],
             ApiKey.API_VERSIONS: lambda call, _: [Reply(call, ApiVersionsResponse(api_keys=()))],
         }
 
@@ -96,7 +96,7 @@ class FakeNode:
     def next_deadline(self) -> int | None:
         return self.deadline_ms
 
-    def quiet_until(self) -> int | None:
+    def deadline_lower_bound(self) -> int | None:
         return self.next_deadline()
 
     def parked(self) -> Call:
@@ -137,7 +137,7 @@ class FakeLoop:
         """When timers are set for, from now on."""
         return sorted(when - self.now for when, _, handle in self._timers if not handle.cancelled())
 
-    def turn(self) -> None:
+    def ctx(self) -> None:
         """Call what waits now, and not what that asks for."""
         for callback in [self._soon.pop(0) for _ in range(len(self._soon))]:
             callback()
@@ -299,9 +299,9 @@ class Shell:
         peer.ask(api, message)
         return peer
 
-    def carry_out(self, *effects: Effect) -> None:
-        self.dispatcher.carry_out(effects)
+    def execute_effects(self, *effects: Effect) -> None:
+        self.dispatcher.execute_effects(effects)
         self.loop.settle()
 
     def note(self, event: Event) -> None:
-        self.carry_out(Note(event))
+        self.execute_effects(EmitEvent(event))

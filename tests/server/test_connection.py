@@ -45,7 +45,7 @@ def test_a_request_waits_until_the_one_before_is_answered(shell: Shell) -> None:
     peer.ask(HEARTBEAT, heartbeat(), correlation_id=2)
     assert [call.correlation_id for call in shell.node.calls] == [1]
     assert peer.frames() == []
-    shell.carry_out(Reply(shell.node.parked(), JOINED))
+    shell.execute_effects(Reply(shell.node.parked(), JOINED))
     assert [call.correlation_id for call in shell.node.calls] == [1, 2]
     assert peer.correlation_ids() == [1, 2]
 
@@ -105,7 +105,7 @@ def test_who_sends_ahead_of_the_answers_is_not_read_from(shell: Shell) -> None:
         peer.send(ahead)
         sent += 1
     assert READ_AHEAD_BYTES < sent * len(ahead) <= READ_AHEAD_BYTES + len(ahead)
-    shell.carry_out(Reply(shell.node.parked(), JOINED))
+    shell.execute_effects(Reply(shell.node.parked(), JOINED))
     assert peer.transport.is_reading()
     assert len(peer.correlation_ids()) == 1 + sent
 
@@ -116,7 +116,7 @@ def test_a_request_longer_than_the_read_ahead_still_comes_in(shell: Shell) -> No
     peer.ask(JOIN_GROUP, join())
     peer.send(long[:100_000])
     assert not peer.transport.is_reading()
-    shell.carry_out(Reply(shell.node.parked(), JOINED))
+    shell.execute_effects(Reply(shell.node.parked(), JOINED))
     assert peer.transport.is_reading()
     peer.send(long[100_000:])
     assert len(peer.frames()) == 5
@@ -127,9 +127,9 @@ def test_reading_stays_paused_while_the_next_request_is_in_flight_too(shell: She
     peer.ask(JOIN_GROUP, join(), correlation_id=1)
     peer.send(frame(JOIN_GROUP, join(), correlation_id=2) + b"".join([frame(HEARTBEAT, heartbeat())] * 2_000))
     assert not peer.transport.is_reading()
-    shell.carry_out(Reply(shell.node.parked(), JOINED))
+    shell.execute_effects(Reply(shell.node.parked(), JOINED))
     assert not peer.transport.is_reading()
-    shell.carry_out(Reply(shell.node.parked(), JOINED))
+    shell.execute_effects(Reply(shell.node.parked(), JOINED))
     assert peer.transport.is_reading()
     assert len(peer.frames()) == 2_002
 
@@ -163,7 +163,7 @@ def test_what_was_asked_before_the_end_is_answered(shell: Shell) -> None:
     peer.send(frame(JOIN_GROUP, join(), correlation_id=1) + frame(HEARTBEAT, heartbeat(), correlation_id=2))
     peer.end()
     assert not peer.transport.is_closing()
-    shell.carry_out(Reply(shell.node.parked(), JOINED))
+    shell.execute_effects(Reply(shell.node.parked(), JOINED))
     assert peer.correlation_ids() == [1, 2]
     assert peer.transport.is_closing()
 
@@ -190,7 +190,7 @@ def test_an_answer_to_somebody_who_has_gone_is_dropped(shell: Shell) -> None:
     peer = shell.peer()
     peer.ask(JOIN_GROUP, join())
     peer.vanish()
-    shell.carry_out(Reply(shell.node.parked(), JOINED))
+    shell.execute_effects(Reply(shell.node.parked(), JOINED))
     assert peer.frames() == []
     assert shell.dispatcher.unexpected_errors == []
 
@@ -200,7 +200,7 @@ def test_an_answer_while_the_connection_closes_is_dropped(shell: Shell) -> None:
     peer.ask(JOIN_GROUP, join())
     peer.connection.close()
     peer.connection.close()
-    shell.carry_out(Reply(shell.node.parked(), JOINED))
+    shell.execute_effects(Reply(shell.node.parked(), JOINED))
     assert peer.frames() == []
     assert shell.dispatcher.unexpected_errors == []
 
@@ -252,7 +252,7 @@ def test_a_round_serves_everybody_and_then_answers_everybody(shell: Shell) -> No
 def test_an_answer_that_waits_when_its_connection_is_aborted_is_not_written(shell: Shell) -> None:
     peer = shell.peer()
     peer.ask(JOIN_GROUP, join())
-    shell.dispatcher.carry_out([Reply(shell.node.parked(), JOINED)])
+    shell.dispatcher.execute_effects([Reply(shell.node.parked(), JOINED)])
     peer.connection.abort()
     shell.loop.settle()
     assert peer.frames() == []

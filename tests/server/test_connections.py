@@ -70,7 +70,7 @@ def test_an_answer_is_activity_and_waiting_for_one_is_not() -> None:
     parked = shell.node.parked()
     forgotten.ask(JOIN_GROUP, join())
     shell.loop.advance(599)
-    shell.carry_out(Reply(parked, JOINED))
+    shell.execute_effects(Reply(parked, JOINED))
     shell.loop.advance(1)
     assert forgotten.transport.aborted
     assert not answered.transport.is_closing()

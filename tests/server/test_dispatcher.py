@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from groupcoord.core.effects import Append, Call, Effect, Hangup, Note, RawReply, Reply, Silence
+from groupcoord.core.effects import Append, Call, CloseConnection, Effect, EmitEvent, NoReply, RawReply, Reply
 from groupcoord.core.events import Event, Operator
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.errors import ErrorCode
@@ -59,7 +59,11 @@ def fail(*_: Any) -> list[Effect]:
 
 
 def test_notes_go_to_whoever_listens_in_order(shell: Shell) -> None:
-    shell.node.on[ApiKey.HEARTBEAT] = lambda call, _: [Note(happened("a")), Reply(call, ALIVE), Note(happened("b"))]
+    shell.node.on[ApiKey.HEARTBEAT] = lambda call, _: [
+        EmitEvent(happened("a")),
+        Reply(call, ALIVE),
+        EmitEvent(happened("b")),
+    ]
     shell.peer().ask(HEARTBEAT, heartbeat())
     assert [event.text() for event in shell.events] == ["a", "b"]
 
@@ -122,7 +126,7 @@ def test_a_response_that_cannot_be_written_is_an_unexpected_error(shell: Shell) 
 def test_so_is_one_that_answers_a_parked_call(shell: Shell) -> None:
     peer = shell.peer()
     peer.ask(JOIN_GROUP, join())
-    shell.carry_out(Reply(shell.node.parked(), "no response at all"))
+    shell.execute_effects(Reply(shell.node.parked(), "no response at all"))
     assert peer.answer(JOIN_GROUP).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
     assert len(shell.dispatcher.unexpected_errors) == 1
 
@@ -159,7 +163,7 @@ def test_a_listener_that_fails_disturbs_nobody(shell: Shell) -> None:
         raise ZeroDivisionError("a bug")
 
     shell.dispatcher._listeners = (failing, *shell.dispatcher._listeners)
-    shell.node.on[ApiKey.HEARTBEAT] = lambda call, _: [Note(happened("a")), Reply(call, ALIVE)]
+    shell.node.on[ApiKey.HEARTBEAT] = lambda call, _: [EmitEvent(happened("a")), Reply(call, ALIVE)]
     peer = shell.peer()
     peer.ask(HEARTBEAT, heartbeat())
     assert peer.answer(HEARTBEAT) == ALIVE
@@ -171,8 +175,8 @@ def test_a_listener_may_have_something_done(shell: Shell) -> None:
     waiting, peer = shell.peer(), shell.peer()
     waiting.ask(JOIN_GROUP, join())
     parked = shell.node.parked()
-    shell.dispatcher._listeners = (lambda _: shell.carry_out(Reply(parked, JOINED)),)
-    shell.node.on[ApiKey.HEARTBEAT] = lambda call, _: [Note(happened("a")), Reply(call, ALIVE)]
+    shell.dispatcher._listeners = (lambda _: shell.execute_effects(Reply(parked, JOINED)),)
+    shell.node.on[ApiKey.HEARTBEAT] = lambda call, _: [EmitEvent(happened("a")), Reply(call, ALIVE)]
     peer.ask(HEARTBEAT, heartbeat())
     assert waiting.answer(JOIN_GROUP) == JOINED
     assert peer.answer(HEARTBEAT) == ALIVE
@@ -189,14 +193,14 @@ def test_a_second_answer_is_an_unexpected_error(shell: Shell) -> None:
 
 
 def test_an_append_is_not_for_the_server(shell: Shell) -> None:
-    shell.carry_out(Append(1, 0, ()))
+    shell.execute_effects(Append(1, 0, ()))
     (unexpected,) = shell.dispatcher.unexpected_errors
     assert "an effect that is not the server's" in str(unexpected.error)
 
 
 def test_a_hangup_closes_the_connection(shell: Shell, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    shell.node.on[ApiKey.PRODUCE] = lambda call, _: [Hangup(call, "a produce without acks failed")]
+    shell.node.on[ApiKey.PRODUCE] = lambda call, _: [CloseConnection(call, "a produce without acks failed")]
     peer = shell.peer()
     peer.send(frame(PRODUCE, produce(acks=0)) + frame(HEARTBEAT, heartbeat()))
     assert peer.transport.is_closing()
@@ -226,19 +230,21 @@ def test_no_bytes_are_written_to_a_connection_that_is_being_closed(shell: Shell)
     peer = shell.peer()
     peer.ask(JOIN_GROUP, join())
     peer.connection.close()
-    shell.carry_out(RawReply(shell.node.parked(), b"\0\0\0\4what"))
+    shell.execute_effects(RawReply(shell.node.parked(), b"\0\0\0\4what"))
     assert peer.transport.writes == []
 
 
-@pytest.mark.parametrize("effect", [Silence, lambda call: Hangup(call, "why"), lambda call: RawReply(call, b"what")])
+@pytest.mark.parametrize(
+    "effect", [NoReply, lambda call: CloseConnection(call, "why"), lambda call: RawReply(call, b"what")]
+)
 def test_the_end_of_a_call_that_is_no_longer_in_flight_does_nothing(shell: Shell, effect: Any) -> None:
     peer = shell.peer()
     peer.ask(HEARTBEAT, heartbeat())
     peer.ask(JOIN_GROUP, join())
-    shell.carry_out(effect(shell.node.calls[0]))
+    shell.execute_effects(effect(shell.node.calls[0]))
     assert peer.connection.in_flight is shell.node.parked()
     peer.vanish()
-    shell.carry_out(effect(shell.node.parked()))
+    shell.execute_effects(effect(shell.node.parked()))
     assert not peer.transport.is_closing()
 
 
@@ -471,7 +477,9 @@ class TestWorkAside:
         peer.send(frame(JOIN_GROUP, join()))
         peer.vanish()
         call = shell.node.parked()
-        shell.dispatcher.work_done(Outcome(call, lambda _, __: [Reply(call, JOINED), Note(happened("it"))], None, None))
+        shell.dispatcher.work_done(
+            Outcome(call, lambda _, __: [Reply(call, JOINED), EmitEvent(happened("it"))], None, None)
+        )
         shell.dispatcher.work_done(Outcome(call, lambda _, __: [], None, RuntimeError("no")))
         shell.loop.settle()
         assert shell.events == [happened("it")]

@@ -46,19 +46,19 @@ def served(shell: Shell) -> list[int]:
 class TestTurns:
     def test_a_round_ends_in_time_and_another_one_follows(self, shell: Shell) -> None:
         greedy(shell, 1, requests=20)
-        shell.loop.turn()
+        shell.loop.ctx()
         assert len(served(shell)) == 8
-        shell.loop.turn()
+        shell.loop.ctx()
         assert len(served(shell)) == 8
-        shell.loop.turn()
+        shell.loop.ctx()
         assert len(served(shell)) == 4
-        shell.loop.turn()
+        shell.loop.ctx()
         assert shell.loop.is_idle
 
     def test_those_who_sent_ahead_have_one_request_served_each_in_turn(self, shell: Shell) -> None:
         greedy(shell, 3, requests=300)
         for _ in range(3):
-            shell.loop.turn()
+            shell.loop.ctx()
         assert served(shell) == [1, 2, 3] * 8
 
     @pytest.mark.parametrize("others", [1, 20, 300])
@@ -68,10 +68,10 @@ class TestTurns:
         greedy(shell, others)
         quiet = shell.peer()
         for correlation_id in range(10):
-            shell.loop.turn()
+            shell.loop.ctx()
             assert len(served(shell)) == 8
             quiet.connection.data_received(frame(HEARTBEAT, heartbeat(), correlation_id=correlation_id))
-            shell.loop.turn()
+            shell.loop.ctx()
             assert served(shell)[0] == quiet.connection.number
             assert quiet.correlation_ids() == [correlation_id]
 
@@ -79,7 +79,7 @@ class TestTurns:
         greedy(shell, 300, requests=FRESH_BYTES // len(BEAT) + 1)
         quiet = shell.peer()
         quiet.connection.data_received(BEAT)
-        shell.loop.turn()
+        shell.loop.ctx()
         assert served(shell)[0] == quiet.connection.number
 
     def test_those_who_sent_ahead_get_a_turn_in_every_round_however_many_ask_something_new(self, shell: Shell) -> None:
@@ -89,7 +89,7 @@ class TestTurns:
             other.connection.data_received(BEAT)
         turns = 0
         while shell.dispatcher.fresh:
-            shell.loop.turn()
+            shell.loop.ctx()
             numbers = served(shell)
             at = numbers.index(ahead.connection.number)
             assert at <= FRESH_SECONDS / COST_SECONDS + 1
@@ -110,7 +110,7 @@ class TestTurns:
 
         shell.node.on[ApiKey.HEARTBEAT] = slower
         slow.connection.data_received(BEAT)
-        shell.loop.turn()
+        shell.loop.ctx()
         assert served(shell) == [slow.connection.number, 1]
 
     def test_nobody_stands_in_line_twice(self, shell: Shell) -> None:
@@ -118,13 +118,13 @@ class TestTurns:
         for _ in range(3):
             first.connection.data_received(BEAT)
         second.connection.data_received(BEAT)
-        shell.loop.turn()
+        shell.loop.ctx()
         assert served(shell) == [1, 2, 1, 1]
 
     def test_the_end_of_a_peer_is_no_second_place_in_line(self, shell: Shell) -> None:
         first, _ = greedy(shell, 2, requests=20)
         assert first.connection.eof_received()
-        shell.loop.turn()
+        shell.loop.ctx()
         assert served(shell) == [1, 2] * 4
 
     def test_nor_is_it_while_a_call_is_in_flight(self, shell: Shell) -> None:
@@ -132,14 +132,14 @@ class TestTurns:
         waiting.send(frame(JOIN_GROUP, join()) + BEAT * 20)
         assert waiting.connection.eof_received()
         other.connection.data_received(BEAT * 20)
-        shell.dispatcher.carry_out([Reply(shell.node.parked(), JOINED)])
+        shell.dispatcher.execute_effects([Reply(shell.node.parked(), JOINED)])
         served(shell)
-        shell.loop.turn()
+        shell.loop.ctx()
         assert sorted(served(shell)) == [1] * 4 + [2] * 4
 
     def test_the_answers_of_one_round_are_written_together(self, shell: Shell) -> None:
         peers = greedy(shell, 2, requests=8)
-        shell.loop.turn()
+        shell.loop.ctx()
         assert [len(peer.transport.writes) for peer in peers] == [1, 1]
         assert [len(peer.frames()) for peer in peers] == [4, 4]
 
@@ -151,16 +151,16 @@ class TestTurns:
             peer.connection.data_received(BEAT)
             sent += 1
         assert READ_AHEAD_BYTES < sent * len(BEAT) <= READ_AHEAD_BYTES + len(BEAT)
-        shell.loop.turn()
+        shell.loop.ctx()
         assert peer.transport.is_reading()
         shell.loop.settle()
         assert len(peer.frames()) == sent
 
     def test_the_end_of_a_peer_that_has_sent_ahead_comes_after_its_answers(self, shell: Shell) -> None:
         (peer,) = greedy(shell, 1, requests=20)
-        shell.loop.turn()
+        shell.loop.ctx()
         assert peer.connection.eof_received()
-        shell.loop.turn()
+        shell.loop.ctx()
         assert not peer.transport.is_closing()
         shell.loop.settle()
         assert len(peer.frames()) == 20
@@ -181,7 +181,7 @@ class TestDue:
         """Something is due then."""
         shell.node.deadline_ms = shell.loop.now_ms() + round(seconds * 1_000)
         shell.dispatcher.wake()
-        shell.loop.turn()
+        shell.loop.ctx()
 
     def late(self, shell: Shell, seconds: float = LATE_SECONDS) -> None:
         """The process stands still for so long after something was due, and its timer fires. Nothing else happens yet."""
@@ -199,17 +199,17 @@ class TestDue:
         shell.loop.now += 1
         shell.loop.fire()
         assert due == []
-        shell.loop.turn()
+        shell.loop.ctx()
         assert due == [[1]]
 
     def test_after_a_pause_the_loop_looks_at_the_sockets_before(self, shell: Shell, due: list[list[int]]) -> None:
         peers = [shell.peer() for _ in range(50)]
         self.late(shell)
-        shell.loop.turn()  # in which the loop finds this:
+        shell.loop.ctx()  # in which the loop finds this:
         for peer in peers:
             peer.connection.data_received(BEAT)
         while not due:
-            shell.loop.turn()
+            shell.loop.ctx()
         assert due == [[peer.connection.number for peer in peers]]
 
     def test_after_a_pause_in_which_nothing_came_it_is_done(self, shell: Shell, due: list[list[int]]) -> None:
@@ -222,23 +222,23 @@ class TestDue:
         greedy(shell, 20, requests=500)
         peer = shell.peer()
         self.late(shell)
-        shell.loop.turn()
+        shell.loop.ctx()
         peer.connection.data_received(BEAT * 2)
         while not due:
-            shell.loop.turn()
+            shell.loop.ctx()
         assert due[0].count(peer.connection.number) == 2
 
     def test_it_is_done_though_the_lines_never_end(self, shell: Shell, due: list[list[int]]) -> None:
         """One request of each connection in each line, and those of the round in which the timer fires."""
         peers = greedy(shell, 300)
-        shell.loop.turn()
+        shell.loop.ctx()
         self.late(shell)
         shell.node.calls.clear()
         others = [shell.peer() for _ in range(10)]
         while not due:
             for other in others:
                 other.connection.data_received(BEAT)
-            shell.loop.turn()
+            shell.loop.ctx()
         assert len(due[0]) <= 5 * (len(peers) + len(others))
         assert shell.dispatcher.backlog
 
@@ -248,7 +248,7 @@ class TestDue:
         self.late(shell)
         timers = shell.loop.timers_set
         while not due:
-            shell.loop.turn()
+            shell.loop.ctx()
             shell.loop.fire()
         assert shell.loop.timers_set == timers
         shell.loop.settle()
@@ -272,7 +272,7 @@ class TestDue:
         shell.dispatcher._seconds_until = lambda _: 0.0
         shell.node.deadline_ms = shell.loop.now_ms() + 1_000
         shell.dispatcher.need_round()
-        shell.loop.turn()
+        shell.loop.ctx()
         shell.node.deadline_ms = shell.loop.now_ms()
         shell.loop.now += 2 * LATE_SECONDS
         shell.loop.fire()

@@ -97,9 +97,9 @@ def test_it_waits_for_the_answers_before_it(shell: Shell, fetching: Fetching) ->
 def test_nobody_has_the_loop_for_all_of_a_long_answer(shell: Shell, fetching: Fetching) -> None:
     peer = shell.peer()
     peer.connection.data_received(frame(FETCH, fetch()))
-    shell.loop.turn()
+    shell.loop.ctx()
     assert len(written(peer)) == TURN_BYTES
-    shell.loop.turn()
+    shell.loop.ctx()
     assert len(written(peer)) == 2 * TURN_BYTES
 
 
@@ -157,7 +157,7 @@ def test_the_end_of_the_peers_requests_does_not_end_its_answer(shell: Shell, fet
 def test_an_end_at_once_lets_go_of_the_log(shell: Shell, fetching: Fetching, way: str) -> None:
     peer = shell.peer()
     peer.connection.data_received(frame(FETCH, fetch()))
-    shell.loop.turn()
+    shell.loop.ctx()
     assert fetching.segment.stretches == 1
     if way == "abort":
         peer.connection.abort()

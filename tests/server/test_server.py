@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from groupcoord.broker.cluster import Cluster
+from groupcoord.broker.broker_registry import BrokerRegistry
 from groupcoord.config.errors import ConfigError
-from groupcoord.core.effects import Note, Reply
+from groupcoord.core.effects import EmitEvent, Reply
 from groupcoord.core.events import Event, Operator
 from groupcoord.partitioners.java_random import JavaRandom
 from groupcoord.protocol.apis import ApiKey
@@ -81,7 +81,7 @@ def test_a_taken_port_is_an_error(run: Run) -> None:
 
 def test_each_broker_listens_on_a_port_of_its_own(run: Run) -> None:
     async def story() -> None:
-        node, cluster = FakeNode(), Cluster(1, 3, random=JavaRandom(1))
+        node, cluster = FakeNode(), BrokerRegistry(1, 3, random=JavaRandom(1))
         async with running(node, cluster=cluster) as server:
             assert server.addresses[0] == server.address
             assert len(set(server.addresses)) == 3
@@ -92,7 +92,7 @@ def test_each_broker_listens_on_a_port_of_its_own(run: Run) -> None:
                 assert await client.alive()
                 assert node.calls[-1].broker == broker
                 await client.close()
-        again = Server(node, port=server.port, cluster=Cluster(1))
+        again = Server(node, port=server.port, cluster=BrokerRegistry(1))
         async with again:
             assert again.addresses == [server.address]
 
@@ -101,7 +101,7 @@ def test_each_broker_listens_on_a_port_of_its_own(run: Run) -> None:
 
 def test_a_server_that_starts_again_has_the_same_ports(run: Run) -> None:
     async def story() -> None:
-        server = Server(FakeNode(), cluster=Cluster(1, 2, random=JavaRandom(1)))
+        server = Server(FakeNode(), cluster=BrokerRegistry(1, 2, random=JavaRandom(1)))
         await server.startup()
         first = list(server.addresses)
         await server.shutdown()
@@ -128,7 +128,7 @@ def two_neighbours() -> Iterator[tuple[socket.socket, socket.socket]]:
 
 def test_the_ports_lie_one_behind_the_other_and_one_that_is_taken_is_named(run: Run) -> None:
     async def story() -> None:
-        cluster = Cluster(1, 2, random=JavaRandom(1))
+        cluster = BrokerRegistry(1, 2, random=JavaRandom(1))
         with two_neighbours() as (free, taken):
             port = taken.getsockname()[1]
             free.close()
@@ -172,7 +172,7 @@ def test_a_parked_call_is_answered_when_its_timer_fires(run: Run) -> None:
                 return []
 
             node.on[ApiKey.JOIN_GROUP] = park
-            node.on_expiry = lambda _: [Note(event), Reply(node.parked(), JOINED)]
+            node.on_expiry = lambda _: [EmitEvent(event), Reply(node.parked(), JOINED)]
             client = await Client.connect(server)
             client.send(JOIN_GROUP, join(), correlation_id=5)
             assert await client.answer(JOIN_GROUP) == (5, JOINED)
@@ -208,7 +208,7 @@ def test_effects_from_outside_are_carried_out(run: Run) -> None:
             client = await Client.connect(server)
             client.send(JOIN_GROUP, join())
             await joined.wait()
-            server.carry_out([Reply(node.parked(), JOINED)])
+            server.execute_effects([Reply(node.parked(), JOINED)])
             assert (await client.answer(JOIN_GROUP))[1] == JOINED
             await client.close()
 
@@ -226,7 +226,7 @@ def test_who_vanishes_while_parked_is_forgotten(run: Run) -> None:
             vanishing.reset()
             while server.connection_count == 2:
                 assert await other.alive()
-            server.carry_out([Reply(node.parked(), JOINED)])
+            server.execute_effects([Reply(node.parked(), JOINED)])
             assert await other.alive()
             await other.close()
 
@@ -243,7 +243,7 @@ def test_a_half_closed_connection_gets_its_answers(run: Run) -> None:
             client.send(HEARTBEAT, heartbeat(), correlation_id=2)
             client.writer.write_eof()
             await joined.wait()
-            server.carry_out([Reply(node.parked(), JOINED)])
+            server.execute_effects([Reply(node.parked(), JOINED)])
             assert (await client.answer(JOIN_GROUP))[0] == 1
             assert (await client.answer(HEARTBEAT))[0] == 2
             assert await client.ended()

@@ -112,9 +112,9 @@ def test_when_it_stops_nothing_is_begun_or_told(run: Run) -> None:
         may_go_on.set()
         assert stage.worker._thread is not None
         await asyncio.to_thread(stage.worker._thread.join)
-        turn = asyncio.Event()
-        asyncio.get_running_loop().call_soon(turn.set)  # behind what the thread has left to be told
-        await turn.wait()
+        ctx = asyncio.Event()
+        asyncio.get_running_loop().call_soon(ctx.set)  # behind what the thread has left to be told
+        await ctx.wait()
         assert (seen, stage.outcomes) == ([], [])
 
     run(story())

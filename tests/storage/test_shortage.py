@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from groupcoord.broker.partition_log import PartitionLog
-from groupcoord.broker.refused import Refused
+from groupcoord.core.api_error import ApiError
 from groupcoord.protocol.batches import BatchError
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.storage import open_files
@@ -30,8 +30,10 @@ def refused(life: Life) -> Iterator[None]:
     error = None
     try:
         yield
-    except (BatchError, Refused) as problem:
+    except BatchError as problem:
         error = problem.error
+    except ApiError as problem:
+        error = problem.code
     assert error == ErrorCode.KAFKA_STORAGE_ERROR
     assert life.storage.failure is None
 

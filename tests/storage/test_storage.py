@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from groupcoord.broker.refused import Refused
 from groupcoord.config.settings import BrokerConfig, Resource
+from groupcoord.core.api_error import ApiError
 from groupcoord.protocol.batches import BatchError
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.storage import storage
@@ -211,15 +211,15 @@ def test_a_full_disk_refuses_whatever_is_to_be_kept(tmp_path: Path, monkeypatch:
     topic = life.broker.topics.get("orders")
     assert topic is not None
     with failing(monkeypatch, "pwrite"):
-        with pytest.raises(Refused, match="No space left on device") as caught:
+        with pytest.raises(ApiError, match="No space left on device") as caught:
             life.topic("more")
-        assert caught.value.error == ErrorCode.KAFKA_STORAGE_ERROR
+        assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR
     for change in (
         lambda: topic.add_partitions(1),
         lambda: topic.configure({"retention.ms": "7"}, life.storage.config),
         lambda: life.broker.topics.delete("orders"),
     ):
-        with pytest.raises(Refused, match="No space left on device"):
+        with pytest.raises(ApiError, match="No space left on device"):
             change()
     with pytest.raises(BatchError, match="No space left on device"):
         life.broker.new_producer_id()

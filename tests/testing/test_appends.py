@@ -3,7 +3,7 @@
 import pytest
 
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.testing import Emulator, WaitTimeoutError
+from groupcoord.testing import Cluster, WaitTimeoutError
 
 pytestmark = pytest.mark.asyncio
 
@@ -12,7 +12,7 @@ T = ("orders", 0)
 
 
 async def test_an_append_that_fails_leaves_everything_as_it_was() -> None:
-    async with Emulator(topics=ORDERS) as kafka:
+    async with Cluster(topics=ORDERS) as kafka:
         member = kafka.member("app", "orders")
         await member.rejoin()
         kafka.fail_append("NOT_ENOUGH_REPLICAS", group="app")
@@ -25,7 +25,7 @@ async def test_an_append_that_fails_leaves_everything_as_it_was() -> None:
 
 
 async def test_an_append_that_is_held_holds_its_answer() -> None:
-    async with Emulator(topics=ORDERS) as kafka:
+    async with Cluster(topics=ORDERS) as kafka:
         member, other = kafka.member("app", "orders"), kafka.member("other", "orders")
         for each in (member, other):
             await each.rejoin()
@@ -46,7 +46,7 @@ async def test_an_append_that_is_held_holds_its_answer() -> None:
 
 
 async def test_a_commit_that_waits_too_long_is_told_so() -> None:
-    async with Emulator(topics=ORDERS) as kafka:
+    async with Cluster(topics=ORDERS) as kafka:
         member = kafka.member("app", "orders")
         await member.rejoin()
         kafka.hold_append()
@@ -56,7 +56,7 @@ async def test_a_commit_that_waits_too_long_is_told_so() -> None:
 
 
 async def test_what_is_behind_a_failed_append_has_failed_with_it() -> None:
-    async with Emulator(topics=ORDERS) as kafka:
+    async with Cluster(topics=ORDERS) as kafka:
         member = kafka.member("app", "orders")
         await member.rejoin()
         held = kafka.hold_append(times=2)
@@ -69,7 +69,7 @@ async def test_what_is_behind_a_failed_append_has_failed_with_it() -> None:
 
 async def test_a_rule_for_appends_that_never_came_fails_the_block() -> None:
     async def story() -> None:
-        async with Emulator(topics=ORDERS) as kafka:
+        async with Cluster(topics=ORDERS) as kafka:
             kafka.hold_append(group="app")
             kafka.fail_append("KAFKA_STORAGE_ERROR")
 
@@ -78,7 +78,7 @@ async def test_a_rule_for_appends_that_never_came_fails_the_block() -> None:
 
 
 async def test_groups_move_between_brokers() -> None:
-    async with Emulator(topics=ORDERS, brokers=3, racks=["a", "b", "c"]) as kafka:
+    async with Cluster(topics=ORDERS, brokers=3, racks=["a", "b", "c"]) as kafka:
         assert len(kafka.addresses) == 3
         assert kafka.addresses[0] == kafka.address
         (living,) = await kafka.members(1, group="app", topics="orders")

@@ -1,4 +1,4 @@
-"""What takes long, with all that is around the node of an emulator: rules, trace, members in this process."""
+"""What takes long, with all that is around the node of a cluster: rules, trace, members in this process."""
 
 import asyncio
 import contextlib
@@ -14,7 +14,7 @@ from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.framing import encode_request, parse_response
 from groupcoord.protocol.messages import HeartbeatRequest, ProduceRequest
 from groupcoord.protocol.messages.produce import PartitionProduceData, ProduceResponse, TopicProduceData
-from groupcoord.testing import Emulator
+from groupcoord.testing import Cluster
 from groupcoord.testing.faults import Produce
 from groupcoord.testing.trace import RequestReceived, ResponseSent
 from tests.broker.data_plane import batch
@@ -39,7 +39,7 @@ class Line:
         self.reader, self.writer = reader, writer
 
     @classmethod
-    async def to(cls, kafka: Emulator) -> "Line":
+    async def to(cls, kafka: Cluster) -> "Line":
         host, port = kafka.address.split(":")
         return cls(*await asyncio.open_connection(host, int(port)))
 
@@ -61,7 +61,7 @@ def errors(frame: bytes) -> set[int]:
 async def test_it_is_told_and_answered_as_always_and_others_are_served_meanwhile(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with Emulator(topics={"orders": 1}) as kafka:
+    async with Cluster(topics={"orders": 1}) as kafka:
         check, begun, may_go_on = LogValidator.check, threading.Event(), threading.Event()
 
         def held(validator: LogValidator, records: bytes, now_ms: int) -> Checked:
@@ -85,7 +85,7 @@ async def test_it_is_told_and_answered_as_always_and_others_are_served_meanwhile
 
 
 async def test_a_rule_acts_on_the_answer() -> None:
-    async with Emulator(topics={"orders": 1}) as kafka:
+    async with Cluster(topics={"orders": 1}) as kafka:
         kafka.when(Produce).disconnect_answer()
         line = await Line.to(kafka)
         line.writer.write(producing())
@@ -97,7 +97,7 @@ async def test_a_rule_acts_on_the_answer() -> None:
 
 
 async def test_a_broker_that_is_stopped_does_it_at_once() -> None:
-    async with Emulator(topics={"orders": 1}) as kafka:
+    async with Cluster(topics={"orders": 1}) as kafka:
         await kafka.stop()
         call = Call(1, 1, PRODUCE, 9, "c", "/127.0.0.1")
         assert len(kafka.node.handle(call, request(), kafka.now_ms())) == 1

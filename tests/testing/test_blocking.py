@@ -1,25 +1,25 @@
-"""The emulator for programs without asyncio."""
+"""The cluster for programs without asyncio."""
 
 import threading
 
 import pytest
 
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.testing import Emulator, WaitTimeoutError
+from groupcoord.testing import Cluster, WaitTimeoutError
 from groupcoord.testing.faults import Heartbeat
 
 ORDERS = {"orders": 4}
 
 
-def emulators() -> int:
-    """How many threads of emulators there are."""
-    return sum(thread.name == "groupcoord emulator" for thread in threading.enumerate())
+def clusters() -> int:
+    """How many threads of clusters there are."""
+    return sum(thread.name == "groupcoord cluster" for thread in threading.enumerate())
 
 
 def test_everything_without_await() -> None:
-    with Emulator(topics=ORDERS) as kafka:
-        assert emulators() == 1
-        assert repr(kafka) == f"<Emulator {kafka.address}>"
+    with Cluster(topics=ORDERS) as kafka:
+        assert clusters() == 1
+        assert repr(kafka) == f"<Cluster {kafka.address}>"
         assert {"advance", "group", "address"} <= set(dir(kafka))
         a, b = kafka.members(2, group="app", topics="orders")
         assert len(a.assigned) == 2
@@ -34,11 +34,11 @@ def test_everything_without_await() -> None:
             _ = kafka._engine
         with pytest.raises(WaitTimeoutError, match="group app should be empty"):
             kafka.group("app").empty(timeout_s=0.01)
-    assert emulators() == 0
+    assert clusters() == 0
 
 
 def test_steps_are_waited_for_where_the_test_wants() -> None:
-    with Emulator(topics=ORDERS) as kafka:
+    with Cluster(topics=ORDERS) as kafka:
         member = kafka.member("app", "orders")
         assert member.join().result().error_code == ErrorCode.NONE
         member.sync().result()
@@ -58,8 +58,8 @@ def test_steps_are_waited_for_where_the_test_wants() -> None:
 
 
 def test_what_cannot_start_leaves_no_thread() -> None:
-    with pytest.raises(ValueError, match=r"no/name"), Emulator(topics={"no/name": 1}):
+    with pytest.raises(ValueError, match=r"no/name"), Cluster(topics={"no/name": 1}):
         pass
-    with pytest.raises(ValueError, match="simulated time is for asyncio programs"), Emulator(clock="virtual"):
+    with pytest.raises(ValueError, match="simulated time is for asyncio programs"), Cluster(clock="virtual"):
         pass
-    assert emulators() == 0
+    assert clusters() == 0

@@ -1,4 +1,4 @@
-"""Everything random of an emulator."""
+"""Everything random of a cluster."""
 
 from groupcoord.testing.chance import SeededChance
 

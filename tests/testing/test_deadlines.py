@@ -2,14 +2,14 @@
 
 import pytest
 
-from groupcoord.testing import Emulator
+from groupcoord.testing import Cluster
 from groupcoord.testing.faults import Heartbeat, JoinGroup
 
 pytestmark = pytest.mark.asyncio
 
 
 async def test_what_rules_delay_is_pending_too() -> None:
-    async with Emulator(topics={"orders": 1}) as kafka:
+    async with Cluster(topics={"orders": 1}) as kafka:
         member = kafka.member("app", "orders")
         await member.rejoin()
         kafka.when(Heartbeat).delay(5_000)
@@ -22,7 +22,7 @@ async def test_what_rules_delay_is_pending_too() -> None:
 
 
 async def test_a_group_waits_for_its_members() -> None:
-    async with Emulator(topics={"orders": 1}) as kafka:
+    async with Cluster(topics={"orders": 1}) as kafka:
         a, b = kafka.member("app", "orders"), kafka.member("app", "orders")
         await a.rejoin()
         joining = b.join()

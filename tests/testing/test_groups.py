@@ -6,14 +6,14 @@ import pytest
 
 from groupcoord.protocol.messages import JoinGroupRequest
 from groupcoord.protocol.messages.join_group import JoinGroupRequestProtocol
-from groupcoord.testing import Emulator, WaitTimeoutError
+from groupcoord.testing import Cluster, WaitTimeoutError
 from groupcoord.testing.lines import Line
 
 pytestmark = pytest.mark.asyncio
 
 
 async def test_a_group_that_is_not_there_is_dead() -> None:
-    async with Emulator() as kafka:
+    async with Cluster() as kafka:
         group = kafka.group("app")
         assert (group.state, group.assignment(), group.offsets(), group.lag()) == ("Dead", {}, {}, {})
         assert group.committed("orders", 0) is None
@@ -22,7 +22,7 @@ async def test_a_group_that_is_not_there_is_dead() -> None:
 
 
 async def test_members_and_what_they_have() -> None:
-    async with Emulator(topics={"orders": 2}) as kafka:
+    async with Cluster(topics={"orders": 2}) as kafka:
         a = kafka.member("app", "orders", instance_id="one", client_id="a")
         await a.rejoin()
         waiting = kafka.member("app", "orders", client_id="b").join()
@@ -37,7 +37,7 @@ async def test_members_and_what_they_have() -> None:
 
 
 async def test_a_member_waits_in_sync() -> None:
-    async with Emulator(topics={"orders": 2}) as kafka:
+    async with Cluster(topics={"orders": 2}) as kafka:
         a, b = kafka.member("app", "orders", client_id="a"), kafka.member("app", "orders", client_id="b")
         await a.rejoin()
         joining = b.join()
@@ -53,7 +53,7 @@ async def test_a_member_waits_in_sync() -> None:
 
 
 async def test_what_is_not_a_consumers_assignment_is_none() -> None:
-    async with Emulator() as kafka:
+    async with Cluster() as kafka:
         for number, protocol_type in enumerate(("connect", "consumer")):
             group = f"workers-{number}"
             request = JoinGroupRequest(
@@ -76,7 +76,7 @@ async def test_what_is_not_a_consumers_assignment_is_none() -> None:
 
 
 async def test_offsets_and_lag() -> None:
-    async with Emulator(topics={"orders": 2}) as kafka:
+    async with Cluster(topics={"orders": 2}) as kafka:
         member = kafka.member("app", "orders")
         await member.rejoin()
         await kafka.produce("orders", b"a", b"b", b"c")
@@ -98,7 +98,7 @@ async def test_offsets_and_lag() -> None:
 
 
 async def test_waiting_for_a_generation_and_for_the_end() -> None:
-    async with Emulator(topics={"orders": 1}) as kafka:
+    async with Cluster(topics={"orders": 1}) as kafka:
         group, member = kafka.group("app"), kafka.member("app", "orders")
         begins = asyncio.ensure_future(group.generation(1))
         joining = member.join()

@@ -7,7 +7,7 @@ import pytest
 
 from groupcoord.protocol.messages import HeartbeatRequest, JoinGroupRequest
 from groupcoord.protocol.messages.join_group import JoinGroupRequestProtocol
-from groupcoord.testing import Emulator
+from groupcoord.testing import Cluster
 from groupcoord.testing.lines import Line
 
 pytestmark = pytest.mark.asyncio
@@ -16,7 +16,7 @@ BEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
 
 
 async def test_answers_come_later_and_to_nobody_once_it_is_closed() -> None:
-    async with Emulator() as kafka:
+    async with Cluster() as kafka:
         heard: list[Any] = []
         line, other = Line(kafka._engine, "c"), Line(kafka._engine, "d")
         assert line.number != other.number
@@ -31,7 +31,7 @@ async def test_answers_come_later_and_to_nobody_once_it_is_closed() -> None:
 
 
 async def test_while_the_broker_is_down_connections_are_closed() -> None:
-    async with Emulator() as kafka:
+    async with Cluster() as kafka:
         await kafka.stop()
         heard: list[Any] = []
         line, other = Line(kafka._engine, "c"), Line(kafka._engine, "d")
@@ -43,7 +43,7 @@ async def test_while_the_broker_is_down_connections_are_closed() -> None:
 
 
 async def test_an_older_version_says_what_it_can_say() -> None:
-    async with Emulator() as kafka:
+    async with Cluster() as kafka:
         line = Line(kafka._engine, "c")
         joined: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         request = JoinGroupRequest(

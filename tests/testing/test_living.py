@@ -6,7 +6,7 @@ import pytest
 
 from groupcoord.assignors import Assignment, FunctionAssignor, Group
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.testing import Emulator, LivingMember, WaitTimeoutError, emulator
+from groupcoord.testing import Cluster, LivingMember, WaitTimeoutError
 from groupcoord.testing.faults import FindCoordinator, Heartbeat, OffsetCommit
 from groupcoord.testing.trace import RequestReceived
 
@@ -16,7 +16,7 @@ ORDERS = {"orders": 4, "payments": 2}
 
 
 async def test_cooperative_members_keep_what_they_have() -> None:
-    async with Emulator(topics=ORDERS) as kafka:
+    async with Cluster(topics=ORDERS) as kafka:
         (a,) = await kafka.members(1, group="app", topics="orders", assignor="cooperative-sticky")
         kept = sorted(a.assigned)
         (b,) = await kafka.members(1, group="app", topics="orders", assignor=["cooperative-sticky"])
@@ -31,7 +31,7 @@ async def test_cooperative_members_keep_what_they_have() -> None:
 
 
 async def test_leaving_commits_what_was_consumed() -> None:
-    async with Emulator(topics=ORDERS) as kafka:
+    async with Cluster(topics=ORDERS) as kafka:
         a, b = await kafka.members(2, group="app", topics=["orders"])
         mine = min(b.assigned)
         b.consumed[mine] = 7
@@ -48,7 +48,7 @@ async def test_leaving_commits_what_was_consumed() -> None:
 
 
 async def test_a_commit_says_what_came_of_it() -> None:
-    async with Emulator(topics=ORDERS) as kafka:
+    async with Cluster(topics=ORDERS) as kafka:
         (a,) = await kafka.members(1, group="app", topics="orders")
         found: list[dict[tuple[str, int], ErrorCode]] = []
         a.commit({("orders", 0): 3}, found.append)
@@ -65,7 +65,7 @@ async def test_a_commit_says_what_came_of_it() -> None:
 
 
 async def test_a_zombie_finds_that_its_partitions_have_gone() -> None:
-    async with Emulator(topics=ORDERS) as kafka:
+    async with Cluster(topics=ORDERS) as kafka:
         a, b = await kafka.members(2, group="app", topics="orders")
         before = b.generation
         kafka.when(Heartbeat, client_id="app-2").delay_answer(100_000)
@@ -81,7 +81,7 @@ async def test_a_zombie_finds_that_its_partitions_have_gone() -> None:
 
 
 async def test_a_busy_user_is_out_after_the_poll_interval() -> None:
-    async with Emulator(topics=ORDERS) as kafka:
+    async with Cluster(topics=ORDERS) as kafka:
         a, b = await kafka.members(2, group="app", topics="orders", max_poll_interval_ms=10_000)
         b.be_busy()
         await kafka.advance(seconds=20)
@@ -92,7 +92,7 @@ async def test_a_busy_user_is_out_after_the_poll_interval() -> None:
 
 
 async def test_another_subscription_rebalances_the_group() -> None:
-    async with Emulator(topics=ORDERS) as kafka:
+    async with Cluster(topics=ORDERS) as kafka:
         (a,) = await kafka.members(1, group="app", topics="orders")
         a.subscribe("orders", "payments")
         await kafka.advance(seconds=1)
@@ -100,13 +100,13 @@ async def test_another_subscription_rebalances_the_group() -> None:
 
 
 async def test_static_members_have_their_names() -> None:
-    async with Emulator(topics=ORDERS) as kafka:
+    async with Cluster(topics=ORDERS) as kafka:
         await kafka.members(2, group="app", topics="orders", instance_ids=["one", "two"])
         assert {member.instance_id for member in kafka.group("app").view().members} == {"one", "two"}
 
 
 async def test_lost_answers_and_closed_connections_are_survived() -> None:
-    async with Emulator(topics=ORDERS) as kafka:
+    async with Cluster(topics=ORDERS) as kafka:
         kafka.when(FindCoordinator).disconnect()
         kafka.when("JoinGroup").drop()
         (a,) = await kafka.members(1, group="app", topics="orders", request_timeout_ms=5_000)
@@ -118,7 +118,7 @@ async def test_lost_answers_and_closed_connections_are_survived() -> None:
 
 
 async def test_who_leaves_while_it_joins_wants_no_answer_any_more() -> None:
-    async with Emulator(topics=ORDERS) as kafka:
+    async with Cluster(topics=ORDERS) as kafka:
         await kafka.members(1, group="app", topics="orders")
         joining = asyncio.ensure_future(kafka.members(1, group="app", topics="orders"))
         await kafka.group("app").rebalancing()
@@ -133,7 +133,7 @@ async def test_an_assignor_that_fails_is_told_to_the_user() -> None:
     def fails(_: Group) -> Assignment:
         raise ZeroDivisionError
 
-    async with Emulator(topics=ORDERS) as kafka:
+    async with Cluster(topics=ORDERS) as kafka:
         with pytest.raises(WaitTimeoutError):
             await kafka.members(1, group="app", topics="orders", assignor=[FunctionAssignor("broken", fails)])
         (member,) = kafka._engine.crew
@@ -141,7 +141,7 @@ async def test_an_assignor_that_fails_is_told_to_the_user() -> None:
 
 
 async def test_members_on_a_clock_that_runs_act_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with Emulator(topics=ORDERS, clock="fast", speed=100.0) as kafka:
+    async with Cluster(topics=ORDERS, clock="fast", speed=100.0) as kafka:
         (a,) = await kafka.members(1, group="app", topics="orders")
         heard = len(kafka.trace)
 
@@ -150,11 +150,10 @@ async def test_members_on_a_clock_that_runs_act_by_themselves(monkeypatch: pytes
 
         await kafka._engine.waiting.until(heard_twice, "it should heartbeat", lambda: kafka.trace.text(limit=5))
         assert isinstance(a, LivingMember)
-    assert emulator.__doc__
 
 
 async def test_a_leader_notices_new_partitions_after_a_while() -> None:
-    async with Emulator(topics=ORDERS) as kafka:
+    async with Cluster(topics=ORDERS) as kafka:
         a, b = await kafka.members(2, group="app", topics="orders")
         await kafka.add_partitions("orders", 2)
         await kafka.advance(seconds=290)
@@ -169,7 +168,7 @@ async def test_a_leader_notices_new_partitions_after_a_while() -> None:
 
 
 async def test_a_topic_that_is_missing_is_asked_for_every_second() -> None:
-    async with Emulator(topics=ORDERS) as kafka:
+    async with Cluster(topics=ORDERS) as kafka:
         (a,) = await kafka.members(1, group="app", topics=["orders", "later"], metadata_max_age_ms=60_000)
         kafka.when("Metadata").disconnect()
         await kafka.advance(seconds=3)
@@ -180,7 +179,7 @@ async def test_a_topic_that_is_missing_is_asked_for_every_second() -> None:
 
 
 async def test_who_has_ended_asks_for_nothing() -> None:
-    async with Emulator(topics=ORDERS) as kafka:
+    async with Cluster(topics=ORDERS) as kafka:
         a, b = await kafka.members(2, group="app", topics="orders", instance_ids=["one", "two"])
         hold = kafka.when("Metadata").hold().times(2)
         for member in (a, b):
@@ -199,7 +198,7 @@ async def test_who_has_ended_asks_for_nothing() -> None:
 
 
 async def test_metadata_that_does_not_come_is_asked_for_again() -> None:
-    async with Emulator(topics=ORDERS) as kafka:
+    async with Cluster(topics=ORDERS) as kafka:
         kafka.when("Metadata").drop()  # with which the leader learns what there is to assign
         (a,) = await kafka.members(1, group="app", topics="orders")
         assert len(a.assigned) == 4
@@ -213,6 +212,6 @@ async def test_metadata_that_does_not_come_is_asked_for_again() -> None:
 
 
 async def test_there_are_as_many_instance_ids_as_members() -> None:
-    async with Emulator(topics=ORDERS) as kafka:
+    async with Cluster(topics=ORDERS) as kafka:
         with pytest.raises(ValueError, match="2 members have 1 instance ids"):
             await kafka.members(2, group="app", topics="orders", instance_ids=["one"])

@@ -9,14 +9,14 @@ from groupcoord.core.effects import Call, Reply
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.messages import FetchRequest
 from groupcoord.protocol.messages.fetch import FetchPartition, FetchTopic
-from groupcoord.testing import Emulator
+from groupcoord.testing import Cluster
 from groupcoord.testing.trace import RequestReceived
 
 pytestmark = pytest.mark.asyncio
 
 
 async def test_a_consumer_consumes_while_time_stands_still() -> None:
-    async with Emulator(topics={"orders": 1}) as kafka:
+    async with Cluster(topics={"orders": 1}) as kafka:
         consumer = aiokafka.AIOKafkaConsumer(
             "orders",
             bootstrap_servers=kafka.address,
@@ -47,7 +47,7 @@ async def test_a_consumer_consumes_while_time_stands_still() -> None:
 
 
 async def test_a_fetch_ends_when_the_time_is_moved_past_it() -> None:
-    async with Emulator(topics={"orders": 1}) as kafka:
+    async with Cluster(topics={"orders": 1}) as kafka:
         engine = kafka._engine
         topic_id = kafka.node.broker.topics.topic_id("orders")
         request = FetchRequest(

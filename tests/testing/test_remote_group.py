@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.testing import Emulator, Remote, WaitTimeoutError
+from groupcoord.testing import Cluster, RemoteCluster, WaitTimeoutError
 
 pytestmark = pytest.mark.asyncio
 
 
 async def test_a_group_that_is_not_there() -> None:
-    async with Emulator() as kafka, Remote(kafka.address) as remote:
+    async with Cluster() as kafka, RemoteCluster(kafka.address) as remote:
         group = remote.group("app")
         assert repr(group) == "<RemoteGroup app>"
         assert (await group.state(), await group.assignment(), await group.offsets()) == ("Dead", {}, {})
@@ -22,7 +22,7 @@ async def test_a_group_that_is_not_there() -> None:
 
 
 async def test_from_the_first_member_to_the_last() -> None:
-    async with Emulator(topics={"orders": 2}) as kafka, Remote(kafka.address) as remote:
+    async with Cluster(topics={"orders": 2}) as kafka, RemoteCluster(kafka.address) as remote:
         group, member = remote.group("app"), remote.member("app", "orders", instance_id="one", client_id="a")
         begins, stands = asyncio.ensure_future(group.generation(1)), asyncio.ensure_future(group.stable(1))
         await member.join()
@@ -38,7 +38,7 @@ async def test_from_the_first_member_to_the_last() -> None:
 
 
 async def test_offsets() -> None:
-    async with Emulator(topics={"orders": 2}) as kafka, Remote(kafka.address) as remote:
+    async with Cluster(topics={"orders": 2}) as kafka, RemoteCluster(kafka.address) as remote:
         group, member = remote.group("app"), remote.member("app", "orders")
         await member.rejoin()
         wait = asyncio.ensure_future(group.commits("orders", 0, 2))
@@ -61,7 +61,7 @@ async def test_offsets() -> None:
 
 
 async def test_a_coordinator_that_has_moved_is_seen_as_such() -> None:
-    async with Emulator() as kafka, Remote(kafka.address) as remote:
+    async with Cluster() as kafka, RemoteCluster(kafka.address) as remote:
         kafka.when("DescribeGroups").refuse("NOT_COORDINATOR")
         assert await remote.group("app").state() == ErrorCode.NOT_COORDINATOR.name
         with pytest.raises(WaitTimeoutError, match=r"app should rebalance: not within 0 s\. It is app Dead, 0 members"):

@@ -3,7 +3,7 @@
 import pytest
 
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.testing import Emulator, WaitTimeoutError, scripted
+from groupcoord.testing import Cluster, WaitTimeoutError, scripted
 from groupcoord.testing.faults import Heartbeat, JoinGroup
 from groupcoord.testing.trace import RequestReceived
 
@@ -13,7 +13,7 @@ ORDERS = {"orders": 4}
 
 
 async def test_a_generation_step_by_step() -> None:
-    async with Emulator(topics=ORDERS) as kafka:
+    async with Cluster(topics=ORDERS) as kafka:
         a, b = kafka.member("app", "orders", client_id="a"), kafka.member("app", "orders", client_id="b")
         assert repr(a) == "<ScriptedMember a (no id yet) gen=-1>"
         assert [a.is_leader, b.is_leader] == [False, False]
@@ -42,7 +42,7 @@ async def test_a_generation_step_by_step() -> None:
 
 
 async def test_a_member_that_the_leader_forgets_has_nothing() -> None:
-    async with Emulator(topics=ORDERS) as kafka:
+    async with Cluster(topics=ORDERS) as kafka:
         member = kafka.member("app", "orders")
         await member.join()
         await member.sync({})
@@ -50,7 +50,7 @@ async def test_a_member_that_the_leader_forgets_has_nothing() -> None:
 
 
 async def test_a_newcomer_may_stay_away() -> None:
-    async with Emulator(topics=ORDERS) as kafka:
+    async with Cluster(topics=ORDERS) as kafka:
         member = kafka.member("app", "orders")
         assert (await member.join(come_back=False)).error_code == ErrorCode.MEMBER_ID_REQUIRED
         assert member.member_id
@@ -59,7 +59,7 @@ async def test_a_newcomer_may_stay_away() -> None:
 
 
 async def test_a_refusal_ends_the_two_steps_of_a_rejoin() -> None:
-    async with Emulator(topics=ORDERS) as kafka:
+    async with Cluster(topics=ORDERS) as kafka:
         kafka.when(JoinGroup).refuse("GROUP_MAX_SIZE_REACHED")
         with pytest.raises(AssertionError, match="GROUP_MAX_SIZE_REACHED"):
             await kafka.member("app", "orders").rejoin()
@@ -70,7 +70,7 @@ async def test_a_refusal_ends_the_two_steps_of_a_rejoin() -> None:
 
 
 async def test_who_has_vanished_hears_and_says_nothing() -> None:
-    async with Emulator(topics=ORDERS) as kafka:
+    async with Cluster(topics=ORDERS) as kafka:
         a, b = kafka.member("app", "orders"), kafka.member("app", "orders")
         await a.rejoin()
         joining = b.join()
@@ -83,7 +83,7 @@ async def test_who_has_vanished_hears_and_says_nothing() -> None:
 
 
 async def test_a_closed_connection_and_a_lost_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with Emulator(topics=ORDERS) as kafka:
+    async with Cluster(topics=ORDERS) as kafka:
         member = kafka.member("app", "orders")
         kafka.when(Heartbeat).disconnect()
         with pytest.raises(ConnectionResetError, match="the connection of app-1 was closed: Heartbeat"):
@@ -107,7 +107,7 @@ async def test_a_closed_connection_and_a_lost_answer(monkeypatch: pytest.MonkeyP
 
 
 async def test_who_joins_in_an_old_version_is_a_member_at_once() -> None:
-    async with Emulator(topics=ORDERS) as kafka:
+    async with Cluster(topics=ORDERS) as kafka:
         old, new = kafka.member("app", "orders"), kafka.member("app", "orders")
         assert (await old.join(version=3, come_back=False)).error_code == ErrorCode.NONE
         await old.sync()
@@ -120,7 +120,7 @@ async def test_who_joins_in_an_old_version_is_a_member_at_once() -> None:
 
 
 async def test_a_cooperative_leader_moves_a_partition_in_two_generations() -> None:
-    async with Emulator(topics=ORDERS) as kafka:
+    async with Cluster(topics=ORDERS) as kafka:
         a, b = (kafka.member("app", "orders", assignors="cooperative-sticky") for _ in range(2))
         await a.rejoin()
         kept = []

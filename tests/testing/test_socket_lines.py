@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from groupcoord.client.backoff import Backoff
-from groupcoord.client.cluster import Cluster
 from groupcoord.client.errors import DisconnectedError, UnsupportedVersionError
+from groupcoord.client.network_client import NetworkClient
 from groupcoord.client.options import addresses
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import HeartbeatRequest, JoinGroupRequest
 from groupcoord.protocol.messages.join_group import JoinGroupRequestProtocol
-from groupcoord.testing import Emulator
+from groupcoord.testing import Cluster
 from groupcoord.testing.faults import FindCoordinator, Heartbeat
 from groupcoord.testing.socket_lines import Places, SocketLine
 from groupcoord.testing.trace import RequestReceived
@@ -38,11 +38,11 @@ def joining(group: str) -> JoinGroupRequest:
 
 
 class Lines:
-    """Lines to one emulator, and what they could tell nobody."""
+    """Lines to one broker, and what they could tell nobody."""
 
-    def __init__(self, kafka: Emulator) -> None:
+    def __init__(self, kafka: Cluster) -> None:
         bootstrap = addresses(kafka.address)
-        self.cluster = Cluster(
+        self.cluster = NetworkClient(
             bootstrap,
             client_id="finder",
             request_timeout_ms=5_000,
@@ -65,7 +65,7 @@ class Lines:
 
 
 @asynccontextmanager
-async def lines_to(kafka: Emulator) -> AsyncIterator[Lines]:
+async def lines_to(kafka: Cluster) -> AsyncIterator[Lines]:
     lines = Lines(kafka)
     try:
         yield lines
@@ -84,7 +84,7 @@ async def answer_of(ask: Callable[[Callable[[Any], None]], None]) -> Any:
 
 
 async def test_requests_arrive_in_order_over_one_connection() -> None:
-    async with Emulator() as kafka, lines_to(kafka) as lines:
+    async with Cluster() as kafka, lines_to(kafka) as lines:
         line = lines.line()
         answers: list[Any] = []
         line.ask(BEAT, answers.append, version=0)
@@ -99,7 +99,7 @@ async def test_requests_arrive_in_order_over_one_connection() -> None:
 
 
 async def test_what_waits_for_others_has_a_connection_of_its_own() -> None:
-    async with Emulator() as kafka, lines_to(kafka) as lines:
+    async with Cluster() as kafka, lines_to(kafka) as lines:
         line = lines.line()
         hold = kafka.when("JoinGroup").hold().times(2)
         waiting = asyncio.gather(*[answer_of(partial(line.ask, joining(group))) for group in "ab"])
@@ -114,7 +114,7 @@ async def test_what_waits_for_others_has_a_connection_of_its_own() -> None:
 
 
 async def test_a_closed_connection_is_told_and_a_new_one_opened() -> None:
-    async with Emulator() as kafka, lines_to(kafka) as lines:
+    async with Cluster() as kafka, lines_to(kafka) as lines:
         line = lines.line()
         kafka.when(Heartbeat).disconnect()
         assert await answer_of(lambda to: line.ask(BEAT, to)) is None
@@ -128,7 +128,7 @@ async def test_a_closed_connection_is_told_and_a_new_one_opened() -> None:
 
 
 async def test_who_is_closed_hears_and_says_nothing() -> None:
-    async with Emulator() as kafka, lines_to(kafka) as lines:
+    async with Cluster() as kafka, lines_to(kafka) as lines:
         line = lines.line()
         hold = kafka.when(Heartbeat).hold()
         heard: list[Any] = []
@@ -147,7 +147,7 @@ async def test_what_nobody_was_told_is_kept() -> None:
     def fails(_: Any) -> None:
         raise ZeroDivisionError
 
-    async with Emulator() as kafka, lines_to(kafka) as lines:
+    async with Cluster() as kafka, lines_to(kafka) as lines:
         line = lines.line()
         assert await answer_of(lambda to: line.ask(BEAT, to, version=99)) is None
         line.ask(BEAT, fails)
@@ -156,7 +156,7 @@ async def test_what_nobody_was_told_is_kept() -> None:
 
 
 async def test_places() -> None:
-    async with Emulator() as kafka, lines_to(kafka) as lines:
+    async with Cluster() as kafka, lines_to(kafka) as lines:
         first = addresses(kafka.address)[0]
         assert await lines.places.broker(None) == first
         assert await lines.places.broker(1) == await lines.places.broker(1) == first

@@ -17,7 +17,7 @@ def world() -> World:
 
 def test_a_rebalance_is_forced(world: World) -> None:
     member = world.stable()
-    world.carry_out(verbs.force_rebalance(world.node, "app", "I say so", world.now))
+    world.execute_effects(verbs.force_rebalance(world.node, "app", "I say so", world.now))
     assert world.heartbeat(member).error == ErrorCode.REBALANCE_IN_PROGRESS
     told = world.told(RebalanceStarted)[-1]
     assert (told.reason, told.cause) == ("I say so", Operator("the operator wants a rebalance of app: I say so"))
@@ -25,7 +25,7 @@ def test_a_rebalance_is_forced(world: World) -> None:
 
 def test_a_member_expires(world: World) -> None:
     member = world.stable()
-    world.carry_out(verbs.expire(world.node, "app", member, world.now))
+    world.execute_effects(verbs.expire(world.node, "app", member, world.now))
     assert world.heartbeat(member).error == ErrorCode.UNKNOWN_MEMBER_ID
     told = world.told(MemberRemoved)[-1]
     assert told.cause == Operator(f"the operator lets the session of {member} run out")
@@ -34,9 +34,9 @@ def test_a_member_expires(world: World) -> None:
 def test_what_has_to_be_stored_is_stored(world: World) -> None:
     """The last member goes: the group is empty in the log, too."""
     member = world.stable()
-    world.carry_out(verbs.expire(world.node, "app", member, world.now))
-    world.carry_out(verbs.unload(world.node, "app", world.now))
-    world.carry_out(verbs.load(world.node, "app", world.now))
+    world.execute_effects(verbs.expire(world.node, "app", member, world.now))
+    world.execute_effects(verbs.unload(world.node, "app", world.now))
+    world.execute_effects(verbs.load(world.node, "app", world.now))
     world.advance(1)
     group = world.node.coordinator.shard_of("app").groups["app"]
     assert (group.state, len(group.members), group.generation_id) == ("Empty", 0, 2)
@@ -46,7 +46,7 @@ def test_a_static_member_is_fenced(world: World) -> None:
     joined = world.ask(JoinGroup, join(instance="one"))
     world.advance(1)
     member = joined.answer.member_id
-    world.carry_out(verbs.fence(world.node, "app", "one", world.now))
+    world.execute_effects(verbs.fence(world.node, "app", "one", world.now))
     told = world.told(StaticMemberReplaced)[-1]
     assert (told.old_member, told.instance_id) == (member, "one")
     assert told.cause == Operator("the operator lets another member take the instance id one")
@@ -55,7 +55,7 @@ def test_a_static_member_is_fenced(world: World) -> None:
 def test_a_coordinator_goes_and_comes_back(world: World) -> None:
     member = world.stable()
     world.commit(7)
-    world.carry_out(verbs.unload(world.node, "app", world.now))
+    world.execute_effects(verbs.unload(world.node, "app", world.now))
     assert world.heartbeat(member).error == ErrorCode.NOT_COORDINATOR
     assert [told.group for told in world.told(GroupRemoved)] == ["app"]
     assert verbs.load(world.node, "app", world.now) == []

@@ -9,7 +9,7 @@ from typing import Any
 import aiokafka
 import pytest
 
-from groupcoord.testing import Emulator, VirtualLoop, virtual_time
+from groupcoord.testing import Cluster, VirtualLoop, virtual_time
 from groupcoord.testing.virtual import NothingWillHappenError, run
 
 DAY_S = 86_400
@@ -108,7 +108,7 @@ def test_sockets_are_heard_at_the_time_it_is() -> None:
 @pytest.mark.slow
 @virtual_time
 async def test_unmodified_clients_on_simulated_time() -> None:
-    async with Emulator(topics={"orders": 2}, clock="virtual") as kafka:
+    async with Cluster(topics={"orders": 2}, clock="virtual") as kafka:
         settings = {"bootstrap_servers": kafka.address, "group_id": "app", "fetch_max_wait_ms": 30_000}
         one = aiokafka.AIOKafkaConsumer("orders", auto_offset_reset="earliest", client_id="one", **settings)
         other = aiokafka.AIOKafkaConsumer("orders", client_id="other", **settings)

@@ -33,7 +33,7 @@ from groupcoord.cli.demo.narrator import Narrator
 from groupcoord.cli.demo.stage import Stage, rows
 from groupcoord.cli.demo.verdict import Verdict, places, reckon, table
 from groupcoord.cli.offsets_texts import of_group
-from groupcoord.node.node import Node
+from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.server.clock import Clock, wall_clock
 from groupcoord.server.running import running
 from groupcoord.server.server import Server
@@ -349,7 +349,7 @@ class Story:
     def _held(self) -> dict[int, int]:
         """By partition, the committed offsets that the coordinator has in memory."""
         node = self.server.node
-        if not isinstance(node, Node):
+        if not isinstance(node, ClusterCore):
             raise TypeError(f"{node!r} is not a node with a coordinator")
         offsets = node.coordinator.shard_of(GROUP).offsets
         held = {partition: offsets.get(GROUP, TOPIC, partition) for partition in range(PARTITIONS)}

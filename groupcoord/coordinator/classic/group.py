@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from groupcoord.coordinator.classic.member import Member, Protocols
 from groupcoord.coordinator.classic.states import GroupState, may_move
-from groupcoord.coordinator.refusal import Stumbled
+from groupcoord.coordinator.refusal import UnexpectedBrokerError
 from groupcoord.core.effects import NOBODY, Call
 from groupcoord.core.java import HashMap
 from groupcoord.core.timers import TimerKey
@@ -206,7 +206,9 @@ class ClassicGroup:
             try:
                 subscription = subscribed_topics(metadata)
             except OverrunError as problem:
-                raise Stumbled(f"the subscription of {member.member_id} cannot be read: {problem}") from problem
+                raise UnexpectedBrokerError(
+                    f"the subscription of {member.member_id} cannot be read: {problem}"
+                ) from problem
             if subscription is None:
                 return None
             topics |= subscription

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from groupcoord.coordinator.refusal import Stumbled
+from groupcoord.coordinator.refusal import UnexpectedBrokerError
 from groupcoord.core.effects import Call
 from groupcoord.core.timers import TimerKey
 
@@ -46,14 +46,14 @@ class Member:
         for name, metadata in self.protocols:
             if name == protocol:
                 return metadata
-        raise Stumbled(f"member {self.member_id} does not offer protocol {protocol}")
+        raise UnexpectedBrokerError(f"member {self.member_id} does not offer protocol {protocol}")
 
     def vote(self, candidates: set[str]) -> str:
         """The first of the member's protocols that every member supports. Raises Stumbled if there is none."""
         for name, _ in self.protocols:
             if name in candidates:
                 return name
-        raise Stumbled(f"member {self.member_id} offers no protocol that counts as offered by all")
+        raise UnexpectedBrokerError(f"member {self.member_id} offers no protocol that counts as offered by all")
 
     def __repr__(self) -> str:
         parked = " parked in join" if self.parked_join else " parked in sync" if self.parked_sync else ""

@@ -18,35 +18,35 @@ from groupcoord.coordinator.events import (
     RebalanceStarted,
     RebalanceStuck,
 )
-from groupcoord.coordinator.refusal import Stumbled
+from groupcoord.coordinator.refusal import UnexpectedBrokerError
 from groupcoord.coordinator.shard import Shard
-from groupcoord.core.turn import Turn
+from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import JoinGroupResponse, SyncGroupResponse
 from groupcoord.protocol.messages.join_group import JoinGroupResponseMember
 
 
-def prepare_or_complete(shard: Shard, turn: Turn, group: ClassicGroup, reason: str) -> None:
+def prepare_or_complete(shard: Shard, ctx: HandlerContext, group: ClassicGroup, reason: str) -> None:
     """Start a rebalance, or, if one is under way, see whether the last missing member has now come."""
     if group.can_rebalance:
-        prepare(shard, turn, group, reason)
+        prepare(shard, ctx, group, reason)
     else:
-        maybe_complete_join(shard, turn, group)
+        maybe_complete_join(shard, ctx, group)
 
 
-def prepare(shard: Shard, turn: Turn, group: ClassicGroup, reason: str) -> None:
+def prepare(shard: Shard, ctx: HandlerContext, group: ClassicGroup, reason: str) -> None:
     """Ask all members to join again. A group that was empty waits a while for others to come (KIP-134)."""
     if group.state is GroupState.COMPLETING_REBALANCE:
         for member in group.members.values():
             member.assignment = b""
-        answer_syncs(shard, turn, group, ErrorCode.REBALANCE_IN_PROGRESS)
+        answer_syncs(shard, ctx, group, ErrorCode.REBALANCE_IN_PROGRESS)
     group.pending_sync_members.clear()
     shard.cancel(group.sync_key)
 
     initial = group.state is GroupState.EMPTY
     delay = shard.config.group_initial_rebalance_delay_ms
     timeout = group.rebalance_timeout_ms
-    turn.note(
+    ctx.emit(
         RebalanceStarted,
         group=group.group_id,
         generation=group.generation_id,
@@ -54,26 +54,26 @@ def prepare(shard: Shard, turn: Turn, group: ClassicGroup, reason: str) -> None:
         waits_ms=delay if initial else timeout,
         initial=initial,
     )
-    shard.move(turn, group, GroupState.PREPARING_REBALANCE)
+    shard.move(ctx, group, GroupState.PREPARING_REBALANCE)
     if initial:
-        _schedule_initial(shard, turn, group, delay, max(timeout - delay, 0))
+        _schedule_initial(shard, ctx, group, delay, max(timeout - delay, 0))
     elif group.all_joined:
-        complete_join(shard, turn, group)
+        complete_join(shard, ctx, group)
     else:
-        _schedule_join(shard, turn, group)
+        _schedule_join(shard, ctx, group)
 
 
-def maybe_complete_join(shard: Shard, turn: Turn, group: ClassicGroup) -> None:
+def maybe_complete_join(shard: Shard, ctx: HandlerContext, group: ClassicGroup) -> None:
     """End the join phase if it waits for nobody any more; the initial delay is never cut short here."""
     if (
         group.state is GroupState.PREPARING_REBALANCE
         and group.previous_state is not GroupState.EMPTY
         and group.all_joined
     ):
-        complete_join(shard, turn, group)
+        complete_join(shard, ctx, group)
 
 
-def complete_join(shard: Shard, turn: Turn, group: ClassicGroup) -> None:
+def complete_join(shard: Shard, ctx: HandlerContext, group: ClassicGroup) -> None:
     """End the join phase: who has not come is out, the others are the next generation.
 
     Raises Stumbled where Kafka does not get to the end of this. The group then stays in its join phase, which has no timer
@@ -84,34 +84,34 @@ def complete_join(shard: Shard, turn: Turn, group: ClassicGroup) -> None:
     for member in group.members.values():
         if member.parked_join is None and member.instance_id is None:
             reason = "it did not join again within the rebalance timeout"
-            shard.remove_member(turn, group, member, reason, Departure.NOT_JOINED, timeout)
-    if not _leader_is_here(turn, group) and len(group.members):
+            shard.remove_member(ctx, group, member, reason, Departure.NOT_JOINED, timeout)
+    if not _leader_is_here(ctx, group) and len(group.members):
         # Only static members that have not come back are left; they stay until their sessions run out.
-        _schedule_join(shard, turn, group)
+        _schedule_join(shard, ctx, group)
         return
     group.generation_id += 1
     if not len(group.members):
         group.pending_sync_members.clear()
         group.protocol_name = None
         group.subscribed_topics = group.compute_subscribed_topics()
-        shard.move(turn, group, GroupState.EMPTY)
-        shard.store(turn, (records.group(group, {}),), lambda _: None, lambda _, __: None)
+        shard.move(ctx, group, GroupState.EMPTY)
+        shard.store(ctx, (records.group(group, {}),), lambda _: None, lambda _, __: None)
         return
     try:
-        _begin_generation(shard, turn, group)
-    except Stumbled as problem:
-        turn.note(RebalanceStuck, group=group.group_id, generation=group.generation_id, why=problem.why)
+        _begin_generation(shard, ctx, group)
+    except UnexpectedBrokerError as problem:
+        ctx.emit(RebalanceStuck, group=group.group_id, generation=group.generation_id, why=problem.message)
         raise
 
 
-def _begin_generation(shard: Shard, turn: Turn, group: ClassicGroup) -> None:
+def _begin_generation(shard: Shard, ctx: HandlerContext, group: ClassicGroup) -> None:
     """Raises Stumbled."""
     votes = group.votes()
     group.protocol_name = group.select_protocol(votes)
     group.subscribed_topics = group.compute_subscribed_topics()
     group.pending_sync_members.clear()
-    shard.move(turn, group, GroupState.COMPLETING_REBALANCE)
-    turn.note(
+    shard.move(ctx, group, GroupState.COMPLETING_REBALANCE)
+    ctx.emit(
         GenerationStarted,
         group=group.group_id,
         generation=group.generation_id,
@@ -122,12 +122,12 @@ def _begin_generation(shard: Shard, turn: Turn, group: ClassicGroup) -> None:
     )
     for member in group.members.values():
         if member.parked_join is not None:
-            turn.reply(member.parked_join, current_generation(group, member))
+            ctx.reply(member.parked_join, current_generation(group, member))
             group.park_join(member, None)
-        session.restart(shard, turn, group, member)
+        session.restart(shard, ctx, group, member)
         member.is_new = False
         group.pending_sync_members.add(member.member_id)
-    _schedule_sync(shard, turn, group)
+    _schedule_sync(shard, ctx, group)
 
 
 def current_generation(group: ClassicGroup, member: Member) -> JoinGroupResponse:
@@ -154,7 +154,7 @@ def joined_members(group: ClassicGroup) -> tuple[JoinGroupResponseMember, ...]:
     )
 
 
-def answer_syncs(shard: Shard, turn: Turn, group: ClassicGroup, error: ErrorCode) -> None:
+def answer_syncs(shard: Shard, ctx: HandlerContext, group: ClassicGroup, error: ErrorCode) -> None:
     """Answer every parked SyncGroup, with the member's assignment or with ``error``.
 
     The session of each starts anew: if it ran out while the request was parked, nobody minded then.
@@ -162,7 +162,7 @@ def answer_syncs(shard: Shard, turn: Turn, group: ClassicGroup, error: ErrorCode
     for member in group.members.values():
         if member.parked_sync is None:
             continue
-        turn.reply(
+        ctx.reply(
             member.parked_sync,
             SyncGroupResponse(
                 error_code=error,
@@ -172,10 +172,10 @@ def answer_syncs(shard: Shard, turn: Turn, group: ClassicGroup, error: ErrorCode
             ),
         )
         member.parked_sync = None
-        session.restart(shard, turn, group, member)
+        session.restart(shard, ctx, group, member)
 
 
-def _leader_is_here(turn: Turn, group: ClassicGroup) -> bool:
+def _leader_is_here(ctx: HandlerContext, group: ClassicGroup) -> bool:
     """Has the leader joined? If not, the first member that has leads from now on."""
     leader = group.members.get(group.leader_id) if group.leader_id is not None else None
     if leader is None:
@@ -186,39 +186,39 @@ def _leader_is_here(turn: Turn, group: ClassicGroup) -> bool:
         if member.parked_join is not None:
             group.leader_id = member.member_id
             reason = f"the leader before, {leader.member_id}, did not join again in time"
-            turn.note(LeaderElected, group=group.group_id, leader=member.member_id, reason=reason)
+            ctx.emit(LeaderElected, group=group.group_id, leader=member.member_id, reason=reason)
             return True
     return False
 
 
-def _schedule_join(shard: Shard, turn: Turn, group: ClassicGroup) -> None:
+def _schedule_join(shard: Shard, ctx: HandlerContext, group: ClassicGroup) -> None:
     """Never for this very moment: a timeout of 0 or less, which nobody forbids, must let time go on."""
-    at_ms = turn.now_ms + max(group.rebalance_timeout_ms, 1)
+    at_ms = ctx.now_ms + max(group.rebalance_timeout_ms, 1)
     shard.timers.schedule(group.join_key, at_ms, lambda due: _join_over(shard, due, group))
 
 
-def _join_over(shard: Shard, turn: Turn, group: ClassicGroup) -> None:
-    with suppress(Stumbled):
-        complete_join(shard, turn, group)
+def _join_over(shard: Shard, ctx: HandlerContext, group: ClassicGroup) -> None:
+    with suppress(UnexpectedBrokerError):
+        complete_join(shard, ctx, group)
 
 
-def _schedule_initial(shard: Shard, turn: Turn, group: ClassicGroup, delay_ms: int, remaining_ms: int) -> None:
+def _schedule_initial(shard: Shard, ctx: HandlerContext, group: ClassicGroup, delay_ms: int, remaining_ms: int) -> None:
     """Each slice of the delay in which somebody more came is followed by another, up to the rebalance timeout."""
 
-    def slice_over(due: Turn) -> None:
+    def slice_over(due: HandlerContext) -> None:
         if not group.new_member_added or not remaining_ms:
             _join_over(shard, due, group)
             return
         group.new_member_added = False
         next_delay = min(shard.config.group_initial_rebalance_delay_ms, remaining_ms)
         next_remaining = max(remaining_ms - delay_ms, 0)
-        due.note(InitialDelayExtended, group=group.group_id, by_ms=next_delay, remaining_ms=next_remaining)
+        due.emit(InitialDelayExtended, group=group.group_id, by_ms=next_delay, remaining_ms=next_remaining)
         _schedule_initial(shard, due, group, next_delay, next_remaining)
 
-    shard.timers.schedule(group.join_key, turn.now_ms + delay_ms, slice_over)
+    shard.timers.schedule(group.join_key, ctx.now_ms + delay_ms, slice_over)
 
 
-def _schedule_sync(shard: Shard, turn: Turn, group: ClassicGroup) -> None:
+def _schedule_sync(shard: Shard, ctx: HandlerContext, group: ClassicGroup) -> None:
     """Whoever has not sent SyncGroup by then is out, static members too.
 
     The timer is cancelled when nobody is missing any more and when the next rebalance starts. Somebody who is missing may
@@ -226,13 +226,13 @@ def _schedule_sync(shard: Shard, turn: Turn, group: ClassicGroup) -> None:
     """
     timeout = group.rebalance_timeout_ms
 
-    def too_late(due: Turn) -> None:
+    def too_late(due: HandlerContext) -> None:
         names = ", ".join(sorted(group.pending_sync_members))
         for member in group.members.values():
             if member.member_id in group.pending_sync_members:
                 reason = f"it did not send SyncGroup within {timeout} ms"
                 shard.remove_member(due, group, member, reason, Departure.NOT_SYNCED, timeout)
-        with suppress(Stumbled):
+        with suppress(UnexpectedBrokerError):
             prepare(shard, due, group, f"{names} did not send SyncGroup within {timeout} ms")
 
-    shard.timers.schedule(group.sync_key, turn.now_ms + timeout, too_late)
+    shard.timers.schedule(group.sync_key, ctx.now_ms + timeout, too_late)

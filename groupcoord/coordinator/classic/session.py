@@ -3,12 +3,14 @@
 from groupcoord.coordinator.classic.group import ClassicGroup
 from groupcoord.coordinator.classic.member import Member
 from groupcoord.coordinator.shard import Shard
-from groupcoord.core.turn import Turn
+from groupcoord.core.handler_context import HandlerContext
 
 
-def restart(shard: Shard, turn: Turn, group: ClassicGroup, member: Member, timeout_ms: int | None = None) -> None:
+def restart(
+    shard: Shard, ctx: HandlerContext, group: ClassicGroup, member: Member, timeout_ms: int | None = None
+) -> None:
     """Give ``member`` its whole session timeout (or ``timeout_ms``) from now on."""
-    now_ms = member.last_heartbeat_ms = turn.now_ms
+    now_ms = member.last_heartbeat_ms = ctx.now_ms
     length = member.session_timeout_ms if timeout_ms is None else timeout_ms
     if member.timed_ms == length and shard.timers.postpone(member.session_key, now_ms + length):
         return  # as for every heartbeat
@@ -18,10 +20,10 @@ def restart(shard: Shard, turn: Turn, group: ClassicGroup, member: Member, timeo
     )
 
 
-def start_pending(shard: Shard, turn: Turn, group: ClassicGroup, member_id: str, timeout_ms: int) -> None:
+def start_pending(shard: Shard, ctx: HandlerContext, group: ClassicGroup, member_id: str, timeout_ms: int) -> None:
     """Give somebody who was handed ``member_id`` this long to come back with it."""
     shard.timers.schedule(
         group.session_key(member_id),
-        turn.now_ms + timeout_ms,
+        ctx.now_ms + timeout_ms,
         lambda due: shard.pending_over(shard, due, group, member_id, timeout_ms),
     )

@@ -12,7 +12,7 @@ from groupcoord.coordinator.classic.states import GroupState
 from groupcoord.coordinator.events import StaticMemberReplaced
 from groupcoord.coordinator.shard import Shard
 from groupcoord.core.effects import Call
-from groupcoord.core.turn import Turn
+from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import JoinGroupRequest, JoinGroupResponse, SyncGroupResponse
 
@@ -21,7 +21,7 @@ SKIP_ASSIGNMENT_FROM = 9  # KIP-814
 
 def replace(
     shard: Shard,
-    turn: Turn,
+    ctx: HandlerContext,
     call: Call,
     request: JoinGroupRequest,
     group: ClassicGroup,
@@ -35,14 +35,14 @@ def replace(
     """
     old_leader = group.leader_id
     old_terms = old.protocols, old.rebalance_timeout_ms, old.session_timeout_ms
-    _fence(turn, group, old)
+    _fence(ctx, group, old)
     shard.cancel(old.session_key)
     new = group.replace_static(old, new_id)
-    session.restart(shard, turn, group, new)  # with the old session timeout, before the request's is stored
+    session.restart(shard, ctx, group, new)  # with the old session timeout, before the request's is stored
     group.update(new, protocols, request.rebalance_timeout_ms, request.session_timeout_ms)
     group.park_join(new, call)
     quiet = group.state is GroupState.STABLE and group.select_protocol(group.votes()) == group.protocol_name
-    turn.note(
+    ctx.emit(
         StaticMemberReplaced,
         group=group.group_id,
         instance_id=new.instance_id,
@@ -54,15 +54,15 @@ def replace(
         why = f"static member {new.instance_id} is back as {new_id}"
         if group.state is GroupState.STABLE:
             why += " and the voted protocol changes"
-        rebalance.prepare_or_complete(shard, turn, group, why)
+        rebalance.prepare_or_complete(shard, ctx, group, why)
         return
 
-    def stored(later: Turn) -> None:
+    def stored(later: HandlerContext) -> None:
         if new.parked_join is call:
             group.park_join(new, None)
             later.reply(call, _same_generation(group, new, call.version, old_leader))
 
-    def failed(later: Turn, error: ErrorCode) -> None:
+    def failed(later: HandlerContext, error: ErrorCode) -> None:
         """Nobody shall know an id that is not in the log: the old one is put back, unless the new one is gone already."""
         if group.members.get(new_id) is not new:
             return
@@ -89,20 +89,20 @@ def replace(
             )
 
     assignments = {member.member_id: member.assignment for member in group.members.values()}
-    shard.store(turn, (records.group(group, assignments),), stored, failed)
+    shard.store(ctx, (records.group(group, assignments),), stored, failed)
 
 
-def _fence(turn: Turn, group: ClassicGroup, old: Member) -> None:
+def _fence(ctx: HandlerContext, group: ClassicGroup, old: Member) -> None:
     """Whoever still waits under the old member id learns that its place is taken."""
     if old.parked_join is not None:
-        turn.reply(
+        ctx.reply(
             old.parked_join,
             JoinGroupResponse(error_code=ErrorCode.FENCED_INSTANCE_ID, leader="", member_id=old.member_id, members=()),
         )
         group.park_join(old, None)
     if old.parked_sync is not None:
         refusal = SyncGroupResponse(error_code=ErrorCode.FENCED_INSTANCE_ID, assignment=b"")
-        turn.reply(old.parked_sync, refusal)
+        ctx.reply(old.parked_sync, refusal)
         old.parked_sync = None
 
 

@@ -2,7 +2,7 @@
 
 from groupcoord.coordinator.classic.group import ClassicGroup
 from groupcoord.coordinator.classic.member import Member
-from groupcoord.coordinator.refusal import Refused
+from groupcoord.core.api_error import ApiError
 from groupcoord.protocol.errors import ErrorCode
 
 
@@ -15,14 +15,14 @@ def known_member(group: ClassicGroup, member_id: str, instance_id: str | None) -
     if instance_id is not None:
         mapped = group.static_members.get(instance_id)
         if mapped is None:
-            raise Refused(ErrorCode.UNKNOWN_MEMBER_ID, f"group_instance_id {instance_id!r} is of no member")
+            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"group_instance_id {instance_id!r} is of no member")
         if mapped != member_id:
             why = f"group_instance_id {instance_id!r} now belongs to member_id {mapped!r}, not {member_id!r}"
-            raise Refused(ErrorCode.FENCED_INSTANCE_ID, why)
+            raise ApiError(ErrorCode.FENCED_INSTANCE_ID, why)
     member = group.members.get(member_id)
     if member is None:
         waiting = " yet: it was handed out and has not joined" if member_id in group.pending_join_members else ""
-        raise Refused(ErrorCode.UNKNOWN_MEMBER_ID, f"member_id {member_id!r} is not in the group{waiting}")
+        raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"member_id {member_id!r} is not in the group{waiting}")
     return member
 
 
@@ -30,4 +30,4 @@ def current_generation(group: ClassicGroup, generation_id: int) -> None:
     """Raises Refused: ILLEGAL_GENERATION unless ``generation_id`` is the group's."""
     if generation_id != group.generation_id:
         why = f"generation_id is {generation_id}, the group is at {group.generation_id}"
-        raise Refused(ErrorCode.ILLEGAL_GENERATION, why)
+        raise ApiError(ErrorCode.ILLEGAL_GENERATION, why)

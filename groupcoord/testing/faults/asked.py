@@ -6,8 +6,8 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from groupcoord.broker.fetch_sessions import NoSuchShardError
+from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.core.effects import Call
-from groupcoord.node.node import Node
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.messages import ProduceRequest
 from groupcoord.testing.faults.fields import EVERY, FIELDS, values
@@ -23,7 +23,7 @@ class TopicsKnown(NamedTuple):
     fetched_in: Callable[[int], Iterable[str]] = lambda _: ()
 
     @classmethod
-    def to(cls, node: Node) -> "TopicsKnown":
+    def to(cls, node: ClusterCore) -> "TopicsKnown":
         """What ``node`` knows."""
 
         def fetched_in(session_id: int) -> Iterable[str]:

@@ -5,8 +5,8 @@ import threading
 from collections.abc import Callable
 from typing import Any, Unpack
 
+from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.core.effects import Call
-from groupcoord.node.node import Node
 from groupcoord.server.dispatcher import ServedNode
 from groupcoord.testing.faults.apis import ApiLike, api_of
 from groupcoord.testing.faults.asked import NOTHING_KNOWN, Asked, TopicsKnown
@@ -77,10 +77,10 @@ class Hold(Installed):
 
         def release() -> None:
             for one in held or self.waiting:
-                carry_out = one.node.carry_out
-                if carry_out is None:
+                execute_effects = one.node.execute_effects
+                if execute_effects is None:
                     raise RuntimeError("the node that holds it has no carry_out: set it to that of the server")
-                carry_out(one.node.let_go(one, self._faults.now_ms()))
+                execute_effects(one.node.let_go(one, self._faults.now_ms()))
 
         self._faults.run(release)
 
@@ -141,13 +141,13 @@ class Faults:
         return f"<Faults {len(self.book.installed)} rules>"
 
     def wrap(self, node: ServedNode, *, broker: int | None = None, known: TopicsKnown | None = None) -> FaultyNode:
-        """``node`` with these faults, to be served in its place. Set ``carry_out`` of what is returned to the server's.
+        """``node`` with these faults, to be served in its place. Set ``execute_effects`` of what is returned to the server's.
 
-        ``broker`` is the number that rules call it by, or its first broker: its node id, unless told. What a ``Node`` knows of
-        topics is known.
+        ``broker`` is the number that rules call it by, or its first broker: its node id, unless told. What a ``ClusterCore``
+        knows of topics is known.
         """
         if known is None:
-            known = TopicsKnown.to(node) if isinstance(node, Node) else NOTHING_KNOWN
+            known = TopicsKnown.to(node) if isinstance(node, ClusterCore) else NOTHING_KNOWN
         return FaultyNode(node, self.book, broker=node.config.node_id if broker is None else broker, known=known)
 
     def when(self, api: ApiLike | None = None, **conditions: Unpack[Conditions]) -> Installing:

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 from groupcoord.config.settings import BrokerConfig
 from groupcoord.core.aside import Submit, Then, Work
-from groupcoord.core.effects import Call, Effect, Hangup, Reply, Silence
+from groupcoord.core.effects import Call, CloseConnection, Effect, NoReply, Reply
 from groupcoord.core.events import Operator, TimerFired
+from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import Deadline, TimerKey, Timers
-from groupcoord.core.turn import Turn
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.server.dispatcher import ServedNode
 from groupcoord.server.error_responses import error_response
@@ -34,7 +34,7 @@ class FaultyNode:
     """``node`` with the rules of ``book``; ``broker`` is the id of its first broker, ``known`` what it knows of topics by ids.
 
     Whatever the node decides outside of ``handle`` and ``expire`` has to go through ``outgoing``, so that rules see answers
-    to requests that were parked. ``carry_out`` is where what is released from a hold goes: that of the server.
+    to requests that were parked. ``execute_effects`` is where what is released from a hold goes: that of the server.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class FaultyNode:
         self.node = node
         self.book = book
         self.broker = broker
-        self.carry_out: Callable[[list[Effect]], None] | None = None
+        self.execute_effects: Callable[[list[Effect]], None] | None = None
         self._known = known
         self._timers = Timers()
         self._watched: dict[tuple[int, int, int], _Watched] = {}
@@ -75,10 +75,10 @@ class FaultyNode:
         if verdict.verb.on_answer:
             self._watched[_place(call)] = _Watched(asked, installed)
             return self._pass_on(call, request, now_ms)
-        turn = Turn(now_ms, call)
-        self._tell(turn, installed, asked)
-        self._act(verdict.name, turn, installed, asked, None)
-        return turn.effects
+        ctx = HandlerContext(now_ms, call)
+        self._tell(ctx, installed, asked)
+        self._act(verdict.name, ctx, installed, asked, None)
+        return ctx.effects
 
     def expire(self, now_ms: int) -> list[Effect]:
         """What is delayed until now goes on, and the node's timers fire: what is due before the first of those comes first."""
@@ -91,9 +91,9 @@ class FaultyNode:
         """When the next timer is due (ms), the node's or that of a delay."""
         return _earlier(self.node.next_deadline(), self._timers.next_deadline())
 
-    def quiet_until(self) -> int | None:
+    def deadline_lower_bound(self) -> int | None:
         """No timer is due before that moment (ms)."""
-        return _earlier(self.node.quiet_until(), self._timers.quiet_until())
+        return _earlier(self.node.deadline_lower_bound(), self._timers.deadline_lower_bound())
 
     def work_aside(self, submit: Submit | None) -> None:
         """As the node does; rules see the answers."""
@@ -118,7 +118,7 @@ class FaultyNode:
             return effects
         outgoing: list[Effect] = []
         for effect in effects:
-            if isinstance(effect, Reply | Silence | Hangup):
+            if isinstance(effect, Reply | NoReply | CloseConnection):
                 watched = self._watched.pop(_place(effect.call), None)
                 if watched is not None:
                     outgoing += self._answered(watched, effect, now_ms)
@@ -132,9 +132,9 @@ class FaultyNode:
         if held not in waiting:
             raise ValueError(f"{held} was released before")
         held.installed.waiting = tuple(other for other in waiting if other is not held)
-        turn = Turn(now_ms, Operator(f"{held.installed.name} releases {held.call.api.name}"))
-        self._go_on(turn, held.installed, held.asked, held.answer)
-        return turn.effects
+        ctx = HandlerContext(now_ms, Operator(f"{held.installed.name} releases {held.call.api.name}"))
+        self._go_on(ctx, held.installed, held.asked, held.answer)
+        return ctx.effects
 
     # The inside.
 
@@ -144,24 +144,24 @@ class FaultyNode:
     def _fire(self, until_ms: int, now_ms: int) -> list[Effect]:
         effects: list[Effect] = []
         while (deadline := self._timers.pop_due(until_ms)) is not None:
-            turn = Turn(now_ms, TimerFired(*deadline.key, deadline.at_ms))
-            deadline.fire(turn)
-            effects += turn.effects
+            ctx = HandlerContext(now_ms, TimerFired(*deadline.key, deadline.at_ms))
+            deadline.fire(ctx)
+            effects += ctx.effects
         return effects
 
-    def _tell(self, turn: Turn, installed: Installed, asked: Asked) -> None:
+    def _tell(self, ctx: HandlerContext, installed: Installed, asked: Asked) -> None:
         installed.acted(asked)
-        turn.note(FaultInjected, action=installed.rule.verdict.action, **_about(installed, asked))
+        ctx.emit(FaultInjected, action=installed.rule.verdict.action, **_about(installed, asked))
 
-    def _go_on(self, turn: Turn, installed: Installed, asked: Asked, answer: Effect | None) -> None:
+    def _go_on(self, ctx: HandlerContext, installed: Installed, asked: Asked, answer: Effect | None) -> None:
         """What was kept goes its way: the answer, if there is one, or else the request."""
-        turn.note(FaultOver, held_ms=turn.now_ms - asked.kept_since_ms, **_about(installed, asked))
+        ctx.emit(FaultOver, held_ms=ctx.now_ms - asked.kept_since_ms, **_about(installed, asked))
         if answer is None:
-            turn.effects += self._pass_on(asked.call, asked.request, turn.now_ms)
+            ctx.effects += self._pass_on(asked.call, asked.request, ctx.now_ms)
         else:
-            turn.effects.append(answer)
+            ctx.effects.append(answer)
 
-    def _act(self, verb: str, turn: Turn, installed: Installed, asked: Asked, answer: Reply | None) -> None:
+    def _act(self, verb: str, ctx: HandlerContext, installed: Installed, asked: Asked, answer: Reply | None) -> None:
         """Do what the rule says, to the request, or with ``answer`` to that."""
         argument, call = installed.rule.verdict.argument, asked.call
         match verb:
@@ -169,25 +169,27 @@ class FaultyNode:
                 refused = refusal(call, asked.request, argument)
                 if refused is None:
                     raise AssertionError("a rule refuses only what has a place for an error")
-                turn.effects.append(refused)
+                ctx.effects.append(refused)
             case "delay":
-                asked.kept_since_ms = turn.now_ms
+                asked.kept_since_ms = ctx.now_ms
                 key = TimerKey("fault", installed.name, f"{call.api.name} {call.connection_id}:{call.correlation_id}")
                 self._timers.schedule(
-                    key, turn.now_ms + argument, lambda due: self._go_on(due, installed, asked, answer)
+                    key, ctx.now_ms + argument, lambda due: self._go_on(due, installed, asked, answer)
                 )
             case "hold":
-                asked.kept_since_ms = turn.now_ms
+                asked.kept_since_ms = ctx.now_ms
                 installed.hold(Held(asked, installed, self, answer))
             case "disconnect":
-                turn.hang_up(call, f"{installed.name} says so")
+                ctx.close_connection(call, f"{installed.name} says so")
             case "answer":
-                self._call(turn, installed, asked, call, (asked.request,))
+                self._call(ctx, installed, asked, call, (asked.request,))
             case _:  # it is dropped
                 if not asked.wants_answer:
-                    turn.silence(call)  # the client does not wait, so its connection must not either
+                    ctx.no_reply(call)  # the client does not wait, so its connection must not either
 
-    def _call(self, turn: Turn, installed: Installed, asked: Asked, call: Call, arguments: Iterable[Any]) -> None:
+    def _call(
+        self, ctx: HandlerContext, installed: Installed, asked: Asked, call: Call, arguments: Iterable[Any]
+    ) -> None:
         """Answer what the rule's function says. If it fails, that is told at the end, and to the client."""
         api = call.api
         try:
@@ -198,32 +200,32 @@ class FaultyNode:
             self.book.function_failed(installed, error)
             response = error_response(api, call.version, asked.request, ErrorCode.UNKNOWN_SERVER_ERROR)
             if response is None:
-                turn.hang_up(asked.call, f"a function of {installed.name} failed")
+                ctx.close_connection(asked.call, f"a function of {installed.name} failed")
                 return
-        turn.reply(call, response)
+        ctx.reply(call, response)
 
-    def _answered(self, watched: _Watched, effect: Reply | Silence | Hangup, now_ms: int) -> list[Effect]:
+    def _answered(self, watched: _Watched, effect: Reply | NoReply | CloseConnection, now_ms: int) -> list[Effect]:
         """The answer is there that a rule acts on."""
         asked, installed = watched
         if not isinstance(effect, Reply) or installed.is_removed:
             installed.lost(asked)
             return [effect]
-        turn = Turn(now_ms, asked.call)
+        ctx = HandlerContext(now_ms, asked.call)
         verdict = installed.rule.verdict
         if verdict.name == "corrupt":
             broken = damaged(verdict.argument, asked.call, effect)
             if broken is None:
                 installed.gave_back(asked, "its answer has no records")
                 return [effect]
-            self._tell(turn, installed, asked)
-            turn.effects.append(broken)
-            return turn.effects
-        self._tell(turn, installed, asked)
+            self._tell(ctx, installed, asked)
+            ctx.effects.append(broken)
+            return ctx.effects
+        self._tell(ctx, installed, asked)
         if verdict.name == "after":
-            self._call(turn, installed, asked, effect.call, (asked.request, effect.response))
+            self._call(ctx, installed, asked, effect.call, (asked.request, effect.response))
         else:
-            self._act(verdict.name.removesuffix("_answer"), turn, installed, asked, effect)
-        return turn.effects
+            self._act(verdict.name.removesuffix("_answer"), ctx, installed, asked, effect)
+        return ctx.effects
 
 
 def _place(call: Call) -> tuple[int, int, int]:

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Iterable
 
-from groupcoord.node.node import Node
+from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.testing.faults.face import Faults
 from groupcoord.testing.faults.files import NamedRule
 from groupcoord.testing.faults.node import FaultyNode
@@ -14,7 +14,7 @@ logger = logging.getLogger(__name__)
 class ServedFaults:
     """``rules`` around ``node``: serve ``self.node`` in its place. That a rule acts is an event, and logged as any other."""
 
-    def __init__(self, rules: Iterable[NamedRule], node: Node, now_ms: Callable[[], int]) -> None:
+    def __init__(self, rules: Iterable[NamedRule], node: ClusterCore, now_ms: Callable[[], int]) -> None:
         self.faults = Faults(now_ms=now_ms)
         self.node: FaultyNode = self.faults.wrap(node)
         for name, rule in rules:

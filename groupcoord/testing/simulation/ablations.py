@@ -16,8 +16,8 @@ from groupcoord.coordinator import loading, offset_commit
 from groupcoord.coordinator.classic import heartbeat, rebalance, session
 from groupcoord.coordinator.classic.group import ClassicGroup
 from groupcoord.coordinator.classic.member import Member
-from groupcoord.coordinator.refusal import Refused
 from groupcoord.coordinator.shard import Shard
+from groupcoord.core.api_error import ApiError
 from groupcoord.core.timeline import TimelineMap
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import SyncGroupResponse
@@ -53,9 +53,9 @@ class Ablation(NamedTuple):
 
 
 def _generation_back(right: Any) -> Any:
-    def prepare(shard: Any, turn: Any, group: Any, reason: str) -> None:
+    def prepare(shard: Any, ctx: Any, group: Any, reason: str) -> None:
         group.generation_id = max(group.generation_id - 1, 0)
-        right(shard, turn, group, reason)
+        right(shard, ctx, group, reason)
 
     return prepare
 
@@ -86,18 +86,18 @@ def _syncs_stay(right: Any) -> Any:
 
 
 def _twice_as_long(right: Any) -> Any:
-    def restart(shard: Any, turn: Any, group: Any, member: Any, timeout_ms: int | None = None) -> None:
-        right(shard, turn, group, member, 2 * member.session_timeout_ms if timeout_ms is None else timeout_ms)
+    def restart(shard: Any, ctx: Any, group: Any, member: Any, timeout_ms: int | None = None) -> None:
+        right(shard, ctx, group, member, 2 * member.session_timeout_ms if timeout_ms is None else timeout_ms)
 
     return restart
 
 
 def _answered_again(right: Any) -> Any:
-    def answer_syncs(shard: Any, turn: Any, group: Any, error: ErrorCode) -> None:
+    def answer_syncs(shard: Any, ctx: Any, group: Any, error: ErrorCode) -> None:
         parked = [member.parked_sync for member in group.members.values() if member.parked_sync is not None]
-        right(shard, turn, group, error)
+        right(shard, ctx, group, error)
         for call in parked:
-            turn.reply(call, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS, assignment=b""))
+            ctx.reply(call, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS, assignment=b""))
 
     return answer_syncs
 
@@ -132,8 +132,8 @@ def _stranger_is_fenced(right: Any) -> Any:
     def known_member(group: Any, member_id: str, instance_id: str | None) -> Any:
         try:
             return right(group, member_id, instance_id)
-        except Refused as refusal:
-            raise Refused(ErrorCode.FENCED_INSTANCE_ID, refusal.why) from refusal
+        except ApiError as refusal:
+            raise ApiError(ErrorCode.FENCED_INSTANCE_ID, refusal.message) from refusal
 
     return known_member
 
@@ -146,7 +146,7 @@ def _somebody(right: Any) -> Any:
     def known_member(group: Any, member_id: str, instance_id: str | None) -> Any:
         try:
             return right(group, member_id, instance_id)
-        except Refused:
+        except ApiError:
             return group.members.values()[0]
 
     return known_member

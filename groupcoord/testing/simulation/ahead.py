@@ -22,7 +22,7 @@ class Quiet(Protocol):
     agenda: Agenda
     network: Network
 
-    def quiet_until(self) -> int | None:
+    def deadline_lower_bound(self) -> int | None:
         """Nothing but heartbeats happens before that (ms); None if more is going on, or could be."""
 
     def beat_ahead(self, connection: Connection, number: int, request: Any, at_ms: int) -> Any:
@@ -43,7 +43,7 @@ class Ahead:
         at its time and with its delays, and before it the first, if the session would not last so long; those in between would
         change nothing that the last one does not change again. Raises SkippedTooMuchError.
         """
-        quiet_ms = None if self.heard_ms is None else self._around.quiet_until()
+        quiet_ms = None if self.heard_ms is None else self._around.deadline_lower_bound()
         if self.heard_ms is None or quiet_ms is None:
             return beat_ms
         settings, beat_ms = self._membership.settings, max(beat_ms, self._around.agenda.now_ms)

@@ -4,15 +4,15 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Protocol
 
+from groupcoord.cluster.append_gate import HOLD, STORE, Verdict
+from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.config.settings import BrokerConfig, load
 from groupcoord.coordinator.availability import Unavailable
 from groupcoord.coordinator.classic.group import ClassicGroup
 from groupcoord.coordinator.classic.states import GroupState
 from groupcoord.coordinator.shard import Shard
-from groupcoord.core.effects import NOBODY, Append, Call, Effect, Note, Reply
+from groupcoord.core.effects import NOBODY, Append, Call, Effect, EmitEvent, Reply
 from groupcoord.core.events import Event
-from groupcoord.node.append_gate import HOLD, STORE, Verdict
-from groupcoord.node.node import Node
 from groupcoord.protocol.apis import APIS, Api, ApiKey
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.testing.simulation.agenda import Agenda
@@ -66,7 +66,7 @@ class Brokers:
         watcher: Watcher,
         client_id_of: Callable[[Connection], str],
     ) -> None:
-        self.node = Node(_config(count), chance=chance, now_ms=0, brokers=count)
+        self.node = ClusterCore(_config(count), chance=chance, now_ms=0, brokers=count)
         for name, partitions in topics.items():
             self.node.create_topic(name, partitions, 0)
         self.network: Network
@@ -142,9 +142,9 @@ class Brokers:
         self._agenda.now_ms = now_ms
         return response
 
-    def quiet_until(self) -> int | None:
+    def deadline_lower_bound(self) -> int | None:
         """The brokers want no time before that (ms); costs less than ``next_ms``."""
-        return self.node.quiet_until() if self._loaded_at_ms is None else self._loaded_at_ms
+        return self.node.deadline_lower_bound() if self._loaded_at_ms is None else self._loaded_at_ms
 
     def coordinator_acts_at(self, renewed_by: Mapping[str, int], until_ms: int) -> int:
         """When a deadline of the coordinator can change something for a member (ms), or ``until_ms`` if that is earlier.
@@ -240,7 +240,7 @@ class Brokers:
         self._watcher.stepped(routine=False)
 
     def _carry_out_one(self, effect: Effect) -> None:
-        if isinstance(effect, Note):
+        if isinstance(effect, EmitEvent):
             self._watcher.noted(effect.event)
         else:
             assert isinstance(effect, Reply)  # members send nothing after which a broker hangs up, or is silent

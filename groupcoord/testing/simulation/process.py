@@ -14,7 +14,7 @@ from groupcoord.client.member import MemberState
 from groupcoord.client.membership import Membership
 from groupcoord.client.settings import MemberSettings
 from groupcoord.client.topics_view import TopicsView
-from groupcoord.core.effects import Note
+from groupcoord.core.effects import EmitEvent
 from groupcoord.core.events import Event
 from groupcoord.protocol.messages import (
     HeartbeatRequest,
@@ -267,9 +267,9 @@ class Process:
             case _:
                 self._carry_out_rarer(action)
 
-    def _carry_out_rarer(self, action: a.Abandon | a.Hold | a.Disconnect | a.Raise | a.Left | Note) -> None:
+    def _carry_out_rarer(self, action: a.Abandon | a.Hold | a.Disconnect | a.Raise | a.Left | EmitEvent) -> None:
         match action:
-            case Note():
+            case EmitEvent():
                 self._around.happened(self, action.event)
             case a.Abandon():
                 self._requests.abandon(action.ticket)

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from groupcoord.cluster.append_gate import HOLD, Verdict
 from groupcoord.core.effects import Call
 from groupcoord.core.events import Event
-from groupcoord.node.append_gate import HOLD, Verdict
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.testing.simulation.agenda import Agenda
 from groupcoord.testing.simulation.brokers import Brokers
@@ -79,9 +79,9 @@ class World:
             agenda.at(action.at_ms, _DEEDS_RANK, self._doing(number, action))
         agenda.at(self.plan.heal_ms, _DEEDS_RANK, self._heal)
         end_ms = self.plan.end_ms
-        quiet_until, agenda_next = self.brokers.quiet_until, agenda.next_ms
+        deadline_lower_bound, agenda_next = self.brokers.deadline_lower_bound, agenda.next_ms
         while True:
-            due_ms, next_ms = quiet_until(), agenda_next()
+            due_ms, next_ms = deadline_lower_bound(), agenda_next()
             assert next_ms is not None  # members commit again and again
             if due_ms is not None and due_ms <= next_ms:
                 due_ms = self.brokers.next_ms()  # it may be later
@@ -224,7 +224,7 @@ class World:
         """The number of some broker."""
         return drawn(self.plan.key, _OF_BROKER, slot, self.agenda.now_ms) % self.plan.brokers
 
-    def quiet_until(self) -> int | None:
+    def deadline_lower_bound(self) -> int | None:
         """Nothing but what members at rest do by themselves happens before that (ms); None if more is under way.
 
         Who stands still, or is cut off, does nothing that reaches anybody before it goes on, or is connected again.

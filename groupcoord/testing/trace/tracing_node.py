@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from groupcoord.config.settings import BrokerConfig
 from groupcoord.coordinator.events import GroupEvent
 from groupcoord.core.aside import Submit, Then, Work
-from groupcoord.core.effects import Call, Effect, Hangup, Note, RawReply, Reply, Silence
+from groupcoord.core.effects import Call, CloseConnection, Effect, EmitEvent, NoReply, RawReply, Reply
 from groupcoord.core.events import Cause, Event, Operator, Requested, TimerFired
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.server.dispatcher import ServedNode
@@ -75,9 +75,9 @@ class TracingNode:
         """When ``expire`` is to be called next (ms), or None."""
         return self.node.next_deadline()
 
-    def quiet_until(self) -> int | None:
+    def deadline_lower_bound(self) -> int | None:
         """No later than ``next_deadline``, and cheaper to ask for."""
-        return self.node.quiet_until()
+        return self.node.deadline_lower_bound()
 
     def handle(self, call: Call, request: Any, now_ms: int) -> list[Effect]:
         """As the node does. An exception of it is told, too, and raised on."""
@@ -147,7 +147,7 @@ class TracingNode:
 
     def _observe(self, effect: Effect, now_ms: int, cause: Cause) -> None:
         match effect:
-            case Note(event):
+            case EmitEvent(event):
                 self._tell(event)
             case Reply(call, response):
                 self._answered(call, response, now_ms, cause)
@@ -156,9 +156,9 @@ class TracingNode:
                 if hangs_up:
                     details["hangs_up"] = True
                 self._tell_answer(call, None, now_ms, cause, RAW, details)
-            case Silence(call):
+            case NoReply(call):
                 self._unanswered(call, now_ms, cause, "it asked for none")
-            case Hangup(call, reason):
+            case CloseConnection(call, reason):
                 self._unanswered(call, now_ms, cause, f"the connection is closed: {reason}")
             case _:
                 pass
@@ -206,11 +206,11 @@ class TracingNode:
         notes = [
             (place, effect.event)
             for place, effect in enumerate(effects)
-            if isinstance(effect, Note) and isinstance(effect.event, GroupEvent)
+            if isinstance(effect, EmitEvent) and isinstance(effect.event, GroupEvent)
         ]
         causes: dict[int, Cause] = {}
         for place, effect in enumerate(effects):
-            if not isinstance(effect, Reply | RawReply | Silence | Hangup):
+            if not isinstance(effect, Reply | RawReply | NoReply | CloseConnection):
                 continue
             call = effect.call
             asked = self._asked.get(_key(call))

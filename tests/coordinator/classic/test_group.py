@@ -4,7 +4,7 @@ import pytest
 
 from groupcoord.coordinator.classic.group import ClassicGroup
 from groupcoord.coordinator.classic.member import Member
-from groupcoord.coordinator.refusal import Stumbled
+from groupcoord.coordinator.refusal import UnexpectedBrokerError
 from groupcoord.core.effects import NOBODY, Call
 from groupcoord.protocol.apis import APIS, ApiKey
 from tests.coordinator.world import subscription
@@ -59,7 +59,7 @@ def test_a_protocol_that_not_all_support_gets_no_vote() -> None:
 def test_a_protocol_that_is_listed_twice_counts_twice() -> None:
     group = group_of(("range", "range"), ("range",))
     assert group.supported_protocols == Counter({"range": 3})
-    with pytest.raises(Stumbled, match="member 0 offers no protocol that counts as offered by all"):
+    with pytest.raises(UnexpectedBrokerError, match="member 0 offers no protocol that counts as offered by all"):
         group.votes()
     group.remove(group.members["0"])
     assert group.supported_protocols == Counter({"range": 1})
@@ -117,7 +117,9 @@ def test_topics_of_a_subscription_that_is_longer_than_it_is_cannot_be_computed()
     group = group_of(("range",), ("range",))
     group.protocol_name = "range"
     group.members["1"].protocols = (("range", b"\0\0\0\0\0\x09"),)
-    with pytest.raises(Stumbled, match="the subscription of 1 cannot be read: 9 topics where 0 bytes are left"):
+    with pytest.raises(
+        UnexpectedBrokerError, match="the subscription of 1 cannot be read: 9 topics where 0 bytes are left"
+    ):
         group.compute_subscribed_topics()
 
 
@@ -163,7 +165,7 @@ def test_a_group_that_has_handed_out_an_id_is_not_simple() -> None:
 def test_metadata_of_a_protocol_the_member_lacks() -> None:
     member = group_of(("range",)).members["0"]
     assert member.metadata_of("range") == subscription("t0")
-    with pytest.raises(Stumbled, match="member 0 does not offer protocol sticky"):
+    with pytest.raises(UnexpectedBrokerError, match="member 0 does not offer protocol sticky"):
         member.metadata_of("sticky")
 
 

@@ -3,7 +3,7 @@ import dataclasses
 import pytest
 
 from groupcoord.coordinator.classic.member import Member
-from groupcoord.coordinator.refusal import Stumbled
+from groupcoord.coordinator.refusal import UnexpectedBrokerError
 from groupcoord.core.effects import Call
 from groupcoord.core.timers import TimerKey
 from groupcoord.protocol.apis import APIS, ApiKey
@@ -29,7 +29,7 @@ def test_it_votes_for_the_first_of_its_protocols_that_all_support() -> None:
 
 def test_its_metadata_is_that_of_one_protocol() -> None:
     assert MEMBER.metadata_of("range") == b"r"
-    with pytest.raises(Stumbled):
+    with pytest.raises(UnexpectedBrokerError):
         MEMBER.metadata_of("roundrobin")
 
 

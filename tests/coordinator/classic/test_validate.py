@@ -2,7 +2,7 @@ import pytest
 
 from groupcoord.coordinator.classic.group import ClassicGroup
 from groupcoord.coordinator.classic.validate import current_generation, known_member
-from groupcoord.coordinator.refusal import Refused
+from groupcoord.core.api_error import ApiError
 from groupcoord.protocol.errors import ErrorCode
 
 
@@ -28,7 +28,7 @@ def group() -> ClassicGroup:
 def test_a_refusal_says_which_field_is_wrong(
     member_id: str, instance_id: str | None, code: ErrorCode, why: str
 ) -> None:
-    with pytest.raises(Refused, match=why) as refusal:
+    with pytest.raises(ApiError, match=why) as refusal:
         known_member(group(), member_id, instance_id)
     assert refusal.value.code is code
 
@@ -36,6 +36,6 @@ def test_a_refusal_says_which_field_is_wrong(
 def test_only_the_current_generation_counts() -> None:
     current_generation(group(), 3)
     for other in (2, 4, -1):
-        with pytest.raises(Refused, match=f"generation_id is {other}, the group is at 3") as refusal:
+        with pytest.raises(ApiError, match=f"generation_id is {other}, the group is at 3") as refusal:
             current_generation(group(), other)
         assert refusal.value.code is ErrorCode.ILLEGAL_GENERATION

@@ -5,10 +5,10 @@ import uuid
 from functools import cache
 from typing import Any, TypeVar
 
+from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.config.settings import load
-from groupcoord.core.effects import Call, Effect, Hangup, Note, RawReply, Reply, Silence
+from groupcoord.core.effects import Call, CloseConnection, Effect, EmitEvent, NoReply, RawReply, Reply
 from groupcoord.core.events import Event
-from groupcoord.node.node import Node
 from groupcoord.protocol import messages as m
 from groupcoord.protocol.apis import APIS, Api
 from groupcoord.protocol.errors import ErrorCode
@@ -67,12 +67,12 @@ class World:
     def __init__(self, **config: object) -> None:
         self.now = 1_000
         items = [f"{name.replace('_', '.')}={value}" for name, value in config.items()]
-        self.node = Node(load(items, dev=True), chance=Counting(), now_ms=self.now)
+        self.node = ClusterCore(load(items, dev=True), chance=Counting(), now_ms=self.now)
         self.node.create_topic("orders", 3, self.now)
         self.faults = Faults(now_ms=lambda: self.now)
         self.when = self.faults.when
         self.faulty: FaultyNode = self.faults.wrap(self.node)
-        self.faulty.carry_out = self.carry_out
+        self.faulty.execute_effects = self.execute_effects
         self.events: list[Event] = []
         self._asked: dict[tuple[int, int], Asking] = {}
         self._connections = itertools.count(1)
@@ -86,14 +86,14 @@ class World:
             number, len(self._asked), api, api.max_version if version is None else version, client_id, "/127.0.0.1"
         )
         asking = self._asked[call.connection_id, call.correlation_id] = Asking(call)
-        self.carry_out(self.faulty.handle(call, request, self.now))
+        self.execute_effects(self.faulty.handle(call, request, self.now))
         return asking
 
-    def carry_out(self, effects: list[Effect]) -> None:
+    def execute_effects(self, effects: list[Effect]) -> None:
         for effect in effects:
-            if isinstance(effect, Note):
+            if isinstance(effect, EmitEvent):
                 self.events.append(effect.event)
-            elif isinstance(effect, Reply | RawReply | Silence | Hangup):
+            elif isinstance(effect, Reply | RawReply | NoReply | CloseConnection):
                 asking = self._asked.get((effect.call.connection_id, effect.call.correlation_id))
                 if asking is not None:
                     asking.ends.append(effect)
@@ -103,7 +103,7 @@ class World:
         end = self.now + ms
         while (due := self.faulty.next_deadline()) is not None and due <= end:
             self.now = max(self.now, due)
-            self.carry_out(self.faulty.expire(self.now))
+            self.execute_effects(self.faulty.expire(self.now))
         self.now = end
 
     def told(self, kind: type[E]) -> list[E]:

@@ -160,7 +160,7 @@ class TestHold:
         world = World()
         faults = Faults(now_ms=lambda: world.now, run=run)
         world.faulty = faults.wrap(world.node)
-        world.faulty.carry_out = world.carry_out
+        world.faulty.execute_effects = world.execute_effects
         hold = faults.when(Heartbeat).hold()
         asking = world.heartbeat()
         hold.wait_arrived()

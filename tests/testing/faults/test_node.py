@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from groupcoord.core.effects import Call, Effect, Hangup, RawReply, Reply, Silence
+from groupcoord.core.effects import Call, CloseConnection, Effect, NoReply, RawReply, Reply
 from groupcoord.core.events import Operator, Requested, TimerFired
 from groupcoord.core.timers import TimerKey
 from groupcoord.protocol import messages as m
@@ -94,7 +94,7 @@ class TestDelay:
         assert faulty.next_deadline() == world.node.next_deadline() is not None
         world.when(OffsetCommit).delay(500)
         asking = world.commit()
-        assert (faulty.next_deadline(), faulty.quiet_until()) == (1_500, 1_500)
+        assert (faulty.next_deadline(), faulty.deadline_lower_bound()) == (1_500, 1_500)
         (deadline,) = faulty.deadlines()
         assert deadline.key == TimerKey(
             "fault", "rule 1", f"OffsetCommit {asking.call.connection_id}:{asking.call.correlation_id}"
@@ -108,7 +108,7 @@ class TestDelay:
         world.when(Heartbeat).delay(11_000)
         asking = world.heartbeat(member)
         world.now += 20_000  # in one step, past both
-        world.carry_out(world.faulty.expire(world.now))
+        world.execute_effects(world.faulty.expire(world.now))
         assert asking.error == NO
 
     def test_a_heartbeat_that_is_due_before_the_session_comes_in_time(self, world: World) -> None:
@@ -116,7 +116,7 @@ class TestDelay:
         world.when(Heartbeat).delay(9_000)
         asking = world.heartbeat(member)
         world.now += 20_000
-        world.carry_out(world.faulty.expire(world.now))
+        world.execute_effects(world.faulty.expire(world.now))
         assert asking.error == ErrorCode.NONE
 
 
@@ -136,20 +136,20 @@ class TestDrop:
     def test_nobody_waits_for_a_produce_without_acks(self, world: World) -> None:
         world.when(Produce).drop()
         asking = world.ask(Produce, produce(0))
-        assert asking.ends == [Silence(asking.call)]
+        assert asking.ends == [NoReply(asking.call)]
 
 
 class TestDisconnect:
     def test_before_it_is_handled(self, world: World) -> None:
         world.when(OffsetCommit).disconnect()
         asking = world.commit()
-        assert asking.ends == [Hangup(asking.call, "rule 1 says so")]
+        assert asking.ends == [CloseConnection(asking.call, "rule 1 says so")]
         assert committed(world) == -1
 
     def test_after_it_was_handled(self, world: World) -> None:
         world.when(OffsetCommit).disconnect_answer()
         asking = world.commit()
-        assert asking.ends == [Hangup(asking.call, "rule 1 says so")]
+        assert asking.ends == [CloseConnection(asking.call, "rule 1 says so")]
         assert committed(world) == 5
 
 
@@ -234,7 +234,7 @@ class TestFunctions:
     def test_where_an_error_cannot_be_said_the_connection_ends(self, world: World) -> None:
         world.when(ApiVersions).answer(lambda request: None)
         asking = world.ask(ApiVersions, None, version=4)
-        assert asking.ends == [Hangup(asking.call, "a function of rule 1 failed")]
+        assert asking.ends == [CloseConnection(asking.call, "a function of rule 1 failed")]
 
 
 class TestCorrupt:
@@ -319,8 +319,8 @@ class TestAnswersThatAreStillToCome:
     def test_a_connection_that_is_closed_has_none(self, world: World) -> None:
         rule = world.when(JoinGroup).drop_answer()
         joined = world.join(instance="one")
-        world.carry_out(world.faulty.outgoing([Hangup(joined.call, "why not")], world.now))
-        assert joined.ends == [Hangup(joined.call, "why not")]
+        world.execute_effects(world.faulty.outgoing([CloseConnection(joined.call, "why not")], world.now))
+        assert joined.ends == [CloseConnection(joined.call, "why not")]
         assert str(rule.why_unused()).endswith("what came: nothing")
 
     def test_of_a_member_in_this_process_several_wait_on_one_connection(self, world: World) -> None:
@@ -374,9 +374,9 @@ def test_it_stands_for_its_node() -> None:
     faulty = FaultyNode(node, Rulebook())
     faulty.listening_at("h", 1)
     assert (faulty.config, node.listening) == (node.config, ("h", 1))
-    assert (faulty.next_deadline(), faulty.quiet_until()) == (None, None)
+    assert (faulty.next_deadline(), faulty.deadline_lower_bound()) == (None, None)
     node.deadline_ms = 7
-    assert (faulty.next_deadline(), faulty.quiet_until()) == (7, 7)
+    assert (faulty.next_deadline(), faulty.deadline_lower_bound()) == (7, 7)
 
 
 def test_without_timers_of_the_node_the_delays_are_all_there_is() -> None:
@@ -385,13 +385,13 @@ def test_without_timers_of_the_node_the_delays_are_all_there_is() -> None:
     book.add(when(Heartbeat).delay(5))
     call = Call(1, 2, Heartbeat, 4, "c", "/127.0.0.1")
     faulty.handle(call, heartbeat(), 100)
-    assert faulty.next_deadline() == faulty.quiet_until() == 105
+    assert faulty.next_deadline() == faulty.deadline_lower_bound() == 105
     assert [type(effect) for effect in faulty.expire(105)][-1] is Reply
     assert node.times == [105]
 
 
 def test_a_hold_of_a_node_without_a_way_out_is_a_mistake_of_the_harness(world: World) -> None:
-    world.faulty.carry_out = None
+    world.faulty.execute_effects = None
     hold = world.when(Heartbeat).hold()
     world.heartbeat()
     assert isinstance(hold, Hold)

@@ -11,10 +11,10 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.errors import KafkaError
 
+from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.config.settings import load
 from groupcoord.coordinator.events import GenerationStarted, GroupEvent, MemberRejoined
 from groupcoord.core.events import Event
-from groupcoord.node.node import Node
 from groupcoord.protocol.errors import WireError
 from groupcoord.server.chance import SystemChance
 from groupcoord.server.clock import wall_clock
@@ -41,13 +41,13 @@ class Broker:
 
     def __init__(self, run: Callable[[Callable[[], object]], object] = lambda code: code()) -> None:
         now_ms = wall_clock()
-        self.node = Node(load([], dev=True), chance=SystemChance(), now_ms=now_ms())
+        self.node = ClusterCore(load([], dev=True), chance=SystemChance(), now_ms=now_ms())
         self.node.create_topic("orders", 1, now_ms())
         self.faults = Faults(now_ms=now_ms, run=run)
         self.when = self.faults.when
         self._faulty = self.faults.wrap(self.node)
         self.server = Server(self._faulty, now_ms=now_ms, listeners=[self._listen])
-        self._faulty.carry_out = self.server.carry_out
+        self._faulty.execute_effects = self.server.execute_effects
         self.events: list[Event] = []
         self._waiting: list[tuple[Callable[[Event], bool], asyncio.Event]] = []
 

@@ -28,7 +28,7 @@ def test_a_session_may_be_hardly_longer_than_the_time_between_heartbeats() -> No
 
 
 def test_heartbeats_that_come_faster_than_answers_are_not_left_out() -> None:
-    around: Any = SimpleNamespace(agenda=Agenda(), quiet_until=lambda: 100_000)
+    around: Any = SimpleNamespace(agenda=Agenda(), deadline_lower_bound=lambda: 100_000)
     for interval_ms in (MARGIN_MS, MARGIN_MS - 1):
         membership: Any = SimpleNamespace(settings=SimpleNamespace(heartbeat_interval_ms=interval_ms))
         ahead = Ahead(around, membership, SimpleNamespace())  # type: ignore[arg-type]

@@ -8,12 +8,12 @@ import uuid
 from collections.abc import Iterable
 from typing import Any, cast
 
+from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.config.settings import load
 from groupcoord.coordinator.coordinator import GroupCoordinator
 from groupcoord.core.effects import NOBODY, Call, Effect, Reply
 from groupcoord.core.events import Operator
-from groupcoord.core.turn import Turn
-from groupcoord.node.node import Node
+from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.framing import encode_request, parse_request
 from groupcoord.testing.trace import Trace, TracingNode
@@ -41,7 +41,7 @@ class Counting:
 class _Face:
     """The node where a world expects a coordinator."""
 
-    def __init__(self, node: Node, tracing: TracingNode) -> None:
+    def __init__(self, node: ClusterCore, tracing: TracingNode) -> None:
         self._node, self._tracing = node, tracing
         self.handle, self.expire, self.next_deadline = tracing.handle, tracing.expire, tracing.next_deadline
 
@@ -56,7 +56,7 @@ class Stage(World):
         super().__init__(now_ms=now_ms)
         self.trace = Trace() if trace is None else trace
         config = load(["offsets.topic.num.partitions=1", *properties], dev=False)
-        self.node = Node(config, chance=Counting(), now_ms=now_ms)
+        self.node = ClusterCore(config, chance=Counting(), now_ms=now_ms)
         self.node.create_topic("t", 3, now_ms)
         self.tracing = TracingNode(self.node, self.trace, topic_name=self.node.broker.topics.topic_name)
         self.coordinator = cast("GroupCoordinator", _Face(self.node, self.tracing))
@@ -86,9 +86,9 @@ class Stage(World):
 
     def operate(self, wish: str, effects_of: Any) -> None:
         """An operator does something: ``effects_of`` is called with a turn."""
-        turn = Turn(self.now_ms, Operator(wish))
-        effects_of(turn)
-        self._carry_out(self.tracing.observe(turn.effects, self.now_ms, turn.cause))
+        ctx = HandlerContext(self.now_ms, Operator(wish))
+        effects_of(ctx)
+        self._carry_out(self.tracing.observe(ctx.effects, self.now_ms, ctx.cause))
 
     def why(self, generation: int | None = None) -> str:
         return self.trace.why(GROUP, generation)

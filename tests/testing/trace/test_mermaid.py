@@ -42,7 +42,7 @@ def test_a_lost_member() -> None:
     a.join()
     a.sync({a: assignment("t", 0, 1, 2)})
     stage.operate(
-        "a drill ends", lambda turn: turn.note(StateChanged, group="g", origin="Stable", target="Stable", generation=2)
+        "a drill ends", lambda ctx: ctx.emit(StateChanged, group="g", origin="Stable", target="Stable", generation=2)
     )
     assert_golden(stage.trace.mermaid(), GOLDEN / "lost_member.mmd")
 

@@ -4,12 +4,12 @@ from typing import Any, cast
 
 import pytest
 
+from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.config.settings import load
 from groupcoord.coordinator.classic import rebalance
 from groupcoord.coordinator.events import GenerationStarted, MemberRemoved, StateChanged
-from groupcoord.core.effects import Append, Call, Hangup, RawReply, Reply, Silence
+from groupcoord.core.effects import Append, Call, CloseConnection, NoReply, RawReply, Reply
 from groupcoord.core.events import Event, Operator, Requested, TimerFired
-from groupcoord.node.node import Node
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.messages import FetchRequest, HeartbeatRequest, HeartbeatResponse, ProduceRequest
 from groupcoord.protocol.messages.fetch import FetchPartition, FetchTopic
@@ -125,7 +125,7 @@ class Scripted:
     def next_deadline(self) -> int | None:
         return 7
 
-    def quiet_until(self) -> int | None:
+    def deadline_lower_bound(self) -> int | None:
         return 6
 
 
@@ -140,7 +140,7 @@ def traced(does: Any) -> tuple[TracingNode, list[Event]]:
 
 
 def test_a_request_that_asked_for_no_answer() -> None:
-    node, told = traced(lambda call: [Silence(call)])
+    node, told = traced(lambda call: [NoReply(call)])
     node.handle(CALL, BEAT, 5)
     assert [event.text() for event in told] == [
         "a asks Heartbeat v4: member a-1, generation 2",
@@ -149,7 +149,7 @@ def test_a_request_that_asked_for_no_answer() -> None:
 
 
 def test_the_end_of_a_request_is_told_once() -> None:
-    node, told = traced(lambda call: [Silence(call), Hangup(call, "so"), Reply(call, HeartbeatResponse())])
+    node, told = traced(lambda call: [NoReply(call), CloseConnection(call, "so"), Reply(call, HeartbeatResponse())])
     node.handle(CALL, BEAT, 5)
     assert len(told) == 2
 
@@ -205,11 +205,11 @@ def test_a_failure_is_told_and_raised() -> None:
 def test_the_rest_is_the_node_s() -> None:
     node, _ = traced(None)
     assert node.config is node.node.config
-    assert (node.next_deadline(), node.quiet_until()) == (7, 6)
+    assert (node.next_deadline(), node.deadline_lower_bound()) == (7, 6)
     assert node.extra == "its own"
     node.listening_at("h", 1)
     assert node.extra == "h:1"
-    served: ServedNode = TracingNode(Node(load(dev=True), chance=Counting(), now_ms=0), print)
+    served: ServedNode = TracingNode(ClusterCore(load(dev=True), chance=Counting(), now_ms=0), print)
     assert served.next_deadline() is not None
 
 
@@ -234,7 +234,7 @@ def test_what_an_operator_does() -> None:
     stage.joined(a, b)
     b.sync()
     shard = stage.coordinator.shard_of(GROUP)
-    stage.operate("force it", lambda turn: rebalance.prepare(shard, turn, stage.group, "a drill"))
+    stage.operate("force it", lambda ctx: rebalance.prepare(shard, ctx, stage.group, "a drill"))
     answer = stage.trace.entry(stage.trace.of(ResponseSent, error="REBALANCE_IN_PROGRESS").one())
     moved = stage.trace.entry(stage.trace.of(StateChanged).last)
     assert answer.cause == moved.cause

@@ -6,7 +6,7 @@ import pytest
 
 from groupcoord.coordinator.classic import rebalance
 from groupcoord.coordinator.events import GroupRemoved
-from groupcoord.core.effects import Note
+from groupcoord.core.effects import EmitEvent
 from groupcoord.core.events import Operator
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.testing.trace import RequestReceived, Trace
@@ -274,7 +274,7 @@ def test_an_operator_forces_it() -> None:
     stage = Stage()
     a, b = stage.stable("a", "b")
     shard = stage.coordinator.shard_of(GROUP)
-    stage.operate("force_rebalance: a drill", lambda turn: rebalance.prepare(shard, turn, stage.group, "a drill"))
+    stage.operate("force_rebalance: a drill", lambda ctx: rebalance.prepare(shard, ctx, stage.group, "a drill"))
     a.join()
     b.join()
     assert stage.why().startswith(
@@ -286,7 +286,7 @@ def test_an_operator_forces_it_for_another_reason() -> None:
     stage = Stage()
     a, b = stage.stable("a", "b")
     shard = stage.coordinator.shard_of(GROUP)
-    stage.operate("the test", lambda turn: rebalance.prepare(shard, turn, stage.group, "a drill"))
+    stage.operate("the test", lambda ctx: rebalance.prepare(shard, ctx, stage.group, "a drill"))
     a.join()
     b.join()
     assert stage.why().startswith("generation 2: an operator forced it at 6.0 s: the test (a drill); b and a had ")
@@ -297,7 +297,7 @@ def test_an_operator_ends_a_membership() -> None:
     a, b = stage.stable("a", "b")
     shard = stage.coordinator.shard_of(GROUP)
     member = stage.group.members[b.member_id]
-    stage.operate("expire b", lambda turn: shard.session_over(shard, turn, stage.group, member, 10_000))
+    stage.operate("expire b", lambda ctx: shard.session_over(shard, ctx, stage.group, member, 10_000))
     a.join()
     assert stage.why().startswith("generation 2: an operator ended the membership of b at 6.0 s: expire b; a had ")
 
@@ -321,7 +321,7 @@ def test_a_group_that_is_too_large_when_it_is_read_back() -> None:
     stage = Stage()
     a, _b = stage.stable("a", "b")
     shard = stage.coordinator.shards[0]
-    stage.operate("partition 0 moves away", lambda turn: stage.node.coordinator.resign(0, turn))
+    stage.operate("partition 0 moves away", lambda ctx: stage.node.coordinator.resign(0, ctx))
     shard.config = dataclasses.replace(shard.config, group_max_size=1)
     stage.node.load(0, stage.now_ms)
     stage.advance(0)
@@ -439,7 +439,7 @@ def test_a_generation_of_a_group_that_was_made_anew() -> None:
     stage = Stage()
     (_a,) = stage.stable("a")
     stage.advance(1_000)
-    gone = Note(GroupRemoved(at_ms=stage.now_ms, cause=Operator("the test"), group=GROUP, reason="the test"))
+    gone = EmitEvent(GroupRemoved(at_ms=stage.now_ms, cause=Operator("the test"), group=GROUP, reason="the test"))
     born = [entry.event for entry in stage.trace if entry.seq >= 9]
     stage.tracing.observe([gone], stage.now_ms, Operator("the test"))
     for event in born:

@@ -2,9 +2,9 @@
 
 from typing import Any, ClassVar, Protocol
 
+from groupcoord.cluster.append_gate import Verdict
 from groupcoord.core.effects import Call
 from groupcoord.core.events import Event
-from groupcoord.node.append_gate import Verdict
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.testing.simulation.agenda import Agenda
 from groupcoord.testing.simulation.brokers import Brokers

@@ -2,11 +2,11 @@
 
 from typing import Any
 
+from groupcoord.cluster.append_gate import STORE, Verdict
 from groupcoord.coordinator.classic.group import ClassicGroup
 from groupcoord.coordinator.classic.states import GroupState
 from groupcoord.coordinator.events import GroupRemoved, StateChanged, StaticMemberReplaced
 from groupcoord.core.events import Event
-from groupcoord.node.append_gate import STORE, Verdict
 from groupcoord.testing.simulation.invariants.base import Invariant
 
 EMPTIED = "it has neither members nor offsets"

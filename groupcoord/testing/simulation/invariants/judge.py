@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
+from groupcoord.cluster.append_gate import Verdict
 from groupcoord.core.effects import Call
 from groupcoord.core.events import Event
-from groupcoord.node.append_gate import Verdict
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.testing.simulation.invariants.base import Invariant, Scene
 from groupcoord.testing.simulation.invariants.commits import CommitsLast, CommitsOfMembers

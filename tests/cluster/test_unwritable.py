@@ -10,7 +10,7 @@ from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import JoinGroupRequest, ListGroupsRequest
 from groupcoord.protocol.messages.join_group import JoinGroupRequestProtocol
-from tests.node.test_node import new_node
+from tests.cluster.test_cluster_core import new_node
 
 NAME = "\ufffd" * 20_000
 

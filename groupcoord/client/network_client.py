@@ -60,7 +60,7 @@ class Topic:
 NO_LEADER = -1
 
 
-class Cluster:
+class NetworkClient:
     """Knows the cluster that ``bootstrap`` addresses lead to; ``on_change`` is called after every answer about it."""
 
     def __init__(

@@ -1,6 +1,6 @@
-"""The emulator: a broker in a test's own process, whose time, faults and groups are in the test's hands::
+"""The cluster: a broker in a test's own process, whose time, faults and groups are in the test's hands::
 
-async with Emulator(topics={"orders": 6}) as kafka:
+async with Cluster(topics={"orders": 6}) as kafka:
     ...                                   # any client, at kafka.address
     await kafka.group("app").stable(members=2)
     await kafka.advance(seconds=46)       # whoever is silent loses its session now
@@ -16,8 +16,8 @@ from groupcoord.broker.topic_names import CONSUMER_OFFSETS
 from groupcoord.client.membership import Membership
 from groupcoord.client.options import assignors_of
 from groupcoord.client.settings import MemberSettings
-from groupcoord.node.append_gate import HOLD
-from groupcoord.node.node import Node
+from groupcoord.cluster.append_gate import HOLD
+from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.protocol.batches import build_batch
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import ProduceRequest, ProduceResponse
@@ -44,7 +44,7 @@ _BY_NAME = 12
 """The last version of Produce that names topics."""
 
 
-class Emulator:
+class Cluster:
     """A broker at ``address`` while its ``async with`` block runs.
 
     ``topics`` are names with numbers of partitions; ``config`` are Kafka's properties; ``clock`` says who moves the time
@@ -137,11 +137,11 @@ class Emulator:
     @property
     def _engine(self) -> Engine:
         if self._running is None:
-            raise RuntimeError("the emulator has not been started: use it inside its `async with` block")
+            raise RuntimeError("the cluster has not been started: use it inside its `async with` block")
         return self._running
 
     def __repr__(self) -> str:
-        return f"<Emulator {self.address if self._running else 'not started'}>"
+        return f"<Cluster {self.address if self._running else 'not started'}>"
 
     # What it is.
 
@@ -161,7 +161,7 @@ class Emulator:
         return self._engine.server.addresses
 
     @property
-    def node(self) -> Node:
+    def node(self) -> ClusterCore:
         """The broker itself, for what no method here offers."""
         return self._engine.node
 
@@ -171,7 +171,7 @@ class Emulator:
         return self._engine.trace
 
     def now_ms(self) -> int:
-        """How late it is on the emulator's clock: milliseconds since 1970."""
+        """How late it is on the cluster's clock: milliseconds since 1970."""
         return self._engine.clock()
 
     # Time.
@@ -180,7 +180,7 @@ class Emulator:
         """Let time pass; everything that falls due happens at its own moment, in order, before this returns.
 
         The heartbeats of clients in other programs and threads come from timers of theirs, which run in real time. So while
-        time passes, the emulator sends them in their name, for members whose connection is open; with ``heartbeats=False``
+        time passes, the cluster sends them in their name, for members whose connection is open; with ``heartbeats=False``
         it does not, and they lose their sessions as if they had hung. Raises ClockError unless the clock is manual.
         """
         await self._passing.advance(round(seconds * 1000) + ms, heartbeats=heartbeats)
@@ -300,7 +300,7 @@ class Emulator:
 
     async def _ask(self, request: Any, *, version: int | None = None, broker_id: int | None = None) -> Any:
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        Line(self._engine, "emulator").ask(request, answer.set_result, version=version, broker_id=broker_id)
+        Line(self._engine, "cluster").ask(request, answer.set_result, version=version, broker_id=broker_id)
         response = await answer
         if response is None:
             raise ConnectionResetError(f"{type(request).__name__}: the broker is down, or closed the connection")
@@ -369,7 +369,7 @@ class Emulator:
         metadata_max_age_ms: int = METADATA_MAX_AGE_MS,
         **settings: Any,
     ) -> list[LivingMember]:
-        """``count`` members that live by themselves, on the emulator's clock; returns when the group is stable with them.
+        """``count`` members that live by themselves, on the cluster's clock; returns when the group is stable with them.
 
         On a manual clock, time passes until that is so: members hear of a rebalance when they heartbeat. ``settings`` are
         those of :class:`~groupcoord.client.settings.MemberSettings`; times are milliseconds. A leader looks for new partitions
@@ -424,4 +424,4 @@ class Emulator:
         return f"{group}-{self._members}"
 
 
-__all__ = ["Emulator", "WaitTimeoutError"]
+__all__ = ["Cluster", "WaitTimeoutError"]

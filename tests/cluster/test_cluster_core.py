@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.config.settings import load
 from groupcoord.core.effects import Append, Call, Effect, Reply
 from groupcoord.core.java import partition_for
-from groupcoord.node.node import Node
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.batches import records_in
 from groupcoord.protocol.errors import ErrorCode
@@ -48,12 +48,12 @@ class Counting:
         return next(self._next) % bound
 
 
-def new_node(**config: object) -> Node:
+def new_node(**config: object) -> ClusterCore:
     items = [f"{name.replace('_', '.')}={value}" for name, value in config.items()]
-    return Node(load(items, dev=True), chance=Counting(), now_ms=0)
+    return ClusterCore(load(items, dev=True), chance=Counting(), now_ms=0)
 
 
-def ask(node: Node, key: ApiKey, request: Any, *, now_ms: int = 0, version: int | None = None) -> list[Effect]:
+def ask(node: ClusterCore, key: ApiKey, request: Any, *, now_ms: int = 0, version: int | None = None) -> list[Effect]:
     api = APIS[key]
     call = Call(1, 1, api, api.max_version if version is None else version, "test", "/127.0.0.1")
     return node.handle(call, request, now_ms)
@@ -71,7 +71,7 @@ def commit(offset: int, topic: str = "orders") -> OffsetCommitRequest:
     )
 
 
-def stored(node: Node) -> list[tuple[object, bytes | None]]:
+def stored(node: ClusterCore) -> list[tuple[object, bytes | None]]:
     """(key, value) of every record in the group's partition of ``__consumer_offsets``."""
     log = node.broker.log("__consumer_offsets", PARTITION)
     assert log is not None
@@ -153,7 +153,7 @@ def test_the_offsets_of_a_deleted_topic_go() -> None:
     assert node.coordinator.shards[PARTITION].offsets.get(GROUP, "orders", 0) is None
 
 
-def find(node: Node, key_type: int = 0) -> ErrorCode:
+def find(node: ClusterCore, key_type: int = 0) -> ErrorCode:
     request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=(GROUP,))
     (found,) = answer(ask(node, ApiKey.FIND_COORDINATOR, request)).coordinators
     return ErrorCode(found.error_code)
@@ -229,7 +229,7 @@ def test_the_next_deadline_is_that_of_either_half() -> None:
     partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)
     fetch = FetchRequest(max_wait_ms=50, min_bytes=1, topics=(FetchTopic(topic="orders", partitions=(partition,)),))
     ask(node, ApiKey.FETCH, fetch, version=12)
-    assert node.next_deadline() == node.quiet_until() == 50
+    assert node.next_deadline() == node.deadline_lower_bound() == 50
     assert node.deadlines()[0].key.kind == "fetch"
     assert answer(node.expire(50)).error_code == ErrorCode.NONE
     assert node.next_deadline() != 50

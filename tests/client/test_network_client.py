@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from groupcoord.client.backoff import Backoff
-from groupcoord.client.cluster import Cluster, Lane, Place
 from groupcoord.client.errors import DisconnectedError
+from groupcoord.client.network_client import Lane, NetworkClient, Place
 from groupcoord.client.topics_view import TopicsView
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import FindCoordinatorRequest, HeartbeatRequest, MetadataRequest, MetadataResponse
@@ -30,9 +30,11 @@ def address_of(text: str) -> tuple[str, int]:
 
 
 @asynccontextmanager
-async def cluster(real: Broker, *more: tuple[str, int], **how: Any) -> AsyncIterator[Cluster]:
+async def cluster(real: Broker, *more: tuple[str, int], **how: Any) -> AsyncIterator[NetworkClient]:
     settings = {"request_timeout_ms": 5_000, "metadata_max_age_ms": 300_000, "allow_auto_create_topics": False, **how}
-    one = Cluster([*more, address_of(real.address)], client_id="c", backoff=Backoff(1, 4, lambda: 0.5), **settings)
+    one = NetworkClient(
+        [*more, address_of(real.address)], client_id="c", backoff=Backoff(1, 4, lambda: 0.5), **settings
+    )
     try:
         yield one
     finally:
@@ -107,7 +109,7 @@ async def test_a_broker_that_is_away_is_passed_over() -> None:
 
 @patiently
 async def test_nobody_is_there() -> None:
-    nobody = Cluster(
+    nobody = NetworkClient(
         [("127.0.0.1", 1)],
         client_id="c",
         request_timeout_ms=1_000,

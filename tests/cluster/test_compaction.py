@@ -3,12 +3,12 @@
 import pytest
 
 from groupcoord.broker.events import LogCleaned
+from groupcoord.cluster import offsets_loader
 from groupcoord.coordinator.events import ShardLoaded
-from groupcoord.node import offsets_loader
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.errors import ErrorCode
-from tests.node.test_node import PARTITION, ask, commit, stored
-from tests.node.test_offsets_loader import committed, events, moved_away_and_back, node_with_commits
+from tests.cluster.test_cluster_core import PARTITION, ask, commit, stored
+from tests.cluster.test_offsets_loader import committed, events, moved_away_and_back, node_with_commits
 
 
 def test_of_each_key_the_last_record_is_left() -> None:

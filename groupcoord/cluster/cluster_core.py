@@ -10,25 +10,25 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from groupcoord.broker.broker import Broker
-from groupcoord.broker.cluster import Cluster
+from groupcoord.broker.broker_registry import BrokerRegistry
 from groupcoord.broker.journal import IN_MEMORY, Journal
-from groupcoord.broker.refused import Refused
 from groupcoord.broker.topic_creation import create_automatically, create_topic
 from groupcoord.broker.topic_names import CONSUMER_OFFSETS
 from groupcoord.broker.topics import Topic
+from groupcoord.cluster.api_versions import api_versions
+from groupcoord.cluster.append_gate import Appends
+from groupcoord.cluster.offsets_loader import OffsetsLoader
 from groupcoord.config.settings import BrokerConfig
 from groupcoord.coordinator.config import CoordinatorConfig
 from groupcoord.coordinator.coordinator import GroupCoordinator
 from groupcoord.coordinator.find_coordinator import GROUP
 from groupcoord.coordinator.places import Address
+from groupcoord.core.api_error import ApiError
 from groupcoord.core.aside import Submit, T, Work, at_once
 from groupcoord.core.effects import Append, Call, Effect, Reply
 from groupcoord.core.events import Operator
+from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import Deadline
-from groupcoord.core.turn import Turn
-from groupcoord.node.api_versions import api_versions
-from groupcoord.node.append_gate import Appends
-from groupcoord.node.offsets_loader import OffsetsLoader
 from groupcoord.protocol.apis import ApiKey
 
 
@@ -45,7 +45,7 @@ class Chance(Protocol):
         """A random int from 0 up to ``bound``: which of several brokers the replicas of a new topic begin with."""
 
 
-class Node:
+class ClusterCore:
     """One broker and coordinator, with everything in memory unless ``journal`` keeps it somewhere else, too.
 
     With more ``brokers`` it is a cluster of so many: their ids count from ``node.id``, ``racks`` are theirs in turn, each call
@@ -71,7 +71,7 @@ class Node:
             new_session_id=chance.session_id,
             now_ms=now_ms,
             journal=journal,
-            cluster=Cluster(config.node_id, brokers, racks=racks, random=chance),
+            cluster=BrokerRegistry(config.node_id, brokers, racks=racks, random=chance),
         )
         self.coordinator = GroupCoordinator(
             _coordinator_config(config),
@@ -87,7 +87,7 @@ class Node:
         self._coordinated = frozenset(self.coordinator.apis)
         # As with a broker that somebody has already asked for a coordinator; a new one of Kafka's makes the topic only then.
         if not self._create_offsets_topic(now_ms):
-            self.coordinator.unload(Turn(now_ms, Operator("there is no __consumer_offsets")))
+            self.coordinator.unload(HandlerContext(now_ms, Operator("there is no __consumer_offsets")))
         for partition in range(config.offsets_topic_num_partitions):
             log = self.broker.log(CONSUMER_OFFSETS, partition)
             if log is not None and log.log_end_offset > log.log_start_offset:
@@ -112,11 +112,13 @@ class Node:
             self.broker.aside = at_once
             return
 
-        def aside(before: Turn, call: Call | None, work: Work[T], then: Callable[[Turn, T], None]) -> None:
+        def aside(
+            before: HandlerContext, call: Call | None, work: Work[T], then: Callable[[HandlerContext, T], None]
+        ) -> None:
             def done(result: T, now_ms: int) -> list[Effect]:
-                turn = Turn(now_ms, before.origin if call is None else call)
-                then(turn, result)
-                return self._carry(turn.effects, now_ms)
+                ctx = HandlerContext(now_ms, before.origin if call is None else call)
+                then(ctx, result)
+                return self._carry(ctx.effects, now_ms)
 
             submit(call, work, done)
 
@@ -138,9 +140,9 @@ class Node:
                 return effects  # as it is for most requests
             return self._carry(effects, now_ms)
         if key == ApiKey.API_VERSIONS:
-            turn = Turn(now_ms, call)
-            api_versions(turn, call, request)
-            return turn.effects
+            ctx = HandlerContext(now_ms, call)
+            api_versions(ctx, call, request)
+            return ctx.effects
         return self._carry(self.broker.handle(call, request, now_ms), now_ms)
 
     def expire(self, now_ms: int) -> list[Effect]:
@@ -148,9 +150,9 @@ class Node:
         effects = self._carry(self.coordinator.expire(now_ms), now_ms)
         effects += self._carry(self.broker.expire(now_ms), now_ms)
         if self._loader:
-            turn = Turn(now_ms, Operator("a coordinator starts"))
-            self._loader.go_on(turn)
-            effects += self._carry(turn.effects, now_ms)
+            ctx = HandlerContext(now_ms, Operator("a coordinator starts"))
+            self._loader.go_on(ctx)
+            effects += self._carry(ctx.effects, now_ms)
         return effects
 
     def next_deadline(self) -> int | None:
@@ -159,11 +161,11 @@ class Node:
             return 0
         return _earlier(self.coordinator.next_deadline(), self.broker.next_deadline())
 
-    def quiet_until(self) -> int | None:
+    def deadline_lower_bound(self) -> int | None:
         """No timer is due before that moment (ms); None if there is none. Costs less than ``next_deadline``."""
         if self._loader:
             return 0
-        return _earlier(self.coordinator.timers.quiet_until(), self.broker.timers.quiet_until())
+        return _earlier(self.coordinator.timers.deadline_lower_bound(), self.broker.timers.deadline_lower_bound())
 
     def deadlines(self) -> list[Deadline]:
         """All pending timers, earliest first."""
@@ -174,14 +176,14 @@ class Node:
         """Create a topic without a client asking for it. Raises ValueError if Kafka would refuse it."""
         try:
             create_topic(self.broker, now_ms, name, partitions)
-        except Refused as refusal:
-            raise ValueError(str(refusal)) from refusal
+        except ApiError as refusal:
+            raise ValueError(refusal.message or refusal.code.text) from refusal
 
-    def wish(self, wish: str, act: Callable[[GroupCoordinator, Turn], None], now_ms: int) -> list[Effect]:
+    def wish(self, wish: str, act: Callable[[GroupCoordinator, HandlerContext], None], now_ms: int) -> list[Effect]:
         """What follows from ``act``: somebody outside of the protocol does what ``wish`` says. See coordinator/operator.py."""
-        turn = Turn(now_ms, Operator(wish))
-        act(self.coordinator, turn)
-        return self._carry(turn.effects, now_ms)
+        ctx = HandlerContext(now_ms, Operator(wish))
+        act(self.coordinator, ctx)
+        return self._carry(ctx.effects, now_ms)
 
     def move_leader(self, topic: str, partition: int, broker_id: int, now_ms: int) -> list[Effect]:
         """Let another broker lead a partition, in the next leader epoch.
@@ -200,17 +202,17 @@ class Node:
             return []
         coordinates = topic == CONSUMER_OFFSETS and partition < len(self.coordinator.shards)
         effects = self.resign(partition, now_ms) if coordinates else []
-        turn = Turn(now_ms, Operator(f"broker {broker_id} is to lead {topic}-{partition}"))
-        self.broker.move_leader(turn, found, partition, broker_id)
+        ctx = HandlerContext(now_ms, Operator(f"broker {broker_id} is to lead {topic}-{partition}"))
+        self.broker.move_leader(ctx, found, partition, broker_id)
         if coordinates:
             self.load(partition, now_ms)
-        return effects + turn.effects
+        return effects + ctx.effects
 
     def resign(self, partition: int, now_ms: int) -> list[Effect]:
         """Let another broker coordinate the groups of this partition of ``__consumer_offsets``; who waits is told so."""
-        turn = Turn(now_ms, Operator(f"partition {partition} of __consumer_offsets moves away"))
-        self.coordinator.resign(partition, turn)
-        return turn.effects
+        ctx = HandlerContext(now_ms, Operator(f"partition {partition} of __consumer_offsets moves away"))
+        self.coordinator.resign(partition, ctx)
+        return ctx.effects
 
     def load(self, partition: int, now_ms: int) -> None:
         """Coordinate the groups of this partition of ``__consumer_offsets`` again, as soon as its log is read.
@@ -220,14 +222,14 @@ class Node:
         Raises KeyError if there is no such partition; ValueError if it has groups here, or appends on their way: who waits for
         these would never be answered, so ``resign`` comes first.
         """
-        turn = Turn(now_ms, Operator(f"partition {partition} of __consumer_offsets comes back"))
+        ctx = HandlerContext(now_ms, Operator(f"partition {partition} of __consumer_offsets comes back"))
         log = self.broker.log(CONSUMER_OFFSETS, partition)
         if log is None:
             raise KeyError(f"there is no partition {partition} of __consumer_offsets")
         shard = self.coordinator.shards[partition]
         if shard.groups or not shard.is_idle:
             raise ValueError(f"partition {partition} of __consumer_offsets is coordinated here: it has to resign first")
-        self._loader.begin(self.coordinator.load(partition, turn), log)
+        self._loader.begin(self.coordinator.load(partition, ctx), log)
 
     def compact(self, partition: int, now_ms: int) -> list[Effect]:
         """Compact this partition of ``__consumer_offsets`` now; nobody who reads or commits meanwhile notices anything.
@@ -246,11 +248,11 @@ class Node:
                 carried.append(effect)
         return carried
 
-    def _topics_deleted(self, turn: Turn, topics: Iterable[Topic]) -> None:
+    def _topics_deleted(self, ctx: HandlerContext, topics: Iterable[Topic]) -> None:
         names = [topic.name for topic in topics]
         if CONSUMER_OFFSETS in names:
-            self.coordinator.unload(turn)
-        self.coordinator.topics_deleted(turn, names)
+            self.coordinator.unload(ctx)
+        self.coordinator.topics_deleted(ctx, names)
 
     def _create_offsets_topic(self, now_ms: int) -> bool:
         """Is it there now? A lone broker that is to replicate it waits for others, in vain."""

@@ -5,33 +5,33 @@ from typing import Any
 import pytest
 
 from groupcoord.broker.log_segment import LogSegment
+from groupcoord.cluster import offsets_loader
+from groupcoord.cluster.append_gate import HOLD
+from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.coordinator.events import ShardLoaded, ShardNotLoaded
-from groupcoord.core.effects import Effect, LogRecord, Note
+from groupcoord.core.effects import Effect, EmitEvent, LogRecord
 from groupcoord.core.events import Event
-from groupcoord.node import offsets_loader
-from groupcoord.node.append_gate import HOLD
-from groupcoord.node.node import Node
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.batches import build_batch, read_header, records_in
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import ListGroupsRequest, OffsetFetchRequest
 from groupcoord.protocol.messages.offset_fetch import OffsetFetchRequestGroup
 from groupcoord.protocol.records import Record
-from tests.node.test_node import GROUP, PARTITION, Counting, answer, ask, commit, new_node, stored
+from tests.cluster.test_cluster_core import GROUP, PARTITION, Counting, answer, ask, commit, new_node, stored
 
 
 def events(effects: list[Effect], kind: type[Event]) -> list[Any]:
-    return [effect.event for effect in effects if isinstance(effect, Note) and isinstance(effect.event, kind)]
+    return [effect.event for effect in effects if isinstance(effect, EmitEvent) and isinstance(effect.event, kind)]
 
 
-def committed(node: Node) -> tuple[int, list[int]]:
+def committed(node: ClusterCore) -> tuple[int, list[int]]:
     """(error, committed offsets) of the group."""
     request = OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id=GROUP, topics=None),))
     (group,) = answer(ask(node, ApiKey.OFFSET_FETCH, request, version=9)).groups
     return group.error_code, [partition.committed_offset for topic in group.topics for partition in topic.partitions]
 
 
-def node_with_commits(*offsets: int) -> Node:
+def node_with_commits(*offsets: int) -> ClusterCore:
     node = new_node()
     node.create_topic("orders", 1, 0)
     for offset in offsets:
@@ -39,7 +39,7 @@ def node_with_commits(*offsets: int) -> Node:
     return node
 
 
-def moved_away_and_back(node: Node) -> None:
+def moved_away_and_back(node: ClusterCore) -> None:
     node.resign(PARTITION, 0)
     assert committed(node) == (ErrorCode.NOT_COORDINATOR, [])
     node.load(PARTITION, 0)
@@ -50,7 +50,7 @@ def test_it_serves_again_when_its_log_is_read() -> None:
     moved_away_and_back(node)
     assert committed(node) == (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, [])
     assert answer(ask(node, ApiKey.LIST_GROUPS, ListGroupsRequest())).error_code == 14
-    assert node.next_deadline() == node.quiet_until() == 0
+    assert node.next_deadline() == node.deadline_lower_bound() == 0
     (event,) = events(node.expire(7), ShardLoaded)
     assert (event.partition, event.records, event.took_ms) == (PARTITION, 2, 7)
     assert committed(node) == (0, [6])
@@ -79,7 +79,7 @@ def test_a_node_that_starts_with_a_log_reads_it() -> None:
     assert log is not None
     data = log.read(0, 1_000_000, at_least_one=True).data()
 
-    class Restored(Node):
+    class Restored(ClusterCore):
         def _create_offsets_topic(self, now_ms: int) -> bool:
             created = super()._create_offsets_topic(now_ms)
             fresh = self.broker.log("__consumer_offsets", PARTITION)

@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
+from groupcoord.cluster.append_gate import HOLD, STORE
 from groupcoord.coordinator.classic.states import GroupState
 from groupcoord.coordinator.config import CoordinatorConfig
 from groupcoord.coordinator.coordinator import GroupCoordinator
 from groupcoord.core.events import Operator
-from groupcoord.core.turn import Turn
-from groupcoord.node.append_gate import HOLD, STORE
+from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.batches import records_in
 from groupcoord.protocol.errors import ErrorCode
-from tests.node.gated import Bench
+from tests.cluster.gated import Bench
 
 TIMEOUT_MS = 5_000
 LOGS_ERRORS = (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.MESSAGE_TOO_LARGE)
@@ -108,10 +108,10 @@ class History:
         """A shard that was read from the log."""
         config = CoordinatorConfig(offsets_topic_num_partitions=2)
         other = GroupCoordinator(config, new_uuid=str, topics=self.bench.node.broker.topics, now_ms=0)
-        turn = Turn(0, Operator("the test"))
-        loading = other.load(partition, turn)
+        ctx = HandlerContext(0, Operator("the test"))
+        loading = other.load(partition, ctx)
         loading.replay([(offset, key, value) for offset, (key, value) in enumerate(self.log(partition))])
-        loading.finish(turn)
+        loading.finish(ctx)
         return other.shards[partition]
 
 

@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 
 from groupcoord.core.effects import Call
-from groupcoord.core.turn import Turn
+from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import ApiVersionsRequest, ApiVersionsResponse
@@ -57,14 +57,14 @@ _UNSUPPORTED = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api
 _INVALID = ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=())
 
 
-def api_versions(turn: Turn, call: Call, request: ApiVersionsRequest | None) -> None:
+def api_versions(ctx: HandlerContext, call: Call, request: ApiVersionsRequest | None) -> None:
     """Answer ``call``. ``request`` is None if its version is unknown: the answer, in version 0, says which are known."""
     if request is None:
-        turn.reply(call._replace(version=0), _UNSUPPORTED)
+        ctx.reply(call._replace(version=0), _UNSUPPORTED)
     elif call.version >= SOFTWARE_NAME_FROM and not names_its_software(request):
-        turn.reply(call, _INVALID)
+        ctx.reply(call, _INVALID)
     else:
-        turn.reply(call, _ANSWER if call.version >= ZERO_FEATURES_FROM else _OLD_ANSWER)
+        ctx.reply(call, _ANSWER if call.version >= ZERO_FEATURES_FROM else _OLD_ANSWER)
 
 
 def names_its_software(request: ApiVersionsRequest) -> bool:

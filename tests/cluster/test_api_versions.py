@@ -2,9 +2,9 @@
 
 import pytest
 
+from groupcoord.cluster.api_versions import api_versions
 from groupcoord.core.effects import Call, Reply
-from groupcoord.core.turn import Turn
-from groupcoord.node.api_versions import api_versions
+from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import ApiVersionsRequest, ApiVersionsResponse
@@ -12,9 +12,9 @@ from groupcoord.protocol.messages import ApiVersionsRequest, ApiVersionsResponse
 
 def ask(version: int, request: ApiVersionsRequest | None) -> tuple[int, ApiVersionsResponse]:
     """(version answered in, answer)."""
-    turn = Turn(0, Call(1, 1, APIS[ApiKey.API_VERSIONS], version, "test", "/127.0.0.1"))
-    api_versions(turn, turn.origin, request)  # type: ignore[arg-type]
-    (reply,) = turn.effects
+    ctx = HandlerContext(0, Call(1, 1, APIS[ApiKey.API_VERSIONS], version, "test", "/127.0.0.1"))
+    api_versions(ctx, ctx.origin, request)  # type: ignore[arg-type]
+    (reply,) = ctx.effects
     assert isinstance(reply, Reply)
     return reply.call.version, reply.response
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
+from groupcoord.cluster.append_gate import HOLD, STORE, Verdict
 from groupcoord.core.effects import Append
-from groupcoord.node.append_gate import HOLD, STORE, Verdict
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.coordinator_records import key_json, parse_key
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import OffsetFetchRequest
 from groupcoord.protocol.messages.offset_fetch import OffsetFetchRequestGroup
-from tests.node.gated import Bench
+from tests.cluster.gated import Bench
 
 TIMEOUT_MS = 5_000
 LOST = ErrorCode.COORDINATOR_NOT_AVAILABLE

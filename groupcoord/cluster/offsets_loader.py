@@ -5,7 +5,7 @@ Source: ``CoordinatorLoaderImpl``, which does it in a thread of its own.
 
 from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.coordinator.loading import Loading
-from groupcoord.core.turn import Turn
+from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.batches import BatchError
 from groupcoord.protocol.commit_runs import batch_size
 from groupcoord.protocol.keyed import keyed
@@ -31,7 +31,7 @@ class OffsetsLoader:
         """Read ``log`` for ``loading``, after those that were begun before."""
         self._waiting.append((loading, log, log.log_start_offset))
 
-    def go_on(self, turn: Turn) -> None:
+    def go_on(self, ctx: HandlerContext) -> None:
         """Read the next piece; the partition that is read to its end serves from then on."""
         loading, log, offset = self._waiting.pop(0)
         try:
@@ -42,7 +42,7 @@ class OffsetsLoader:
         if after < log.log_end_offset and loading.failure is None:
             self._waiting.insert(0, (loading, log, after))
         else:
-            loading.finish(turn)
+            loading.finish(ctx)
 
 
 def _read_piece(loading: Loading, log: PartitionLog, offset: int) -> int:

@@ -1,6 +1,6 @@
-"""A broker elsewhere, with the faces of the emulator that need no clock: the same test against a real Kafka::
+"""A broker elsewhere, with the faces of the cluster that need no clock: the same test against a real Kafka::
 
-async with Remote("127.0.0.1:9092") as kafka:
+async with RemoteCluster("127.0.0.1:9092") as kafka:
     await kafka.topic("orders", 2)
     a, b = kafka.member("app", "orders"), kafka.member("app", "orders")
     await a.rejoin()
@@ -16,8 +16,8 @@ from typing import Any, Self
 
 from groupcoord.assignors import Assignor
 from groupcoord.client.backoff import Backoff
-from groupcoord.client.cluster import Cluster, Lane
 from groupcoord.client.membership import Membership
+from groupcoord.client.network_client import Lane, NetworkClient
 from groupcoord.client.options import addresses, assignors_of
 from groupcoord.client.settings import MemberSettings
 from groupcoord.client.topics_view import TopicsView
@@ -40,7 +40,7 @@ HEARTBEAT_INTERVAL_MS = 50
 """Of living members, unless told otherwise: they hear of a rebalance by their heartbeats, in real time."""
 
 
-class Remote:
+class RemoteCluster:
     """The broker at ``bootstrap_servers`` (``host:port``), any Kafka or groupcoord, while the ``async with`` block runs.
 
     Time is real; names of topics and groups are the caller's to keep unique. At the end of the block the members are gone
@@ -51,7 +51,7 @@ class Remote:
         self.address = bootstrap_servers
         self._bootstrap = addresses(bootstrap_servers)
         self._chance = SeededChance(0)
-        self._cluster: Cluster
+        self._cluster: NetworkClient
         self._places: Places
         self._crew: Crew
         self._clock: clocks.Clock
@@ -63,13 +63,13 @@ class Remote:
         self._problems: list[Exception] = []
 
     def __repr__(self) -> str:
-        return f"<Remote {self.address}>"
+        return f"<RemoteCluster {self.address}>"
 
     async def __aenter__(self) -> Self:
         loop = asyncio.get_running_loop()
         self._clock = clocks.make(ClockMode.REAL, start_ms=None, speed=1.0, loop=loop)
         self._crew = Crew(self._clock, loop)
-        self._cluster = Cluster(
+        self._cluster = NetworkClient(
             self._bootstrap,
             client_id="groupcoord-testing",
             request_timeout_ms=REQUEST_TIMEOUT_MS,

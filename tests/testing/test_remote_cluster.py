@@ -7,15 +7,15 @@ import pytest
 
 from groupcoord.client.errors import DisconnectedError
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.testing import Emulator, LivingMember, Remote, WaitTimeoutError
+from groupcoord.testing import Cluster, LivingMember, RemoteCluster, WaitTimeoutError
 from groupcoord.testing.faults import Metadata
 
 pytestmark = pytest.mark.asyncio
 
 
 async def test_topics_are_made_changed_and_deleted() -> None:
-    async with Emulator() as kafka, Remote(kafka.address) as remote:
-        assert repr(remote) == f"<Remote {kafka.address}>"
+    async with Cluster() as kafka, RemoteCluster(kafka.address) as remote:
+        assert repr(remote) == f"<RemoteCluster {kafka.address}>"
         await remote.topic("orders", 2)
         await remote.add_partitions("orders", 3)
         found = kafka.node.broker.topics.get("orders")
@@ -32,7 +32,7 @@ async def test_topics_are_made_changed_and_deleted() -> None:
 
 
 async def test_a_topic_can_be_used_when_all_its_partitions_are_led() -> None:
-    async with Emulator() as kafka, Remote(kafka.address) as remote:
+    async with Cluster() as kafka, RemoteCluster(kafka.address) as remote:
         kafka.when(Metadata).after(lambda _, answer: replace(answer, topics=()))  # it has not heard of it yet
         await remote.topic("orders", 2)
         member = remote.member("app", "orders")
@@ -41,7 +41,7 @@ async def test_a_topic_can_be_used_when_all_its_partitions_are_led() -> None:
 
 
 async def test_a_generation_step_by_step() -> None:
-    async with Emulator(topics={"orders": 2}) as kafka, Remote(kafka.address) as remote:
+    async with Cluster(topics={"orders": 2}) as kafka, RemoteCluster(kafka.address) as remote:
         a = remote.member("app", "orders")
         b = remote.member("app", "orders", client_id="b", instance_id="two")
         await a.rejoin()
@@ -60,7 +60,7 @@ async def test_a_generation_step_by_step() -> None:
 
 
 async def test_an_administrator_removes_a_member() -> None:
-    async with Emulator(topics={"orders": 2}) as kafka, Remote(kafka.address) as remote:
+    async with Cluster(topics={"orders": 2}) as kafka, RemoteCluster(kafka.address) as remote:
         a = remote.member("app", "orders")
         await a.rejoin()
         await remote.remove("app", a.member_id)
@@ -70,7 +70,7 @@ async def test_an_administrator_removes_a_member() -> None:
 
 
 async def test_members_live_in_real_time() -> None:
-    async with Emulator(topics={"orders": 4}) as kafka, Remote(kafka.address) as remote:
+    async with Cluster(topics={"orders": 4}) as kafka, RemoteCluster(kafka.address) as remote:
         settings: dict[str, Any] = {"group": "app", "assignor": "cooperative-sticky", "heartbeat_interval_ms": 10}
         a, b = await remote.members(2, topics="orders", instance_ids=["one", "two"], **settings)
         await remote.until(lambda: len(a.assigned) == len(b.assigned) == 2, "each should have two")
@@ -81,7 +81,7 @@ async def test_members_live_in_real_time() -> None:
 
 
 async def test_what_did_not_happen_is_told_with_what_was_seen() -> None:
-    async with Emulator(topics={"orders": 1}) as kafka, Remote(kafka.address) as remote:
+    async with Cluster(topics={"orders": 1}) as kafka, RemoteCluster(kafka.address) as remote:
         remote.member("app", "orders")
         with pytest.raises(WaitTimeoutError, match=r"it should: not within 0\.01 s\. <ScriptedMember app-1"):
             await remote.until(lambda: False, "it should", timeout_s=0.01)
@@ -93,7 +93,7 @@ def coordinator_of(member: LivingMember) -> int | None:
 
 
 async def test_groups_are_found_wherever_they_are_coordinated() -> None:
-    async with Emulator(topics={"orders": 2}, brokers=3) as kafka, Remote(kafka.addresses[0]) as remote:
+    async with Cluster(topics={"orders": 2}, brokers=3) as kafka, RemoteCluster(kafka.addresses[0]) as remote:
         member = remote.member("app", "orders")
         await member.rejoin()
         (living,) = await remote.members(1, group="other", topics="orders")
@@ -110,8 +110,8 @@ async def test_groups_are_found_wherever_they_are_coordinated() -> None:
 
 
 async def test_members_that_are_left_are_gone_without_a_word() -> None:
-    async with Emulator(topics={"orders": 1}) as kafka:
-        async with Remote(kafka.address) as remote:
+    async with Cluster(topics={"orders": 1}) as kafka:
+        async with RemoteCluster(kafka.address) as remote:
             await remote.members(1, group="app", topics="orders", heartbeat_interval_ms=30_000)
             waiting = remote.member("app", "orders").join()
             await remote.group("app").rebalancing()
@@ -120,20 +120,20 @@ async def test_members_that_are_left_are_gone_without_a_word() -> None:
 
 
 async def test_a_broker_that_is_not_there() -> None:
-    async with Emulator() as kafka:
+    async with Cluster() as kafka:
         address = kafka.address
     with pytest.raises(DisconnectedError, match="cannot be reached"):
-        async with Remote(address):
+        async with RemoteCluster(address):
             pass
 
 
 async def test_what_nobody_was_told_ends_the_block() -> None:
-    async def ask_what_cannot_be_said(remote: Remote) -> None:
+    async def ask_what_cannot_be_said(remote: RemoteCluster) -> None:
         async with remote:
             with pytest.raises(ConnectionResetError):
                 await remote.member("app", "orders").join(version=99)
 
-    async with Emulator(topics={"orders": 1}) as kafka:
+    async with Cluster(topics={"orders": 1}) as kafka:
         with pytest.raises(ExceptionGroup) as problems:
-            await ask_what_cannot_be_said(Remote(kafka.address))
+            await ask_what_cannot_be_said(RemoteCluster(kafka.address))
         assert "the broker does not speak version 99" in str(problems.value.exceptions[0])

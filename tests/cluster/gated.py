@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+from groupcoord.cluster.append_gate import HOLD, STORE, Verdict
 from groupcoord.core.effects import Append, Call, Effect, Reply
-from groupcoord.node.append_gate import HOLD, STORE, Verdict
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import (
@@ -25,7 +25,7 @@ from groupcoord.protocol.messages.offset_commit import OffsetCommitRequestPartit
 from groupcoord.protocol.messages.offset_delete import OffsetDeleteRequestPartition, OffsetDeleteRequestTopic
 from groupcoord.protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from groupcoord.protocol.messages.sync_group import SyncGroupRequestAssignment
-from tests.node.test_node import new_node
+from tests.cluster.test_cluster_core import new_node
 
 
 class Bench:

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from groupcoord.broker.journal import InMemory
+from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.config.settings import load
 from groupcoord.core.effects import Call, Effect, Reply
 from groupcoord.core.java import partition_for
-from groupcoord.node.node import Node
 from groupcoord.protocol.apis import APIS
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.framing import encode_response, parse_response
@@ -37,7 +37,7 @@ from groupcoord.protocol.messages.offset_commit import OffsetCommitRequestPartit
 from groupcoord.protocol.messages.offset_delete import OffsetDeleteRequestPartition, OffsetDeleteRequestTopic
 from groupcoord.protocol.messages.offset_fetch import OffsetFetchRequestGroup
 from groupcoord.protocol.messages.sync_group import SyncGroupRequestAssignment
-from tests.node.test_node import Counting
+from tests.cluster.test_cluster_core import Counting
 
 OFFSETS = "__consumer_offsets"
 GROUP = "app"
@@ -53,7 +53,7 @@ class Trio:
             "offsets.topic.num.partitions=6",
             *(f"{name.replace('_', '.')}={value}" for name, value in config.items()),
         ]
-        self.node = Node(load(items, dev=True, brokers=3), chance=Counting(), now_ms=0, brokers=3)
+        self.node = ClusterCore(load(items, dev=True, brokers=3), chance=Counting(), now_ms=0, brokers=3)
         self.now_ms = 0
         self.later: list[Effect] = []
         self._numbers = itertools.count(1)
@@ -353,7 +353,7 @@ def test_without_the_offsets_topic_no_broker_coordinates_until_it_is_there_again
 
 
 def test_fewer_brokers_than_kafkas_replicas_have_as_many_as_can_be() -> None:
-    node = Node(load(dev=True, brokers=2), chance=Counting(), now_ms=0, brokers=2)
+    node = ClusterCore(load(dev=True, brokers=2), chance=Counting(), now_ms=0, brokers=2)
     topic = node.broker.topics.get(OFFSETS)
     assert topic is not None
     assert {len(ids) for ids in topic.replicas} == {2}
@@ -364,4 +364,4 @@ def test_only_one_brokers_data_can_be_kept() -> None:
         in_memory = False
 
     with pytest.raises(ValueError, match="only one broker's data can be kept"):
-        Node(load(dev=True), chance=Counting(), now_ms=0, brokers=2, journal=Kept())
+        ClusterCore(load(dev=True), chance=Counting(), now_ms=0, brokers=2, journal=Kept())

@@ -1,4 +1,4 @@
-"""The emulator in a test's own loop."""
+"""The cluster in a test's own loop."""
 
 import asyncio
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.testing import ClockError, Emulator, WaitTimeoutError, passing
+from groupcoord.testing import ClockError, Cluster, WaitTimeoutError, passing
 from groupcoord.testing.faults import FaultRulesFailed
 
 pytestmark = pytest.mark.asyncio
@@ -15,14 +15,14 @@ ORDERS = {"orders": 6}
 
 
 async def test_it_listens_while_its_block_runs() -> None:
-    kafka = Emulator(topics=ORDERS)
-    assert repr(kafka) == "<Emulator not started>"
+    kafka = Cluster(topics=ORDERS)
+    assert repr(kafka) == "<Cluster not started>"
     assert not kafka.is_started
     with pytest.raises(RuntimeError, match="inside its `async with` block"):
         _ = kafka.address
     async with kafka:
         host, port = kafka.address.split(":")
-        assert repr(kafka) == f"<Emulator {kafka.address}>"
+        assert repr(kafka) == f"<Cluster {kafka.address}>"
         _, writer = await asyncio.open_connection(host, int(port))
         writer.close()
     with pytest.raises(ConnectionRefusedError):
@@ -31,7 +31,7 @@ async def test_it_listens_while_its_block_runs() -> None:
 
 
 async def test_it_belongs_to_one_loop() -> None:
-    async with Emulator() as kafka:
+    async with Cluster() as kafka:
         with pytest.raises(RuntimeError, match="in another event loop than the one that uses it now"):
             await asyncio.to_thread(lambda: asyncio.run(kafka.settle()))
 
@@ -39,13 +39,13 @@ async def test_it_belongs_to_one_loop() -> None:
 @pytest.mark.parametrize("wrong", [{"clock": "broken"}, {"topics": {"no/name": 1}}, {"config": {"grup.max.size": 1}}])
 async def test_settings_that_cannot_be_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"broken|no/name|grup\.max\.size"):
-        async with Emulator(**wrong):
+        async with Cluster(**wrong):
             pass
 
 
 async def test_the_same_seed_gives_the_same_ids() -> None:
     async def ids(seed: int) -> tuple[str, str]:
-        async with Emulator(topics=ORDERS, seed=seed) as kafka:
+        async with Cluster(topics=ORDERS, seed=seed) as kafka:
             member = kafka.member("app", "orders")
             await member.join()
             return member.member_id, str(kafka.node.broker.topics.topic_id("orders"))
@@ -54,7 +54,7 @@ async def test_the_same_seed_gives_the_same_ids() -> None:
 
 
 async def test_a_silent_member_is_out_when_the_test_says_so() -> None:
-    async with Emulator(topics=ORDERS) as kafka:
+    async with Cluster(topics=ORDERS) as kafka:
         a, b = await kafka.members(2, group="app", topics="orders")
         assert len(a.assigned) == len(b.assigned) == 3
         b.vanish()
@@ -68,7 +68,7 @@ async def test_a_silent_member_is_out_when_the_test_says_so() -> None:
 
 
 async def test_deadlines_say_what_will_happen_and_why() -> None:
-    async with Emulator(topics=ORDERS) as kafka:
+    async with Cluster(topics=ORDERS) as kafka:
         member = kafka.member("app", "orders", session_timeout_ms=10_000)
         other = kafka.member("other", "orders", session_timeout_ms=8_000)
         for each in (member, other):
@@ -90,7 +90,7 @@ async def test_deadlines_say_what_will_happen_and_why() -> None:
 
 
 async def test_time_passes_until_a_condition_holds() -> None:
-    async with Emulator(topics=ORDERS) as kafka:
+    async with Cluster(topics=ORDERS) as kafka:
         await kafka.member("app", "orders").rejoin()
         before = kafka.now_ms()
         await kafka.advance_until(lambda: kafka.group("app").state == "Empty")
@@ -107,7 +107,7 @@ async def test_time_passes_until_a_condition_holds() -> None:
 
 
 async def test_what_is_due_for_ever_does_not_hang_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with Emulator(topics=ORDERS) as kafka:
+    async with Cluster(topics=ORDERS) as kafka:
         (member,) = await kafka.members(1, group="app", topics="orders")
         monkeypatch.setattr(member, "next_deadline", lambda: 0)
         monkeypatch.setattr(passing, "MOST_ROUNDS", 10)
@@ -116,14 +116,14 @@ async def test_what_is_due_for_ever_does_not_hang_the_test(monkeypatch: pytest.M
 
 
 async def test_only_a_manual_clock_is_moved_by_the_test() -> None:
-    async with Emulator(topics=ORDERS, clock="real") as kafka:
+    async with Cluster(topics=ORDERS, clock="real") as kafka:
         with pytest.raises(ClockError, match="only with clock='manual' the test moves it"):
             await kafka.advance(seconds=1)
 
 
 @pytest.mark.slow
 async def test_on_a_fast_clock_everything_happens_sooner() -> None:
-    async with Emulator(topics=ORDERS, clock="fast", speed=50) as kafka:
+    async with Cluster(topics=ORDERS, clock="fast", speed=50) as kafka:
         a, b = await kafka.members(2, group="app", topics="orders")
         b.vanish()
         view = await kafka.group("app").stable(members=1, generation=a.generation + 1)
@@ -131,7 +131,7 @@ async def test_on_a_fast_clock_everything_happens_sooner() -> None:
 
 
 async def test_after_a_restart_groups_are_what_the_log_says() -> None:
-    async with Emulator(topics=ORDERS) as kafka:
+    async with Cluster(topics=ORDERS) as kafka:
         a, b = kafka.member("app", "orders"), kafka.member("app", "orders")
         await a.rejoin()
         await a.commit({("orders", 0): 4})
@@ -149,7 +149,7 @@ async def test_after_a_restart_groups_are_what_the_log_says() -> None:
 
 
 async def test_time_passes_while_the_broker_is_down() -> None:
-    async with Emulator(topics=ORDERS) as kafka:
+    async with Cluster(topics=ORDERS) as kafka:
         (a,) = await kafka.members(1, group="app", topics="orders")
         await kafka.stop()
         await kafka.stop()
@@ -164,7 +164,7 @@ async def test_time_passes_while_the_broker_is_down() -> None:
 
 
 async def test_a_group_moves_away_and_comes_back() -> None:
-    async with Emulator(topics=ORDERS) as kafka:
+    async with Cluster(topics=ORDERS) as kafka:
         member = kafka.member("app", "orders")
         await member.rejoin()
         await kafka.unload("app")
@@ -175,7 +175,7 @@ async def test_a_group_moves_away_and_comes_back() -> None:
 
 
 async def test_an_operator_rebalances_and_fences() -> None:
-    async with Emulator(topics=ORDERS) as kafka:
+    async with Cluster(topics=ORDERS) as kafka:
         member = kafka.member("app", "orders", instance_id="one")
         await member.rejoin()
         await kafka.force_rebalance("app", "for fun")
@@ -186,7 +186,7 @@ async def test_an_operator_rebalances_and_fences() -> None:
 
 
 async def test_a_session_ends_at_once_by_any_name_of_its_member() -> None:
-    async with Emulator(topics=ORDERS) as kafka:
+    async with Cluster(topics=ORDERS) as kafka:
         member = kafka.member("app", "orders", client_id="victim")
         await member.rejoin()
         await kafka.expire("app", "victim")
@@ -196,7 +196,7 @@ async def test_a_session_ends_at_once_by_any_name_of_its_member() -> None:
 
 
 async def test_nobody_heartbeats_for_who_is_no_member() -> None:
-    async with Emulator(topics=ORDERS) as kafka:
+    async with Cluster(topics=ORDERS) as kafka:
         host, port = kafka.address.split(":")
         reader, writer = await asyncio.open_connection(host, int(port))
         # ApiVersions v0: the connection is known from then on.
@@ -212,7 +212,7 @@ async def test_nobody_heartbeats_for_who_is_no_member() -> None:
 
 
 async def test_records_can_be_put_where_a_consumer_finds_them() -> None:
-    async with Emulator() as kafka:
+    async with Cluster() as kafka:
         kafka.topic("orders", 2)
         assert await kafka.produce("orders", b"a", b"b", partition=1) == 0
         assert await kafka.produce("orders", b"c", partition=1, key=b"k") == 2
@@ -222,7 +222,7 @@ async def test_records_can_be_put_where_a_consumer_finds_them() -> None:
 
 async def test_an_error_of_the_server_fails_the_block() -> None:
     async def story() -> None:
-        async with Emulator(topics=ORDERS) as kafka:
+        async with Cluster(topics=ORDERS) as kafka:
             kafka.node.coordinator.handle = None  # type: ignore[method-assign,assignment]
             host, port = kafka.address.split(":")
             reader, writer = await asyncio.open_connection(host, int(port))
@@ -239,7 +239,7 @@ async def test_an_error_of_the_server_fails_the_block() -> None:
 
 async def test_a_rule_that_was_not_used_fails_the_block() -> None:
     async def story(divisor: int) -> None:
-        async with Emulator() as kafka:
+        async with Cluster() as kafka:
             kafka.when("Heartbeat").drop()
             _ = 1 / divisor
 
@@ -250,7 +250,7 @@ async def test_a_rule_that_was_not_used_fails_the_block() -> None:
 
 
 async def test_requests_gather_and_go_in_the_order_of_the_test() -> None:
-    async with Emulator(topics=ORDERS, config={"group.initial.rebalance.delay.ms": 3_000}) as kafka:
+    async with Cluster(topics=ORDERS, config={"group.initial.rebalance.delay.ms": 3_000}) as kafka:
         barrier = kafka.barrier("JoinGroup", "app", n=2)
         a = kafka.member("app", "orders", instance_id="a")
         b = kafka.member("app", "orders", instance_id="b")
@@ -268,7 +268,7 @@ async def test_requests_gather_and_go_in_the_order_of_the_test() -> None:
 
 
 async def test_requests_that_gather_may_go_in_the_order_they_came() -> None:
-    async with Emulator(topics=ORDERS) as kafka:
+    async with Cluster(topics=ORDERS) as kafka:
         barrier = kafka.barrier("JoinGroup", n=1)
         member = kafka.member("app", "orders", instance_id="a")
         joining = member.join()
@@ -279,7 +279,7 @@ async def test_requests_that_gather_may_go_in_the_order_they_came() -> None:
 
 
 async def test_topics_grow_and_go() -> None:
-    async with Emulator(topics=ORDERS) as kafka:
+    async with Cluster(topics=ORDERS) as kafka:
         await kafka.add_partitions("orders", 2)
         member = kafka.member("app", "orders")
         await member.rejoin()

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from groupcoord.core.effects import Append, Call, Effect, Hangup, LogRecord, Note, Reply, Silence
+from groupcoord.core.effects import Append, Call, CloseConnection, Effect, EmitEvent, LogRecord, NoReply, Reply
 from groupcoord.core.events import Cause, Event, Requested
 
 _new = tuple.__new__  # past the constructor that NamedTuple writes in Python, for every answer there is
 
 
-class Turn:
+class HandlerContext:
     """Collects the effects of one call or timer. ``now_ms`` is the only clock there is."""
 
     __slots__ = ("effects", "now_ms", "origin")
@@ -37,18 +37,18 @@ class Turn:
         """Answer ``call``."""
         self.effects.append(_new(Reply, (call, response)))
 
-    def silence(self, call: Call) -> None:
+    def no_reply(self, call: Call) -> None:
         """``call`` is done without an answer."""
-        self.effects.append(Silence(call))
+        self.effects.append(NoReply(call))
 
-    def hang_up(self, call: Call, reason: str) -> None:
+    def close_connection(self, call: Call, reason: str) -> None:
         """Close the connection of ``call``."""
-        self.effects.append(Hangup(call, reason))
+        self.effects.append(CloseConnection(call, reason))
 
     def append(self, append_id: int, partition: int, records: tuple[LogRecord, ...]) -> None:
         """Store ``records`` in ``partition`` of ``__consumer_offsets``."""
         self.effects.append(Append(append_id, partition, records))
 
-    def note(self, event: type[Event], **fields: Any) -> None:
+    def emit(self, event: type[Event], **fields: Any) -> None:
         """Say that something happened; time and cause are this turn's."""
-        self.effects.append(Note(event(at_ms=self.now_ms, cause=self.cause, **fields)))
+        self.effects.append(EmitEvent(event(at_ms=self.now_ms, cause=self.cause, **fields)))

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from groupcoord.broker.cluster import Cluster, ClusterBroker
-from groupcoord.broker.refused import Refused
+from groupcoord.broker.broker_registry import BrokerRegistry, ClusterBroker
 from groupcoord.broker.topics import Topic
 from groupcoord.config.settings import BrokerConfig, load
-from groupcoord.core.effects import Call, Hangup, Reply
+from groupcoord.core.api_error import ApiError
+from groupcoord.core.effects import Call, CloseConnection, Reply
 from groupcoord.core.events import Operator
-from groupcoord.core.turn import Turn
+from groupcoord.core.handler_context import HandlerContext
 from groupcoord.partitioners.java_random import JavaRandom
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.errors import ErrorCode
@@ -68,19 +68,19 @@ def topic_of(plane: DataPlane, name: str = "t") -> Topic:
 
 def move(plane: DataPlane, partition: int, broker_id: int) -> None:
     """Let another broker lead; answers to fetches are in ``later``."""
-    turn = Turn(plane.now_ms, Operator("a move"))
-    plane.broker.move_leader(turn, topic_of(plane), partition, broker_id)
-    plane.later += turn.effects
+    ctx = HandlerContext(plane.now_ms, Operator("a move"))
+    plane.broker.move_leader(ctx, topic_of(plane), partition, broker_id)
+    plane.later += ctx.effects
 
 
 class TestBrokers:
     def test_a_cluster_has_brokers_enough(self) -> None:
         with pytest.raises(ValueError, match="0 brokers is none"):
-            Cluster(1, 0)
+            BrokerRegistry(1, 0)
         with pytest.raises(ValueError, match=r"more racks \(3\) than brokers \(2\)"):
-            Cluster(1, 2, racks=("a", "b", "c"), random=JavaRandom(1))
+            BrokerRegistry(1, 2, racks=("a", "b", "c"), random=JavaRandom(1))
         with pytest.raises(ValueError, match="need chance"):
-            Cluster(1, 2)
+            BrokerRegistry(1, 2)
 
     def test_all_are_named_with_their_places(self) -> None:
         plane = three(listeners="PLAINTEXT://kafka:19092")
@@ -95,7 +95,7 @@ class TestBrokers:
 
     def test_what_is_advertised_has_a_port_for_each(self) -> None:
         config = load(["listeners=PLAINTEXT://:9092", "advertised.listeners=PLAINTEXT://example:7000", "broker.rack=r"])
-        cluster = Cluster(1, 2, random=JavaRandom(1))
+        cluster = BrokerRegistry(1, 2, random=JavaRandom(1))
         cluster.listening_at(1, "0.0.0.0", 9093)
         assert cluster.brokers(config) == (
             ClusterBroker(1, "example", 7000, "r"),
@@ -108,7 +108,7 @@ class TestBrokers:
     )
     def test_they_come_in_the_order_of_a_java_map(self, first: int, size: int, order: list[int]) -> None:
         """A cluster of the nodes 3, 4 and 5 names 4, 5 and 3."""
-        cluster = Cluster(first, size, random=JavaRandom(1))
+        cluster = BrokerRegistry(first, size, random=JavaRandom(1))
         assert [broker.id for broker in cluster.brokers(BrokerConfig.of())] == order
 
 
@@ -184,9 +184,9 @@ class TestPlacement:
         assert (result.error_code, result.error_message) == (error, text)
 
     def test_a_lone_broker_is_asked_for_no_chance(self) -> None:
-        alone = Cluster(7)
+        alone = BrokerRegistry(7)
         assert alone.place(BrokerConfig.of(), 3, 1) == [(7,)] * 3
-        with pytest.raises(Refused, match=r"factor of 2 cannot be reached because only 1 broker\(s\)"):
+        with pytest.raises(ApiError, match=r"factor of 2 cannot be reached because only 1 broker\(s\)"):
             alone.place(BrokerConfig.of(), 3, 2)
 
     @pytest.mark.parametrize(
@@ -255,7 +255,7 @@ class TestProduce:
     def test_without_acks_the_connection_is_closed(self) -> None:
         plane = three()
         call = plane.send(produce_request(plane, "t", {0: batch(b"v")}, acks=0), 12, to=FOLLOWER)
-        assert isinstance(plane.answer_to(call), Hangup)
+        assert isinstance(plane.answer_to(call), CloseConnection)
 
 
 class TestFetch:
@@ -373,11 +373,11 @@ class TestFetch:
         plane.produced("t", batch(b"v"))
         call = self.parked(plane, LEADER, 12)
         topic = plane.broker.topics.delete("t")
-        turn = Turn(plane.now_ms, Operator("a move"))
-        plane.broker.fetch_purgatory.leader_moved(turn, topic.partitions[0], 1)
-        assert turn.effects == []
-        plane.broker.topics_deleted(turn, [topic])
-        (reply,) = turn.effects
+        ctx = HandlerContext(plane.now_ms, Operator("a move"))
+        plane.broker.fetch_purgatory.leader_moved(ctx, topic.partitions[0], 1)
+        assert ctx.effects == []
+        plane.broker.topics_deleted(ctx, [topic])
+        (reply,) = ctx.effects
         assert isinstance(reply, Reply)
         assert reply.call == call
 
@@ -509,4 +509,4 @@ class TestConfigs:
 
 def test_a_call_that_says_nothing_came_to_the_first_broker() -> None:
     call = Call(1, 1, APIS[ApiKey.METADATA], 12, "me", "/127.0.0.1")
-    assert Cluster(5, 3, random=JavaRandom(1)).id_of(call) == 5
+    assert BrokerRegistry(5, 3, random=JavaRandom(1)).id_of(call) == 5

@@ -8,9 +8,9 @@ Source: ``ClusterControlManager`` and ``ReplicationControlManager``.
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from groupcoord.broker.refused import Refused
 from groupcoord.config.listeners import Endpoint
 from groupcoord.config.settings import BrokerConfig
+from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import Call
 from groupcoord.core.scala import mutable_map_order
 from groupcoord.partitioners.java_random import Random
@@ -34,7 +34,7 @@ class ClusterBroker(NamedTuple):
     rack: str | None
 
 
-class Cluster:
+class BrokerRegistry:
     """``size`` brokers whose ids count from ``first_id``.
 
     ``racks`` are theirs in turn, from the first again when there are fewer; without any, all have ``broker.rack``. What is
@@ -117,7 +117,7 @@ class Cluster:
             usable = [UsableBroker(broker.id, broker.rack) for broker in self.brokers(config)]
             return [tuple(placed) for placed in place_replicas(usable, partitions, replication_factor, self._random)]
         except PlacementError as problem:
-            raise Refused(
+            raise ApiError(
                 problem.code, f"Unable to replicate the partition {replication_factor} time(s): {problem}"
             ) from problem
 
@@ -130,7 +130,7 @@ class Cluster:
                 f"consistent with previous partitions, which have {replication_factor} replica(s)."
             )
         if text is not None:
-            raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
+            raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
 
     def _fault(self, broker_ids: Sequence[int]) -> str | None:
         if not broker_ids:
