@@ -1,31 +1,31 @@
 """The test author's harness: a broker in a test, its time, its faults, its trace. docs/testing.md is the way in."""
 
+from groupcoord.testing.auto_member import AutoMember
 from groupcoord.testing.clocks import ClockMode
 from groupcoord.testing.cluster import Cluster
 from groupcoord.testing.deadlines import PendingDeadline
 from groupcoord.testing.groups import Group, GroupView, MemberView
-from groupcoord.testing.living import LivingMember
+from groupcoord.testing.manual_member import ManualMember
 from groupcoord.testing.passing import ClockError
 from groupcoord.testing.remote_cluster import RemoteCluster
 from groupcoord.testing.remote_group import RemoteGroup
-from groupcoord.testing.scripted import ScriptedMember
 from groupcoord.testing.trace import Trace
 from groupcoord.testing.trace.golden import assert_golden
 from groupcoord.testing.virtual import VirtualLoop, virtual_time
 from groupcoord.testing.waiting import WaitTimeoutError
 
 __all__ = [
+    "AutoMember",
     "ClockError",
     "ClockMode",
     "Cluster",
     "Group",
     "GroupView",
-    "LivingMember",
+    "ManualMember",
     "MemberView",
     "PendingDeadline",
     "RemoteCluster",
     "RemoteGroup",
-    "ScriptedMember",
     "Trace",
     "VirtualLoop",
     "WaitTimeoutError",

@@ -23,20 +23,20 @@ from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import ProduceRequest, ProduceResponse
 from groupcoord.protocol.messages.produce import PartitionProduceData, TopicProduceData
 from groupcoord.protocol.records import Record
-from groupcoord.testing import verbs
-from groupcoord.testing.admin import deletion, growth, raise_refusal
+from groupcoord.testing import group_actions
 from groupcoord.testing.appends import HeldAppends, code_of
+from groupcoord.testing.auto_member import METADATA_MAX_AGE_MS, AutoMember, settings_of
 from groupcoord.testing.barrier import Barrier
-from groupcoord.testing.blocking import Blocking, LoopThread
 from groupcoord.testing.clocks import ClockMode
 from groupcoord.testing.deadlines import PendingDeadline, pending
 from groupcoord.testing.engine import Engine
 from groupcoord.testing.faults import Faults
 from groupcoord.testing.groups import Group
 from groupcoord.testing.lines import Line
-from groupcoord.testing.living import METADATA_MAX_AGE_MS, LivingMember, settings_of
+from groupcoord.testing.manual_member import ManualMember
 from groupcoord.testing.passing import A_YEAR_MS, Passing
-from groupcoord.testing.scripted import ScriptedMember
+from groupcoord.testing.request_builders import deletion, growth, raise_refusal
+from groupcoord.testing.sync import Blocking, LoopThread
 from groupcoord.testing.trace import Trace
 from groupcoord.testing.waiting import WaitTimeoutError
 
@@ -114,7 +114,7 @@ class Cluster:
             engine.appends.check()
 
     def __enter__(self) -> Any:
-        """For programs without asyncio; see :mod:`groupcoord.testing.blocking`. Every method of this class, without await."""
+        """For programs without asyncio; see :mod:`groupcoord.testing.sync`. Every method of this class, without await."""
         if self._settings["mode"] is ClockMode.VIRTUAL:
             raise ValueError("simulated time is for asyncio programs: use `async with` on a virtual loop")
         self._thread = LoopThread()
@@ -223,24 +223,26 @@ class Cluster:
 
     async def force_rebalance(self, group: str, reason: str = "the test wants it") -> None:
         """Let the members of ``group`` join again. Raises ValueError if it cannot rebalance."""
-        await self._wish(verbs.force_rebalance(self.node, group, reason, self.now_ms()), f"force a rebalance: {reason}")
+        await self._wish(
+            group_actions.force_rebalance(self.node, group, reason, self.now_ms()), f"force a rebalance: {reason}"
+        )
 
     async def expire(self, group: str, member: str) -> None:
         """The session of ``member`` (its id, instance id or client id) ends now. Raises LookupError, ValueError."""
         found = self.group(group).view().member(member)
-        await self._wish(verbs.expire(self.node, group, found.member_id, self.now_ms()), f"expire {member}")
+        await self._wish(group_actions.expire(self.node, group, found.member_id, self.now_ms()), f"expire {member}")
 
     async def fence(self, group: str, instance_id: str) -> None:
         """Another member takes the place of the static member ``instance_id``, which is fenced. Raises ValueError."""
-        await self._wish(verbs.fence(self.node, group, instance_id, self.now_ms()), f"fence {instance_id}")
+        await self._wish(group_actions.fence(self.node, group, instance_id, self.now_ms()), f"fence {instance_id}")
 
     async def unload(self, group: str) -> None:
         """Let this broker coordinate ``group`` no longer, nor the others of its partition, until ``load``."""
-        await self._wish(verbs.unload(self.node, group, self.now_ms()), f"unload {group}")
+        await self._wish(group_actions.unload(self.node, group, self.now_ms()), f"unload {group}")
 
     async def load(self, group: str) -> None:
         """Read the groups of that partition from its log, and coordinate them again."""
-        await self._wish(verbs.load(self.node, group, self.now_ms()), f"load {group}")
+        await self._wish(group_actions.load(self.node, group, self.now_ms()), f"load {group}")
         await self._engine.loaded()
 
     async def _wish(self, effects: list[Any], wish: str) -> None:
@@ -345,9 +347,9 @@ class Cluster:
         client_id: str | None = None,
         session_timeout_ms: int = 45_000,
         rebalance_timeout_ms: int = 60_000,
-    ) -> ScriptedMember:
+    ) -> ManualMember:
         """A member of which the test takes every step."""
-        return ScriptedMember(
+        return ManualMember(
             Line(self._engine, client_id or self._name(group)),
             group=group,
             topics=topics,
@@ -368,7 +370,7 @@ class Cluster:
         instance_ids: Sequence[str] | None = None,
         metadata_max_age_ms: int = METADATA_MAX_AGE_MS,
         **settings: Any,
-    ) -> list[LivingMember]:
+    ) -> list[AutoMember]:
         """``count`` members that live by themselves, on the cluster's clock; returns when the group is stable with them.
 
         On a manual clock, time passes until that is so: members hear of a rebalance when they heartbeat. ``settings`` are
@@ -402,18 +404,18 @@ class Cluster:
 
     def _living(
         self, topics: Sequence[str], assignors: Sequence[Assignor], settings: MemberSettings, metadata_max_age_ms: int
-    ) -> LivingMember:
+    ) -> AutoMember:
         engine = self._engine
-        member = LivingMember(
+        member = AutoMember(
             Line(engine, self._name(settings.group_id)),
             Membership(settings, assignors, chance=engine.chance.fraction),
             topics,
             now_ms=engine.clock,
             metadata_max_age_ms=metadata_max_age_ms,
             listener=engine.trace,
-            moved=engine.crew.see_to_timer,
+            moved=engine.scheduler.see_to_timer,
         )
-        engine.crew.add(member)
+        engine.scheduler.add(member)
         return member
 
     def _partition_counts(self) -> Mapping[str, int]:

@@ -15,9 +15,9 @@ from groupcoord.server.connection import Connection
 from groupcoord.server.server import Server
 from groupcoord.testing import clocks
 from groupcoord.testing.appends import AppendRules
+from groupcoord.testing.auto_member import MemberScheduler
 from groupcoord.testing.chance import SeededChance
 from groupcoord.testing.clocks import ClockMode, ManualClock
-from groupcoord.testing.crew import Crew
 from groupcoord.testing.faults import Faults, TopicsKnown
 from groupcoord.testing.long_polls import LongPolls
 from groupcoord.testing.served import EmulatedNode
@@ -51,7 +51,7 @@ class Engine:
         self.trace = Trace(start_ms=self.started_ms)
         self.faults = Faults(now_ms=self.clock) if run is None else Faults(now_ms=self.clock, run=run)
         self.waiting = Waiting()
-        self.crew = Crew(self.clock, self.loop)
+        self.scheduler = MemberScheduler(self.clock, self.loop)
         loaded = load(as_items(config), dev=dev, brokers=brokers)
         self.node = ClusterCore(loaded, chance=self.chance, now_ms=self.clock(), brokers=brokers, racks=racks)
         self.node.broker.compacts_at_once = True  # a test looks at what follows when it has moved the clock
@@ -96,8 +96,8 @@ class Engine:
 
     async def end(self) -> list[Exception]:
         """Stop for good."""
-        self.crew.stop()
-        for member in self.crew:
+        self.scheduler.stop()
+        for member in self.scheduler:
             member.vanish()
         return await self.stop()
 
@@ -195,7 +195,7 @@ class Engine:
 
     def next_deadline(self) -> int | None:
         """When anything is due next (ms): on the broker, if it is up, for members, and for what rules delay."""
-        deadlines = [self.crew.next_deadline()]
+        deadlines = [self.scheduler.next_deadline()]
         if self.is_up:
             deadlines.append(self.served.next_deadline())
         return min((at_ms for at_ms in deadlines if at_ms is not None), default=None)

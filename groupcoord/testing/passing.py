@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Protocol
 
 from groupcoord.cluster.cluster_core import ClusterCore
+from groupcoord.testing.auto_member import MemberScheduler
 from groupcoord.testing.clocks import Clock, ManualClock
-from groupcoord.testing.crew import Crew
 from groupcoord.testing.deadlines import PendingDeadline, pending, sessions
 from groupcoord.testing.waiting import WaitTimeoutError
 
@@ -23,7 +23,7 @@ class World(Protocol):
 
     clock: Clock
     node: ClusterCore
-    crew: Crew
+    scheduler: MemberScheduler
 
     def heartbeat_for(self, group: str, member: str) -> None:
         """Heartbeat in the name of a client that is connected, if that is one."""
@@ -95,7 +95,7 @@ class Passing:
             if heartbeats:
                 for group, member in sessions(world.node, clock()):
                     world.heartbeat_for(group, member)
-            world.crew.expire()
+            world.scheduler.expire()
             world.wake()
             await world.settle()
         if not enough():

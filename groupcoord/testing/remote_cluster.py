@@ -25,16 +25,14 @@ from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import LeaveGroupRequest, LeaveGroupResponse, MetadataResponse
 from groupcoord.protocol.messages.leave_group import MemberIdentity
 from groupcoord.testing import clocks
-from groupcoord.testing.admin import creation, deletion, growth, question, raise_refusal, topics_view
+from groupcoord.testing.auto_member import METADATA_MAX_AGE_MS, AutoMember, MemberScheduler, settings_of
 from groupcoord.testing.chance import SeededChance
 from groupcoord.testing.clocks import ClockMode
-from groupcoord.testing.crew import Crew
-from groupcoord.testing.living import METADATA_MAX_AGE_MS, LivingMember, settings_of
-from groupcoord.testing.polling import poll
+from groupcoord.testing.manual_member import ManualMember
 from groupcoord.testing.remote_group import RemoteGroup
-from groupcoord.testing.scripted import ScriptedMember
+from groupcoord.testing.request_builders import creation, deletion, growth, question, raise_refusal, topics_view
 from groupcoord.testing.socket_lines import REQUEST_TIMEOUT_MS, Places, SocketLine
-from groupcoord.testing.waiting import Waiting
+from groupcoord.testing.waiting import Waiting, poll
 
 HEARTBEAT_INTERVAL_MS = 50
 """Of living members, unless told otherwise: they hear of a rebalance by their heartbeats, in real time."""
@@ -53,13 +51,13 @@ class RemoteCluster:
         self._chance = SeededChance(0)
         self._cluster: NetworkClient
         self._places: Places
-        self._crew: Crew
+        self._scheduler: MemberScheduler
         self._clock: clocks.Clock
         self._waiting = Waiting()
         self._topics = TopicsView()
         self._lines: list[SocketLine] = []
-        self._scripted: list[ScriptedMember] = []
-        self._living: list[LivingMember] = []
+        self._scripted: list[ManualMember] = []
+        self._living: list[AutoMember] = []
         self._problems: list[Exception] = []
 
     def __repr__(self) -> str:
@@ -68,7 +66,7 @@ class RemoteCluster:
     async def __aenter__(self) -> Self:
         loop = asyncio.get_running_loop()
         self._clock = clocks.make(ClockMode.REAL, start_ms=None, speed=1.0, loop=loop)
-        self._crew = Crew(self._clock, loop)
+        self._scheduler = MemberScheduler(self._clock, loop)
         self._cluster = NetworkClient(
             self._bootstrap,
             client_id="groupcoord-testing",
@@ -88,7 +86,7 @@ class RemoteCluster:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._crew.stop()
+        self._scheduler.stop()
         for living in self._living:
             living.vanish()
         for scripted in self._scripted:
@@ -193,13 +191,13 @@ class RemoteCluster:
         client_id: str | None = None,
         session_timeout_ms: int = 45_000,
         rebalance_timeout_ms: int = 60_000,
-    ) -> ScriptedMember:
+    ) -> ManualMember:
         """A member of which the test takes every step.
 
         If it leads, it knows the topics as they were at the beginning of the block, after the last one was made, changed or
         deleted here, or at the last ``settle``.
         """
-        member = ScriptedMember(
+        member = ManualMember(
             self._line(client_id or f"{group}-{len(self._lines) + 1}"),
             group=group,
             topics=topics,
@@ -223,7 +221,7 @@ class RemoteCluster:
         metadata_max_age_ms: int = METADATA_MAX_AGE_MS,
         heartbeat_interval_ms: int = HEARTBEAT_INTERVAL_MS,
         **settings: Any,
-    ) -> list[LivingMember]:
+    ) -> list[AutoMember]:
         """``count`` members that live by themselves, in real time; returns when the group is stable with them.
 
         ``settings`` are those of :class:`~groupcoord.client.settings.MemberSettings`; times are milliseconds. A leader looks
@@ -252,8 +250,8 @@ class RemoteCluster:
 
     def _alive(
         self, topics: Sequence[str], assignors: Sequence[Assignor], settings: MemberSettings, metadata_max_age_ms: int
-    ) -> LivingMember:
-        member = LivingMember(
+    ) -> AutoMember:
+        member = AutoMember(
             self._line(f"{settings.group_id}-{len(self._lines) + 1}"),
             Membership(settings, assignors, chance=self._chance.fraction),
             topics,
@@ -263,7 +261,7 @@ class RemoteCluster:
             moved=self._moved,
         )
         self._living.append(member)
-        self._crew.add(member)
+        self._scheduler.add(member)
         return member
 
     def _line(self, client_id: str) -> SocketLine:
@@ -272,7 +270,7 @@ class RemoteCluster:
         return line
 
     def _moved(self) -> None:
-        self._crew.see_to_timer()
+        self._scheduler.see_to_timer()
         self._waiting.look()
 
     def _partition_counts(self) -> Mapping[str, int]:

@@ -13,8 +13,8 @@ from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import DescribeGroupsRequest, DescribeGroupsResponse, OffsetFetchResponse
 from groupcoord.protocol.messages.describe_groups import DescribedGroupMember
 from groupcoord.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
-from groupcoord.testing.polling import poll
 from groupcoord.testing.views import SeenGroup, SeenMember, TopicPartition, assigned_by
+from groupcoord.testing.waiting import poll
 
 _BY_NAME = 9
 """The last version of OffsetFetch that names topics; the later ones have ids."""

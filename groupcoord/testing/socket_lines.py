@@ -20,8 +20,8 @@ from groupcoord.protocol.messages import (
     SyncGroupRequest,
 )
 from groupcoord.protocol.messages.find_coordinator import Coordinator
-from groupcoord.testing.polling import poll
 from groupcoord.testing.served import Answered
+from groupcoord.testing.waiting import poll
 
 REQUEST_TIMEOUT_MS = 30_000
 PARKED_TIMEOUT_MS = 3_600_000

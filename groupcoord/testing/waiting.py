@@ -1,13 +1,15 @@
-"""Waiting without sleeping: a condition is looked at whenever the node has done something, and at no other time."""
+"""How a test waits: for a condition in this process, or by asking a remote broker again and again."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 T = TypeVar("T")
 
 TIMEOUT_S = 10.0
 """So long a wait takes at most unless it is told otherwise: seconds of the event loop."""
+PAUSE_S = 0.01
+"""Between an answer and the next question: seconds."""
 
 
 class WaitTimeoutError(TimeoutError, AssertionError):
@@ -62,3 +64,24 @@ class Waiting:
             finally:
                 del self._looks[future]
         return found[0]
+
+
+async def poll(
+    ask: Callable[[], Awaitable[T]],
+    enough: Callable[[T], bool],
+    what: str,
+    seen: Callable[[T], str],
+    *,
+    timeout_s: float | None = None,
+) -> T:
+    """``ask`` until ``enough`` holds of the answer, and return that.
+
+    Raises WaitTimeoutError that says ``what`` did not happen and what was ``seen`` last, and what ``ask`` and ``enough`` raise.
+    """
+    loop, limit_s = asyncio.get_running_loop(), TIMEOUT_S if timeout_s is None else timeout_s
+    end_s = loop.time() + limit_s
+    while not enough(answer := await ask()):
+        if loop.time() >= end_s:
+            raise WaitTimeoutError(f"{what}: not within {limit_s:g} s. {seen(answer)}")
+        await asyncio.sleep(PAUSE_S)
+    return answer

@@ -5,7 +5,7 @@ from typing import Any
 
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import JoinGroupResponse
-from groupcoord.testing import Cluster, RemoteCluster, ScriptedMember
+from groupcoord.testing import Cluster, ManualMember, RemoteCluster
 
 
 async def gather(*asked: Awaitable[Any]) -> list[Any]:
@@ -17,7 +17,7 @@ async def gather(*asked: Awaitable[Any]) -> list[Any]:
 
 
 async def joined(
-    kafka: Cluster | RemoteCluster, leader: ScriptedMember, *others: ScriptedMember
+    kafka: Cluster | RemoteCluster, leader: ManualMember, *others: ManualMember
 ) -> list[JoinGroupResponse]:
     """A new group: ``leader`` alone in generation 1, then all in generation 2, in which nobody has synced yet."""
     await leader.rejoin()
@@ -29,13 +29,13 @@ async def joined(
     return responses
 
 
-async def together(kafka: Cluster | RemoteCluster, leader: ScriptedMember, *others: ScriptedMember) -> None:
+async def together(kafka: Cluster | RemoteCluster, leader: ManualMember, *others: ManualMember) -> None:
     """A new group: ``leader`` alone in generation 1, then all in generation 2, each with what it was assigned."""
     await joined(kafka, leader, *others)
     await gather(*[member.sync() for member in (*others, leader)])
 
 
-async def enters(kafka: Cluster | RemoteCluster, newcomer: ScriptedMember, *present: ScriptedMember) -> None:
+async def enters(kafka: Cluster | RemoteCluster, newcomer: ManualMember, *present: ManualMember) -> None:
     """``newcomer`` comes to those who are ``present``, the leader first: one generation on, each with what it was assigned."""
     joining = newcomer.join()
     await _becomes(kafka, newcomer.group, members=len(present) + 1)
@@ -43,7 +43,7 @@ async def enters(kafka: Cluster | RemoteCluster, newcomer: ScriptedMember, *pres
     await gather(*[member.sync() for member in (newcomer, *present)])
 
 
-async def again(kafka: Cluster | RemoteCluster, leader: ScriptedMember, *followers: ScriptedMember) -> None:
+async def again(kafka: Cluster | RemoteCluster, leader: ManualMember, *followers: ManualMember) -> None:
     """The same members, one generation on."""
     joining = leader.join()
     # In a stable group, the same JoinGroup once more starts nothing if a follower sends it: the leader's comes first.

@@ -104,7 +104,7 @@ async def test_living_members_do_without_a_leader_whose_assignment_is_lost(kafka
     kafka.trace.of(MemberRemoved, member=unheard, how=Departure.NOT_SYNCED, timeout_ms=20_000).one()
     assert len(b.assigned) == 4
     await kafka.advance(seconds=60)
-    assert ("lost", owned) in a.told
+    assert ("lost", owned) in a.rebalance_callbacks
     assert len(a.assigned) == len(b.assigned) == 2
     assert a.assigned.isdisjoint(b.assigned)
     assert a.errors == b.errors == []

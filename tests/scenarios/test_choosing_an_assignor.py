@@ -81,7 +81,7 @@ async def test_from_eager_to_cooperative(cluster: RemoteCluster, app: str, order
     await cluster.until(lambda: b.is_stable and len(b.assigned) == 4, "b should have everything")
     assert (await group.stable(members=1)).protocol == "cooperative-sticky"
     believed: set[tuple[str, int]] = set()  # by its user, who knows only what it was told
-    for what, partitions in b.told:
+    for what, partitions in b.rebalance_callbacks:
         believed = believed | set(partitions) if what == "assigned" else believed - set(partitions)
     assert believed == b.assigned
 
@@ -100,20 +100,22 @@ async def test_only_what_has_to_move_moves(cluster: RemoteCluster, app: str, ord
     how: dict[str, Any] = {"group": app, "topics": orders, "assignor": "cooperative-sticky"}
     a, b = await cluster.members(2, **how)
     await cluster.until(lambda: len(a.assigned) == len(b.assigned) == 5, "a and b should have five each")
-    before, told = (a.assigned, b.assigned), (len(a.told), len(b.told))
+    before, told = (a.assigned, b.assigned), (len(a.rebalance_callbacks), len(b.rebalance_callbacks))
     (c,) = await cluster.members(1, **how)
     await cluster.until(
         lambda: sorted(len(each.assigned) for each in (a, b, c)) == [3, 3, 4], "each should have three or four"
     )
     assert a.assigned < before[0]
     assert b.assigned < before[1]
-    news = a.told[told[0] :] + b.told[told[1] :]
+    news = a.rebalance_callbacks[told[0] :] + b.rebalance_callbacks[told[1] :]
     assert {partition for what, some in news if what == "revoked" for partition in some} == c.assigned
     assert {what for what, some in news if some} == {"revoked"}
 
-    between, told = (a.assigned, b.assigned), (len(a.told), len(b.told))
+    between, told = (a.assigned, b.assigned), (len(a.rebalance_callbacks), len(b.rebalance_callbacks))
     c.leave()
     await cluster.until(lambda: len(a.assigned) == len(b.assigned) == 5, "a and b should have five each again")
     assert a.assigned > between[0]
     assert b.assigned > between[1]
-    assert {what for what, some in a.told[told[0] :] + b.told[told[1] :] if some} == {"assigned"}
+    assert {what for what, some in a.rebalance_callbacks[told[0] :] + b.rebalance_callbacks[told[1] :] if some} == {
+        "assigned"
+    }

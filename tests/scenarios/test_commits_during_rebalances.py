@@ -71,7 +71,7 @@ async def test_an_overtaken_commit_costs_nothing(kafka: Cluster) -> None:
     late.release()
     await kafka.advance(seconds=10)
     assert codes == [{P0: E.ILLEGAL_GENERATION}]
-    assert "lost" not in [what for what, _ in a.told]
+    assert "lost" not in [what for what, _ in a.rebalance_callbacks]
     assert (a.is_stable, len(a.assigned)) == (True, 2)
     assert len(kafka.trace.of(RebalanceStarted, group="app")) == rebalances
 

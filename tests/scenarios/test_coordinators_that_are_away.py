@@ -81,7 +81,7 @@ async def test_a_coordinator_after_ten_minutes(kafka: Cluster) -> None:
     await kafka.advance(seconds=10)
     assert (a.is_stable, len(a.assigned), a.errors) == (True, 2, [])
     assert a.member_id != before
-    assert [what for what, some in a.told if some] == ["assigned", "lost", "assigned"]
+    assert [what for what, some in a.rebalance_callbacks if some] == ["assigned", "lost", "assigned"]
 
 
 async def test_back_after_a_minute_without_network(kafka: Cluster) -> None:
@@ -108,7 +108,7 @@ async def test_back_after_a_minute_without_network(kafka: Cluster) -> None:
     b.commit({mine: 5}, codes.append)
     await kafka.advance(seconds=60)
     assert codes == [{mine: E.UNKNOWN_MEMBER_ID}]
-    assert ("lost", (mine,)) in b.told
+    assert ("lost", (mine,)) in b.rebalance_callbacks
     assert len(a.assigned) == len(b.assigned) == 1
     assert b.errors == []
     assert kafka.group("app").committed(*mine) is None

@@ -194,7 +194,7 @@ async def test_an_illegal_generation_keeps_the_id(kafka: Cluster) -> None:
     me = a.member_id
     kafka.when("Heartbeat").refuse("ILLEGAL_GENERATION")
     await kafka.advance(seconds=10)
-    assert ("lost", (P0, P1)) in a.told
+    assert ("lost", (P0, P1)) in a.rebalance_callbacks
     assert (a.member_id, a.generation) == (me, 2)
     assert a.assigned == {P0, P1}
     assert [asked.member for asked in kafka.trace.of(RequestReceived, api="JoinGroup")] == ["", me, me]

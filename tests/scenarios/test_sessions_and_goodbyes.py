@@ -33,7 +33,7 @@ async def test_a_zombie_learns_that_it_is_one(kafka: Cluster) -> None:
     assert b.assigned == {mine}  # two owners, and nobody can help it
     b.resume()
     await kafka.settle()
-    assert b.told[-1] == ("lost", (mine,))
+    assert b.rebalance_callbacks[-1] == ("lost", (mine,))
     assert b.assigned == frozenset()
     await kafka.advance(seconds=10)
     assert b.member_id != zombie
@@ -77,7 +77,7 @@ async def test_lost_partitions_are_not_revoked(kafka: Cluster) -> None:
     """
     kafka.topic("orders", 4)
     a, b = await kafka.members(2, group="app", topics="orders", assignor="cooperative-sticky")
-    owned, told = tuple(sorted(b.assigned)), len(b.told)
+    owned, told = tuple(sorted(b.assigned)), len(b.rebalance_callbacks)
     assert len(owned) == 2
     b.consumed |= dict.fromkeys(owned, 9)
     b.pause()
@@ -85,8 +85,8 @@ async def test_lost_partitions_are_not_revoked(kafka: Cluster) -> None:
     assert len(a.assigned) == 4
     b.resume()
     await kafka.advance(seconds=20)
-    assert b.told[told] == ("lost", owned)
-    assert [what for what, some in b.told[told + 1 :] if some] == ["assigned"]
+    assert b.rebalance_callbacks[told] == ("lost", owned)
+    assert [what for what, some in b.rebalance_callbacks[told + 1 :] if some] == ["assigned"]
     assert len(a.assigned) == len(b.assigned) == 2
     assert kafka.group("app").offsets() == {}
 
@@ -104,7 +104,7 @@ async def test_a_goodbye_gives_back_what_a_crash_keeps(kafka: Cluster) -> None:
     b.consumed[mine] = 9
     b.leave()
     await kafka.settle()
-    assert b.told[-1] == ("revoked", (mine,))
+    assert b.rebalance_callbacks[-1] == ("revoked", (mine,))
     assert kafka.group("app").committed(*mine) == 9
     await kafka.advance(seconds=3)  # a's next heartbeat
     assert a.assigned == {P0, P1}
@@ -164,10 +164,10 @@ async def test_too_long_between_two_polls(kafka: Cluster) -> None:
     await kafka.advance(seconds=3)
     assert a.assigned == {P0, P1}
     kafka.trace.of(PolledTooLate, max_poll_interval_ms=300_000).one()
-    told = len(b.told)
+    told = len(b.rebalance_callbacks)
     b.poll()
     await kafka.advance(seconds=10)
-    assert b.told[told] == ("lost", (mine,))
+    assert b.rebalance_callbacks[told] == ("lost", (mine,))
     assert len(b.assigned) == 1
     assert b.errors == []
 

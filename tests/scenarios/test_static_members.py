@@ -6,7 +6,7 @@ import pytest
 
 from groupcoord.coordinator.events import Departure, MemberRemoved, RebalanceStarted, StaticMemberReplaced
 from groupcoord.protocol.errors import ErrorCode as E
-from groupcoord.testing import Cluster, LivingMember, RemoteCluster
+from groupcoord.testing import AutoMember, Cluster, RemoteCluster
 from groupcoord.testing.trace import RequestReceived
 from tests.scenarios.steps import gather, joined, together
 
@@ -262,7 +262,7 @@ async def test_nobody_notices_who_is_back_at_once(cluster: RemoteCluster, app: s
     names = ["w-0", "w-1"]
     crew = await cluster.members(2, group=app, topics=orders, instance_ids=names)
     before = [(member.generation, member.assigned) for member in crew]
-    back: list[LivingMember] = []
+    back: list[AutoMember] = []
     for name in names:
         crew[len(back)].leave("a new version")
         await cluster.until(lambda: all(each.has_left for each in crew[: len(back) + 1]), f"{name} should have closed")

@@ -60,7 +60,7 @@ async def test_who_is_out_is_told_and_begins_anew(cluster: RemoteCluster, app: s
     assert codes == [{mine: E.UNKNOWN_MEMBER_ID}]
     assert await cluster.group(app).committed(*mine) is None
     await cluster.until(lambda: b.is_stable and len(a.assigned) == len(b.assigned) == 1, "b should be in again")
-    assert ("lost", (mine,)) in b.told
+    assert ("lost", (mine,)) in b.rebalance_callbacks
     assert b.member_id not in ("", gone)
     assert b.errors == []
 
@@ -118,7 +118,7 @@ async def test_nothing_is_committed_for_a_lost_assignment(kafka: Cluster) -> Non
     kafka.trace.of(MemberRemoved, group="app", how=Departure.SESSION_OVER).one()
     a.resume()
     await kafka.advance(seconds=10)
-    assert ("lost", (P0, P1)) in a.told
+    assert ("lost", (P0, P1)) in a.rebalance_callbacks
     assert a.errors == []
     assert a.is_stable
     assert a.assigned == {P0, P1}

@@ -8,7 +8,7 @@ from groupcoord.assignors import TopicPartition
 from groupcoord.client.events import PartitionsTold
 from groupcoord.coordinator.events import RebalanceStarted
 from groupcoord.protocol.errors import ErrorCode as E
-from groupcoord.testing import Cluster, RemoteCluster, ScriptedMember
+from groupcoord.testing import Cluster, ManualMember, RemoteCluster
 from tests.scenarios.steps import again, gather, joined
 
 pytestmark = pytest.mark.asyncio
@@ -29,7 +29,7 @@ def had_by_two(kafka: Cluster) -> set[TopicPartition]:
     return twice
 
 
-async def keep_up(kafka: Cluster, member: ScriptedMember) -> None:
+async def keep_up(kafka: Cluster, member: ManualMember) -> None:
     """Join and sync until there is no rebalance any more; the others hear of one when they heartbeat, every 3 s.
 
     Who was not given all that it had said it owns gives that up and joins once more.
@@ -68,9 +68,9 @@ async def test_a_refused_sync_leaves_one_owner_for_each_partition(kafka: Cluster
     assert len(frozenset().union(*owned)) == 6
     assert a.assigned < before[0]
     assert b.assigned < before[1]
-    taken = [partition for what, some in b.told if what == "revoked" for partition in some]
+    taken = [partition for what, some in b.rebalance_callbacks if what == "revoked" for partition in some]
     assert len(taken) == 1
-    assert "lost" not in [what for each in (a, b, c) for what, _ in each.told]
+    assert "lost" not in [what for each in (a, b, c) for what, _ in each.rebalance_callbacks]
     assert had_by_two(kafka) == set()
 
 
@@ -89,13 +89,13 @@ async def test_the_claim_of_the_later_generation_wins(kafka: Cluster) -> None:
     zombie = kafka.member("app", "orders", assignors="cooperative-sticky")
     await keep_up(kafka, zombie)
     assert len(zombie.assigned) == len(a.assigned) == 2
-    rightly, told = a.assigned, len(a.told)
+    rightly, told = a.assigned, len(a.rebalance_callbacks)
 
     zombie.assigned = rightly  # so it says in its subscription, and that it was one generation ago
     zombie.generation -= 1
     await keep_up(kafka, zombie)
     assert a.assigned == rightly
-    assert [what for what, some in a.told[told:] if some] == []
+    assert [what for what, some in a.rebalance_callbacks[told:] if some] == []
     assert zombie.assigned.isdisjoint(rightly)
     assert len(zombie.assigned) == 2
 

@@ -7,7 +7,7 @@ import pytest
 
 from groupcoord.client.errors import DisconnectedError
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.testing import Cluster, LivingMember, RemoteCluster, WaitTimeoutError
+from groupcoord.testing import AutoMember, Cluster, RemoteCluster, WaitTimeoutError
 from groupcoord.testing.faults import Metadata
 
 pytestmark = pytest.mark.asyncio
@@ -83,11 +83,11 @@ async def test_members_live_in_real_time() -> None:
 async def test_what_did_not_happen_is_told_with_what_was_seen() -> None:
     async with Cluster(topics={"orders": 1}) as kafka, RemoteCluster(kafka.address) as remote:
         remote.member("app", "orders")
-        with pytest.raises(WaitTimeoutError, match=r"it should: not within 0\.01 s\. <ScriptedMember app-1"):
+        with pytest.raises(WaitTimeoutError, match=r"it should: not within 0\.01 s\. <ManualMember app-1"):
             await remote.until(lambda: False, "it should", timeout_s=0.01)
 
 
-def coordinator_of(member: LivingMember) -> int | None:
+def coordinator_of(member: AutoMember) -> int | None:
     coordinator = member.membership.coordinator
     return None if coordinator is None else coordinator.node_id
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from groupcoord.testing.waiting import Waiting, WaitTimeoutError
+from groupcoord.testing.waiting import Waiting, WaitTimeoutError, poll
 
 pytestmark = pytest.mark.asyncio
 
@@ -44,3 +44,14 @@ async def test_an_error_of_the_condition_is_raised_to_who_waits() -> None:
 async def test_a_wait_in_vain_says_what_was_seen() -> None:
     with pytest.raises(WaitTimeoutError, match=r"it should happen: not within 0\.01 s\. It is raining"):
         await Waiting().until(lambda: None, "it should happen", lambda: "It is raining", timeout_s=0.01)
+
+
+async def test_until_the_answer_is_enough() -> None:
+    answers = iter(range(10))
+
+    async def ask() -> int:
+        return next(answers)
+
+    assert await poll(ask, lambda answer: answer == 2, "it should be 2", str) == 2
+    with pytest.raises(WaitTimeoutError, match=r"it should be 0: not within 0 s\. It was 3"):
+        await poll(ask, lambda answer: answer == 0, "it should be 0", lambda answer: f"It was {answer}", timeout_s=0)

@@ -9,7 +9,7 @@ from groupcoord.client.errors import CommitFailedError, RebalanceInProgressError
 from groupcoord.client.membership import Membership
 from groupcoord.protocol.messages import OffsetFetchRequest, OffsetFetchResponse
 from groupcoord.protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
-from groupcoord.testing.commits import codes_of, commit_request
+from groupcoord.testing.request_builders import codes_of, commit_request
 from groupcoord.testing.simulation.agenda import Agenda
 from groupcoord.testing.simulation.network import MEMBER_COMMITS, rank
 from groupcoord.testing.simulation.plan import MemberPlan

@@ -18,7 +18,7 @@ from groupcoord.core.timers import Timers
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import HeartbeatRequest, JoinGroupResponse, OffsetCommitRequest
-from groupcoord.testing.commits import commit_request
+from groupcoord.testing.request_builders import commit_request
 from groupcoord.testing.simulation.invariants.base import Broken, Invariant
 from groupcoord.testing.simulation.invariants.commits import CommitsLast, CommitsOfMembers
 from groupcoord.testing.simulation.invariants.convergence import Convergence, NoSurprise

@@ -6,7 +6,7 @@ import pytest
 
 from groupcoord.assignors import Assignment, FunctionAssignor, Group
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.testing import Cluster, LivingMember, WaitTimeoutError
+from groupcoord.testing import AutoMember, Cluster, WaitTimeoutError
 from groupcoord.testing.faults import FindCoordinator, Heartbeat, OffsetCommit
 from groupcoord.testing.trace import RequestReceived
 
@@ -21,9 +21,9 @@ async def test_cooperative_members_keep_what_they_have() -> None:
         kept = sorted(a.assigned)
         (b,) = await kafka.members(1, group="app", topics="orders", assignor=["cooperative-sticky"])
         await kafka.advance(seconds=10)
-        assert a.told[0] == ("assigned", tuple(kept))
-        assert a.told[1] == ("revoked", tuple(sorted(b.assigned)))
-        assert set(a.told[2:]) == {("assigned", ())}
+        assert a.rebalance_callbacks[0] == ("assigned", tuple(kept))
+        assert a.rebalance_callbacks[1] == ("revoked", tuple(sorted(b.assigned)))
+        assert set(a.rebalance_callbacks[2:]) == {("assigned", ())}
         assert a.assigned | b.assigned == set(kept)
         assert len(b.assigned) == 2
         assert "app-1" in repr(a)
@@ -44,7 +44,7 @@ async def test_leaving_commits_what_was_consumed() -> None:
         a.leave()
         await kafka.settle()
         assert a.has_left
-        assert a.told[-1][0] == "revoked"
+        assert a.rebalance_callbacks[-1][0] == "revoked"
 
 
 async def test_a_commit_says_what_came_of_it() -> None:
@@ -75,7 +75,7 @@ async def test_a_zombie_finds_that_its_partitions_have_gone() -> None:
         assert len(a.assigned) == 4
         b.resume()
         await kafka.advance(seconds=10)
-        assert "lost" in [what for what, _ in b.told]
+        assert "lost" in [what for what, _ in b.rebalance_callbacks]
         assert b.generation > before
         assert len(b.assigned) == 2
 
@@ -122,7 +122,7 @@ async def test_who_leaves_while_it_joins_wants_no_answer_any_more() -> None:
         await kafka.members(1, group="app", topics="orders")
         joining = asyncio.ensure_future(kafka.members(1, group="app", topics="orders"))
         await kafka.group("app").rebalancing()
-        _, b = kafka._engine.crew
+        _, b = kafka._engine.scheduler
         b.leave()
         await kafka.settle()
         assert b.has_left
@@ -136,7 +136,7 @@ async def test_an_assignor_that_fails_is_told_to_the_user() -> None:
     async with Cluster(topics=ORDERS) as kafka:
         with pytest.raises(WaitTimeoutError):
             await kafka.members(1, group="app", topics="orders", assignor=[FunctionAssignor("broken", fails)])
-        (member,) = kafka._engine.crew
+        (member,) = kafka._engine.scheduler
         assert "broken" in str(member.errors[0])
 
 
@@ -149,7 +149,7 @@ async def test_members_on_a_clock_that_runs_act_by_themselves(monkeypatch: pytes
             return len(kafka.trace) > heard + 4
 
         await kafka._engine.waiting.until(heard_twice, "it should heartbeat", lambda: kafka.trace.text(limit=5))
-        assert isinstance(a, LivingMember)
+        assert isinstance(a, AutoMember)
 
 
 async def test_a_leader_notices_new_partitions_after_a_while() -> None:

@@ -1,8 +1,9 @@
-"""What a test asks of a broker beside what members ask: topics made, changed, deleted and looked up."""
+"""Requests that the members and administrators of a test send, and how their responses are read."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from groupcoord.assignors import TopicPartition
 from groupcoord.client.topics_view import TopicsView
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import (
@@ -11,13 +12,18 @@ from groupcoord.protocol.messages import (
     DeleteTopicsRequest,
     MetadataRequest,
     MetadataResponse,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
 )
 from groupcoord.protocol.messages.create_partitions import CreatePartitionsTopic
 from groupcoord.protocol.messages.create_topics import CreatableTopic
 from groupcoord.protocol.messages.delete_topics import DeleteTopicState
 from groupcoord.protocol.messages.metadata import MetadataRequestTopic
+from groupcoord.protocol.messages.offset_commit import OffsetCommitRequestPartition, OffsetCommitRequestTopic
 
 _TIMEOUT_MS = 30_000
+BY_NAME = 9
+"""The last version of OffsetCommit that names topics; the later ones have ids."""
 
 
 def creation(topic: str, partitions: int) -> CreateTopicsRequest:
@@ -67,3 +73,30 @@ def topics_view(response: MetadataResponse) -> TopicsView:
             for name, partitions in known.items()
         },
     )
+
+
+def commit_request(
+    group: str, generation: int, member_id: str, instance_id: str | None, offsets: Mapping[TopicPartition, int]
+) -> OffsetCommitRequest:
+    """Commit ``offsets`` as that member of that generation; to be sent in version ``BY_NAME``."""
+    by_topic: dict[str, list[OffsetCommitRequestPartition]] = {}
+    for (topic, number), offset in offsets.items():
+        by_topic.setdefault(topic, []).append(
+            OffsetCommitRequestPartition(partition_index=number, committed_offset=offset, committed_metadata="")
+        )
+    return OffsetCommitRequest(
+        group_id=group,
+        generation_id_or_member_epoch=generation,
+        member_id=member_id,
+        group_instance_id=instance_id,
+        topics=tuple(OffsetCommitRequestTopic(name=name, partitions=tuple(each)) for name, each in by_topic.items()),
+    )
+
+
+def codes_of(response: OffsetCommitResponse) -> dict[TopicPartition, ErrorCode]:
+    """What came of each partition."""
+    return {
+        (topic.name, each.partition_index): ErrorCode(each.error_code)
+        for topic in response.topics
+        for each in topic.partitions
+    }

@@ -17,10 +17,10 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from groupcoord.testing.appends import HeldAppends
+from groupcoord.testing.auto_member import AutoMember
 from groupcoord.testing.barrier import Barrier
 from groupcoord.testing.groups import Group
-from groupcoord.testing.living import LivingMember
-from groupcoord.testing.scripted import ScriptedMember
+from groupcoord.testing.manual_member import ManualMember
 
 T = TypeVar("T")
 
@@ -97,7 +97,7 @@ class Blocking:
     def _given(self, result: Any) -> Any:
         if isinstance(result, _Waited):
             result = result.future.result()
-        if isinstance(result, Group | LivingMember | ScriptedMember | Barrier | HeldAppends):
+        if isinstance(result, Group | AutoMember | ManualMember | Barrier | HeldAppends):
             return Blocking(result, self._thread)
         if isinstance(result, list):
             return [self._given(each) for each in result]

@@ -3,7 +3,7 @@
 import pytest
 
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.testing import Cluster, WaitTimeoutError, scripted
+from groupcoord.testing import Cluster, WaitTimeoutError, manual_member
 from groupcoord.testing.faults import Heartbeat, JoinGroup
 from groupcoord.testing.trace import RequestReceived
 
@@ -15,7 +15,7 @@ ORDERS = {"orders": 4}
 async def test_a_generation_step_by_step() -> None:
     async with Cluster(topics=ORDERS) as kafka:
         a, b = kafka.member("app", "orders", client_id="a"), kafka.member("app", "orders", client_id="b")
-        assert repr(a) == "<ScriptedMember a (no id yet) gen=-1>"
+        assert repr(a) == "<ManualMember a (no id yet) gen=-1>"
         assert [a.is_leader, b.is_leader] == [False, False]
         await a.rejoin()
         assert a.is_leader
@@ -24,7 +24,7 @@ async def test_a_generation_step_by_step() -> None:
         await kafka.settle()
         assert await a.heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS
         assert (await a.join()).generation_id == (await joining).generation_id == 2
-        assert repr(b) == f"<ScriptedMember b {b.member_id} gen=2>"
+        assert repr(b) == f"<ManualMember b {b.member_id} gen=2>"
         syncing = b.sync()
         await a.sync({a.member_id: [("orders", 3)], b.member_id: [("orders", 1), ("orders", 0)]})
         await syncing
@@ -91,7 +91,7 @@ async def test_a_closed_connection_and_a_lost_answer(monkeypatch: pytest.MonkeyP
         kafka.when(Heartbeat).corrupt()
         with pytest.raises(ConnectionResetError):
             await member.heartbeat()
-        monkeypatch.setattr(scripted, "TIMEOUT_S", 0.01)
+        monkeypatch.setattr(manual_member, "TIMEOUT_S", 0.01)
         hold = kafka.when(Heartbeat).hold()
         lost = member.heartbeat()
         with pytest.raises(WaitTimeoutError, match=r"Heartbeat of app-1 was not answered within 0\.01 s"):

@@ -8,6 +8,7 @@ from groupcoord.protocol.messages import (
     CreateTopicsResponse,
     DeleteTopicsResponse,
     MetadataResponse,
+    OffsetCommitResponse,
 )
 from groupcoord.protocol.messages.create_partitions import CreatePartitionsTopicResult
 from groupcoord.protocol.messages.create_topics import CreatableTopicResult
@@ -17,7 +18,17 @@ from groupcoord.protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from groupcoord.testing.admin import creation, deletion, growth, question, raise_refusal, topics_view
+from groupcoord.protocol.messages.offset_commit import OffsetCommitResponsePartition, OffsetCommitResponseTopic
+from groupcoord.testing.request_builders import (
+    codes_of,
+    commit_request,
+    creation,
+    deletion,
+    growth,
+    question,
+    raise_refusal,
+    topics_view,
+)
 
 
 def test_requests_name_their_topic() -> None:
@@ -62,3 +73,22 @@ def test_what_metadata_says_of_topics() -> None:
     view = topics_view(response)
     assert view.partitions == {"orders": 2}
     assert view.racks == {"orders": (frozenset(), frozenset({"east", "west"}))}
+
+
+def test_offsets_are_grouped_by_topic() -> None:
+    request = commit_request("app", 3, "m", "one", {("b", 1): 5, ("a", 0): 6, ("b", 0): 7})
+    assert (request.group_id, request.generation_id_or_member_epoch, request.member_id) == ("app", 3, "m")
+    assert request.group_instance_id == "one"
+    assert [
+        (topic.name, [(each.partition_index, each.committed_offset) for each in topic.partitions])
+        for topic in request.topics
+    ] == [("b", [(1, 5), (0, 7)]), ("a", [(0, 6)])]
+
+
+def test_each_partition_has_its_code() -> None:
+    partitions = (
+        OffsetCommitResponsePartition(partition_index=0),
+        OffsetCommitResponsePartition(partition_index=1, error_code=ErrorCode.REBALANCE_IN_PROGRESS),
+    )
+    response = OffsetCommitResponse(topics=(OffsetCommitResponseTopic(name="a", partitions=partitions),))
+    assert codes_of(response) == {("a", 0): ErrorCode.NONE, ("a", 1): ErrorCode.REBALANCE_IN_PROGRESS}

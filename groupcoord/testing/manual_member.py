@@ -38,14 +38,14 @@ from groupcoord.protocol.messages import (
 from groupcoord.protocol.messages.join_group import JoinGroupRequestProtocol
 from groupcoord.protocol.messages.leave_group import MemberIdentity
 from groupcoord.protocol.messages.sync_group import SyncGroupRequestAssignment
-from groupcoord.testing.commits import BY_NAME, codes_of, commit_request
 from groupcoord.testing.lines import MemberLine
+from groupcoord.testing.request_builders import BY_NAME, codes_of, commit_request
 from groupcoord.testing.waiting import TIMEOUT_S, WaitTimeoutError
 
 T = TypeVar("T")
 
 
-class ScriptedMember:
+class ManualMember:
     """A member of ``group`` that does nothing by itself; times are milliseconds.
 
     What it knows it has from the answers: ``member_id``, ``generation``, ``leader``, ``assigned``. A test may set them, to
@@ -81,7 +81,7 @@ class ScriptedMember:
         self._open: set[asyncio.Future[Any]] = set()
 
     def __repr__(self) -> str:
-        return f"<ScriptedMember {self._line.client_id} {self.member_id or '(no id yet)'} gen={self.generation}>"
+        return f"<ManualMember {self._line.client_id} {self.member_id or '(no id yet)'} gen={self.generation}>"
 
     @property
     def client_id(self) -> str:

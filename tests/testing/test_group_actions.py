@@ -5,7 +5,7 @@ from groupcoord.core.events import Operator
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import DeleteTopicsRequest
 from groupcoord.protocol.messages.delete_topics import DeleteTopicState
-from groupcoord.testing import verbs
+from groupcoord.testing import group_actions
 from groupcoord.testing.faults import DeleteTopics, JoinGroup
 from tests.testing.faults.support import World, join
 
@@ -17,7 +17,7 @@ def world() -> World:
 
 def test_a_rebalance_is_forced(world: World) -> None:
     member = world.stable()
-    world.execute_effects(verbs.force_rebalance(world.node, "app", "I say so", world.now))
+    world.execute_effects(group_actions.force_rebalance(world.node, "app", "I say so", world.now))
     assert world.heartbeat(member).error == ErrorCode.REBALANCE_IN_PROGRESS
     told = world.told(RebalanceStarted)[-1]
     assert (told.reason, told.cause) == ("I say so", Operator("the operator wants a rebalance of app: I say so"))
@@ -25,7 +25,7 @@ def test_a_rebalance_is_forced(world: World) -> None:
 
 def test_a_member_expires(world: World) -> None:
     member = world.stable()
-    world.execute_effects(verbs.expire(world.node, "app", member, world.now))
+    world.execute_effects(group_actions.expire(world.node, "app", member, world.now))
     assert world.heartbeat(member).error == ErrorCode.UNKNOWN_MEMBER_ID
     told = world.told(MemberRemoved)[-1]
     assert told.cause == Operator(f"the operator lets the session of {member} run out")
@@ -34,9 +34,9 @@ def test_a_member_expires(world: World) -> None:
 def test_what_has_to_be_stored_is_stored(world: World) -> None:
     """The last member goes: the group is empty in the log, too."""
     member = world.stable()
-    world.execute_effects(verbs.expire(world.node, "app", member, world.now))
-    world.execute_effects(verbs.unload(world.node, "app", world.now))
-    world.execute_effects(verbs.load(world.node, "app", world.now))
+    world.execute_effects(group_actions.expire(world.node, "app", member, world.now))
+    world.execute_effects(group_actions.unload(world.node, "app", world.now))
+    world.execute_effects(group_actions.load(world.node, "app", world.now))
     world.advance(1)
     group = world.node.coordinator.shard_of("app").groups["app"]
     assert (group.state, len(group.members), group.generation_id) == ("Empty", 0, 2)
@@ -46,7 +46,7 @@ def test_a_static_member_is_fenced(world: World) -> None:
     joined = world.ask(JoinGroup, join(instance="one"))
     world.advance(1)
     member = joined.answer.member_id
-    world.execute_effects(verbs.fence(world.node, "app", "one", world.now))
+    world.execute_effects(group_actions.fence(world.node, "app", "one", world.now))
     told = world.told(StaticMemberReplaced)[-1]
     assert (told.old_member, told.instance_id) == (member, "one")
     assert told.cause == Operator("the operator lets another member take the instance id one")
@@ -55,10 +55,10 @@ def test_a_static_member_is_fenced(world: World) -> None:
 def test_a_coordinator_goes_and_comes_back(world: World) -> None:
     member = world.stable()
     world.commit(7)
-    world.execute_effects(verbs.unload(world.node, "app", world.now))
+    world.execute_effects(group_actions.unload(world.node, "app", world.now))
     assert world.heartbeat(member).error == ErrorCode.NOT_COORDINATOR
     assert [told.group for told in world.told(GroupRemoved)] == ["app"]
-    assert verbs.load(world.node, "app", world.now) == []
+    assert group_actions.load(world.node, "app", world.now) == []
     (topic,) = world.commit(8).answer.topics
     assert topic.partitions[0].error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     world.advance(0)
@@ -67,7 +67,7 @@ def test_a_coordinator_goes_and_comes_back(world: World) -> None:
 
 def test_one_that_is_here_cannot_come_back(world: World) -> None:
     with pytest.raises(ValueError, match="group 'app' has its coordinator here already"):
-        verbs.load(world.node, "app", world.now)
+        group_actions.load(world.node, "app", world.now)
 
 
 def test_nor_can_one_whose_log_is_gone(world: World) -> None:
@@ -76,8 +76,8 @@ def test_nor_can_one_whose_log_is_gone(world: World) -> None:
     with pytest.raises(
         ValueError, match=r"there is no partition \d+ of __consumer_offsets, where group 'app' would be"
     ):
-        verbs.load(world.node, "app", world.now)
+        group_actions.load(world.node, "app", world.now)
 
 
 def test_groups_share_partitions(world: World) -> None:
-    assert 0 <= verbs.partition_of(world.node, "app") < 50
+    assert 0 <= group_actions.partition_of(world.node, "app") < 50

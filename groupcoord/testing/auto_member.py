@@ -4,7 +4,8 @@ It heartbeats, joins again when the group rebalances, leads when it is elected, 
 protocol of its assignors wants. It reads no records: the test says what it has consumed.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -18,9 +19,9 @@ from groupcoord.client.topics_view import TopicsView
 from groupcoord.core.effects import EmitEvent
 from groupcoord.core.events import Event
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.testing.admin import question, topics_view
-from groupcoord.testing.commits import BY_NAME, codes_of, commit_request
+from groupcoord.testing.clocks import Clock
 from groupcoord.testing.lines import MemberLine
+from groupcoord.testing.request_builders import BY_NAME, codes_of, commit_request, question, topics_view
 
 METADATA_MAX_AGE_MS = 300_000
 """Kafka's default of ``metadata.max.age.ms``."""
@@ -28,7 +29,7 @@ TOPIC_MISSING_MS = 1_000
 """After so long a member asks again for a topic that it wants and that there is not."""
 
 
-class LivingMember:
+class AutoMember:
     """A member of a group. ``told`` is what its callbacks were told, in order: ("assigned", partitions) and so on.
 
     As Kafka's client it asks for metadata when it leads, and after ``metadata_max_age_ms`` (milliseconds) again.
@@ -47,7 +48,7 @@ class LivingMember:
     ) -> None:
         self.membership = membership
         self.assigned: frozenset[TopicPartition] = frozenset()
-        self.told: list[tuple[str, tuple[TopicPartition, ...]]] = []
+        self.rebalance_callbacks: list[tuple[str, tuple[TopicPartition, ...]]] = []
         self.errors: list[Exception] = []
         """What its user would have been raised."""
         self.consumed: dict[TopicPartition, int] = {}
@@ -66,7 +67,7 @@ class LivingMember:
         self._missed: list[Callable[[], None]] = []
 
     def __repr__(self) -> str:
-        return f"<LivingMember {self.client_id} {self.membership!r}>"
+        return f"<AutoMember {self.client_id} {self.membership!r}>"
 
     @property
     def client_id(self) -> str:
@@ -202,7 +203,7 @@ class LivingMember:
                 finish = partial(self._complete, action.ticket, None)
                 self._commit(self._consumed(), lambda _: finish(), finish)
             case a.Tell():
-                self.told.append((action.news.value, action.partitions))
+                self.rebalance_callbacks.append((action.news.value, action.partitions))
                 self._complete(action.ticket, None)
             case a.Abandon():
                 self._due.pop(action.ticket, None)
@@ -303,3 +304,58 @@ def settings_of(
     if len(names) != count:
         raise ValueError(f"{count} members have {len(names)} instance ids")
     return [MemberSettings(group_id=group, instance_id=name, **settings) for name in names]
+
+
+class MemberScheduler:
+    """All living members of one cluster. On a clock that runs they do what is due by themselves, else when told ``expire``."""
+
+    def __init__(self, clock: Clock, loop: asyncio.AbstractEventLoop) -> None:
+        self._clock = clock
+        self._loop = loop
+        self._members: list[AutoMember] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at_ms = 0
+        self._stopped = False
+
+    def __iter__(self) -> Iterator[AutoMember]:
+        return iter(tuple(self._members))
+
+    def add(self, member: AutoMember) -> None:
+        """One more."""
+        self._members.append(member)
+
+    def next_deadline(self) -> int | None:
+        """When the first of them has something to do (ms), or None."""
+        deadlines = (member.next_deadline() for member in self._members)
+        return min((at_ms for at_ms in deadlines if at_ms is not None), default=None)
+
+    def expire(self) -> None:
+        """Let them do what is due, in the order in which they came."""
+        for member in self:
+            member.expire()
+        self.see_to_timer()
+
+    def see_to_timer(self) -> None:
+        """Set the one timer for the next of them."""
+        deadline = None if self._stopped else self.next_deadline()
+        if deadline == self._timer_at_ms and self._timer is not None:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if deadline is None:
+            return
+        seconds = self._clock.seconds_until(deadline)
+        if seconds is not None:
+            self._timer_at_ms = deadline
+            self._timer = self._loop.call_later(max(0.0, seconds), self._due)
+
+    def _due(self) -> None:
+        self._timer = None
+        self.expire()
+
+    def stop(self) -> None:
+        """Nobody does anything any more."""
+        self._stopped = True
+        if self._timer is not None:
+            self._timer.cancel()
