@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from groupcoord.core.effects import Call
-from groupcoord.core.events import Answered, Operator, Requested, TimerFired
+from groupcoord.core.events import AdminAction, Answered, Requested, TimerFired
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.messages import HeartbeatRequest
 from groupcoord.testing.trace import Trace, TracingNode
@@ -20,7 +20,7 @@ from tools.story import Teller, enter, join, sync
 _CAUSES: Mapping[type[Any], str] = {
     Requested: "a request",
     TimerFired: "a timer that fired",
-    Operator: "somebody outside of the protocol: a test, a start-up, a tool",
+    AdminAction: "something outside of the protocol: a test, a start-up, a tool",
     Answered: "of what `groupcoord.client` does: the answer to a request of its own",
 }
 GROUP = "baristas"

@@ -28,9 +28,9 @@ from groupcoord.broker.topic_creation import internal_topic
 from groupcoord.broker.topics import Topic, TopicStore
 from groupcoord.broker.upkeep import Upkeep
 from groupcoord.config.settings import BrokerConfig
-from groupcoord.core.aside import Aside, at_once
+from groupcoord.core.background_work import WorkRunner, run_inline
 from groupcoord.core.effects import Call, Effect, LogRecord
-from groupcoord.core.events import Operator
+from groupcoord.core.events import AdminAction
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import Timers
 from groupcoord.protocol.apis import ApiKey
@@ -61,10 +61,10 @@ class Broker:
         cluster: BrokerRegistry | None = None,
     ) -> None:
         self.config = config
-        self.aside: Aside = at_once
+        self.run_work: WorkRunner = run_inline
         """What has work done that takes long."""
         self.compacts_at_once = False
-        """Is compaction never to be done aside? For whoever moves the clock, and looks at what follows from that."""
+        """Compact inline and never in the background: for tests that move the clock."""
         self.cluster = cluster or BrokerRegistry(config.node_id)
         self.journal = journal
         self.timers = Timers()
@@ -77,7 +77,7 @@ class Broker:
         self._producer_ids_end = journal.next_producer_id()
         self._producer_ids = [range(0)] * len(self.cluster)
         self.on_topics_deleted: Callable[[HandlerContext, Sequence[Topic]], None] = lambda _turn, _topics: None
-        self._upkeep = Upkeep(self.timers, lambda: self.config, self._logs, now_ms, journal, self._compacting_aside)
+        self._upkeep = Upkeep(self.timers, lambda: self.config, self._logs, now_ms, journal, self._compaction_runner)
         self._restore(now_ms)
 
     def handle(self, call: Call, request: Any, now_ms: int) -> list[Effect]:
@@ -142,7 +142,7 @@ class Broker:
         log = self.log(topic, partition)
         if log is None:
             raise KeyError(f"{topic}-{partition}")
-        ctx = HandlerContext(now_ms, Operator(f"an append to {log.name}"))
+        ctx = HandlerContext(now_ms, AdminAction(f"an append to {log.name}"))
         log.append_own(records, now_ms)
         self.appended(ctx, log)
         return ctx.effects
@@ -166,7 +166,7 @@ class Broker:
         log = self.log(topic, partition)
         if log is None:
             raise KeyError(f"{topic}-{partition}")
-        ctx = HandlerContext(now_ms, Operator(f"{log.name} is to be compacted"))
+        ctx = HandlerContext(now_ms, AdminAction(f"{log.name} is to be compacted"))
         self._upkeep.compact(ctx, log)
         return ctx.effects
 
@@ -176,8 +176,8 @@ class Broker:
             self.fetch_purgatory.gone(ctx, topic.partitions)
         self.on_topics_deleted(ctx, topics)
 
-    def _compacting_aside(self) -> Aside:
-        return at_once if self.compacts_at_once else self.aside
+    def _compaction_runner(self) -> WorkRunner:
+        return run_inline if self.compacts_at_once else self.run_work
 
     def _logs(self) -> Iterator[PartitionLog]:
         for topic in self.topics.all():

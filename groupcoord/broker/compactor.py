@@ -1,7 +1,7 @@
 """Compaction beside everything else: one log at a time, and nobody waits for it.
 
-The long parts, which only read closed segments, go through an ``Aside``; what follows from them happens in the turn in which
-they are done. Source: ``LogCleaner``, which has threads of its own for it.
+The long parts, which only read closed segments, go through a ``WorkRunner``; what follows from them happens when they are
+done. Source: ``LogCleaner``, which has threads of its own for it.
 """
 
 from collections.abc import Callable, Generator, Iterable, Sequence
@@ -11,7 +11,7 @@ from groupcoord.broker import log_cleaner
 from groupcoord.broker.events import LogCleaned, LogNotCleaned
 from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.config.settings import BrokerConfig
-from groupcoord.core.aside import Aside, Steps, Work, at_once, in_steps
+from groupcoord.core.background_work import BackgroundWork, WorkRunner, WorkSteps, run_inline, run_steps
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.batches import BatchError, without_frames
 
@@ -21,24 +21,24 @@ class _Failed(NamedTuple):
 
 
 class Compactor:
-    """Compacts ``logs``, which is asked, as ``aside`` and ``config`` are, each time."""
+    """Compacts ``logs``, which is asked, as ``runner`` and ``config`` are, each time."""
 
     def __init__(
         self,
-        aside: Callable[[], Aside],
+        runner: Callable[[], WorkRunner],
         config: Callable[[], BrokerConfig],
         logs: Callable[[], Iterable[PartitionLog]],
     ) -> None:
-        self._aside = aside
+        self._runner = runner
         self._config = config
         self._logs = logs
-        self._given_to: Aside | None = None
+        self._given_to: WorkRunner | None = None
         self._log: PartitionLog | None = None
 
     @property
     def is_busy(self) -> bool:
         """Is there a compaction that has not ended? One that was given to somebody who is gone never will."""
-        return self._given_to is not None and self._given_to is self._aside()
+        return self._given_to is not None and self._given_to is self._runner()
 
     def is_at(self, log: PartitionLog) -> bool:
         """Is it ``log`` that is being compacted?"""
@@ -48,14 +48,16 @@ class Compactor:
         self, ctx: HandlerContext, logs: Sequence[PartitionLog], then: Callable[[HandlerContext], None]
     ) -> None:
         """Compact ``logs`` one after the other, and then do ``then``. None may be under way."""
-        aside = self._given_to = self._aside()
-        in_steps(aside, ctx, self._all(ctx, logs, then))
+        runner = self._given_to = self._runner()
+        run_steps(runner, ctx, self._all(ctx, logs, then))
 
     def compact(self, ctx: HandlerContext, log: PartitionLog) -> None:
         """Compact ``log`` in this turn."""
-        in_steps(at_once, ctx, self._one(ctx, log))
+        run_steps(run_inline, ctx, self._one(ctx, log))
 
-    def _all(self, ctx: HandlerContext, logs: Sequence[PartitionLog], then: Callable[[HandlerContext], None]) -> Steps:
+    def _all(
+        self, ctx: HandlerContext, logs: Sequence[PartitionLog], then: Callable[[HandlerContext], None]
+    ) -> WorkSteps:
         try:
             for log in logs:
                 if self._is_there(log):
@@ -67,7 +69,7 @@ class Compactor:
 
     def _one(
         self, ctx: HandlerContext, log: PartitionLog
-    ) -> Generator[Work[Any], tuple[HandlerContext, Any], HandlerContext]:
+    ) -> Generator[BackgroundWork[Any], tuple[HandlerContext, Any], HandlerContext]:
         found = log_cleaner.cleanable(log, ctx.now_ms)
         steps = log_cleaner.cleaning(log, found, ctx.now_ms, self._config().producer_id_expiration_ms)
         try:
@@ -88,7 +90,7 @@ class Compactor:
         return any(each is log for each in self._logs())
 
 
-def _outcome(work: Work[Any]) -> Work[Any]:
+def _outcome(work: BackgroundWork[Any]) -> BackgroundWork[Any]:
     """What ``work`` comes to, or what it raises: that is dealt with by whoever knows whether the log is still there."""
     try:
         return (yield from work)

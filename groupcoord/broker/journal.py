@@ -14,7 +14,7 @@ from groupcoord.broker.lookups import Find
 from groupcoord.broker.producer_state import ProducerStates
 from groupcoord.broker.stretch import DEPARTED, Shared
 from groupcoord.config.settings import Resource
-from groupcoord.core.aside import Work
+from groupcoord.core.background_work import BackgroundWork
 from groupcoord.protocol.batches import BatchError, BatchHeader
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.records import Record
@@ -72,7 +72,7 @@ class LogJournal(Protocol):
     ) -> None:
         """Add a batch to the last segment, and have it where flush.messages wants it. Raises BatchError."""
 
-    def writing(self, log: "PartitionLog", cleaned: LogSegment) -> Work[None]:
+    def writing(self, log: "PartitionLog", cleaned: LogSegment) -> BackgroundWork[None]:
         """Write down a segment that is to replace others; this may happen while the log is used. Raises BatchError, OSError."""
 
     def discard(self, base_offset: int) -> None:
@@ -174,7 +174,7 @@ class InMemoryLog:
         """Add a batch."""
         segment.append(batch, header, now_ms)
 
-    def writing(self, _log: "PartitionLog", _cleaned: LogSegment) -> Work[None]:
+    def writing(self, _log: "PartitionLog", _cleaned: LogSegment) -> BackgroundWork[None]:
         """Nothing is left to do."""
         yield from ()
 

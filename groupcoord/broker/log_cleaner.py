@@ -15,7 +15,7 @@ from groupcoord.broker.log_segment import LogSegment
 from groupcoord.broker.log_settings import INT64_MAX
 from groupcoord.broker.log_survey import IN_TRANSACTION, Pieces, Survey, batches
 from groupcoord.broker.partition_log import PartitionLog
-from groupcoord.core.aside import Work, finished
+from groupcoord.core.background_work import BackgroundWork, run_to_end
 from groupcoord.protocol.batches import HEADER_BYTES, INT32_MAX, BatchError, BatchHeader, read_header
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.keyed import keyed
@@ -97,7 +97,7 @@ def clean(
     try:
         work = next(steps)
         while True:
-            work = steps.send(finished(work))
+            work = steps.send(run_to_end(work))
     except StopIteration as end:
         done: Cleaned | None = end.value
         return done
@@ -105,7 +105,7 @@ def clean(
 
 def cleaning(
     log: PartitionLog, found: Cleanable, now_ms: int, producer_expiration_ms: int = PRODUCER_EXPIRATION_MS
-) -> Generator[Work[Any], Any, Cleaned | None]:
+) -> Generator[BackgroundWork[Any], Any, Cleaned | None]:
     """As ``clean``, in steps: yields what takes long, and is sent what it came to.
 
     That is work on closed segments, which never change, so that it may be done elsewhere while the log is used. If segments
@@ -119,7 +119,7 @@ def cleaning(
 
 def _cleaning(
     log: PartitionLog, found: Cleanable, now_ms: int, heard_since_ms: int
-) -> Generator[Work[Any], Any, Cleaned | None]:
+) -> Generator[BackgroundWork[Any], Any, Cleaned | None]:
     while found.dirty_bytes:
         count = _index_at(log, found.first_uncleanable_offset)
         segments, later = log.segments[:count], log.segments[count:-1]
@@ -161,7 +161,9 @@ class _ChangedError(Exception):
     """What was read is not part of the log any more."""
 
 
-def _having(log: PartitionLog, segments: Sequence[Segment], work: Work[T]) -> Generator[Work[Any], Any, T]:
+def _having(
+    log: PartitionLog, segments: Sequence[Segment], work: BackgroundWork[T]
+) -> Generator[BackgroundWork[Any], Any, T]:
     """What ``work`` comes to, if ``segments`` are still part of ``log`` then; whatever it raises is its own fault only so."""
     try:
         result: T = yield _readable(work)
@@ -174,7 +176,7 @@ def _having(log: PartitionLog, segments: Sequence[Segment], work: Work[T]) -> Ge
     return result
 
 
-def _readable(work: Work[T]) -> Work[T]:
+def _readable(work: BackgroundWork[T]) -> BackgroundWork[T]:
     """As ``work``; records that are none are a BatchError, too."""
     try:
         return (yield from work)
@@ -182,7 +184,7 @@ def _readable(work: Work[T]) -> Work[T]:
         raise BatchError(ErrorCode.CORRUPT_MESSAGE, str(problem)) from problem
 
 
-def _nothing() -> Work[None]:
+def _nothing() -> BackgroundWork[None]:
     yield
 
 
@@ -203,7 +205,7 @@ class _Run:
         self._last: list[int] = []
         self._met: set[int] = set()  # the producers of whose open transaction there is a batch
 
-    def cleaned(self, segments: Sequence[Segment], log: PartitionLog) -> Work[LogSegment]:
+    def cleaned(self, segments: Sequence[Segment], log: PartitionLog) -> BackgroundWork[LogSegment]:
         """One segment with what is left of ``segments``, and as old as the last of them; written down for ``log``."""
         if not self._last:  # of what is dirty, the records that are the last of their keys
             self._last = sorted(set(self._survey.last_offsets.values()))

@@ -7,7 +7,7 @@ A record of an aborted transaction is no record of its key, and how a transactio
 from collections.abc import Iterable, Iterator
 
 from groupcoord.broker.journal import Segment
-from groupcoord.core.aside import Work, finished
+from groupcoord.core.background_work import BackgroundWork, run_to_end
 from groupcoord.protocol.batches import (
     COMPRESSION_MASK,
     CONTROL,
@@ -96,9 +96,9 @@ class Survey:
         self._heard_since_ms = heard_since_ms
         self._open: dict[int, _Open] = {}
         self._epochs: dict[int, int] = {}
-        finished(self.looking(surveyed))
+        run_to_end(self.looking(surveyed))
 
-    def looking(self, surveyed: Iterable[Segment]) -> Work[None]:
+    def looking(self, surveyed: Iterable[Segment]) -> BackgroundWork[None]:
         """Enter what these segments hold, a piece at a time."""
         pieces = Pieces()
         for segment in surveyed:
@@ -110,7 +110,7 @@ class Survey:
                 if pieces.is_done(header):
                     yield
 
-    def looking_on(self, later: Iterable[Segment]) -> Work[None]:
+    def looking_on(self, later: Iterable[Segment]) -> BackgroundWork[None]:
         """See in ``later`` segments how transactions end, a piece at a time; their keys do not count."""
         self._from_offset = 1 << 63
         pieces = Pieces()

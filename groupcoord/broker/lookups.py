@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from groupcoord.core.aside import Work
+from groupcoord.core.background_work import BackgroundWork
 from groupcoord.protocol.batches import BatchError, BatchHeader, records_of, walk_bytes, without_frames
 from groupcoord.protocol.records import InvalidRecordsError, Record
 
@@ -59,7 +59,7 @@ class Lookups:
             raise found
         return found
 
-    def work(self) -> Work[None]:
+    def work(self) -> BackgroundWork[None]:
         """Search what is wanted."""
         for key, batch in self.wanted.items():
             try:

@@ -86,7 +86,9 @@ def _list_offsets(
                 answer = _list_offset(broker, call, request.replica_id, topic.name, part, lookups)
             answers[topic.name, index] = answer
     if lookups.wanted:
-        broker.aside(ctx, call, lookups.work(), lambda later, _: _list_offsets(broker, later, call, request, lookups))
+        broker.run_work(
+            ctx, call, lookups.work(), lambda later, _: _list_offsets(broker, later, call, request, lookups)
+        )
         return
     by_topic: dict[str, list[tuple[str, int]]] = {}
     for name, index in mutable_map_order(answers, _topic_partition_hash):

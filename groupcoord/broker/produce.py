@@ -9,7 +9,7 @@ from groupcoord.broker.log_validator import ZSTD_FROM, Checked, LogValidator, Re
 from groupcoord.broker.lookups import INLINE_BYTES
 from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.broker.topic_names import INTERNAL
-from groupcoord.core.aside import Work
+from groupcoord.core.background_work import BackgroundWork
 from groupcoord.core.effects import Call
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.batches import (
@@ -100,7 +100,7 @@ def _produce(
         )
         return
     if outcomes is None and (work := _long_checks(request, good, ctx.now_ms)) is not None:
-        broker.aside(ctx, call, work, lambda later, found: _produce(broker, later, call, request, found))
+        broker.run_work(ctx, call, work, lambda later, found: _produce(broker, later, call, request, found))
         return
     grown: list[PartitionLog] = []
     done = outcomes or {}
@@ -173,7 +173,7 @@ def _sorted_out(
 
 def _long_checks(
     request: ProduceRequest, good: dict[_Target, tuple[PartitionLog, bytes]], now_ms: int
-) -> Work[_Checks] | None:
+) -> BackgroundWork[_Checks] | None:
     """The checks of all batches, if they take too long together to be done in the loop."""
     if request.acks not in _VALID_ACKS or sum(_walk_bytes(records) for _, records in good.values()) <= INLINE_BYTES:
         return None
@@ -189,7 +189,7 @@ def _walk_bytes(records: bytes) -> int:
         return 0  # it will be refused for what its header says
 
 
-def _checks(batches: Sequence[tuple[_Target, LogValidator, bytes]], now_ms: int) -> Work[_Checks]:
+def _checks(batches: Sequence[tuple[_Target, LogValidator, bytes]], now_ms: int) -> BackgroundWork[_Checks]:
     """What checking each of ``batches`` comes to; only one of them is unpacked at a time."""
     outcomes: _Checks = {}
     for target, validator, records in batches:

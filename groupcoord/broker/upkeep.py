@@ -17,7 +17,7 @@ from groupcoord.broker.journal import IN_MEMORY, Journal
 from groupcoord.broker.log_settings import INT64_MAX
 from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.config.settings import BrokerConfig
-from groupcoord.core.aside import Aside, at_once
+from groupcoord.core.background_work import WorkRunner, run_inline
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import TimerKey, Timers
 from groupcoord.protocol.batches import BatchError
@@ -35,7 +35,7 @@ _FLUSH = TimerKey("flush", "logs")
 class Upkeep:
     """The timers over ``logs``, of a broker that started at ``started_ms``.
 
-    ``config`` is asked each time, because it may change while the broker runs; so is ``aside``, which has logs compacted.
+    ``config`` is asked each time, because it may change while the broker runs; so is ``runner``, which has logs compacted.
     """
 
     def __init__(
@@ -45,9 +45,9 @@ class Upkeep:
         logs: Callable[[], Iterable[PartitionLog]],
         started_ms: int,
         journal: Journal = IN_MEMORY,
-        aside: Callable[[], Aside] = lambda: at_once,
+        runner: Callable[[], WorkRunner] = lambda: run_inline,
     ) -> None:
-        self._compactor = Compactor(aside, config, logs)
+        self._compactor = Compactor(runner, config, logs)
         self._journal = journal
         self._started_ms = started_ms
         self._timers = timers

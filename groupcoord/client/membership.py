@@ -25,7 +25,7 @@ from groupcoord.client.search import Search
 from groupcoord.client.settings import MemberSettings
 from groupcoord.client.topics_view import TopicsView
 from groupcoord.client.verdicts import Verdict
-from groupcoord.core.events import Answered, Operator, TimerFired
+from groupcoord.core.events import AdminAction, Answered, TimerFired
 from groupcoord.protocol.errors import ErrorCode
 
 
@@ -64,19 +64,19 @@ class Membership:
         wanted = frozenset(topics)
         if not wanted:
             raise ValueError("a member of a group subscribes to one topic at least")
-        self._member.begin(now_ms, Operator("subscribe"))
+        self._member.begin(now_ms, AdminAction("subscribe"))
         self._member.subscription = wanted
         return self._advance()
 
     def rejoin(self, reason: str, now_ms: int) -> list[a.Action]:
         """The user wants a rebalance (``enforceRebalance``, KIP-568)."""
-        self._member.begin(now_ms, Operator("rejoin"))
+        self._member.begin(now_ms, AdminAction("rejoin"))
         self._member.request_rejoin(reason)
         return self._advance()
 
     def polled(self, now_ms: int) -> list[a.Action]:
         """The user waits for records: callbacks may run until ``away``."""
-        self._member.begin(now_ms, Operator("poll"))
+        self._member.begin(now_ms, AdminAction("poll"))
         self._member.user_present = True
         self._polled_too_late = False
         self._heart.user_seen()
@@ -84,7 +84,7 @@ class Membership:
 
     def away(self, now_ms: int) -> list[a.Action]:
         """The user has what it waited for, or waits no longer."""
-        self._member.begin(now_ms, Operator("poll"))
+        self._member.begin(now_ms, AdminAction("poll"))
         self._member.user_present = False
         self._heart.user_seen()
         return self._advance()
@@ -134,7 +134,7 @@ class Membership:
 
     def leave(self, reason: str, now_ms: int) -> list[a.Action]:
         """The user is done: :class:`~groupcoord.client.actions.Left` comes when the member is. Callbacks may run until then."""
-        self._member.begin(now_ms, Operator("leave"))
+        self._member.begin(now_ms, AdminAction("leave"))
         self._member.user_present = True
         self._ending.close(reason)
         return self._advance()

@@ -25,8 +25,8 @@ STORE: Final = "store"
 HOLD: Final = "hold"
 """Let it wait until somebody calls ``release`` or ``fail``: for that long, other replicas do not have it."""
 
-Verdict = Literal["store", "hold"] | ErrorCode
-"""An ErrorCode is the error of the log, as a broker's log would say it; what a client is told instead is in append_errors.py.
+AppendDecision = Literal["store", "hold"] | ErrorCode
+"""An ErrorCode is the error of the log, as a broker's log would say it; what a client is told instead is in errors.py.
 
 Those that Kafka has a translation for are UNKNOWN_TOPIC_OR_PARTITION, NOT_ENOUGH_REPLICAS, NOT_LEADER_OR_FOLLOWER,
 KAFKA_STORAGE_ERROR, MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, INVALID_FETCH_SIZE and NETWORK_EXCEPTION. Others go as they are.
@@ -36,7 +36,7 @@ KAFKA_STORAGE_ERROR, MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, INVALID_FETCH_SIZ
 class AppendGate(Protocol):
     """Decides about each append."""
 
-    def __call__(self, append: Append, now_ms: int, /) -> Verdict:
+    def __call__(self, append: Append, now_ms: int, /) -> AppendDecision:
         """What is to become of ``append``. Whose it is, its keys say: see coordinator_records.py."""
 
 
@@ -51,9 +51,9 @@ class Appends:
     ) -> None:
         self.gate: AppendGate | None = None
         self._broker, self._coordinator, self._carry = broker, coordinator, carry
-        self._waiting: dict[int, list[tuple[Append, Verdict]]] = {}
+        self._waiting: dict[int, list[tuple[Append, AppendDecision]]] = {}
 
-    def take(self, append: Append, now_ms: int) -> list[Effect]:
+    def submit(self, append: Append, now_ms: int) -> list[Effect]:
         """Store ``append``, or do what the gate says."""
         if not self._shard(append).awaits(append.append_id):
             return []  # one of the same call that was before it has failed
@@ -62,13 +62,13 @@ class Appends:
         gate = self.gate
         if gate is None and not self._waiting:
             return self._store(append, now_ms)
-        verdict = STORE if gate is None else gate(append, now_ms)
-        if isinstance(verdict, ErrorCode):
-            return self._failed(append, verdict, now_ms)
+        decision = STORE if gate is None else gate(append, now_ms)
+        if isinstance(decision, ErrorCode):
+            return self._failed(append, decision, now_ms)
         ahead = self._queue(append.partition)
-        if verdict == STORE and not ahead:
+        if decision == STORE and not ahead:
             return self._store(append, now_ms)
-        self._waiting[append.partition] = [*ahead, (append, verdict)]
+        self._waiting[append.partition] = [*ahead, (append, decision)]
         self._shard(append).append_held(append.append_id, now_ms)
         return []
 
@@ -95,7 +95,7 @@ class Appends:
         self._queue(append.partition)
         return self._failed(append, error, now_ms)
 
-    def _queue(self, partition: int) -> list[tuple[Append, Verdict]]:
+    def _queue(self, partition: int) -> list[tuple[Append, AppendDecision]]:
         """What waits in ``partition``, without what nobody waits for any more: its coordinator has moved, or is gone."""
         queue = self._waiting.get(partition, [])
         queue[:] = [entry for entry in queue if self._shard(entry[0]).awaits(entry[0].append_id)]

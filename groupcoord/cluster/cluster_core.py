@@ -21,12 +21,11 @@ from groupcoord.cluster.offsets_loader import OffsetsLoader
 from groupcoord.config.settings import BrokerConfig
 from groupcoord.coordinator.config import CoordinatorConfig
 from groupcoord.coordinator.coordinator import GroupCoordinator
-from groupcoord.coordinator.find_coordinator import GROUP
-from groupcoord.coordinator.places import Address
+from groupcoord.coordinator.routing import GROUP, Address
 from groupcoord.core.api_error import ApiError
-from groupcoord.core.aside import Submit, T, Work, at_once
+from groupcoord.core.background_work import BackgroundWork, SubmitWork, T, run_inline
 from groupcoord.core.effects import Append, Call, Effect, Reply
-from groupcoord.core.events import Operator
+from groupcoord.core.events import AdminAction
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import Deadline
 from groupcoord.protocol.apis import ApiKey
@@ -87,7 +86,7 @@ class ClusterCore:
         self._coordinated = frozenset(self.coordinator.apis)
         # As with a broker that somebody has already asked for a coordinator; a new one of Kafka's makes the topic only then.
         if not self._create_offsets_topic(now_ms):
-            self.coordinator.unload(HandlerContext(now_ms, Operator("there is no __consumer_offsets")))
+            self.coordinator.unload(HandlerContext(now_ms, AdminAction("there is no __consumer_offsets")))
         for partition in range(config.offsets_topic_num_partitions):
             log = self.broker.log(CONSUMER_OFFSETS, partition)
             if log is not None and log.log_end_offset > log.log_start_offset:
@@ -106,14 +105,17 @@ class ClusterCore:
             self.coordinator.config, host=advertised.host, port=advertised.port
         )
 
-    def work_aside(self, submit: Submit | None) -> None:
+    def use_worker(self, submit: SubmitWork | None) -> None:
         """From now on have ``submit`` do what takes long; None: it is done at once again."""
         if submit is None:
-            self.broker.aside = at_once
+            self.broker.run_work = run_inline
             return
 
-        def aside(
-            before: HandlerContext, call: Call | None, work: Work[T], then: Callable[[HandlerContext, T], None]
+        def runner(
+            before: HandlerContext,
+            call: Call | None,
+            work: BackgroundWork[T],
+            then: Callable[[HandlerContext, T], None],
         ) -> None:
             def done(result: T, now_ms: int) -> list[Effect]:
                 ctx = HandlerContext(now_ms, before.origin if call is None else call)
@@ -122,7 +124,7 @@ class ClusterCore:
 
             submit(call, work, done)
 
-        self.broker.aside = aside
+        self.broker.run_work = runner
 
     def handle(self, call: Call, request: Any, now_ms: int) -> list[Effect]:
         """What follows from ``request``; ``None`` for it stands for an ApiVersions of an unknown version."""
@@ -150,7 +152,7 @@ class ClusterCore:
         effects = self._carry(self.coordinator.expire(now_ms), now_ms)
         effects += self._carry(self.broker.expire(now_ms), now_ms)
         if self._loader:
-            ctx = HandlerContext(now_ms, Operator("a coordinator starts"))
+            ctx = HandlerContext(now_ms, AdminAction("a coordinator starts"))
             self._loader.go_on(ctx)
             effects += self._carry(ctx.effects, now_ms)
         return effects
@@ -179,9 +181,11 @@ class ClusterCore:
         except ApiError as refusal:
             raise ValueError(refusal.message or refusal.code.text) from refusal
 
-    def wish(self, wish: str, act: Callable[[GroupCoordinator, HandlerContext], None], now_ms: int) -> list[Effect]:
-        """What follows from ``act``: somebody outside of the protocol does what ``wish`` says. See coordinator/operator.py."""
-        ctx = HandlerContext(now_ms, Operator(wish))
+    def run_admin_action(
+        self, action: str, act: Callable[[GroupCoordinator, HandlerContext], None], now_ms: int
+    ) -> list[Effect]:
+        """The effects of ``act``; ``action`` describes it in the trace. See coordinator/admin_actions.py."""
+        ctx = HandlerContext(now_ms, AdminAction(action))
         act(self.coordinator, ctx)
         return self._carry(ctx.effects, now_ms)
 
@@ -202,7 +206,7 @@ class ClusterCore:
             return []
         coordinates = topic == CONSUMER_OFFSETS and partition < len(self.coordinator.shards)
         effects = self.resign(partition, now_ms) if coordinates else []
-        ctx = HandlerContext(now_ms, Operator(f"broker {broker_id} is to lead {topic}-{partition}"))
+        ctx = HandlerContext(now_ms, AdminAction(f"broker {broker_id} is to lead {topic}-{partition}"))
         self.broker.move_leader(ctx, found, partition, broker_id)
         if coordinates:
             self.load(partition, now_ms)
@@ -210,7 +214,7 @@ class ClusterCore:
 
     def resign(self, partition: int, now_ms: int) -> list[Effect]:
         """Let another broker coordinate the groups of this partition of ``__consumer_offsets``; who waits is told so."""
-        ctx = HandlerContext(now_ms, Operator(f"partition {partition} of __consumer_offsets moves away"))
+        ctx = HandlerContext(now_ms, AdminAction(f"partition {partition} of __consumer_offsets moves away"))
         self.coordinator.resign(partition, ctx)
         return ctx.effects
 
@@ -222,7 +226,7 @@ class ClusterCore:
         Raises KeyError if there is no such partition; ValueError if it has groups here, or appends on their way: who waits for
         these would never be answered, so ``resign`` comes first.
         """
-        ctx = HandlerContext(now_ms, Operator(f"partition {partition} of __consumer_offsets comes back"))
+        ctx = HandlerContext(now_ms, AdminAction(f"partition {partition} of __consumer_offsets comes back"))
         log = self.broker.log(CONSUMER_OFFSETS, partition)
         if log is None:
             raise KeyError(f"there is no partition {partition} of __consumer_offsets")
@@ -243,7 +247,7 @@ class ClusterCore:
         carried: list[Effect] = []
         for effect in effects:
             if type(effect) is Append:
-                carried += self.appends.take(effect, now_ms)
+                carried += self.appends.submit(effect, now_ms)
             else:
                 carried.append(effect)
         return carried

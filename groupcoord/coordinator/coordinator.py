@@ -16,11 +16,10 @@ from groupcoord.coordinator.classic.join import join_group
 from groupcoord.coordinator.classic.leave import leave_group
 from groupcoord.coordinator.classic.sync import sync_group
 from groupcoord.coordinator.config import CoordinatorConfig
-from groupcoord.coordinator.find_coordinator import find_coordinator, this_broker
 from groupcoord.coordinator.loading import Loading
 from groupcoord.coordinator.offset_commit import offset_commit
 from groupcoord.coordinator.offset_fetch import offset_fetch
-from groupcoord.coordinator.places import Address, BrokersView, Places
+from groupcoord.coordinator.routing import Address, BrokersView, CoordinatorRouting, find_coordinator, this_broker
 from groupcoord.coordinator.shard import Shard
 from groupcoord.coordinator.topics_view import TopicsView
 from groupcoord.coordinator.unloading import unload
@@ -70,7 +69,7 @@ class GroupCoordinator:
             )
 
         self.shards = tuple(map(new_shard, range(config.offsets_topic_num_partitions)))
-        self._places = None if brokers is None else Places(self.shards, brokers, new_shard)
+        self._routing = None if brokers is None else CoordinatorRouting(self.shards, brokers, new_shard)
         for shard in self.shards:
             retention.schedule(shard, now_ms)
         self._group_handlers: dict[int, GroupHandler] = {
@@ -107,7 +106,7 @@ class GroupCoordinator:
         ctx = HandlerContext(now_ms, call)
         key = call.api.key
         of_group = self._group_handlers.get(key)
-        shards = self.shards if self._places is None else self._places.seen_by(call.broker)
+        shards = self.shards if self._routing is None else self._routing.seen_by(call.broker)
         if of_group is not None:
             of_group(shards[partition_for(request.group_id, len(shards))], ctx, call, request)
         else:
@@ -160,9 +159,9 @@ class GroupCoordinator:
 
     def _coordinator_of(self, group_id: str) -> Address | None:
         shard = self.shard_of(group_id)
-        if self._places is None:
+        if self._routing is None:
             return this_broker(self.config, shard)
-        return self._places.coordinator_of(shard.partition)
+        return self._routing.coordinator_of(shard.partition)
 
 
 def _shard_of(shards: Sequence[Shard]) -> Callable[[str], Shard]:

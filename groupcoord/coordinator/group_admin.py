@@ -3,13 +3,12 @@
 from collections.abc import Callable, Iterable, Sequence
 
 from groupcoord.coordinator import records
-from groupcoord.coordinator.append_errors import response_error
 from groupcoord.coordinator.availability import is_loading
 from groupcoord.coordinator.classic.group import ClassicGroup
 from groupcoord.coordinator.classic.states import GroupState
+from groupcoord.coordinator.errors import emit_refusal, response_error
 from groupcoord.coordinator.events import OffsetsRemoved
 from groupcoord.coordinator.pending_appends import Failed
-from groupcoord.coordinator.refusal import emit_refusal
 from groupcoord.coordinator.shard import Shard
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import Call, LogRecord

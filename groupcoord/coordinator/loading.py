@@ -13,9 +13,9 @@ from groupcoord.coordinator.classic import rebalance, session
 from groupcoord.coordinator.classic.group import ClassicGroup
 from groupcoord.coordinator.classic.member import Member
 from groupcoord.coordinator.classic.states import GroupState
+from groupcoord.coordinator.errors import UnexpectedBrokerError
 from groupcoord.coordinator.events import ShardLoaded, ShardNotLoaded
 from groupcoord.coordinator.offset_store import CommittedOffset, OffsetMap, OffsetStore
-from groupcoord.coordinator.refusal import UnexpectedBrokerError
 from groupcoord.coordinator.shard import Shard
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.commit_runs import Put, Run, read_run

@@ -5,14 +5,13 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from groupcoord.coordinator import records
-from groupcoord.coordinator.append_errors import response_error
 from groupcoord.coordinator.classic import session
 from groupcoord.coordinator.classic.group import ClassicGroup
 from groupcoord.coordinator.classic.states import COMMIT_ANSWERS, GroupState
 from groupcoord.coordinator.classic.validate import current_generation, known_member
+from groupcoord.coordinator.errors import emit_refusal, response_error
 from groupcoord.coordinator.events import OffsetsCommitted
 from groupcoord.coordinator.offset_store import CommittedOffset
-from groupcoord.coordinator.refusal import emit_refusal
 from groupcoord.coordinator.shard import Shard
 from groupcoord.coordinator.topics_view import TopicsView
 from groupcoord.core.api_error import ApiError

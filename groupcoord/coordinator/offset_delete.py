@@ -3,11 +3,10 @@
 from collections.abc import Collection
 
 from groupcoord.coordinator import records
-from groupcoord.coordinator.append_errors import response_error
 from groupcoord.coordinator.classic.group import CONSUMER_PROTOCOL_TYPE
 from groupcoord.coordinator.classic.states import GroupState
+from groupcoord.coordinator.errors import emit_refusal, response_error
 from groupcoord.coordinator.events import OffsetsRemoved
-from groupcoord.coordinator.refusal import emit_refusal
 from groupcoord.coordinator.shard import Shard
 from groupcoord.coordinator.topics_view import TopicsView
 from groupcoord.core.api_error import ApiError

@@ -3,9 +3,8 @@
 from collections.abc import Callable
 from functools import partial
 
-from groupcoord.coordinator.append_errors import offset_fetch_error
+from groupcoord.coordinator.errors import emit_refusal, offset_fetch_error
 from groupcoord.coordinator.offset_store import CommittedOffset
-from groupcoord.coordinator.refusal import emit_refusal
 from groupcoord.coordinator.shard import Shard
 from groupcoord.coordinator.topics_view import TopicsView
 from groupcoord.coordinator.uncommitted import CommittedView

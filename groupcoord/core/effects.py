@@ -26,8 +26,8 @@ class Call(NamedTuple):
     broker: int = 0
 
 
-NOBODY = -1
-"""The ``connection_id`` of a call that has its answer already but is still taken for a parked one."""
+NO_CONNECTION = -1
+"""The ``connection_id`` of a call that is answered already but still counts as parked."""
 
 
 class Reply(NamedTuple):

@@ -1,4 +1,4 @@
-"""Events say what changed and why. Every event has a time and a cause: a request, an answer, a timer, or an operator's wish."""
+"""Events say what changed and why. Each has a time and a cause: a request, an answer, a timer, or an administrative action."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -30,13 +30,13 @@ class TimerFired(NamedTuple):
         return f"{self.kind} timer of {self.subject or self.scope}"
 
 
-class Operator(NamedTuple):
-    """Somebody outside the protocol wished it: a test, a start-up, a tool."""
+class AdminAction(NamedTuple):
+    """Something outside of the protocol acted: a test, a start-up, a tool."""
 
-    wish: str
+    action: str
 
     def __str__(self) -> str:
-        return self.wish
+        return self.action
 
 
 class Answered(NamedTuple):
@@ -49,7 +49,7 @@ class Answered(NamedTuple):
         return f"the answer to {self.api}" + ("" if self.error == "NONE" else f", {self.error}")
 
 
-Cause = Requested | TimerFired | Operator | Answered
+Cause = Requested | TimerFired | AdminAction | Answered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

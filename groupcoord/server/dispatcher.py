@@ -27,7 +27,7 @@ from typing import Any, NamedTuple, Protocol
 
 from groupcoord.cluster.api_versions import SOFTWARE_NAME_FROM, names_its_software
 from groupcoord.config.settings import BrokerConfig
-from groupcoord.core.aside import Submit
+from groupcoord.core.background_work import SubmitWork
 from groupcoord.core.effects import Call, CloseConnection, Effect, EmitEvent, NoReply, RawReply, Reply
 from groupcoord.core.events import Event
 from groupcoord.protocol.apis import ApiKey
@@ -81,7 +81,7 @@ class ServedNode(Protocol):
     def next_deadline(self) -> int | None:
         """When ``expire`` is to be called next (ms), or None."""
 
-    def work_aside(self, submit: Submit | None) -> None:
+    def use_worker(self, submit: SubmitWork | None) -> None:
         """What takes long is to be given to ``submit`` from now on; None: there is nobody any more who would do it."""
 
     def deadline_lower_bound(self) -> int | None:

@@ -115,7 +115,7 @@ class Server:
         )
         self._dispatcher.on_connection = self._on_connection
         self._worker = Worker(loop, self._dispatcher.work_done)
-        self.node.work_aside(self._worker.submit)
+        self.node.use_worker(self._worker.submit)
         acceptor = Acceptor(lambda: self.node.config, self._connections, self._dispatcher, self._files_to_come)
         self._accepting = [
             loop.create_task(self._accept(acceptor, broker, listening)) for broker, listening in self._sockets
@@ -131,7 +131,7 @@ class Server:
             await asyncio.gather(*self._accepting, return_exceptions=True)
         finally:
             self._close_sockets()
-            self.node.work_aside(None)
+            self.node.use_worker(None)
             self._worker.stop()
             self._dispatcher.stop()
             self._connections.stop()

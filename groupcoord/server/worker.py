@@ -14,7 +14,7 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any, NamedTuple
 
-from groupcoord.core.aside import Then, Work
+from groupcoord.core.background_work import BackgroundWork, OnWorkDone
 from groupcoord.core.effects import Call
 
 SWITCH_SECONDS = 0.0005
@@ -27,15 +27,15 @@ class Outcome(NamedTuple):
     """What came of the work for a call, or for nobody: a result, or an exception that nobody meant to raise."""
 
     call: Call | None
-    then: Then
+    then: OnWorkDone
     result: Any
     error: Exception | None
 
 
 class _Job(NamedTuple):
     call: Call | None
-    work: Work[Any]
-    then: Then
+    work: BackgroundWork[Any]
+    then: OnWorkDone
 
 
 class Worker:
@@ -49,7 +49,7 @@ class Worker:
         self._busy = False
         self._thread: threading.Thread | None = None
 
-    def submit(self, call: Call | None, work: Work[Any], then: Then) -> None:
+    def submit(self, call: Call | None, work: BackgroundWork[Any], then: OnWorkDone) -> None:
         """Have ``work`` done. Like everything that is not private to the thread, this is called in the loop."""
         self._waiting.append(_Job(call, work, then))
         if self._thread is None:

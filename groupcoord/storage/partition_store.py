@@ -16,7 +16,7 @@ from groupcoord.broker.journal import RecoveredLog, Segment
 from groupcoord.broker.log_segment import LogSegment
 from groupcoord.broker.log_survey import Pieces
 from groupcoord.broker.stretch import DEPARTED
-from groupcoord.core.aside import Work, finished
+from groupcoord.core.background_work import BackgroundWork, run_to_end
 from groupcoord.protocol.batches import BatchError, BatchHeader
 from groupcoord.storage import names, producer_snapshot
 from groupcoord.storage.checkpoints import partition_metadata
@@ -161,7 +161,7 @@ class PartitionStore:
         try:
             self._sync_waiting()
             for segment in () if written else cleaned:
-                finished(self.writing(log, segment))
+                run_to_end(self.writing(log, segment))
             self._rename([segment.base_offset for segment in reversed(cleaned)], names.CLEANED, names.SWAP)
             DEPARTED.add(old)
             for gone in old:
@@ -270,7 +270,7 @@ class PartitionStore:
 
     # --- cleaning
 
-    def writing(self, log: "PartitionLog", cleaned: LogSegment) -> Work[None]:
+    def writing(self, log: "PartitionLog", cleaned: LogSegment) -> BackgroundWork[None]:
         """Write the files that ``replaced`` is to rename, a piece at a time; a start removes those it finds."""
         self._keeper.check()
         pieces = Pieces()

@@ -6,7 +6,7 @@ What a client is told of it, and what the coordinator keeps, is as in Kafka: see
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from groupcoord.cluster.append_gate import HOLD, STORE, Verdict
+from groupcoord.cluster.append_gate import HOLD, STORE, AppendDecision
 from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.core.effects import Append, Effect
 from groupcoord.protocol.coordinator_records import parse_key
@@ -18,13 +18,13 @@ from groupcoord.testing.waiting import Waiting
 class AppendRule:
     """What becomes of the next ``left`` appends of ``group``, or of any; ``uses`` counts those it has met."""
 
-    verdict: Verdict
+    decision: AppendDecision
     group: str | None
     left: int
     uses: int = 0
 
     def __str__(self) -> str:
-        what = f"fail_append {self.verdict.name}" if isinstance(self.verdict, ErrorCode) else "hold_append"
+        what = f"fail_append {self.decision.name}" if isinstance(self.decision, ErrorCode) else "hold_append"
         return f"{what}{'' if self.group is None else f' of group {self.group}'}"
 
 
@@ -88,20 +88,20 @@ class AppendRules:
         self._now_ms = now_ms
         self._rules: list[tuple[AppendRule, HeldAppends]] = []
 
-    def __call__(self, append: Append, now_ms: int, /) -> Verdict:  # noqa: ARG002 - whenever it is
+    def __call__(self, append: Append, now_ms: int, /) -> AppendDecision:  # noqa: ARG002 - whenever it is
         """What the first rule says that has something to say of ``append``."""
         for rule, held in self._rules:
             if rule.left and (rule.group is None or rule.group in _groups(append)):
                 rule.left -= 1
                 rule.uses += 1
-                if rule.verdict == HOLD:
+                if rule.decision == HOLD:
                     held.held.append(append)
-                return rule.verdict
+                return rule.decision
         return STORE
 
-    def add(self, verdict: Verdict, group: str | None, times: int) -> HeldAppends:
+    def add(self, decision: AppendDecision, group: str | None, times: int) -> HeldAppends:
         """One more rule, behind the others."""
-        rule = AppendRule(verdict, group, times)
+        rule = AppendRule(decision, group, times)
         held = HeldAppends(rule, self._node, self._waiting, self._apply, self._now_ms)
         self._rules.append((rule, held))
         self._node.appends.gate = self

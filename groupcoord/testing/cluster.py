@@ -223,30 +223,34 @@ class Cluster:
 
     async def force_rebalance(self, group: str, reason: str = "the test wants it") -> None:
         """Let the members of ``group`` join again. Raises ValueError if it cannot rebalance."""
-        await self._wish(
+        await self._run_admin_action(
             group_actions.force_rebalance(self.node, group, reason, self.now_ms()), f"force a rebalance: {reason}"
         )
 
     async def expire(self, group: str, member: str) -> None:
         """The session of ``member`` (its id, instance id or client id) ends now. Raises LookupError, ValueError."""
         found = self.group(group).view().member(member)
-        await self._wish(group_actions.expire(self.node, group, found.member_id, self.now_ms()), f"expire {member}")
+        await self._run_admin_action(
+            group_actions.expire(self.node, group, found.member_id, self.now_ms()), f"expire {member}"
+        )
 
     async def fence(self, group: str, instance_id: str) -> None:
         """Another member takes the place of the static member ``instance_id``, which is fenced. Raises ValueError."""
-        await self._wish(group_actions.fence(self.node, group, instance_id, self.now_ms()), f"fence {instance_id}")
+        await self._run_admin_action(
+            group_actions.fence(self.node, group, instance_id, self.now_ms()), f"fence {instance_id}"
+        )
 
     async def unload(self, group: str) -> None:
         """Let this broker coordinate ``group`` no longer, nor the others of its partition, until ``load``."""
-        await self._wish(group_actions.unload(self.node, group, self.now_ms()), f"unload {group}")
+        await self._run_admin_action(group_actions.unload(self.node, group, self.now_ms()), f"unload {group}")
 
     async def load(self, group: str) -> None:
         """Read the groups of that partition from its log, and coordinate them again."""
-        await self._wish(group_actions.load(self.node, group, self.now_ms()), f"load {group}")
+        await self._run_admin_action(group_actions.load(self.node, group, self.now_ms()), f"load {group}")
         await self._engine.loaded()
 
-    async def _wish(self, effects: list[Any], wish: str) -> None:
-        self._engine.apply(effects, wish)
+    async def _run_admin_action(self, effects: list[Any], action: str) -> None:
+        self._engine.apply(effects, action)
         await self.settle()
 
     # The broker, or brokers.

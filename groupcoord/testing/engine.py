@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from groupcoord.broker.topic_names import CONSUMER_OFFSETS
 from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.config.settings import as_items, load
-from groupcoord.core.effects import NOBODY, Call, Effect
-from groupcoord.core.events import Operator
+from groupcoord.core.effects import NO_CONNECTION, Call, Effect
+from groupcoord.core.events import AdminAction
 from groupcoord.core.timers import Deadline
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.messages import HeartbeatRequest
@@ -121,9 +121,9 @@ class Engine:
         """How late it is."""
         return self.clock()
 
-    def apply(self, effects: Iterable[Effect], wish: str) -> None:
+    def apply(self, effects: Iterable[Effect], action: str) -> None:
         """Carry out what somebody wished who is not a client."""
-        now_ms, cause = self.clock(), Operator(wish)
+        now_ms, cause = self.clock(), AdminAction(action)
         self._carry_out_kept(self._tracing.observe(self._faulty.outgoing(list(effects), now_ms), now_ms, cause))
 
     def execute_effects(self, effects: list[Effect]) -> None:
@@ -180,7 +180,7 @@ class Engine:
         if found is None or known is None:
             return
         api = APIS[ApiKey.HEARTBEAT]
-        call = Call(NOBODY, 0, api, api.max_version, known.client_id, known.client_host)
+        call = Call(NO_CONNECTION, 0, api, api.max_version, known.client_id, known.client_host)
         request = HeartbeatRequest(
             group_id=group,
             generation_id=found.generation_id,

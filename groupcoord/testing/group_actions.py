@@ -1,11 +1,11 @@
-"""What a test does to a group, as an operator would, with no request for it in the protocol.
+"""What a test does to a group, as an administrator would, with no request for it in the protocol.
 
-Pure: a node and the time in, effects out, for ``Server.carry_out``. The events among them have an Operator as their cause. All
-raise ValueError that says why where a thing cannot be done.
+Pure: a node and the time in, effects out, for ``Server.carry_out``. Their events have an AdminAction as cause. All raise a
+ValueError that says why where a thing cannot be done.
 """
 
 from groupcoord.cluster.cluster_core import ClusterCore
-from groupcoord.coordinator import operator
+from groupcoord.coordinator import admin_actions
 from groupcoord.coordinator.availability import Unavailable
 from groupcoord.coordinator.coordinator import OFFSETS_TOPIC
 from groupcoord.core.effects import Effect
@@ -14,27 +14,27 @@ from groupcoord.core.java import partition_for
 
 def force_rebalance(node: ClusterCore, group: str, reason: str, now_ms: int) -> list[Effect]:
     """Ask all members of ``group`` to join again; ``reason`` is what events and members' logs are told."""
-    return node.wish(
-        f"the operator wants a rebalance of {group}: {reason}",
-        lambda coordinator, ctx: operator.force_rebalance(coordinator, ctx, group, reason),
+    return node.run_admin_action(
+        f"the administrator wants a rebalance of {group}: {reason}",
+        lambda coordinator, ctx: admin_actions.force_rebalance(coordinator, ctx, group, reason),
         now_ms,
     )
 
 
 def expire(node: ClusterCore, group: str, member: str, now_ms: int) -> list[Effect]:
     """Let the session of ``member`` (a member id) run out now, with all that follows when a timer does it."""
-    return node.wish(
-        f"the operator lets the session of {member} run out",
-        lambda coordinator, ctx: operator.expire_member(coordinator, ctx, group, member),
+    return node.run_admin_action(
+        f"the administrator lets the session of {member} run out",
+        lambda coordinator, ctx: admin_actions.expire_member(coordinator, ctx, group, member),
         now_ms,
     )
 
 
 def fence(node: ClusterCore, group: str, instance: str, now_ms: int) -> list[Effect]:
     """Let somebody else take the ``group.instance.id`` ``instance``, who then is silent: the member that had it is fenced."""
-    return node.wish(
-        f"the operator lets another member take the instance id {instance}",
-        lambda coordinator, ctx: operator.fence_instance(coordinator, ctx, group, instance),
+    return node.run_admin_action(
+        f"the administrator lets another member take the instance id {instance}",
+        lambda coordinator, ctx: admin_actions.fence_instance(coordinator, ctx, group, instance),
         now_ms,
     )
 

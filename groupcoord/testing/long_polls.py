@@ -10,7 +10,7 @@ from typing import Any
 
 from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.config.settings import BrokerConfig
-from groupcoord.core.aside import Submit
+from groupcoord.core.background_work import SubmitWork
 from groupcoord.core.effects import Call, Effect
 from groupcoord.core.timers import TimerKey
 
@@ -55,9 +55,9 @@ class LongPolls:
         """Tell the node."""
         self._node.listening_at(host, port)
 
-    def work_aside(self, submit: Submit | None) -> None:
+    def use_worker(self, submit: SubmitWork | None) -> None:
         """As the node does."""
-        self._node.work_aside(submit)
+        self._node.use_worker(submit)
 
     def handle(self, call: Call, request: Any, now_ms: int) -> list[Effect]:
         """As the node does."""

@@ -6,7 +6,7 @@ from itertools import count
 from typing import Any
 
 from groupcoord.config.settings import BrokerConfig
-from groupcoord.core.aside import Submit, Then, Work
+from groupcoord.core.background_work import BackgroundWork, OnWorkDone, SubmitWork
 from groupcoord.core.effects import Append, Call, Effect, EmitEvent, Reply
 from groupcoord.protocol.apis import APIS, Api
 from groupcoord.server.dispatcher import ServedNode
@@ -65,16 +65,16 @@ class EmulatedNode:
         """Tell the node."""
         self._node.listening_at(host, port)
 
-    def work_aside(self, submit: Submit | None) -> None:
+    def use_worker(self, submit: SubmitWork | None) -> None:
         """As the node does; what is for members in this process stays here."""
         if submit is None:
-            self._node.work_aside(None)
+            self._node.use_worker(None)
             return
 
-        def ours(call: Call | None, work: Work[Any], then: Then) -> None:
+        def ours(call: Call | None, work: BackgroundWork[Any], then: OnWorkDone) -> None:
             submit(call, work, lambda result, now_ms: self.kept(then(result, now_ms)))
 
-        self._node.work_aside(ours)
+        self._node.use_worker(ours)
 
     # Members in this process.
 

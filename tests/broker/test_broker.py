@@ -2,7 +2,7 @@ import pytest
 
 from groupcoord.broker.broker import HANDLERS
 from groupcoord.core.effects import Call, LogRecord
-from groupcoord.core.events import Operator
+from groupcoord.core.events import AdminAction
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.batches import BatchError, records_in
@@ -67,7 +67,7 @@ def test_whoever_wants_to_know_is_told_which_topics_go() -> None:
     told: list[str] = []
     plane.topic("orders")
     topic = plane.broker.topics.delete("orders")
-    ctx = HandlerContext(NOW_MS, Operator("a test"))
+    ctx = HandlerContext(NOW_MS, AdminAction("a test"))
     plane.broker.topics_deleted(ctx, [topic])
     plane.broker.on_topics_deleted = lambda _turn, topics: told.extend(gone.name for gone in topics)
     plane.broker.topics_deleted(ctx, [topic])

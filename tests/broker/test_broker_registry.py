@@ -9,7 +9,7 @@ from groupcoord.broker.topics import Topic
 from groupcoord.config.settings import BrokerConfig, load
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import Call, CloseConnection, Reply
-from groupcoord.core.events import Operator
+from groupcoord.core.events import AdminAction
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.partitioners.java_random import JavaRandom
 from groupcoord.protocol.apis import APIS, ApiKey
@@ -68,7 +68,7 @@ def topic_of(plane: DataPlane, name: str = "t") -> Topic:
 
 def move(plane: DataPlane, partition: int, broker_id: int) -> None:
     """Let another broker lead; answers to fetches are in ``later``."""
-    ctx = HandlerContext(plane.now_ms, Operator("a move"))
+    ctx = HandlerContext(plane.now_ms, AdminAction("a move"))
     plane.broker.move_leader(ctx, topic_of(plane), partition, broker_id)
     plane.later += ctx.effects
 
@@ -373,7 +373,7 @@ class TestFetch:
         plane.produced("t", batch(b"v"))
         call = self.parked(plane, LEADER, 12)
         topic = plane.broker.topics.delete("t")
-        ctx = HandlerContext(plane.now_ms, Operator("a move"))
+        ctx = HandlerContext(plane.now_ms, AdminAction("a move"))
         plane.broker.fetch_purgatory.leader_moved(ctx, topic.partitions[0], 1)
         assert ctx.effects == []
         plane.broker.topics_deleted(ctx, [topic])

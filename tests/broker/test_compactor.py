@@ -11,9 +11,9 @@ from groupcoord.broker import log_cleaner, log_survey
 from groupcoord.broker.events import LogCleaned, LogNotCleaned
 from groupcoord.broker.journal import IN_MEMORY_LOG
 from groupcoord.broker.log_segment import LogSegment
-from groupcoord.core.aside import Work, at_once, finished
+from groupcoord.core.background_work import BackgroundWork, run_inline, run_to_end
 from groupcoord.core.effects import Call, EmitEvent
-from groupcoord.core.events import Event, Operator
+from groupcoord.core.events import AdminAction, Event
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import TimerKey
 from groupcoord.protocol.batches import BatchError
@@ -26,15 +26,20 @@ CLEANING = TimerKey("cleaning", "logs")
 
 
 class Worker:
-    """An ``Aside`` that does a piece when it is told to."""
+    """A ``WorkRunner`` that does a piece when it is told to."""
 
     def __init__(self, plane: DataPlane) -> None:
         self.plane = plane
-        self.waiting: list[tuple[Work[Any], Callable[[HandlerContext, Any], None]]] = []
-        plane.broker.aside = self
+        self.waiting: list[tuple[BackgroundWork[Any], Callable[[HandlerContext, Any], None]]] = []
+        plane.broker.run_work = self
 
     def __call__(
-        self, _: HandlerContext, __: Call | None, work: Work[Any], then: Callable[[HandlerContext, Any], None], /
+        self,
+        _: HandlerContext,
+        __: Call | None,
+        work: BackgroundWork[Any],
+        then: Callable[[HandlerContext, Any], None],
+        /,
     ) -> None:
         self.waiting.append((work, then))
 
@@ -45,7 +50,7 @@ class Worker:
             next(work)
         except StopIteration as end:
             self.waiting.pop(0)
-            ctx = HandlerContext(self.plane.now_ms, Operator("a test"))
+            ctx = HandlerContext(self.plane.now_ms, AdminAction("a test"))
             then(ctx, end.value)
             self.plane.later += ctx.effects
 
@@ -240,7 +245,7 @@ def test_who_had_the_work_may_be_gone(plane: DataPlane) -> None:
     Worker(plane)
     compacted(plane, "one")
     plane.wait(15_000)
-    plane.broker.aside = at_once
+    plane.broker.run_work = run_inline
     plane.produced("one", batch(b"x", at_ms=NOW_MS + 20))
     plane.wait(15_000)
     assert len(events(plane)) == 1
@@ -275,9 +280,9 @@ def test_how_transactions_end_is_looked_up_behind_what_is_compacted_in_pieces_to
     assert events(plane) == []
 
 
-def to_the_end(steps: Generator[Work[Any], Any, Any], work: Work[Any]) -> None:
+def to_the_end(steps: Generator[BackgroundWork[Any], Any, Any], work: BackgroundWork[Any]) -> None:
     while True:
-        work = steps.send(finished(work))
+        work = steps.send(run_to_end(work))
 
 
 @pytest.mark.parametrize("change", ["nothing", "retention", "a full disk", "a failed disk", "the end"])
@@ -286,7 +291,7 @@ def test_files_are_written_aside_and_those_of_nothing_are_removed(tmp_path: Path
     log = life.topic(cleanup_policy="compact,delete", internal_segment_bytes=2 * SIZE)
     filled(log, 7, 10, size=50)
     steps = log_cleaner.cleaning(log, log_cleaner.cleanable(log, NOW_MS), NOW_MS)
-    work = steps.send(finished(next(steps)))
+    work = steps.send(run_to_end(next(steps)))
     folder = tmp_path / "orders-0"
     while not list(folder.glob("*.log.cleaned")):
         next(work)
@@ -299,7 +304,7 @@ def test_files_are_written_aside_and_those_of_nothing_are_removed(tmp_path: Path
         case "retention":
             log.delete_records(2)
             log.apply_retention(NOW_MS)
-            made = finished(work)
+            made = run_to_end(work)
             with pytest.raises(StopIteration) as end:
                 steps.send(made)
             assert end.value.value is None
@@ -311,7 +316,7 @@ def test_files_are_written_aside_and_those_of_nothing_are_removed(tmp_path: Path
             with pytest.raises(BatchError, match="No space left"):
                 next(life.store().writing(log, LogSegment(0, NOW_MS)))
         case "a failed disk":
-            made = finished(work)
+            made = run_to_end(work)
             life.storage.failed(OSError(errno.EIO, "broken"))
             with pytest.raises(BatchError, match="broken"):
                 steps.send(made)

@@ -5,7 +5,7 @@ import pytest
 
 from groupcoord.broker.fetch import COPIED_BYTES
 from groupcoord.broker.stretch import Stretch
-from groupcoord.core.events import Operator
+from groupcoord.core.events import AdminAction
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.batches import records_in
 from groupcoord.protocol.errors import ErrorCode
@@ -276,7 +276,7 @@ class TestWaiting:
         topic: Any = plane.broker.topics.topic_id("orders") if version >= 13 else "orders"
         request = fetch_request(reading(topic, wanting(5), wanting(0, 2)), wait_ms=500)
         call = plane.send(request, version)
-        ctx = HandlerContext(NOW_MS, Operator("a test"))
+        ctx = HandlerContext(NOW_MS, AdminAction("a test"))
         plane.broker.topics_deleted(ctx, [plane.broker.topics.delete("orders")])
         plane.later += ctx.effects
         unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -4,7 +4,7 @@ from groupcoord.broker.fetch_purgatory import FetchPurgatory, ParkedFetch, Watch
 from groupcoord.broker.log_settings import LogSettings
 from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.core.effects import Call
-from groupcoord.core.events import Operator
+from groupcoord.core.events import AdminAction
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import Timers
 from groupcoord.protocol.apis import APIS, ApiKey
@@ -24,7 +24,7 @@ class Waiting:
         self.timers = Timers()
         self.purgatory = FetchPurgatory(self.timers)
         self.answered: list[str] = []
-        self.ctx = HandlerContext(NOW_MS, Operator("a test"))
+        self.ctx = HandlerContext(NOW_MS, AdminAction("a test"))
 
     def park(
         self, name: str, *logs: PartitionLog, min_bytes: int = 1, max_bytes: int = 1 << 20, ms: int = 500

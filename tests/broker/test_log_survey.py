@@ -4,7 +4,7 @@ import pytest
 
 from groupcoord.broker.log_segment import LogSegment
 from groupcoord.broker.log_survey import Survey, batches
-from groupcoord.core.aside import finished
+from groupcoord.core.background_work import run_to_end
 from groupcoord.protocol.batches import BatchError, build_batch, read_header
 from groupcoord.protocol.records import Record
 
@@ -57,7 +57,7 @@ def test_transactions_of_several_producers_side_by_side() -> None:
     assert survey.last_offsets == {b"a": 0, b"b": 2}
     assert survey.aborted == {1}
     assert (survey.has_transactions, survey.first_open_offset) == (True, 4)
-    finished(survey.looking_on([segment(data(6, b"c"), data(7, b"d", producer=3), marker(8, COMMIT, 3))]))
+    run_to_end(survey.looking_on([segment(data(6, b"c"), data(7, b"d", producer=3), marker(8, COMMIT, 3))]))
     assert survey.first_open_offset is None
     assert survey.last_offsets == {b"a": 0, b"b": 2, b"c": 4}, "what comes later does not count"
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from groupcoord.broker import log_validator, lookups
-from groupcoord.core.aside import Work, finished
+from groupcoord.core.background_work import BackgroundWork, run_to_end
 from groupcoord.core.effects import Call
-from groupcoord.core.events import Operator
+from groupcoord.core.events import AdminAction
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.batches import BatchError, build_batch, read_header, walk_bytes
 from groupcoord.protocol.compression import Compression
@@ -22,19 +22,24 @@ COUNT = 1_200
 
 
 class Later:
-    """An ``Aside`` that does nothing until it is told to."""
+    """A ``WorkRunner`` that does nothing until it is told to."""
 
     def __init__(self, plane: DataPlane) -> None:
         self.plane = plane
         self.waiting: list[Callable[[], None]] = []
-        plane.broker.aside = self
+        plane.broker.run_work = self
 
     def __call__(
-        self, _: HandlerContext, call: Call | None, work: Work[Any], then: Callable[[HandlerContext, Any], None], /
+        self,
+        _: HandlerContext,
+        call: Call | None,
+        work: BackgroundWork[Any],
+        then: Callable[[HandlerContext, Any], None],
+        /,
     ) -> None:
         def go_on() -> None:
-            result = finished(work)
-            ctx = HandlerContext(self.plane.now_ms, call or Operator("a test"))
+            result = run_to_end(work)
+            ctx = HandlerContext(self.plane.now_ms, call or AdminAction("a test"))
             then(ctx, result)
             self.plane.later += ctx.effects
 
@@ -146,7 +151,7 @@ def test_what_cannot_be_searched_is_told_afterwards() -> None:
     searches = lookups.Lookups()
     with pytest.raises(lookups.TakesLong):
         searches(broken, read_header(broken), THEN_MS * 2, 0)
-    finished(searches.work())
+    run_to_end(searches.work())
     with pytest.raises(Exception, match="beyond the batch") as raised:
         searches(broken, read_header(broken), THEN_MS * 2, 0)
     assert raised.value.__context__ is None
@@ -171,7 +176,7 @@ def test_an_error_that_is_kept_holds_nothing_that_was_unpacked(plane: DataPlane)
     wrong = patched(large(), record_count=COUNT - 1, last_offset_delta=COUNT - 2)
     kept: list[Any] = []
     later = Later(plane)
-    plane.broker.aside = lambda _, __, work, ___: kept.append(finished(work))
+    plane.broker.run_work = lambda _, __, work, ___: kept.append(run_to_end(work))
     plane.send(produce_request(plane, "orders", {0: wrong}, 12, 1), 12)
     ((problem,),) = [list(each.values()) for each in kept]
     assert isinstance(problem, BatchError)

@@ -4,7 +4,7 @@ from groupcoord.broker.events import LogCleaned
 from groupcoord.broker.journal import InMemoryLog, Segment
 from groupcoord.broker.log_segment import LogSegment
 from groupcoord.core.effects import EmitEvent
-from groupcoord.core.events import Event, Operator
+from groupcoord.core.events import AdminAction, Event
 from groupcoord.core.timers import TimerKey
 from groupcoord.protocol.batches import BatchError
 from groupcoord.protocol.errors import ErrorCode
@@ -159,7 +159,7 @@ def test_a_log_is_compacted_on_request_with_all_that_is_in_it() -> None:
     assert isinstance(note, EmitEvent)
     assert isinstance(note.event, LogCleaned)
     assert (note.event.records_read, note.event.records_kept, note.event.end_offset) == (3, 1, 3)
-    assert note.event.cause == Operator("compacted-0 is to be compacted")
+    assert note.event.cause == AdminAction("compacted-0 is to be compacted")
     assert plane.log("compacted").read(0, 1_000, at_least_one=True).start.offset == 2
     assert plane.broker.compact("compacted", 0, NOW_MS) == [], "there is nothing left to do"
     with pytest.raises(KeyError, match="compacted-1"):

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from groupcoord.client import events as e
-from groupcoord.core.events import Answered, Operator
+from groupcoord.core.events import AdminAction, Answered
 
 P = (("t", 0), ("t", 1))
 TELLING: list[tuple[type[e.MemberEvent], dict[str, Any], str]] = [
@@ -74,7 +74,7 @@ TELLING: list[tuple[type[e.MemberEvent], dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("event", "fields", "text"), TELLING)
 def test_an_event_in_one_line(event: type[e.MemberEvent], fields: dict[str, Any], text: str) -> None:
-    assert event(at_ms=0, cause=Operator("poll"), group="g", member="m", **fields).text() == text
+    assert event(at_ms=0, cause=AdminAction("poll"), group="g", member="m", **fields).text() == text
 
 
 def test_every_event_is_told_here() -> None:

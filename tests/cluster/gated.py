@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from groupcoord.cluster.append_gate import HOLD, STORE, Verdict
+from groupcoord.cluster.append_gate import HOLD, STORE, AppendDecision
 from groupcoord.core.effects import Append, Call, Effect, Reply
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.errors import ErrorCode
@@ -37,22 +37,22 @@ class Bench:
         self.now_ms = 0
         self.answers: dict[int, Any] = {}
         self.asked = 0
-        self.verdict: Callable[[Append], Verdict] = lambda _: STORE
-        self.node.appends.gate = lambda append, now_ms: self.verdict(append)
+        self.decision: Callable[[Append], AppendDecision] = lambda _: STORE
+        self.node.appends.gate = lambda append, now_ms: self.decision(append)
 
     # --- the gate
 
     def hold(self) -> None:
         """From now on appends are held."""
-        self.verdict = lambda _: HOLD
+        self.decision = lambda _: HOLD
 
     def store(self) -> None:
         """From now on appends are stored, behind those that are held."""
-        self.verdict = lambda _: STORE
+        self.decision = lambda _: STORE
 
     def refuse(self, error: ErrorCode) -> None:
         """From now on appends fail."""
-        self.verdict = lambda _: error
+        self.decision = lambda _: error
 
     @property
     def held(self) -> list[Append]:

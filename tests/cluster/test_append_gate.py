@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from groupcoord.cluster.append_gate import HOLD, STORE, Verdict
+from groupcoord.cluster.append_gate import HOLD, STORE, AppendDecision
 from groupcoord.core.effects import Append
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.coordinator_records import key_json, parse_key
@@ -28,13 +28,13 @@ def test_a_gate_is_asked_for_each_append_and_sees_whose_it_is() -> None:
     bench = Bench()
     seen: list[tuple[int, str, Any]] = []
 
-    def look(append: Append) -> Verdict:
+    def look(append: Append) -> AppendDecision:
         for record in append.records:
             key = parse_key(record.key)
             seen.append((append.partition, key.kind.name, key_json(key)["data"]["group"]))
         return STORE
 
-    bench.verdict = look
+    bench.decision = look
     bench.commit(1)
     bench.join(group="h")
     assert seen == [(0, "OffsetCommit", "g"), (0, "GroupMetadata", "h")]
@@ -164,11 +164,11 @@ def test_with_the_first_of_what_happens_at_once_fails_the_rest() -> None:
         bench.sync(member, generation, group)
     asked: list[Append] = []
 
-    def refuse(append: Append) -> Verdict:
+    def refuse(append: Append) -> AppendDecision:
         asked.append(append)
         return ErrorCode.KAFKA_STORAGE_ERROR
 
-    bench.verdict = refuse
+    bench.decision = refuse
     bench.advance(30_000)  # both sessions end
     assert (bench.state("g"), bench.state("h")) == ("Empty", "Empty")
     assert len(asked) == 1
@@ -317,7 +317,7 @@ def test_refusals_do_not_wait() -> None:
 
 def test_groups_of_other_partitions_do_not_wait() -> None:
     bench = Bench(partitions=2)
-    bench.verdict = lambda append: HOLD if append.partition else STORE
+    bench.decision = lambda append: HOLD if append.partition else STORE
     numbers = {group: bench.commit(1, group) for group in ("g", "h", "i", "j")}
     answered = {group for group, number in numbers.items() if bench.committed(number) is ErrorCode.NONE}
     assert len(answered) == 2

@@ -9,7 +9,7 @@ from groupcoord.cluster.append_gate import HOLD, STORE
 from groupcoord.coordinator.classic.states import GroupState
 from groupcoord.coordinator.config import CoordinatorConfig
 from groupcoord.coordinator.coordinator import GroupCoordinator
-from groupcoord.core.events import Operator
+from groupcoord.core.events import AdminAction
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.batches import records_in
 from groupcoord.protocol.errors import ErrorCode
@@ -26,7 +26,7 @@ class History:
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
         self.bench = Bench(partitions=2)
-        self.bench.verdict = lambda _: self.chance.choice((STORE, STORE, HOLD, HOLD, ErrorCode.NOT_ENOUGH_REPLICAS))
+        self.bench.decision = lambda _: self.chance.choice((STORE, STORE, HOLD, HOLD, ErrorCode.NOT_ENOUGH_REPLICAS))
         self.commits: dict[int, int] = {}  # the number of the request, and the offset, which no other commit has
         self.members: dict[str, tuple[str, int]] = {}
 
@@ -108,7 +108,7 @@ class History:
         """A shard that was read from the log."""
         config = CoordinatorConfig(offsets_topic_num_partitions=2)
         other = GroupCoordinator(config, new_uuid=str, topics=self.bench.node.broker.topics, now_ms=0)
-        ctx = HandlerContext(0, Operator("the test"))
+        ctx = HandlerContext(0, AdminAction("the test"))
         loading = other.load(partition, ctx)
         loading.replay([(offset, key, value) for offset, (key, value) in enumerate(self.log(partition))])
         loading.finish(ctx)
@@ -125,7 +125,7 @@ def test_whatever_is_asked_and_whatever_becomes_of_it_log_answers_and_state_agre
     for _ in range(60):
         history.step()
         history.check()
-    history.bench.verdict = lambda _: STORE
+    history.bench.decision = lambda _: STORE
     while history.bench.held:
         history.bench.release()
     history.check()

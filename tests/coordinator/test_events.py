@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from groupcoord.coordinator import events
-from groupcoord.core.events import Operator
+from groupcoord.core.events import AdminAction
 from tests.coordinator.world import World
 
 EVENTS: list[tuple[type[events.GroupEvent], dict[str, Any], str]] = [
@@ -45,11 +45,11 @@ EVENTS: list[tuple[type[events.GroupEvent], dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("kind", "fields", "text"), EVENTS)
 def test_an_event_reads_as_a_sentence(kind: type[events.GroupEvent], fields: dict[str, Any], text: str) -> None:
-    assert kind(at_ms=0, cause=Operator("a test"), group="g", **fields).text() == text
+    assert kind(at_ms=0, cause=AdminAction("a test"), group="g", **fields).text() == text
 
 
 def test_an_event_cannot_be_changed() -> None:
-    event = events.GroupCreated(at_ms=0, cause=Operator("a test"), group="g", simple=False)
+    event = events.GroupCreated(at_ms=0, cause=AdminAction("a test"), group="g", simple=False)
     with pytest.raises(dataclasses.FrozenInstanceError):
         event.simple = True  # type: ignore[misc]
 

@@ -1,7 +1,7 @@
 """Who waits for which append, and for how long."""
 
 from groupcoord.coordinator.pending_appends import PendingAppends
-from groupcoord.core.events import Operator
+from groupcoord.core.events import AdminAction
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import Timers
 
@@ -15,11 +15,11 @@ class Bench:
         self.diary: list[str] = []
 
     def add(self, number: int) -> None:
-        self.appends.add(number, Operator("the test"))
+        self.appends.add(number, AdminAction("the test"))
 
     def wait(self, name: str, now_ms: int = 0) -> None:
         self.appends.wait(
-            HandlerContext(now_ms, Operator(name)),
+            HandlerContext(now_ms, AdminAction(name)),
             lambda ctx: self.diary.append(f"{name} stored"),
             lambda ctx, error: self.diary.append(f"{name}: {error.name} at {ctx.now_ms}"),
         )
@@ -33,8 +33,8 @@ def test_who_waits_waits_for_the_last_append() -> None:
     bench.wait("b")
     bench.wait("c")
     assert (len(bench.appends), 1 in bench.appends, 3 in bench.appends) == (2, True, False)
-    assert [waiter.origin for waiter in bench.appends.take(1)] == [Operator("a")]
-    assert [waiter.origin for waiter in bench.appends.take(2)] == [Operator("b"), Operator("c")]
+    assert [waiter.origin for waiter in bench.appends.take(1)] == [AdminAction("a")]
+    assert [waiter.origin for waiter in bench.appends.take(2)] == [AdminAction("b"), AdminAction("c")]
     assert bench.appends.take(2) == []
 
 
@@ -51,7 +51,7 @@ def test_there_are_no_timers_until_an_append_is_held() -> None:
     ]
     bench.timers.fire_due(13)
     assert bench.diary == ["a: REQUEST_TIMED_OUT at 13"]
-    assert [waiter.origin for waiter in bench.appends.take(1)] == [Operator("b")]
+    assert [waiter.origin for waiter in bench.appends.take(1)] == [AdminAction("b")]
     assert bench.timers.next_deadline() is None
 
 
@@ -62,14 +62,14 @@ def test_those_behind_an_append_go_with_it_newest_first() -> None:
         bench.wait(name)
     failed, waiters = bench.appends.take_all_from(2)
     assert [append.append_id for append in failed] == [3, 2]
-    assert [waiter.origin for waiter in waiters] == [Operator("b"), Operator("c")]
+    assert [waiter.origin for waiter in waiters] == [AdminAction("b"), AdminAction("c")]
     assert bench.appends.take_all_from(2) == ([], [])
-    assert [waiter.origin for waiter in bench.appends.take_all()] == [Operator("a")]
+    assert [waiter.origin for waiter in bench.appends.take_all()] == [AdminAction("a")]
     assert len(bench.appends) == 0
 
 
 def test_what_was_there_before_is_told_oldest_first() -> None:
     bench = Bench()
-    first = bench.appends.add(1, Operator("a")).before
-    second = bench.appends.add(2, Operator("b")).before
+    first = bench.appends.add(1, AdminAction("a")).before
+    second = bench.appends.add(2, AdminAction("b")).before
     assert bench.appends.before() == [first, second]

@@ -4,7 +4,7 @@ from groupcoord.coordinator.config import CoordinatorConfig
 from groupcoord.coordinator.coordinator import GroupCoordinator
 from groupcoord.coordinator.shard import Shard
 from groupcoord.core.effects import Append, LogRecord
-from groupcoord.core.events import Operator
+from groupcoord.core.events import AdminAction
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.errors import ErrorCode
 from tests.coordinator.world import Topics
@@ -21,7 +21,7 @@ class Bench:
         self.diary: list[str] = []
 
     def store(self, name: str, *records: LogRecord) -> list[Append]:
-        ctx = HandlerContext(0, Operator(name))
+        ctx = HandlerContext(0, AdminAction(name))
         self.shard.store(
             ctx,
             records,

@@ -15,8 +15,8 @@ from groupcoord.coordinator.classic.group import ClassicGroup
 from groupcoord.coordinator.config import CoordinatorConfig
 from groupcoord.coordinator.coordinator import GroupCoordinator
 from groupcoord.coordinator.loading import Loading
-from groupcoord.core.effects import NOBODY, Append, Call, Effect, EmitEvent, Reply
-from groupcoord.core.events import Event, Operator
+from groupcoord.core.effects import NO_CONNECTION, Append, Call, Effect, EmitEvent, Reply
+from groupcoord.core.events import AdminAction, Event
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import TimerKey
 from groupcoord.protocol import messages as m
@@ -199,20 +199,20 @@ class World:
 
     def resign(self, partition: int) -> None:
         """Another broker has the groups of a shard from now on."""
-        ctx = HandlerContext(self.now_ms, Operator("the test"))
+        ctx = HandlerContext(self.now_ms, AdminAction("the test"))
         self.coordinator.resign(partition, ctx)
         self._carry_out(ctx.effects)
 
     def begin_load(self, partition: int) -> Loading:
         """A shard is to be read back."""
-        ctx = HandlerContext(self.now_ms, Operator("the test"))
+        ctx = HandlerContext(self.now_ms, AdminAction("the test"))
         loading = self.coordinator.load(partition, ctx)
         self._carry_out(ctx.effects)
         return loading
 
     def end_load(self, loading: Loading) -> None:
         """A shard is read."""
-        ctx = HandlerContext(self.now_ms, Operator("the test"))
+        ctx = HandlerContext(self.now_ms, AdminAction("the test"))
         loading.finish(ctx)
         self._carry_out(ctx.effects)
 
@@ -360,13 +360,13 @@ class World:
     def delete_topic(self, name: str) -> None:
         """The data plane deletes a topic."""
         self.topics.delete(name)
-        ctx = HandlerContext(self.now_ms, Operator(f"topic {name} is deleted"))
+        ctx = HandlerContext(self.now_ms, AdminAction(f"topic {name} is deleted"))
         self.coordinator.topics_deleted(ctx, [name])
         self._carry_out(ctx.effects)
 
     def unload(self) -> None:
         """The topic of groups and offsets is deleted; ``topics.create("__consumer_offsets", 50)`` brings it back."""
-        ctx = HandlerContext(self.now_ms, Operator("__consumer_offsets is deleted"))
+        ctx = HandlerContext(self.now_ms, AdminAction("__consumer_offsets is deleted"))
         self.coordinator.unload(ctx)
         self._carry_out(ctx.effects)
 
@@ -430,7 +430,7 @@ class World:
                     self._store(effect)
                     self._carry_out(self.coordinator.appended(effect, self.now_ms))
             elif isinstance(effect, Reply):
-                if effect.call.connection_id != NOBODY:
+                if effect.call.connection_id != NO_CONNECTION:
                     self._answer(effect)
             else:
                 assert isinstance(effect, EmitEvent)

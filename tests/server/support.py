@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from groupcoord.config.settings import BrokerConfig
-from groupcoord.core.aside import Submit
+from groupcoord.core.background_work import SubmitWork
 from groupcoord.core.effects import Call, Effect, EmitEvent, NoReply, Reply
 from groupcoord.core.events import Event
 from groupcoord.protocol.apis import APIS, Api, ApiKey
@@ -68,7 +68,7 @@ class FakeNode:
         self.times: list[int] = []
         self.listening: tuple[str, int] | None = None
         self.deadline_ms: int | None = None
-        self.submit: Submit | None = None
+        self.submit: SubmitWork | None = None
         self.on_expiry: Callable[[int], list[Effect]] = lambda _: []
         self.on: dict[ApiKey, Callable[[Call, Any], list[Effect]]] = {
             ApiKey.HEARTBEAT: lambda call, _: [Reply(call, ALIVE)],
@@ -80,7 +80,7 @@ class FakeNode:
     def listening_at(self, host: str, port: int) -> None:
         self.listening = (host, port)
 
-    def work_aside(self, submit: Submit | None) -> None:
+    def use_worker(self, submit: SubmitWork | None) -> None:
         self.submit = submit
 
     def handle(self, call: Call, request: Any, now_ms: int) -> list[Effect]:

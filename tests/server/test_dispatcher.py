@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from groupcoord.core.effects import Append, Call, CloseConnection, Effect, EmitEvent, NoReply, RawReply, Reply
-from groupcoord.core.events import Event, Operator
+from groupcoord.core.events import AdminAction, Event
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import (
@@ -46,7 +46,7 @@ class Happened(Event):
 
 
 def happened(what: str) -> Happened:
-    return Happened(at_ms=0, cause=Operator("a test"), what=what)
+    return Happened(at_ms=0, cause=AdminAction("a test"), what=what)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from groupcoord.core.events import Event, Operator
+from groupcoord.core.events import AdminAction, Event
 from groupcoord.server import folding, log
 from groupcoord.server.folding import CHARACTERS, INTERVAL_SECONDS, LINES_OF_A_KIND, Folding
 
@@ -38,7 +38,7 @@ class Unspeakable(Joined):
         raise AssertionError
 
 
-WISH = Operator("a test")
+CAUSE = AdminAction("a test")
 
 
 class Log:
@@ -55,11 +55,11 @@ class Log:
 
     def joined(self, count: int, group: str = "orders") -> None:
         for number in range(count):
-            log.log_event(Joined(at_ms=0, cause=WISH, group=group, member=f"m-{number}"))
+            log.log_event(Joined(at_ms=0, cause=CAUSE, group=group, member=f"m-{number}"))
 
     def refused(self, count: int, error: str, group: str = "orders") -> None:
         for _ in range(count):
-            log.log_event(RequestRefused(at_ms=0, cause=WISH, group=group, error=error))
+            log.log_event(RequestRefused(at_ms=0, cause=CAUSE, group=group, error=error))
 
     @property
     def lines(self) -> list[str]:
@@ -103,7 +103,7 @@ def test_of_lines_of_one_kind_the_first_are_written_and_the_rest_is_told_once() 
 def test_what_is_folded_is_not_even_put_in_words() -> None:
     seen = Log()
     seen.folding._seen["Unspeakable", "orders"] = LINES_OF_A_KIND
-    log.log_event(Unspeakable(at_ms=0, cause=WISH, group="orders"))
+    log.log_event(Unspeakable(at_ms=0, cause=CAUSE, group="orders"))
     assert seen.lines == []
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from groupcoord.core.effects import Call
-from groupcoord.core.events import Cause, Event, Operator, Requested, TimerFired
+from groupcoord.core.events import AdminAction, Cause, Event, Requested, TimerFired
 from groupcoord.protocol.message import message
 from groupcoord.server import log
 from tests.server.support import HEARTBEAT
@@ -73,7 +73,7 @@ def lines(style: str, *events: Event, level: int = logging.INFO) -> list[str]:
     [
         (REQUESTED, "JoinGroup v9 from consumer-1"),
         (TimerFired("session", "orders", "m-1", 5), "session timer of m-1"),
-        (Operator("a test"), "a test"),
+        (AdminAction("a test"), "a test"),
     ],
 )
 def test_text_says_when_about_what_what_and_why(cause: Cause, shown: str) -> None:
@@ -116,9 +116,9 @@ def test_json_has_every_field_and_the_cause_as_an_object() -> None:
 
 
 def test_json_of_what_json_has_no_word_for() -> None:
-    (line,) = lines("json", Everything(at_ms=AT_MS, cause=Operator("a test")))
+    (line,) = lines("json", Everything(at_ms=AT_MS, cause=AdminAction("a test")))
     shown = json.loads(line)
-    assert shown["cause"] == {"kind": "Operator", "wish": "a test"}
+    assert shown["cause"] == {"kind": "AdminAction", "action": "a test"}
     assert shown["owners"] == {"m": [["orders", 0]]}
     assert shown["names"] == ["a", "b"]
     assert shown["blob"] == "00ff"

@@ -14,7 +14,7 @@ import pytest
 from groupcoord.broker.broker_registry import BrokerRegistry
 from groupcoord.config.errors import ConfigError
 from groupcoord.core.effects import EmitEvent, Reply
-from groupcoord.core.events import Event, Operator
+from groupcoord.core.events import AdminAction, Event
 from groupcoord.partitioners.java_random import JavaRandom
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.messages import JoinGroupResponse
@@ -164,7 +164,7 @@ def test_a_parked_call_is_answered_when_its_timer_fires(run: Run) -> None:
     async def story() -> None:
         node = FakeNode()
         events: list[Event] = []
-        event = Event(at_ms=0, cause=Operator("a test"))
+        event = Event(at_ms=0, cause=AdminAction("a test"))
         async with running(node, listeners=[events.append]) as server:
 
             def park(*_: Any) -> list[Any]:

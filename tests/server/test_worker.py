@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from groupcoord.core.aside import Work
+from groupcoord.core.background_work import BackgroundWork
 from groupcoord.core.effects import Call
 from groupcoord.server.worker import SWITCH_SECONDS, Outcome, Worker
 from tests.server.sockets import Run
@@ -20,14 +20,14 @@ def call(number: int) -> Call:
     return Call(number, 1, PRODUCE, 9, "c", "/127.0.0.1")
 
 
-def pieces(name: str, count: int, seen: list[Any]) -> Work[str]:
+def pieces(name: str, count: int, seen: list[Any]) -> BackgroundWork[str]:
     for number in range(count):
         seen.append((name, number, threading.current_thread().name))
         yield
     return name
 
 
-def failing() -> Work[str]:
+def failing() -> BackgroundWork[str]:
     yield
     raise RuntimeError("no")
 
@@ -82,7 +82,7 @@ def test_the_interpreter_is_given_back_soon_while_there_is_work(run: Run) -> Non
     async def story() -> None:
         stage, seen = Stage(), list[float]()
 
-        def looking() -> Work[None]:
+        def looking() -> BackgroundWork[None]:
             seen.append(sys.getswitchinterval())
             yield
 
@@ -100,7 +100,7 @@ def test_when_it_stops_nothing_is_begun_or_told(run: Run) -> None:
         stage, seen = Stage(), list[Any]()
         begun, may_go_on = threading.Event(), threading.Event()
 
-        def held() -> Work[None]:
+        def held() -> BackgroundWork[None]:
             begun.set()
             may_go_on.wait()
             yield
@@ -124,7 +124,7 @@ def test_a_loop_that_is_closed_does_not_matter() -> None:
     loop = asyncio.new_event_loop()
     begun, may_go_on = threading.Event(), threading.Event()
 
-    def held() -> Work[None]:
+    def held() -> BackgroundWork[None]:
         begun.set()
         may_go_on.wait()
         yield

@@ -174,7 +174,7 @@ async def test_a_group_moves_away_and_comes_back() -> None:
         assert await member.heartbeat() == ErrorCode.NONE
 
 
-async def test_an_operator_rebalances_and_fences() -> None:
+async def test_an_administrator_rebalances_and_fences() -> None:
     async with Cluster(topics=ORDERS) as kafka:
         member = kafka.member("app", "orders", instance_id="one")
         await member.rejoin()

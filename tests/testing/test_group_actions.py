@@ -1,7 +1,7 @@
 import pytest
 
 from groupcoord.coordinator.events import GroupRemoved, MemberRemoved, RebalanceStarted, StaticMemberReplaced
-from groupcoord.core.events import Operator
+from groupcoord.core.events import AdminAction
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import DeleteTopicsRequest
 from groupcoord.protocol.messages.delete_topics import DeleteTopicState
@@ -20,7 +20,10 @@ def test_a_rebalance_is_forced(world: World) -> None:
     world.execute_effects(group_actions.force_rebalance(world.node, "app", "I say so", world.now))
     assert world.heartbeat(member).error == ErrorCode.REBALANCE_IN_PROGRESS
     told = world.told(RebalanceStarted)[-1]
-    assert (told.reason, told.cause) == ("I say so", Operator("the operator wants a rebalance of app: I say so"))
+    assert (told.reason, told.cause) == (
+        "I say so",
+        AdminAction("the administrator wants a rebalance of app: I say so"),
+    )
 
 
 def test_a_member_expires(world: World) -> None:
@@ -28,7 +31,7 @@ def test_a_member_expires(world: World) -> None:
     world.execute_effects(group_actions.expire(world.node, "app", member, world.now))
     assert world.heartbeat(member).error == ErrorCode.UNKNOWN_MEMBER_ID
     told = world.told(MemberRemoved)[-1]
-    assert told.cause == Operator(f"the operator lets the session of {member} run out")
+    assert told.cause == AdminAction(f"the administrator lets the session of {member} run out")
 
 
 def test_what_has_to_be_stored_is_stored(world: World) -> None:
@@ -49,7 +52,7 @@ def test_a_static_member_is_fenced(world: World) -> None:
     world.execute_effects(group_actions.fence(world.node, "app", "one", world.now))
     told = world.told(StaticMemberReplaced)[-1]
     assert (told.old_member, told.instance_id) == (member, "one")
-    assert told.cause == Operator("the operator lets another member take the instance id one")
+    assert told.cause == AdminAction("the administrator lets another member take the instance id one")
 
 
 def test_a_coordinator_goes_and_comes_back(world: World) -> None:

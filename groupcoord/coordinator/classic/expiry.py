@@ -6,8 +6,8 @@ from groupcoord.coordinator.classic import rebalance
 from groupcoord.coordinator.classic.group import ClassicGroup
 from groupcoord.coordinator.classic.member import Member
 from groupcoord.coordinator.classic.states import GroupState
+from groupcoord.coordinator.errors import UnexpectedBrokerError
 from groupcoord.coordinator.events import Departure, MemberRemoved
-from groupcoord.coordinator.refusal import UnexpectedBrokerError
 from groupcoord.coordinator.shard import Shard
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.errors import ErrorCode

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 
 from groupcoord.coordinator.classic.member import Member, Protocols
 from groupcoord.coordinator.classic.states import GroupState, may_move
-from groupcoord.coordinator.refusal import UnexpectedBrokerError
-from groupcoord.core.effects import NOBODY, Call
+from groupcoord.coordinator.errors import UnexpectedBrokerError
+from groupcoord.core.effects import NO_CONNECTION, Call
 from groupcoord.core.java import HashMap
 from groupcoord.core.timers import TimerKey
 from groupcoord.protocol.embedded import OverrunError, subscribed_topics
@@ -152,7 +152,7 @@ class ClassicGroup:
 
     def answered_already(self, call: Call) -> None:
         """``call`` got its answer without ceasing to be parked: nobody will hear what it is answered later."""
-        deaf = call._replace(connection_id=NOBODY)
+        deaf = call._replace(connection_id=NO_CONNECTION)
         for member in self.members.unordered_values():
             if member.parked_join is call:
                 member.parked_join = deaf

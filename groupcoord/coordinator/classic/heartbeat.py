@@ -3,11 +3,10 @@
 Source: ``GroupMetadataManager.classicGroupHeartbeat``.
 """
 
-from groupcoord.coordinator.append_errors import response_error
 from groupcoord.coordinator.classic import session
 from groupcoord.coordinator.classic.states import HEARTBEAT_ANSWERS
 from groupcoord.coordinator.classic.validate import current_generation, known_member
-from groupcoord.coordinator.refusal import emit_refusal
+from groupcoord.coordinator.errors import emit_refusal, response_error
 from groupcoord.coordinator.shard import Shard
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import Call

@@ -1,15 +1,14 @@
 """JoinGroup: asking to be a member. Source: ``GroupMetadataManager.classicGroupJoin``."""
 
 from groupcoord.coordinator import records
-from groupcoord.coordinator.append_errors import response_error
 from groupcoord.coordinator.classic import rebalance, session, static
 from groupcoord.coordinator.classic.group import ClassicGroup
 from groupcoord.coordinator.classic.member import Member, Protocols
 from groupcoord.coordinator.classic.states import GroupState
 from groupcoord.coordinator.classic.validate import known_member
 from groupcoord.coordinator.config import NEW_MEMBER_JOIN_TIMEOUT_MS
+from groupcoord.coordinator.errors import UnexpectedBrokerError, emit_refusal, response_error
 from groupcoord.coordinator.events import Departure, MemberIdAssigned, MemberJoined, MemberRejoined
-from groupcoord.coordinator.refusal import UnexpectedBrokerError, emit_refusal
 from groupcoord.coordinator.shard import Shard
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import Call

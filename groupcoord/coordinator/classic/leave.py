@@ -1,12 +1,11 @@
 """LeaveGroup: members go, by their own wish or an administrator's. Source: ``GroupMetadataManager.classicGroupLeave``."""
 
-from groupcoord.coordinator.append_errors import response_error
 from groupcoord.coordinator.classic import expiry, rebalance
 from groupcoord.coordinator.classic.group import ClassicGroup
 from groupcoord.coordinator.classic.states import GroupState
 from groupcoord.coordinator.classic.validate import known_member
+from groupcoord.coordinator.errors import UnexpectedBrokerError, emit_refusal, response_error
 from groupcoord.coordinator.events import Departure, MemberRemoved
-from groupcoord.coordinator.refusal import UnexpectedBrokerError, emit_refusal
 from groupcoord.coordinator.shard import Shard
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import Call

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from groupcoord.coordinator.refusal import UnexpectedBrokerError
+from groupcoord.coordinator.errors import UnexpectedBrokerError
 from groupcoord.core.effects import Call
 from groupcoord.core.timers import TimerKey
 

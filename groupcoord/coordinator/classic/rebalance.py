@@ -10,6 +10,7 @@ from groupcoord.coordinator.classic import session
 from groupcoord.coordinator.classic.group import ClassicGroup
 from groupcoord.coordinator.classic.member import Member
 from groupcoord.coordinator.classic.states import GroupState
+from groupcoord.coordinator.errors import UnexpectedBrokerError
 from groupcoord.coordinator.events import (
     Departure,
     GenerationStarted,
@@ -18,7 +19,6 @@ from groupcoord.coordinator.events import (
     RebalanceStarted,
     RebalanceStuck,
 )
-from groupcoord.coordinator.refusal import UnexpectedBrokerError
 from groupcoord.coordinator.shard import Shard
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.errors import ErrorCode

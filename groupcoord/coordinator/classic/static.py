@@ -4,11 +4,11 @@ Source: ``GroupMetadataManager.updateStaticMemberThenRebalanceOrCompleteJoin``.
 """
 
 from groupcoord.coordinator import records
-from groupcoord.coordinator.append_errors import response_error
 from groupcoord.coordinator.classic import rebalance, session
 from groupcoord.coordinator.classic.group import ClassicGroup
 from groupcoord.coordinator.classic.member import Member, Protocols
 from groupcoord.coordinator.classic.states import GroupState
+from groupcoord.coordinator.errors import response_error
 from groupcoord.coordinator.events import StaticMemberReplaced
 from groupcoord.coordinator.shard import Shard
 from groupcoord.core.effects import Call

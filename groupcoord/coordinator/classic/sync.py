@@ -3,14 +3,13 @@
 from collections.abc import Mapping
 
 from groupcoord.coordinator import records
-from groupcoord.coordinator.append_errors import response_error
 from groupcoord.coordinator.classic import rebalance
 from groupcoord.coordinator.classic.group import CONSUMER_PROTOCOL_TYPE, ClassicGroup
 from groupcoord.coordinator.classic.member import Member
 from groupcoord.coordinator.classic.states import GroupState
 from groupcoord.coordinator.classic.validate import current_generation, known_member
+from groupcoord.coordinator.errors import UnexpectedBrokerError, emit_refusal, response_error
 from groupcoord.coordinator.events import AssignmentReceived, Owners
-from groupcoord.coordinator.refusal import UnexpectedBrokerError, emit_refusal
 from groupcoord.coordinator.shard import Shard
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import Call

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from groupcoord.config.settings import BrokerConfig
-from groupcoord.core.aside import Submit, Then, Work
+from groupcoord.core.background_work import BackgroundWork, OnWorkDone, SubmitWork
 from groupcoord.core.effects import Call, CloseConnection, Effect, NoReply, Reply
-from groupcoord.core.events import Operator, TimerFired
+from groupcoord.core.events import AdminAction, TimerFired
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import Deadline, TimerKey, Timers
 from groupcoord.protocol.errors import ErrorCode
@@ -95,16 +95,16 @@ class FaultyNode:
         """No timer is due before that moment (ms)."""
         return _earlier(self.node.deadline_lower_bound(), self._timers.deadline_lower_bound())
 
-    def work_aside(self, submit: Submit | None) -> None:
+    def use_worker(self, submit: SubmitWork | None) -> None:
         """As the node does; rules see the answers."""
         if submit is None:
-            self.node.work_aside(None)
+            self.node.use_worker(None)
             return
 
-        def ours(call: Call | None, work: Work[Any], then: Then) -> None:
+        def ours(call: Call | None, work: BackgroundWork[Any], then: OnWorkDone) -> None:
             submit(call, work, lambda result, now_ms: self.outgoing(then(result, now_ms), now_ms))
 
-        self.node.work_aside(ours)
+        self.node.use_worker(ours)
 
     # What a test asks of it.
 
@@ -132,7 +132,7 @@ class FaultyNode:
         if held not in waiting:
             raise ValueError(f"{held} was released before")
         held.installed.waiting = tuple(other for other in waiting if other is not held)
-        ctx = HandlerContext(now_ms, Operator(f"{held.installed.name} releases {held.call.api.name}"))
+        ctx = HandlerContext(now_ms, AdminAction(f"{held.installed.name} releases {held.call.api.name}"))
         self._go_on(ctx, held.installed, held.asked, held.answer)
         return ctx.effects
 

@@ -4,14 +4,14 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Protocol
 
-from groupcoord.cluster.append_gate import HOLD, STORE, Verdict
+from groupcoord.cluster.append_gate import HOLD, STORE, AppendDecision
 from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.config.settings import BrokerConfig, load
 from groupcoord.coordinator.availability import Unavailable
 from groupcoord.coordinator.classic.group import ClassicGroup
 from groupcoord.coordinator.classic.states import GroupState
 from groupcoord.coordinator.shard import Shard
-from groupcoord.core.effects import NOBODY, Append, Call, Effect, EmitEvent, Reply
+from groupcoord.core.effects import NO_CONNECTION, Append, Call, Effect, EmitEvent, Reply
 from groupcoord.core.events import Event
 from groupcoord.protocol.apis import APIS, Api, ApiKey
 from groupcoord.protocol.errors import ErrorCode
@@ -41,7 +41,7 @@ class Watcher(Protocol):
     def noted(self, event: Event) -> None:
         """The coordinator says what it did."""
 
-    def appended(self, verdict: Verdict) -> None:
+    def appended(self, decision: AppendDecision) -> None:
         """That becomes of an append."""
 
     def resigning(self) -> None:
@@ -80,7 +80,7 @@ class Brokers:
         self._client_id_of = client_id_of
         self._open: dict[tuple[int, int], Connection] = {}
         self._loaded_at_ms: int | None = None
-        self._verdicts: list[tuple[Verdict, int, ErrorCode]] = []
+        self._decisions: list[tuple[AppendDecision, int, ErrorCode]] = []
         self.node.appends.gate = self._gate
 
     # What it is.
@@ -105,7 +105,7 @@ class Brokers:
     @property
     def has_trouble_waiting(self) -> bool:
         """Does the next append meet something unusual?"""
-        return bool(self._verdicts)
+        return bool(self._decisions)
 
     def next_ms(self) -> int | None:
         """When the brokers want to be given time. A coordinator that reads its log takes as long as the plan says."""
@@ -158,7 +158,7 @@ class Brokers:
             if at_ms >= nearest_ms:
                 break
             harmless = renewed_by.get(key.subject, at_ms) < at_ms if key.kind == "session" else key.kind == "retention"
-            if not harmless or (key.kind == "retention" and self._verdicts):
+            if not harmless or (key.kind == "retention" and self._decisions):
                 nearest_ms = at_ms
         return nearest_ms
 
@@ -198,13 +198,13 @@ class Brokers:
         self._loaded_at_ms = self._agenda.now_ms + reading_ms
         self._carry_out(self.node.move_leader(OFFSETS_TOPIC, 0, others[chosen % len(others)], self._agenda.now_ms))
 
-    def trouble_append(self, verdict: Verdict, for_ms: int, error: ErrorCode) -> None:
+    def trouble_append(self, decision: AppendDecision, for_ms: int, error: ErrorCode) -> None:
         """The next append meets this: an error, or HOLD for so long, after which it fails with ``error``, unless that is 0."""
-        self._verdicts.append((verdict, for_ms, error))
+        self._decisions.append((decision, for_ms, error))
 
     def heal(self) -> None:
         """From now on every append is stored."""
-        self._verdicts.clear()
+        self._decisions.clear()
 
     def coordinates(self, broker: int) -> bool:
         """Is the coordinator on that broker, counted from 0?"""
@@ -217,12 +217,12 @@ class Brokers:
         assert topic is not None
         return topic.leaders[0]
 
-    def _gate(self, append: Append, now_ms: int, /) -> Verdict:
-        verdict, for_ms, error = self._verdicts.pop(0) if self._verdicts else (STORE, 0, ErrorCode.NONE)
-        if verdict == HOLD:
+    def _gate(self, append: Append, now_ms: int, /) -> AppendDecision:
+        decision, for_ms, error = self._decisions.pop(0) if self._decisions else (STORE, 0, ErrorCode.NONE)
+        if decision == HOLD:
             self._agenda.at(now_ms + for_ms, _APPENDS_RANK, lambda: self._let_go(append, error))
-        self._watcher.appended(verdict)
-        return verdict
+        self._watcher.appended(decision)
+        return decision
 
     def _let_go(self, append: Append, error: ErrorCode) -> None:
         if append.append_id not in {held.append_id for held in self.node.appends.held()}:
@@ -247,7 +247,7 @@ class Brokers:
             self._reply(effect.call, effect.response)
 
     def _reply(self, call: Call, response: Any) -> None:
-        if call.connection_id == NOBODY:
+        if call.connection_id == NO_CONNECTION:
             return  # it has its answer already
         self._watcher.replied(call, response)
         connection = self._open.pop((call.connection_id, call.correlation_id))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from groupcoord.cluster.append_gate import HOLD, Verdict
+from groupcoord.cluster.append_gate import HOLD, AppendDecision
 from groupcoord.core.effects import Call
 from groupcoord.core.events import Event
 from groupcoord.protocol.errors import ErrorCode
@@ -299,9 +299,9 @@ class World:
             self.teller(self.agenda.now_ms, "coordinator", event.text())
         self.judge.noted(event)
 
-    def appended(self, verdict: Verdict) -> None:
+    def appended(self, decision: AppendDecision) -> None:
         """That becomes of an append."""
-        self.judge.appended(verdict)
+        self.judge.appended(decision)
 
     def resigning(self) -> None:
         """The coordinator is about to forget everything."""

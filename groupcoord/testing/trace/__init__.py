@@ -5,10 +5,10 @@ A ``TracingNode`` around the node of a server tells a ``Trace`` everything. docs
 
 from groupcoord.testing.trace.entry import Entry
 from groupcoord.testing.trace.events import (
+    AdminActionRun,
     ConnectionClosed,
     ConnectionOpened,
     Exchange,
-    OperatorActed,
     RequestReceived,
     RequestUnanswered,
     ResponseSent,
@@ -22,11 +22,11 @@ from groupcoord.testing.trace.trace import Trace
 from groupcoord.testing.trace.tracing_node import TracingNode
 
 __all__ = [
+    "AdminActionRun",
     "ConnectionClosed",
     "ConnectionOpened",
     "Entry",
     "Exchange",
-    "OperatorActed",
     "RequestReceived",
     "RequestUnanswered",
     "ResponseSent",

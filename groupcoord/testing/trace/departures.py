@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from groupcoord.coordinator.events import Departure, MemberIdAssigned, MemberJoined, MemberRemoved
-from groupcoord.core.events import Operator, Requested, TimerFired
+from groupcoord.core.events import AdminAction, Requested, TimerFired
 from groupcoord.testing.trace.chronicle import Chronicle, heard_last_ms
 from groupcoord.testing.trace.entry import Entry
 from groupcoord.testing.trace.events import Exchange, RequestReceived, ResponseSent
@@ -40,8 +40,10 @@ class Departures:
         at = moment(entry.since_start_ms)
         who = f"member {self._names.of(event.member)}"
         within = duration(event.timeout_ms or 0)
-        if isinstance(event.cause, Operator):
-            return f"an operator ended the membership of {self._names.of(event.member)} at {at}: {event.cause.wish}"
+        if isinstance(event.cause, AdminAction):
+            return (
+                f"an administrator ended the membership of {self._names.of(event.member)} at {at}: {event.cause.action}"
+            )
         match event.how:
             case Departure.SESSION_OVER:
                 early = isinstance(event.cause, TimerFired) and event.cause.due_ms > event.at_ms

@@ -1,4 +1,4 @@
-"""What a trace knows beside the events of the pure parts: connections, requests and their ends, timers, an operator's verbs."""
+"""What a trace knows beside the events of the pure parts: connections, requests and their ends, timers, admin actions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -123,13 +123,13 @@ class TimerExpired(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OperatorActed(Event):
-    """Somebody outside the protocol wished it: a test, a start-up, a tool."""
+class AdminActionRun(Event):
+    """Something outside the protocol did it: a test, a start-up, a tool."""
 
-    wish: str
+    action: str
 
     def text(self) -> str:
-        return f"operator: {self.wish}"
+        return f"admin action: {self.action}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

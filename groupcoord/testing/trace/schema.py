@@ -17,14 +17,14 @@ from typing import Any, get_args, get_origin
 from groupcoord.broker import events as broker
 from groupcoord.client import events as client
 from groupcoord.coordinator import events as coordinator
-from groupcoord.core.events import Answered, Cause, Event, Operator, Requested, TimerFired
+from groupcoord.core.events import AdminAction, Answered, Cause, Event, Requested, TimerFired
 from groupcoord.testing.trace import events as trace
 from groupcoord.testing.trace.entry import Entry
 
 SCHEMA = "groupcoord-trace"
 VERSION = 1
 
-_CAUSES: Mapping[str, type[Any]] = {kind.__name__: kind for kind in (Requested, TimerFired, Operator, Answered)}
+_CAUSES: Mapping[str, type[Any]] = {kind.__name__: kind for kind in (Requested, TimerFired, AdminAction, Answered)}
 _UNNAMED = (coordinator.GroupEvent, client.MemberEvent, trace.Exchange, trace.UnknownEvent)
 """What no file names: bases, and what stands for the unknown."""
 

@@ -6,14 +6,14 @@ from collections.abc import Hashable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar, assert_never, overload
 
-from groupcoord.core.events import Answered, Event, Operator, Requested, TimerFired
+from groupcoord.core.events import AdminAction, Answered, Event, Requested, TimerFired
 from groupcoord.testing.trace import mermaid, schema, why
 from groupcoord.testing.trace.entry import Entry
 from groupcoord.testing.trace.events import (
+    AdminActionRun,
     ConnectionClosed,
     ConnectionOpened,
     Exchange,
-    OperatorActed,
     RequestReceived,
     RequestUnanswered,
     ResponseSent,
@@ -98,7 +98,7 @@ class Trace:
             del self._roots[root]
 
     def _cause_of(self, event: Event) -> int | None:
-        """The entry of what made ``event`` happen; timers and wishes get one when they make the first thing happen."""
+        """The entry of what made ``event`` happen; timers and admin actions get one with their first event."""
         cause = event.cause
         match cause:
             case Requested():
@@ -106,11 +106,11 @@ class Trace:
             case TimerFired():
                 known = self._roots.get(cause)
                 return known or self._add(TimerExpired(at_ms=event.at_ms, cause=cause, **cause._asdict()), None)
-            case Operator():
+            case AdminAction():
                 if isinstance(event, ConnectionOpened | ConnectionClosed):
                     return None
                 known = self._roots.get((cause, event.at_ms))
-                return known or self._add(OperatorActed(at_ms=event.at_ms, cause=cause, wish=cause.wish), None)
+                return known or self._add(AdminActionRun(at_ms=event.at_ms, cause=cause, action=cause.action), None)
             case Answered():
                 member = getattr(event, "member", "")
                 return self._roots.get((cause.api, member)) or self._roots.get((cause.api, ""))
@@ -263,7 +263,7 @@ def _root_of(event: Event) -> Hashable:
             return event.api, event.member
         case TimerExpired():
             return event.cause
-        case OperatorActed():
+        case AdminActionRun():
             return event.cause, event.at_ms
         case _:
             return None

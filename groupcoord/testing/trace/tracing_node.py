@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 
 from groupcoord.config.settings import BrokerConfig
 from groupcoord.coordinator.events import GroupEvent
-from groupcoord.core.aside import Submit, Then, Work
+from groupcoord.core.background_work import BackgroundWork, OnWorkDone, SubmitWork
 from groupcoord.core.effects import Call, CloseConnection, Effect, EmitEvent, NoReply, RawReply, Reply
-from groupcoord.core.events import Cause, Event, Operator, Requested, TimerFired
+from groupcoord.core.events import AdminAction, Cause, Event, Requested, TimerFired
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.server.dispatcher import ServedNode
 from groupcoord.testing.trace.events import (
@@ -38,8 +38,8 @@ class _Asked(NamedTuple):
     spoken: Spoken
 
 
-_TIME = Operator("a timer")
-_CLIENT = Operator("a client")
+_TIME = AdminAction("a timer")
+_CLIENT = AdminAction("a client")
 
 
 class TracingNode:
@@ -111,22 +111,22 @@ class TracingNode:
             self._observe(effect, now_ms, causes.get(place, _TIME))
         return effects
 
-    def work_aside(self, submit: Submit | None) -> None:
+    def use_worker(self, submit: SubmitWork | None) -> None:
         """As the node does; what follows is told."""
         if submit is None:
-            self.node.work_aside(None)
+            self.node.use_worker(None)
             return
 
-        def ours(call: Call | None, work: Work[Any], then: Then) -> None:
+        def ours(call: Call | None, work: BackgroundWork[Any], then: OnWorkDone) -> None:
             cause = _TIME if call is None else _requested(call)
             submit(call, work, lambda result, now_ms: self.observe(then(result, now_ms), now_ms, cause))
 
-        self.node.work_aside(ours)
+        self.node.use_worker(ours)
 
     # What happens beside requests.
 
     def observe(self, effects: list[Effect], now_ms: int, cause: Cause) -> list[Effect]:
-        """Tell what is in ``effects``, as after a wish of an operator; returns them, to be carried out."""
+        """Tell what is in ``effects``, as after an administrative action; returns them, to be carried out."""
         for effect in effects:
             self._observe(effect, now_ms, cause)
         return effects

@@ -14,7 +14,7 @@ from groupcoord.coordinator.events import (
     StateChanged,
     StaticMemberReplaced,
 )
-from groupcoord.core.events import Operator, TimerFired
+from groupcoord.core.events import AdminAction, TimerFired
 from groupcoord.testing.trace.chronicle import Birth, Chronicle
 from groupcoord.testing.trace.departures import Departures
 from groupcoord.testing.trace.entry import Entry
@@ -94,10 +94,10 @@ class _Words:
         loaded = self._chronicle.loaded_with(start)
         if loaded is not None:
             return f"the group was read back from __consumer_offsets-{loaded.partition} at {at}, and {started.reason}"
-        if isinstance(started.cause, Operator):
-            wish = started.cause.wish
-            return f"an operator forced it at {at}: " + (
-                wish if started.reason in wish else f"{wish} ({started.reason})"
+        if isinstance(started.cause, AdminAction):
+            action = started.cause.action
+            return f"an administrator forced it at {at}: " + (
+                action if started.reason in action else f"{action} ({started.reason})"
             )
         return f"{started.reason}, at {at}"
 

@@ -2,7 +2,7 @@ import dataclasses
 
 from groupcoord.cli.demo.narrator import Narrator
 from groupcoord.coordinator import events as e
-from groupcoord.core.events import Operator
+from groupcoord.core.events import AdminAction
 from tests.cli.demo.narration import AIO, GOLDEN, PY, life, narrated
 from tests.cli.demo.support import GROUP, TOPIC, Screen, asked
 
@@ -61,7 +61,7 @@ def test_a_vote_of_members_it_has_not_seen_joining_is_told_without_ballots() -> 
     screen = Screen()
     event = e.GenerationStarted(
         at_ms=0,
-        cause=Operator("a start in the middle"),
+        cause=AdminAction("a start in the middle"),
         group=GROUP,
         generation=7,
         protocol="range",

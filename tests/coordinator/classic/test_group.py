@@ -4,8 +4,8 @@ import pytest
 
 from groupcoord.coordinator.classic.group import ClassicGroup
 from groupcoord.coordinator.classic.member import Member
-from groupcoord.coordinator.refusal import UnexpectedBrokerError
-from groupcoord.core.effects import NOBODY, Call
+from groupcoord.coordinator.errors import UnexpectedBrokerError
+from groupcoord.core.effects import NO_CONNECTION, Call
 from groupcoord.protocol.apis import APIS, ApiKey
 from tests.coordinator.world import subscription
 
@@ -130,8 +130,8 @@ def test_a_call_that_was_answered_stays_parked_for_nobody() -> None:
     group.members["1"].parked_sync = sync
     group.answered_already(join)
     group.answered_already(sync)
-    assert group.members["0"].parked_join == join._replace(connection_id=NOBODY)
-    assert group.members["1"].parked_sync == sync._replace(connection_id=NOBODY)
+    assert group.members["0"].parked_join == join._replace(connection_id=NO_CONNECTION)
+    assert group.members["1"].parked_sync == sync._replace(connection_id=NO_CONNECTION)
     assert group.members["1"].parked_join is CALL
     assert group.awaiting_join == 2
 

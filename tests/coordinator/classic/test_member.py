@@ -3,7 +3,7 @@ import dataclasses
 import pytest
 
 from groupcoord.coordinator.classic.member import Member
-from groupcoord.coordinator.refusal import UnexpectedBrokerError
+from groupcoord.coordinator.errors import UnexpectedBrokerError
 from groupcoord.core.effects import Call
 from groupcoord.core.timers import TimerKey
 from groupcoord.protocol.apis import APIS, ApiKey

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from groupcoord.core.effects import Call, CloseConnection, Effect, NoReply, RawReply, Reply
-from groupcoord.core.events import Operator, Requested, TimerFired
+from groupcoord.core.events import AdminAction, Requested, TimerFired
 from groupcoord.core.timers import TimerKey
 from groupcoord.protocol import messages as m
 from groupcoord.protocol.errors import ErrorCode
@@ -304,7 +304,7 @@ class TestEvents:
         world.advance(70)
         hold.release()
         (told,) = world.told(FaultOver)
-        assert told.cause == Operator("rule 1 releases ApiVersions")
+        assert told.cause == AdminAction("rule 1 releases ApiVersions")
         assert (told.held_ms, told.group) == (70, None)
         assert told.text() == "fault by rule 1 is over: ApiVersions of a client without id goes on after 70 ms"
 

@@ -11,8 +11,8 @@ from typing import Any, cast
 from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.config.settings import load
 from groupcoord.coordinator.coordinator import GroupCoordinator
-from groupcoord.core.effects import NOBODY, Call, Effect, Reply
-from groupcoord.core.events import Operator
+from groupcoord.core.effects import NO_CONNECTION, Call, Effect, Reply
+from groupcoord.core.events import AdminAction
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.framing import encode_request, parse_request
@@ -84,9 +84,9 @@ class Stage(World):
         self._carry_out(self.tracing.handle(call, asked.request, self.now_ms))
         return asked
 
-    def operate(self, wish: str, effects_of: Any) -> None:
-        """An operator does something: ``effects_of`` is called with a turn."""
-        ctx = HandlerContext(self.now_ms, Operator(wish))
+    def operate(self, action: str, effects_of: Any) -> None:
+        """An administrator does something: ``effects_of`` is called with a turn."""
+        ctx = HandlerContext(self.now_ms, AdminAction(action))
         effects_of(ctx)
         self._carry_out(self.tracing.observe(ctx.effects, self.now_ms, ctx.cause))
 
@@ -96,5 +96,5 @@ class Stage(World):
     def _carry_out(self, effects: Iterable[Effect]) -> None:
         for effect in effects:
             self.effects.append(effect)
-            if isinstance(effect, Reply) and effect.call.connection_id != NOBODY:
+            if isinstance(effect, Reply) and effect.call.connection_id != NO_CONNECTION:
                 self._answer(effect)

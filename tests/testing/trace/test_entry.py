@@ -4,12 +4,12 @@ import pytest
 
 from groupcoord.client.events import RejoinWanted
 from groupcoord.coordinator.events import StateChanged
-from groupcoord.core.events import Event, Operator
+from groupcoord.core.events import AdminAction, Event
 from groupcoord.testing.trace.entry import Entry
 from groupcoord.testing.trace.events import ConnectionClosed, RequestReceived, TimerExpired
 from tests.testing.trace.test_events import SPOKEN
 
-TEST = Operator("the test")
+TEST = AdminAction("the test")
 MOVED = StateChanged(
     at_ms=4_000, cause=TEST, group="orders", origin="PreparingRebalance", target="CompletingRebalance", generation=1
 )

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from groupcoord.core.events import Event, Operator
+from groupcoord.core.events import AdminAction, Event
 from groupcoord.testing.trace import events as e
 
 SPOKEN: dict[str, Any] = {
@@ -58,7 +58,7 @@ EVENTS: list[tuple[type[Event], dict[str, Any], str]] = [
         {"kind": "join", "scope": "g", "subject": "", "due_ms": 5},
         "the join timer of g fires, 5 ms before it is due",
     ),
-    (e.OperatorActed, {"wish": "unload g"}, "operator: unload g"),
+    (e.AdminActionRun, {"action": "unload g"}, "admin action: unload g"),
     (e.ServerFailed, {"error": "KeyError: 1"}, "the server fails: KeyError: 1"),
     (e.UnknownEvent, {"name": "x.Y", "told": "it was so", "fields": {}}, "it was so"),
 ]
@@ -66,4 +66,4 @@ EVENTS: list[tuple[type[Event], dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("kind", "fields", "text"), EVENTS)
 def test_an_event_reads_as_a_sentence(kind: type[Event], fields: dict[str, Any], text: str) -> None:
-    assert kind(at_ms=0, cause=Operator("a test"), **fields).text() == text
+    assert kind(at_ms=0, cause=AdminAction("a test"), **fields).text() == text

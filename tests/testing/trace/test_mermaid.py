@@ -7,7 +7,7 @@ import pytest
 
 from groupcoord.client.events import RejoinWanted
 from groupcoord.coordinator.events import StateChanged
-from groupcoord.core.events import Answered, Operator
+from groupcoord.core.events import AdminAction, Answered
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.messages import LeaveGroupRequest, MetadataRequest
 from groupcoord.protocol.messages.leave_group import MemberIdentity
@@ -19,7 +19,7 @@ from tests.testing.trace.stage import GROUP, Stage
 from tests.testing.trace.test_events import SPOKEN
 
 GOLDEN = Path(__file__).parent / "golden"
-TEST = Operator("the test")
+TEST = AdminAction("the test")
 
 
 def lines(diagram: str) -> list[str]:

@@ -1,11 +1,11 @@
 from collections.abc import Sequence
 
 from groupcoord.coordinator.events import MemberIdAssigned, MemberJoined, StaticMemberReplaced
-from groupcoord.core.events import Event, Operator, Requested
+from groupcoord.core.events import AdminAction, Event, Requested
 from groupcoord.testing.trace.entry import Entry
 from groupcoord.testing.trace.names import Names
 
-TEST = Operator("the test")
+TEST = AdminAction("the test")
 
 
 def joined(member: str, client_id: str, instance_id: str | None = None) -> MemberJoined:

@@ -10,12 +10,12 @@ import pytest
 
 from groupcoord.client import events as client
 from groupcoord.coordinator.events import AssignmentReceived, MemberRemoved, StateChanged
-from groupcoord.core.events import Answered, Event, Operator, Requested
+from groupcoord.core.events import AdminAction, Answered, Event, Requested
 from groupcoord.testing.trace import RequestReceived, Trace, UnknownEvent, register
 from groupcoord.testing.trace.schema import TYPES, VERSION, name_of, own_fields
 from tests.testing.trace.stage import Stage
 
-TEST = Operator("the test")
+TEST = AdminAction("the test")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,16 +81,16 @@ def test_every_type_of_field_comes_back(tmp_path: Path) -> None:
 def test_a_line_says_all_there_is(tmp_path: Path) -> None:
     trace = Trace(start_ms=0)
     trace(StateChanged(at_ms=3_000, cause=TEST, group="g", origin="Empty", target="Stable", generation=1))
-    header, operator, moved = (json.loads(line) for line in saved(trace, tmp_path).read_text("utf-8").splitlines())
+    header, action, moved = (json.loads(line) for line in saved(trace, tmp_path).read_text("utf-8").splitlines())
     assert header == {"schema": "groupcoord-trace", "version": VERSION, "start_ms": 0, "let_go": {}}
-    assert operator["event"] == "trace.OperatorActed"
+    assert action["event"] == "trace.AdminActionRun"
     assert moved == {
         "seq": 2,
         "at_ms": 3_000,
         "event": "coordinator.StateChanged",
         "caused_by": 1,
         "answers": None,
-        "cause": {"type": "Operator", "wish": "the test"},
+        "cause": {"type": "AdminAction", "action": "the test"},
         "fields": {"group": "g", "origin": "Empty", "target": "Stable", "generation": 1},
         "text": "g Empty → Stable gen=1",
     }

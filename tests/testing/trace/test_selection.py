@@ -6,11 +6,11 @@ import re
 import pytest
 
 from groupcoord.coordinator.events import GroupCreated, MemberRemoved, StateChanged
-from groupcoord.core.events import Event, Operator, Requested
+from groupcoord.core.events import AdminAction, Event, Requested
 from groupcoord.testing.trace import RequestReceived, Selection, Trace
 from tests.testing.trace.stage import Stage
 
-TEST = Operator("the test")
+TEST = AdminAction("the test")
 ASKED = Requested("SyncGroup", 5, "a", "/127.0.0.1", 1, 1)
 
 
@@ -116,7 +116,7 @@ def test_the_first_and_the_last_of_none(which: str) -> None:
 
 def test_a_type_that_never_happened_is_answered_with_those_that_did() -> None:
     made = trace(moved("g", "Stable"))
-    with pytest.raises(AssertionError, match="The trace has OperatorActed, StateChanged"):
+    with pytest.raises(AssertionError, match="The trace has AdminActionRun, StateChanged"):
         made.of(MemberRemoved).one()
     with pytest.raises(AssertionError, match="The trace is empty"):
         trace().of(MemberRemoved).one()
@@ -124,7 +124,7 @@ def test_a_type_that_never_happened_is_answered_with_those_that_did() -> None:
 
 def test_an_event_that_has_no_such_field_does_not_fit() -> None:
     made = trace(moved("g", "Stable"))
-    with pytest.raises(AssertionError, match="OperatorActed has no group"):
+    with pytest.raises(AssertionError, match="AdminActionRun has no group"):
         made.of(group="h").one()
 
 

@@ -6,11 +6,11 @@ import pytest
 
 from groupcoord.client.events import RejoinWanted
 from groupcoord.coordinator.events import GroupCreated, StateChanged
-from groupcoord.core.events import Answered, Cause, Event, Operator, Requested, TimerFired
+from groupcoord.core.events import AdminAction, Answered, Cause, Event, Requested, TimerFired
 from groupcoord.testing.trace import (
+    AdminActionRun,
     ConnectionClosed,
     ConnectionOpened,
-    OperatorActed,
     RequestReceived,
     ResponseSent,
     TimerExpired,
@@ -19,7 +19,7 @@ from groupcoord.testing.trace import (
 from tests.testing.trace.stage import GROUP, Stage
 from tests.testing.trace.test_events import SPOKEN
 
-TEST = Operator("the test")
+TEST = AdminAction("the test")
 ASKED = Requested("JoinGroup", 9, "a", "/127.0.0.1", 3, 7)
 
 
@@ -91,10 +91,10 @@ def test_a_timer_gets_an_entry_of_its_own() -> None:
     )
 
 
-def test_an_operator_s_wish_gets_one_for_each_moment() -> None:
+def test_an_admin_action_gets_one_for_each_moment() -> None:
     trace = told(moved(100), moved(100), moved(200))
-    assert [seq for seq, kind, _ in links(trace) if kind == "OperatorActed"] == [1, 4]
-    assert trace.of(OperatorActed).first.wish == "the test"
+    assert [seq for seq, kind, _ in links(trace) if kind == "AdminActionRun"] == [1, 4]
+    assert trace.of(AdminActionRun).first.action == "the test"
 
 
 def test_connections_are_nobody_s_wish() -> None:
@@ -142,7 +142,7 @@ def test_members_in_a_text_have_short_names_unless_told_otherwise() -> None:
 def test_chatter_is_let_go_first() -> None:
     trace = told(moved(0), *(request(0, number) for number in range(10)), moved(0), limit=6)
     assert [(seq, kind) for seq, kind, _ in links(trace)] == [
-        (1, "OperatorActed"),
+        (1, "AdminActionRun"),
         (2, "StateChanged"),
         (10, "RequestReceived"),
         (11, "RequestReceived"),

@@ -9,7 +9,7 @@ from groupcoord.config.settings import load
 from groupcoord.coordinator.classic import rebalance
 from groupcoord.coordinator.events import GenerationStarted, MemberRemoved, StateChanged
 from groupcoord.core.effects import Append, Call, CloseConnection, NoReply, RawReply, Reply
-from groupcoord.core.events import Event, Operator, Requested, TimerFired
+from groupcoord.core.events import AdminAction, Event, Requested, TimerFired
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.messages import FetchRequest, HeartbeatRequest, HeartbeatResponse, ProduceRequest
 from groupcoord.protocol.messages.fetch import FetchPartition, FetchTopic
@@ -199,7 +199,7 @@ def test_a_failure_is_told_and_raised() -> None:
     assert [type(event) for event in told] == [RequestReceived, ServerFailed, ServerFailed]
     assert told[1].text() == "the server fails: KeyError: 'gone'"
     assert told[1].cause == told[0].cause
-    assert told[2].cause == Operator("a timer")
+    assert told[2].cause == AdminAction("a timer")
 
 
 def test_the_rest_is_the_node_s() -> None:
@@ -222,13 +222,13 @@ def test_connections() -> None:
     assert isinstance(told[0], ConnectionOpened)
     assert isinstance(told[-1], ConnectionClosed)
     assert (told[-1].at_ms, told[-1].reason) == (9, "it was idle")
-    node.observe([Reply(CALL, HeartbeatResponse())], 10, Operator("the test"))
+    node.observe([Reply(CALL, HeartbeatResponse())], 10, AdminAction("the test"))
     assert type(told[-1]) is ConnectionClosed, "nobody waits for it any more"
-    node.observe([Reply(CALL._replace(connection_id=2), HeartbeatResponse())], 10, Operator("the test"))
+    node.observe([Reply(CALL._replace(connection_id=2), HeartbeatResponse())], 10, AdminAction("the test"))
     assert [type(event) for event in told[-2:]] == [ConnectionClosed, ResponseSent]
 
 
-def test_what_an_operator_does() -> None:
+def test_what_an_administrator_does() -> None:
     stage = Stage()
     a, b = stage.member("a"), stage.member("b")
     stage.joined(a, b)
@@ -239,4 +239,4 @@ def test_what_an_operator_does() -> None:
     moved = stage.trace.entry(stage.trace.of(StateChanged).last)
     assert answer.cause == moved.cause
     assert answer.cause is not None
-    assert stage.trace[answer.cause].text() == f"#{answer.cause} @6000 operator: force it"
+    assert stage.trace[answer.cause].text() == f"#{answer.cause} @6000 admin action: force it"

@@ -7,7 +7,7 @@ import pytest
 from groupcoord.coordinator.classic import rebalance
 from groupcoord.coordinator.events import GroupRemoved
 from groupcoord.core.effects import EmitEvent
-from groupcoord.core.events import Operator
+from groupcoord.core.events import AdminAction
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.testing.trace import RequestReceived, Trace
 from tests.coordinator.world import World, subscription
@@ -267,10 +267,10 @@ def test_a_static_member_that_came_back_did_come() -> None:
     assert "member b did not join again within 60,000 ms, by 66.0 s, and did not ask how the group is; " in stage.why()
 
 
-# An operator, the log, and what Kafka itself fails over.
+# An administrator, the log, and what Kafka itself fails over.
 
 
-def test_an_operator_forces_it() -> None:
+def test_an_administrator_forces_it() -> None:
     stage = Stage()
     a, b = stage.stable("a", "b")
     shard = stage.coordinator.shard_of(GROUP)
@@ -278,28 +278,28 @@ def test_an_operator_forces_it() -> None:
     a.join()
     b.join()
     assert stage.why().startswith(
-        "generation 2: an operator forced it at 6.0 s: force_rebalance: a drill; b and a had 60,000 ms to join again; "
+        "generation 2: an administrator forced it at 6.0 s: force_rebalance: a drill; b and a had 60,000 ms to join again; "
     )
 
 
-def test_an_operator_forces_it_for_another_reason() -> None:
+def test_an_administrator_forces_it_for_another_reason() -> None:
     stage = Stage()
     a, b = stage.stable("a", "b")
     shard = stage.coordinator.shard_of(GROUP)
     stage.operate("the test", lambda ctx: rebalance.prepare(shard, ctx, stage.group, "a drill"))
     a.join()
     b.join()
-    assert stage.why().startswith("generation 2: an operator forced it at 6.0 s: the test (a drill); b and a had ")
+    assert stage.why().startswith("generation 2: an administrator forced it at 6.0 s: the test (a drill); b and a had ")
 
 
-def test_an_operator_ends_a_membership() -> None:
+def test_an_administrator_ends_a_membership() -> None:
     stage = Stage()
     a, b = stage.stable("a", "b")
     shard = stage.coordinator.shard_of(GROUP)
     member = stage.group.members[b.member_id]
     stage.operate("expire b", lambda ctx: shard.session_over(shard, ctx, stage.group, member, 10_000))
     a.join()
-    assert stage.why().startswith("generation 2: an operator ended the membership of b at 6.0 s: expire b; a had ")
+    assert stage.why().startswith("generation 2: an administrator ended the membership of b at 6.0 s: expire b; a had ")
 
 
 def test_a_session_that_is_ended_early() -> None:
@@ -310,7 +310,7 @@ def test_a_session_that_is_ended_early() -> None:
     stage.advance(1_000)
     key = stage.group.members[b.member_id].session_key
     effects = stage.coordinator.timers.fire_early(key, stage.now_ms)
-    stage._carry_out(stage.tracing.observe(effects, stage.now_ms, Operator("expire b")))
+    stage._carry_out(stage.tracing.observe(effects, stage.now_ms, AdminAction("expire b")))
     a.join()
     assert stage.why().startswith(
         "generation 2: member b's session of 10,000 ms was ended early, at 8.0 s, last heartbeat at 7.0 s; a had "
@@ -439,9 +439,9 @@ def test_a_generation_of_a_group_that_was_made_anew() -> None:
     stage = Stage()
     (_a,) = stage.stable("a")
     stage.advance(1_000)
-    gone = EmitEvent(GroupRemoved(at_ms=stage.now_ms, cause=Operator("the test"), group=GROUP, reason="the test"))
+    gone = EmitEvent(GroupRemoved(at_ms=stage.now_ms, cause=AdminAction("the test"), group=GROUP, reason="the test"))
     born = [entry.event for entry in stage.trace if entry.seq >= 9]
-    stage.tracing.observe([gone], stage.now_ms, Operator("the test"))
+    stage.tracing.observe([gone], stage.now_ms, AdminAction("the test"))
     for event in born:
         stage.trace(event)
     assert stage.why(1).startswith("generation 1: what started its rebalance is not in the trace; ")

@@ -2,7 +2,7 @@
 
 from typing import Any, ClassVar, Protocol
 
-from groupcoord.cluster.append_gate import Verdict
+from groupcoord.cluster.append_gate import AppendDecision
 from groupcoord.core.effects import Call
 from groupcoord.core.events import Event
 from groupcoord.protocol.apis import ApiKey
@@ -58,7 +58,7 @@ class Invariant:
     def noted(self, event: Event) -> None:
         """The coordinator says what it did."""
 
-    def appended(self, verdict: Verdict) -> None:
+    def appended(self, decision: AppendDecision) -> None:
         """That becomes of an append."""
 
     def resigning(self) -> None:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from groupcoord.cluster.append_gate import STORE, Verdict
+from groupcoord.cluster.append_gate import STORE, AppendDecision
 from groupcoord.coordinator.classic.group import ClassicGroup
 from groupcoord.coordinator.classic.states import GroupState
 from groupcoord.coordinator.events import GroupRemoved, StateChanged, StaticMemberReplaced
@@ -87,9 +87,9 @@ class Replay(Invariant):
         self._changed = False
         self._expected: View | None = None
 
-    def appended(self, verdict: Verdict) -> None:
+    def appended(self, decision: AppendDecision) -> None:
         """A record that is not stored at once tells nobody when the group is as it says."""
-        self._all_stored &= verdict == STORE
+        self._all_stored &= decision == STORE
 
     def noted(self, event: Event) -> None:
         """These store the group."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from groupcoord.cluster.append_gate import Verdict
+from groupcoord.cluster.append_gate import AppendDecision
 from groupcoord.core.effects import Call
 from groupcoord.core.events import Event
 from groupcoord.protocol.apis import ApiKey
@@ -76,10 +76,10 @@ class Judge:
         for tell in self._noted:
             tell(event)
 
-    def appended(self, verdict: Verdict) -> None:
+    def appended(self, decision: AppendDecision) -> None:
         """That becomes of an append."""
         for tell in self._appended:
-            tell(verdict)
+            tell(decision)
 
     def resigning(self) -> None:
         """The coordinator is about to forget everything."""

@@ -13,7 +13,7 @@ from groupcoord.coordinator.classic.member import Member
 from groupcoord.coordinator.classic.states import GroupState
 from groupcoord.coordinator.events import GroupRemoved, StateChanged, StaticMemberReplaced
 from groupcoord.core.effects import Call
-from groupcoord.core.events import Operator
+from groupcoord.core.events import AdminAction
 from groupcoord.core.timers import Timers
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.errors import ErrorCode
@@ -29,7 +29,7 @@ from groupcoord.testing.simulation.invariants.sessions import Sessions
 from groupcoord.testing.simulation.invariants.structure import Deadlines, Instances, Leaders, OfGroup, Protocols
 
 ONE, TWO = ("orders", 0), ("orders", 1)
-NEWS: dict[str, Any] = {"at_ms": 0, "cause": Operator("test"), "group": "app"}
+NEWS: dict[str, Any] = {"at_ms": 0, "cause": AdminAction("test"), "group": "app"}
 
 
 def member(

@@ -9,10 +9,10 @@ from groupcoord.coordinator.classic import rebalance, static
 from groupcoord.coordinator.classic.group import ClassicGroup
 from groupcoord.coordinator.classic.states import GroupState
 from groupcoord.coordinator.coordinator import GroupCoordinator
-from groupcoord.coordinator.refusal import UnexpectedBrokerError
+from groupcoord.coordinator.errors import UnexpectedBrokerError
 from groupcoord.coordinator.shard import Shard
 from groupcoord.core.api_error import ApiError
-from groupcoord.core.effects import NOBODY, Call
+from groupcoord.core.effects import NO_CONNECTION, Call
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.messages import JoinGroupRequest
@@ -63,7 +63,7 @@ def fence_instance(coordinator: GroupCoordinator, ctx: HandlerContext, group_id:
     if old is None:
         known = ", ".join(map(repr, group.static_members)) or "none"
         raise ValueError(f"group {group_id!r} has no static member {instance_id!r}; its static members: {known}")
-    call = Call(NOBODY, 0, _JOIN_GROUP, _JOIN_GROUP.max_version, old.client_id, old.client_host)
+    call = Call(NO_CONNECTION, 0, _JOIN_GROUP, _JOIN_GROUP.max_version, old.client_id, old.client_host)
     request = JoinGroupRequest(
         group_id=group_id,
         session_timeout_ms=old.session_timeout_ms,

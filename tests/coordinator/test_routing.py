@@ -3,7 +3,7 @@ from itertools import count
 import pytest
 
 from groupcoord.coordinator.config import CoordinatorConfig
-from groupcoord.coordinator.places import Address, Places
+from groupcoord.coordinator.routing import Address, CoordinatorRouting
 from groupcoord.coordinator.shard import Shard
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.timers import Timers
@@ -38,14 +38,14 @@ def shard(partition: int) -> Shard:
     )
 
 
-def seen(places: Places, shards: list[Shard], broker: int) -> list[bool]:
+def seen(places: CoordinatorRouting, shards: list[Shard], broker: int) -> list[bool]:
     """Of each shard: does the broker see the one that has the groups?"""
     return [one is own for one, own in zip(places.seen_by(broker), shards, strict=True)]
 
 
 def test_each_broker_sees_the_shards_it_leads_and_others_that_refuse() -> None:
     shards = [shard(0), shard(1), shard(2)]
-    places = Places(shards, Brokers(7, 8, 7), shard)
+    places = CoordinatorRouting(shards, Brokers(7, 8, 7), shard)
     assert seen(places, shards, 0) == [True, False, True]
     assert seen(places, shards, 1) == [False, True, False]
     with pytest.raises(ApiError, match="another broker has partition 1 of __consumer_offsets") as refused:
@@ -56,7 +56,7 @@ def test_each_broker_sees_the_shards_it_leads_and_others_that_refuse() -> None:
 def test_a_leader_that_moves_takes_its_shard_along() -> None:
     shards = [shard(0), shard(1)]
     brokers = Brokers(7, 8)
-    places = Places(shards, brokers, shard)
+    places = CoordinatorRouting(shards, brokers, shard)
     assert places.seen_by(0) is places.seen_by(0)
     brokers.leaders = (8, 8)
     assert seen(places, shards, 0) == [False, False]
@@ -66,6 +66,6 @@ def test_a_leader_that_moves_takes_its_shard_along() -> None:
 
 def test_a_partition_that_is_nowhere_is_nobodys() -> None:
     shards = [shard(0), shard(1)]
-    places = Places(shards, Brokers(8), shard)
+    places = CoordinatorRouting(shards, Brokers(8), shard)
     assert (seen(places, shards, 0), seen(places, shards, 1)) == ([False, True], [True, True])
     assert places.coordinator_of(1) is None

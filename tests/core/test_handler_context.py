@@ -1,7 +1,7 @@
 import pytest
 
 from groupcoord.core.effects import Append, Call, CloseConnection, EmitEvent, LogRecord, NoReply, Reply
-from groupcoord.core.events import Event, Operator, Requested, TimerFired
+from groupcoord.core.events import AdminAction, Event, Requested, TimerFired
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.apis import APIS, ApiKey
 
@@ -25,7 +25,7 @@ def test_a_note_of_a_request_names_the_request() -> None:
 
 
 def test_a_cause_that_is_no_request_is_passed_on() -> None:
-    cause = Operator("a test wishes it")
+    cause = AdminAction("a test wishes it")
     assert HandlerContext(5, cause).cause is cause
 
 
@@ -36,13 +36,13 @@ def test_a_cause_that_is_no_request_is_passed_on() -> None:
         (Requested("JoinGroup", 9, None, "/127.0.0.1", 1, 1), "JoinGroup v9 from a client without id"),
         (TimerFired("session", "g", "a-1", 5), "session timer of a-1"),
         (TimerFired("join", "g", "", 5), "join timer of g"),
-        (Operator("a test wishes it"), "a test wishes it"),
+        (AdminAction("a test wishes it"), "a test wishes it"),
     ],
 )
-def test_a_cause_reads_as_words(cause: Requested | TimerFired | Operator, words: str) -> None:
+def test_a_cause_reads_as_words(cause: Requested | TimerFired | AdminAction, words: str) -> None:
     assert str(cause) == words
 
 
 def test_an_event_without_words_of_its_own_is_a_mistake() -> None:
     with pytest.raises(NotImplementedError):
-        Event(at_ms=0, cause=Operator("")).text()
+        Event(at_ms=0, cause=AdminAction("")).text()

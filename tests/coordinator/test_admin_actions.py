@@ -5,19 +5,19 @@ from typing import Any
 
 import pytest
 
-from groupcoord.coordinator import operator
+from groupcoord.coordinator import admin_actions
 from groupcoord.coordinator.classic.states import GroupState
 from groupcoord.coordinator.events import GenerationStarted, MemberRemoved, RebalanceStarted, StaticMemberReplaced
-from groupcoord.core.events import Operator
+from groupcoord.core.events import AdminAction
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.errors import ErrorCode
 from tests.coordinator.world import GROUP, NEW_MEMBER_MS, World
 
-WISH = Operator("the test")
+CAUSE = AdminAction("the test")
 
 
-def wish(world: World, act: Callable[..., None], *arguments: Any) -> None:
-    ctx = HandlerContext(world.now_ms, WISH)
+def run(world: World, act: Callable[..., None], *arguments: Any) -> None:
+    ctx = HandlerContext(world.now_ms, CAUSE)
     act(world.coordinator, ctx, GROUP, *arguments)
     world._carry_out(ctx.effects)
 
@@ -26,11 +26,11 @@ class TestForceRebalance:
     def test_all_members_have_to_join_again(self) -> None:
         world = World()
         a, b = world.stable("a", "b")
-        wish(world, operator.force_rebalance, "I say so")
+        run(world, admin_actions.force_rebalance, "I say so")
         assert world.group.state is GroupState.PREPARING_REBALANCE
         assert a.heartbeat().error == b.heartbeat().error == ErrorCode.REBALANCE_IN_PROGRESS
         told = world.seen(RebalanceStarted)[-1]
-        assert (told.reason, told.cause) == ("I say so", WISH)
+        assert (told.reason, told.cause) == ("I say so", CAUSE)
         world.joined(a, b)
         assert world.group.generation_id == 2
 
@@ -40,46 +40,46 @@ class TestForceRebalance:
         world.joined(a, b)
         follower = b if a.leads else a
         waiting = follower.sync()
-        wish(world, operator.force_rebalance, "I say so")
+        run(world, admin_actions.force_rebalance, "I say so")
         assert waiting.error == ErrorCode.REBALANCE_IN_PROGRESS
 
     def test_not_while_they_are_asked_already(self) -> None:
         world = World()
         world.stable("a")
-        wish(world, operator.force_rebalance, "I say so")
+        run(world, admin_actions.force_rebalance, "I say so")
         with pytest.raises(ValueError, match="group 'g' is waiting for its members to join already"):
-            wish(world, operator.force_rebalance, "I say so")
+            run(world, admin_actions.force_rebalance, "I say so")
 
     def test_not_where_nobody_is(self) -> None:
         world = World()
         (a,) = world.stable("a")
         a.leave()
         with pytest.raises(ValueError, match="group 'g' has no members"):
-            wish(world, operator.force_rebalance, "I say so")
+            run(world, admin_actions.force_rebalance, "I say so")
 
 
 class TestExpireMember:
     def test_it_is_what_the_timer_does(self) -> None:
         """The same events, at another time and with another cause."""
-        by_timer, by_wish = World(), World()
-        (c, _), (a, b) = by_timer.stable("a", "b"), by_wish.stable("a", "b")
+        by_timer, by_action = World(), World()
+        (c, _), (a, b) = by_timer.stable("a", "b"), by_action.stable("a", "b")
         for _ in range(2):
             by_timer.advance(5_000)
             c.heartbeat()
-        wish(by_wish, operator.expire_member, b.member_id)
-        (one,), (other,) = by_timer.seen(MemberRemoved), by_wish.seen(MemberRemoved)
+        run(by_action, admin_actions.expire_member, b.member_id)
+        (one,), (other,) = by_timer.seen(MemberRemoved), by_action.seen(MemberRemoved)
         assert one.text() == other.text()
-        assert other.cause == WISH
-        assert by_timer.seen(RebalanceStarted)[-1].text() == by_wish.seen(RebalanceStarted)[-1].text()
+        assert other.cause == CAUSE
+        assert by_timer.seen(RebalanceStarted)[-1].text() == by_action.seen(RebalanceStarted)[-1].text()
         assert b.heartbeat().error == ErrorCode.UNKNOWN_MEMBER_ID
         assert a.heartbeat().error == ErrorCode.REBALANCE_IN_PROGRESS
-        assert by_wish.deadline("session", b.member_id) is None
+        assert by_action.deadline("session", b.member_id) is None
 
     def test_somebody_who_was_only_handed_an_id(self) -> None:
         world = World()
         (a,) = world.stable("a")
         handed = world.member("b").join().answer.member_id
-        wish(world, operator.expire_member, handed)
+        run(world, admin_actions.expire_member, handed)
         assert not world.group.pending_join_members
         assert world.seen(MemberRemoved)[-1].member == handed
         assert a.heartbeat().error == ErrorCode.NONE
@@ -89,7 +89,7 @@ class TestExpireMember:
         a = world.member("a")
         waiting = a.enter()
         assert world.deadline("session", a.member_id) == NEW_MEMBER_MS
-        wish(world, operator.expire_member, a.member_id)
+        run(world, admin_actions.expire_member, a.member_id)
         assert waiting.error == ErrorCode.UNKNOWN_MEMBER_ID
 
     def test_not_one_that_waits_for_an_answer(self) -> None:
@@ -98,33 +98,33 @@ class TestExpireMember:
         waiting = a.join(protocols={"range": b"x"})
         assert waiting.parked
         with pytest.raises(ValueError, match="waits for an answer, and while it does, its session does not run out"):
-            wish(world, operator.expire_member, a.member_id)
+            run(world, admin_actions.expire_member, a.member_id)
 
     def test_not_somebody_else(self) -> None:
         world = World()
         (a,) = world.stable("a")
         with pytest.raises(ValueError, match=f"group 'g' has no member 'x'; its members: '{a.member_id}'"):
-            wish(world, operator.expire_member, "x")
+            run(world, admin_actions.expire_member, "x")
         a.leave()
         with pytest.raises(ValueError, match="its members: none"):
-            wish(world, operator.expire_member, "x")
+            run(world, admin_actions.expire_member, "x")
 
 
 class TestFenceInstance:
     def test_the_member_that_had_the_id_is_fenced(self) -> None:
         world = World()
         a, b = world.stable(world.member("a", instance="one"), "b")
-        wish(world, operator.fence_instance, "one")
+        run(world, admin_actions.fence_instance, "one")
         assert a.heartbeat().error == ErrorCode.FENCED_INSTANCE_ID
         assert b.heartbeat().error == ErrorCode.NONE
         assert (world.group.state, world.group.generation_id) == (GroupState.STABLE, 1)
         (told,) = world.seen(StaticMemberReplaced)
-        assert (told.old_member, told.rebalances, told.cause) == (a.member_id, False, WISH)
+        assert (told.old_member, told.rebalances, told.cause) == (a.member_id, False, CAUSE)
 
     def test_the_newcomer_is_missed_in_its_time(self) -> None:
         world = World()
         a, b = world.stable(world.member("a", instance="one", session_ms=12_000), "b")
-        wish(world, operator.fence_instance, "one")
+        run(world, admin_actions.fence_instance, "one")
         for _ in range(3):
             world.advance(4_000)
             b.heartbeat()
@@ -137,7 +137,7 @@ class TestFenceInstance:
         world = World()
         a, b = world.stable(world.member("a", instance="one"), "b")
         waiting = a.join(protocols={"range": b"x"})
-        wish(world, operator.fence_instance, "one")
+        run(world, admin_actions.fence_instance, "one")
         assert waiting.error == ErrorCode.FENCED_INSTANCE_ID
         b.join()
         assert world.seen(GenerationStarted)[-1].generation == 2
@@ -146,16 +146,16 @@ class TestFenceInstance:
         world = World()
         world.stable(world.member("a", instance="one"))
         with pytest.raises(ValueError, match="group 'g' has no static member 'two'; its static members: 'one'"):
-            wish(world, operator.fence_instance, "two")
+            run(world, admin_actions.fence_instance, "two")
 
 
 def test_a_group_has_to_be_there() -> None:
     world = World()
     with pytest.raises(ValueError, match="there is no group 'g'; groups: none"):
-        wish(world, operator.force_rebalance, "I say so")
+        run(world, admin_actions.force_rebalance, "I say so")
     world.stable(world.member("a", group="other"), "b")
     with pytest.raises(ValueError, match="no static member"):
-        wish(world, operator.fence_instance, "one")
+        run(world, admin_actions.fence_instance, "one")
 
 
 def test_and_here() -> None:
@@ -163,4 +163,4 @@ def test_and_here() -> None:
     world.stable("a")
     world.resign(world.coordinator.shard_of(GROUP).partition)
     with pytest.raises(ValueError, match="another broker has partition"):
-        wish(world, operator.expire_member, "a")
+        run(world, admin_actions.expire_member, "a")

@@ -1,7 +1,7 @@
-from groupcoord.core.aside import Work, finished
+from groupcoord.core.background_work import BackgroundWork, run_to_end
 
 
-def counting(seen: list[int]) -> Work[str]:
+def counting(seen: list[int]) -> BackgroundWork[str]:
     for number in range(3):
         seen.append(number)
         yield
@@ -10,5 +10,5 @@ def counting(seen: list[int]) -> Work[str]:
 
 def test_work_is_finished_piece_by_piece() -> None:
     seen: list[int] = []
-    assert finished(counting(seen)) == "done"
+    assert run_to_end(counting(seen)) == "done"
     assert seen == [0, 1, 2]

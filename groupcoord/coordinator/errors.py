@@ -1,6 +1,6 @@
-"""How the failure of an append reaches the client whose request caused it.
+"""Errors of the coordinator's APIs: how a failed append and an unexpected failure are answered, and the event of a refusal.
 
-An append that takes longer than ``offsets.commit.timeout.ms`` fails here with REQUEST_TIMED_OUT, and no client ever sees that.
+An append that takes longer than ``offsets.commit.timeout.ms`` fails with REQUEST_TIMED_OUT; no client ever sees that code.
 Sources: ``GroupMetadataManager.appendGroupMetadataErrorToResponseError``, ``CoordinatorOperationExceptionHelper`` and
 ``GroupCoordinatorService.handleOffsetFetchException``.
 """
@@ -8,6 +8,10 @@ Sources: ``GroupMetadataManager.appendGroupMetadataErrorToResponseError``, ``Coo
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from groupcoord.coordinator.events import RequestRefused
+from groupcoord.core.api_error import ApiError
+from groupcoord.core.effects import Call
+from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.errors import ErrorCode
 
 _RESPONSE_ERRORS: Mapping[ErrorCode, ErrorCode] = MappingProxyType(
@@ -34,3 +38,20 @@ def offset_fetch_error(append_error: ErrorCode) -> ErrorCode:
     """The same for an OffsetFetch that waited for appends: consumers before 3.9 do not know COORDINATOR_NOT_AVAILABLE there."""
     told = _RESPONSE_ERRORS.get(append_error)
     return ErrorCode.NOT_COORDINATOR if told is ErrorCode.COORDINATOR_NOT_AVAILABLE else told or append_error
+
+
+class UnexpectedBrokerError(ApiError):
+    """Kafka fails here with an exception that nobody expected (``IllegalArgumentException`` and the like).
+
+    What was done by then stays done and what was to follow does not happen. Whoever asked is told UNKNOWN_SERVER_ERROR; when a
+    timer is the cause, nobody is told anything.
+    """
+
+    def __init__(self, why: str) -> None:
+        super().__init__(ErrorCode.UNKNOWN_SERVER_ERROR, why)
+
+
+def emit_refusal(ctx: HandlerContext, call: Call, group_id: str, member_id: str, refusal: ApiError) -> None:
+    """Say that ``call``, which speaks for ``member_id`` (``""``: nobody yet), is refused; answering it is the caller's."""
+    error, why = refusal.code.name, refusal.message or refusal.code.text
+    ctx.emit(RequestRefused, group=group_id, api=call.api.name, member=member_id, error=error, why=why)
