@@ -27,17 +27,16 @@ from groupcoord.cli.serve import GARBAGE_THRESHOLD
 from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.config.settings import load as config_of
 from groupcoord.protocol.apis import ApiKey
-from groupcoord.protocol.batches import build_batch
-from groupcoord.protocol.embedded import (
+from groupcoord.protocol.batches.record_batch import build_batch
+from groupcoord.protocol.batches.records import Record
+from groupcoord.protocol.consumer_protocol import (
     Assignment,
     Subscription,
     TopicPartition,
     write_assignment,
     write_subscription,
 )
-from groupcoord.protocol.messages import HeartbeatRequest, OffsetCommitRequest
-from groupcoord.protocol.messages.offset_commit import OffsetCommitRequestPartition, OffsetCommitRequestTopic
-from groupcoord.protocol.offsets_records import (
+from groupcoord.protocol.coordinator_records.typed import (
     GROUP_METADATA_VALUE_VERSION,
     OFFSET_COMMIT_VALUE_VERSION,
     GroupMetadataKey,
@@ -48,7 +47,8 @@ from groupcoord.protocol.offsets_records import (
     write_key,
     write_value,
 )
-from groupcoord.protocol.records import Record
+from groupcoord.protocol.messages import HeartbeatRequest, OffsetCommitRequest
+from groupcoord.protocol.messages.offset_commit import OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from groupcoord.storage.storage import Storage
 
 SECONDS = 3.0

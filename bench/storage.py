@@ -14,8 +14,8 @@ from groupcoord.broker.broker import Broker
 from groupcoord.broker.journal import IN_MEMORY, Journal
 from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.config.settings import BrokerConfig
-from groupcoord.protocol.batches import build_batch
-from groupcoord.protocol.records import Record
+from groupcoord.protocol.batches.record_batch import build_batch
+from groupcoord.protocol.batches.records import Record
 from groupcoord.storage.storage import Storage
 
 TOTAL_BYTES = 1_000_000_000

@@ -11,7 +11,13 @@ from groupcoord.config.settings import load
 from groupcoord.core.effects import Call, Effect, EmitEvent, Reply
 from groupcoord.core.events import Event
 from groupcoord.protocol.apis import APIS, ApiKey
-from groupcoord.protocol.embedded import Assignment, Subscription, TopicPartition, write_assignment, write_subscription
+from groupcoord.protocol.consumer_protocol import (
+    Assignment,
+    Subscription,
+    TopicPartition,
+    write_assignment,
+    write_subscription,
+)
 from groupcoord.protocol.messages import HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
 from groupcoord.protocol.messages.join_group import JoinGroupRequestProtocol
 from groupcoord.protocol.messages.leave_group import MemberIdentity

@@ -5,14 +5,14 @@ from collections.abc import Iterable, Sequence
 from groupcoord.assignors.java_order import java_sorted
 from groupcoord.assignors.model import Subscription, TopicPartition
 from groupcoord.core.java import compare_key
-from groupcoord.protocol import embedded
+from groupcoord.protocol import consumer_protocol
 
 
-def write_subscription(subscription: Subscription, version: int = embedded.HIGHEST_VERSION) -> bytes:
+def write_subscription(subscription: Subscription, version: int = consumer_protocol.HIGHEST_VERSION) -> bytes:
     """The bytes of ``subscription``, topics and owned partitions sorted as Kafka sorts them."""
     owned = sorted(subscription.owned_partitions, key=lambda partition: (compare_key(partition[0]), partition[1]))
-    return embedded.write_subscription(
-        embedded.Subscription(
+    return consumer_protocol.write_subscription(
+        consumer_protocol.Subscription(
             version=version,
             topics=tuple(java_sorted(subscription.topics)),
             user_data=subscription.user_data,
@@ -25,7 +25,7 @@ def write_subscription(subscription: Subscription, version: int = embedded.HIGHE
 
 def read_subscription(data: bytes, instance_id: str | None = None) -> Subscription:
     """The subscription in ``data``; the instance id comes beside it, in JoinGroup. Raises WireError."""
-    read = embedded.read_subscription(data)
+    read = consumer_protocol.read_subscription(data)
     return Subscription(
         topics=read.topics,
         user_data=read.user_data,
@@ -37,28 +37,30 @@ def read_subscription(data: bytes, instance_id: str | None = None) -> Subscripti
 
 
 def write_assignment(
-    partitions: Iterable[TopicPartition], user_data: bytes | None = None, version: int = embedded.HIGHEST_VERSION
+    partitions: Iterable[TopicPartition],
+    user_data: bytes | None = None,
+    version: int = consumer_protocol.HIGHEST_VERSION,
 ) -> bytes:
     """The bytes that give one member ``partitions``."""
-    return embedded.write_assignment(
-        embedded.Assignment(version=version, assigned_partitions=by_topic(partitions), user_data=user_data)
+    return consumer_protocol.write_assignment(
+        consumer_protocol.Assignment(version=version, assigned_partitions=by_topic(partitions), user_data=user_data)
     )
 
 
 def read_assignment(data: bytes) -> list[TopicPartition]:
     """The partitions that ``data`` gives a member. Raises WireError, also for no bytes: the leader did not mention it."""
-    return _flat(embedded.read_assignment(data).assigned_partitions)
+    return _flat(consumer_protocol.read_assignment(data).assigned_partitions)
 
 
-def by_topic(partitions: Iterable[TopicPartition]) -> tuple[embedded.TopicPartition, ...]:
+def by_topic(partitions: Iterable[TopicPartition]) -> tuple[consumer_protocol.TopicPartition, ...]:
     """``partitions`` grouped, topics in order of appearance."""
     grouped: dict[str, list[int]] = {}
     for topic, partition in partitions:
         grouped.setdefault(topic, []).append(partition)
     return tuple(
-        [embedded.TopicPartition(topic=topic, partitions=tuple(numbers)) for topic, numbers in grouped.items()]
+        [consumer_protocol.TopicPartition(topic=topic, partitions=tuple(numbers)) for topic, numbers in grouped.items()]
     )
 
 
-def _flat(grouped: Sequence[embedded.TopicPartition]) -> list[TopicPartition]:
+def _flat(grouped: Sequence[consumer_protocol.TopicPartition]) -> list[TopicPartition]:
     return [(topic.topic, partition) for topic in grouped for partition in topic.partitions]

@@ -5,7 +5,7 @@ Source: ``LogCleaner`` and ``Cleaner.shouldRetainRecord``.
 
 from collections.abc import Iterable
 
-from groupcoord.protocol.records import Record
+from groupcoord.protocol.batches.records import Record
 
 
 def survivors(records: Iterable[Record]) -> list[Record]:

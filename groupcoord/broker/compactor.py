@@ -13,7 +13,7 @@ from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.config.settings import BrokerConfig
 from groupcoord.core.background_work import BackgroundWork, WorkRunner, WorkSteps, run_inline, run_steps
 from groupcoord.core.handler_context import HandlerContext
-from groupcoord.protocol.batches import BatchError, without_frames
+from groupcoord.protocol.batches.record_batch import BatchError, without_frames
 
 
 class _Failed(NamedTuple):

@@ -14,7 +14,7 @@ from groupcoord.broker.partition_log import PartitionLog, Read
 from groupcoord.broker.topics import Topic
 from groupcoord.core.effects import Call
 from groupcoord.core.handler_context import HandlerContext
-from groupcoord.protocol.batches import BatchError
+from groupcoord.protocol.batches.record_batch import BatchError
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages.fetch import (
     EpochEndOffset,

@@ -15,9 +15,9 @@ from groupcoord.broker.producer_state import ProducerStates
 from groupcoord.broker.stretch import DEPARTED, Shared
 from groupcoord.config.settings import Resource
 from groupcoord.core.background_work import BackgroundWork
-from groupcoord.protocol.batches import BatchError, BatchHeader
+from groupcoord.protocol.batches.record_batch import BatchError, BatchHeader
+from groupcoord.protocol.batches.records import Record
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.records import Record
 
 if TYPE_CHECKING:
     from groupcoord.broker.partition_log import PartitionLog

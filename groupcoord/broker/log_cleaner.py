@@ -16,11 +16,11 @@ from groupcoord.broker.log_settings import INT64_MAX
 from groupcoord.broker.log_survey import IN_TRANSACTION, Pieces, Survey, batches
 from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.core.background_work import BackgroundWork, run_to_end
-from groupcoord.protocol.batches import HEADER_BYTES, INT32_MAX, BatchError, BatchHeader, read_header
+from groupcoord.protocol.batches.key_value_reader import read_key_values
+from groupcoord.protocol.batches.record_batch import HEADER_BYTES, INT32_MAX, BatchError, BatchHeader, read_header
+from groupcoord.protocol.batches.records import InvalidRecordsError
+from groupcoord.protocol.batches.rewrite import delete_horizon_ms, filter_batch, without_records
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.keyed import keyed
-from groupcoord.protocol.rebatch import delete_horizon_ms, with_some, without_records
-from groupcoord.protocol.records import InvalidRecordsError
 
 PRODUCER_EXPIRATION_MS = 86_400_000
 """Kafka's default of producer.id.expiration.ms."""
@@ -251,7 +251,7 @@ class _Run:
             return self._last_of(header), False
         last = self._survey.last_offsets
         kept, tombstones = [], False
-        for index, (offset, key, value) in enumerate(keyed(batch).records):
+        for index, (offset, key, value) in enumerate(read_key_values(batch).records):
             if key is None or offset < last.get(key, -1):
                 continue
             if value is None:
@@ -279,7 +279,7 @@ class _Run:
             return self._emptied(header)
         if len(kept) == header.record_count and horizon_ms == delete_horizon_ms(header):
             return batch
-        return with_some(header, batch, kept, horizon_ms)
+        return filter_batch(header, batch, kept, horizon_ms)
 
     def _emptied(self, header: BatchHeader) -> bytes | None:
         """The batch without its records, if somebody has to know that it was there: its producer, or who asks for the end."""

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from groupcoord.broker.lookups import Find, first_since
-from groupcoord.protocol.batches import INT32_MAX, NO_TIMESTAMP, BatchHeader, read_header
-from groupcoord.protocol.records import Record
+from groupcoord.protocol.batches.record_batch import INT32_MAX, NO_TIMESTAMP, BatchHeader, read_header
+from groupcoord.protocol.batches.records import Record
 
 
 class LogSegment:

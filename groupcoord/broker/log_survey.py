@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator
 
 from groupcoord.broker.journal import Segment
 from groupcoord.core.background_work import BackgroundWork, run_to_end
-from groupcoord.protocol.batches import (
+from groupcoord.protocol.batches.key_value_reader import BatchKeyValues, collect_key_offsets, read_key_values
+from groupcoord.protocol.batches.record_batch import (
     COMPRESSION_MASK,
     CONTROL,
     HEADER_BYTES,
@@ -19,7 +20,6 @@ from groupcoord.protocol.batches import (
     read_header,
 )
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.keyed import Keyed, enter_keys, keyed
 
 IN_TRANSACTION = TRANSACTIONAL | CONTROL
 """The attributes of which every batch of a transaction has one, its end included."""
@@ -129,7 +129,7 @@ class Survey:
     def _meet(self, header: BatchHeader, data: bytes, position: int) -> None:
         self.has_transactions = True
         if header.control:
-            self._end(header, keyed(data, position))
+            self._end(header, read_key_values(data, position))
             return
         producer_id = header.producer_id
         transaction = self._open.get(producer_id)
@@ -143,13 +143,13 @@ class Survey:
     def _enter(self, header: BatchHeader, data: bytes, position: int, last_offsets: dict[bytes, int]) -> None:
         start = self._from_offset
         if header.base_offset >= start:
-            if not enter_keys(header, data, position, last_offsets):
+            if not collect_key_offsets(header, data, position, last_offsets):
                 self.unusual.add(header.base_offset)
         elif header.last_offset >= start:
-            records = keyed(data, position).records
+            records = read_key_values(data, position).records
             last_offsets.update((key, offset) for offset, key, _ in records if key is not None and offset >= start)
 
-    def _end(self, header: BatchHeader, marker: Keyed) -> None:
+    def _end(self, header: BatchHeader, marker: BatchKeyValues) -> None:
         is_new = self._epochs.get(header.producer_id) != header.producer_epoch
         if is_new and header.max_timestamp_ms > self._heard_since_ms:
             self.markers[header.producer_id] = header.producer_epoch

@@ -8,7 +8,8 @@ Source: ``UnifiedLog.analyzeAndValidateRecords`` and ``LogValidator``.
 from typing import NamedTuple
 
 from groupcoord.broker.log_settings import LogSettings
-from groupcoord.protocol.batches import (
+from groupcoord.protocol.batches.compression import Compression
+from groupcoord.protocol.batches.record_batch import (
     COMPRESSION_MASK,
     CONTROL,
     DELETE_HORIZON,
@@ -28,10 +29,9 @@ from groupcoord.protocol.batches import (
     stamp_time,
     walk_batch,
 )
-from groupcoord.protocol.compression import Compression
+from groupcoord.protocol.batches.records import Buffer, Record, Walk, read_records
+from groupcoord.protocol.batches.rewrite import repacked
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.rebatch import repacked
-from groupcoord.protocol.records import Buffer, Record, Walk, read_records
 
 ZSTD_FROM = 7
 """The first version of Produce that may carry Zstandard."""

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 from groupcoord.core.background_work import BackgroundWork
-from groupcoord.protocol.batches import BatchError, BatchHeader, records_of, walk_bytes, without_frames
-from groupcoord.protocol.records import InvalidRecordsError, Record
+from groupcoord.protocol.batches.record_batch import BatchError, BatchHeader, records_of, walk_bytes, without_frames
+from groupcoord.protocol.batches.records import InvalidRecordsError, Record
 
 INLINE_BYTES = 2_000_000
 """So much of ``walk_bytes`` a request may cost in the loop: some milliseconds."""

@@ -19,7 +19,8 @@ from groupcoord.core.effects import Call
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.java import string_hash
 from groupcoord.core.scala import hash_set_order, mutable_map_order
-from groupcoord.protocol.batches import BatchError
+from groupcoord.protocol.batches.record_batch import BatchError
+from groupcoord.protocol.batches.records import InvalidRecordsError
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages.delete_records import (
     DeleteRecordsPartitionResult,
@@ -41,7 +42,6 @@ from groupcoord.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopicResult,
 )
-from groupcoord.protocol.records import InvalidRecordsError
 
 if TYPE_CHECKING:
     from groupcoord.broker.broker import Broker

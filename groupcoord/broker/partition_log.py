@@ -18,10 +18,10 @@ from groupcoord.broker.lookups import Find, first_since
 from groupcoord.broker.producer_state import ProducerStates
 from groupcoord.broker.stretch import DEPARTED, Stretch
 from groupcoord.core.effects import LogRecord
-from groupcoord.protocol.batches import NO_TIMESTAMP, BatchError, BatchHeader, build_batch, read_header
+from groupcoord.protocol.batches.record_batch import NO_TIMESTAMP, BatchError, BatchHeader, build_batch, read_header
+from groupcoord.protocol.batches.records import Record
+from groupcoord.protocol.codec.primitives import LazyBytes
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.records import Record
-from groupcoord.protocol.wire import ByteRun
 
 EARLIEST, LATEST, MAX_TIMESTAMP = -2, -1, -3
 EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -4, -5, -6
@@ -66,7 +66,7 @@ class Read(NamedTuple):
         """The bytes."""
         return self.segment.copy(self.start.byte, self.length) if self.segment and self.length else b""
 
-    def stretch(self) -> ByteRun:
+    def stretch(self) -> LazyBytes:
         """The bytes where they lie; they can be read even if the log deletes them meanwhile."""
         return Stretch(self.segment, self.start.byte, self.length) if self.segment and self.length else b""
 

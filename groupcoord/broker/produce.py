@@ -12,7 +12,8 @@ from groupcoord.broker.topic_names import INTERNAL
 from groupcoord.core.background_work import BackgroundWork
 from groupcoord.core.effects import Call
 from groupcoord.core.handler_context import HandlerContext
-from groupcoord.protocol.batches import (
+from groupcoord.protocol.batches.compression import Compression
+from groupcoord.protocol.batches.record_batch import (
     ATTRIBUTES_BYTE,
     COMPRESSION_MASK,
     MAGIC,
@@ -25,7 +26,6 @@ from groupcoord.protocol.batches import (
     walk_bytes,
     without_frames,
 )
-from groupcoord.protocol.compression import Compression
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages.produce import (
     BatchIndexAndErrorMessage,

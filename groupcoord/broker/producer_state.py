@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from groupcoord.protocol.batches import INT32_MAX, BatchError, BatchHeader, add_to_sequence
+from groupcoord.protocol.batches.record_batch import INT32_MAX, BatchError, BatchHeader, add_to_sequence
 from groupcoord.protocol.errors import ErrorCode
 
 BATCHES_TO_RETAIN = 5

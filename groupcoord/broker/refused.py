@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Iterator
 
 from groupcoord.core.api_error import ApiError
-from groupcoord.protocol.batches import BatchError
+from groupcoord.protocol.batches.record_batch import BatchError
 
 
 @contextlib.contextmanager

@@ -20,7 +20,7 @@ from groupcoord.config.settings import BrokerConfig
 from groupcoord.core.background_work import WorkRunner, run_inline
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import TimerKey, Timers
-from groupcoord.protocol.batches import BatchError
+from groupcoord.protocol.batches.record_batch import BatchError
 
 PRODUCER_CHECK_INTERVAL_MS = 600_000
 """Kafka's producer.id.expiration.check.interval.ms, an internal property that nobody sets."""

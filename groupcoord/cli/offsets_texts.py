@@ -3,7 +3,9 @@
 from collections.abc import Collection, Sequence
 
 from groupcoord.broker.compaction import is_tombstone
-from groupcoord.protocol.coordinator_records import (
+from groupcoord.protocol.batches.records import Record
+from groupcoord.protocol.consumer_protocol import read_assignment
+from groupcoord.protocol.coordinator_records.generic import (
     RecordError,
     RecordKey,
     RecordValue,
@@ -11,10 +13,8 @@ from groupcoord.protocol.coordinator_records import (
     parse_key,
     parse_value,
 )
-from groupcoord.protocol.embedded import read_assignment
+from groupcoord.protocol.coordinator_records.text import value_text as whole_value
 from groupcoord.protocol.errors import WireError
-from groupcoord.protocol.record_text import value_text as whole_value
-from groupcoord.protocol.records import Record
 
 GONE = "·"
 LISTED = 12

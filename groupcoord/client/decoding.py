@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from groupcoord.assignors import TopicPartition
 from groupcoord.client.errors import CorruptRecordsError
-from groupcoord.protocol.batches import (
+from groupcoord.protocol.batches.record_batch import (
     MAGIC,
     BatchError,
     BatchHeader,
@@ -19,8 +19,8 @@ from groupcoord.protocol.batches import (
     read_header,
     records_of,
 )
+from groupcoord.protocol.batches.records import Header, InvalidRecordsError
 from groupcoord.protocol.messages.fetch import AbortedTransaction
-from groupcoord.protocol.records import Header, InvalidRecordsError
 
 ABORT_MARKER = 0
 

@@ -1,6 +1,6 @@
 """Old shapes of answers made new: what is behind the connection sees the newest shape alone.
 
-The mirror image of :mod:`groupcoord.protocol.shapes`, which does it for requests on the side of a server.
+The mirror image of :mod:`groupcoord.protocol.version_compat`, which does it for requests on the side of a server.
 """
 
 from collections.abc import Callable, Mapping

@@ -17,7 +17,7 @@ from groupcoord.broker.topic_names import CONSUMER_OFFSETS
 from groupcoord.coordinator.coordinator import GroupCoordinator
 from groupcoord.coordinator.shard import Shard
 from groupcoord.core.effects import UNWRITABLE, Append, Effect
-from groupcoord.protocol.batches import BatchError
+from groupcoord.protocol.batches.record_batch import BatchError
 from groupcoord.protocol.errors import ErrorCode
 
 STORE: Final = "store"
@@ -37,7 +37,7 @@ class AppendGate(Protocol):
     """Decides about each append."""
 
     def __call__(self, append: Append, now_ms: int, /) -> AppendDecision:
-        """What is to become of ``append``. Whose it is, its keys say: see coordinator_records.py."""
+        """What is to become of ``append``. Whose it is, its keys say: see protocol.coordinator_records."""
 
 
 class Appends:

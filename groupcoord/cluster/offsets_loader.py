@@ -6,10 +6,10 @@ Source: ``CoordinatorLoaderImpl``, which does it in a thread of its own.
 from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.coordinator.loading import Loading
 from groupcoord.core.handler_context import HandlerContext
-from groupcoord.protocol.batches import BatchError
-from groupcoord.protocol.commit_runs import batch_size
-from groupcoord.protocol.keyed import keyed
-from groupcoord.protocol.records import InvalidRecordsError
+from groupcoord.protocol.batches.key_value_reader import read_key_values
+from groupcoord.protocol.batches.record_batch import BatchError
+from groupcoord.protocol.batches.records import InvalidRecordsError
+from groupcoord.protocol.coordinator_records.commit_scan import batch_size
 
 PIECE_BYTES = 1_048_576
 """So much is read in one go; a piece takes some 20 ms, in which nobody is answered."""
@@ -57,7 +57,7 @@ def _read_piece(loading: Loading, log: PartitionLog, offset: int) -> int:
         position = run.position
         if loading.failure is not None or not (size := batch_size(data, position)):
             return after
-        found = keyed(data, position)
+        found = read_key_values(data, position)
         if found.control:
             for _, key, _ in found.records:
                 loading.end_transaction(found.producer_id, committed=bytes(key or b"")[2:4] == _COMMIT.to_bytes(2))

@@ -18,11 +18,16 @@ from groupcoord.coordinator.events import ShardLoaded, ShardNotLoaded
 from groupcoord.coordinator.offset_store import CommittedOffset, OffsetMap, OffsetStore
 from groupcoord.coordinator.shard import Shard
 from groupcoord.core.handler_context import HandlerContext
-from groupcoord.protocol.commit_runs import Put, Run, read_run
-from groupcoord.protocol.commits import CommitReader, cannot_fail, group_and_topic, group_of
-from groupcoord.protocol.errors import ErrorCode, WireError
-from groupcoord.protocol.keyed import OffsetKeyValue
-from groupcoord.protocol.offsets_records import (
+from groupcoord.protocol.batches.key_value_reader import OffsetKeyValue
+from groupcoord.protocol.batches.record_template_cache import PARTITION_BYTES
+from groupcoord.protocol.coordinator_records.commit_reader import (
+    CommitReader,
+    group_and_topic,
+    group_of,
+    is_plain_commit,
+)
+from groupcoord.protocol.coordinator_records.commit_scan import CommitSink, ScanResult, scan_offset_commits
+from groupcoord.protocol.coordinator_records.typed import (
     GroupMetadataKey,
     GroupMetadataValue,
     OffsetCommitKey,
@@ -30,7 +35,7 @@ from groupcoord.protocol.offsets_records import (
     read_key,
     read_value,
 )
-from groupcoord.protocol.record_shapes import PARTITION_BYTES
+from groupcoord.protocol.errors import ErrorCode, WireError
 
 NO_PRODUCER = -1
 
@@ -57,7 +62,7 @@ class Loading:
         self._groups: dict[str, bytes | None] = {}  # None: a simple group, which no record describes
         self._offsets = OffsetStore()
         # What puts an offset where it belongs, by its key less the partition; and of which groups these keys are.
-        self._places: dict[bytes, Put] = {}
+        self._places: dict[bytes, CommitSink] = {}
         self._places_of: defaultdict[str, list[bytes]] = defaultdict(list)
         # By producer id; with the record's offset.
         self._in_transactions: dict[int, OffsetMap[tuple[int, Committed]]] = {}
@@ -67,14 +72,14 @@ class Loading:
         why = f"partition {shard.partition} of __consumer_offsets is being read"
         self._closed = shard.groups = Unavailable(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, why)
 
-    def replay_run(self, data: bytes, position: int) -> Run:
-        """Take in the records of the plain batches from ``position`` of ``data`` on: see protocol/commit_runs.py.
+    def replay_run(self, data: bytes, position: int) -> ScanResult:
+        """Take in the records of the plain batches from ``position`` of ``data`` on: see commit_scan.py.
 
         Raises InvalidRecordsError. For the rest see ``replay``.
         """
         # While a transaction is open, it matters what was committed when.
         places = {} if self._in_transactions else self._places
-        run = read_run(data, position, places, self._replay_one)
+        run = scan_offset_commits(data, position, places, self._replay_one)
         self.records += run.records
         return run
 
@@ -141,7 +146,7 @@ class Loading:
             for pending in self._in_transactions.values():
                 pending.remove(group, topic, partition)
             return
-        committed = value if cannot_fail(value) else self._read(value)
+        committed = value if is_plain_commit(value) else self._read(value)
         self._groups.setdefault(group)
         if producer_id != NO_PRODUCER:
             self._in_transactions.setdefault(producer_id, OffsetMap()).put(group, topic, partition, (offset, committed))
@@ -162,7 +167,7 @@ class Loading:
         for key in self._places_of.pop(group, ()):
             del self._places[key]
 
-    def _commit(self, offset: int, group: str, topic: str, partition: int, value: Committed) -> Put:
+    def _commit(self, offset: int, group: str, topic: str, partition: int, value: Committed) -> CommitSink:
         """An offset counts from now on: for the transactions that are open, from the record at ``offset`` on. Returns what
         puts others of its topic there."""
         put = self._offsets.partitions_of(group, topic).put

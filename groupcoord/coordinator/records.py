@@ -9,7 +9,8 @@ from typing import Any
 from groupcoord.coordinator.classic.group import ClassicGroup
 from groupcoord.coordinator.offset_store import CommittedOffset
 from groupcoord.core.effects import UNWRITABLE, LogRecord
-from groupcoord.protocol.offsets_records import (
+from groupcoord.protocol.codec.primitives import StringTooLongError
+from groupcoord.protocol.coordinator_records.typed import (
     GROUP_METADATA_VALUE_VERSION,
     OFFSET_COMMIT_VALUE_VERSION,
     OFFSET_COMMIT_VALUE_WITH_EXPIRY_VERSION,
@@ -21,7 +22,6 @@ from groupcoord.protocol.offsets_records import (
     write_key,
     write_value,
 )
-from groupcoord.protocol.wire import TooLong
 
 
 def group(group: ClassicGroup, assignments: Mapping[str, bytes]) -> LogRecord:
@@ -94,5 +94,5 @@ def _group_record(group_id: str, value: GroupMetadataValue) -> LogRecord:
 def _record(key: GroupMetadataKey | OffsetCommitKey, value: Any = None, version: int = 0) -> LogRecord:
     try:
         return LogRecord(key=write_key(key), value=None if value is None else write_value(value, version))
-    except TooLong:
+    except StringTooLongError:
         return UNWRITABLE

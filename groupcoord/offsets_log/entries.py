@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from groupcoord.offsets_log.source import Batch, Fault
-from groupcoord.protocol.batches import BatchError, records_of
-from groupcoord.protocol.coordinator_records import (
+from groupcoord.protocol.batches.record_batch import BatchError, records_of
+from groupcoord.protocol.batches.records import InvalidRecordsError, Record
+from groupcoord.protocol.coordinator_records.generic import (
     RecordError,
     RecordKey,
     RecordValue,
@@ -15,12 +16,11 @@ from groupcoord.protocol.coordinator_records import (
     parse_key,
     parse_value,
 )
-from groupcoord.protocol.record_kinds import KINDS
-from groupcoord.protocol.records import InvalidRecordsError, Record
+from groupcoord.protocol.coordinator_records.schemas import RECORD_TYPES
 
 MARKER = "TransactionMarker"
 """What the end of a transaction is called, as the kind of a record."""
-KIND_NAMES = (*(kind.name for kind in KINDS.values()), MARKER)
+KIND_NAMES = (*(kind.name for kind in RECORD_TYPES.values()), MARKER)
 
 _MARKER_KEY = struct.Struct(">hh")  # version, type
 _MARKER_VALUE = struct.Struct(">hi")  # version, epoch of the transaction coordinator

@@ -11,10 +11,10 @@ from groupcoord.broker.topic_names import CONSUMER_OFFSETS
 from groupcoord.offsets_log.folders import unreadable
 from groupcoord.offsets_log.rehearsal import OFFSETS_SEGMENT_BYTES
 from groupcoord.offsets_log.source import Batch, Fault, Source, SourceError
-from groupcoord.protocol.batches import BatchError, BatchHeader, read_header, records_of
-from groupcoord.protocol.coordinator_records import RecordError, group_of, parse_key
-from groupcoord.protocol.rebatch import delete_horizon_ms, with_records
-from groupcoord.protocol.records import InvalidRecordsError, Record
+from groupcoord.protocol.batches.record_batch import BatchError, BatchHeader, read_header, records_of
+from groupcoord.protocol.batches.records import InvalidRecordsError, Record
+from groupcoord.protocol.batches.rewrite import delete_horizon_ms, with_records
+from groupcoord.protocol.coordinator_records.generic import RecordError, group_of, parse_key
 from groupcoord.storage.checkpoints import partition_metadata, write_epochs
 from groupcoord.storage.files import replace
 from groupcoord.storage.names import LEADER_EPOCHS, PARTITION_METADATA

@@ -11,7 +11,7 @@ from typing import Any
 from groupcoord.offsets_log.entries import UNREADABLE, Entry, Filter, Marker, entry_of, records_in, transaction_of
 from groupcoord.offsets_log.source import Batch, Fault
 from groupcoord.offsets_log.told import transaction_json
-from groupcoord.protocol.records import Record
+from groupcoord.protocol.batches.records import Record
 
 
 def raw(batch: Batch, wanted: Filter) -> Iterator[dict[str, Any] | Fault]:

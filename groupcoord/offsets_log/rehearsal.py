@@ -12,8 +12,8 @@ from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.broker.producer_state import ProducerStates
 from groupcoord.broker.topic_names import CONSUMER_OFFSETS
 from groupcoord.offsets_log.source import Batch, SourceError
-from groupcoord.protocol.batches import BatchError, records_in
-from groupcoord.protocol.records import InvalidRecordsError, Record
+from groupcoord.protocol.batches.record_batch import BatchError, records_in
+from groupcoord.protocol.batches.records import InvalidRecordsError, Record
 
 OFFSETS_SEGMENT_BYTES = 104_857_600
 """Kafka's default of offsets.topic.segment.bytes."""

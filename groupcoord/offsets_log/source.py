@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
-from groupcoord.protocol.batches import BatchHeader
+from groupcoord.protocol.batches.record_batch import BatchHeader
 
 
 class SourceError(Exception):

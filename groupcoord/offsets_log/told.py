@@ -1,7 +1,7 @@
 """Entries as text for people and as JSON.
 
-The JSON has keys and values as Kafka's own tools print them (see coordinator_records.py). What a consumer said to its group,
-bytes to the coordinator, is taken apart in place of the Base64, where it can be read.
+The JSON has keys and values as Kafka's own tools print them (see protocol.coordinator_records). What a consumer said to its
+group, bytes to the coordinator, is taken apart in place of the Base64, where it can be read.
 """
 
 import base64
@@ -10,8 +10,7 @@ from typing import Any
 
 from groupcoord.offsets_log.entries import Entry, Marker, Said, Transaction
 from groupcoord.offsets_log.source import Fault
-from groupcoord.protocol.coordinator_records import key_json, value_json
-from groupcoord.protocol.embedded import (
+from groupcoord.protocol.consumer_protocol import (
     PROTOCOL_TYPE,
     Assignment,
     Subscription,
@@ -19,8 +18,9 @@ from groupcoord.protocol.embedded import (
     read_assignment,
     read_subscription,
 )
+from groupcoord.protocol.coordinator_records.generic import key_json, value_json
+from groupcoord.protocol.coordinator_records.text import key_text, value_text
 from groupcoord.protocol.errors import WireError
-from groupcoord.protocol.record_text import key_text, value_text
 
 
 def time_text(timestamp_ms: int) -> str:

@@ -10,7 +10,7 @@ from groupcoord.client.backoff import Backoff
 from groupcoord.client.errors import ClientError
 from groupcoord.client.network_client import Lane, NetworkClient
 from groupcoord.offsets_log.source import Batch, Fault, SourceError
-from groupcoord.protocol.batches import BatchError, extents, has_right_checksum, read_header
+from groupcoord.protocol.batches.record_batch import BatchError, extents, has_right_checksum, read_header
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
 from groupcoord.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic

@@ -4,7 +4,7 @@ Every record is a function of the seed and of where it stands, so that any task 
 gives the same log. The log has PARTITIONS partitions; a partition has its groups, and these take turns. A group has members and
 a topic of its own; mostly it commits, partition by partition, so far on as time has gone. With each of its turns a member comes
 or goes, which gives a generation, and in some turns that happens again and again. Now and then an offset is removed. Sources of
-the bytes: as in protocol/offsets_records.py.
+the bytes: as in protocol/coordinator_records/typed.py.
 """
 
 import struct
@@ -24,9 +24,16 @@ from groupcoord.pipeline.arrow import buffer_of
 from groupcoord.pipeline.errors import PipelineError
 from groupcoord.pipeline.schemas import LOG, Column, Table
 from groupcoord.pipeline.types import arrow_schema
-from groupcoord.protocol.batches import HEADER_BYTES, build_batch, frame_batch, read_header
-from groupcoord.protocol.embedded import Assignment, Subscription, TopicPartition, write_assignment, write_subscription
-from groupcoord.protocol.offsets_records import (
+from groupcoord.protocol.batches.record_batch import HEADER_BYTES, build_batch, frame_batch, read_header
+from groupcoord.protocol.batches.records import Record, write_records
+from groupcoord.protocol.consumer_protocol import (
+    Assignment,
+    Subscription,
+    TopicPartition,
+    write_assignment,
+    write_subscription,
+)
+from groupcoord.protocol.coordinator_records.typed import (
     GroupMetadataKey,
     GroupMetadataValue,
     MemberMetadata,
@@ -34,7 +41,6 @@ from groupcoord.protocol.offsets_records import (
     write_key,
     write_value,
 )
-from groupcoord.protocol.records import Record, write_records
 
 PARTITIONS = 50
 GROUPS_A_PARTITION = 8

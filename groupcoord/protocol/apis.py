@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from groupcoord.protocol import messages as m
-from groupcoord.protocol.bridge import Codec, codec
+from groupcoord.protocol.codec.message_codec import Codec, codec_for
 
 
 class ApiKey(enum.IntEnum):
@@ -68,11 +68,11 @@ class Api:
 
     def request_codec(self, version: int) -> Codec[Any]:
         """How requests of ``version`` are read and written."""
-        return codec(self.request, self.package, version, "request")
+        return codec_for(self.request, self.package, version, "request")
 
     def response_codec(self, version: int) -> Codec[Any]:
         """How responses of ``version`` are read and written."""
-        return codec(self.response, self.package, version, "response")
+        return codec_for(self.response, self.package, version, "response")
 
 
 def _api(

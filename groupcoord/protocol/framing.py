@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from groupcoord.protocol.apis import APIS, Api, ApiKey
-from groupcoord.protocol.bridge import Codec
+from groupcoord.protocol.codec.message import message
+from groupcoord.protocol.codec.message_codec import Codec
+from groupcoord.protocol.codec.primitives import LazyBytes, Unreadable, skip_tags
+from groupcoord.protocol.codec.schema import MessageSchema, SchemaField
 from groupcoord.protocol.errors import WireError
-from groupcoord.protocol.layout import Column, Layout
-from groupcoord.protocol.message import message
-from groupcoord.protocol.shapes import UPGRADES, response_at
-from groupcoord.protocol.wire import ByteRun, Unreadable, skip_tags
+from groupcoord.protocol.version_compat import UPGRADES, response_at
 
 _INT32 = struct.Struct(">i")
 _API_AND_VERSION = struct.Struct(">hh")
@@ -89,15 +89,15 @@ class RequestHeader:
 # Version 2 has tagged fields behind these. The client id has an old length in both: it must be readable before it is known
 # whether the version is.
 _HEADER: Codec[RequestHeader] = Codec(
-    Layout(
+    MessageSchema(
         RequestHeader,
         version=1,
         flexible=False,
         columns=(
-            Column("request_api_key", "int16"),
-            Column("request_api_version", "int16"),
-            Column("correlation_id", "int32"),
-            Column("client_id", "string", is_nullable=True),
+            SchemaField("request_api_key", "int16"),
+            SchemaField("request_api_version", "int16"),
+            SchemaField("correlation_id", "int32"),
+            SchemaField("client_id", "string", is_nullable=True),
         ),
     )
 )
@@ -201,10 +201,10 @@ def encode_response(api: Api, version: int, correlation_id: int, body: Any) -> b
     return b"".join(map(bytes, parts) if api.key == ApiKey.FETCH else parts)  # type: ignore[arg-type] # only Fetch has others
 
 
-def response_parts(api: Api, version: int, correlation_id: int, body: Any) -> list[ByteRun]:
+def response_parts(api: Api, version: int, correlation_id: int, body: Any) -> list[LazyBytes]:
     """The frame of a response in parts, of which those of a Fetch may lie in a log."""
     codec = api.response_codec(version)
-    parts: list[ByteRun] = [b"", b"\0"] if _has_header_tags(api, codec) else [b""]
+    parts: list[LazyBytes] = [b"", b"\0"] if _has_header_tags(api, codec) else [b""]
     codec.write(response_at(body, version), parts.append)
     parts[0] = _SIZE_AND_CORRELATION_ID.pack(4 + sum(map(len, parts)), correlation_id)
     return parts

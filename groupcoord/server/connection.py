@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from groupcoord.broker.stretch import SegmentGoneError
 from groupcoord.core.effects import Call
-from groupcoord.protocol.batches import BatchError
+from groupcoord.protocol.batches.record_batch import BatchError
 from groupcoord.protocol.framing import FrameBuffer
 from groupcoord.server.peer import Software, client_host, host_and_port
 from groupcoord.server.pieces import in_pieces

@@ -31,8 +31,8 @@ from groupcoord.core.background_work import SubmitWork
 from groupcoord.core.effects import Call, CloseConnection, Effect, EmitEvent, NoReply, RawReply, Reply
 from groupcoord.core.events import Event
 from groupcoord.protocol.apis import ApiKey
+from groupcoord.protocol.codec.primitives import StringTooLongError
 from groupcoord.protocol.errors import ErrorCode, WireError
-from groupcoord.protocol.wire import TooLong
 from groupcoord.server.clock import Clock, SecondsUntil
 from groupcoord.server.connection import Connection
 from groupcoord.server.connections import Connections
@@ -362,7 +362,7 @@ class Dispatcher:
         With a name in it that is too long for an answer, Kafka says nothing more on that connection: the exception that it
         then meets is one too many for ``KafkaApis.handleError``.
         """
-        if isinstance(error, TooLong):
+        if isinstance(error, StringTooLongError):
             logger.warning("no answer to %s of %s: %s", call.api.name, connection.peer, error, extra={"call": call})
         else:
             self.unexpected(error, call, connection.request)
@@ -371,7 +371,7 @@ class Dispatcher:
             if response is not None:
                 connection.answer(call, response)
                 return
-        except TooLong:
+        except StringTooLongError:
             return
         except Exception as another:  # not even the error can be said
             self.unexpected(another, call, connection.request)

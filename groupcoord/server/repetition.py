@@ -9,8 +9,8 @@ from typing import Any
 
 from groupcoord.core.effects import Call
 from groupcoord.protocol.apis import ApiKey
+from groupcoord.protocol.codec.primitives import LazyBytes
 from groupcoord.protocol.framing import encode_response, parse_request, response_parts
-from groupcoord.protocol.wire import ByteRun
 
 SHORT_BYTES = 256
 """Longer frames are not remembered: a connection must not hold on to the last batch it carried."""
@@ -61,7 +61,7 @@ class Responses:
         self._size = b""
         self._rest = b""  # what follows the correlation id
 
-    def write(self, call: Call, response: Any) -> bytes | list[ByteRun]:
+    def write(self, call: Call, response: Any) -> bytes | list[LazyBytes]:
         """The frame that answers ``call``, in parts if some of it is still to be read. Raises what the encoder raises."""
         _, correlation_id, api, version, _, _, _ = call
         if response is self._response and version == self._version and api is self._api:

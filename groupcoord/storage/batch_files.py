@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from groupcoord.protocol.batches import (
+from groupcoord.protocol.batches.record_batch import (
     HEADER_BYTES,
     INT32_MAX,
     MAGIC,

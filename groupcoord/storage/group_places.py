@@ -10,10 +10,10 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from groupcoord.core.java import partition_for
-from groupcoord.protocol.batches import BatchError
-from groupcoord.protocol.coordinator_records import RecordError, group_of, parse_key
-from groupcoord.protocol.keyed import keyed
-from groupcoord.protocol.records import InvalidRecordsError
+from groupcoord.protocol.batches.key_value_reader import read_key_values
+from groupcoord.protocol.batches.record_batch import BatchError
+from groupcoord.protocol.batches.records import InvalidRecordsError
+from groupcoord.protocol.coordinator_records.generic import RecordError, group_of, parse_key
 from groupcoord.storage.batch_files import checked_batches
 from groupcoord.storage.names import log_files
 
@@ -38,7 +38,7 @@ def _keys(path: Path) -> set[bytes]:
     ):  # said when the log is put in order, or when it is loaded
         for batch in checked_batches(path):
             if not batch.header.control:
-                found.update(key for _, key, _ in keyed(bytes(batch.data)).records if key is not None)
+                found.update(key for _, key, _ in read_key_values(bytes(batch.data)).records if key is not None)
     return found
 
 

@@ -17,7 +17,7 @@ from groupcoord.broker.log_segment import LogSegment
 from groupcoord.broker.log_survey import Pieces
 from groupcoord.broker.stretch import DEPARTED
 from groupcoord.core.background_work import BackgroundWork, run_to_end
-from groupcoord.protocol.batches import BatchError, BatchHeader
+from groupcoord.protocol.batches.record_batch import BatchError, BatchHeader
 from groupcoord.storage import names, producer_snapshot
 from groupcoord.storage.checkpoints import partition_metadata
 from groupcoord.storage.files import is_shortage, replace, sync

@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from groupcoord.protocol.batches import NO_PRODUCER_ID
+from groupcoord.protocol.batches.record_batch import NO_PRODUCER_ID
 from groupcoord.storage.batch_files import BatchFault, checked_batches
 from groupcoord.storage.names import LOG, PRODUCER_SNAPSHOT, segment_file
 from groupcoord.storage.producer_snapshot import SnapshotError, producer_ids

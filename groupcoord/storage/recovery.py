@@ -17,7 +17,7 @@ from typing import NamedTuple
 from groupcoord.broker.leader_epochs import EpochStart, LeaderEpochs
 from groupcoord.broker.log_settings import LogSettings
 from groupcoord.broker.producer_state import ProducerStates
-from groupcoord.protocol.batches import HEADER_BYTES, INT32_MAX, BatchHeader, read_header
+from groupcoord.protocol.batches.record_batch import HEADER_BYTES, INT32_MAX, BatchHeader, read_header
 from groupcoord.storage import checkpoints, names, producer_snapshot
 from groupcoord.storage.batch_files import BatchFault
 from groupcoord.storage.errors import StorageError

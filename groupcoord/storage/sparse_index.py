@@ -14,7 +14,7 @@ from operator import le
 from pathlib import Path
 from typing import NamedTuple
 
-from groupcoord.protocol.batches import INT32_MAX, NO_TIMESTAMP
+from groupcoord.protocol.batches.record_batch import INT32_MAX, NO_TIMESTAMP
 from groupcoord.storage.files import opened, read_at, write_at
 
 _OFFSET_ENTRY = struct.Struct(">ii")

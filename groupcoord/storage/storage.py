@@ -14,7 +14,7 @@ from pathlib import Path
 
 from groupcoord.broker.journal import LogJournal, RecoveredTopic
 from groupcoord.config.settings import BrokerConfig, Resource
-from groupcoord.protocol.batches import BatchError
+from groupcoord.protocol.batches.record_batch import BatchError
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.storage import checkpoints
 from groupcoord.storage.background_sync import BackgroundSync

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from groupcoord.broker.log_segment import FoundBatch
 from groupcoord.broker.log_settings import LogSettings
 from groupcoord.broker.lookups import Find, first_since
-from groupcoord.protocol.batches import (
+from groupcoord.protocol.batches.record_batch import (
     HEADER_BYTES,
     INT32_MAX,
     NO_TIMESTAMP,
@@ -21,8 +21,8 @@ from groupcoord.protocol.batches import (
     BatchHeader,
     read_header,
 )
+from groupcoord.protocol.batches.records import Record
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.records import Record
 from groupcoord.storage.batch_files import BatchFault, checked_batches, headers
 from groupcoord.storage.files import create, is_shortage, opened, read_at, sync, write_at
 from groupcoord.storage.names import LOG, OFFSET_INDEX, PRODUCER_SNAPSHOT, TIME_INDEX, TRANSACTION_INDEX, file_name

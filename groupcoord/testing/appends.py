@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from groupcoord.cluster.append_gate import HOLD, STORE, AppendDecision
 from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.core.effects import Append, Effect
-from groupcoord.protocol.coordinator_records import parse_key
+from groupcoord.protocol.coordinator_records.generic import parse_key
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.testing.waiting import Waiting
 

@@ -23,7 +23,7 @@ from groupcoord.assignors import (
     write_assignment,
     write_subscription,
 )
-from groupcoord.protocol.embedded import PROTOCOL_TYPE
+from groupcoord.protocol.consumer_protocol import PROTOCOL_TYPE
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import (
     HeartbeatRequest,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from groupcoord.protocol.embedded import PROTOCOL_TYPE, read_assignment
+from groupcoord.protocol.consumer_protocol import PROTOCOL_TYPE, read_assignment
 from groupcoord.protocol.errors import WireError
 
 TopicPartition = tuple[str, int]

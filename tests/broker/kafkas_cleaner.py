@@ -16,7 +16,7 @@ from typing import NamedTuple
 from groupcoord.broker.log_segment import LogSegment
 from groupcoord.broker.log_settings import LogSettings
 from groupcoord.broker.partition_log import PartitionLog
-from groupcoord.protocol.batches import DELETE_HORIZON, BatchHeader, extents, read_header
+from groupcoord.protocol.batches.record_batch import DELETE_HORIZON, BatchHeader, extents, read_header
 
 RUNS = (
     *((topic, run) for topic in ("compacted", "stamped", "__consumer_offsets") for run in (1, 2)),

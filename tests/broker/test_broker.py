@@ -5,7 +5,7 @@ from groupcoord.core.effects import Call, LogRecord
 from groupcoord.core.events import AdminAction
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.apis import APIS, ApiKey
-from groupcoord.protocol.batches import BatchError, records_in
+from groupcoord.protocol.batches.record_batch import BatchError, records_in
 from groupcoord.protocol.errors import ErrorCode
 from tests.broker.data_plane import NOW_MS, DataPlane, fetch_request, reading, wanting
 

@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groupcoord.broker.compaction import is_tombstone, survivors
-from groupcoord.protocol.records import Record
+from groupcoord.protocol.batches.records import Record
 
 
 def log(*entries: tuple[bytes | None, bytes | None]) -> list[Record]:

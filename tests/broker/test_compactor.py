@@ -16,8 +16,8 @@ from groupcoord.core.effects import Call, EmitEvent
 from groupcoord.core.events import AdminAction, Event
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import TimerKey
-from groupcoord.protocol.batches import BatchError
-from groupcoord.protocol.compression import Compression
+from groupcoord.protocol.batches.compression import Compression
+from groupcoord.protocol.batches.record_batch import BatchError
 from tests.broker.data_plane import NOW_MS, DataPlane, batch
 from tests.storage.directory import Life, contents, filled
 from tests.storage.test_partition_store import SIZE
@@ -207,7 +207,7 @@ def test_an_exception_that_nobody_meant_ends_the_compaction_and_not_the_compacti
         raise RuntimeError("a fault")
 
     with monkeypatch.context() as broken:
-        broken.setattr(log_survey, "enter_keys", fail)
+        broken.setattr(log_survey, "collect_key_offsets", fail)
         with pytest.raises(RuntimeError, match="a fault"):
             worker.finish()
     plane.produced("one", batch(b"x", at_ms=NOW_MS + 20))

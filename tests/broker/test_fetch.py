@@ -7,7 +7,7 @@ from groupcoord.broker.fetch import COPIED_BYTES
 from groupcoord.broker.stretch import Stretch
 from groupcoord.core.events import AdminAction
 from groupcoord.core.handler_context import HandlerContext
-from groupcoord.protocol.batches import records_in
+from groupcoord.protocol.batches.record_batch import records_in
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages.fetch import (
     EpochEndOffset,

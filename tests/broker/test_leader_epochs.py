@@ -4,7 +4,7 @@ import pytest
 
 from groupcoord.broker.leader_epochs import EpochStart, LeaderEpochs
 from groupcoord.broker.partition_log import EARLIEST, LATEST, FoundOffset
-from groupcoord.protocol.batches import read_header
+from groupcoord.protocol.batches.record_batch import read_header
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages.metadata import MetadataRequest
 from tests.broker.data_plane import THEN_MS, DataPlane, batch, reading, wanting

@@ -13,7 +13,7 @@ from groupcoord.broker.log_cleaner import Cleaned, cleanable
 from groupcoord.broker.log_segment import LogSegment
 from groupcoord.broker.log_settings import LogSettings
 from groupcoord.broker.partition_log import PartitionLog
-from groupcoord.protocol.batches import (
+from groupcoord.protocol.batches.record_batch import (
     COMPRESSION_MASK,
     BatchError,
     BatchHeader,
@@ -24,8 +24,8 @@ from groupcoord.protocol.batches import (
     records_in,
     records_of,
 )
-from groupcoord.protocol.rebatch import delete_horizon_ms
-from groupcoord.protocol.records import Record
+from groupcoord.protocol.batches.records import Record
+from groupcoord.protocol.batches.rewrite import delete_horizon_ms
 from tests.broker.kafkas_cleaner import RUNS, cleaned_at_ms, headers_in, log_before, recorded
 
 NOW_MS = 1_800_000_000_000
@@ -497,7 +497,7 @@ def log_with(history: list[list[Written | Ended]], *, ended: bool) -> PartitionL
 
 
 def read_plainly(header: BatchHeader, data: bytes, start: int, found: dict[bytes, int]) -> bool:
-    """As ``enter_keys``, and every batch is to be read again."""
+    """As ``collect_key_offsets``, and every batch is to be read again."""
     for record in records_of(data[start : start + header.size], header):
         if record.key is not None:
             found[record.key] = record.offset
@@ -534,7 +534,7 @@ def test_what_it_leaves_does_not_depend_on_what_is_read_twice(
     for at_ms in (NOW_MS, NOW_MS + DAY_MS):
         quick.cleaned_to = slow.cleaned_to = data.draw(limits)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(log_survey, "enter_keys", read_plainly)
+            patch.setattr(log_survey, "collect_key_offsets", read_plainly)
             done = clean(slow, at_ms)
         assert clean(quick, at_ms) == done
         assert [each.copy(0, each.size) for each in quick.segments] == [

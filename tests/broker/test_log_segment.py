@@ -3,9 +3,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groupcoord.broker.log_segment import LogSegment
-from groupcoord.protocol.batches import build_batch, read_header
-from groupcoord.protocol.compression import Compression
-from groupcoord.protocol.records import Record
+from groupcoord.protocol.batches.compression import Compression
+from groupcoord.protocol.batches.record_batch import build_batch, read_header
+from groupcoord.protocol.batches.records import Record
 
 Entry = tuple[int, int]  # offset, time
 

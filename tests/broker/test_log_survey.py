@@ -5,8 +5,8 @@ import pytest
 from groupcoord.broker.log_segment import LogSegment
 from groupcoord.broker.log_survey import Survey, batches
 from groupcoord.core.background_work import run_to_end
-from groupcoord.protocol.batches import BatchError, build_batch, read_header
-from groupcoord.protocol.records import Record
+from groupcoord.protocol.batches.record_batch import BatchError, build_batch, read_header
+from groupcoord.protocol.batches.records import Record
 
 COMMIT, ABORT = b"\x00\x00\x00\x01", b"\x00\x00\x00\x00"
 

@@ -6,7 +6,8 @@ import pytest
 
 from groupcoord.broker.log_settings import INT64_MAX, LogSettings
 from groupcoord.broker.log_validator import LogValidator, RecordsRefusedError, ValidBatch, check_format
-from groupcoord.protocol.batches import (
+from groupcoord.protocol.batches.compression import Compression, compress
+from groupcoord.protocol.batches.record_batch import (
     HEADER_BYTES,
     BatchError,
     build_batch,
@@ -14,9 +15,8 @@ from groupcoord.protocol.batches import (
     read_header,
     records_of,
 )
-from groupcoord.protocol.compression import Compression, compress
+from groupcoord.protocol.batches.records import Header, Record
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.records import Header, Record
 from tests.broker.data_plane import NOW_MS, THEN_MS, batch, patched
 from tests.conformance.batches import old_message
 

@@ -3,7 +3,7 @@ import gzip
 import pytest
 
 from groupcoord.broker.lookups import Find
-from groupcoord.protocol.batches import HEADER_BYTES, BatchError, read_header
+from groupcoord.protocol.batches.record_batch import HEADER_BYTES, BatchError, read_header
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages.delete_records import (
     DeleteRecordsPartition,

@@ -15,9 +15,9 @@ from groupcoord.broker.partition_log import (
     Position,
 )
 from groupcoord.core.effects import LogRecord
-from groupcoord.protocol.batches import BatchError, read_header, records_in
+from groupcoord.protocol.batches.record_batch import BatchError, read_header, records_in
+from groupcoord.protocol.batches.records import Record
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.records import Record
 from tests.broker.data_plane import NOW_MS, THEN_MS, batch
 
 SIZE = len(batch(bytes(900)))

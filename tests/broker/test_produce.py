@@ -1,8 +1,8 @@
 import pytest
 
 from groupcoord.core.effects import CloseConnection, NoReply
-from groupcoord.protocol.batches import records_in
-from groupcoord.protocol.compression import Compression
+from groupcoord.protocol.batches.compression import Compression
+from groupcoord.protocol.batches.record_batch import records_in
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages.produce import (
     PartitionProduceData,

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groupcoord.broker.producer_state import BATCHES_TO_RETAIN, KeptBatch, ProducerStates
-from groupcoord.protocol.batches import BatchError, BatchHeader, read_header
+from groupcoord.protocol.batches.record_batch import BatchError, BatchHeader, read_header
 from groupcoord.protocol.errors import ErrorCode
 from tests.broker.data_plane import THEN_MS, batch
 

@@ -7,8 +7,8 @@ from groupcoord.broker.log_segment import LogSegment
 from groupcoord.broker.log_settings import LogSettings
 from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.broker.stretch import DEPARTED, Departed, SegmentGoneError, Stretch
-from groupcoord.protocol.batches import read_header
-from groupcoord.protocol.wire import ByteRun
+from groupcoord.protocol.batches.record_batch import read_header
+from groupcoord.protocol.codec.primitives import LazyBytes
 from tests.broker.data_plane import NOW_MS, DataPlane, batch
 
 
@@ -28,7 +28,7 @@ def log_of(count: int) -> PartitionLog:
     return made
 
 
-def reading(log: PartitionLog, offset: int) -> ByteRun:
+def reading(log: PartitionLog, offset: int) -> LazyBytes:
     return log.read(offset, 1 << 20, at_least_one=True).stretch()
 
 

@@ -6,7 +6,7 @@ from groupcoord.broker.log_segment import LogSegment
 from groupcoord.core.effects import EmitEvent
 from groupcoord.core.events import AdminAction, Event
 from groupcoord.core.timers import TimerKey
-from groupcoord.protocol.batches import BatchError
+from groupcoord.protocol.batches.record_batch import BatchError
 from groupcoord.protocol.errors import ErrorCode
 from tests.broker.data_plane import NOW_MS, DataPlane, batch
 

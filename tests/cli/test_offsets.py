@@ -9,7 +9,7 @@ import pytest
 
 from groupcoord.cli import offsets
 from groupcoord.cli.main import main
-from groupcoord.protocol.batches import read_header
+from groupcoord.protocol.batches.record_batch import read_header
 from groupcoord.storage.lock import DirectoryLock
 from tests.broker.data_plane import patched
 from tests.clients.in_process import groupcoord

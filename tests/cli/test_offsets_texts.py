@@ -4,14 +4,14 @@ from groupcoord.cli.offsets_texts import after_rows, before_rows, key_text, of_g
 from groupcoord.offsets_log.folders import Folders
 from groupcoord.offsets_log.rehearsal import Rehearsal, rehearse
 from groupcoord.offsets_log.source import Batch
-from groupcoord.protocol.offsets_records import (
+from groupcoord.protocol.batches.records import Record
+from groupcoord.protocol.coordinator_records.typed import (
     GroupMetadataKey,
     GroupMetadataValue,
     MemberMetadata,
     write_key,
     write_value,
 )
-from groupcoord.protocol.records import Record
 from tests.offsets_log.recorded import KAFKA_FILES
 
 NOW_MS = 1_795_287_200_000

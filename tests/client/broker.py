@@ -13,7 +13,8 @@ from groupcoord.client.connection import Connection
 from groupcoord.client.consumer import Consumer
 from groupcoord.core.effects import Call, CloseConnection, Effect, Reply
 from groupcoord.protocol.apis import APIS
-from groupcoord.protocol.batches import build_batch
+from groupcoord.protocol.batches.record_batch import build_batch
+from groupcoord.protocol.batches.records import Record
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import (
     ApiVersionsRequest,
@@ -29,7 +30,6 @@ from groupcoord.protocol.messages.api_versions import ApiVersion
 from groupcoord.protocol.messages.create_partitions import CreatePartitionsTopic
 from groupcoord.protocol.messages.leave_group import MemberIdentity
 from groupcoord.protocol.messages.produce import PartitionProduceData, TopicProduceData
-from groupcoord.protocol.records import Record
 from groupcoord.server.running import running
 from groupcoord.server.server import Server
 

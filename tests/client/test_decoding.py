@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from groupcoord.client.decoding import decode
 from groupcoord.client.errors import CorruptRecordsError
-from groupcoord.protocol.batches import CONTROL, TRANSACTIONAL, build_batch
-from groupcoord.protocol.compression import Compression
+from groupcoord.protocol.batches.compression import Compression
+from groupcoord.protocol.batches.record_batch import CONTROL, TRANSACTIONAL, build_batch
+from groupcoord.protocol.batches.records import Header, Record
 from groupcoord.protocol.messages.fetch import AbortedTransaction
-from groupcoord.protocol.records import Header, Record
 
 T = ("t", 0)
 ABORT, COMMIT = b"\0\0\0\0", b"\0\0\0\1"

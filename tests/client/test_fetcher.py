@@ -10,7 +10,7 @@ import pytest
 
 from groupcoord.client.consumer import Consumer
 from groupcoord.client.errors import BrokerError, CorruptRecordsError
-from groupcoord.protocol.compression import Compression
+from groupcoord.protocol.batches.compression import Compression
 from groupcoord.protocol.errors import ErrorCode as E
 from groupcoord.protocol.messages import (
     FetchRequest,

@@ -11,7 +11,7 @@ from groupcoord.coordinator.config import CoordinatorConfig
 from groupcoord.coordinator.coordinator import GroupCoordinator
 from groupcoord.core.events import AdminAction
 from groupcoord.core.handler_context import HandlerContext
-from groupcoord.protocol.batches import records_in
+from groupcoord.protocol.batches.record_batch import records_in
 from groupcoord.protocol.errors import ErrorCode
 from tests.cluster.gated import Bench
 

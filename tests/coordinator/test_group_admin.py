@@ -3,9 +3,9 @@ import pytest
 from groupcoord.coordinator.events import GroupRemoved, OffsetsRemoved, RequestRefused
 from groupcoord.core.java import partition_for
 from groupcoord.protocol.apis import ApiKey
+from groupcoord.protocol.coordinator_records.typed import GroupMetadataKey, OffsetCommitKey
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import DeleteGroupsRequest
-from groupcoord.protocol.offsets_records import GroupMetadataKey, OffsetCommitKey
 from tests.coordinator.world import World, subscription
 
 # --- DescribeGroups

@@ -6,8 +6,8 @@ import pytest
 
 from groupcoord.coordinator.events import GroupRemoved, OffsetsRemoved
 from groupcoord.core.events import TimerFired
+from groupcoord.protocol.coordinator_records.typed import GroupMetadataKey
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.offsets_records import GroupMetadataKey
 from tests.coordinator.world import Member, World, subscription
 
 HOUR = 3_600_000

@@ -21,17 +21,19 @@ from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import TimerKey
 from groupcoord.protocol import messages as m
 from groupcoord.protocol.apis import APIS, ApiKey
-from groupcoord.protocol.batches import build_batch
-from groupcoord.protocol.embedded import (
+from groupcoord.protocol.batches.key_value_reader import OffsetKeyValue
+from groupcoord.protocol.batches.record_batch import build_batch
+from groupcoord.protocol.batches.records import Record
+from groupcoord.protocol.consumer_protocol import (
     Assignment,
     Subscription,
     TopicPartition,
     write_assignment,
     write_subscription,
 )
+from groupcoord.protocol.coordinator_records.typed import GroupMetadataKey, OffsetCommitKey, read_key, read_value
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.framing import encode_request, encode_response, parse_request, parse_response
-from groupcoord.protocol.keyed import OffsetKeyValue
 from groupcoord.protocol.messages.join_group import JoinGroupRequestProtocol
 from groupcoord.protocol.messages.leave_group import MemberIdentity
 from groupcoord.protocol.messages.offset_commit import OffsetCommitRequestPartition, OffsetCommitRequestTopic
@@ -41,8 +43,6 @@ from groupcoord.protocol.messages.offset_fetch import (
     OffsetFetchRequestTopics,
 )
 from groupcoord.protocol.messages.sync_group import SyncGroupRequestAssignment
-from groupcoord.protocol.offsets_records import GroupMetadataKey, OffsetCommitKey, read_key, read_value
-from groupcoord.protocol.records import Record
 from tests.coordinator.invariants import Watch
 
 E = TypeVar("E", bound=Event)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from groupcoord.protocol.batches import extents, read_header
+from groupcoord.protocol.batches.record_batch import extents, read_header
 
 KAFKA_FILES = Path(__file__).parent / "kafka_files"
 VERSIONS = ("4.3.1", "3.9.2")

@@ -13,13 +13,13 @@ from groupcoord.core.effects import Call, Reply
 from groupcoord.offsets_log.directory import Imported, compact, import_folders
 from groupcoord.offsets_log.source import SourceError
 from groupcoord.protocol.apis import APIS, ApiKey
-from groupcoord.protocol.batches import build_batch, read_header
+from groupcoord.protocol.batches.record_batch import build_batch, read_header
+from groupcoord.protocol.batches.records import Record
 from groupcoord.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
-from groupcoord.protocol.records import Record
 from groupcoord.server.chance import SystemChance
 from groupcoord.storage.errors import StorageError
 from groupcoord.storage.storage import Storage

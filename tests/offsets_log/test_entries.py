@@ -1,8 +1,8 @@
 from groupcoord.offsets_log.entries import KIND_NAMES, MARKER, Entry, Filter, Marker, Said, Transaction, entries
 from groupcoord.offsets_log.folders import Folders
 from groupcoord.offsets_log.source import Batch, Fault
-from groupcoord.protocol.batches import build_batch, read_header
-from groupcoord.protocol.records import Record
+from groupcoord.protocol.batches.record_batch import build_batch, read_header
+from groupcoord.protocol.batches.records import Record
 from tests.offsets_log.recorded import KAFKA_FILES
 
 

@@ -10,8 +10,8 @@ from groupcoord.offsets_log.entries import Entry, entries
 from groupcoord.offsets_log.export import Exported, export
 from groupcoord.offsets_log.folders import Folders
 from groupcoord.offsets_log.source import Batch, Fault, SourceError
-from groupcoord.protocol.batches import build_batch, read_header
-from groupcoord.protocol.records import Record
+from groupcoord.protocol.batches.record_batch import build_batch, read_header
+from groupcoord.protocol.batches.records import Record
 from tests.broker.kafkas_cleaner import recorded
 from tests.offsets_log.recorded import KAFKA_FILES, VERSIONS, log_of
 

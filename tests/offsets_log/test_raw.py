@@ -6,8 +6,8 @@ from groupcoord.offsets_log.entries import Filter
 from groupcoord.offsets_log.folders import Folders
 from groupcoord.offsets_log.raw import raw
 from groupcoord.offsets_log.source import Batch, Fault
-from groupcoord.protocol.batches import build_batch, read_header, records_of
-from groupcoord.protocol.records import Record
+from groupcoord.protocol.batches.record_batch import build_batch, read_header, records_of
+from groupcoord.protocol.batches.records import Record
 from tests.offsets_log.recorded import KAFKA_FILES
 
 EVERYTHING = Filter()

@@ -4,8 +4,8 @@ from groupcoord.broker.compaction import survivors
 from groupcoord.offsets_log.folders import Folders
 from groupcoord.offsets_log.rehearsal import Size, rehearse
 from groupcoord.offsets_log.source import Batch, SourceError
-from groupcoord.protocol.batches import build_batch, read_header
-from groupcoord.protocol.records import Record
+from groupcoord.protocol.batches.record_batch import build_batch, read_header
+from groupcoord.protocol.batches.records import Record
 from tests.offsets_log.recorded import KAFKA_FILES
 
 NOW_MS = 1_800_000_000_000

@@ -3,9 +3,9 @@ import json
 from groupcoord.offsets_log.entries import Entry, Marker, Said, Transaction
 from groupcoord.offsets_log.source import Fault
 from groupcoord.offsets_log.told import entry_json, fault_json, line, time_text
-from groupcoord.protocol.coordinator_records import parse_key, parse_value
-from groupcoord.protocol.embedded import Subscription, TopicPartition, write_subscription
-from groupcoord.protocol.offsets_records import (
+from groupcoord.protocol.consumer_protocol import Subscription, TopicPartition, write_subscription
+from groupcoord.protocol.coordinator_records.generic import parse_key, parse_value
+from groupcoord.protocol.coordinator_records.typed import (
     GroupMetadataKey,
     GroupMetadataValue,
     MemberMetadata,

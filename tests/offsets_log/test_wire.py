@@ -14,11 +14,11 @@ from groupcoord.offsets_log import wire as module
 from groupcoord.offsets_log.entries import Entry, entries
 from groupcoord.offsets_log.source import Batch, Fault, SourceError
 from groupcoord.offsets_log.wire import Wire
-from groupcoord.protocol.batches import build_batch
+from groupcoord.protocol.batches.record_batch import build_batch
+from groupcoord.protocol.batches.records import Record
+from groupcoord.protocol.coordinator_records.typed import OffsetCommitKey, OffsetCommitValue, write_key, write_value
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
-from groupcoord.protocol.offsets_records import OffsetCommitKey, OffsetCommitValue, write_key, write_value
-from groupcoord.protocol.records import Record
 from groupcoord.server.server import Server
 from tests.clients.in_process import groupcoord
 

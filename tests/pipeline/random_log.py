@@ -5,9 +5,16 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from groupcoord.core.java import partition_for
-from groupcoord.protocol.batches import CONTROL, TRANSACTIONAL, build_batch
-from groupcoord.protocol.embedded import Assignment, Subscription, TopicPartition, write_assignment, write_subscription
-from groupcoord.protocol.offsets_records import (
+from groupcoord.protocol.batches.record_batch import CONTROL, TRANSACTIONAL, build_batch
+from groupcoord.protocol.batches.records import Record
+from groupcoord.protocol.consumer_protocol import (
+    Assignment,
+    Subscription,
+    TopicPartition,
+    write_assignment,
+    write_subscription,
+)
+from groupcoord.protocol.coordinator_records.typed import (
     GroupMetadataKey,
     GroupMetadataValue,
     MemberMetadata,
@@ -16,7 +23,6 @@ from groupcoord.protocol.offsets_records import (
     write_key,
     write_value,
 )
-from groupcoord.protocol.records import Record
 
 START_MS = 1_767_225_600_000
 TOPICS = ("orders", "payments")

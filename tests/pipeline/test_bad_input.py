@@ -9,8 +9,8 @@ from groupcoord.cli.main import main
 from groupcoord.pipeline.errors import PipelineError
 from groupcoord.pipeline.sources.choose import plan_of
 from groupcoord.pipeline.sources.segments import survey
-from groupcoord.protocol.batches import CONTROL, TRANSACTIONAL, build_batch
-from groupcoord.protocol.records import Record
+from groupcoord.protocol.batches.record_batch import CONTROL, TRANSACTIONAL, build_batch
+from groupcoord.protocol.batches.records import Record
 
 
 def refused(source: str) -> str:

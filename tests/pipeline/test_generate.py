@@ -6,8 +6,8 @@ import pyarrow as pa
 
 from groupcoord.pipeline.generate import BATCH_RECORDS, START_MS, STEP_MS, Chunk, chunks, records_of, write_partition
 from groupcoord.pipeline.sources.segments import read_piece, survey
-from groupcoord.protocol.batches import build_batch
-from groupcoord.protocol.records import Record
+from groupcoord.protocol.batches.record_batch import build_batch
+from groupcoord.protocol.batches.records import Record
 
 RECORDS = 10_030
 

@@ -22,7 +22,7 @@ from groupcoord.pipeline.records import CODEC
 from groupcoord.pipeline.run import Wish, run_pipeline
 from groupcoord.pipeline.schemas import TABLES
 from groupcoord.pipeline.sources.choose import plan_of
-from groupcoord.protocol.offsets_records import OffsetCommitKey, OffsetCommitValue, write_key, write_value
+from groupcoord.protocol.coordinator_records.typed import OffsetCommitKey, OffsetCommitValue, write_key, write_value
 from tests.pipeline.random_log import START_MS, RandomLog
 
 RECORDED = Path(__file__).parent / "recordings" / "4.3.1"

@@ -18,11 +18,17 @@ from groupcoord.pipeline.schemas import LOG, TABLES
 from groupcoord.pipeline.sources.choose import plan_of
 from groupcoord.protocol import messages as m
 from groupcoord.protocol.apis import ApiKey
-from groupcoord.protocol.embedded import Assignment, Subscription, TopicPartition, write_assignment, write_subscription
+from groupcoord.protocol.consumer_protocol import (
+    Assignment,
+    Subscription,
+    TopicPartition,
+    write_assignment,
+    write_subscription,
+)
+from groupcoord.protocol.coordinator_records.typed import OffsetCommitKey, write_key
 from groupcoord.protocol.messages.join_group import JoinGroupRequestProtocol
 from groupcoord.protocol.messages.offset_commit import OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from groupcoord.protocol.messages.sync_group import SyncGroupRequestAssignment
-from groupcoord.protocol.offsets_records import OffsetCommitKey, write_key
 from tests.pipeline.cluster import Coordinator, Offsets, serving
 from tests.pipeline.frames import log_of
 from tests.pipeline.random_log import RandomLog

@@ -4,15 +4,15 @@ import uuid
 
 from hypothesis import strategies as st
 
-from groupcoord.protocol.batches import HEADER_BYTES, build_batch, frame_batch, read_header
-from groupcoord.protocol.offsets_records import (
+from groupcoord.protocol.batches.record_batch import HEADER_BYTES, build_batch, frame_batch, read_header
+from groupcoord.protocol.batches.records import Header, Record
+from groupcoord.protocol.coordinator_records.typed import (
     GroupMetadataKey,
     OffsetCommitKey,
     OffsetCommitValue,
     write_key,
     write_value,
 )
-from groupcoord.protocol.records import Header, Record
 
 KEYS = [
     *(

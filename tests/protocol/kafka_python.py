@@ -8,7 +8,7 @@ from typing import Any
 from kafka.protocol.api_message import ApiMessage
 
 from groupcoord.protocol.apis import Api
-from groupcoord.protocol.layout import Column, Layout
+from groupcoord.protocol.codec.schema import MessageSchema, SchemaField
 
 _MODULES = [import_module(f"kafka.protocol.{name}") for name in ("admin", "consumer", "metadata", "producer")]
 
@@ -32,7 +32,7 @@ def write(theirs: Any, version: int) -> bytes:
     return written
 
 
-def differences(layout: Layout, ours: Any, theirs: Any, path: str = "") -> Iterator[str]:
+def differences(layout: MessageSchema, ours: Any, theirs: Any, path: str = "") -> Iterator[str]:
     """Fields in which our message is not theirs."""
     for column in layout.columns:
         # A bit field is a set of names to them. They write it back, so its bytes are compared nevertheless.
@@ -42,7 +42,7 @@ def differences(layout: Layout, ours: Any, theirs: Any, path: str = "") -> Itera
             )
 
 
-def _differences(column: Column, ours: Any, theirs: Any, path: str) -> Iterator[str]:
+def _differences(column: SchemaField, ours: Any, theirs: Any, path: str) -> Iterator[str]:
     if column.is_array and None not in (ours, theirs):
         if len(ours) != len(theirs):
             yield f"{path}: {len(ours)} items, {len(theirs)} items"

@@ -5,8 +5,8 @@ import uuid
 from typing import Any
 
 from groupcoord.protocol.apis import APIS, Api
-from groupcoord.protocol.bridge import Codec
-from groupcoord.protocol.layout import Column, Layout
+from groupcoord.protocol.codec.message_codec import Codec
+from groupcoord.protocol.codec.schema import MessageSchema, SchemaField
 
 EVERY_VERSION = [(api, version) for api in APIS.values() for version in range(api.min_version, api.max_version + 1)]
 
@@ -23,12 +23,12 @@ def codecs_of(api: Api, version: int) -> tuple[Codec[Any], Codec[Any]]:
     return api.request_codec(version), api.response_codec(version)
 
 
-def make(layout: Layout, chance: random.Random) -> Any:
+def make(layout: MessageSchema, chance: random.Random) -> Any:
     """A message with any value in each field that the version carries."""
     return layout.message(**{column.name: _field(column, chance) for column in layout.columns})
 
 
-def _field(column: Column, chance: random.Random) -> Any:
+def _field(column: SchemaField, chance: random.Random) -> Any:
     if column.is_nullable and chance.random() < 0.2:
         return None
     if column.is_array:
@@ -36,7 +36,7 @@ def _field(column: Column, chance: random.Random) -> Any:
     return _value(column, chance)
 
 
-def _value(column: Column, chance: random.Random) -> Any:
+def _value(column: SchemaField, chance: random.Random) -> Any:
     if column.struct is not None:
         return make(column.struct, chance)
     if column.kind in _BITS:

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.record import MemoryRecords
 
-from groupcoord.protocol.batches import (
+from groupcoord.protocol.batches.compression import Compression
+from groupcoord.protocol.batches.record_batch import (
     HEADER_BYTES,
     LOG_APPEND_TIME,
     BatchError,
@@ -26,9 +27,8 @@ from groupcoord.protocol.batches import (
     stamp_time,
     walk_batch,
 )
-from groupcoord.protocol.compression import Compression
+from groupcoord.protocol.batches.records import Header, Record
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.records import Header, Record
 from tests.conformance.batches import Rec, old_message
 from tests.conformance.batches import batch as batch_by_hand
 

@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groupcoord.protocol.batches import BatchError, build_batch, frame_batch, read_header
-from groupcoord.protocol.commit_runs import Run, batch_size, read_run
-from groupcoord.protocol.commits import cannot_fail
-from groupcoord.protocol.compression import Compression
-from groupcoord.protocol.keyed import keyed
-from groupcoord.protocol.rebatch import without_records
-from groupcoord.protocol.record_shapes import PARTITION_BYTES
-from groupcoord.protocol.records import Header, InvalidRecordsError, Record
+from groupcoord.protocol.batches.compression import Compression
+from groupcoord.protocol.batches.key_value_reader import read_key_values
+from groupcoord.protocol.batches.record_batch import BatchError, build_batch, frame_batch, read_header
+from groupcoord.protocol.batches.record_template_cache import PARTITION_BYTES
+from groupcoord.protocol.batches.records import Header, InvalidRecordsError, Record
+from groupcoord.protocol.batches.rewrite import without_records
+from groupcoord.protocol.coordinator_records.commit_reader import is_plain_commit
+from groupcoord.protocol.coordinator_records.commit_scan import ScanResult, batch_size, scan_offset_commits
 from tests.protocol.hostile_batches import KEYS, VALUES, batches, hostile_batches
 
 Step = tuple[bytes, int, bytes] | tuple[int, bytes | None, bytes | None]
@@ -34,9 +34,9 @@ class Reader:
         self.most -= 1
         return self.most > 0
 
-    def read(self, data: bytes, places: set[bytes] = PLACES) -> Run | str:
+    def read(self, data: bytes, places: set[bytes] = PLACES) -> ScanResult | str:
         try:
-            return read_run(data, 0, {place: self.put_at(place) for place in places}, self.other)  # type: ignore[misc]
+            return scan_offset_commits(data, 0, {place: self.put_at(place) for place in places}, self.other)  # type: ignore[misc]
         except InvalidRecordsError as problem:
             return str(problem)
 
@@ -44,8 +44,8 @@ class Reader:
 def one_by_one(*found: bytes, places: set[bytes] = PLACES) -> list[Step]:
     steps: list[Step] = []
     for batch in found:
-        for offset, key, value in keyed(batch).records:
-            if key and value is not None and key[:-PARTITION_BYTES] in places and cannot_fail(value):
+        for offset, key, value in read_key_values(batch).records:
+            if key and value is not None and key[:-PARTITION_BYTES] in places and is_plain_commit(value):
                 steps.append((key[:-4], int.from_bytes(key[-4:], signed=True), value))
             else:
                 steps.append((offset, key, value))
@@ -59,7 +59,7 @@ def test_each_record_goes_one_way_in_its_turn(found: list[bytes]) -> None:
         reader = Reader()
         run = reader.read(b"".join(found), places)
         assert reader.steps == one_by_one(*found, places=places)
-        assert run == Run(sum(map(len, found)), read_header(found[-1]).last_offset, len(reader.steps))
+        assert run == ScanResult(sum(map(len, found)), read_header(found[-1]).last_offset, len(reader.steps))
 
 
 @pytest.mark.slow
@@ -75,7 +75,7 @@ def test_hostile_bytes_fail_as_they_do_one_by_one(batch: bytes) -> None:
         assert found == expected
     else:
         assert reader.steps == expected
-        assert found == Run(len(batch), read_header(batch).last_offset, len(reader.steps))
+        assert found == ScanResult(len(batch), read_header(batch).last_offset, len(reader.steps))
 
 
 def test_it_ends_where_something_else_begins() -> None:
@@ -94,16 +94,16 @@ def test_it_ends_where_something_else_begins() -> None:
     size = sum(map(len, plain))
     for other in others:
         reader = Reader()
-        assert reader.read(b"".join(plain) + other) == Run(size, 3, 4)
+        assert reader.read(b"".join(plain) + other) == ScanResult(size, 3, 4)
         assert reader.steps == one_by_one(*plain)
-        assert Reader().read(other) == Run(0, -1, 0)
+        assert Reader().read(other) == ScanResult(0, -1, 0)
 
 
 def test_a_commit_of_no_shape_finds_its_place_too() -> None:
-    usual = next(value for value in VALUES if cannot_fail(value))
+    usual = next(value for value in VALUES if is_plain_commit(value))
     batch = build_batch([Record(0, 1, KEYS[0], usual, (Header("h", b"v"),))])
     reader = Reader()
-    assert reader.read(batch) == Run(len(batch), 0, 1)
+    assert reader.read(batch) == ScanResult(len(batch), 0, 1)
     assert reader.steps == [(KEYS[0][:-PARTITION_BYTES], 0, usual)]
 
 
@@ -115,15 +115,15 @@ def test_records_that_are_announced_and_not_there_are_said() -> None:
 
 def test_what_compaction_has_emptied_is_a_batch() -> None:
     emptied = without_records(read_header(build_batch([Record(14, 1, b"k", b"v"), Record(19, 1, b"k", b"v")])))
-    assert Reader().read(emptied) == Run(len(emptied), 19, 0)
+    assert Reader().read(emptied) == ScanResult(len(emptied), 19, 0)
 
 
-@pytest.mark.parametrize("key", [KEYS[-1], None], ids=["of a shape", "of none"])
+@pytest.mark.parametrize("key", [KEYS[-1], None], ids=["of a template", "of none"])
 def test_enough_is_enough(key: bytes | None) -> None:
     batch = build_batch([Record(n, 1, key, b"v") for n in range(5)])
     reader = Reader(most=2)
     run = reader.read(batch)
-    assert isinstance(run, Run)
+    assert isinstance(run, ScanResult)
     assert (run.last_offset, run.records, len(reader.steps)) == (-1, 2, 2)
 
 

@@ -7,9 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groupcoord.protocol.commits import CommitReader, cannot_fail, group_and_topic, group_of
-from groupcoord.protocol.errors import WireError
-from groupcoord.protocol.offsets_records import (
+from groupcoord.protocol.batches.record_template_cache import PARTITION_BYTES
+from groupcoord.protocol.coordinator_records.commit_reader import (
+    CommitReader,
+    group_and_topic,
+    group_of,
+    is_plain_commit,
+)
+from groupcoord.protocol.coordinator_records.typed import (
     GroupMetadataKey,
     OffsetCommitKey,
     OffsetCommitValue,
@@ -17,7 +22,7 @@ from groupcoord.protocol.offsets_records import (
     write_key,
     write_value,
 )
-from groupcoord.protocol.record_shapes import PARTITION_BYTES
+from groupcoord.protocol.errors import WireError
 
 
 class Commit(NamedTuple):
@@ -98,7 +103,7 @@ def test_values_are_what_they_are(
 )
 def test_whatever_the_bytes_are(data: bytes) -> None:
     assert outcome(CommitReader(Commit).read, data) == outcome(slowly, data)
-    if cannot_fail(data):
+    if is_plain_commit(data):
         assert slowly(data).metadata == ""
 
 
@@ -114,8 +119,8 @@ def test_whatever_the_bytes_are(data: bytes) -> None:
 )
 def test_what_cannot_fail_does_not(version: bytes, numbers: bytes, length: bytes, middle: bytes, behind: bytes) -> None:
     data = version + numbers + length + middle + behind
-    assert cannot_fail(data) == ((version, length, behind) in UNFAILING)
-    if cannot_fail(data):
+    assert is_plain_commit(data) == ((version, length, behind) in UNFAILING)
+    if is_plain_commit(data):
         read = slowly(data)
         assert (read.metadata, read.expire_timestamp_ms) == ("", None)
 

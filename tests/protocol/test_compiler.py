@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from groupcoord.protocol.compiler import UNREADABLE, compile_reader, compile_writer
-from groupcoord.protocol.dissect import dissect
-from groupcoord.protocol.layout import Column, Layout
-from groupcoord.protocol.message import message
+from groupcoord.protocol.codec.compiler import READ_ERRORS, compile_reader, compile_writer
+from groupcoord.protocol.codec.diagnostics import iter_fields
+from groupcoord.protocol.codec.message import message
+from groupcoord.protocol.codec.schema import MessageSchema, SchemaField
 from tests.protocol.samples import make
 
 ID = uuid.UUID("01234567-89ab-cdef-0123-456789abcdef")
@@ -63,38 +63,38 @@ class Everything:
     tagged_identity: uuid.UUID | None = None
 
 
-def layout_of_everything(*, flexible: bool) -> Layout:
-    pair = Layout(Pair, 0, flexible, (Column("left", "int32"), Column("right", "string")))
+def layout_of_everything(*, flexible: bool) -> MessageSchema:
+    pair = MessageSchema(Pair, 0, flexible, (SchemaField("left", "int32"), SchemaField("right", "string")))
     columns = (
-        Column("flag", "bool"),
-        Column("tiny", "int8"),
-        Column("small", "int16"),
-        Column("port", "uint16"),
-        Column("number", "int32"),
-        Column("count", "uint32"),
-        Column("large", "int64"),
-        Column("ratio", "float64"),
-        Column("identity", "uuid"),
-        Column("text", "string"),
-        Column("maybe_text", "string", is_nullable=True),
-        Column("data", "bytes"),
-        Column("maybe_data", "bytes", is_nullable=True),
-        Column("pair", "struct", struct=pair),
-        Column("maybe_pair", "struct", is_nullable=True, struct=pair),
-        Column("numbers", "int32", is_array=True),
-        Column("maybe_numbers", "int64", is_array=True, is_nullable=True),
-        Column("texts", "string", is_array=True),
-        Column("identities", "uuid", is_array=True),
-        Column("pairs", "struct", is_array=True, struct=pair),
-        Column("maybe_pairs", "struct", is_array=True, is_nullable=True, struct=pair),
+        SchemaField("flag", "bool"),
+        SchemaField("tiny", "int8"),
+        SchemaField("small", "int16"),
+        SchemaField("port", "uint16"),
+        SchemaField("number", "int32"),
+        SchemaField("count", "uint32"),
+        SchemaField("large", "int64"),
+        SchemaField("ratio", "float64"),
+        SchemaField("identity", "uuid"),
+        SchemaField("text", "string"),
+        SchemaField("maybe_text", "string", is_nullable=True),
+        SchemaField("data", "bytes"),
+        SchemaField("maybe_data", "bytes", is_nullable=True),
+        SchemaField("pair", "struct", struct=pair),
+        SchemaField("maybe_pair", "struct", is_nullable=True, struct=pair),
+        SchemaField("numbers", "int32", is_array=True),
+        SchemaField("maybe_numbers", "int64", is_array=True, is_nullable=True),
+        SchemaField("texts", "string", is_array=True),
+        SchemaField("identities", "uuid", is_array=True),
+        SchemaField("pairs", "struct", is_array=True, struct=pair),
+        SchemaField("maybe_pairs", "struct", is_array=True, is_nullable=True, struct=pair),
     )
     tagged = (
-        Column("tagged_text", "string", is_nullable=True, tag=7),
-        Column("tagged_pair", "struct", tag=0, struct=pair),
-        Column("tagged_numbers", "int32", is_array=True, tag=2),
-        Column("tagged_identity", "uuid", tag=3),
+        SchemaField("tagged_text", "string", is_nullable=True, tag=7),
+        SchemaField("tagged_pair", "struct", tag=0, struct=pair),
+        SchemaField("tagged_numbers", "int32", is_array=True, tag=2),
+        SchemaField("tagged_identity", "uuid", tag=3),
     )
-    return Layout(Everything, 1, flexible, columns + tagged if flexible else columns)
+    return MessageSchema(Everything, 1, flexible, columns + tagged if flexible else columns)
 
 
 FULL = Everything(
@@ -127,11 +127,11 @@ reader = cache(compile_reader)
 writer = cache(compile_writer)
 
 
-def read(layout: Layout, data: bytes, at: int = 0) -> Any:
+def read(layout: MessageSchema, data: bytes, at: int = 0) -> Any:
     return reader(layout)(data, at, len(data))
 
 
-def write(layout: Layout, value: object) -> bytes:
+def write(layout: MessageSchema, value: object) -> bytes:
     pieces: list[bytes] = []
     writer(layout)(value, pieces.append)
     return b"".join(pieces)
@@ -171,10 +171,10 @@ def test_nulls(flexible: bool) -> None:
 
 
 def test_a_struct_that_can_be_null_has_a_byte_before_it_and_with_a_tag_a_varint() -> None:
-    pair = Layout(Pair, 0, True, (Column("left", "int32"), Column("right", "string")))
-    column = Column("maybe_pair", "struct", is_nullable=True, struct=pair)
-    plain = Layout(Maybe, 0, True, (column,))
-    tagged = Layout(Maybe, 0, True, (column._replace(tag=0),))
+    pair = MessageSchema(Pair, 0, True, (SchemaField("left", "int32"), SchemaField("right", "string")))
+    column = SchemaField("maybe_pair", "struct", is_nullable=True, struct=pair)
+    plain = MessageSchema(Maybe, 0, True, (column,))
+    tagged = MessageSchema(Maybe, 0, True, (column._replace(tag=0),))
     body = "00000007 01 00"
     for layout, value, data in (
         (plain, None, "ff 00"),
@@ -186,7 +186,7 @@ def test_a_struct_that_can_be_null_has_a_byte_before_it_and_with_a_tag_a_varint(
         said = Maybe(maybe_pair=value)
         assert write(layout, said).hex() == bytes.fromhex(data).hex()
         assert read(layout, bytes.fromhex(data)) == (said, len(bytes.fromhex(data)))
-        shown = {field.path: field.value for field in dissect(layout, bytes.fromhex(data))}
+        shown = {field.path: field.value for field in iter_fields(layout, bytes.fromhex(data))}
         if value is None:
             assert shown == {"maybe_pair": None}
         else:
@@ -207,22 +207,22 @@ def test_every_message_that_ends_early_is_refused(flexible: bool) -> None:
     layout = layout_of_everything(flexible=flexible)
     written = write(layout, make(layout, random.Random(1)))
     for size in range(len(written)):
-        with pytest.raises(UNREADABLE):
+        with pytest.raises(READ_ERRORS):
             read(layout, written[:size])
 
 
 def test_where_this_version_has_no_null_the_empty_value_is_written() -> None:
     columns = (
-        Column("maybe_text", "string"),
-        Column("maybe_data", "bytes"),
-        Column("maybe_pairs", "int32", is_array=True),
+        SchemaField("maybe_text", "string"),
+        SchemaField("maybe_data", "bytes"),
+        SchemaField("maybe_pairs", "int32", is_array=True),
     )
-    layout = Layout(Everything, 0, flexible=False, columns=columns)
+    layout = MessageSchema(Everything, 0, flexible=False, columns=columns)
     assert write(layout, Everything()).hex() == "0000" + "00000000" + "00000000"
 
 
 def test_a_message_without_fields_is_no_bytes() -> None:
-    layout = Layout(Everything, 0, flexible=False, columns=())
+    layout = MessageSchema(Everything, 0, flexible=False, columns=())
     assert write(layout, Everything()) == b""
     assert read(layout, b"") == (Everything(), 0)
 

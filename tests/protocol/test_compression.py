@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groupcoord.protocol import compression
-from groupcoord.protocol.compression import Compression, CompressionError, compress, decompress, most_unpacked
+from groupcoord.protocol.batches import compression
+from groupcoord.protocol.batches.compression import Compression, CompressionError, compress, decompress, most_unpacked
 
 CODECS = [codec for codec in Compression if codec]
 

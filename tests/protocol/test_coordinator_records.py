@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from groupcoord.protocol.coordinator_records import (
+from groupcoord.protocol.coordinator_records.generic import (
     RecordError,
-    UnknownKindError,
+    UnknownRecordTypeError,
     UnknownVersionError,
     id_text,
     key_json,
@@ -14,8 +14,8 @@ from groupcoord.protocol.coordinator_records import (
     parse_value,
     value_json,
 )
-from groupcoord.protocol.offsets_records import UnknownKey, read_key, read_value
-from groupcoord.protocol.record_kinds import KINDS
+from groupcoord.protocol.coordinator_records.schemas import RECORD_TYPES
+from groupcoord.protocol.coordinator_records.typed import UnknownKey, read_key, read_value
 from tests.protocol.kafkas_records import Recorded, recorded
 
 RECORDS = recorded()
@@ -31,7 +31,7 @@ def test_records_are_shown_as_kafka_shows_them(record: Recorded) -> None:
 
 def test_every_kind_and_version_is_among_the_records() -> None:
     seen = {(record.shown["key"]["type"], (record.shown["value"] or {}).get("version")) for record in RECORDS}
-    assert seen >= {(kind.number, version) for kind in KINDS.values() for version in kind.versions}
+    assert seen >= {(kind.number, version) for kind in RECORD_TYPES.values() for version in kind.versions}
     assert any(record.value is None for record in RECORDS)
 
 
@@ -81,7 +81,7 @@ def test_a_key_that_is_none(data: bytes | None, why: str) -> None:
 
 @pytest.mark.parametrize("number", [-1, 9, 18, 24])
 def test_a_kind_that_kafka_does_not_know(number: int) -> None:
-    with pytest.raises(UnknownKindError, match=f"there is no kind {number} of records") as caught:
+    with pytest.raises(UnknownRecordTypeError, match=f"there is no kind {number} of records") as caught:
         parse_key(number.to_bytes(2, "big", signed=True) + b"\0\1g")
     assert caught.value.number == number
 
@@ -97,15 +97,15 @@ def test_a_kind_that_kafka_does_not_know(number: int) -> None:
 )
 def test_a_version_that_kafka_does_not_know(number: int, version: int, why: str) -> None:
     with pytest.raises(UnknownVersionError) as caught:
-        parse_value(KINDS[number], version.to_bytes(2, "big", signed=True) + bytes(30))
+        parse_value(RECORD_TYPES[number], version.to_bytes(2, "big", signed=True) + bytes(30))
     assert str(caught.value) == why
 
 
 def test_a_value_that_is_none() -> None:
     with pytest.raises(RecordError, match="0 bytes have no version"):
-        parse_value(KINDS[3], b"")
+        parse_value(RECORD_TYPES[3], b"")
     with pytest.raises(RecordError) as caught:
-        parse_value(KINDS[7], bytes.fromhex("0000 02" + "00" * 16 + "09"))
+        parse_value(RECORD_TYPES[7], bytes.fromhex("0000 02" + "00" * 16 + "09"))
     assert (caught.value.field, caught.value.offset) == ("topicPartitions[0].partitions", 19)
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from groupcoord.protocol.apis import APIS, Api, ApiKey
-from groupcoord.protocol.dissect import Field, dissect, explain
+from groupcoord.protocol.codec.diagnostics import DecodedField, explain_decode_error, iter_fields
 from groupcoord.protocol.messages import FetchRequest
 from groupcoord.protocol.messages.fetch import FetchPartition, FetchTopic
 from tests.protocol.samples import EVERY_VERSION, codecs_of, make
@@ -22,27 +22,27 @@ def test_fields_come_with_path_offset_size_and_value() -> None:
     request = FetchRequest(
         max_wait_ms=500, min_bytes=1, topics=(FetchTopic(topic="orders", partitions=(partition,)),), cluster_id="c"
     )
-    fields = list(dissect(codec.layout, b"...." + codec.encode(request), 4))
-    assert fields[0] == Field("replica_id", 4, 4, -1)
+    fields = list(iter_fields(codec.layout, b"...." + codec.encode(request), 4))
+    assert fields[0] == DecodedField("replica_id", 4, 4, -1)
     assert fields[7:11] == [
-        Field("topics", 29, 1, 1),
-        Field("topics[0].topic", 30, 7, "orders"),
-        Field("topics[0].partitions", 37, 1, 1),
-        Field("topics[0].partitions[0].partition", 38, 4, 3),
+        DecodedField("topics", 29, 1, 1),
+        DecodedField("topics[0].topic", 30, 7, "orders"),
+        DecodedField("topics[0].partitions", 37, 1, 1),
+        DecodedField("topics[0].partitions[0].partition", 38, 4, 3),
     ]
-    assert fields[-1] == Field("cluster_id", 77, 2, "c")
+    assert fields[-1] == DecodedField("cluster_id", 77, 2, "c")
 
 
 def test_unknown_tags_are_shown() -> None:
     codec = APIS[ApiKey.HEARTBEAT].response_codec(4)
-    *_, last = dissect(codec.layout, bytes.fromhex("00000000 0000 01 63 02 aabb"))
-    assert last == Field("tag 99", 9, 2, b"\xaa\xbb")
+    *_, last = iter_fields(codec.layout, bytes.fromhex("00000000 0000 01 63 02 aabb"))
+    assert last == DecodedField("tag 99", 9, 2, b"\xaa\xbb")
 
 
 def test_nulls_are_shown() -> None:
     layout = layout_of_everything(flexible=True)
     nothing = layout.message()
-    shown = {field.path: field.value for field in dissect(layout, write(layout, nothing))}
+    shown = {field.path: field.value for field in iter_fields(layout, write(layout, nothing))}
     assert [shown[name] for name in ("maybe_text", "maybe_data", "maybe_pair", "maybe_numbers", "identity")] == [
         None
     ] * 5
@@ -57,7 +57,7 @@ def test_every_message_is_shown_as_it_is(which: tuple[Api, int], is_response: bo
     message = make(codec.layout, chance)
     written = codec.encode(message)
     end = 0
-    for path, offset, size, value in dissect(codec.layout, written):
+    for path, offset, size, value in iter_fields(codec.layout, written):
         at_path = _at(message, path)
         assert value == (len(at_path) if isinstance(at_path, tuple) else at_path)
         assert offset >= end
@@ -94,7 +94,7 @@ UP_TO_TAGS = UP_TO_NUMBERS + "01 01 01 01 01 01"
     ],
 )
 def test_an_error_says_what_and_where(flexible: bool, data: str, field: str, offset: int, reason: str) -> None:
-    problem = explain(layout_of_everything(flexible=flexible), bytes.fromhex(data))
+    problem = explain_decode_error(layout_of_everything(flexible=flexible), bytes.fromhex(data))
     assert (problem.api, problem.version, problem.field, problem.offset) == ("Everything", 1, field, offset)
     assert problem.reason == reason
 
@@ -102,15 +102,15 @@ def test_an_error_says_what_and_where(flexible: bool, data: str, field: str, off
 def test_a_good_message_needs_no_explanation() -> None:
     codec = APIS[ApiKey.HEARTBEAT].response_codec(0)
     assert (
-        str(explain(codec.layout, b"\x00\x1b"))
+        str(explain_decode_error(codec.layout, b"\x00\x1b"))
         == "HeartbeatResponse v0, field error_code, offset 0: nothing is wrong with it"
     )
-    assert explain(APIS[ApiKey.LIST_GROUPS].request_codec(0).layout, b"").offset == 0
+    assert explain_decode_error(APIS[ApiKey.LIST_GROUPS].request_codec(0).layout, b"").offset == 0
 
 
 def test_an_explanation_has_an_end() -> None:
     """Ten thousand fields are gone through, however many there are before the error."""
     codec = APIS[ApiKey.DELETE_GROUPS].request_codec(2)
     long = codec.encode(codec.layout.message(groups_names=("",) * 20_000))[:-1]
-    problem = explain(codec.layout, long)
+    problem = explain_decode_error(codec.layout, long)
     assert str(problem) == "DeleteGroups v2, field groups_names[9999], offset 10002: here or behind, something is wrong"

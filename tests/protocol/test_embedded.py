@@ -2,7 +2,7 @@
 
 import pytest
 
-from groupcoord.protocol.embedded import (
+from groupcoord.protocol.consumer_protocol import (
     Assignment,
     OverrunError,
     Subscription,

@@ -12,7 +12,7 @@ from groupcoord.protocol.apis import APIS, Api, ApiKey
 from groupcoord.protocol.errors import WireError
 from groupcoord.protocol.framing import FrameBuffer, encode_request, encode_response, parse_request, parse_response
 from groupcoord.protocol.messages import ApiVersionsResponse, HeartbeatRequest, HeartbeatResponse
-from groupcoord.protocol.shapes import DOWNGRADES
+from groupcoord.protocol.version_compat import DOWNGRADES
 from tests.protocol import kafka_python
 from tests.protocol.samples import EVERY_VERSION, make, name_of
 

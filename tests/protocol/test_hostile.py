@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from groupcoord.protocol.apis import APIS, Api, ApiKey
-from groupcoord.protocol.bridge import Codec
-from groupcoord.protocol.dissect import dissect
+from groupcoord.protocol.codec.diagnostics import iter_fields
+from groupcoord.protocol.codec.message_codec import Codec
+from groupcoord.protocol.codec.primitives import varint
 from groupcoord.protocol.errors import WireError
 from groupcoord.protocol.framing import encode_request, parse_request
 from groupcoord.protocol.messages import FetchRequest, HeartbeatRequest, MetadataRequest
-from groupcoord.protocol.wire import varint
 from tests.protocol.samples import EVERY_VERSION, make
 
 BEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
@@ -189,7 +189,7 @@ def _spoil(data: bytearray, start: int, chance: random.Random) -> None:
 
 def _can_be_dissected(codec: Codec[Any], data: bytes, start: int) -> bool:
     try:
-        list(dissect(codec.layout, data, start))
+        list(iter_fields(codec.layout, data, start))
     except WireError:
         return False
     return True

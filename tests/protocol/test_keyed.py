@@ -4,10 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groupcoord.protocol.batches import HEADER_BYTES, build_batch, read_header, records_in
-from groupcoord.protocol.compression import Compression
-from groupcoord.protocol.keyed import Keyed, enter_keys, keyed, read_record
-from groupcoord.protocol.records import Header, InvalidRecordsError, Record
+from groupcoord.protocol.batches.compression import Compression
+from groupcoord.protocol.batches.key_value_reader import (
+    BatchKeyValues,
+    collect_key_offsets,
+    read_key_values,
+    read_record,
+)
+from groupcoord.protocol.batches.record_batch import HEADER_BYTES, build_batch, read_header, records_in
+from groupcoord.protocol.batches.records import Header, InvalidRecordsError, Record
 from tests.protocol.hostile_batches import hostile_batches
 
 some_bytes = st.one_of(st.none(), st.binary(max_size=200))
@@ -16,7 +21,7 @@ records = st.lists(st.tuples(st.integers(0, 1 << 20), some_bytes, some_bytes, st
 
 def entered(batch: bytes, start: int = 0) -> tuple[dict[bytes, int], bool]:
     found: dict[bytes, int] = {}
-    usual = enter_keys(read_header(batch, start), batch, start, found)
+    usual = collect_key_offsets(read_header(batch, start), batch, start, found)
     return found, usual
 
 
@@ -30,7 +35,7 @@ def test_they_are_those_of_the_records(
         for index, (at, key, value, headed) in enumerate(said)
     ]
     batch = build_batch(written, attributes=how)
-    found = keyed(batch)
+    found = read_key_values(batch)
     assert found.records == [(record.offset, record.key, record.value) for record in records_in(batch)]
     assert (found.last_offset, found.producer_id, found.control) == (written[-1].offset, -1, False)
     last, usual = entered(batch)
@@ -42,7 +47,7 @@ def test_they_are_those_of_the_records(
 def test_large_ones_too(key_bytes: int, value_bytes: int, apart: int) -> None:
     written = [Record(index * apart, index << 20, b"k" * key_bytes, b"v" * value_bytes) for index in range(200)]
     batch = build_batch(written)
-    assert keyed(batch).records == [(record.offset, record.key, record.value) for record in written]
+    assert read_key_values(batch).records == [(record.offset, record.key, record.value) for record in written]
     assert entered(batch) == ({b"k" * key_bytes: 199 * apart}, apart == 1)
 
 
@@ -72,14 +77,16 @@ def test_a_transaction_and_its_marker_say_whose_they_are() -> None:
     batch = build_batch([Record(5, 1, b"k", b"v")], attributes=0x10, producer_id=7)
     marker = build_batch([Record(6, 1, b"\x00\x00\x00\x01", b"")], attributes=0x30, producer_id=7)
     idempotent = build_batch([Record(7, 1, b"k", b"v")], producer_id=7)
-    assert [(keyed(data).producer_id, keyed(data).control) for data in (batch, marker, idempotent)] == [
+    assert [
+        (read_key_values(data).producer_id, read_key_values(data).control) for data in (batch, marker, idempotent)
+    ] == [
         (7, False),
         (7, True),
         (-1, False),
     ]
 
 
-def slowly(batch: bytes) -> Keyed | str:
+def slowly(batch: bytes) -> BatchKeyValues | str:
     """The same, with every record read number by number."""
     header = read_header(batch)
     records, position = [], HEADER_BYTES
@@ -91,7 +98,7 @@ def slowly(batch: bytes) -> Keyed | str:
         return "the records reach beyond the batch"
     except InvalidRecordsError as problem:
         return str(problem)
-    return Keyed(header.last_offset, -1, control=False, records=records)
+    return BatchKeyValues(header.last_offset, -1, control=False, records=records)
 
 
 @pytest.mark.slow
@@ -99,18 +106,18 @@ def slowly(batch: bytes) -> Keyed | str:
 def test_hostile_bytes_are_what_they_are_slowly(batch: bytes) -> None:
     expected = slowly(batch)
     try:
-        found: Keyed | str = keyed(batch)
+        found: BatchKeyValues | str = read_key_values(batch)
     except InvalidRecordsError as problem:
         found = str(problem)
     assert found == expected
-    if isinstance(expected, Keyed):
+    if isinstance(expected, BatchKeyValues):
         keys = {key: offset for offset, key, _ in expected.records if key is not None}
         assert entered(batch)[0] == keys
 
 
 def test_what_reaches_beyond_its_record_or_the_batch_is_refused() -> None:
     batch = build_batch([Record(0, 0, b"key", b"value")])
-    for read in (keyed, entered):
+    for read in (read_key_values, entered):
         with pytest.raises(InvalidRecordsError, match="beyond the batch"):
             read(batch[:61])
         with pytest.raises(InvalidRecordsError, match="record 0 has a size that does not fit"):

@@ -7,7 +7,7 @@ from kio.schema.fetch.v12.request import FetchRequest as KioFetchRequest
 from kio.schema.offset_commit.v2.request import OffsetCommitRequest as KioOffsetCommitRequest
 from kio.schema.produce.v9.response import ProduceResponse as KioProduceResponse
 
-from groupcoord.protocol.layout import Anatomy, Column, anatomy, layout_of, our_name
+from groupcoord.protocol.codec.schema import ParsedAnnotation, SchemaField, field_name_of, parse_annotation, schema_of
 from groupcoord.protocol.messages.fetch import FetchPartition, FetchRequest
 from groupcoord.protocol.messages.offset_commit import OffsetCommitRequest
 from groupcoord.protocol.messages.produce import PartitionProduceResponse, ProduceResponse
@@ -24,7 +24,7 @@ from groupcoord.protocol.messages.produce import PartitionProduceResponse, Produ
     ],
 )
 def test_an_annotation_is_taken_apart(annotation: object, parts: tuple[object, bool, bool]) -> None:
-    assert anatomy(annotation) == Anatomy(*parts)
+    assert parse_annotation(annotation) == ParsedAnnotation(*parts)
 
 
 @pytest.mark.parametrize(
@@ -38,18 +38,18 @@ def test_an_annotation_is_taken_apart(annotation: object, parts: tuple[object, b
     ],
 )
 def test_times_keep_their_unit(kio_name: str, kafka_type: str, name: str) -> None:
-    assert our_name(kio_name, kafka_type) == name
+    assert field_name_of(kio_name, kafka_type) == name
 
 
 def test_a_layout_is_in_wire_order() -> None:
-    layout = layout_of(OffsetCommitRequest, KioOffsetCommitRequest)
+    layout = schema_of(OffsetCommitRequest, KioOffsetCommitRequest)
     assert (layout.name, layout.version, layout.flexible) == ("OffsetCommit", 2, False)
     *plain, topics = layout.columns
     assert plain == [
-        Column("group_id", "string"),
-        Column("generation_id_or_member_epoch", "int32"),
-        Column("member_id", "string"),
-        Column("retention_time_ms", "int64"),
+        SchemaField("group_id", "string"),
+        SchemaField("generation_id_or_member_epoch", "int32"),
+        SchemaField("member_id", "string"),
+        SchemaField("retention_time_ms", "int64"),
     ]
     assert topics.struct is not None
     assert (topics.name, topics.kind, topics.is_array, topics.struct.flexible) == ("topics", "struct", True, False)
@@ -57,7 +57,7 @@ def test_a_layout_is_in_wire_order() -> None:
 
 
 def test_dates_and_errors_are_plain_integers() -> None:
-    layout = layout_of(ProduceResponse, KioProduceResponse)
+    layout = schema_of(ProduceResponse, KioProduceResponse)
     topics = layout.columns[0].struct
     assert layout.name == "ProduceResponse"
     assert topics is not None
@@ -71,14 +71,14 @@ def test_dates_and_errors_are_plain_integers() -> None:
 
 
 def test_tagged_fields_have_their_tag() -> None:
-    layout = layout_of(FetchRequest, KioFetchRequest)
+    layout = schema_of(FetchRequest, KioFetchRequest)
     assert [(column.name, column.tag, column.is_nullable) for column in layout.columns if column.tag is not None] == [
         ("cluster_id", 0, True)
     ]
 
 
 def test_defaults_and_what_may_be_none() -> None:
-    layout = layout_of(FetchRequest, KioFetchRequest)
+    layout = schema_of(FetchRequest, KioFetchRequest)
     assert "max_wait_ms" not in layout.defaults()
     assert layout.defaults()["max_bytes"] == 2**31 - 1
     assert layout.may_hold_none() == {"cluster_id"}

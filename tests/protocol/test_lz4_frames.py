@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groupcoord.protocol.lz4_frames import readable_frame
+from groupcoord.protocol.batches.lz4_frames import readable_frame
 
 DATA = b"".join(struct.pack(">I", number) for number in range(40_000))
 

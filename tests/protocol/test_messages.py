@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from groupcoord.protocol.apis import APIS, Api
-from groupcoord.protocol.layout import anatomy
+from groupcoord.protocol.codec.schema import parse_annotation
 from tests.protocol import kafka_python
 from tests.protocol.kafka_python import Definition
 from tests.protocol.samples import EVERY_VERSION, codecs_of, make, name_of
@@ -78,8 +78,8 @@ def _fields(
         field = ours.pop(name)
         is_struct = kafkas.item_type[0].isupper()
         if is_struct:
-            yield from _fields(api, anatomy(field.type).inner, kafkas, f"{path}.{name}")
-        if not is_struct or anatomy(field.type).is_array:
+            yield from _fields(api, parse_annotation(field.type).inner, kafkas, f"{path}.{name}")
+        if not is_struct or parse_annotation(field.type).is_array:
             yield f"{path}.{name}", field.default, kafkas.default
     assert not ours
 
@@ -94,6 +94,6 @@ def test_every_class_says_what_it_is(message: type[Any]) -> None:
 def _classes(message: type[Any]) -> Iterator[type[Any]]:
     yield message
     for field in dataclasses.fields(message):
-        inner = anatomy(field.type).inner
+        inner = parse_annotation(field.type).inner
         if isinstance(inner, type) and dataclasses.is_dataclass(inner):
             yield from _classes(inner)

@@ -4,8 +4,7 @@ import uuid
 
 import pytest
 
-from groupcoord.protocol.errors import WireError
-from groupcoord.protocol.offsets_records import (
+from groupcoord.protocol.coordinator_records.typed import (
     GROUP_METADATA_VALUE_VERSION,
     OFFSET_COMMIT_VALUE_VERSION,
     OFFSET_COMMIT_VALUE_WITH_EXPIRY_VERSION,
@@ -22,6 +21,7 @@ from groupcoord.protocol.offsets_records import (
     write_key,
     write_value,
 )
+from groupcoord.protocol.errors import WireError
 
 GROUP = GroupMetadataKey(group="protog-287325")
 GROUP_BYTES = "0002 000d70726f746f672d323837333235"

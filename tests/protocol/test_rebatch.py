@@ -2,9 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groupcoord.protocol.batches import build_batch, has_right_checksum, read_header, records_of
-from groupcoord.protocol.rebatch import delete_horizon_ms, with_records, with_some, without_records
-from groupcoord.protocol.records import Header, Record
+from groupcoord.protocol.batches.record_batch import build_batch, has_right_checksum, read_header, records_of
+from groupcoord.protocol.batches.records import Header, Record
+from groupcoord.protocol.batches.rewrite import delete_horizon_ms, filter_batch, with_records, without_records
 
 RECORDS = [Record(10 + index, 1_000 + index, b"%d" % index, b"v") for index in range(4)]
 BATCH = build_batch(RECORDS, producer_id=5, producer_epoch=2, base_sequence=30, leader_epoch=7)
@@ -66,7 +66,7 @@ def test_records_that_are_copied_are_those_that_would_be_written(
     kept = sorted(data.draw(indexes))
     header = read_header(batch)
     left = [record for index, record in enumerate(records_of(batch)) if index in kept]
-    assert with_some(header, batch, kept, after) == with_records(header, left, after)
+    assert filter_batch(header, batch, kept, after) == with_records(header, left, after)
 
 
 def test_large_records_are_copied_as_well() -> None:
@@ -74,5 +74,5 @@ def test_large_records_are_copied_as_well() -> None:
     records = [Record(0, 5, b"a", b"v" * 9_000), Record(1, 700, b"b", b"v" * 90), Record(2, 6, b"c", b"v")]
     batch = build_batch(records)
     header = read_header(batch)
-    assert with_some(header, batch, [0, 1], None) == with_records(header, records[:2], None)
-    assert with_some(header, batch, [0, 2], None) == with_records(header, records[::2], None)
+    assert filter_batch(header, batch, [0, 1], None) == with_records(header, records[:2], None)
+    assert filter_batch(header, batch, [0, 2], None) == with_records(header, records[::2], None)

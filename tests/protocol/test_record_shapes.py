@@ -1,11 +1,11 @@
-"""A record that is taken apart in one go is the one that is read number by number, or it is of no shape."""
+"""A record that is taken apart in one go is the one that is read number by number, or it is of no template."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groupcoord.protocol.record_shapes import HEAD_BYTES, commit_shape_of, shape_of
-from groupcoord.protocol.records import Header, Record, varint, write_records
+from groupcoord.protocol.batches.record_template_cache import HEAD_BYTES, commit_template_of, template_of
+from groupcoord.protocol.batches.records import Header, Record, varint, write_records
 
 
 def record(delta: int, at: int, key: bytes | None, value: bytes | None, *headers: Header) -> bytes:
@@ -20,9 +20,9 @@ def record(delta: int, at: int, key: bytes | None, value: bytes | None, *headers
 )
 def test_its_parts_are_those_that_were_written(delta: int, at: int, key: bytes, value: bytes | None) -> None:
     data = record(delta, at, key, value)
-    shape = shape_of(data[:HEAD_BYTES])
-    assert shape is not None
-    take, size, offset_delta, expected = shape
+    template = template_of(data[:HEAD_BYTES])
+    assert template is not None
+    take, size, offset_delta, expected = template
     assert (size, offset_delta) == (len(data), delta)
     assert take(b"..." + data, 3) == (key, expected, value or b"")
     assert expected == (varint(-1) if value is None else varint(len(value)))
@@ -31,9 +31,9 @@ def test_its_parts_are_those_that_were_written(delta: int, at: int, key: bytes, 
 @given(prefix=st.binary(max_size=90), partition=st.integers(-(1 << 31), (1 << 31) - 1))
 def test_the_partition_of_a_commit_comes_for_itself(prefix: bytes, partition: int) -> None:
     data = record(1, 2, prefix + partition.to_bytes(4, signed=True), b"value")
-    shape = commit_shape_of(data[:HEAD_BYTES])
-    assert shape is not None
-    take, size, offset_delta, expected = shape
+    template = commit_template_of(data[:HEAD_BYTES])
+    assert template is not None
+    take, size, offset_delta, expected = template
     assert take(data, 0) == (prefix, partition, expected, b"value")
     assert (size, offset_delta, expected) == (len(data), 1, varint(5))
 
@@ -41,9 +41,9 @@ def test_the_partition_of_a_commit_comes_for_itself(prefix: bytes, partition: in
 @pytest.mark.parametrize("value_bytes", [1, 62, 63, 64, 65, 8_190, 8_191, 8_192, 8_193, 20_000])
 def test_the_length_of_the_value_follows_however_long_it_is_itself(value_bytes: int) -> None:
     data = record(0, 0, b"key", b"v" * value_bytes)
-    shape = shape_of(data[:HEAD_BYTES])
-    assert shape is not None
-    assert shape[0](data, 0) == (b"key", shape[3], b"v" * value_bytes)
+    template = template_of(data[:HEAD_BYTES])
+    assert template is not None
+    assert template[0](data, 0) == (b"key", template[3], b"v" * value_bytes)
 
 
 @pytest.mark.parametrize(
@@ -56,8 +56,8 @@ def test_the_length_of_the_value_follows_however_long_it_is_itself(value_bytes: 
     ids=["an empty value", "headers", "a tombstone with headers"],
 )
 def test_what_is_not_as_expected_shows_in_the_length_of_the_value(data: bytes) -> None:
-    shape = shape_of(data[:HEAD_BYTES])
-    assert shape is None or shape[0](data + bytes(9), 0)[1] != shape[3] or data.endswith(b"\2")
+    template = template_of(data[:HEAD_BYTES])
+    assert template is None or template[0](data + bytes(9), 0)[1] != template[3] or data.endswith(b"\2")
 
 
 @pytest.mark.parametrize(
@@ -82,10 +82,10 @@ def test_what_is_not_as_expected_shows_in_the_length_of_the_value(data: bytes) -
     ],
 )
 def test_what_tells_no_shape(head: bytes) -> None:
-    assert shape_of(head) is None
+    assert template_of(head) is None
 
 
 def test_a_key_without_room_for_a_partition_is_no_commits() -> None:
     data = record(0, 0, b"key", b"value")
-    assert shape_of(data[:HEAD_BYTES]) is not None
-    assert commit_shape_of(data[:HEAD_BYTES]) is None
+    assert template_of(data[:HEAD_BYTES]) is not None
+    assert commit_template_of(data[:HEAD_BYTES]) is None

@@ -5,9 +5,17 @@ import uuid
 
 import pytest
 
-from groupcoord.protocol.coordinator_records import RecordKey, RecordValue, parse_key, parse_value
-from groupcoord.protocol.embedded import Assignment, Subscription, TopicPartition, write_assignment, write_subscription
-from groupcoord.protocol.offsets_records import (
+from groupcoord.protocol.consumer_protocol import (
+    Assignment,
+    Subscription,
+    TopicPartition,
+    write_assignment,
+    write_subscription,
+)
+from groupcoord.protocol.coordinator_records.generic import RecordKey, RecordValue, parse_key, parse_value
+from groupcoord.protocol.coordinator_records.schemas import RECORD_TYPES
+from groupcoord.protocol.coordinator_records.text import key_text, value_text
+from groupcoord.protocol.coordinator_records.typed import (
     GroupMetadataValue,
     MemberMetadata,
     OffsetCommitKey,
@@ -15,8 +23,6 @@ from groupcoord.protocol.offsets_records import (
     write_key,
     write_value,
 )
-from groupcoord.protocol.record_kinds import KINDS
-from groupcoord.protocol.record_text import key_text, value_text
 from tests.protocol.kafkas_records import recorded
 
 TOPIC_ID = uuid.UUID("a7658206-bd5c-4a66-a46c-157ebf801de7")
@@ -24,7 +30,7 @@ TOPIC_ID = uuid.UUID("a7658206-bd5c-4a66-a46c-157ebf801de7")
 
 def told(number: int, **fields: object) -> str:
     """A value of these fields as text."""
-    return value_text(RecordValue(KINDS[number], 0, fields))
+    return value_text(RecordValue(RECORD_TYPES[number], 0, fields))
 
 
 def test_an_offset() -> None:
@@ -39,7 +45,7 @@ def test_an_offset() -> None:
 
 
 def test_a_tombstone() -> None:
-    assert value_text(parse_value(KINDS[1], None)) == "tombstone"
+    assert value_text(parse_value(RECORD_TYPES[1], None)) == "tombstone"
 
 
 @pytest.mark.parametrize(
@@ -94,7 +100,7 @@ def member(protocol_type: str, subscription: bytes, assignment: bytes) -> str:
         assignment=assignment,
     )
     value = GroupMetadataValue(protocol_type=protocol_type, generation=1, protocol="p", leader="m", members=(said,))
-    text = value_text(parse_value(KINDS[2], write_value(value, 3)))
+    text = value_text(parse_value(RECORD_TYPES[2], write_value(value, 3)))
     before, after = text.split("sessionTimeout=9 ")
     assert before == (
         f'v3 protocolType="{protocol_type}" generation=1 protocol="p" leader="m" currentStateTimestamp=-1 '
@@ -109,7 +115,7 @@ def test_members_of_consumer_groups_that_speak_the_old_protocol() -> None:
     classic = struct.pack(">bib", 1, 45_000, 2) + name + bytes([len(blob) + 1]) + blob + b"\0\0"
     data = b"\0\0" + bytes([0, 0, 2, ord("c"), 2, ord("h"), 1, 0]) + struct.pack(">ib", 5, 0)
     data += b"\1\0" + bytes([len(classic)]) + classic
-    assert value_text(parse_value(KINDS[5], data)) == (
+    assert value_text(parse_value(RECORD_TYPES[5], data)) == (
         'v0 instanceId=null rackId=null clientId="c" clientHost="h" subscribedTopicNames=[] subscribedTopicRegex=null '
         "rebalanceTimeoutMs=5 serverAssignor=null classicMemberMetadata={sessionTimeoutMs=45000 "
         'supportedProtocols=[{name="range" metadata={topics=["t"]}}]}'

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groupcoord.protocol.records import (
+from groupcoord.protocol.batches.records import (
     Header,
     InvalidRecordsError,
     Record,

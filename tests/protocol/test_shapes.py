@@ -33,7 +33,7 @@ from groupcoord.protocol.messages.offset_fetch import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
-from groupcoord.protocol.shapes import response_at
+from groupcoord.protocol.version_compat import response_at
 
 
 def versions(key: ApiKey, *, above: int = 99, below: int = -1) -> list[int]:

@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groupcoord.protocol.wire import TaggedField, Unreadable, read_tags, read_varint, skip_tags, varint, write_tags
+from groupcoord.protocol.codec.primitives import (
+    TaggedField,
+    Unreadable,
+    read_tags,
+    read_varint,
+    skip_tags,
+    varint,
+    write_tags,
+)
 
 
 @pytest.mark.parametrize(

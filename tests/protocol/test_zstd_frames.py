@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groupcoord.protocol.zstd_frames import begins_with_a_whole_frame, most_content
+from groupcoord.protocol.batches.zstd_frames import begins_with_a_whole_frame, most_content
 
 
 def packed(data: bytes, level: int = 3) -> bytes:

@@ -9,7 +9,7 @@ import struct
 from collections.abc import Iterator
 from typing import Any, Protocol
 
-from groupcoord.protocol.batches import records_in
+from groupcoord.protocol.batches.record_batch import records_in
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import (
     DeleteRecordsRequest,

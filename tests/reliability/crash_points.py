@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from groupcoord.core.api_error import ApiError
-from groupcoord.protocol.batches import BatchError
+from groupcoord.protocol.batches.record_batch import BatchError
 from groupcoord.storage.errors import StorageError
 from tests.reliability.disk import Died, Disk, Fault
 from tests.reliability.histories import History

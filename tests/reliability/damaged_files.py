@@ -23,7 +23,13 @@ from typing import NamedTuple
 from unittest import mock
 
 from groupcoord.broker.partition_log import PartitionLog
-from groupcoord.protocol.batches import HEADER_BYTES, BatchError, BatchHeader, has_right_checksum, read_header
+from groupcoord.protocol.batches.record_batch import (
+    HEADER_BYTES,
+    BatchError,
+    BatchHeader,
+    has_right_checksum,
+    read_header,
+)
 from groupcoord.storage import checkpoints
 from groupcoord.storage.errors import StorageError
 from groupcoord.storage.names import Partition, log_files

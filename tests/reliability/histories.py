@@ -6,7 +6,7 @@ from typing import Any
 
 from groupcoord.core.api_error import ApiError
 from groupcoord.protocol.apis import ApiKey
-from groupcoord.protocol.batches import BatchError
+from groupcoord.protocol.batches.record_batch import BatchError
 from tests.conformance.batches import Rec, batch
 from tests.reliability.acknowledged import RESOURCE, Acknowledged, LogModel, Pending, Sent, TopicModel
 from tests.reliability.lives import KEPT, NOW_MS, Broken, Life

@@ -13,7 +13,7 @@ from groupcoord.config.settings import BrokerConfig
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import Call, Reply
 from groupcoord.protocol.apis import APIS, ApiKey
-from groupcoord.protocol.batches import read_header, records_in
+from groupcoord.protocol.batches.record_batch import read_header, records_in
 from groupcoord.protocol.messages import OffsetFetchRequest
 from groupcoord.protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from groupcoord.storage import storage as storage_module

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from groupcoord.protocol.compression import Compression
+from groupcoord.protocol.batches.compression import Compression
 from groupcoord.protocol.messages import ListGroupsRequest
 from tests.reliability import bombs
 from tests.reliability.bombs import Bomb, empty_records, producing, send, serving

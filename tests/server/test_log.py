@@ -15,7 +15,7 @@ import pytest
 
 from groupcoord.core.effects import Call
 from groupcoord.core.events import AdminAction, Cause, Event, Requested, TimerFired
-from groupcoord.protocol.message import message
+from groupcoord.protocol.codec.message import message
 from groupcoord.server import log
 from tests.server.support import HEARTBEAT
 

@@ -8,7 +8,7 @@ from typing import Any
 from groupcoord.broker.broker import Broker
 from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.config.settings import BrokerConfig
-from groupcoord.protocol.batches import records_in
+from groupcoord.protocol.batches.record_batch import records_in
 from groupcoord.storage.partition_store import PartitionStore
 from groupcoord.storage.storage import Storage
 from tests.broker.data_plane import NOW_MS, batch

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from groupcoord.broker.log_settings import LogSettings
 from groupcoord.broker.partition_log import EARLIEST, LATEST, MAX_TIMESTAMP, PartitionLog
-from groupcoord.protocol.batches import BatchError
+from groupcoord.protocol.batches.record_batch import BatchError
 from tests.broker.data_plane import NOW_MS, batch
 from tests.storage.directory import Life, contents
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from groupcoord.protocol.batches import stamp_offsets
+from groupcoord.protocol.batches.record_batch import stamp_offsets
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.storage.batch_files import BatchFault, checked_batches, headers
 from groupcoord.storage.files import opened

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from groupcoord.broker.log_cleaner import clean, cleanable
 from groupcoord.broker.log_settings import LogSettings
 from groupcoord.broker.partition_log import PartitionLog
-from groupcoord.protocol.batches import build_batch, extents, read_header, records_in
-from groupcoord.protocol.records import Record
+from groupcoord.protocol.batches.record_batch import build_batch, extents, read_header, records_in
+from groupcoord.protocol.batches.records import Record
 from tests.broker.data_plane import NOW_MS
 from tests.broker.kafkas_cleaner import RUNS, cleaned_at_ms, cleaned_before, recorded
 from tests.storage.directory import Life

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from groupcoord.broker.leader_epochs import EpochStart
-from groupcoord.protocol.batches import BatchError, has_right_checksum, read_header
+from groupcoord.protocol.batches.record_batch import BatchError, has_right_checksum, read_header
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.storage.checkpoints import RECOVERY_POINTS, write_epochs
 from groupcoord.storage.errors import StorageError

@@ -9,8 +9,8 @@ import pytest
 
 from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.broker.stretch import DEPARTED, SegmentGoneError
-from groupcoord.protocol.batches import records_in
-from groupcoord.protocol.wire import ByteRun
+from groupcoord.protocol.batches.record_batch import records_in
+from groupcoord.protocol.codec.primitives import LazyBytes
 from groupcoord.storage.stored_segment import StoredSegment
 from tests.broker.data_plane import NOW_MS
 from tests.storage.directory import Life, filled
@@ -32,11 +32,11 @@ def log(life: Life) -> PartitionLog:
     return made
 
 
-def reading(log: PartitionLog, offset: int = 0) -> ByteRun:
+def reading(log: PartitionLog, offset: int = 0) -> LazyBytes:
     return log.read(offset, 1 << 20, at_least_one=True).stretch()
 
 
-def offsets(run: ByteRun) -> list[int]:
+def offsets(run: LazyBytes) -> list[int]:
     return [record.offset for record in records_in(bytes(run))]
 
 

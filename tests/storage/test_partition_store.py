@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from groupcoord.broker.log_segment import LogSegment
-from groupcoord.protocol.batches import BatchError, read_header
+from groupcoord.protocol.batches.record_batch import BatchError, read_header
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.storage import partition_store, stored_segment
 from groupcoord.storage.files import sync

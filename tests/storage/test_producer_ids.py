@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from crc32c import crc32c
 
-from groupcoord.protocol.batches import NO_PRODUCER_ID
+from groupcoord.protocol.batches.record_batch import NO_PRODUCER_ID
 from groupcoord.storage.producer_ids import largest_producer_id, next_block
 from tests.broker.data_plane import NOW_MS, batch, patched
 from tests.storage.directory import KAFKA_FILES, Life, contents

@@ -9,7 +9,7 @@ import pytest
 from groupcoord.broker.leader_epochs import EpochStart
 from groupcoord.broker.log_settings import LogSettings
 from groupcoord.broker.partition_log import PartitionLog
-from groupcoord.protocol.batches import read_header
+from groupcoord.protocol.batches.record_batch import read_header
 from groupcoord.storage.checkpoints import write_epochs
 from groupcoord.storage.errors import StorageError
 from groupcoord.storage.partition_store import PartitionStore

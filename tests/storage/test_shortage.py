@@ -9,7 +9,7 @@ import pytest
 
 from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.core.api_error import ApiError
-from groupcoord.protocol.batches import BatchError
+from groupcoord.protocol.batches.record_batch import BatchError
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.storage import open_files
 from tests.broker.data_plane import NOW_MS, batch

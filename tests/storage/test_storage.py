@@ -9,7 +9,7 @@ import pytest
 
 from groupcoord.config.settings import BrokerConfig, Resource
 from groupcoord.core.api_error import ApiError
-from groupcoord.protocol.batches import BatchError
+from groupcoord.protocol.batches.record_batch import BatchError
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.storage import storage
 from groupcoord.storage.errors import StorageError

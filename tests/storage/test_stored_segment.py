@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from groupcoord.broker.log_segment import LogSegment
 from groupcoord.broker.log_settings import LogSettings
-from groupcoord.protocol.batches import INT32_MAX, read_header, stamp_offsets
+from groupcoord.protocol.batches.record_batch import INT32_MAX, read_header, stamp_offsets
 from groupcoord.storage.batch_files import BatchFault, checked_batches
 from groupcoord.storage.stored_segment import StoredSegment, create_segment, delete_segment
 from tests.broker.data_plane import NOW_MS, THEN_MS, batch

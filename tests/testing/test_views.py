@@ -2,7 +2,7 @@
 
 import pytest
 
-from groupcoord.protocol.embedded import Assignment, TopicPartition, write_assignment
+from groupcoord.protocol.consumer_protocol import Assignment, TopicPartition, write_assignment
 from groupcoord.testing.views import SeenGroup, SeenMember, assigned_by
 
 ASSIGNMENT = write_assignment(Assignment(assigned_partitions=(TopicPartition(topic="orders", partitions=(0, 2)),)))

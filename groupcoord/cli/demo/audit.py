@@ -4,7 +4,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from groupcoord.broker.topic_names import CONSUMER_OFFSETS
 from groupcoord.core.java import partition_for
-from groupcoord.protocol.records import Record
+from groupcoord.protocol.batches.records import Record
 
 
 async def committed_and_ends(

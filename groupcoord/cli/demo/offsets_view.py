@@ -10,7 +10,7 @@ from rich.text import Text
 from groupcoord.broker.compaction import survivors
 from groupcoord.cli.offsets_texts import GONE, after_rows, before_rows
 from groupcoord.cli.offsets_texts import strips as strip_texts
-from groupcoord.protocol.records import Record
+from groupcoord.protocol.batches.records import Record
 
 
 def before(records: Sequence[Record]) -> RenderableType:

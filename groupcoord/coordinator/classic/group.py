@@ -12,7 +12,7 @@ from groupcoord.coordinator.errors import UnexpectedBrokerError
 from groupcoord.core.effects import NO_CONNECTION, Call
 from groupcoord.core.java import HashMap
 from groupcoord.core.timers import TimerKey
-from groupcoord.protocol.embedded import OverrunError, subscribed_topics
+from groupcoord.protocol.consumer_protocol import OverrunError, subscribed_topics
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
 

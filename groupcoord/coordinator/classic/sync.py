@@ -14,7 +14,7 @@ from groupcoord.coordinator.shard import Shard
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import Call
 from groupcoord.core.handler_context import HandlerContext
-from groupcoord.protocol.embedded import read_assignment
+from groupcoord.protocol.consumer_protocol import read_assignment
 from groupcoord.protocol.errors import ErrorCode, WireError
 from groupcoord.protocol.messages import SyncGroupRequest, SyncGroupResponse
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from groupcoord.pipeline.arrow import at, buffer_of, slices, strings, timestamps
-from groupcoord.protocol.coordinator_records import id_text
+from groupcoord.protocol.coordinator_records.generic import id_text
 
 SMALLEST_KEY = 10
 """Type, two empty names, partition."""

@@ -10,8 +10,17 @@ from typing import Any, NamedTuple
 from crc32c import crc32c
 
 from groupcoord.pipeline.arrow import EARLIEST_MS, LATEST_MS
-from groupcoord.protocol.batches import HEADER_BYTES, MAGIC, BatchError, read_header, records_of
-from groupcoord.protocol.coordinator_records import (
+from groupcoord.protocol.batches.record_batch import HEADER_BYTES, MAGIC, BatchError, read_header, records_of
+from groupcoord.protocol.batches.records import InvalidRecordsError
+from groupcoord.protocol.consumer_protocol import (
+    PROTOCOL_TYPE,
+    Assignment,
+    Subscription,
+    TopicPartition,
+    read_assignment,
+    read_subscription,
+)
+from groupcoord.protocol.coordinator_records.generic import (
     Fields,
     RecordError,
     RecordKey,
@@ -22,16 +31,7 @@ from groupcoord.protocol.coordinator_records import (
     parse_value,
     value_json,
 )
-from groupcoord.protocol.embedded import (
-    PROTOCOL_TYPE,
-    Assignment,
-    Subscription,
-    TopicPartition,
-    read_assignment,
-    read_subscription,
-)
 from groupcoord.protocol.errors import WireError
-from groupcoord.protocol.records import InvalidRecordsError
 
 Row = dict[str, Any]
 OFFSET_KINDS = {0, 1}

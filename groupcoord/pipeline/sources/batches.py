@@ -1,6 +1,6 @@
 """Record batches as Arrow columns, many at a time with numpy: step j reads record j of every batch at once.
 
-What protocol/batches.py reads one by one, for logs of gigabytes. A batch that cannot be read (its checksum does not fit, it
+What record_batch.py reads one by one, for logs of gigabytes. A batch that cannot be read (its checksum does not fit, it
 does not unpack, its format is older than Kafka 0.11, its records do not fill it) comes as one record without a key whose
 value is the batch's bytes; ``decode/plain.py`` finds out what is wrong with it. Source: KIP-98, ``DefaultRecordBatch``,
 ``DefaultRecord``.
@@ -17,8 +17,15 @@ from crc32c import crc32c
 from groupcoord.pipeline.arrow import PADDING, at, padded, slices, timestamps, varints
 from groupcoord.pipeline.schemas import LOG
 from groupcoord.pipeline.types import arrow_schema
-from groupcoord.protocol.batches import COMPRESSION_MASK, CONTROL, HEADER_BYTES, LOG_APPEND_TIME, MAGIC, TRANSACTIONAL
-from groupcoord.protocol.compression import Compression, CompressionError, decompress
+from groupcoord.protocol.batches.compression import Compression, CompressionError, decompress
+from groupcoord.protocol.batches.record_batch import (
+    COMPRESSION_MASK,
+    CONTROL,
+    HEADER_BYTES,
+    LOG_APPEND_TIME,
+    MAGIC,
+    TRANSACTIONAL,
+)
 
 _LENGTH = struct.Struct(">i").unpack_from
 _CRC = struct.Struct(">I").unpack_from

@@ -18,8 +18,8 @@ from groupcoord.pipeline.errors import PipelineError
 from groupcoord.pipeline.sources.batches import Headers, headers, is_control, is_transactional, read, walk
 from groupcoord.pipeline.sources.remark import Remark
 from groupcoord.pipeline.sources.transactions import COMMIT, Hidden, Transactions, is_hidden
-from groupcoord.protocol.batches import BatchError, records_of
-from groupcoord.protocol.records import InvalidRecordsError
+from groupcoord.protocol.batches.record_batch import BatchError, records_of
+from groupcoord.protocol.batches.records import InvalidRecordsError
 
 TOPIC = "__consumer_offsets"
 PIECE_BYTES = 32 * 1024 * 1024

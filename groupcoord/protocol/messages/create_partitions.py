@@ -1,6 +1,6 @@
 """CreatePartitions: versions 0–3."""
 
-from groupcoord.protocol.message import message
+from groupcoord.protocol.codec.message import message
 
 
 @message

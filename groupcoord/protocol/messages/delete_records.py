@@ -1,6 +1,6 @@
 """DeleteRecords: versions 0–2."""
 
-from groupcoord.protocol.message import message
+from groupcoord.protocol.codec.message import message
 
 
 @message

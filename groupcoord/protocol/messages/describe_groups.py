@@ -1,6 +1,6 @@
 """DescribeGroups: versions 0–6."""
 
-from groupcoord.protocol.message import message
+from groupcoord.protocol.codec.message import message
 
 
 @message

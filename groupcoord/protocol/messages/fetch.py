@@ -2,8 +2,8 @@
 
 import uuid
 
-from groupcoord.protocol.message import message
-from groupcoord.protocol.wire import ByteRun
+from groupcoord.protocol.codec.message import message
+from groupcoord.protocol.codec.primitives import LazyBytes
 
 
 @message
@@ -124,7 +124,7 @@ class PartitionData:
     snapshot_id: SnapshotId = SnapshotId()  # v12+, tag 2
     aborted_transactions: tuple[AbortedTransaction, ...] | None = ()  # null for readers of uncommitted records
     preferred_read_replica: int = -1  # v11+
-    records: ByteRun | None  # batches, the first of which may begin before the offset asked for
+    records: LazyBytes | None  # batches, the first of which may begin before the offset asked for
 
 
 @message

@@ -1,6 +1,6 @@
 """Heartbeat: versions 0–4."""
 
-from groupcoord.protocol.message import message
+from groupcoord.protocol.codec.message import message
 
 
 @message

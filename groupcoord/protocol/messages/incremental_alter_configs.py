@@ -1,6 +1,6 @@
 """IncrementalAlterConfigs: versions 0–1."""
 
-from groupcoord.protocol.message import message
+from groupcoord.protocol.codec.message import message
 
 
 @message

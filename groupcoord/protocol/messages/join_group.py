@@ -1,6 +1,6 @@
 """JoinGroup: versions 0–9."""
 
-from groupcoord.protocol.message import message
+from groupcoord.protocol.codec.message import message
 
 
 @message

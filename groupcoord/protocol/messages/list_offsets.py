@@ -1,6 +1,6 @@
 """ListOffsets: versions 1–11."""
 
-from groupcoord.protocol.message import message
+from groupcoord.protocol.codec.message import message
 
 
 @message

@@ -2,7 +2,7 @@
 
 import uuid
 
-from groupcoord.protocol.message import message
+from groupcoord.protocol.codec.message import message
 
 
 @message

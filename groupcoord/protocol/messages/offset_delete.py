@@ -1,6 +1,6 @@
 """OffsetDelete: versions 0–0."""
 
-from groupcoord.protocol.message import message
+from groupcoord.protocol.codec.message import message
 
 
 @message

@@ -1,6 +1,6 @@
 """OffsetForLeaderEpoch: versions 2–4."""
 
-from groupcoord.protocol.message import message
+from groupcoord.protocol.codec.message import message
 
 
 @message

@@ -1,6 +1,6 @@
 """SyncGroup: versions 0–5."""
 
-from groupcoord.protocol.message import message
+from groupcoord.protocol.codec.message import message
 
 
 @message

@@ -1,6 +1,6 @@
 """Where each API says which groups, members and topics a request is about: one table, for matching and for the docs.
 
-Requests are in the shape of the newest version (``groupcoord.protocol.shapes``), so each has its fields in one place.
+Requests are in the shape of the newest version (``groupcoord.protocol.version_compat``), so each has its fields in one place.
 """
 
 import uuid

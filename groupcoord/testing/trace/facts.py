@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from groupcoord.protocol import messages as m
-from groupcoord.protocol.embedded import PROTOCOL_TYPE, read_assignment, read_subscription
+from groupcoord.protocol.consumer_protocol import PROTOCOL_TYPE, read_assignment, read_subscription
 from groupcoord.protocol.errors import ErrorCode, WireError
 from groupcoord.testing.trace.events import NO_GENERATION, Detail
 

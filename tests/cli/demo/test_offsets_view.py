@@ -1,7 +1,8 @@
 from groupcoord.cli import offsets_texts as texts
 from groupcoord.cli.demo import offsets_view as view
-from groupcoord.protocol.embedded import Assignment, TopicPartition, write_assignment
-from groupcoord.protocol.offsets_records import (
+from groupcoord.protocol.batches.records import Record
+from groupcoord.protocol.consumer_protocol import Assignment, TopicPartition, write_assignment
+from groupcoord.protocol.coordinator_records.typed import (
     GroupMetadataKey,
     GroupMetadataValue,
     MemberMetadata,
@@ -10,7 +11,6 @@ from groupcoord.protocol.offsets_records import (
     write_key,
     write_value,
 )
-from groupcoord.protocol.records import Record
 from tests.cli.demo.support import GROUP, TOPIC, shown
 
 Entry = tuple[bytes | None, bytes | None]

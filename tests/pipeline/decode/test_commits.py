@@ -15,7 +15,7 @@ from groupcoord.pipeline.decode.plain import decode
 from groupcoord.pipeline.decode.split import SPLIT, split
 from groupcoord.pipeline.schemas import COMMITS, LOG
 from groupcoord.pipeline.types import arrow_schema
-from groupcoord.protocol.offsets_records import (
+from groupcoord.protocol.coordinator_records.typed import (
     GroupMetadataKey,
     OffsetCommitKey,
     OffsetCommitValue,

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from groupcoord.pipeline.decode.plain import decode
 from groupcoord.pipeline.sources.batches import headers, read, walk
-from groupcoord.protocol.batches import LOG_APPEND_TIME, build_batch, records_of
-from groupcoord.protocol.records import Header, Record
+from groupcoord.protocol.batches.record_batch import LOG_APPEND_TIME, build_batch, records_of
+from groupcoord.protocol.batches.records import Header, Record
 
 CONTENT = st.none() | st.binary(max_size=30) | st.integers(0, 300).map(bytes)
 HEADERS = st.lists(st.builds(Header, key=st.text(max_size=3), value=st.none() | st.binary(max_size=3)), max_size=2)

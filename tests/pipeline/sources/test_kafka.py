@@ -6,8 +6,8 @@ import pytest
 
 from groupcoord.pipeline.sources import kafka
 from groupcoord.pipeline.sources.wire import Fetched, OutOfRange
-from groupcoord.protocol.batches import build_batch
-from groupcoord.protocol.records import Record
+from groupcoord.protocol.batches.record_batch import build_batch
+from groupcoord.protocol.batches.records import Record
 
 
 class Log:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from groupcoord.protocol import messages as m
-from groupcoord.protocol.embedded import Assignment, TopicPartition, write_assignment
+from groupcoord.protocol.consumer_protocol import Assignment, TopicPartition, write_assignment
 from groupcoord.protocol.messages.delete_groups import DeletableGroupResult
 from groupcoord.protocol.messages.fetch import (
     FetchableTopicResponse,

@@ -4,7 +4,7 @@ A layout is compiled to Python source once, as ``dataclasses`` compiles an ``__i
 become one call of ``struct``, and nothing is looked up while a message is read or written. kio's own reader does not face the
 network here, because a length of four billion ends the process and a tagged field that it does not know is an error to it.
 
-What a compiled reader does with bytes that are no message is to fail, nothing more; ``dissect`` says where and why.
+What a compiled reader does with bytes that are no message is to fail, nothing more; ``iter_fields`` says where and why.
 """
 
 import struct
@@ -14,23 +14,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from groupcoord.protocol import wire
-from groupcoord.protocol.layout import FIXED, Column, Layout
-from groupcoord.protocol.wire import LONGEST_STRING, Reader, TaggedField, Unreadable, Writer
+from groupcoord.protocol.codec import primitives
+from groupcoord.protocol.codec.primitives import LONGEST_STRING, ReadFunction, TaggedField, Unreadable, WriteFunction
+from groupcoord.protocol.codec.schema import FIXED, MessageSchema, SchemaField
 
-UNREADABLE = (Unreadable, IndexError, struct.error)
+READ_ERRORS = (Unreadable, IndexError, struct.error)
 """What a compiled reader raises for bytes that are not its message."""
 
 
-def compile_reader(layout: Layout) -> Reader:
-    """The function that reads ``layout``; it raises one of UNREADABLE."""
-    reader: Reader = _Source().reader(layout)
+def compile_reader(layout: MessageSchema) -> ReadFunction:
+    """The function that reads ``layout``; it raises one of READ_ERRORS."""
+    reader: ReadFunction = _Source().reader(layout)
     return reader
 
 
-def compile_writer(layout: Layout) -> Writer:
+def compile_writer(layout: MessageSchema) -> WriteFunction:
     """The function that writes ``layout``; it raises struct.error for what does not fit into its field."""
-    writer: Writer = _Source().writer(layout)
+    writer: WriteFunction = _Source().writer(layout)
     return writer
 
 
@@ -42,17 +42,17 @@ _NO_ID = bytes(16)
 _EMPTY: dict[str, object] = {"string": "", "bytes": b""}
 _SCOPE = {
     "Unreadable": Unreadable,
-    "TooLong": wire.TooLong,
-    "VARINTS": wire.VARINTS,
+    "StringTooLongError": primitives.StringTooLongError,
+    "VARINTS": primitives.VARINTS,
     "NO_ID": _NO_ID,
     "id_from": _id_from,
     "unpack_from": struct.unpack_from,
     "pack": struct.pack,
-    "read_varint": wire.read_varint,
-    "varint": wire.varint,
-    "skip_tags": wire.skip_tags,
-    "read_tags": wire.read_tags,
-    "write_tags": wire.write_tags,
+    "read_varint": primitives.read_varint,
+    "varint": primitives.varint,
+    "skip_tags": primitives.skip_tags,
+    "read_tags": primitives.read_tags,
+    "write_tags": primitives.write_tags,
 }
 
 
@@ -76,7 +76,7 @@ class _Source:
         exec("\n".join([f"def {name}({arguments}):", *lines]), self.scope)  # noqa: S102 - only names of fields are in it
         return self.scope[name]
 
-    def reader(self, layout: Layout) -> Any:
+    def reader(self, layout: MessageSchema) -> Any:
         """(data, at, size) → (message, end)."""
         body = _ReadBody(self, layout.flexible)
         arguments = []
@@ -98,14 +98,14 @@ class _Source:
         body.line(f"return {self.bind('Message', layout.message)}({', '.join(arguments)}), at")
         return self.function(f"read_{layout.message.__name__}", "data, at, size", body)
 
-    def tag_reader(self, column: Column) -> Any:
+    def tag_reader(self, column: SchemaField) -> Any:
         """(data, at, size) → (value, end)."""
         body = _ReadBody(self, flexible=True)
         body.column(column, "value")
         body.line("return value, at")
         return self.function(f"read_{column.name}", "data, at, size", body)
 
-    def writer(self, layout: Layout) -> Any:
+    def writer(self, layout: MessageSchema) -> Any:
         """(message, out) → None."""
         body = _WriteBody(self, layout.flexible, layout.may_hold_none())
         tagged = []
@@ -121,7 +121,7 @@ class _Source:
             body.fixed("B", "0")
         return self.function(f"write_{layout.message.__name__}", "message, out", body)
 
-    def tag_writer(self, column: Column) -> Any:
+    def tag_writer(self, column: SchemaField) -> Any:
         """(message, out) → None, for one field of the message."""
         body = _WriteBody(self, flexible=True, may_hold_none=frozenset())
         body.column(column)
@@ -176,7 +176,7 @@ class _ReadBody(_Body):
         self.line(f"{waiting}, = {self.source.bind('unpack', codes.unpack_from)}(data, at)")
         self.line(f"at += {codes.size}")
 
-    def column(self, column: Column, target: str) -> None:
+    def column(self, column: SchemaField, target: str) -> None:
         """Read a field."""
         if column.is_array:
             self.array(column, target)
@@ -200,7 +200,7 @@ class _ReadBody(_Body):
         else:
             self.fixed(code, "n")
 
-    def text(self, column: Column, target: str) -> None:
+    def text(self, column: SchemaField, target: str) -> None:
         is_string = column.kind == "string"
         self.length("h" if is_string else "i")
         too_long = "at + n > size" + (f" or n > {LONGEST_STRING}" if is_string and self.flexible else "")
@@ -211,7 +211,7 @@ class _ReadBody(_Body):
             self.line(f"{target} = {value}")
             self.line("at += n")
 
-    def array(self, column: Column, target: str) -> None:
+    def array(self, column: SchemaField, target: str) -> None:
         self.length("i")
         # Every item takes a byte at least: a count beyond that is refused before anything is made for it.
         self.refuse("n > size - at", column.is_nullable)
@@ -227,7 +227,7 @@ class _ReadBody(_Body):
                     self.line("items.append(item)")
                 self.line(f"{target} = tuple(items)")
 
-    def struct(self, layout: Layout, column: Column, target: str) -> None:
+    def struct(self, layout: MessageSchema, column: SchemaField, target: str) -> None:
         if column.is_nullable and column.tag is not None:  # behind a varint that is 0 for null
             self.length("")
         elif column.is_nullable:  # KIP-893: behind a byte that is negative for null
@@ -261,7 +261,7 @@ class _WriteBody(_Body):
     def struct_call(self, codes: struct.Struct, waiting: str) -> None:
         self.line(f"out({self.source.bind('pack', codes.pack)}({waiting}))")
 
-    def column(self, column: Column) -> None:
+    def column(self, column: SchemaField) -> None:
         """Write a field of the message.
 
         Where our field can be None and this version has no null, it writes the empty value: JoinGroup v6 says ``""`` for no
@@ -275,7 +275,7 @@ class _WriteBody(_Body):
         else:
             self.value(column, value)
 
-    def value(self, column: Column, value: str) -> None:
+    def value(self, column: SchemaField, value: str) -> None:
         if column.kind == "uuid":
             self.fixed(FIXED["uuid"], f"NO_ID if {value} is None else {value}.bytes")
         elif column.kind in FIXED:
@@ -293,17 +293,19 @@ class _WriteBody(_Body):
         else:
             self.fixed(code, f"len({thing})")
 
-    def text(self, column: Column, value: str) -> None:
+    def text(self, column: SchemaField, value: str) -> None:
         code, encode = ("h", ".encode()") if column.kind == "string" else ("i", "")
         with self.unless_null(column.is_nullable, value, self.null(code)):
             # This line writes nothing, so it passes the fields that wait, and the length can join them.
             self.lines.append(f"{self.indent}text = {value}{encode}")
             if column.kind == "string":
-                self.lines.append(f"{self.indent}if len(text) > {LONGEST_STRING}: raise TooLong({column.name!r})")
+                self.lines.append(
+                    f"{self.indent}if len(text) > {LONGEST_STRING}: raise StringTooLongError({column.name!r})"
+                )
             self.length(code, "text")
             self.line("out(text)")
 
-    def array(self, column: Column, value: str) -> None:
+    def array(self, column: SchemaField, value: str) -> None:
         with self.unless_null(column.is_nullable, value, self.null("i")):
             self.line(f"items = {value}")
             self.length("i", "items")
@@ -313,7 +315,7 @@ class _WriteBody(_Body):
                 with self.block("for item in items:"):
                     self.value(column._replace(is_nullable=False), "item")
 
-    def struct(self, layout: Layout, column: Column, value: str) -> None:
+    def struct(self, layout: MessageSchema, column: SchemaField, value: str) -> None:
         with self.unless_null(column.is_nullable, value, b"\xff" if column.tag is None else b"\0"):
             if column.is_nullable:  # KIP-893; a tagged one says the same as a varint, where null is 0
                 self.fixed("b", "1")

@@ -1,6 +1,6 @@
 """The records of classic groups in ``__consumer_offsets``, nearly all of which are commits, read by the million.
 
-They say what ``read_key`` and ``read_value`` of offsets_records.py say, at a tenth of the cost, in the forms that Kafka has
+They say what ``read_key`` and ``read_value`` of typed.py say, at a tenth of the cost, in the forms that Kafka has
 written since 2.1; every other form is left to those.
 """
 
@@ -8,7 +8,7 @@ import struct
 import uuid
 from typing import Any, Generic, TypeVar
 
-from groupcoord.protocol.offsets_records import OffsetCommitKey, OffsetCommitValue, read_value
+from groupcoord.protocol.coordinator_records.typed import OffsetCommitKey, OffsetCommitValue, read_value
 
 T = TypeVar("T", bound=tuple[Any, ...])
 
@@ -51,7 +51,7 @@ def group_and_topic(key: bytes) -> tuple[str, str] | None:
         return None
 
 
-def cannot_fail(value: bytes) -> bool:
+def is_plain_commit(value: bytes) -> bool:
     """Is this the value of a commit in the form of nearly all, without metadata, which can be read whatever its numbers are?
 
     False says nothing.

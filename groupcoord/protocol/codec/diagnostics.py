@@ -9,15 +9,15 @@ import uuid
 from collections.abc import Iterator
 from typing import Any, NamedTuple, NoReturn
 
+from groupcoord.protocol.codec.primitives import LONGEST_STRING, Unreadable, read_varint
+from groupcoord.protocol.codec.schema import FIXED, MessageSchema, SchemaField
 from groupcoord.protocol.errors import WireError
-from groupcoord.protocol.layout import FIXED, Column, Layout
-from groupcoord.protocol.wire import LONGEST_STRING, Unreadable, read_varint
 
 FIELDS_EXPLAINED = 10_000
-"""So many fields are gone through to explain an error; it takes some 50 ms, in which nobody else is served."""
+"""So many fields are gone through to explain_decode_error an error; it takes some 50 ms, in which nobody else is served."""
 
 
-class Field(NamedTuple):
+class DecodedField(NamedTuple):
     """One field: dotted ``path`` (``topics[0].name``), ``offset`` and ``size`` in bytes, and its value.
 
     An array shows as a field whose value is the number of items (None if it is null), with the items behind it.
@@ -29,20 +29,20 @@ class Field(NamedTuple):
     value: object
 
 
-def dissect(layout: Layout, data: bytes, offset: int = 0) -> Iterator[Field]:
+def iter_fields(layout: MessageSchema, data: bytes, offset: int = 0) -> Iterator[DecodedField]:
     """The fields of the message that starts at ``offset``, in wire order. Raises WireError where there is no such field."""
     return _Walk(layout, data, offset).struct(layout, "")
 
 
-def explain(layout: Layout, data: bytes, offset: int = 0) -> WireError:
+def explain_decode_error(layout: MessageSchema, data: bytes, offset: int = 0) -> WireError:
     """What is wrong with the message that starts at ``offset``.
 
     Whoever sends a million fields and then an error learns only that it is behind the first FIELDS_EXPLAINED.
     """
-    place = Field("", offset, 0, None)
+    place = DecodedField("", offset, 0, None)
     reason = "nothing is wrong with it"
     try:
-        for count, place in enumerate(dissect(layout, data, offset)):  # noqa: B007 - it is used behind the loop
+        for count, place in enumerate(iter_fields(layout, data, offset)):  # noqa: B007 - it is used behind the loop
             if count == FIELDS_EXPLAINED:
                 reason = "here or behind, something is wrong"
                 break
@@ -54,10 +54,10 @@ def explain(layout: Layout, data: bytes, offset: int = 0) -> WireError:
 class _Walk:
     """Goes through ``data``; ``at`` is how far it has come."""
 
-    def __init__(self, layout: Layout, data: bytes, at: int) -> None:
+    def __init__(self, layout: MessageSchema, data: bytes, at: int) -> None:
         self.layout, self.data, self.at = layout, data, at
 
-    def struct(self, layout: Layout, path: str) -> Iterator[Field]:
+    def struct(self, layout: MessageSchema, path: str) -> Iterator[DecodedField]:
         dot = f"{path}." if path else ""
         tagged = {column.tag: column for column in layout.columns if column.tag is not None}
         for column in layout.columns:
@@ -69,35 +69,35 @@ class _Walk:
             if tag in tagged:
                 yield from self.column(tagged[tag], dot + tagged[tag].name, flexible=True)
             else:
-                yield Field(f"{dot}tag {tag}", self.at, size, self.take(size, f"{dot}tag {tag}"))
+                yield DecodedField(f"{dot}tag {tag}", self.at, size, self.take(size, f"{dot}tag {tag}"))
 
-    def column(self, column: Column, path: str, flexible: bool) -> Iterator[Field]:
+    def column(self, column: SchemaField, path: str, flexible: bool) -> Iterator[DecodedField]:
         if column.is_array:
             yield from self.array(column, path, flexible)
         elif column.struct is None:
             start = self.at
             value = self.fixed(column.kind, path) if column.kind in FIXED else self.text(column, path, flexible)
-            yield Field(path, start, self.at - start, value)
+            yield DecodedField(path, start, self.at - start, value)
         elif column.is_nullable and self.is_null(column, path):
-            yield Field(path, self.at - 1, 1, None)
+            yield DecodedField(path, self.at - 1, 1, None)
         else:
             yield from self.struct(column.struct, path)
 
-    def is_null(self, column: Column, path: str) -> bool:
+    def is_null(self, column: SchemaField, path: str) -> bool:
         """What stands before a struct that can be null: KIP-893's byte; with a tag, a varint that is 0 for null."""
         return self.fixed("int8", path) < 0 if column.tag is None else self.varint(path) <= 0
 
-    def array(self, column: Column, path: str, flexible: bool) -> Iterator[Field]:
+    def array(self, column: SchemaField, path: str, flexible: bool) -> Iterator[DecodedField]:
         start = self.at
         count = self.length("int32", path, flexible, column.is_nullable)
         if count is not None and count > len(self.data) - self.at:
             self.refuse(path, start, f"{count} items cannot be in the {len(self.data) - self.at} bytes that are left")
-        yield Field(path, start, self.at - start, count)
+        yield DecodedField(path, start, self.at - start, count)
         item = column._replace(is_array=False, is_nullable=False)
         for index in range(count or 0):
             yield from self.column(item, f"{path}[{index}]", flexible)
 
-    def text(self, column: Column, path: str, flexible: bool) -> str | bytes | None:
+    def text(self, column: SchemaField, path: str, flexible: bool) -> str | bytes | None:
         start = self.at
         is_string = column.kind == "string"
         size = self.length("int16" if is_string else "int32", path, flexible, column.is_nullable)

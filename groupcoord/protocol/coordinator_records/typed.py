@@ -11,11 +11,11 @@ import struct
 import uuid
 from typing import Any, NamedTuple
 
-from groupcoord.protocol.bridge import Codec
+from groupcoord.protocol.codec.message import message
+from groupcoord.protocol.codec.message_codec import Codec
+from groupcoord.protocol.codec.schema import MessageSchema, SchemaField
+from groupcoord.protocol.coordinator_records.schemas import RECORD_TYPES, RecordStruct
 from groupcoord.protocol.errors import WireError
-from groupcoord.protocol.layout import Column, Layout
-from groupcoord.protocol.message import message
-from groupcoord.protocol.record_kinds import KINDS, Struct
 
 OFFSET_COMMIT_VALUE_VERSION = 4
 """What Kafka 4.3 writes for a commit without an expire time."""
@@ -137,22 +137,22 @@ def _version(data: bytes, field: str) -> int:
     return version
 
 
-_STRUCTS: dict[type[Any], Struct] = {
-    OffsetCommitKey: KINDS[1].key,
-    OffsetCommitValue: KINDS[1].value,
-    GroupMetadataKey: KINDS[2].key,
-    GroupMetadataValue: KINDS[2].value,
+_STRUCTS: dict[type[Any], RecordStruct] = {
+    OffsetCommitKey: RECORD_TYPES[1].key,
+    OffsetCommitValue: RECORD_TYPES[1].value,
+    GroupMetadataKey: RECORD_TYPES[2].key,
+    GroupMetadataValue: RECORD_TYPES[2].value,
 }
-"""What lies where is in record_kinds.py; the fields of a class here stand in the same order."""
+"""What lies where is in schemas.py; the fields of a class here stand in the same order."""
 
 
-def _layout(cls: type[Any], struct: Struct, version: int) -> Layout:
+def _layout(cls: type[Any], struct: RecordStruct, version: int) -> MessageSchema:
     columns = []
     for column, field in zip(struct.fields, dataclasses.fields(cls), strict=True):
         if version in column.versions:
             of = column.struct and _layout(MemberMetadata, column.struct, version)
-            columns.append(Column(field.name, column.kind, column.is_array, column.is_nullable, column.tag, of))
-    return Layout(cls, version, flexible=version >= struct.flexible_from, columns=tuple(columns))
+            columns.append(SchemaField(field.name, column.kind, column.is_array, column.is_nullable, column.tag, of))
+    return MessageSchema(cls, version, flexible=version >= struct.flexible_from, columns=tuple(columns))
 
 
 _CODECS: dict[tuple[type[Any], int], Codec[Any]] = {

@@ -11,7 +11,7 @@ VARINTS = tuple([bytes((number,)) for number in range(128)])
 """The unsigned varints of one byte."""
 
 
-class ByteRun(Protocol):
+class LazyBytes(Protocol):
     """Bytes that may lie elsewhere until somebody asks for them, all at once or a slice at a time; ``bytes`` are such a run."""
 
     def __len__(self) -> int: ...
@@ -21,13 +21,13 @@ class ByteRun(Protocol):
     def __getitem__(self, where: slice, /) -> bytes: ...
 
 
-Reader = Callable[[bytes, int, int], tuple[Any, int]]
+ReadFunction = Callable[[bytes, int, int], tuple[Any, int]]
 """(data, at, size) → (value, where it ends); ``size`` is that of the data."""
 
-Out = Callable[[bytes], object]
+Sink = Callable[[bytes], object]
 """Takes the next piece of what is being written."""
 
-Writer = Callable[[Any, Out], None]
+WriteFunction = Callable[[Any, Sink], None]
 """(message, out): gives ``out`` the pieces of the message."""
 
 
@@ -35,7 +35,7 @@ class Unreadable(ValueError):
     """These bytes are not what they should be; the text, if any, says why."""
 
 
-class TooLong(struct.error):
+class StringTooLongError(struct.error):
     """A string has more bytes than any string may have.
 
     That takes no more than a client: of bytes that are no UTF-8 each is read as U+FFFD, which is written in three.
@@ -74,7 +74,9 @@ def skip_tags(data: bytes, at: int, size: int) -> int:
     return read_tags(data, at, size, {})[1]
 
 
-def read_tags(data: bytes, at: int, size: int, known: Mapping[int, tuple[str, Reader]]) -> tuple[dict[str, Any], int]:
+def read_tags(
+    data: bytes, at: int, size: int, known: Mapping[int, tuple[str, ReadFunction]]
+) -> tuple[dict[str, Any], int]:
     """(values of the ``known`` tagged fields by name, end of all tagged fields). Raises Unreadable or IndexError.
 
     As in Kafka, a known field ends where its value ends, whatever size it claims.
@@ -100,10 +102,10 @@ class TaggedField(NamedTuple):
     tag: int
     name: str
     default: object
-    write: Writer
+    write: WriteFunction
 
 
-def write_tags(message: object, out: Out, tagged: Sequence[TaggedField]) -> None:
+def write_tags(message: object, out: Sink, tagged: Sequence[TaggedField]) -> None:
     """Write the tagged fields of ``message``; ``tagged`` is in order of tags, as they must be on the wire."""
     present = [
         field

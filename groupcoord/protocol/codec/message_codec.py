@@ -8,10 +8,10 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, Generic, TypeVar
 
-from groupcoord.protocol.compiler import UNREADABLE, compile_reader, compile_writer
-from groupcoord.protocol.dissect import explain
-from groupcoord.protocol.layout import Layout, layout_of
-from groupcoord.protocol.wire import Out, Reader, Writer
+from groupcoord.protocol.codec.compiler import READ_ERRORS, compile_reader, compile_writer
+from groupcoord.protocol.codec.diagnostics import explain_decode_error
+from groupcoord.protocol.codec.primitives import ReadFunction, Sink, WriteFunction
+from groupcoord.protocol.codec.schema import MessageSchema, schema_of
 
 M = TypeVar("M")
 
@@ -21,12 +21,12 @@ class Codec(Generic[M]):
 
     __slots__ = ("_reader", "_writer", "flexible", "layout")
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: MessageSchema) -> None:
         self.layout = layout
         self.flexible = layout.flexible
         # A server only reads requests and only writes responses, so each half waits for its first use.
-        self._reader: Reader | None = None
-        self._writer: Writer | None = None
+        self._reader: ReadFunction | None = None
+        self._writer: WriteFunction | None = None
 
     def decode(self, data: bytes, offset: int = 0) -> M:
         """The message that starts at ``offset``; what follows it is ignored, as Kafka does.
@@ -42,8 +42,8 @@ class Codec(Generic[M]):
             read = self._reader = compile_reader(self.layout)
         try:
             return read(data, offset, len(data))
-        except UNREADABLE:
-            raise explain(self.layout, data, offset) from None
+        except READ_ERRORS:
+            raise explain_decode_error(self.layout, data, offset) from None
 
     def encode(self, message: M) -> bytes:
         """The bytes of ``message``, without any header. Raises struct.error when a value does not fit its field."""
@@ -51,7 +51,7 @@ class Codec(Generic[M]):
         self.write(message, pieces.append)
         return b"".join(pieces)
 
-    def write(self, message: M, out: Out) -> None:
+    def write(self, message: M, out: Sink) -> None:
         """Give the bytes of ``message`` to ``out``, piece by piece. Raises struct.error as ``encode`` does."""
         write = self._writer
         if write is None:
@@ -62,7 +62,7 @@ class Codec(Generic[M]):
 _CODECS: dict[tuple[type[Any], int], Codec[Any]] = {}
 
 
-def codec(ours: type[M], package: str, version: int, kind: str) -> Codec[M]:
+def codec_for(ours: type[M], package: str, version: int, kind: str) -> Codec[M]:
     """The codec of message class ``ours`` at ``version``.
 
     ``package`` is kio's name for the message, ``kind`` one of ``request``, ``response`` and ``data``.
@@ -71,7 +71,7 @@ def codec(ours: type[M], package: str, version: int, kind: str) -> Codec[M]:
     if found is None:
         module = _schema(f"kio.schema.{package}.v{version}.{kind}")
         class_name = package.replace("_", " ").title().replace(" ", "") + ("" if kind == "data" else kind.title())
-        found = _CODECS[ours, version] = Codec(layout_of(ours, getattr(module, class_name)))
+        found = _CODECS[ours, version] = Codec(schema_of(ours, getattr(module, class_name)))
     return found
 
 

@@ -10,9 +10,8 @@ from typing import NamedTuple, TypeVar
 
 from crc32c import crc32c
 
-from groupcoord.protocol.compression import Compression, CompressionError, compress, decompress, most_unpacked
-from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.records import (
+from groupcoord.protocol.batches.compression import Compression, CompressionError, compress, decompress, most_unpacked
+from groupcoord.protocol.batches.records import (
     Buffer,
     InvalidRecordsError,
     Record,
@@ -21,6 +20,7 @@ from groupcoord.protocol.records import (
     walk,
     write_records,
 )
+from groupcoord.protocol.errors import ErrorCode
 
 E = TypeVar("E", bound=Exception)
 

@@ -8,7 +8,8 @@ so that a producer's last batch is still known by them; a batch with tombstones 
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from groupcoord.protocol.batches import (
+from groupcoord.protocol.batches.compression import Compression, compress
+from groupcoord.protocol.batches.record_batch import (
     COMPRESSION_MASK,
     DELETE_HORIZON,
     HEADER_BYTES,
@@ -19,9 +20,8 @@ from groupcoord.protocol.batches import (
     frame_batch,
     records_of,
 )
-from groupcoord.protocol.compression import Compression, compress
+from groupcoord.protocol.batches.records import Buffer, Record, read_records, read_varint, read_varlong, write_records
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.records import Buffer, Record, read_records, read_varint, read_varlong, write_records
 
 
 def repacked(
@@ -92,7 +92,7 @@ def with_records(header: BatchHeader, records: Sequence[Record], horizon_ms: int
     return frame_batch(changed, body)
 
 
-def with_some(header: BatchHeader, batch: bytes, kept: Sequence[int], horizon_ms: int | None) -> bytes:
+def filter_batch(header: BatchHeader, batch: bytes, kept: Sequence[int], horizon_ms: int | None) -> bytes:
     """The ``batch`` with some of its records alone, in their order: ``kept`` says which, the first being 0, and at least one.
 
     ``horizon_ms`` and what is made are those of ``with_records``; where the base timestamp stays, records are copied unread.

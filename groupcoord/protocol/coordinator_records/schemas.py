@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from groupcoord.protocol.layout import Column, Layout
+from groupcoord.protocol.codec.schema import MessageSchema, SchemaField
 
 NEVER = 32_767
 """As the version from which on lengths are compact and fields can be tagged (KIP-482): no version is."""
 
 
-class Field(NamedTuple):
+class RecordField(NamedTuple):
     """One field of a key, a value or a part of one.
 
     ``kind`` is Kafka's type, of the items if the field is an array; ``struct`` holds the fields of kind ``"struct"``. Versions
@@ -30,20 +30,20 @@ class Field(NamedTuple):
     versions: range = range(5)
     tag: int | None = None
     default: object = None
-    struct: "Struct | None" = None
+    struct: "RecordStruct | None" = None
 
 
-class Struct(NamedTuple):
+class RecordStruct(NamedTuple):
     """Fields that belong together, in the order of the wire; ``flexible`` from that version on."""
 
     name: str
-    fields: tuple[Field, ...]
+    fields: tuple[RecordField, ...]
     flexible_from: int = 0
 
-    def layout(self, version: int) -> Layout:
+    def layout(self, version: int) -> MessageSchema:
         """Where the fields lie at ``version``; what is read by it is a dict with the fields' names."""
         columns = tuple(
-            Column(
+            SchemaField(
                 field.name,
                 field.kind,
                 field.is_array,
@@ -54,10 +54,10 @@ class Struct(NamedTuple):
             for field in self.fields
             if version in field.versions
         )
-        return Layout(type(self.name, (dict,), {}), version, version >= self.flexible_from, columns)
+        return MessageSchema(type(self.name, (dict,), {}), version, version >= self.flexible_from, columns)
 
 
-class Kind(NamedTuple):
+class RecordType(NamedTuple):
     """One kind of record: its number, Kafka's name for it, what its keys and its values consist of.
 
     Keys have one version, and no compact lengths; values have ``versions``.
@@ -65,17 +65,17 @@ class Kind(NamedTuple):
 
     number: int
     name: str
-    key: Struct
-    value: Struct
+    key: RecordStruct
+    value: RecordStruct
     versions: range
 
 
 def _field(
     name: str, said: str, versions: range = range(5), *, tag: int | None = None, default: object = None
-) -> Field:
+) -> RecordField:
     """``said`` is a type as Kafka's definitions say it, behind ``?`` for what can be null and ``[]`` for an array."""
     kind = said.removeprefix("?")
-    return Field(
+    return RecordField(
         name,
         kind.removeprefix("[]"),
         is_array=kind.startswith("[]"),
@@ -86,7 +86,7 @@ def _field(
     )
 
 
-def _of(field: Field, struct: Struct) -> Field:
+def _of(field: RecordField, struct: RecordStruct) -> RecordField:
     """``field``, which holds ``struct``."""
     return field._replace(kind="struct", struct=struct)
 
@@ -96,18 +96,29 @@ _MEMBER = (*_GROUP, _field("memberId", "string"))
 _OFFSET = (_field("group", "string"), _field("topic", "string"), _field("partition", "int32"))
 
 
-def _kind(
-    number: int, name: str, key: tuple[Field, ...], *fields: Field, versions: range = range(1), flexible_from: int = 0
-) -> Kind:
+def _record_type(
+    number: int,
+    name: str,
+    key: tuple[RecordField, ...],
+    *fields: RecordField,
+    versions: range = range(1),
+    flexible_from: int = 0,
+) -> RecordType:
     """A kind with these fields in its keys and values."""
-    return Kind(number, name, Struct(f"{name}Key", key, NEVER), Struct(f"{name}Value", fields, flexible_from), versions)
+    return RecordType(
+        number,
+        name,
+        RecordStruct(f"{name}Key", key, NEVER),
+        RecordStruct(f"{name}Value", fields, flexible_from),
+        versions,
+    )
 
 
 # --- what several kinds have in common
 
 _TOPIC_PARTITION = (_field("topicId", "uuid"), _field("partitions", "[]int32"))
 _ASSIGNMENT_EPOCHS = _field("assignmentEpochs", "?[]int32", tag=0, default=())
-_ASSIGNED = _of(_field("topicPartitions", "[]"), Struct("TopicPartition", _TOPIC_PARTITION))
+_ASSIGNED = _of(_field("topicPartitions", "[]"), RecordStruct("TopicPartition", _TOPIC_PARTITION))
 _EPOCH = _field("epoch", "int32")
 _METADATA_HASH = _field("metadataHash", "int64")
 _ASSIGNMENT = (
@@ -126,7 +137,7 @@ _PAIR = (_field("key", "string"), _field("value", "string"))
 
 # --- classic groups and offsets (KIP-211, KIP-320, KIP-345)
 
-_LEGACY_OFFSET_COMMIT = _kind(
+_LEGACY_OFFSET_COMMIT = _record_type(
     0,
     "LegacyOffsetCommit",
     _OFFSET,
@@ -136,7 +147,7 @@ _LEGACY_OFFSET_COMMIT = _kind(
     flexible_from=NEVER,
 )
 
-_OFFSET_COMMIT = _kind(
+_OFFSET_COMMIT = _record_type(
     1,
     "OffsetCommit",
     _OFFSET,
@@ -160,7 +171,7 @@ _CLASSIC_MEMBER = (
     _field("subscription", "bytes"),
     _field("assignment", "bytes"),
 )
-_GROUP_METADATA = _kind(
+_GROUP_METADATA = _record_type(
     2,
     "GroupMetadata",
     (_field("group", "string"),),
@@ -169,37 +180,37 @@ _GROUP_METADATA = _kind(
     _field("protocol", "?string"),
     _field("leader", "?string"),
     _field("currentStateTimestamp", "int64", range(2, 5)),
-    _of(_field("members", "[]"), Struct("MemberMetadata", _CLASSIC_MEMBER, 4)),
+    _of(_field("members", "[]"), RecordStruct("MemberMetadata", _CLASSIC_MEMBER, 4)),
     versions=range(5),
     flexible_from=4,
 )
 
 # --- consumer groups (KIP-848)
 
-_RACKS = Struct("PartitionMetadata", (_field("partition", "int32"), _field("racks", "[]string")))
+_RACKS = RecordStruct("PartitionMetadata", (_field("partition", "int32"), _field("racks", "[]string")))
 _SUBSCRIBED_TOPIC = (
     *_TOPIC,
     _field("numPartitions", "int32"),
     _of(_field("partitionMetadata", "[]"), _RACKS),
 )
-_CLASSIC_PROTOCOL = Struct("ClassicProtocol", (_field("name", "string"), _field("metadata", "bytes")))
-_CLASSIC_MEMBER_METADATA = Struct(
+_CLASSIC_PROTOCOL = RecordStruct("ClassicProtocol", (_field("name", "string"), _field("metadata", "bytes")))
+_CLASSIC_MEMBER_METADATA = RecordStruct(
     "ClassicMemberMetadata",
     (_field("sessionTimeoutMs", "int32"), _of(_field("supportedProtocols", "[]"), _CLASSIC_PROTOCOL)),
 )
 _NO_CLASSIC_MEMBER = {"sessionTimeoutMs": 0, "supportedProtocols": ()}
 """The default is not null in Kafka: a member that is none says so, one that says nothing has no protocols."""
-_OWNED = Struct("TopicPartitions", (*_TOPIC_PARTITION, _ASSIGNMENT_EPOCHS))
+_OWNED = RecordStruct("TopicPartitions", (*_TOPIC_PARTITION, _ASSIGNMENT_EPOCHS))
 
 _CONSUMER_GROUPS = (
-    _kind(3, "ConsumerGroupMetadata", _GROUP, _EPOCH, _METADATA_HASH._replace(tag=0, default=0)),
-    _kind(
+    _record_type(3, "ConsumerGroupMetadata", _GROUP, _EPOCH, _METADATA_HASH._replace(tag=0, default=0)),
+    _record_type(
         4,
         "ConsumerGroupPartitionMetadata",
         _GROUP,
-        _of(_field("topics", "[]"), Struct("TopicMetadata", _SUBSCRIBED_TOPIC)),
+        _of(_field("topics", "[]"), RecordStruct("TopicMetadata", _SUBSCRIBED_TOPIC)),
     ),
-    _kind(
+    _record_type(
         5,
         "ConsumerGroupMemberMetadata",
         _MEMBER,
@@ -214,9 +225,9 @@ _CONSUMER_GROUPS = (
             _CLASSIC_MEMBER_METADATA,
         ),
     ),
-    _kind(6, "ConsumerGroupTargetAssignmentMetadata", _GROUP, *_ASSIGNMENT),
-    _kind(7, "ConsumerGroupTargetAssignmentMember", _MEMBER, _ASSIGNED),
-    _kind(
+    _record_type(6, "ConsumerGroupTargetAssignmentMetadata", _GROUP, *_ASSIGNMENT),
+    _record_type(7, "ConsumerGroupTargetAssignmentMember", _MEMBER, _ASSIGNED),
+    _record_type(
         8,
         "ConsumerGroupCurrentMemberAssignment",
         _MEMBER,
@@ -224,7 +235,7 @@ _CONSUMER_GROUPS = (
         _of(_field("assignedPartitions", "[]"), _OWNED),
         _of(_field("partitionsPendingRevocation", "[]"), _OWNED),
     ),
-    _kind(
+    _record_type(
         16,
         "ConsumerGroupRegularExpression",
         (*_GROUP, _field("regularExpression", "string")),
@@ -236,47 +247,47 @@ _CONSUMER_GROUPS = (
 
 # --- share groups (KIP-932)
 
-_SHARED = Struct("TopicPartitionsInfo", (*_TOPIC, _field("partitions", "[]int32")))
+_SHARED = RecordStruct("TopicPartitionsInfo", (*_TOPIC, _field("partitions", "[]int32")))
 
 _SHARE_GROUPS = (
-    _kind(10, "ShareGroupMemberMetadata", _MEMBER, *_CLIENT, _TOPIC_NAMES),
-    _kind(11, "ShareGroupMetadata", _GROUP, _EPOCH, _METADATA_HASH),
-    _kind(12, "ShareGroupTargetAssignmentMetadata", _GROUP, *_ASSIGNMENT),
-    _kind(13, "ShareGroupTargetAssignmentMember", _MEMBER, _ASSIGNED),
-    _kind(
+    _record_type(10, "ShareGroupMemberMetadata", _MEMBER, *_CLIENT, _TOPIC_NAMES),
+    _record_type(11, "ShareGroupMetadata", _GROUP, _EPOCH, _METADATA_HASH),
+    _record_type(12, "ShareGroupTargetAssignmentMetadata", _GROUP, *_ASSIGNMENT),
+    _record_type(13, "ShareGroupTargetAssignmentMember", _MEMBER, _ASSIGNED),
+    _record_type(
         14,
         "ShareGroupCurrentMemberAssignment",
         _MEMBER,
         *_MEMBER_EPOCHS,
-        _of(_field("assignedPartitions", "[]"), Struct("TopicPartitions", _TOPIC_PARTITION)),
+        _of(_field("assignedPartitions", "[]"), RecordStruct("TopicPartitions", _TOPIC_PARTITION)),
     ),
-    _kind(
+    _record_type(
         15,
         "ShareGroupStatePartitionMetadata",
         _GROUP,
         _of(_field("initializingTopics", "[]"), _SHARED),
         _of(_field("initializedTopics", "[]"), _SHARED),
-        _of(_field("deletingTopics", "[]"), Struct("TopicInfo", _TOPIC)),
+        _of(_field("deletingTopics", "[]"), RecordStruct("TopicInfo", _TOPIC)),
     ),
 )
 
 # --- Streams groups (KIP-1071)
 
 _TASK_IDS = (_field("subtopologyId", "string"), _field("partitions", "[]int32"))
-_ASSIGNED_TASKS = Struct("TaskIds", _TASK_IDS)
-_OWNED_TASKS = Struct("TaskIds", (*_TASK_IDS, _ASSIGNMENT_EPOCHS))
+_ASSIGNED_TASKS = RecordStruct("TaskIds", _TASK_IDS)
+_OWNED_TASKS = RecordStruct("TaskIds", (*_TASK_IDS, _ASSIGNMENT_EPOCHS))
 _TASK_ROLES = ("activeTasks", "standbyTasks", "warmupTasks")
-_ENDPOINT = Struct("Endpoint", (_field("host", "string"), _field("port", "uint16")))
-_TOPIC_INFO = Struct(
+_ENDPOINT = RecordStruct("Endpoint", (_field("host", "string"), _field("port", "uint16")))
+_TOPIC_INFO = RecordStruct(
     "TopicInfo",
     (
         _field("name", "string"),
         _field("partitions", "int32"),
         _field("replicationFactor", "int16"),
-        _of(_field("topicConfigs", "[]"), Struct("TopicConfig", _PAIR)),
+        _of(_field("topicConfigs", "[]"), RecordStruct("TopicConfig", _PAIR)),
     ),
 )
-_COPARTITION_GROUP = Struct(
+_COPARTITION_GROUP = RecordStruct(
     "CopartitionGroup",
     (
         _field("sourceTopics", "[]int16"),
@@ -284,7 +295,7 @@ _COPARTITION_GROUP = Struct(
         _field("repartitionSourceTopics", "[]int16"),
     ),
 )
-_SUBTOPOLOGY = Struct(
+_SUBTOPOLOGY = RecordStruct(
     "Subtopology",
     (
         _field("subtopologyId", "string"),
@@ -298,16 +309,16 @@ _SUBTOPOLOGY = Struct(
 )
 
 _STREAMS_GROUPS = (
-    _kind(
+    _record_type(
         17,
         "StreamsGroupMetadata",
         _GROUP,
         _EPOCH,
         _METADATA_HASH,
         _field("validatedTopologyEpoch", "int32", tag=0, default=-1),
-        _of(_field("lastAssignmentConfigs", "?[]", tag=1, default=()), Struct("LastAssignmentConfig", _PAIR)),
+        _of(_field("lastAssignmentConfigs", "?[]", tag=1, default=()), RecordStruct("LastAssignmentConfig", _PAIR)),
     ),
-    _kind(
+    _record_type(
         19,
         "StreamsGroupMemberMetadata",
         _MEMBER,
@@ -317,16 +328,16 @@ _STREAMS_GROUPS = (
         _field("topologyEpoch", "int32"),
         _field("processId", "string"),
         _of(_field("userEndpoint", "?"), _ENDPOINT),
-        _of(_field("clientTags", "[]"), Struct("KeyValue", _PAIR)),
+        _of(_field("clientTags", "[]"), RecordStruct("KeyValue", _PAIR)),
     ),
-    _kind(20, "StreamsGroupTargetAssignmentMetadata", _GROUP, *_ASSIGNMENT),
-    _kind(
+    _record_type(20, "StreamsGroupTargetAssignmentMetadata", _GROUP, *_ASSIGNMENT),
+    _record_type(
         21,
         "StreamsGroupTargetAssignmentMember",
         _MEMBER,
         *(_of(_field(role, "[]"), _ASSIGNED_TASKS) for role in _TASK_ROLES),
     ),
-    _kind(
+    _record_type(
         22,
         "StreamsGroupCurrentMemberAssignment",
         _MEMBER,
@@ -334,7 +345,7 @@ _STREAMS_GROUPS = (
         *(_of(_field(role, "[]"), _OWNED_TASKS) for role in _TASK_ROLES),
         *(_of(_field(f"{role}PendingRevocation", "[]"), _OWNED_TASKS) for role in _TASK_ROLES),
     ),
-    _kind(
+    _record_type(
         23,
         "StreamsGroupTopology",
         _GROUP,
@@ -353,5 +364,5 @@ _ALL = (
     *_STREAMS_GROUPS,
 )
 
-KINDS: Mapping[int, Kind] = MappingProxyType({kind.number: kind for kind in sorted(_ALL)})
+RECORD_TYPES: Mapping[int, RecordType] = MappingProxyType({kind.number: kind for kind in sorted(_ALL)})
 """The kinds by their numbers. Kafka has never written 9 and 18 in a release."""

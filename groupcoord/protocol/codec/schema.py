@@ -31,7 +31,7 @@ _PLAIN_KINDS = {
 }
 
 
-class Column(NamedTuple):
+class SchemaField(NamedTuple):
     """One field on the wire.
 
     ``kind`` is Kafka's type, of the items if the field is an array; ``struct`` is the layout of kind ``"struct"``; ``tag`` is
@@ -43,16 +43,16 @@ class Column(NamedTuple):
     is_array: bool = False
     is_nullable: bool = False
     tag: int | None = None
-    struct: "Layout | None" = None
+    struct: "MessageSchema | None" = None
 
 
-class Layout(NamedTuple):
+class MessageSchema(NamedTuple):
     """The columns of ``message`` at ``version``, in wire order; ``flexible`` means compact lengths and tagged fields."""
 
     message: type[Any]
     version: int
     flexible: bool
-    columns: tuple[Column, ...]
+    columns: tuple[SchemaField, ...]
 
     @property
     def name(self) -> str:
@@ -69,10 +69,12 @@ class Layout(NamedTuple):
 
     def may_hold_none(self) -> frozenset[str]:
         """The fields of the message that can be None, be it on the wire or not."""
-        return frozenset(field.name for field in dataclasses.fields(self.message) if anatomy(field.type).is_nullable)
+        return frozenset(
+            field.name for field in dataclasses.fields(self.message) if parse_annotation(field.type).is_nullable
+        )
 
 
-class Anatomy(NamedTuple):
+class ParsedAnnotation(NamedTuple):
     """What an annotation says: ``tuple[str, ...] | None`` is ``(str, True, True)``."""
 
     inner: Any
@@ -80,32 +82,32 @@ class Anatomy(NamedTuple):
     is_nullable: bool
 
 
-def anatomy(annotation: Any) -> Anatomy:
+def parse_annotation(annotation: Any) -> ParsedAnnotation:
     """Take an annotation apart: the type of one item, is it an array, may it be None."""
     is_nullable = typing.get_origin(annotation) in (types.UnionType, typing.Union)
     if is_nullable:
         (annotation,) = (member for member in typing.get_args(annotation) if member is not types.NoneType)
     if typing.get_origin(annotation) is tuple:
-        return Anatomy(typing.get_args(annotation)[0], is_array=True, is_nullable=is_nullable)
-    return Anatomy(annotation, is_array=False, is_nullable=is_nullable)
+        return ParsedAnnotation(typing.get_args(annotation)[0], is_array=True, is_nullable=is_nullable)
+    return ParsedAnnotation(annotation, is_array=False, is_nullable=is_nullable)
 
 
-def layout_of(ours: type[Any], theirs: type[Any]) -> Layout:
+def schema_of(ours: type[Any], theirs: type[Any]) -> MessageSchema:
     """The layout of our class ``ours`` in the version that kio's class ``theirs`` describes."""
     our_types = {field.name: field.type for field in dataclasses.fields(ours)}
     columns = []
     for field in dataclasses.fields(theirs):
-        inner, is_array, is_nullable = anatomy(field.type)
+        inner, is_array, is_nullable = parse_annotation(field.type)
         kafka_type = field.metadata.get("kafka_type", "struct")
-        name = our_name(field.name, kafka_type)
+        name = field_name_of(field.name, kafka_type)
         kind = _PLAIN_KINDS.get(kafka_type, kafka_type)
-        struct = layout_of(anatomy(our_types[name]).inner, inner) if kind == "struct" else None
+        struct = schema_of(parse_annotation(our_types[name]).inner, inner) if kind == "struct" else None
         # kio says None for an all-zero id and a date of -1; neither is a null on the wire.
         is_nullable = is_nullable and (is_array or kind not in FIXED)
-        columns.append(Column(name, kind, is_array, is_nullable, field.metadata.get("tag"), struct))
-    return Layout(ours, theirs.__version__, theirs.__flexible__, tuple(columns))
+        columns.append(SchemaField(name, kind, is_array, is_nullable, field.metadata.get("tag"), struct))
+    return MessageSchema(ours, theirs.__version__, theirs.__flexible__, tuple(columns))
 
 
-def our_name(kio_name: str, kafka_type: str) -> str:
+def field_name_of(kio_name: str, kafka_type: str) -> str:
     """Our name of kio's field: kio drops the unit from times, we keep it."""
     return f"{kio_name}_ms" if kafka_type.startswith(("timedelta", "datetime")) else kio_name

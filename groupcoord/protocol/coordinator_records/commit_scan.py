@@ -8,17 +8,24 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from groupcoord.protocol.batches import COMPRESSION_MASK, CONTROL, HEADER_BYTES, MAGIC, TRANSACTIONAL, BatchError
-from groupcoord.protocol.commits import cannot_fail
+from groupcoord.protocol.batches.key_value_reader import OffsetKeyValue, read_record
+from groupcoord.protocol.batches.record_batch import (
+    COMPRESSION_MASK,
+    CONTROL,
+    HEADER_BYTES,
+    MAGIC,
+    TRANSACTIONAL,
+    BatchError,
+)
+from groupcoord.protocol.batches.record_template_cache import HEAD_BYTES, PARTITION_BYTES, commit_template_of
+from groupcoord.protocol.batches.records import InvalidRecordsError
+from groupcoord.protocol.coordinator_records.commit_reader import is_plain_commit
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.keyed import OffsetKeyValue, read_record
-from groupcoord.protocol.record_shapes import HEAD_BYTES, PARTITION_BYTES, commit_shape_of
-from groupcoord.protocol.records import InvalidRecordsError
 
-Put = Callable[[int, bytes], None]
-"""Takes the partition and the value of a commit, one that ``cannot_fail``."""
+CommitSink = Callable[[int, bytes], None]
+"""Takes the partition and the value of a commit, one that ``is_plain_commit``."""
 
-Other = Callable[[int, bytes | None, bytes | None], bool]
+RecordSink = Callable[[int, bytes | None, bytes | None], bool]
 """Takes the offset, key and value of any other record. False: that is enough, nothing more is to be read."""
 
 _UP_TO_LENGTH = 12
@@ -29,7 +36,7 @@ _HEADER = struct.Struct(">qi4xb4xhi30xi").unpack_from
 _partition = struct.Struct(">i")
 
 
-class Run(NamedTuple):
+class ScanResult(NamedTuple):
     """What was read: to that ``position`` in the bytes, to ``last_offset`` (-1: nothing), and so many records."""
 
     position: int
@@ -37,7 +44,9 @@ class Run(NamedTuple):
     records: int
 
 
-def read_run(data: bytes, position: int, places: Mapping[bytes, Put], other: Other) -> Run:
+def scan_offset_commits(
+    data: bytes, position: int, places: Mapping[bytes, CommitSink], other: RecordSink
+) -> ScanResult:
     """Read from ``position`` on, up to the first batch that is compressed, of a transaction, incomplete, or no batch.
 
     A commit whose key, less its partition, is among ``places``, is put there; ``other`` may change these. It is put nowhere
@@ -64,14 +73,14 @@ def read_run(data: bytes, position: int, places: Mapping[bytes, Put], other: Oth
                 records += left
                 continue
             left -= 1
-            shape = commit_shape_of(data[position : position + HEAD_BYTES])
-            if shape is not None and position + shape[1] <= end:
-                take, size, offset_delta, expected = shape
+            template = commit_template_of(data[position : position + HEAD_BYTES])
+            if template is not None and position + template[1] <= end:
+                take, size, offset_delta, expected = template
                 prefix, partition, said, value = take(data, position)
                 if said == expected:
                     position += size
                     put = place_of(prefix)
-                    if put is not None and cannot_fail(value):
+                    if put is not None and is_plain_commit(value):
                         put(partition, value)
                         continue
                     if other(base_offset + offset_delta, prefix + _partition.pack(partition), value or None):
@@ -82,14 +91,14 @@ def read_run(data: bytes, position: int, places: Mapping[bytes, Put], other: Oth
                 break
     except IndexError:
         raise InvalidRecordsError("the records reach beyond the batch") from None
-    return Run(position, last_offset, records - left)
+    return ScanResult(position, last_offset, records - left)
 
 
-def _put(record: OffsetKeyValue, places: Mapping[bytes, Put]) -> bool:
+def _put(record: OffsetKeyValue, places: Mapping[bytes, CommitSink]) -> bool:
     """Is the record a commit that could be put in one of ``places``?"""
     _, key, value = record
     put = places.get(key[:-PARTITION_BYTES]) if key else None
-    if key is None or put is None or value is None or not cannot_fail(value):
+    if key is None or put is None or value is None or not is_plain_commit(value):
         return False
     put(_partition.unpack_from(key, -PARTITION_BYTES)[0], value)
     return True

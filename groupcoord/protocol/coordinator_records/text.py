@@ -10,8 +10,7 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from groupcoord.protocol.coordinator_records import Fields, RecordKey, RecordValue, id_text, present
-from groupcoord.protocol.embedded import (
+from groupcoord.protocol.consumer_protocol import (
     PROTOCOL_TYPE,
     Assignment,
     Subscription,
@@ -19,8 +18,9 @@ from groupcoord.protocol.embedded import (
     read_assignment,
     read_subscription,
 )
+from groupcoord.protocol.coordinator_records.generic import Fields, RecordKey, RecordValue, id_text, present
+from groupcoord.protocol.coordinator_records.schemas import RecordField, RecordStruct
 from groupcoord.protocol.errors import WireError
-from groupcoord.protocol.record_kinds import Field, Struct
 
 
 def key_text(key: RecordKey) -> str:
@@ -55,10 +55,10 @@ class _Words(NamedTuple):
     states: Mapping[int, str]
     consumers: bool
 
-    def of(self, part: Struct, fields: Fields) -> list[str]:
+    def of(self, part: RecordStruct, fields: Fields) -> list[str]:
         return [f"{field.name}={self.value(field, value)}" for field, value in present(part, fields)]
 
-    def value(self, field: Field, value: Any) -> str:
+    def value(self, field: RecordField, value: Any) -> str:
         if value is None and field.kind != "uuid":
             return "null"
         if field.is_array:

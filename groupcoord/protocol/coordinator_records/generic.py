@@ -1,7 +1,7 @@
-"""Any record of ``__consumer_offsets``, taken apart to be shown, and as JSON. As text: see record_text.py.
+"""Any record of ``__consumer_offsets``, taken apart to be shown, and as JSON. As text: see text.py.
 
-Every kind that Kafka 4.3 knows is read, also those of groups that this coordinator does not have (see record_kinds.py). For
-the records that it writes and loads, offsets_records.py has classes. The JSON is that of Kafka's own tools
+Every kind that Kafka 4.3 knows is read, also those of groups that this coordinator does not have (see schemas.py). For
+the records that it writes and loads, typed.py has classes. The JSON is that of Kafka's own tools
 (``OffsetsMessageFormatter``, ``GroupMetadataMessageFormatter``): Kafka's names of fields, bytes in Base64, ids in Kafka's text
 form, and no tagged field that holds its default.
 """
@@ -12,9 +12,9 @@ import uuid
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from groupcoord.protocol.bridge import Codec
+from groupcoord.protocol.codec.message_codec import Codec
+from groupcoord.protocol.coordinator_records.schemas import RECORD_TYPES, RecordField, RecordStruct, RecordType
 from groupcoord.protocol.errors import WireError
-from groupcoord.protocol.record_kinds import KINDS, Field, Kind, Struct
 
 Fields = dict[str, Any]
 """Names of fields, as Kafka says them in JSON, and their values: str, int, bytes, UUID (None for the id of zeros), None,
@@ -24,14 +24,14 @@ tuples of these, and further Fields. Fields that the version lacks are missing, 
 class RecordKey(NamedTuple):
     """The key of a record: which ``kind`` of record it is, and what about."""
 
-    kind: Kind
+    kind: RecordType
     fields: Fields
 
 
 class RecordValue(NamedTuple):
     """The value of a record of ``kind``, in the ``version`` that the bytes say."""
 
-    kind: Kind
+    kind: RecordType
     version: int
     fields: Fields
 
@@ -44,7 +44,7 @@ class RecordError(WireError):
     """
 
 
-class UnknownKindError(RecordError):
+class UnknownRecordTypeError(RecordError):
     """The key's number stands for no kind of record; a broker passes over such records with a warning."""
 
     def __init__(self, number: int) -> None:
@@ -55,17 +55,17 @@ class UnknownKindError(RecordError):
 class UnknownVersionError(RecordError):
     """The kind has no values of this version; a broker does not finish loading a partition that has one."""
 
-    def __init__(self, kind: Kind, version: int) -> None:
+    def __init__(self, kind: RecordType, version: int) -> None:
         known = f"{kind.versions[0]} to {kind.versions[-1]} are" if len(kind.versions) > 1 else "only 0 is"
         super().__init__(f"{known} known", api=kind.value.name, version=version, offset=0, field="version")
 
 
 def parse_key(data: bytes | None) -> RecordKey:
-    """The key in ``data``. Raises RecordError; for a number that is no kind's, its subclass UnknownKindError."""
+    """The key in ``data``. Raises RecordError; for a number that is no kind's, its subclass UnknownRecordTypeError."""
     number = _int16(b"" if data is None else data, "key", "kind")
-    kind = KINDS.get(number)
+    kind = RECORD_TYPES.get(number)
     if kind is None:
-        raise UnknownKindError(number)
+        raise UnknownRecordTypeError(number)
     return RecordKey(kind, _read(kind.key, 0, data or b""))
 
 
@@ -75,7 +75,7 @@ def group_of(key: RecordKey) -> str | None:
     return group
 
 
-def parse_value(kind: Kind, data: bytes | None) -> RecordValue | None:
+def parse_value(kind: RecordType, data: bytes | None) -> RecordValue | None:
     """The value in ``data`` of a record whose key is of ``kind``; None is a tombstone.
 
     Raises RecordError; for a version that the kind does not have, its subclass UnknownVersionError.
@@ -116,7 +116,7 @@ def _int16(data: bytes, name: str, field: str) -> int:
 _CODECS: dict[tuple[str, int], Codec[Fields]] = {}
 
 
-def _read(part: Struct, version: int, data: bytes) -> Fields:
+def _read(part: RecordStruct, version: int, data: bytes) -> Fields:
     codec = _CODECS.get((part.name, version))
     if codec is None:
         codec = _CODECS[part.name, version] = Codec(part.layout(version))
@@ -128,18 +128,18 @@ def _read(part: Struct, version: int, data: bytes) -> Fields:
         ) from None
 
 
-def present(part: Struct, fields: Fields) -> Iterator[tuple[Field, Any]]:
+def present(part: RecordStruct, fields: Fields) -> Iterator[tuple[RecordField, Any]]:
     """Of ``part``, the fields that are there and say something: not the tagged ones with their default."""
     for field in part.fields:
         if field.name in fields and (field.tag is None or fields[field.name] != field.default):
             yield field, fields[field.name]
 
 
-def _plain(part: Struct, fields: Fields) -> dict[str, Any]:
+def _plain(part: RecordStruct, fields: Fields) -> dict[str, Any]:
     return {field.name: _plain_value(field, value) for field, value in present(part, fields)}
 
 
-def _plain_value(field: Field, value: Any) -> Any:
+def _plain_value(field: RecordField, value: Any) -> Any:
     if field.is_array and value is not None:
         item = field._replace(is_array=False)
         return [_plain_value(item, one) for one in value]

@@ -11,9 +11,9 @@ import struct
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from groupcoord.protocol.bridge import Codec, codec
+from groupcoord.protocol.codec.message import message
+from groupcoord.protocol.codec.message_codec import Codec, codec_for
 from groupcoord.protocol.errors import WireError
-from groupcoord.protocol.message import message
 
 PROTOCOL_TYPE = "consumer"
 """What consumers say as JoinGroup's protocol type, and the broker takes as leave to look for topics in their metadata."""
@@ -118,7 +118,7 @@ _PACKAGES: dict[type[Subscription] | type[Assignment], str] = {
 
 
 def _codec(cls: type[Blob], version: int) -> Codec[Blob]:
-    return codec(cls, _PACKAGES[cls], min(version, HIGHEST_VERSION), "data")
+    return codec_for(cls, _PACKAGES[cls], min(version, HIGHEST_VERSION), "data")
 
 
 def _read(cls: type[Blob], data: bytes) -> Blob:

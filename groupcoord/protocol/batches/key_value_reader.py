@@ -1,26 +1,26 @@
 """The keys and values of batches, and nothing else of them, as fast as can be: for who reads a log of millions of records.
 
-The same bytes as in records.py; timestamps and headers are stepped over. A record of a shape that was met before is taken
-apart in one go (see record_shapes.py), any other one number by number.
+The same bytes as in records.py; timestamps and headers are stepped over. A record of a template that was met before is taken
+apart in one go (see record_template_cache.py), any other one number by number.
 """
 
 import struct
 from typing import NamedTuple
 
-from groupcoord.protocol.batches import (
+from groupcoord.protocol.batches.record_batch import (
     COMPRESSION_MASK,
     HEADER_BYTES,
     BatchHeader,
     read_header,
     unpacked,
 )
-from groupcoord.protocol.record_shapes import HEAD_BYTES, shape_of
-from groupcoord.protocol.records import InvalidRecordsError, read_varint, read_varlong
+from groupcoord.protocol.batches.record_template_cache import HEAD_BYTES, template_of
+from groupcoord.protocol.batches.records import InvalidRecordsError, read_varint, read_varlong
 
 OffsetKeyValue = tuple[int, bytes | None, bytes | None]
 
 
-class Keyed(NamedTuple):
+class BatchKeyValues(NamedTuple):
     """Records as (offset, key, value). ``producer_id`` is -1 for records that are not of a transaction.
 
     ``last_offset`` is the batch's: compaction may have taken the record that had it. A ``control`` batch is a marker.
@@ -32,7 +32,7 @@ class Keyed(NamedTuple):
     records: list[OffsetKeyValue]
 
 
-def keyed(data: bytes, start: int = 0) -> Keyed:
+def read_key_values(data: bytes, start: int = 0) -> BatchKeyValues:
     """What the whole batch at ``start`` of ``data`` holds.
 
     Raises BatchError for what cannot be unpacked, InvalidRecordsError for what are no records.
@@ -46,9 +46,9 @@ def keyed(data: bytes, start: int = 0) -> Keyed:
     records: list[OffsetKeyValue] = []
     try:
         for _ in range(header.record_count):
-            shape = shape_of(data[position : position + HEAD_BYTES])
-            if shape is not None and position + shape[1] <= end:
-                take, size, offset_delta, expected = shape
+            template = template_of(data[position : position + HEAD_BYTES])
+            if template is not None and position + template[1] <= end:
+                take, size, offset_delta, expected = template
                 key, said, value = take(data, position)
                 if said == expected:
                     records.append((base_offset + offset_delta, key, value or None))
@@ -59,11 +59,11 @@ def keyed(data: bytes, start: int = 0) -> Keyed:
     except (IndexError, struct.error):
         raise InvalidRecordsError("the records reach beyond the batch") from None
     in_transaction = header.control or header.transactional
-    return Keyed(header.last_offset, header.producer_id if in_transaction else -1, header.control, records)
+    return BatchKeyValues(header.last_offset, header.producer_id if in_transaction else -1, header.control, records)
 
 
 def read_record(data: bytes, position: int, end: int, base_offset: int) -> tuple[OffsetKeyValue, int]:
-    """The record of any shape at ``position`` of a batch that ends at ``end``; and where it ends.
+    """The record of any template at ``position`` of a batch that ends at ``end``; and where it ends.
 
     Raises InvalidRecordsError, and IndexError if ``data`` ends before the batch.
     """
@@ -82,7 +82,7 @@ def read_record(data: bytes, position: int, end: int, base_offset: int) -> tuple
     return (base_offset + offset_delta, key, value), stop
 
 
-def enter_keys(header: BatchHeader, data: bytes, start: int, found: dict[bytes, int]) -> bool:
+def collect_key_offsets(header: BatchHeader, data: bytes, start: int, found: dict[bytes, int]) -> bool:
     """Enter the offset of each key of the whole batch at ``start`` in ``found``; of several of one key, that of the last.
 
     True if all records have a key and a value, and offsets one after the other from the first on, as a producer writes them.
@@ -96,9 +96,9 @@ def enter_keys(header: BatchHeader, data: bytes, start: int, found: dict[bytes, 
     usual = True
     try:
         for offset in range(base_offset, base_offset + count):
-            shape = shape_of(data[position : position + HEAD_BYTES])
-            if shape is not None and position + shape[1] <= end:
-                take, size, offset_delta, expected = shape
+            template = template_of(data[position : position + HEAD_BYTES])
+            if template is not None and position + template[1] <= end:
+                take, size, offset_delta, expected = template
                 key, said, value = take(data, position)
                 if said == expected and value and offset_delta == offset - base_offset:
                     found[key] = offset

@@ -10,39 +10,39 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from groupcoord.protocol.records import InvalidRecordsError, read_varint, read_varlong, varint
+from groupcoord.protocol.batches.records import InvalidRecordsError, read_varint, read_varlong, varint
 
 HEAD_BYTES = 9
-"""So many bytes from the beginning of a record on tell its shape: as a rule, all that is before the key."""
+"""So many bytes from the beginning of a record on tell its template: as a rule, all that is before the key."""
 
 PARTITION_BYTES = 4
 """The key of a commit ends with its partition; what lies before it is the same for all partitions of a topic in a group."""
 
-Shape = tuple[Callable[[bytes, int], tuple[Any, ...]], int, int, bytes]
+RecordTemplate = tuple[Callable[[bytes, int], tuple[Any, ...]], int, int, bytes]
 """Of all records that begin alike:
 
 - what takes key, length of the value, and value out of the bytes from a position on; the value of a tombstone has no bytes,
 - the bytes of the record, its own length included,
 - its offset, less that of the batch,
-- the length of the value, in the bytes in which it has to be there; else the record is of another shape.
+- the length of the value, in the bytes in which it has to be there; else the record is of another template.
 
 It has no names because that is quicker to unpack.
 """
 
 
 @lru_cache(maxsize=16_384)
-def shape_of(head: bytes) -> Shape | None:
-    """The shape of the record that begins with ``head``; None: that does not tell, or there is no key."""
-    return _shape(head, 0)
+def template_of(head: bytes) -> RecordTemplate | None:
+    """The template of the record that begins with ``head``; None: that does not tell, or there is no key."""
+    return _template(head, 0)
 
 
 @lru_cache(maxsize=16_384)
-def commit_shape_of(head: bytes) -> Shape | None:
+def commit_template_of(head: bytes) -> RecordTemplate | None:
     """The same, where the key comes in two: the last four bytes are an int32, a partition if the key is that of a commit."""
-    return _shape(head, PARTITION_BYTES)
+    return _template(head, PARTITION_BYTES)
 
 
-def _shape(head: bytes, partition_bytes: int) -> Shape | None:
+def _template(head: bytes, partition_bytes: int) -> RecordTemplate | None:
     try:
         length, start = read_varint(head, 0)
         _, position = read_varlong(head, start + 1)  # behind the attributes: the timestamp

@@ -1,0 +1,1 @@
+"""The records of ``__consumer_offsets``: their schemas, typed and generic readers, and a fast reader of commits."""
