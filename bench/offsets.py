@@ -306,7 +306,7 @@ class _Chance:
 @contextmanager
 def _node(journal: Journal) -> Iterator[tuple[ClusterCore, PartitionLog]]:
     """A node that has read what there is, and the only partition of its ``__consumer_offsets``."""
-    node = ClusterCore(_CONFIG, chance=_Chance(), now_ms=_NOW_MS, journal=journal)
+    node = ClusterCore(_CONFIG, random=_Chance(), now_ms=_NOW_MS, journal=journal)
     while node.next_deadline() == 0:
         node.expire(_NOW_MS)
     log = node.broker.log(CONSUMER_OFFSETS, 0)

@@ -47,7 +47,7 @@ def test_no_test_sleeps() -> None:
         "tests/conformance/wire.py",
         "tests/real_kafka/waiting.py",
         "tests/reliability/soak.py",
-        "tests/testing/test_virtual.py",
+        "tests/testing/test_virtual_loop.py",
     }
     assert sleepers <= allowed
 

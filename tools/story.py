@@ -22,7 +22,7 @@ from groupcoord.protocol.messages import HeartbeatRequest, JoinGroupRequest, Lea
 from groupcoord.protocol.messages.join_group import JoinGroupRequestProtocol
 from groupcoord.protocol.messages.leave_group import MemberIdentity
 from groupcoord.protocol.messages.sync_group import SyncGroupRequestAssignment
-from groupcoord.server.dispatcher import ServedNode
+from groupcoord.server.dispatcher import ServedCluster
 
 
 class _Counting:
@@ -46,9 +46,9 @@ class Teller:
 
     def __init__(self) -> None:
         self.now_ms = 0
-        node = ClusterCore(load(dev=True), chance=_Counting(), now_ms=0)
+        node = ClusterCore(load(dev=True), random=_Counting(), now_ms=0)
         node.create_topic("orders", 6, 0)
-        self.node: ServedNode = node
+        self.node: ServedCluster = node
         self.lines: list[str] = []
 
     def ask(self, client: str, key: ApiKey, request: Any) -> list[Any]:

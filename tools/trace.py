@@ -13,8 +13,8 @@ from groupcoord.core.effects import Call
 from groupcoord.core.events import AdminAction, Answered, Requested, TimerFired
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.messages import HeartbeatRequest
-from groupcoord.testing.trace import Trace, TracingNode
-from groupcoord.testing.trace.schema import TYPES, own_fields
+from groupcoord.testing.trace import Trace, TracingLayer
+from groupcoord.testing.trace.file_format import TYPES, own_fields
 from tools.story import Teller, enter, join, sync
 
 _CAUSES: Mapping[type[Any], str] = {
@@ -32,7 +32,7 @@ class _Traced(Teller):
     def __init__(self) -> None:
         super().__init__()
         self.trace = Trace()
-        self.node = TracingNode(self.node, self.trace)
+        self.node = TracingLayer(self.node, self.trace)
         self._numbers = itertools.count(1)
 
     def ask(self, client: str, key: ApiKey, request: Any) -> list[Any]:

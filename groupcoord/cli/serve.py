@@ -17,11 +17,9 @@ from groupcoord.config.properties import BROKER
 from groupcoord.config.settings import BrokerConfig, load
 from groupcoord.config.stand_in import DEFAULTS, DEV_DEFAULTS, StandIn
 from groupcoord.server import log
-from groupcoord.server.chance import SystemChance
-from groupcoord.server.clock import Clock, wall_clock
-from groupcoord.server.descriptors import raise_descriptor_limit
-from groupcoord.server.folding import Folding
+from groupcoord.server.log import LogRateLimiter
 from groupcoord.server.server import Server
+from groupcoord.server.system import NowMs, SystemRandomSource, raise_descriptor_limit, wall_clock
 
 if TYPE_CHECKING:
     from groupcoord.storage.storage import Storage
@@ -198,23 +196,23 @@ def run(arguments: argparse.Namespace) -> int:
         except OSError as problem:
             return _complain(f"cannot read {arguments.faults}: {problem.strerror}", 1)
     try:
-        folding = _set_up_log(arguments)
+        limiter = _set_up_log(arguments)
     except OSError as problem:
         return _complain(f"cannot write {arguments.log_file}: {problem.strerror}", 1)
     if config.without_effect:
         logger.info("accepted, but without effect here: %s", ", ".join(config.without_effect))
     raise_descriptor_limit()
     with asyncio.Runner(loop_factory=_loop_factory(allowed=not arguments.no_uvloop)) as runner:
-        if folding is not None:
-            folding.later = runner.get_loop().call_later
+        if limiter is not None:
+            limiter.later = runner.get_loop().call_later
         try:
             return runner.run(_serve(config, arguments.topics, arguments.data_dir, several, rules))
         finally:
-            if folding is not None:
-                folding.later = None  # the loop is about to close, and what is logged then is told at the end
+            if limiter is not None:
+                limiter.later = None  # the loop is about to close, and what is logged then is told at the end
 
 
-def _set_up_log(arguments: argparse.Namespace) -> Folding | None:
+def _set_up_log(arguments: argparse.Namespace) -> LogRateLimiter | None:
     """Raises OSError if there can be no such file."""
     level = _LEVELS[arguments.log_level]
     file = None
@@ -223,7 +221,7 @@ def _set_up_log(arguments: argparse.Namespace) -> Folding | None:
     if arguments.log_every_line or level == logging.DEBUG:
         log.set_up(arguments.log_format, level, file=file)
         return None
-    return log.set_up(arguments.log_format, level, file=file, fold=Folding)
+    return log.set_up(arguments.log_format, level, file=file, limit=LogRateLimiter)
 
 
 async def _serve(
@@ -239,7 +237,7 @@ async def _serve(
     except ImportError as problem:  # there is no fcntl
         return _complain(f"--data-dir needs a POSIX system: {problem}", 1)
     try:
-        storage = Storage(data_dir, config, new_uuid=SystemChance().uuid, now_ms=now_ms())
+        storage = Storage(data_dir, config, new_uuid=SystemRandomSource().uuid, now_ms=now_ms())
     except StorageError as problem:
         return _complain(str(problem), 1)
     for finding in storage.findings:
@@ -254,7 +252,7 @@ async def _serve(
 async def _serve_node(
     config: BrokerConfig,
     topics: list[Topic],
-    now_ms: Clock,
+    now_ms: NowMs,
     storage: "Storage | None",
     several: Brokers,
     rules: "list[NamedRule]",
@@ -265,7 +263,7 @@ async def _serve_node(
 
     node = ClusterCore(
         config,
-        chance=SystemChance(),
+        random=SystemRandomSource(),
         now_ms=now_ms(),
         journal=storage or IN_MEMORY,
         brokers=several.number,

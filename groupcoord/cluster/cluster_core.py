@@ -31,8 +31,8 @@ from groupcoord.core.timers import Deadline
 from groupcoord.protocol.apis import ApiKey
 
 
-class Chance(Protocol):
-    """Everything random comes from here; a test gives one that counts."""
+class RandomSource(Protocol):
+    """The only source of randomness; tests pass one that counts."""
 
     def uuid(self) -> uuid.UUID:
         """A random id: for members and topics."""
@@ -56,7 +56,7 @@ class ClusterCore:
         self,
         config: BrokerConfig,
         *,
-        chance: Chance,
+        random: RandomSource,
         now_ms: int,
         journal: Journal = IN_MEMORY,
         brokers: int = 1,
@@ -66,15 +66,15 @@ class ClusterCore:
             raise ValueError("only one broker's data can be kept")
         self.broker = Broker(
             config,
-            new_topic_id=chance.uuid,
-            new_session_id=chance.session_id,
+            new_topic_id=random.uuid,
+            new_session_id=random.session_id,
             now_ms=now_ms,
             journal=journal,
-            cluster=BrokerRegistry(config.node_id, brokers, racks=racks, random=chance),
+            cluster=BrokerRegistry(config.node_id, brokers, racks=racks, random=random),
         )
         self.coordinator = GroupCoordinator(
             _coordinator_config(config),
-            new_uuid=lambda: str(chance.uuid()),
+            new_uuid=lambda: str(random.uuid()),
             topics=self.broker.topics,
             now_ms=now_ms,
             brokers=None if brokers == 1 else _Brokers(self.broker),

@@ -13,16 +13,16 @@ no more is in memory than has come, whatever length it announces; Kafka makes ro
 
 import asyncio
 import logging
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from groupcoord.broker.stretch import SegmentGoneError
 from groupcoord.core.effects import Call
 from groupcoord.protocol.batches.record_batch import BatchError
+from groupcoord.protocol.codec.primitives import LazyBytes
 from groupcoord.protocol.framing import FrameBuffer
-from groupcoord.server.peer import Software, client_host, host_and_port
-from groupcoord.server.pieces import in_pieces
-from groupcoord.server.repetition import Requests, Responses
+from groupcoord.server.request_cache import RequestCache, ResponseCache
+from groupcoord.server.system import host_and_port, java_host_text
 
 if TYPE_CHECKING:
     from groupcoord.server.dispatcher import Dispatcher
@@ -42,7 +42,22 @@ TURN_BYTES = 1 << 18
 """So much of a long answer is written at once to a peer that keeps up; then others have a turn."""
 
 
-class Connection(asyncio.Protocol):
+CHUNK_BYTES = 131_072
+"""So much of a long answer is read from the log at once. A peer that does not read costs that much memory, beside what the
+transport holds already (64 KiB, its high-water mark)."""
+
+
+class Software(NamedTuple):
+    """Name and version of a client library, as ApiVersions v3+ brings them (KIP-511)."""
+
+    name: str = "unknown"
+    version: str = "unknown"
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.version}"
+
+
+class ServerConnection(asyncio.Protocol):
     """Flow control and framing of one peer; what requests mean is the dispatcher's business.
 
     ``number`` tells connections apart, ``address`` is the peer's (IP, port), ``max_request_bytes`` the longest request and
@@ -85,7 +100,7 @@ class Connection(asyncio.Protocol):
         self.number = number
         self.ip = address[0]
         self.peer = host_and_port(*address)
-        self.client_host = client_host(address[0])
+        self.client_host = java_host_text(address[0])
         self.software = Software()
         self.in_flight: Call | None = None
         self.request: Any = None
@@ -96,8 +111,8 @@ class Connection(asyncio.Protocol):
         """When bytes last moved, on the loop's clock (seconds)."""
         self._dispatcher = dispatcher
         self._frames = FrameBuffer(max_request_bytes)
-        self._requests = Requests(number, self.client_host, broker)
-        self._responses = Responses()
+        self._requests = RequestCache(number, self.client_host, broker)
+        self._responses = ResponseCache()
         self._answers: list[bytes] = []
         self._answers_size = 0
         self._transport: asyncio.Transport
@@ -194,7 +209,7 @@ class Connection(asyncio.Protocol):
         if not isinstance(data, bytes):
             self.flush()
             self.in_flight = self.request = None
-            self._rest = in_pieces(data)
+            self._rest = in_chunks(data)
             self._write_paused = True
             if not self._full:
                 self._send_rest()
@@ -286,3 +301,22 @@ class Connection(asyncio.Protocol):
         self._answers.clear()
         self._rest = None
         self._dispatcher.connections.unread.remove(self)
+
+
+def in_chunks(parts: Iterable[LazyBytes], chunk_bytes: int = CHUNK_BYTES) -> Iterator[bytes]:
+    """``parts`` joined, in chunks of ``chunk_bytes``. Raises what reading the parts raises."""
+    chunk: list[bytes] = []
+    missing = chunk_bytes
+    for part in parts:
+        start, size = 0, len(part)
+        while start < size:
+            taken = part[start : start + missing]
+            chunk.append(taken)
+            start += len(taken)
+            missing -= len(taken)
+            if not missing:
+                yield b"".join(chunk)
+                chunk.clear()
+                missing = chunk_bytes
+    if chunk:
+        yield b"".join(chunk)

@@ -33,12 +33,11 @@ from groupcoord.core.events import Event
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.codec.primitives import StringTooLongError
 from groupcoord.protocol.errors import ErrorCode, WireError
-from groupcoord.server.clock import Clock, SecondsUntil
-from groupcoord.server.connection import Connection
-from groupcoord.server.connections import Connections
+from groupcoord.server.background_worker import WorkOutcome
+from groupcoord.server.connection import ServerConnection, Software
+from groupcoord.server.connection_registry import ConnectionRegistry
 from groupcoord.server.error_responses import error_response
-from groupcoord.server.peer import Software
-from groupcoord.server.worker import Outcome
+from groupcoord.server.system import NowMs, SecondsUntil
 
 logger = logging.getLogger(__name__)
 
@@ -62,7 +61,7 @@ LATE_SECONDS = 0.05
 _API_VERSIONS = ApiKey.API_VERSIONS
 
 
-class ServedNode(Protocol):
+class ServedCluster(Protocol):
     """What a server needs of a node (``groupcoord.cluster.cluster_core.Node``)."""
 
     @property
@@ -101,10 +100,10 @@ class Dispatcher:
 
     def __init__(
         self,
-        node: ServedNode,
-        connections: Connections,
+        node: ServedCluster,
+        connections: ConnectionRegistry,
         loop: asyncio.AbstractEventLoop,
-        now_ms: Clock,
+        now_ms: NowMs,
         listeners: Iterable[Callable[[Event], None]],
         seconds_until: SecondsUntil | None = None,
     ) -> None:
@@ -114,13 +113,13 @@ class Dispatcher:
         self.round_at = loop.time()
         """When the round that is going on began, on the loop's clock."""
         self.connections = connections
-        self.fresh: deque[Connection | None] = deque()
+        self.fresh: deque[ServerConnection | None] = deque()
         """Connections that something came in for, when they had nothing to be served. None stands for what is due by now."""
-        self.backlog: deque[Connection | None] = deque()
+        self.backlog: deque[ServerConnection | None] = deque()
         """Connections that go on with what they have sent ahead. None stands for what is due by now."""
-        self.unflushed: list[Connection] = []
+        self.unflushed: list[ServerConnection] = []
         """Connections with answers that are not written yet."""
-        self.on_connection: Callable[[Connection, bool], None] | None = None
+        self.on_connection: Callable[[ServerConnection, bool], None] | None = None
         """Told of each connection that is open now (True), or gone (False)."""
         self.unexpected_errors: list[UnexpectedError] = []
         self.now_ms = now_ms
@@ -139,7 +138,7 @@ class Dispatcher:
 
     # What connections call.
 
-    def opened(self, connection: Connection) -> None:
+    def opened(self, connection: ServerConnection) -> None:
         """A connection is there."""
         self.connections.add(connection)
         if self.on_connection is not None:
@@ -147,7 +146,7 @@ class Dispatcher:
         if self._tracing:
             logger.debug("%s connected", connection.peer)
 
-    def closed(self, connection: Connection) -> None:
+    def closed(self, connection: ServerConnection) -> None:
         """A connection is gone; a call of it that is still in flight will be answered to nobody, as in Kafka."""
         self.connections.remove(connection)
         if self.on_connection is not None:
@@ -155,7 +154,7 @@ class Dispatcher:
         if self._tracing:
             logger.debug("%s disconnected", connection.peer)
 
-    def serve(self, connection: Connection) -> None:
+    def serve(self, connection: ServerConnection) -> None:
         """Let ``connection`` get in line with what it has sent before, unless it stands there, or will when it is answered."""
         if connection.in_flight is None and not connection.in_line:
             connection.in_line = True
@@ -179,7 +178,7 @@ class Dispatcher:
         self._apply(effects)
         self.need_round()
 
-    def work_done(self, outcome: Outcome) -> None:
+    def work_done(self, outcome: WorkOutcome) -> None:
         """Go on with what work was done aside for: a request, whose connection may be gone, or nobody's."""
         call, then, result, error = outcome
         try:
@@ -234,7 +233,7 @@ class Dispatcher:
             self.need_round()
         self._see_to_timer()
 
-    def _serve_line(self, line: deque[Connection | None], until: float) -> None:
+    def _serve_line(self, line: deque[ServerConnection | None], until: float) -> None:
         """Serve those in ``line`` until that moment on the loop's clock, but one of them at least."""
         loop_time, serve_one = self.loop_time, self._serve_one
         while line:
@@ -246,7 +245,7 @@ class Dispatcher:
             if loop_time() >= until:
                 return
 
-    def _turn_of_what_is_due(self, line: deque[Connection | None]) -> None:
+    def _turn_of_what_is_due(self, line: deque[ServerConnection | None]) -> None:
         """Those who were in ``line`` before it are served; now those in the other line, then what is due."""
         if line is self.fresh:
             self.backlog.append(None)
@@ -267,7 +266,7 @@ class Dispatcher:
             else:
                 self._apply(effects)
 
-    def _serve_one(self, connection: Connection) -> None:
+    def _serve_one(self, connection: ServerConnection) -> None:
         try:
             call = connection.next_call()
         except WireError as problem:
@@ -343,7 +342,7 @@ class Dispatcher:
             except Exception as error:  # whoever watches must not disturb what is watched
                 self.unexpected(error, None, None)
 
-    def _greet(self, connection: Connection, call: Call) -> None:
+    def _greet(self, connection: ServerConnection, call: Call) -> None:
         """Learn from ApiVersions what software this is, unless it is about to be refused for what it says of it."""
         request = connection.request
         if call.version >= SOFTWARE_NAME_FROM and request is not None and names_its_software(request):
@@ -351,12 +350,12 @@ class Dispatcher:
             if self._tracing:
                 logger.debug("%s is %s", connection.peer, connection.software, extra={"call": call})
 
-    def _malformed(self, connection: Connection, problem: WireError) -> None:
+    def _malformed(self, connection: ServerConnection, problem: WireError) -> None:
         place = {"api": problem.api, "version": problem.version, "offset": problem.offset, "field": problem.field}
         logger.warning("closing %s: %s", connection.peer, problem, extra={"place": place, "peer": connection.peer})
         connection.close()
 
-    def _fail(self, connection: Connection, call: Call, error: Exception) -> None:
+    def _fail(self, connection: ServerConnection, call: Call, error: Exception) -> None:
         """Answer UNKNOWN_SERVER_ERROR in the API's own shape, or close the connection where that cannot be said.
 
         With a name in it that is too long for an answer, Kafka says nothing more on that connection: the exception that it

@@ -9,11 +9,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from groupcoord.config.settings import BrokerConfig
-from groupcoord.server.connection import Connection
-from groupcoord.server.connections import Connections
-from groupcoord.server.descriptors import SPARE, descriptors_left
+from groupcoord.server.connection import ServerConnection
+from groupcoord.server.connection_registry import ConnectionRegistry
 from groupcoord.server.dispatcher import Dispatcher
-from groupcoord.server.peer import host_and_port
+from groupcoord.server.system import SPARE_DESCRIPTORS, descriptors_left, host_and_port
 
 logger = logging.getLogger(__name__)
 
@@ -90,7 +89,7 @@ class Acceptor:
     def __init__(
         self,
         config: Callable[[], BrokerConfig],
-        connections: Connections,
+        connections: ConnectionRegistry,
         dispatcher: Dispatcher,
         files_to_come: Callable[[], int] = lambda: 0,
     ) -> None:
@@ -154,11 +153,11 @@ class Acceptor:
     def _check_descriptors(self, listening: socket.socket) -> None:
         """Raises OSError if one more connection would take a descriptor that somebody else needs to answer the others."""
         left = descriptors_left(listening.fileno())
-        if left is not None and left <= SPARE + self._files_to_come():
+        if left is not None and left <= SPARE_DESCRIPTORS + self._files_to_come():
             raise OSError(errno.EMFILE, f"{left} file descriptors are left, and they are kept for files")
 
     async def _take_in(self, sock: socket.socket, ip: str, port: int, broker: int) -> None:
-        """Make a Connection of an accepted socket."""
+        """Make a ServerConnection of an accepted socket."""
         config = self._config()
         try:
             sock.setblocking(False)  # noqa: FBT003 - its only argument
@@ -168,7 +167,7 @@ class Acceptor:
             if config.socket_send_buffer_bytes != -1:
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, config.socket_send_buffer_bytes)
             most_bytes = config.socket_request_max_bytes
-            connection = Connection(next(self._numbers), (ip, port), self._dispatcher, most_bytes, broker)
+            connection = ServerConnection(next(self._numbers), (ip, port), self._dispatcher, most_bytes, broker)
             await asyncio.get_running_loop().connect_accepted_socket(lambda: connection, sock)
         except Exception as problem:
             sock.close()

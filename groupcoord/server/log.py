@@ -1,28 +1,183 @@
-"""The log: one line per happening, as text for people or as JSON for programs, on stderr or in files of a bounded size.
+"""The log: one line for each event, as text for people or as JSON for programs, on stderr or in files of a bounded size.
 
-Two loggers: ``groupcoord.events`` says what became of groups and topics, ``groupcoord.server`` what became of connections.
-Someone who uses the package as a library sets them up as any other; the command line calls ``set_up``.
+There are two loggers: ``groupcoord.events`` for groups and topics, ``groupcoord.server`` for connections. A program that uses
+the package as a library configures them like any others; the command line calls ``set_up``.
+
+``LogRateLimiter`` bounds the log: of lines of one kind only the first in each interval are written, the rest are counted, and
+one line at the end of the interval says how many: ``… 9,999 more in 10 s: RequestRefused UNKNOWN_MEMBER_ID of orders``. A kind
+is the type and group of an event, with its error if it has one; or the format of any other line. Events, other lines, and
+warnings and errors are bounded separately, so that none can hide the others. Of an error with a traceback only the first in an
+interval is written: the next one from the same place has nothing to add.
 """
 
 import dataclasses
 import json
 import logging
+import re
 import sys
+import time
 import uuid
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import Any, Final, NamedTuple, TextIO
 
 from groupcoord.core.effects import Call
 from groupcoord.core.events import Event
-from groupcoord.server.folding import Folded, Folding
 
 events = logging.getLogger("groupcoord.events")
 
 LONGEST_LINE = 8_192
 """Characters. What a client sends may be long, such as a commit for all partitions of a topic; a line about it is cut."""
+
+INTERVAL_SECONDS: Final = 10.0
+LINES_PER_KIND: Final = 100
+"""Written of one kind in an interval: a group of a hundred members that all join is still seen whole."""
+CHARACTERS_PER_INTERVAL: Final = 100_000
+"""Written in an interval of events, of other lines, and of warnings and errors; then only one line for each kind that is
+suppressed. That makes at most 36 MB an hour of each."""
+
+_EVENTS, _OTHERS, _WARNINGS = "events", "others", "warnings"
+_PLACEHOLDER = re.compile(r"%[-#0-9.]*[a-zA-Z]")
+
+Later = Callable[[float, Callable[[], None]], object]
+"""Call something so many seconds later, as an event loop's ``call_later`` does."""
+
+
+class SuppressedLines(NamedTuple):
+    """So many lines of a kind were not written. ``about`` is the group or the place of all of them, or None."""
+
+    kind: str
+    about: str | None
+    lines: int
+    seconds: int
+
+    def text(self) -> str:
+        """The line that tells it."""
+        about = "" if self.about is None else f" of {self.about}"
+        return f"… {self.lines:,} more in {self.seconds} s: {self.kind}{about}"
+
+
+class _SuppressedKind:
+    """What was suppressed of a kind in this interval."""
+
+    __slots__ = ("about", "count", "level", "name")
+
+    def __init__(self, name: str, about: str | None, level: int) -> None:
+        self.name = name
+        self.about = about
+        self.level = level
+        self.count = 0
+
+
+class _CountingFormatter(logging.Formatter):
+    """Formats as another one does, and counts the characters."""
+
+    def __init__(self, formatter: logging.Formatter) -> None:
+        super().__init__()
+        self.written = 0
+        self._formatter = formatter
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = self._formatter.format(record)
+        self.written += len(line) + 1
+        return line
+
+
+class LogRateLimiter(logging.Handler):
+    """Hands to ``target`` what is not suppressed, and what is said instead. ``now`` is the clock, in seconds.
+
+    ``later``, once set, sees to it that what was suppressed is told when the interval ends and nothing more is logged.
+    """
+
+    def __init__(self, target: logging.Handler, now: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self.later: Later | None = None
+        self._target = target
+        self._counting = _CountingFormatter(target.formatter or logging.Formatter())
+        target.setFormatter(self._counting)
+        self._now = now
+        self._began = self._last = now()
+        self._seen: dict[tuple[str, str | None], int] = {}
+        self._written: dict[str, int] = {}
+        self._suppressed: dict[str, _SuppressedKind] = {}
+
+    def suppresses(self, event: Event) -> bool:
+        """Is ``event`` counted and no more? That costs a fraction of the line that is not written."""
+        kind = type(event).__name__
+        error: str | None = getattr(event, "error", None)
+        if error is not None:
+            kind = f"{kind} {error}"
+        return self._suppress(_EVENTS, kind, getattr(event, "group", None), logging.INFO, LINES_PER_KIND)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write ``record``, or count it."""
+        if hasattr(record, "event"):  # ``suppresses`` has been asked
+            self._write(record, _EVENTS)
+            return
+        sort = _OTHERS if record.levelno < logging.WARNING else _WARNINGS
+        about, most = None, LINES_PER_KIND
+        if record.exc_info and record.exc_info[1] is not None:
+            about, most = _raised_at(record.exc_info[1]), 1
+        if not self._suppress(sort, _PLACEHOLDER.sub("…", str(record.msg)), about, record.levelno, most):
+            self._write(record, sort)
+
+    def flush(self) -> None:
+        """Say what was suppressed so far, and begin a new interval."""
+        seconds = max(1, round(self._last - self._began))
+        self._began = self._now()
+        self._seen.clear()
+        self._written.clear()
+        suppressed, self._suppressed = self._suppressed, {}
+        for kind in suppressed.values():
+            told = SuppressedLines(kind.name, kind.about, kind.count, seconds)
+            record = logging.LogRecord(__name__, kind.level, __file__, 0, told.text(), None, None)
+            record.suppressed = told
+            self._target.handle(record)
+        self._target.flush()
+
+    def close(self) -> None:
+        """The log ends."""
+        self.flush()
+        self._target.close()
+        super().close()
+
+    def _suppress(self, sort: str, kind: str, about: str | None, level: int, most: int) -> bool:
+        """Count a line as written (False) or as suppressed (True)."""
+        now = self._now()
+        if now - self._began >= INTERVAL_SECONDS:
+            self.flush()
+        key = kind, about
+        seen = self._seen.get(key, 0)
+        if seen < most and self._written.get(sort, 0) < CHARACTERS_PER_INTERVAL:
+            self._seen[key] = seen + 1
+            return False
+        if not self._suppressed and self.later is not None:
+            self.later(self._began + INTERVAL_SECONDS - now, self.flush)
+        suppressed = self._suppressed.get(kind)
+        if suppressed is None:
+            suppressed = self._suppressed[kind] = _SuppressedKind(kind, about, level)
+        elif suppressed.about != about:
+            suppressed.about = None
+        suppressed.count += 1
+        self._last = now
+        return True
+
+    def _write(self, record: logging.LogRecord, sort: str) -> None:
+        before = self._counting.written
+        self._target.handle(record)
+        self._written[sort] = self._written.get(sort, 0) + self._counting.written - before
+
+
+def _raised_at(error: BaseException) -> str:
+    """What went wrong where: ``KeyError in shard.py:120``."""
+    found = error.__traceback__
+    if found is None:
+        return type(error).__name__
+    while found.tb_next is not None:
+        found = found.tb_next
+    return f"{type(error).__name__} in {Path(found.tb_frame.f_code.co_filename).name}:{found.tb_lineno}"
 
 
 class LogFile(NamedTuple):
@@ -37,7 +192,7 @@ def log_event(event: Event) -> None:
     """A listener for a Server that logs every event, unless so many are like it that they are only counted."""
     if events.isEnabledFor(logging.INFO):
         for handler in events.parent.handlers if events.parent else ():
-            if isinstance(handler, Folding) and handler.folds(event):
+            if isinstance(handler, LogRateLimiter) and handler.suppresses(event):
                 return
         events.info("%s", event.text(), extra={"event": event})
 
@@ -48,11 +203,11 @@ def set_up(
     stream: TextIO | None = None,
     *,
     file: LogFile | None = None,
-    fold: Callable[[logging.Handler], Folding] | None = None,
-) -> Folding | None:
+    limit: Callable[[logging.Handler], LogRateLimiter] | None = None,
+) -> LogRateLimiter | None:
     """Log everything of this package from ``level`` on to ``stream`` (stderr) or ``file``, as ``"text"`` or ``"json"``.
 
-    ``fold`` makes what stands before the handler that writes, and is returned. A log that cannot be written, because
+    ``limit`` makes what stands before the handler that writes, and is returned. A log that cannot be written, because
     nobody reads it any more, disturbs nobody; but a ``file`` that cannot be opened raises OSError.
     """
     logging.raiseExceptions = False
@@ -63,15 +218,15 @@ def set_up(
     else:
         handler = logging.NullHandler() if stream is None else logging.StreamHandler(stream)
     handler.setFormatter(JsonLines() if style == "json" else TextLines())
-    folding = None if fold is None else fold(handler)
+    limiter = None if limit is None else limit(handler)
     logger = logging.getLogger("groupcoord")
-    logger.handlers = [folding or handler]
+    logger.handlers = [limiter or handler]
     logger.propagate = False
     logger.setLevel(level)
     asyncio_logger = logging.getLogger("asyncio")
     asyncio_logger.handlers = logger.handlers
     asyncio_logger.propagate = False
-    return folding
+    return limiter
 
 
 class TextLines(logging.Formatter):
@@ -116,9 +271,9 @@ class JsonLines(logging.Formatter):
         for name in ("peer", "place"):
             if hasattr(record, name):
                 line[name] = getattr(record, name)
-        folded: Folded | None = getattr(record, "folded", None)
-        if folded is not None:
-            line |= {"event": "Folded", **folded._asdict()}
+        suppressed: SuppressedLines | None = getattr(record, "suppressed", None)
+        if suppressed is not None:
+            line |= {"event": "SuppressedLines", **suppressed._asdict()}
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
         text = json.dumps(line, default=_plain, ensure_ascii=False)

@@ -8,9 +8,8 @@ from groupcoord.broker.journal import IN_MEMORY, Journal
 from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.config.settings import as_items, load
 from groupcoord.core.events import Event
-from groupcoord.server.chance import SystemChance
-from groupcoord.server.clock import wall_clock
 from groupcoord.server.server import Server
+from groupcoord.server.system import SystemRandomSource, wall_clock
 
 
 @asynccontextmanager
@@ -45,12 +44,12 @@ async def running(
                 raise ValueError("data_dir is for one broker only")
             from groupcoord.storage.storage import Storage  # noqa: PLC0415 - not on every system
 
-            journal = storage = Storage(data_dir, broker_config, new_uuid=SystemChance().uuid, now_ms=now_ms())
+            journal = storage = Storage(data_dir, broker_config, new_uuid=SystemRandomSource().uuid, now_ms=now_ms())
             stack.callback(storage.close)
             broker_config = storage.config
             files_to_come = storage.files_to_come
         node = ClusterCore(
-            broker_config, chance=SystemChance(), now_ms=now_ms(), journal=journal, brokers=brokers, racks=racks
+            broker_config, random=SystemRandomSource(), now_ms=now_ms(), journal=journal, brokers=brokers, racks=racks
         )
         for name, count in (topics or {}).items():
             if data_dir is None or node.broker.topics.partition_count(name) != count:

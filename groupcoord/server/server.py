@@ -17,13 +17,12 @@ from typing import Self
 from groupcoord.broker.broker_registry import BrokerRegistry
 from groupcoord.core.effects import Effect
 from groupcoord.core.events import Event
-from groupcoord.server.clock import Clock, SecondsUntil, wall_clock
-from groupcoord.server.connection import Connection
-from groupcoord.server.connections import Connections
-from groupcoord.server.dispatcher import Dispatcher, ServedNode, UnexpectedError
+from groupcoord.server.background_worker import BackgroundWorker
+from groupcoord.server.connection import ServerConnection
+from groupcoord.server.connection_registry import ConnectionRegistry
+from groupcoord.server.dispatcher import Dispatcher, ServedCluster, UnexpectedError
 from groupcoord.server.listener import Acceptor, bind
-from groupcoord.server.peer import host_and_port
-from groupcoord.server.worker import Worker
+from groupcoord.server.system import NowMs, SecondsUntil, host_and_port, wall_clock
 
 logger = logging.getLogger(__name__)
 
@@ -47,15 +46,15 @@ class Server:
 
     def __init__(
         self,
-        node: ServedNode,
+        node: ServedCluster,
         host: str = "127.0.0.1",
         port: int = 0,
         *,
-        now_ms: Clock | None = None,
+        now_ms: NowMs | None = None,
         listeners: Iterable[Callable[[Event], None]] = (),
         seconds_until: SecondsUntil | None = None,
         cluster: BrokerRegistry | None = None,
-        on_connection: Callable[[Connection, bool], None] | None = None,
+        on_connection: Callable[[ServerConnection, bool], None] | None = None,
         files_to_come: Callable[[], int] = lambda: 0,
     ) -> None:
         self.node = node
@@ -72,9 +71,9 @@ class Server:
         self._accepting: list[asyncio.Task[None]] = []
         self._stop = asyncio.Event()
         self._signal: signal.Signals | None = None
-        self._connections: Connections
+        self._connections: ConnectionRegistry
         self._dispatcher: Dispatcher
-        self._worker: Worker
+        self._worker: BackgroundWorker
 
     @property
     def address(self) -> str:
@@ -109,12 +108,12 @@ class Server:
         except BaseException:
             self._close_sockets()
             raise
-        self._connections = Connections(lambda: self.node.config, loop)
+        self._connections = ConnectionRegistry(lambda: self.node.config, loop)
         self._dispatcher = Dispatcher(
             self.node, self._connections, loop, self._now_ms, self._listeners, self._seconds_until
         )
         self._dispatcher.on_connection = self._on_connection
-        self._worker = Worker(loop, self._dispatcher.work_done)
+        self._worker = BackgroundWorker(loop, self._dispatcher.work_done)
         self.node.use_worker(self._worker.submit)
         acceptor = Acceptor(lambda: self.node.config, self._connections, self._dispatcher, self._files_to_come)
         self._accepting = [

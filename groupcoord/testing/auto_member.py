@@ -20,7 +20,7 @@ from groupcoord.core.effects import EmitEvent
 from groupcoord.core.events import Event
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.testing.clocks import Clock
-from groupcoord.testing.lines import MemberLine
+from groupcoord.testing.in_process_transport import MemberConnection
 from groupcoord.testing.request_builders import BY_NAME, codes_of, commit_request, question, topics_view
 
 METADATA_MAX_AGE_MS = 300_000
@@ -37,7 +37,7 @@ class AutoMember:
 
     def __init__(
         self,
-        line: MemberLine,
+        line: MemberConnection,
         membership: Membership,
         topics: Sequence[str],
         *,

@@ -1,14 +1,14 @@
 """The clocks a cluster can have: what "now" is, and who makes it later.
 
 ``manual``: time stands still until the test moves it. ``real``: the wall clock. ``fast``: the wall clock, so many times as
-fast. ``virtual``: the clock of the event loop, for loops on which time is simulated (:mod:`groupcoord.testing.virtual`).
+fast. ``virtual``: the clock of the event loop, for loops on which time is simulated (:mod:`groupcoord.testing.virtual_loop`).
 """
 
 import asyncio
 import enum
 import time
 
-from groupcoord.server.clock import wall_clock
+from groupcoord.server.system import wall_clock
 
 
 class ClockMode(enum.StrEnum):

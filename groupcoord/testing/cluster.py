@@ -27,14 +27,14 @@ from groupcoord.testing import group_actions
 from groupcoord.testing.appends import HeldAppends, code_of
 from groupcoord.testing.auto_member import METADATA_MAX_AGE_MS, AutoMember, settings_of
 from groupcoord.testing.barrier import Barrier
+from groupcoord.testing.clock_driver import A_YEAR_MS, ClockDriver
 from groupcoord.testing.clocks import ClockMode
 from groupcoord.testing.deadlines import PendingDeadline, pending
 from groupcoord.testing.engine import Engine
 from groupcoord.testing.faults import Faults
 from groupcoord.testing.groups import Group
-from groupcoord.testing.lines import Line
+from groupcoord.testing.in_process_transport import InProcessConnection
 from groupcoord.testing.manual_member import ManualMember
-from groupcoord.testing.passing import A_YEAR_MS, Passing
 from groupcoord.testing.request_builders import deletion, growth, raise_refusal
 from groupcoord.testing.sync import Blocking, LoopThread
 from groupcoord.testing.trace import Trace
@@ -86,7 +86,7 @@ class Cluster:
             "racks": tuple(racks),
         }
         self._running: Engine | None = None
-        self._passing: Passing
+        self._clock_driver: ClockDriver
         self._members = 0
         self._problems: list[Exception] = []
         self._thread: LoopThread | None = None
@@ -97,7 +97,7 @@ class Cluster:
         engine = Engine(**self._settings, run=None if self._thread is None else self._thread.call)
         await engine.start()
         self._running = engine
-        self._passing = Passing(engine)
+        self._clock_driver = ClockDriver(engine)
         return self
 
     async def __aexit__(
@@ -183,14 +183,14 @@ class Cluster:
         time passes, the cluster sends them in their name, for members whose connection is open; with ``heartbeats=False``
         it does not, and they lose their sessions as if they had hung. Raises ClockError unless the clock is manual.
         """
-        await self._passing.advance(round(seconds * 1000) + ms, heartbeats=heartbeats)
+        await self._clock_driver.advance(round(seconds * 1000) + ms, heartbeats=heartbeats)
 
     async def advance_to_next(self, *, group: str | None = None, heartbeats: bool = False) -> PendingDeadline:
         """Let time pass until the next deadline of ``group``, or of any, that included; returns what it was.
 
         Raises ClockError, and WaitTimeoutError if nothing is pending.
         """
-        return await self._passing.advance_to_next(group, heartbeats=heartbeats)
+        return await self._clock_driver.advance_to_next(group, heartbeats=heartbeats)
 
     async def advance_until(
         self, condition: Callable[[], object], *, limit_s: float | None = None, heartbeats: bool = True
@@ -200,7 +200,7 @@ class Cluster:
         Raises ClockError, WaitTimeoutError.
         """
         limit_ms = A_YEAR_MS if limit_s is None else round(limit_s * 1000)
-        await self._passing.advance_until(condition, limit_ms, heartbeats=heartbeats)
+        await self._clock_driver.advance_until(condition, limit_ms, heartbeats=heartbeats)
 
     def deadlines(self, *, group: str | None = None, everything: bool = False) -> list[PendingDeadline]:
         """What will happen if nothing else does, earliest first; with ``everything`` also what concerns no group."""
@@ -306,7 +306,9 @@ class Cluster:
 
     async def _ask(self, request: Any, *, version: int | None = None, broker_id: int | None = None) -> Any:
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        Line(self._engine, "cluster").ask(request, answer.set_result, version=version, broker_id=broker_id)
+        InProcessConnection(self._engine, "cluster").ask(
+            request, answer.set_result, version=version, broker_id=broker_id
+        )
         response = await answer
         if response is None:
             raise ConnectionResetError(f"{type(request).__name__}: the broker is down, or closed the connection")
@@ -354,7 +356,7 @@ class Cluster:
     ) -> ManualMember:
         """A member of which the test takes every step."""
         return ManualMember(
-            Line(self._engine, client_id or self._name(group)),
+            InProcessConnection(self._engine, client_id or self._name(group)),
             group=group,
             topics=topics,
             assignors=assignors_of(assignors),
@@ -411,7 +413,7 @@ class Cluster:
     ) -> AutoMember:
         engine = self._engine
         member = AutoMember(
-            Line(engine, self._name(settings.group_id)),
+            InProcessConnection(engine, self._name(settings.group_id)),
             Membership(settings, assignors, chance=engine.chance.fraction),
             topics,
             now_ms=engine.clock,

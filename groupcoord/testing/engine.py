@@ -11,22 +11,22 @@ from groupcoord.core.events import AdminAction
 from groupcoord.core.timers import Deadline
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.messages import HeartbeatRequest
-from groupcoord.server.connection import Connection
+from groupcoord.server.connection import ServerConnection
 from groupcoord.server.server import Server
 from groupcoord.testing import clocks
 from groupcoord.testing.appends import AppendRules
 from groupcoord.testing.auto_member import MemberScheduler
-from groupcoord.testing.chance import SeededChance
 from groupcoord.testing.clocks import ClockMode, ManualClock
 from groupcoord.testing.faults import Faults, TopicsKnown
-from groupcoord.testing.long_polls import LongPolls
-from groupcoord.testing.served import EmulatedNode
-from groupcoord.testing.trace import Trace, TracingNode
+from groupcoord.testing.in_process_transport import InProcessTransport
+from groupcoord.testing.real_time_fetches import RealTimeFetches
+from groupcoord.testing.seeded_random import SeededRandomSource
+from groupcoord.testing.trace import Trace, TracingLayer
 from groupcoord.testing.waiting import Waiting
 
 
 class Engine:
-    """One running cluster, in the loop in which it was made. Satisfies ``passing.World`` and ``lines.Exchange``."""
+    """One running cluster, in the loop in which it was made; a ``DrivenCluster`` and a ``TransportHost``."""
 
     def __init__(
         self,
@@ -47,26 +47,26 @@ class Engine:
         self.loop = asyncio.get_running_loop()
         self.clock = clocks.make(mode, start_ms=start_ms, speed=speed, loop=self.loop)
         self.started_ms = self.clock()
-        self.chance = SeededChance(seed)
+        self.chance = SeededRandomSource(seed)
         self.trace = Trace(start_ms=self.started_ms)
         self.faults = Faults(now_ms=self.clock) if run is None else Faults(now_ms=self.clock, run=run)
         self.waiting = Waiting()
         self.scheduler = MemberScheduler(self.clock, self.loop)
         loaded = load(as_items(config), dev=dev, brokers=brokers)
-        self.node = ClusterCore(loaded, chance=self.chance, now_ms=self.clock(), brokers=brokers, racks=racks)
+        self.node = ClusterCore(loaded, random=self.chance, now_ms=self.clock(), brokers=brokers, racks=racks)
         self.node.broker.compacts_at_once = True  # a test looks at what follows when it has moved the clock
         for name, count in topics.items():
             self.node.create_topic(name, count, self.clock())
-        self._long_polls = LongPolls(self.node)
+        self._long_polls = RealTimeFetches(self.node)
         self._faulty = self.faults.wrap(
             self._long_polls, broker=self.node.config.node_id, known=TopicsKnown.to(self.node)
         )
         self._faulty.execute_effects = self._carry_out_kept
-        self._tracing = TracingNode(self._faulty, self.trace, topic_name=self.node.broker.topics.topic_name)
-        self.served = EmulatedNode(self._tracing, on_activity=self._active, on_answers=self._deliver_soon)
+        self._tracing = TracingLayer(self._faulty, self.trace, topic_name=self.node.broker.topics.topic_name)
+        self.transport = InProcessTransport(self._tracing, on_activity=self._active, on_answers=self._deliver_soon)
         self.appends = AppendRules(self.node, self.waiting, self.apply, self.clock)
         self.server = Server(
-            self.served,
+            self.transport,
             host,
             port,
             now_ms=self.clock,
@@ -90,7 +90,7 @@ class Engine:
             return []
         self.is_up = False
         self._long_polls.stop()
-        self.served.close_connection()
+        self.transport.close_connection()
         await self.server.shutdown()
         return [unexpected.error for unexpected in self.server.unexpected_errors]
 
@@ -172,7 +172,7 @@ class Engine:
 
     def heartbeat_for(self, group: str, member: str) -> None:
         """Heartbeat for a client whose own timer runs in real time, if it is connected."""
-        connection = self.served.spoke.get((group, member))
+        connection = self.transport.spoke.get((group, member))
         if connection is None or not self.is_up or not self.server.is_connected(connection):
             return
         found = self.node.coordinator.shard_of(group).groups.get(group)
@@ -187,7 +187,7 @@ class Engine:
             member_id=member,
             group_instance_id=known.instance_id,
         )
-        self.execute_effects(self.served.handle(call, request, self.clock()))
+        self.execute_effects(self.transport.handle(call, request, self.clock()))
 
     def delays(self) -> list[Deadline]:
         """What rules delay, and until when."""
@@ -197,15 +197,15 @@ class Engine:
         """When anything is due next (ms): on the broker, if it is up, for members, and for what rules delay."""
         deadlines = [self.scheduler.next_deadline()]
         if self.is_up:
-            deadlines.append(self.served.next_deadline())
+            deadlines.append(self.transport.next_deadline())
         return min((at_ms for at_ms in deadlines if at_ms is not None), default=None)
 
     # The inside.
 
     def _carry_out_kept(self, effects: list[Effect]) -> None:
-        self.execute_effects(self.served.kept(effects))
+        self.execute_effects(self.transport.kept(effects))
 
-    def _connected(self, connection: Connection, is_open: bool) -> None:
+    def _connected(self, connection: ServerConnection, is_open: bool) -> None:
         told = self._tracing.connection_opened if is_open else self._tracing.connection_closed
         told(connection.number, connection.client_host, self.clock())
 
@@ -221,5 +221,5 @@ class Engine:
 
     def _deliver(self) -> None:
         self._delivery_is_due = False
-        self.served.deliver()
+        self.transport.deliver()
         self.waiting.look()

@@ -38,7 +38,7 @@ from groupcoord.protocol.messages import (
 from groupcoord.protocol.messages.join_group import JoinGroupRequestProtocol
 from groupcoord.protocol.messages.leave_group import MemberIdentity
 from groupcoord.protocol.messages.sync_group import SyncGroupRequestAssignment
-from groupcoord.testing.lines import MemberLine
+from groupcoord.testing.in_process_transport import MemberConnection
 from groupcoord.testing.request_builders import BY_NAME, codes_of, commit_request
 from groupcoord.testing.waiting import TIMEOUT_S, WaitTimeoutError
 
@@ -54,7 +54,7 @@ class ManualMember:
 
     def __init__(
         self,
-        line: MemberLine,
+        line: MemberConnection,
         *,
         group: str,
         topics: Sequence[str],

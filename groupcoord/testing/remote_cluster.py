@@ -26,12 +26,12 @@ from groupcoord.protocol.messages import LeaveGroupRequest, LeaveGroupResponse, 
 from groupcoord.protocol.messages.leave_group import MemberIdentity
 from groupcoord.testing import clocks
 from groupcoord.testing.auto_member import METADATA_MAX_AGE_MS, AutoMember, MemberScheduler, settings_of
-from groupcoord.testing.chance import SeededChance
 from groupcoord.testing.clocks import ClockMode
 from groupcoord.testing.manual_member import ManualMember
 from groupcoord.testing.remote_group import RemoteGroup
 from groupcoord.testing.request_builders import creation, deletion, growth, question, raise_refusal, topics_view
-from groupcoord.testing.socket_lines import REQUEST_TIMEOUT_MS, Places, SocketLine
+from groupcoord.testing.seeded_random import SeededRandomSource
+from groupcoord.testing.tcp_connection import REQUEST_TIMEOUT_MS, BrokerLocator, TcpConnection
 from groupcoord.testing.waiting import Waiting, poll
 
 HEARTBEAT_INTERVAL_MS = 50
@@ -48,14 +48,14 @@ class RemoteCluster:
     def __init__(self, bootstrap_servers: str) -> None:
         self.address = bootstrap_servers
         self._bootstrap = addresses(bootstrap_servers)
-        self._chance = SeededChance(0)
+        self._chance = SeededRandomSource(0)
         self._cluster: NetworkClient
-        self._places: Places
+        self._places: BrokerLocator
         self._scheduler: MemberScheduler
         self._clock: clocks.Clock
         self._waiting = Waiting()
         self._topics = TopicsView()
-        self._lines: list[SocketLine] = []
+        self._lines: list[TcpConnection] = []
         self._scripted: list[ManualMember] = []
         self._living: list[AutoMember] = []
         self._problems: list[Exception] = []
@@ -75,7 +75,7 @@ class RemoteCluster:
             backoff=Backoff(100, 1_000, self._chance.fraction),
             allow_auto_create_topics=False,
         )
-        self._places = Places(self._cluster, self._bootstrap[0])
+        self._places = BrokerLocator(self._cluster, self._bootstrap[0])
         try:
             await self._learn()
         except BaseException:
@@ -264,8 +264,8 @@ class RemoteCluster:
         self._scheduler.add(member)
         return member
 
-    def _line(self, client_id: str) -> SocketLine:
-        line = SocketLine(self._places, client_id, heard=self._waiting.look, failed=self._problems.append)
+    def _line(self, client_id: str) -> TcpConnection:
+        line = TcpConnection(self._places, client_id, heard=self._waiting.look, failed=self._problems.append)
         self._lines.append(line)
         return line
 

@@ -15,7 +15,7 @@ from groupcoord.cli.main import main
 from groupcoord.config.errors import ConfigError
 from groupcoord.config.properties import BROKER
 from groupcoord.config.stand_in import DEFAULTS, DEV_DEFAULTS
-from groupcoord.server.folding import LINES_OF_A_KIND, Folding
+from groupcoord.server.log import LINES_PER_KIND, LogRateLimiter
 from groupcoord.server.server import Server
 
 
@@ -129,15 +129,15 @@ def test_what_is_logged_after_the_end_waits_for_no_loop(monkeypatch: pytest.Monk
     while_serving: list[object] = []
 
     async def serve_not(_server: Server, _announce: object) -> None:
-        (folding,) = logging.getLogger("groupcoord").handlers
-        assert isinstance(folding, Folding)
-        while_serving.append(folding.later)
+        (limiter,) = logging.getLogger("groupcoord").handlers
+        assert isinstance(limiter, LogRateLimiter)
+        while_serving.append(limiter.later)
 
     monkeypatch.setattr(Server, "serve", serve_not)
     assert main(["serve"]) == 0
     (later,) = while_serving
     assert later is not None
-    for _ in range(LINES_OF_A_KIND + 1):
+    for _ in range(LINES_PER_KIND + 1):
         logging.getLogger("groupcoord.server").warning("one like the other")
 
 
@@ -363,7 +363,7 @@ def handlers() -> list[type[logging.Handler]]:
 
 def test_lines_that_repeat_themselves_are_folded_unless_every_line_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
     configured(monkeypatch)
-    assert handlers() == [Folding]
+    assert handlers() == [LogRateLimiter]
     for option in ("-v", "--log-every-line"):
         configured(monkeypatch, option)
         assert handlers() == [logging.StreamHandler]
@@ -377,12 +377,12 @@ def test_the_log_goes_to_a_file(
     assert ended == 0
     assert "serving at 127.0.0.1:" in file.read_text(encoding="utf-8")
     assert capsys.readouterr().err == ""
-    (folding,) = logging.getLogger("groupcoord").handlers
-    assert isinstance(folding, Folding)
+    (limiter,) = logging.getLogger("groupcoord").handlers
+    assert isinstance(limiter, LogRateLimiter)
     for _ in range(9):
         logging.getLogger("groupcoord.server").info("a" * 100)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["server.log", "server.log.1"]
-    folding.close()
+    limiter.close()
 
 
 def test_a_log_file_that_cannot_be(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -135,7 +135,7 @@ class World:
     def __init__(self, chance: random.Random, partitions: int) -> None:
         self.chance = chance
         self.now_ms = 0
-        self.node = ClusterCore(load([], dev=True), chance=Chance(), now_ms=0)
+        self.node = ClusterCore(load([], dev=True), random=Chance(), now_ms=0)
         self.node.create_topic("t", partitions, 0)
         self.everything = frozenset(("t", number) for number in range(partitions))
         self.members: list[Somebody] = []

@@ -19,7 +19,7 @@ PARTITIONS = 6
 Entry = tuple[str, frozenset[Partition]]
 
 
-class Chronicle:
+class GroupHistory:
     """What is told of a group, in terms that do not name the server, the group or the topic.
 
     The sticky assignors of the Python libraries iterate over sets, so that which partitions they choose differs from run to
@@ -38,7 +38,7 @@ class Chronicle:
         self._produced = 0
 
     @contextmanager
-    def kept(self) -> Iterator["Chronicle"]:
+    def kept(self) -> Iterator["GroupHistory"]:
         """Members that still run at the end leave then."""
         with self._running:
             yield self
@@ -125,7 +125,7 @@ def _without_detours(entries: Iterable[Entry]) -> list[Entry]:
 
 def life_of_a_group(cluster: Cluster, flavour: Flavour) -> list[Any]:
     """A first member; a second; a third; two leave, in another order; the last one leaves; a successor resumes."""
-    with Chronicle(cluster, flavour).kept() as told:
+    with GroupHistory(cluster, flavour).kept() as told:
         first = told.joins()
         told.own_evenly(first)
         told.reads_on(first)
@@ -154,7 +154,7 @@ def life_of_a_group(cluster: Cluster, flavour: Flavour) -> list[Any]:
 
 def life_of_a_static_group(cluster: Cluster, flavour: Flavour) -> list[Any]:
     """Two static members; one goes and comes back, and nobody notices."""
-    with Chronicle(cluster, flavour).kept() as told:
+    with GroupHistory(cluster, flavour).kept() as told:
         first = told.joins(instance_id="one")
         told.own_evenly(first)
         second = told.joins(instance_id="two")

@@ -50,7 +50,7 @@ class Counting:
 
 def new_node(**config: object) -> ClusterCore:
     items = [f"{name.replace('_', '.')}={value}" for name, value in config.items()]
-    return ClusterCore(load(items, dev=True), chance=Counting(), now_ms=0)
+    return ClusterCore(load(items, dev=True), random=Counting(), now_ms=0)
 
 
 def ask(node: ClusterCore, key: ApiKey, request: Any, *, now_ms: int = 0, version: int | None = None) -> list[Effect]:

@@ -87,7 +87,7 @@ def test_a_node_that_starts_with_a_log_reads_it() -> None:
             fresh.append(data, now_ms)
             return created
 
-    node = Restored(before.config, chance=Counting(), now_ms=0)
+    node = Restored(before.config, random=Counting(), now_ms=0)
     node.expire(0)
     assert committed(node) == (0, [5])
     assert stored(node) == records

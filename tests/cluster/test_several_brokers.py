@@ -53,7 +53,7 @@ class Trio:
             "offsets.topic.num.partitions=6",
             *(f"{name.replace('_', '.')}={value}" for name, value in config.items()),
         ]
-        self.node = ClusterCore(load(items, dev=True, brokers=3), chance=Counting(), now_ms=0, brokers=3)
+        self.node = ClusterCore(load(items, dev=True, brokers=3), random=Counting(), now_ms=0, brokers=3)
         self.now_ms = 0
         self.later: list[Effect] = []
         self._numbers = itertools.count(1)
@@ -353,7 +353,7 @@ def test_without_the_offsets_topic_no_broker_coordinates_until_it_is_there_again
 
 
 def test_fewer_brokers_than_kafkas_replicas_have_as_many_as_can_be() -> None:
-    node = ClusterCore(load(dev=True, brokers=2), chance=Counting(), now_ms=0, brokers=2)
+    node = ClusterCore(load(dev=True, brokers=2), random=Counting(), now_ms=0, brokers=2)
     topic = node.broker.topics.get(OFFSETS)
     assert topic is not None
     assert {len(ids) for ids in topic.replicas} == {2}
@@ -364,4 +364,4 @@ def test_only_one_brokers_data_can_be_kept() -> None:
         in_memory = False
 
     with pytest.raises(ValueError, match="only one broker's data can be kept"):
-        ClusterCore(load(dev=True), chance=Counting(), now_ms=0, brokers=2, journal=Kept())
+        ClusterCore(load(dev=True), random=Counting(), now_ms=0, brokers=2, journal=Kept())

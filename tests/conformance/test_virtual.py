@@ -5,7 +5,7 @@ import pytest
 from groupcoord.protocol.messages import ApiVersionsRequest, JoinGroupRequest
 from groupcoord.protocol.messages.join_group import JoinGroupRequestProtocol
 from tests.conformance.codec import api_of, read_answer, request_frame
-from tests.conformance.virtual import START_MS, VirtualLoop, VirtualTarget
+from tests.conformance.virtual import START_MS, VirtualTarget, VirtualTimeLoop
 from tests.conformance.wire import Hungup
 
 PROPERTIES = {"group.initial.rebalance.delay.ms": "3000", "connections.max.idle.ms": "600000"}
@@ -82,7 +82,7 @@ def test_a_client_that_leaves_is_gone() -> None:
 
 
 def test_a_timer_fires_once_and_not_early() -> None:
-    loop, fired = VirtualLoop(), list[int]()
+    loop, fired = VirtualTimeLoop(), list[int]()
     loop.call_at(loop.time() + 0.0015, lambda: fired.append(loop.now_ms))
     loop.call_at(loop.time() + 0.5, lambda: fired.append(-1)).cancel()
     loop.advance(START_MS + 1_000)

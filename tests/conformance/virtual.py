@@ -15,8 +15,8 @@ from typing import Any, cast
 
 from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.config.settings import load
-from groupcoord.server.connection import Connection
-from groupcoord.server.connections import Connections
+from groupcoord.server.connection import ServerConnection
+from groupcoord.server.connection_registry import ConnectionRegistry
 from groupcoord.server.dispatcher import Dispatcher, UnexpectedError
 from tests.conformance.wire import Hungup, Wire
 
@@ -26,7 +26,7 @@ START_MS = 1_767_225_600_000
 PORT = 9092
 
 
-class VirtualLoop:
+class VirtualTimeLoop:
     """As much of an event loop as the server's shell uses. Time passes in ``advance`` and nowhere else."""
 
     def __init__(self) -> None:
@@ -80,7 +80,7 @@ def _milliseconds(when: float) -> int:
 class VirtualTransport:
     """What the server's end of a connection reads from and writes to: two lists of bytes."""
 
-    def __init__(self, loop: VirtualLoop, connection: Connection) -> None:
+    def __init__(self, loop: VirtualTimeLoop, connection: ServerConnection) -> None:
         self.sent = bytearray()
         """What the server wrote and the client has not taken yet."""
         self.closed = False
@@ -122,7 +122,7 @@ class VirtualWire:
     def __init__(self, target: "VirtualTarget", number: int) -> None:
         self._loop = target.loop
         limit = target.node.config.socket_request_max_bytes
-        self._connection = Connection(number, ("127.0.0.1", 20_000 + number), target.dispatcher, limit)
+        self._connection = ServerConnection(number, ("127.0.0.1", 20_000 + number), target.dispatcher, limit)
         self._transport = VirtualTransport(target.loop, self._connection)
         target.connections.take_place("127.0.0.1")
         self._connection.connection_made(cast("asyncio.Transport", self._transport))
@@ -179,12 +179,12 @@ class VirtualTarget:
     settle_ms = 80
 
     def __init__(self, properties: Mapping[str, str], seed: str = "") -> None:
-        self.loop = VirtualLoop()
+        self.loop = VirtualTimeLoop()
         items = [f"{name}={value}" for name, value in properties.items()]
-        self.node = ClusterCore(load(items, dev=False), chance=CountedChance(seed), now_ms=START_MS)
+        self.node = ClusterCore(load(items, dev=False), random=CountedChance(seed), now_ms=START_MS)
         self.node.listening_at("127.0.0.1", PORT)
         loop = cast("asyncio.AbstractEventLoop", self.loop)
-        self.connections = Connections(lambda: self.node.config, loop)
+        self.connections = ConnectionRegistry(lambda: self.node.config, loop)
         self.dispatcher = Dispatcher(self.node, self.connections, loop, self.now_ms, ())
         self.dispatcher.wake()
         self._numbers = itertools.count(1)

@@ -20,7 +20,7 @@ from groupcoord.protocol.messages.offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
-from groupcoord.server.chance import SystemChance
+from groupcoord.server.system import SystemRandomSource
 from groupcoord.storage.errors import StorageError
 from groupcoord.storage.storage import Storage
 from tests.broker.data_plane import patched
@@ -38,7 +38,7 @@ def imported(folders: Path, directory: Path, config: BrokerConfig = THREE) -> Im
 def served(directory: Path, groups: Committed, config: BrokerConfig = THREE) -> Committed:
     """What a server that is started on ``directory`` tells of the groups."""
     storage = Storage(directory, config, new_uuid=uuid.uuid4, now_ms=NOW_MS)
-    node = ClusterCore(storage.config, chance=SystemChance(), now_ms=NOW_MS, journal=storage)
+    node = ClusterCore(storage.config, random=SystemRandomSource(), now_ms=NOW_MS, journal=storage)
     while node.next_deadline() == 0:
         node.expire(NOW_MS)
     topics = (OffsetFetchRequestTopics(name="orders", partition_indexes=(0, 1)),)

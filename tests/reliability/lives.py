@@ -99,7 +99,7 @@ class Life:
         with mock.patch.object(storage_module, "BackgroundSync", Inline):
             self.storage = Storage(directory, _CONFIG, new_uuid=Chance(rng).uuid, now_ms=NOW_MS)
         try:
-            self.node = ClusterCore(self.storage.config, chance=Chance(rng), now_ms=NOW_MS, journal=self.storage)
+            self.node = ClusterCore(self.storage.config, random=Chance(rng), now_ms=NOW_MS, journal=self.storage)
             while self.node.next_deadline() == 0:
                 self.node.expire(NOW_MS)
         except ApiError:

@@ -7,7 +7,7 @@ import pytest
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.messages import FetchRequest, MetadataRequest
 from groupcoord.protocol.messages.fetch import FetchPartition, FetchTopic
-from groupcoord.server.pieces import PIECE_BYTES
+from groupcoord.server.connection import CHUNK_BYTES
 from groupcoord.server.running import running
 from groupcoord.server.server import Server
 from tests.conformance.batches import THEN_MS, batch
@@ -46,7 +46,7 @@ def test_who_does_not_read_costs_a_piece_and_gets_everything_later(run: Run, kep
             while len(unread._waiting) < READERS:  # meanwhile somebody else is answered
                 other.send(METADATA, MetadataRequest(topics=None))
                 await other.answer(METADATA)
-            assert unread.bytes <= READERS * (PIECE_BYTES + HIGH_WATER_BYTES)
+            assert unread.bytes <= READERS * (CHUNK_BYTES + HIGH_WATER_BYTES)
             await other.close()
             for reader in readers:
                 _, answer = await reader.answer(FETCH)

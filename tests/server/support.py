@@ -21,8 +21,8 @@ from groupcoord.protocol.messages import (
     JoinGroupResponse,
     ProduceRequest,
 )
-from groupcoord.server.connection import Connection
-from groupcoord.server.connections import Connections
+from groupcoord.server.connection import ServerConnection
+from groupcoord.server.connection_registry import ConnectionRegistry
 from groupcoord.server.dispatcher import Dispatcher
 
 HEARTBEAT = APIS[ApiKey.HEARTBEAT]
@@ -178,7 +178,7 @@ class FakeLoop:
 class FakeTransport:
     """Remembers what was done to it. With ``full`` set, the next write finds that the peer does not read."""
 
-    def __init__(self, protocol: Connection) -> None:
+    def __init__(self, protocol: ServerConnection) -> None:
         self.protocol = protocol
         self.writes: list[bytes] = []
         self.full = False
@@ -221,7 +221,7 @@ class FakeTransport:
 class Peer:
     """A client's end of a connection that is not one."""
 
-    def __init__(self, shell: "Shell", connection: Connection) -> None:
+    def __init__(self, shell: "Shell", connection: ServerConnection) -> None:
         self.shell = shell
         self.connection = connection
         self.transport = FakeTransport(connection)
@@ -282,7 +282,7 @@ class Shell:
         self.loop = FakeLoop()
         self.events: list[Event] = []
         loop = cast("asyncio.AbstractEventLoop", self.loop)
-        self.connections = Connections(lambda: self.node.config, loop)
+        self.connections = ConnectionRegistry(lambda: self.node.config, loop)
         self.dispatcher = Dispatcher(self.node, self.connections, loop, self.loop.now_ms, [self.events.append])
         self._numbers = itertools.count(1)
 
@@ -290,7 +290,7 @@ class Shell:
         number = next(self._numbers)
         self.connections.take_place(ip)
         limit = self.node.config.socket_request_max_bytes
-        return Peer(self, Connection(number, (ip, 50_000 + number), self.dispatcher, limit))
+        return Peer(self, ServerConnection(number, (ip, 50_000 + number), self.dispatcher, limit))
 
     def slow_peer(self, api: Api, message: Any) -> Peer:
         """One that has asked and does not read."""

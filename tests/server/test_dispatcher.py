@@ -18,9 +18,9 @@ from groupcoord.protocol.messages import (
     HeartbeatResponse,
 )
 from groupcoord.protocol.messages.describe_groups import DescribedGroup
-from groupcoord.server import repetition
+from groupcoord.server import request_cache
+from groupcoord.server.background_worker import WorkOutcome
 from groupcoord.server.dispatcher import ERRORS_KEPT, RETRY_AFTER_ERROR_SECONDS
-from groupcoord.server.worker import Outcome
 from tests.server.support import (
     ALIVE,
     API_VERSIONS,
@@ -132,7 +132,7 @@ def test_so_is_one_that_answers_a_parked_call(shell: Shell) -> None:
 
 
 def test_not_even_the_error_can_be_written(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(repetition, "encode_response", fail)
+    monkeypatch.setattr(request_cache, "encode_response", fail)
     peer = shell.peer()
     peer.ask(HEARTBEAT, heartbeat())
     assert peer.transport.is_closing()
@@ -142,7 +142,7 @@ def test_not_even_the_error_can_be_written(shell: Shell, monkeypatch: pytest.Mon
 def test_a_fault_of_the_parser_ends_that_connection_alone(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     peer, other = shell.peer(), shell.peer()
     with monkeypatch.context() as patched:
-        patched.setattr(repetition, "parse_request", fail)
+        patched.setattr(request_cache, "parse_request", fail)
         peer.ask(HEARTBEAT, heartbeat())
     other.ask(HEARTBEAT, heartbeat())
     assert peer.transport.is_closing()
@@ -456,7 +456,7 @@ class TestWorkAside:
         peer.send(frame(JOIN_GROUP, join()) + frame(HEARTBEAT, heartbeat(), correlation_id=2))
         assert peer.frames() == []
         call = shell.node.parked()
-        shell.dispatcher.work_done(Outcome(call, lambda result, _: [Reply(call, result)], JOINED, None))
+        shell.dispatcher.work_done(WorkOutcome(call, lambda result, _: [Reply(call, result)], JOINED, None))
         shell.loop.settle()
         assert len(peer.frames()) == 2
 
@@ -465,7 +465,7 @@ class TestWorkAside:
         peer = shell.peer()
         peer.send(frame(JOIN_GROUP, join()))
         problem = RuntimeError("no")
-        shell.dispatcher.work_done(Outcome(shell.node.parked(), lambda _, __: [], None, problem))
+        shell.dispatcher.work_done(WorkOutcome(shell.node.parked(), lambda _, __: [], None, problem))
         shell.loop.settle()
         assert peer.answer(JOIN_GROUP).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
         (unexpected,) = shell.dispatcher.unexpected_errors
@@ -478,9 +478,9 @@ class TestWorkAside:
         peer.vanish()
         call = shell.node.parked()
         shell.dispatcher.work_done(
-            Outcome(call, lambda _, __: [Reply(call, JOINED), EmitEvent(happened("it"))], None, None)
+            WorkOutcome(call, lambda _, __: [Reply(call, JOINED), EmitEvent(happened("it"))], None, None)
         )
-        shell.dispatcher.work_done(Outcome(call, lambda _, __: [], None, RuntimeError("no")))
+        shell.dispatcher.work_done(WorkOutcome(call, lambda _, __: [], None, RuntimeError("no")))
         shell.loop.settle()
         assert shell.events == [happened("it")]
         assert len(shell.dispatcher.unexpected_errors) == 1

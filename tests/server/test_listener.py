@@ -10,10 +10,10 @@ import pytest
 
 from groupcoord.config.settings import BrokerConfig
 from groupcoord.server import listener
-from groupcoord.server.connection import Connection
-from groupcoord.server.descriptors import SPARE
+from groupcoord.server.connection import ServerConnection
 from groupcoord.server.listener import bind
 from groupcoord.server.server import Server
+from groupcoord.server.system import SPARE_DESCRIPTORS
 from tests.server.sockets import Client, Run, running
 from tests.server.support import FakeNode
 
@@ -201,11 +201,11 @@ def test_out_of_files_accepting_pauses_with_one_line(
     ]
 
 
-@pytest.mark.parametrize("left", [SPARE + 5, 0])
+@pytest.mark.parametrize("left", [SPARE_DESCRIPTORS + 5, 0])
 def test_the_last_descriptors_are_not_for_connections(
     run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, left: int
 ) -> None:
-    descriptors = [SPARE + 6]
+    descriptors = [SPARE_DESCRIPTORS + 6]
     monkeypatch.setattr(listener, "descriptors_left", lambda _: descriptors[0])
     monkeypatch.setattr(listener, "_RETRY_SECONDS", 1_000)
 
@@ -218,7 +218,7 @@ def test_the_last_descriptors_are_not_for_connections(
             waiting = asyncio.create_task(second.alive())
             assert await first.alive()
             assert not waiting.done()
-            descriptors[0] = SPARE + 6
+            descriptors[0] = SPARE_DESCRIPTORS + 6
             await first.close()
             assert await waiting
             await second.close()
@@ -261,15 +261,15 @@ def test_who_left_before_being_accepted_is_passed_over(run: Run, monkeypatch: py
 
 
 def fail_once(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
-    """Making a Connection of the next socket fails like this."""
+    """Making a ServerConnection of the next socket fails like this."""
     errors = [error]
 
-    def failing(*arguments: Any) -> Connection:
+    def failing(*arguments: Any) -> ServerConnection:
         if errors:
             raise errors.pop()
-        return Connection(*arguments)
+        return ServerConnection(*arguments)
 
-    monkeypatch.setattr(listener, "Connection", failing)
+    monkeypatch.setattr(listener, "ServerConnection", failing)
 
 
 def test_who_left_while_being_taken_in_is_passed_over(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

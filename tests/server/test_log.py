@@ -5,7 +5,7 @@ import json
 import logging
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -17,6 +17,7 @@ from groupcoord.core.effects import Call
 from groupcoord.core.events import AdminAction, Cause, Event, Requested, TimerFired
 from groupcoord.protocol.codec.message import message
 from groupcoord.server import log
+from groupcoord.server.log import CHARACTERS_PER_INTERVAL, INTERVAL_SECONDS, LINES_PER_KIND, LogRateLimiter
 from tests.server.support import HEARTBEAT
 
 AT_MS = 1_700_000_000_123
@@ -222,3 +223,213 @@ def test_a_file_of_the_log_is_followed_by_the_next_one_and_the_oldest_goes(tmp_p
 def test_a_file_that_cannot_be_written_is_said_at_once(tmp_path: Path) -> None:
     with pytest.raises(IsADirectoryError):
         log.set_up("text", logging.INFO, file=log.LogFile(tmp_path, 1_000, 3))
+
+
+logger = logging.getLogger("groupcoord.server.somewhere")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Joined(Event):
+    group: str
+    member: str = "m"
+
+    def text(self) -> str:
+        return f"{self.member} joins"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestRefused(Joined):
+    error: str
+
+    def text(self) -> str:
+        return f"refused with {self.error}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unspeakable(Joined):
+    def text(self) -> str:
+        raise AssertionError
+
+
+WISH = AdminAction("a test")
+
+
+class Log:
+    """A folded log in memory, and its clock."""
+
+    def __init__(self, style: str = "text") -> None:
+        self.now = 1_000.0
+        self.stream = io.StringIO()
+        self.due: list[tuple[float, Callable[[], None]]] = []
+        made = log.set_up(
+            style, logging.INFO, self.stream, limit=lambda handler: LogRateLimiter(handler, now=lambda: self.now)
+        )
+        assert made is not None
+        self.folding = made
+        self.folding.later = lambda seconds, call: self.due.append((seconds, call))
+
+    def joined(self, count: int, group: str = "orders") -> None:
+        for number in range(count):
+            log.log_event(Joined(at_ms=0, cause=WISH, group=group, member=f"m-{number}"))
+
+    def refused(self, count: int, error: str, group: str = "orders") -> None:
+        for _ in range(count):
+            log.log_event(RequestRefused(at_ms=0, cause=WISH, group=group, error=error))
+
+    @property
+    def lines(self) -> list[str]:
+        """Without the time."""
+        return [line[14:] for line in self.stream.getvalue().splitlines()]
+
+    def told(self) -> list[str]:
+        """The lines about what was folded."""
+        return [line for line in self.lines if "… " in line]
+
+
+pytestmark = pytest.mark.usefixtures("logging_restored")
+
+
+def test_a_few_lines_a_second_are_written_as_they_are() -> None:
+    seen = Log()
+    for _ in range(20):
+        seen.joined(9)
+        seen.refused(9, "UNKNOWN_MEMBER_ID")
+        logger.info("closing %s", "a")
+        seen.now += 1
+    seen.folding.close()
+    assert len(seen.lines) == 20 * 19
+    assert seen.told() == []
+
+
+def test_of_lines_of_one_kind_the_first_are_written_and_the_rest_is_told_once() -> None:
+    seen = Log()
+    seen.joined(LINES_PER_KIND + 9_999)
+    assert len(seen.lines) == LINES_PER_KIND
+    seen.now += INTERVAL_SECONDS - 0.001
+    seen.joined(1)
+    seen.now += 0.001
+    seen.joined(1)
+    assert seen.lines[LINES_PER_KIND:] == [
+        "… 10,000 more in 10 s: Joined of orders",
+        "orders  m-0 joins  (a test)",
+    ]
+
+
+def test_what_is_folded_is_not_even_put_in_words() -> None:
+    seen = Log()
+    seen.folding._seen["Unspeakable", "orders"] = LINES_PER_KIND
+    log.log_event(Unspeakable(at_ms=0, cause=WISH, group="orders"))
+    assert seen.lines == []
+
+
+def test_another_group_and_another_error_are_of_another_kind() -> None:
+    seen = Log()
+    seen.refused(LINES_PER_KIND + 2, "UNKNOWN_MEMBER_ID")
+    seen.refused(LINES_PER_KIND + 3, "ILLEGAL_GENERATION")
+    seen.refused(1, "ILLEGAL_GENERATION", "payments")
+    assert seen.lines[-1] == "payments  refused with ILLEGAL_GENERATION  (a test)"
+    seen.folding.flush()
+    assert seen.told() == [
+        "… 2 more in 1 s: RequestRefused UNKNOWN_MEMBER_ID of orders",
+        "… 3 more in 1 s: RequestRefused ILLEGAL_GENERATION of orders",
+    ]
+
+
+def test_where_every_line_is_of_another_group_the_room_runs_out() -> None:
+    seen = Log()
+    for number in range(10_000):
+        seen.joined(1, f"group-{number}")
+    logger.info("serving")
+    seen.folding.close()
+    *written, serving, told = seen.lines
+    assert CHARACTERS_PER_INTERVAL <= len(seen.stream.getvalue()) < CHARACTERS_PER_INTERVAL + 300
+    assert serving == "serving"  # other lines have room of their own
+    assert told == f"… {10_000 - len(written):,} more in 1 s: Joined"
+
+
+def test_an_interval_that_ends_with_nothing_more_to_log_is_told_by_a_timer_once_it_is_over() -> None:
+    seen = Log()
+    seen.now += 3
+    seen.joined(LINES_PER_KIND + 5)
+    seen.refused(LINES_PER_KIND + 5, "UNKNOWN_MEMBER_ID")
+    ((seconds, call),) = seen.due
+    assert seconds == INTERVAL_SECONDS - 3
+    call()
+    assert len(seen.told()) == 2
+    seen.folding.flush()
+    assert len(seen.told()) == 2
+
+
+def test_without_a_timer_the_next_line_or_the_end_tells_it() -> None:
+    seen = Log()
+    seen.folding.later = None
+    seen.joined(LINES_PER_KIND + 5)
+    seen.folding.close()
+    assert seen.told() == ["… 5 more in 1 s: Joined of orders"]
+
+
+def test_other_lines_are_of_a_kind_by_their_format_and_keep_their_level() -> None:
+    seen = Log()
+    for number in range(LINES_PER_KIND + 7):
+        logger.warning("closing %s: nothing moved for %g s", number, 1.5)
+    seen.folding.flush()
+    assert seen.told() == ["WARNING  … 7 more in 1 s: closing …: nothing moved for … s"]
+
+
+def test_of_an_error_with_a_traceback_there_is_one_from_each_place() -> None:
+    seen = Log()
+
+    def divide() -> float:
+        return 1 / 0
+
+    def look_up() -> str:
+        return dict[str, str]()["a"]
+
+    for number in range(1_000):
+        for fails in (divide, look_up):
+            try:
+                fails()
+            except (ZeroDivisionError, KeyError) as error:
+                logger.error("unexpected error in %s", number, exc_info=error)
+    logger.error("unexpected error in %s", "here", exc_info=ValueError("never raised"))
+    seen.folding.flush()
+    assert seen.stream.getvalue().count("Traceback") == 2
+    (told,) = seen.told()
+    assert told == "ERROR  … 1,998 more in 1 s: unexpected error in …"
+
+
+def test_the_place_of_errors_that_are_all_of_one_place_is_told() -> None:
+    seen = Log()
+    for _ in range(3):
+        logger.error("unexpected error", exc_info=ValueError("never raised"))
+    seen.folding.flush()
+    assert seen.told() == ["ERROR  … 2 more in 1 s: unexpected error of ValueError"]
+
+
+def test_json_says_of_folded_lines_what_they_were_and_how_many() -> None:
+    seen = Log("json")
+    seen.refused(LINES_PER_KIND + 7, "UNKNOWN_MEMBER_ID")
+    seen.folding.flush()
+    last = json.loads(seen.stream.getvalue().splitlines()[-1])
+    del last["time"]
+    assert last == {
+        "level": "info",
+        "text": "… 7 more in 1 s: RequestRefused UNKNOWN_MEMBER_ID of orders",
+        "event": "SuppressedLines",
+        "kind": "RequestRefused UNKNOWN_MEMBER_ID",
+        "about": "orders",
+        "lines": 7,
+        "seconds": 1,
+    }
+
+
+def test_a_minute_of_a_client_in_a_loop_is_bounded_and_every_line_of_it_accounted_for() -> None:
+    seen = Log("json")
+    for number in range(20_000):
+        seen.now += 0.003
+        seen.refused(1, "UNKNOWN_MEMBER_ID", f"group-{number}")
+    seen.folding.flush()
+    lines = [json.loads(line) for line in seen.stream.getvalue().splitlines()]
+    told = sum(line["lines"] for line in lines if line["event"] == "SuppressedLines")
+    assert told + sum(line["event"] == "RequestRefused" for line in lines) == 20_000
+    assert len(seen.stream.getvalue()) < 6 * 1.01 * CHARACTERS_PER_INTERVAL

@@ -11,8 +11,7 @@ from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.framing import encode_response
 from groupcoord.protocol.messages import FetchRequest, FetchResponse
 from groupcoord.protocol.messages.fetch import FetchableTopicResponse, PartitionData
-from groupcoord.server.connection import READ_AHEAD_BYTES, TURN_BYTES
-from groupcoord.server.pieces import PIECE_BYTES
+from groupcoord.server.connection import CHUNK_BYTES, READ_AHEAD_BYTES, TURN_BYTES, in_chunks
 from tests.server.sockets import Client, Run, running
 from tests.server.support import HEARTBEAT, FakeNode, Peer, Shell, frame, heartbeat
 
@@ -69,16 +68,16 @@ def test_who_reads_gets_all_of_it_in_order(shell: Shell, fetching: Fetching) -> 
     peer.send(frame(HEARTBEAT, heartbeat()) + frame(FETCH, fetch(), correlation_id=2) + frame(HEARTBEAT, heartbeat()))
     assert peer.correlation_ids() == [1, 2, 1]
     assert fetching.frame(2) in written(peer)
-    assert max(map(len, peer.transport.writes)) <= PIECE_BYTES
+    assert max(map(len, peer.transport.writes)) <= CHUNK_BYTES
     assert fetching.segment.stretches == 0
 
 
 def test_who_does_not_read_has_one_piece_in_memory(shell: Shell, fetching: Fetching) -> None:
     peer = shell.slow_peer(FETCH, fetch())
-    assert (len(written(peer)), peer.transport.unread) == (PIECE_BYTES, PIECE_BYTES)
+    assert (len(written(peer)), peer.transport.unread) == (CHUNK_BYTES, CHUNK_BYTES)
     assert fetching.segment.stretches == 1
     peer.read_on()
-    assert (len(written(peer)), peer.transport.unread) == (2 * PIECE_BYTES, PIECE_BYTES)
+    assert (len(written(peer)), peer.transport.unread) == (2 * CHUNK_BYTES, CHUNK_BYTES)
     read_all(peer)
     assert written(peer) == fetching.frame()
 
@@ -89,7 +88,7 @@ def test_it_waits_for_the_answers_before_it(shell: Shell, fetching: Fetching) ->
     peer.send(frame(HEARTBEAT, heartbeat()) + frame(FETCH, fetch(), correlation_id=2))
     assert len(written(peer)) < 100
     peer.read_on()
-    assert peer.transport.unread == PIECE_BYTES
+    assert peer.transport.unread == CHUNK_BYTES
     read_all(peer)
     assert written(peer).endswith(fetching.frame(2))
 
@@ -116,7 +115,7 @@ def test_the_next_request_waits_until_all_is_written(shell: Shell, fetching: Fet
 
 
 def test_the_last_piece_may_fill_the_transport_too(shell: Shell, fetching: Fetching) -> None:
-    fetching.size = PIECE_BYTES
+    fetching.size = CHUNK_BYTES
     peer = shell.slow_peer(FETCH, fetch())
     peer.read_on()
     peer.ask(HEARTBEAT, heartbeat(), correlation_id=2)
@@ -175,7 +174,7 @@ def test_an_answer_whose_records_are_gone_ends_the_connection(
     fetching.segment.forget()
     read_all(peer)
     assert peer.transport.aborted
-    assert len(written(peer)) == PIECE_BYTES
+    assert len(written(peer)) == CHUNK_BYTES
     assert "closing 127.0.0.1:50001: the rest of its answer cannot be read: <LogSegment" in caplog.text
     assert shell.dispatcher.unexpected_errors == []
 
@@ -209,3 +208,32 @@ def test_a_shutdown_loses_nothing_of_an_answer_that_is_being_read(run: Run) -> N
 
     assert run(story()) == fetching.frame()
     assert fetching.segment.stretches == 0
+
+
+@pytest.mark.parametrize(
+    ("parts", "chunks"),
+    [
+        ([], []),
+        ([b""], []),
+        ([b"a", b"", b"b"], [b"ab"]),
+        ([b"ab", b"cd"], [b"abcd"]),
+        ([b"abc", b"def", b"g"], [b"abcd", b"efg"]),
+        ([b"abcdefghij"], [b"abcd", b"efgh", b"ij"]),
+    ],
+)
+def test_parts_become_chunks_of_one_size(parts: list[bytes], chunks: list[bytes]) -> None:
+    assert list(in_chunks(parts, 4)) == chunks
+
+
+def test_a_part_is_read_when_its_chunk_is_due() -> None:
+    asked: list[slice] = []
+
+    class Run(bytes):
+        def __getitem__(self, where: slice) -> bytes:  # type: ignore[override] # nobody asks for one byte
+            asked.append(where)
+            return super().__getitem__(where)
+
+    chunks = in_chunks([b"head", Run(CHUNK_BYTES)])
+    assert asked == []
+    next(chunks)
+    assert asked == [slice(0, CHUNK_BYTES - 4)]

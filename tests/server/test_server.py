@@ -20,7 +20,7 @@ from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.messages import JoinGroupResponse
 from groupcoord.protocol.messages.join_group import JoinGroupResponseMember
 from groupcoord.server import server as server_module
-from groupcoord.server.connection import Connection
+from groupcoord.server.connection import ServerConnection
 from groupcoord.server.server import Server
 from tests.server.sockets import Client, Run, counted, running
 from tests.server.support import HEARTBEAT, JOIN_GROUP, JOINED, FakeNode, frame, heartbeat, join
@@ -258,13 +258,13 @@ def test_a_slow_reader_is_waited_for(run: Run, monkeypatch: pytest.MonkeyPatch) 
         long = JoinGroupResponse(protocol_name="range", leader="m" * 30_000, member_id="m" * 30_000, members=())
         node.on[ApiKey.JOIN_GROUP] = lambda call, _: [Reply(call, long)]
         blocked = asyncio.Event()
-        pause_writing = Connection.pause_writing
+        pause_writing = ServerConnection.pause_writing
 
-        def pausing(connection: Connection) -> None:
+        def pausing(connection: ServerConnection) -> None:
             pause_writing(connection)
             blocked.set()
 
-        monkeypatch.setattr(Connection, "pause_writing", pausing)
+        monkeypatch.setattr(ServerConnection, "pause_writing", pausing)
         async with running(node) as server:
             slow, other = await Client.connect(server), await Client.connect(server)
             for number in range(400):

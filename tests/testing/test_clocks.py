@@ -6,7 +6,7 @@ import pytest
 
 from groupcoord.testing import clocks
 from groupcoord.testing.clocks import ClockMode, LoopClock, ManualClock, RunningClock
-from groupcoord.testing.virtual import VirtualLoop
+from groupcoord.testing.virtual_loop import VirtualTimeLoop
 
 
 def test_a_manual_clock_moves_when_it_is_told() -> None:
@@ -32,7 +32,7 @@ def test_a_running_clock_runs() -> None:
 
 
 def test_the_clock_of_a_loop_is_due_when_its_timers_are() -> None:
-    loop = VirtualLoop(0.0)
+    loop = VirtualTimeLoop(0.0)
     clock = LoopClock(1_000, loop)
     assert clock.seconds_until(1_300) == 0.3
     loop.pass_time(0.3)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.testing import ClockError, Cluster, WaitTimeoutError, passing
+from groupcoord.testing import ClockError, Cluster, WaitTimeoutError, clock_driver
 from groupcoord.testing.faults import FaultRulesFailed
 
 pytestmark = pytest.mark.asyncio
@@ -110,7 +110,7 @@ async def test_what_is_due_for_ever_does_not_hang_the_test(monkeypatch: pytest.M
     async with Cluster(topics=ORDERS) as kafka:
         (member,) = await kafka.members(1, group="app", topics="orders")
         monkeypatch.setattr(member, "next_deadline", lambda: 0)
-        monkeypatch.setattr(passing, "MOST_ROUNDS", 10)
+        monkeypatch.setattr(clock_driver, "MOST_ROUNDS", 10)
         with pytest.raises(RuntimeError, match="again and again, and time does not pass"):
             await kafka.advance(seconds=1)
 
@@ -204,7 +204,7 @@ async def test_nobody_heartbeats_for_who_is_no_member() -> None:
         await reader.readexactly(4)
         engine = kafka._engine
         assert engine.server is not None
-        (engine.served.spoke["app", "nobody"],) = engine.server._connections.open
+        (engine.transport.spoke["app", "nobody"],) = engine.server._connections.open
         before = len(kafka.trace)
         engine.heartbeat_for("app", "nobody")
         assert len(kafka.trace) == before

@@ -7,7 +7,7 @@ import pytest
 from groupcoord.protocol.messages import JoinGroupRequest
 from groupcoord.protocol.messages.join_group import JoinGroupRequestProtocol
 from groupcoord.testing import Cluster, WaitTimeoutError
-from groupcoord.testing.lines import Line
+from groupcoord.testing.in_process_transport import InProcessConnection
 
 pytestmark = pytest.mark.asyncio
 
@@ -66,7 +66,7 @@ async def test_what_is_not_a_consumers_assignment_is_none() -> None:
                 protocols=(JoinGroupRequestProtocol(name="p", metadata=b""),),
             )
             joined = asyncio.get_running_loop().create_future()
-            Line(kafka._engine, "c").ask(request, joined.set_result)
+            InProcessConnection(kafka._engine, "c").ask(request, joined.set_result)
             member = kafka.member(group)
             member.member_id, member.generation = (await joined).member_id, 1
             member.instance_id = "i"

@@ -34,9 +34,9 @@ from groupcoord.cli.demo.stage import Stage, rows
 from groupcoord.cli.demo.verdict import Verdict, places, reckon, table
 from groupcoord.cli.offsets_texts import of_group
 from groupcoord.cluster.cluster_core import ClusterCore
-from groupcoord.server.clock import Clock, wall_clock
 from groupcoord.server.running import running
 from groupcoord.server.server import Server
+from groupcoord.server.system import NowMs, wall_clock
 
 BREATH_S = 0.25
 """A pause after each event, long enough to read a line; none with ``--fast``."""
@@ -76,7 +76,7 @@ async def show(
 class Story:
     """The plot. It waits for facts, never for time."""
 
-    def __init__(self, stage: Stage, narrator: Narrator, backstage: Backstage, server: Server, now_ms: Clock) -> None:
+    def __init__(self, stage: Stage, narrator: Narrator, backstage: Backstage, server: Server, now_ms: NowMs) -> None:
         self.stage = stage
         self.narrator = narrator
         self.backstage = backstage

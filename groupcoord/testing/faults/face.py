@@ -7,7 +7,7 @@ from typing import Any, Unpack
 
 from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.core.effects import Call
-from groupcoord.server.dispatcher import ServedNode
+from groupcoord.server.dispatcher import ServedCluster
 from groupcoord.testing.faults.apis import ApiLike, api_of
 from groupcoord.testing.faults.asked import NOTHING_KNOWN, Asked, TopicsKnown
 from groupcoord.testing.faults.grammar import Verbs
@@ -140,7 +140,7 @@ class Faults:
     def __repr__(self) -> str:
         return f"<Faults {len(self.book.installed)} rules>"
 
-    def wrap(self, node: ServedNode, *, broker: int | None = None, known: TopicsKnown | None = None) -> FaultyNode:
+    def wrap(self, node: ServedCluster, *, broker: int | None = None, known: TopicsKnown | None = None) -> FaultyNode:
         """``node`` with these faults, to be served in its place. Set ``execute_effects`` of what is returned to the server's.
 
         ``broker`` is the number that rules call it by, or its first broker: its node id, unless told. What a ``ClusterCore``

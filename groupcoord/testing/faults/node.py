@@ -13,7 +13,7 @@ from groupcoord.core.events import AdminAction, TimerFired
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import Deadline, TimerKey, Timers
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.server.dispatcher import ServedNode
+from groupcoord.server.dispatcher import ServedCluster
 from groupcoord.server.error_responses import error_response
 from groupcoord.testing.faults.asked import NOTHING_KNOWN, Asked, TopicsKnown
 from groupcoord.testing.faults.damage import damaged
@@ -38,7 +38,7 @@ class FaultyNode:
     """
 
     def __init__(
-        self, node: ServedNode, book: Rulebook, *, broker: int = 0, known: TopicsKnown = NOTHING_KNOWN
+        self, node: ServedCluster, book: Rulebook, *, broker: int = 0, known: TopicsKnown = NOTHING_KNOWN
     ) -> None:
         self.node = node
         self.book = book

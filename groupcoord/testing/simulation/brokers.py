@@ -66,7 +66,7 @@ class Brokers:
         watcher: Watcher,
         client_id_of: Callable[[Connection], str],
     ) -> None:
-        self.node = ClusterCore(_config(count), chance=chance, now_ms=0, brokers=count)
+        self.node = ClusterCore(_config(count), random=chance, now_ms=0, brokers=count)
         for name, partitions in topics.items():
             self.node.create_topic(name, partitions, 0)
         self.network: Network

@@ -1,32 +1,30 @@
 """What happened in a test, in order, with causes: to assert on, to read, to draw, to explain and to keep.
 
-A ``TracingNode`` around the node of a server tells a ``Trace`` everything. docs/trace.md shows it, with the form of its file.
+A ``TracingLayer`` around the node of a server tells a ``Trace`` everything. docs/trace.md shows it, with the form of its file.
 """
 
-from groupcoord.testing.trace.entry import Entry
 from groupcoord.testing.trace.events import (
     AdminActionRun,
     ConnectionClosed,
     ConnectionOpened,
-    Exchange,
+    RequestEvent,
     RequestReceived,
     RequestUnanswered,
     ResponseSent,
     ServerFailed,
     TimerExpired,
+    TraceEntry,
     UnknownEvent,
 )
-from groupcoord.testing.trace.schema import register
-from groupcoord.testing.trace.selection import Selection
-from groupcoord.testing.trace.trace import Trace
-from groupcoord.testing.trace.tracing_node import TracingNode
+from groupcoord.testing.trace.file_format import register
+from groupcoord.testing.trace.trace import Selection, Trace
+from groupcoord.testing.trace.tracing_layer import TracingLayer
 
 __all__ = [
     "AdminActionRun",
     "ConnectionClosed",
     "ConnectionOpened",
-    "Entry",
-    "Exchange",
+    "RequestEvent",
     "RequestReceived",
     "RequestUnanswered",
     "ResponseSent",
@@ -34,7 +32,8 @@ __all__ = [
     "ServerFailed",
     "TimerExpired",
     "Trace",
-    "TracingNode",
+    "TraceEntry",
+    "TracingLayer",
     "UnknownEvent",
     "register",
 ]

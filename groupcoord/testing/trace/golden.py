@@ -19,7 +19,7 @@ OPTION = "--rewrite-golden"
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class Replacement:
     """What ``pattern`` finds differs from run to run: each different text is replaced by ``<name-1>``, ``<name-2>`` …
 
     Only the group ``value`` of the pattern is replaced, if it has one; not ``numbered``, all become ``<name>``.
@@ -30,11 +30,11 @@ class Rule:
     numbered: bool = True
 
 
-UUIDS = Rule("id", re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"))
+UUIDS = Replacement("id", re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"))
 """Random ids, and with them the random part of member ids."""
-PORTS = Rule("port", re.compile(r"(?:\b\d{1,3}(?:\.\d{1,3}){3}|\blocalhost|\]):(?P<value>\d{1,5})\b"))
+PORTS = Replacement("port", re.compile(r"(?:\b\d{1,3}(?:\.\d{1,3}){3}|\blocalhost|\]):(?P<value>\d{1,5})\b"))
 """Ports behind addresses."""
-TIMES = Rule(
+TIMES = Replacement(
     "time", re.compile(r"(?m)(?:^|(?<=\s))@(?P<value>\d+)\b|\b(?P<other>[\d,]*\d(?:\.\d+)? m?s)\b"), numbered=False
 )
 """Moments and durations: for tests on a clock that runs by itself. A clock that the test moves shows the same each time."""
@@ -62,12 +62,12 @@ def rewrite(*, on: bool, until_end: Callable[[Callable[[], None]], None] | None 
         until_end(lambda: rewrite(on=before))
 
 
-def normalised(text: str, rules: Sequence[Rule] = RULES) -> str:
+def normalised(text: str, rules: Sequence[Replacement] = RULES) -> str:
     """``text`` with what the ``rules`` find replaced."""
     for rule in rules:
         seen: dict[str, str] = {}
 
-        def replace(match: re.Match[str], rule: Rule = rule, seen: dict[str, str] = seen) -> str:
+        def replace(match: re.Match[str], rule: Replacement = rule, seen: dict[str, str] = seen) -> str:
             names = [name for name, found in match.groupdict().items() if found is not None]
             value = match[names[0]] if names else match[0]
             stand_in = seen.setdefault(value, f"<{rule.name}-{len(seen) + 1}>" if rule.numbered else f"<{rule.name}>")
@@ -78,7 +78,7 @@ def normalised(text: str, rules: Sequence[Rule] = RULES) -> str:
     return text
 
 
-def assert_golden(actual: Trace | str, path: str | Path, *, rules: Sequence[Rule] = RULES) -> None:
+def assert_golden(actual: Trace | str, path: str | Path, *, rules: Sequence[Replacement] = RULES) -> None:
     """Compare ``actual`` with the file at ``path``, both normalised by ``rules``; a trace by its text without links.
 
     Raises AssertionError with the differing lines, or if there is no such file. With ``--rewrite-golden`` the file is written

@@ -12,18 +12,17 @@ from itertools import groupby
 
 from groupcoord.client.events import MemberEvent
 from groupcoord.coordinator.events import RequestRefused
-from groupcoord.testing.trace.entry import Entry
 from groupcoord.testing.trace.events import (
     NO_GENERATION,
     ConnectionClosed,
     ConnectionOpened,
-    Exchange,
+    RequestEvent,
     RequestReceived,
     RequestUnanswered,
     ResponseSent,
+    TraceEntry,
 )
-from groupcoord.testing.trace.names import Names
-from groupcoord.testing.trace.words import counted, moment
+from groupcoord.testing.trace.wording import MemberNames, counted, moment
 
 LIMIT = 500
 """So many steps are drawn unless told otherwise: more nobody reads, and GitHub draws no text of more than 50,000 characters."""
@@ -48,9 +47,9 @@ class _Step:
     """Whose heartbeat it is that changed nothing."""
 
 
-def sequence_diagram(entries: Sequence[Entry], names: Names, *, limit: int = LIMIT) -> str:
+def sequence_diagram(entries: Sequence[TraceEntry], names: MemberNames, *, limit: int = LIMIT) -> str:
     """The diagram of ``entries``; of more than ``limit`` steps the last ones, with a word about the others."""
-    artist = _Artist(entries, names)
+    artist = _DiagramBuilder(entries, names)
     steps = list(_folded(artist.steps(entries)))
     left_out = max(len(steps) - limit, 0)
     steps = steps[left_out:]
@@ -71,19 +70,19 @@ def sequence_diagram(entries: Sequence[Entry], names: Names, *, limit: int = LIM
     return "\n    ".join(lines) + "\n"
 
 
-class _Artist:
-    def __init__(self, entries: Sequence[Entry], names: Names) -> None:
+class _DiagramBuilder:
+    def __init__(self, entries: Sequence[TraceEntry], names: MemberNames) -> None:
         self._names = names
         self._clients = _clients(entries, self._names)
         self._one_group = len({entry.group for entry in entries} - {""}) < 2
         self._quiet = _quiet_heartbeats(entries)
 
-    def steps(self, entries: Iterable[Entry]) -> Iterable[_Step]:
+    def steps(self, entries: Iterable[TraceEntry]) -> Iterable[_Step]:
         for entry in entries:
             event = entry.event
             at_ms = entry.since_start_ms
             match event:
-                case Exchange():
+                case RequestEvent():
                     client = self._clients[event.connection_id]
                     who = self._names.of(event.member) if event.member else client
                     beats = who if entry.seq in self._quiet else None
@@ -99,7 +98,7 @@ class _Artist:
                 case _:
                     yield _Step(at_ms, f"note right of {_NODE}: {self._noted(self._what(entry))}", None)
 
-    def _arrow(self, event: Exchange, client: str) -> str:
+    def _arrow(self, event: RequestEvent, client: str) -> str:
         match event:
             case RequestReceived():
                 what = f"{event.api} v{event.version}"
@@ -128,7 +127,7 @@ class _Artist:
     def _noted(self, text: str) -> str:
         return _broken(self._names.shortened(text))
 
-    def _what(self, entry: Entry) -> str:
+    def _what(self, entry: TraceEntry) -> str:
         """What happened, with the group where there are several."""
         text = entry.event.text()
         if not entry.group:
@@ -155,13 +154,13 @@ def _broken(text: str) -> str:
     return "<br/>".join(escape(line) for line in textwrap.wrap(text, NOTE_WIDTH))
 
 
-def _clients(entries: Iterable[Entry], names: Names) -> dict[int, str]:
+def _clients(entries: Iterable[TraceEntry], names: MemberNames) -> dict[int, str]:
     """What the client of each connection is called: as its member, if only one speaks there, or else by its client id."""
     ids: dict[int, str] = {}
     members: dict[int, set[str]] = {}
     for entry in entries:
         event = entry.event
-        if isinstance(event, Exchange):
+        if isinstance(event, RequestEvent):
             ids.setdefault(event.connection_id, event.client_id or f"connection {event.connection_id}")
             if event.api in _OF_MEMBERS and event.member:
                 members.setdefault(event.connection_id, set()).add(names.of(event.member))
@@ -171,7 +170,7 @@ def _clients(entries: Iterable[Entry], names: Names) -> dict[int, str]:
     }
 
 
-def _quiet_heartbeats(entries: Sequence[Entry]) -> frozenset[int]:
+def _quiet_heartbeats(entries: Sequence[TraceEntry]) -> frozenset[int]:
     """The numbers of the entries of heartbeats, and their answers, that changed nothing and were fine."""
     answers = {
         entry.answers: entry.seq

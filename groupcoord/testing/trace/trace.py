@@ -1,40 +1,184 @@
 """Everything that happened, in order, each with what made it happen: to ask, to read, to draw and to keep."""
 
+import dataclasses
+import difflib
 import threading
 from collections import Counter, OrderedDict, deque
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, assert_never, overload
+from typing import Any, Generic, TypeVar, assert_never, overload
 
 from groupcoord.core.events import AdminAction, Answered, Event, Requested, TimerFired
-from groupcoord.testing.trace import mermaid, schema, why
-from groupcoord.testing.trace.entry import Entry
+from groupcoord.testing.trace import file_format, mermaid, why
 from groupcoord.testing.trace.events import (
     AdminActionRun,
     ConnectionClosed,
     ConnectionOpened,
-    Exchange,
+    RequestEvent,
     RequestReceived,
     RequestUnanswered,
     ResponseSent,
     TimerExpired,
+    TraceEntry,
 )
-from groupcoord.testing.trace.names import Names
-from groupcoord.testing.trace.selection import Selection, check_fields
+from groupcoord.testing.trace.wording import MemberNames
 
 E = TypeVar("E", bound=Event)
 
-Moment = float | Entry
+Moment = float | TraceEntry
 """A moment of a trace: seconds since its start, or one of its entries."""
 
 LIMIT = 100_000
 
-_CHATTER = (Exchange, ConnectionOpened, ConnectionClosed)
+_CHATTER = (RequestEvent, ConnectionOpened, ConnectionClosed)
 _ENDS = (ResponseSent, RequestUnanswered)
 
 
+E_co = TypeVar("E_co", bound=Event, covariant=True)
+
+SHOWN = 5
+"""So many entries an assertion shows of those that nearly fit, or that should not."""
+
+_MISSING = object()
+
+
+class Selection(Sequence[E_co], Generic[E_co]):
+    """The events of ``kind`` whose fields are as ``match`` says, in the order of the trace.
+
+    It is what the trace had when it was asked. ``let_go`` is how many events of that kind the trace no longer has.
+    """
+
+    def __init__(
+        self, candidates: Sequence[TraceEntry], kind: type[E_co], match: Mapping[str, Any], let_go: int
+    ) -> None:
+        self._kind = kind
+        self._match = match
+        self._let_go = let_go
+        self._all = tuple(candidates)
+        self._candidates = tuple(entry for entry in candidates if isinstance(entry.event, kind))
+        self.entries = tuple(entry for entry in self._candidates if not self._differences(entry.event))
+        """The entries of the events, with their places, causes and consequences."""
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __iter__(self) -> Iterator[E_co]:
+        for entry in self.entries:
+            yield entry.event  # type: ignore[misc]
+
+    @overload
+    def __getitem__(self, index: int) -> E_co: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[E_co]: ...
+
+    def __getitem__(self, index: int | slice) -> Any:
+        return list(self)[index]
+
+    def __repr__(self) -> str:
+        return f"<Selection of {len(self)}: {self.wanted}>"
+
+    @property
+    def wanted(self) -> str:
+        """What was asked for, in words."""
+        match = ", ".join(f"{name}={_value(value)}" for name, value in self._match.items())
+        return self._kind.__name__ + (f" with {match}" if match else "")
+
+    @property
+    def first(self) -> E_co:
+        """The first of the events. Raises AssertionError if there is none."""
+        self._expect(len(self) > 0, "at least one", sure=True)
+        return self[0]
+
+    @property
+    def last(self) -> E_co:
+        """The last of the events. Raises AssertionError if there is none."""
+        self._expect(len(self) > 0, "at least one", sure=True)
+        return self[-1]
+
+    def one(self) -> E_co:
+        """The only one of the events. Raises AssertionError if there is none, or more than one, or that cannot be known."""
+        self._expect(len(self) == 1, "one", sure=False)
+        return self[0]
+
+    def none(self) -> None:
+        """Raises AssertionError if there is any of these events, or that cannot be known."""
+        self._expect(not self, "no", sure=False)
+
+    def _expect(self, fulfilled: bool, how_many: str, *, sure: bool) -> None:
+        """``sure`` is what cannot be refuted by an event that the trace no longer has."""
+        __tracebackhide__ = True  # pytest shows the line of the test
+        if fulfilled and (sure or not self._let_go):
+            return
+        found = f"found {len(self) or 'none'}"
+        lines = [f"expected {how_many} {self.wanted}, {found}."]
+        if self._let_go:
+            lines.append(f"The trace has let go of {self._let_go} older {self._kind.__name__}, so it cannot be sure.")
+        lines += self._shown() if self.entries else self._nearest()
+        raise AssertionError("\n".join(lines))
+
+    def _shown(self) -> Iterator[str]:
+        yield from (f"  {entry.text()}" for entry in self.entries[:SHOWN])
+        if len(self) > SHOWN:
+            yield f"  and {len(self) - SHOWN} more"
+
+    def _nearest(self) -> Iterator[str]:
+        if not self._candidates:
+            kinds = sorted({type(entry.event).__name__ for entry in self._all})
+            yield f"The trace has {', '.join(kinds)}." if kinds else "The trace is empty."
+            return
+        differing = [(self._differences(entry.event), entry) for entry in self._candidates]
+        differing.sort(key=lambda pair: (len(pair[0]), -pair[1].seq))
+        yield f"Of {len(self._candidates)} {self._kind.__name__}, these come nearest:"
+        for differences, entry in differing[:SHOWN]:
+            yield f"  {entry.text()}"
+            yield from (f"      {difference}" for difference in differences)
+
+    def _differences(self, event: Event) -> list[str]:
+        """In which fields ``event`` is not as wanted, in words."""
+        differences = []
+        for name, wanted in self._match.items():
+            actual = getattr(event, name, _MISSING)
+            if actual is _MISSING:
+                differences.append(f"{type(event).__name__} has no {name}")
+            elif callable(wanted):
+                if not wanted(actual):
+                    differences.append(f"{name} is {actual!r}, which {_value(wanted)} refuses")
+            elif actual != wanted:
+                differences.append(f"{name} is {actual!r}, not {wanted!r}")
+        return differences
+
+
+def check_fields(kind: type[Event], names: Sequence[str]) -> None:
+    """Raises TypeError for a name of which no event of ``kind`` has a field, with the names that come nearest."""
+    known = sorted(_fields(kind))
+    for name in names:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+            hint = f"; did you mean {' or '.join(near)}?" if near else "."
+            raise TypeError(f"{kind.__name__} has no field {name!r}{hint} It has {', '.join(known)}.")
+
+
+def _fields(kind: type[Event]) -> set[str]:
+    fields = {field.name for field in dataclasses.fields(kind)}
+    for narrower in kind.__subclasses__():
+        fields |= _fields(narrower)
+    return fields
+
+
+def _value(value: Any) -> str:
+    return _name(value) if callable(value) else repr(value)
+
+
+def _name(predicate: Callable[..., Any]) -> str:
+    """``<lambda> in line 12`` or the name of a function."""
+    name: str = getattr(predicate, "__name__", repr(predicate))
+    code = getattr(predicate, "__code__", None)
+    return f"{name} of line {code.co_firstlineno}" if code is not None and name == "<lambda>" else name
+
+
 class Trace:
-    """Collects events: call it with each, as a listener or from a TracingNode. It may be read from any thread meanwhile.
+    """Collects events: call it with each, as a listener or from a TracingLayer. It may be read from any thread meanwhile.
 
     At most ``limit`` entries are kept. Requests, answers and connections are let go first, the oldest first, until they are
     less than half; then whatever is oldest. ``start_ms`` is the time from which its seconds count, by default that of the
@@ -47,7 +191,7 @@ class Trace:
         self.limit = limit
         self.start_ms = start_ms
         self._lock = threading.Lock()
-        self._entries: OrderedDict[int, Entry] = OrderedDict()
+        self._entries: OrderedDict[int, TraceEntry] = OrderedDict()
         self._chatter: deque[int] = deque()
         self._let_go: Counter[type[Event]] = Counter()
         self._last_seq = 0
@@ -68,12 +212,12 @@ class Trace:
 
     def _add(self, event: Event, cause: int | None, answers: int | None = None) -> int:
         self._last_seq = seq = self._last_seq + 1
-        self.insert(Entry(seq, event.at_ms - (self.start_ms or 0), event, cause, answers))
+        self.insert(TraceEntry(seq, event.at_ms - (self.start_ms or 0), event, cause, answers))
         while len(self._entries) > self.limit:
             self._let_one_go()
         return seq
 
-    def insert(self, entry: Entry) -> None:
+    def insert(self, entry: TraceEntry) -> None:
         """Put ``entry``, whose links are known, behind all others, as is done when a trace is read back."""
         self._entries[entry.seq] = entry
         self._last_seq = entry.seq
@@ -127,10 +271,10 @@ class Trace:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[TraceEntry]:
         return iter(self.entries())
 
-    def __getitem__(self, seq: int) -> Entry:
+    def __getitem__(self, seq: int) -> TraceEntry:
         """The entry with that number. Raises KeyError, which says so, if it was let go."""
         with self._lock:
             try:
@@ -145,7 +289,7 @@ class Trace:
 
     def entries(
         self, *, since: Moment | None = None, until: Moment | None = None, group: str | None = None
-    ) -> tuple[Entry, ...]:
+    ) -> tuple[TraceEntry, ...]:
         """The entries from ``since`` to ``until``, both included, that are about ``group``."""
         with self._lock:
             all_entries = tuple(self._entries.values())
@@ -157,7 +301,7 @@ class Trace:
             and (group is None or entry.concerns(group))
         )
 
-    def entry(self, event: Event) -> Entry:
+    def entry(self, event: Event) -> TraceEntry:
         """The entry of ``event``. Raises LookupError if it has none, or no longer."""
         for entry in self.entries():
             if entry.event is event:
@@ -200,7 +344,7 @@ class Trace:
         links: bool = True,
         short: bool = True,
     ) -> str:
-        """The entries for people, one a line; with ``limit`` only the last so many. See ``Entry.text`` for ``links``.
+        """The entries for people, one a line; with ``limit`` only the last so many. See ``TraceEntry.text`` for ``links``.
 
         ``short`` puts the names of members in the place of their ids: that of the client, as far as it is the only one.
         """
@@ -210,7 +354,7 @@ class Trace:
             lines.append(f"({len(entries) - limit} entries before)")
             entries = entries[len(entries) - limit :]
         text = "\n".join([*lines, *(entry.text(links=links) for entry in entries)])
-        return Names(self.entries()).shortened(text) if short else text
+        return MemberNames(self.entries()).shortened(text) if short else text
 
     def mermaid(
         self,
@@ -224,7 +368,7 @@ class Trace:
 
         Heartbeats that change nothing are drawn as one. With more than ``limit`` steps, the last ones are drawn.
         """
-        names = Names(self.entries())
+        names = MemberNames(self.entries())
         return mermaid.sequence_diagram(self.entries(since=since, until=until, group=group), names, limit=limit)
 
     def why(self, group: str, generation: int | None = None) -> str:
@@ -240,13 +384,13 @@ class Trace:
         """Write the trace to ``path``: one line of JSON for each entry, as docs/trace.md says."""
         entries = self.entries()
         with self._lock:
-            let_go = {schema.name_of(kind): count for kind, count in self._let_go.items()}
-        schema.write(Path(path), entries, start_ms=self.start_ms, let_go=let_go)
+            let_go = {file_format.name_of(kind): count for kind, count in self._let_go.items()}
+        file_format.write(Path(path), entries, start_ms=self.start_ms, let_go=let_go)
 
     @classmethod
     def load(cls, path: str | Path) -> "Trace":
         """Read back what ``save`` wrote. Raises ValueError for a file that is none, or of another version."""
-        start_ms, let_go, entries = schema.read(Path(path))
+        start_ms, let_go, entries = file_format.read(Path(path))
         trace = cls(limit=max(LIMIT, len(entries)), start_ms=start_ms)
         trace._let_go.update(let_go)
         for entry in entries:
@@ -269,9 +413,9 @@ def _root_of(event: Event) -> Hashable:
             return None
 
 
-def _is_before(entry: Entry, moment: Moment) -> bool:
-    return entry.seq < moment.seq if isinstance(moment, Entry) else entry.seconds < moment
+def _is_before(entry: TraceEntry, moment: Moment) -> bool:
+    return entry.seq < moment.seq if isinstance(moment, TraceEntry) else entry.seconds < moment
 
 
-def _is_after(entry: Entry, moment: Moment) -> bool:
-    return entry.seq > moment.seq if isinstance(moment, Entry) else entry.seconds > moment
+def _is_after(entry: TraceEntry, moment: Moment) -> bool:
+    return entry.seq > moment.seq if isinstance(moment, TraceEntry) else entry.seconds > moment

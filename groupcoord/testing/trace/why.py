@@ -2,10 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
+from typing import assert_never
 
 from groupcoord.coordinator.events import (
+    Departure,
     GenerationStarted,
     InitialDelayExtended,
+    MemberIdAssigned,
     MemberJoined,
     MemberRejoined,
     MemberRemoved,
@@ -14,56 +17,53 @@ from groupcoord.coordinator.events import (
     StateChanged,
     StaticMemberReplaced,
 )
-from groupcoord.core.events import AdminAction, TimerFired
-from groupcoord.testing.trace.chronicle import Birth, Chronicle
-from groupcoord.testing.trace.departures import Departures
-from groupcoord.testing.trace.entry import Entry
-from groupcoord.testing.trace.events import RequestReceived
-from groupcoord.testing.trace.names import Names
-from groupcoord.testing.trace.words import counted, duration, listed, moment
+from groupcoord.core.events import AdminAction, Requested, TimerFired
+from groupcoord.testing.trace.events import RequestEvent, RequestReceived, ResponseSent, TraceEntry
+from groupcoord.testing.trace.group_history import GenerationStart, GroupHistory, heard_last_ms
+from groupcoord.testing.trace.wording import MemberNames, counted, duration, listed, moment, times
 
 _COMING = (MemberJoined, MemberRejoined, StaticMemberReplaced)
 _TOLD = (*_COMING, MemberRemoved, InitialDelayExtended, RebalanceStuck)
 
 
-def why(entries: Sequence[Entry], group: str, generation: int | None, *, let_go: int) -> str:
+def why(entries: Sequence[TraceEntry], group: str, generation: int | None, *, let_go: int) -> str:
     """Why ``generation`` of ``group``, by default the newest, began. Raises LookupError if its beginning is not known."""
-    chronicle = Chronicle(entries, group)
-    known = chronicle.generations
+    history = GroupHistory(entries, group)
+    known = history.generations
     if generation is None and known:
         generation = known[-1]
-    birth = None if generation is None else chronicle.birth(generation)
-    if birth is None:
-        raise LookupError(_unknown(chronicle, generation, let_go))
-    names = Names(entries)
-    clauses = _Words(chronicle, birth, names).clauses()
+    origin = None if generation is None else history.generation_start(generation)
+    if origin is None:
+        raise LookupError(_unknown(history, generation, let_go))
+    names = MemberNames(entries)
+    clauses = _GenerationExplanation(history, origin, names).clauses()
     return names.shortened(f"generation {generation}: {'; '.join(clauses)}")
 
 
-def _unknown(chronicle: Chronicle, generation: int | None, let_go: int) -> str:
+def _unknown(history: GroupHistory, generation: int | None, let_go: int) -> str:
     what = "a generation" if generation is None else f"the beginning of generation {generation}"
-    text = f"the trace does not have {what} of group {chronicle.group!r}"
-    if chronicle.generations:
-        text += f", but that of {listed([str(number) for number in chronicle.generations])}"
-    elif not chronicle.is_known:
+    text = f"the trace does not have {what} of group {history.group!r}"
+    if history.generations:
+        text += f", but that of {listed([str(number) for number in history.generations])}"
+    elif not history.is_known:
         text += ", of which it knows nothing"
     if let_go:
         text += f"; {let_go} older entries were let go"
     return text
 
 
-class _Words:
-    """The clauses for one birth."""
+class _GenerationExplanation:
+    """The clauses for one origin."""
 
-    def __init__(self, chronicle: Chronicle, birth: Birth, names: Names) -> None:
-        self._chronicle = chronicle
-        self._birth = birth
+    def __init__(self, history: GroupHistory, origin: GenerationStart, names: MemberNames) -> None:
+        self._history = history
+        self._origin = origin
         self._names = names
-        self._departures = Departures(chronicle, names)
+        self._departures = DepartureReasons(history, names)
 
     def clauses(self) -> Iterator[str]:
-        birth = self._birth
-        start = birth.start
+        origin = self._origin
+        start = origin.start
         if start is None or not isinstance(start.event, RebalanceStarted):
             yield "what started its rebalance is not in the trace"
         else:
@@ -75,15 +75,15 @@ class _Words:
                     else "waits for nobody"
                 )
                 yield f"the group had no members, and it {wait}"
-            elif not birth.at_once:
+            elif not origin.at_once:
                 yield f"{self._others(start)} {duration(start.event.waits_ms)} to join again"
-        yield from self._meanwhile(birth.meanwhile)
+        yield from self._meanwhile(origin.meanwhile)
         yield from self._end()
 
     # What started it.
 
-    def _trigger(self, start: Entry, started: RebalanceStarted) -> str:
-        trigger = self._birth.trigger
+    def _trigger(self, start: TraceEntry, started: RebalanceStarted) -> str:
+        trigger = self._origin.trigger
         departed = [entry for entry in trigger if isinstance(entry.event, MemberRemoved)]
         if departed:
             return self._departures.told(departed)
@@ -91,7 +91,7 @@ class _Words:
             if isinstance(entry.event, _COMING):
                 return self._came(entry)
         at = moment(start.since_start_ms)
-        loaded = self._chronicle.loaded_with(start)
+        loaded = self._history.loaded_with(start)
         if loaded is not None:
             return f"the group was read back from __consumer_offsets-{loaded.partition} at {at}, and {started.reason}"
         if isinstance(started.cause, AdminAction):
@@ -101,7 +101,7 @@ class _Words:
             )
         return f"{started.reason}, at {at}"
 
-    def _came(self, entry: Entry) -> str:
+    def _came(self, entry: TraceEntry) -> str:
         at = moment(entry.since_start_ms)
         match entry.event:
             case MemberJoined() as joined:
@@ -109,13 +109,13 @@ class _Words:
                 return f"{kind} {self._names.of(joined.member)} came at {at}{_because(joined.reason)}"
             case MemberRejoined() as again:
                 who = self._names.of(again.member)
-                leads = self._chronicle.leader_before(entry) == again.member
+                leads = self._history.leader_before(entry) == again.member
                 what = f" with {self._news(entry, again.member)}" if again.changed else ""
                 if leads and not again.changed:
                     what = ", and whenever the leader does, all have to"
                 return f"{'leader' if leads else 'member'} {who} joined again at {at}{_because(again.reason)}{what}"
             case StaticMemberReplaced() as replaced:
-                started_it = replaced.rebalances and entry in self._birth.trigger and self._began_stable()
+                started_it = replaced.rebalances and entry in self._origin.trigger and self._began_stable()
                 effect = ", and the voted protocol changed with it" if started_it else ""
                 name = self._names.of(replaced.new_member)
                 return f"static member {replaced.instance_id} came back as a new member ({name}) at {at}{effect}"
@@ -124,23 +124,23 @@ class _Words:
 
     def _began_stable(self) -> bool:
         """Was the group Stable when the rebalance began?"""
-        moves = [entry.event for entry in self._birth.meanwhile if isinstance(entry.event, StateChanged)]
+        moves = [entry.event for entry in self._origin.meanwhile if isinstance(entry.event, StateChanged)]
         return bool(moves) and moves[0].origin == "Stable"
 
-    def _news(self, entry: Entry, member: str) -> str:
+    def _news(self, entry: TraceEntry, member: str) -> str:
         """What is new about what ``member`` offers, as far as its requests are in the trace."""
-        now = self._chronicle.made_by(entry)
+        now = self._history.made_by(entry)
         if now is not None and isinstance(now.event, RequestReceived):
-            for earlier in self._chronicle.of_member(member, now):
+            for earlier in self._history.of_member(member, now):
                 if isinstance(earlier.event, RequestReceived) and earlier.event.api == "JoinGroup":
                     return _difference(earlier.event, now.event)
         return "new metadata"
 
     # Who was waited for.
 
-    def _others(self, start: Entry) -> str:
+    def _others(self, start: TraceEntry) -> str:
         there = set()
-        for entry in self._birth.trigger:
+        for entry in self._origin.trigger:
             match entry.event:
                 case MemberJoined(member=member) | MemberRejoined(member=member) | MemberRemoved(member=member):
                     there.add(member)
@@ -148,10 +148,10 @@ class _Words:
                     there.add(member)
                 case _:
                     pass
-        others = [self._names.of(member) for member in self._chronicle.members_before(start) if member not in there]
+        others = [self._names.of(member) for member in self._history.members_before(start) if member not in there]
         return f"{listed(others)} had" if others else "the others had"
 
-    def _meanwhile(self, entries: Sequence[Entry]) -> Iterator[str]:
+    def _meanwhile(self, entries: Sequence[TraceEntry]) -> Iterator[str]:
         """Who came and went while the group waited, in order; those who came are told together."""
         told = [entry for entry in entries if isinstance(entry.event, _TOLD) and not self._belongs_to_end(entry)]
         for _, of_kind in groupby(told, key=lambda entry: type(entry.event)):
@@ -178,12 +178,12 @@ class _Words:
                         if isinstance(entry.event, RebalanceStuck)
                     )
 
-    def _belongs_to_end(self, entry: Entry) -> bool:
+    def _belongs_to_end(self, entry: TraceEntry) -> bool:
         """Is it told with what ended the waiting?"""
-        end = self._birth.end
+        end = self._origin.end
         return isinstance(entry.event, MemberRemoved) and entry.event.cause == end.event.cause
 
-    def _came_too(self, entries: Sequence[Entry], what: str) -> str:
+    def _came_too(self, entries: Sequence[TraceEntry], what: str) -> str:
         each = [
             f"{self._names.of(entry.event.member)}{f' {what}' if not place else ''} at {moment(entry.since_start_ms)}"
             for place, entry in enumerate(entries)
@@ -194,24 +194,26 @@ class _Words:
     # What ended it.
 
     def _end(self) -> Iterator[str]:
-        birth = self._birth
+        origin = self._origin
         gone = [
-            entry for entry in birth.meanwhile if self._belongs_to_end(entry) and isinstance(entry.event, MemberRemoved)
+            entry
+            for entry in origin.meanwhile
+            if self._belongs_to_end(entry) and isinstance(entry.event, MemberRemoved)
         ]
         if gone:
             yield self._departures.told(gone)
-        cause = birth.end.event.cause
-        at = moment(birth.end.since_start_ms)
+        cause = origin.end.event.cause
+        at = moment(origin.end.since_start_ms)
         if isinstance(cause, TimerFired) and cause.kind == "join":
             ended = "then the waiting was over, so" if self._waited() else "so"
             absent = self._absent()
             if absent:
                 ended = f"then the waiting was over, and static {listed(absent)}, not there but still in session, stayed, so"
-        elif birth.at_once:
+        elif origin.at_once:
             ended = "nobody else had to join again, so"
         else:
             ended = "then nobody was missing any more, so"
-        match birth.end.event:
+        match origin.end.event:
             case GenerationStarted() as begun:
                 members = [
                     f"{self._names.of(member)}{' (leader)' if member == begun.leader else ''}"
@@ -221,8 +223,8 @@ class _Words:
                 size = counted(len(members), "member")
                 yield f"{ended} it began at {at} with {size}, {listed(members)}"
                 yield f"the vote chose {begun.protocol} ({votes})"
-                if birth.stuck is not None:
-                    yield f"it got stuck, as it would in Kafka: {birth.stuck.why}"
+                if origin.stuck is not None:
+                    yield f"it got stuck, as it would in Kafka: {origin.stuck.why}"
             case RebalanceStuck() as stuck:
                 yield f"{ended} it began at {at} and got stuck, as it would in Kafka: {stuck.why}"
             case _:
@@ -230,16 +232,16 @@ class _Words:
 
     def _waited(self) -> bool:
         """Was there a time to wait for others at all?"""
-        start = self._birth.start
+        start = self._origin.start
         return start is None or not isinstance(start.event, RebalanceStarted) or start.event.waits_ms > 0
 
     def _absent(self) -> list[str]:
         """The members of the new generation that did not come: static ones are waited for until their sessions end."""
-        begun = self._birth.end.event
-        if self._birth.start is None or not isinstance(begun, GenerationStarted):
+        begun = self._origin.end.event
+        if self._origin.start is None or not isinstance(begun, GenerationStarted):
             return []
         came = set()
-        for entry in (*self._birth.trigger, *self._birth.meanwhile):
+        for entry in (*self._origin.trigger, *self._origin.meanwhile):
             match entry.event:
                 case MemberJoined(member=member) | MemberRejoined(member=member):
                     came.add(member)
@@ -261,3 +263,119 @@ def _difference(before: RequestReceived, now: RequestReceived) -> str:
             was, is_now = (", ".join(map(str, each)) or "nothing" for each in (old, new))
             return f"{words}: {is_now} instead of {was}"
     return "other metadata, such as the partitions it owns"
+
+
+class DepartureReasons:
+    """Tells of departures in the group of ``history``."""
+
+    def __init__(self, history: GroupHistory, names: MemberNames) -> None:
+        self._history = history
+        self._names = names
+
+    def told(self, entries: Sequence[TraceEntry]) -> str:
+        """Why each of those in ``entries``, which are of MemberRemoved, is out."""
+        removed = [(entry, entry.event) for entry in entries if isinstance(entry.event, MemberRemoved)]
+        if len(removed) > 1 and all(event.how is Departure.NOT_SYNCED for _, event in removed):
+            return self._not_synced([event for _, event in removed], removed[0][0])
+        return ", ".join(self._one(entry, event) for entry, event in removed)
+
+    def _not_synced(self, events: Sequence[MemberRemoved], entry: TraceEntry) -> str:
+        who = listed([self._names.of(event.member) for event in events])
+        within, at = duration(events[0].timeout_ms or 0), moment(entry.since_start_ms)
+        members = f"member {who}" if len(events) == 1 else f"members {who}"
+        began = self._history.generation_before(entry)
+        since = (
+            "" if began is None else f" of the beginning of generation {began[0]} at {moment(began[1].since_start_ms)}"
+        )
+        return f"{members} did not send SyncGroup within {within}{since}, by {at}"
+
+    def _one(self, entry: TraceEntry, event: MemberRemoved) -> str:
+        at = moment(entry.since_start_ms)
+        who = f"member {self._names.of(event.member)}"
+        within = duration(event.timeout_ms or 0)
+        if isinstance(event.cause, AdminAction):
+            return (
+                f"an administrator ended the membership of {self._names.of(event.member)} at {at}: {event.cause.action}"
+            )
+        match event.how:
+            case Departure.SESSION_OVER:
+                early = isinstance(event.cause, TimerFired) and event.cause.due_ms > event.at_ms
+                ended = "was ended early," if early else "ran out"
+                return f"{who}'s session of {within} {ended} at {at}{self._last_heard(entry, event)}"
+            case Departure.FIRST_JOIN_OVER:
+                return f"{who} waited for its first generation until {at}, which is {within}, the most a new member may"
+            case Departure.NEVER_CAME_BACK:
+                given = self._before(entry, MemberIdAssigned, event.member)
+                since = "" if given is None else f" at {moment(given.since_start_ms)}"
+                name = self._names.of(event.member)
+                return f"{name}, given that id{since}, did not come back with it within {within}, by {at}"
+            case Departure.NOT_JOINED:
+                return f"{who} did not join again within {within}, by {at}{self._told_to_join(entry, event)}"
+            case Departure.NOT_SYNCED:
+                return self._not_synced([event], entry)
+            case Departure.NO_ROOM:
+                return f"{who} came back at {at} when there was no room any more"
+            case Departure.LEFT:
+                return self._left(entry, event, at)
+            case _:
+                assert_never(event.how)
+
+    def _told_to_join(self, removed: TraceEntry, event: MemberRemoved) -> str:
+        """How often a member that did not join again was told that the group rebalances."""
+        since_ms = removed.at_ms - (event.timeout_ms or 0)
+        told = [
+            entry.event
+            for entry in self._history.of_member(event.member, removed)
+            if isinstance(entry.event, ResponseSent)
+            and entry.event.error == "REBALANCE_IN_PROGRESS"
+            and entry.at_ms >= since_ms
+        ]
+        return f", though it was told to {times(len(told))}" if told else ", and did not ask how the group is"
+
+    def _left(self, entry: TraceEntry, event: MemberRemoved, at: str) -> str:
+        """By its own wish, or an administrator's: then the request is of another client than the member."""
+        joined = self._before(entry, MemberJoined, event.member)
+        name = self._names.of(event.member)
+        why = event.reason.removeprefix("it left").strip()
+        because = f" {why}" if why else ""
+        match event.cause, None if joined is None else joined.event:
+            case Requested(client_id=asked_by), MemberJoined(client_id=own) if (asked_by or "") != own:
+                return f"member {name} was removed at {at} by {asked_by or 'a client without id'}{because}"
+            case _:
+                return f"member {name} left at {at}{because}"
+
+    def _last_heard(self, removed: TraceEntry, event: MemberRemoved) -> str:
+        """What it was heard of last, and which of its requests since then did not count."""
+        heard_ms = heard_last_ms(removed)
+        if heard_ms is None:
+            return ""
+        start_ms = removed.at_ms - removed.since_start_ms
+        spoke = self._history.of_member(event.member, removed)
+        at_that_moment = [
+            entry.event for entry in spoke if entry.at_ms == heard_ms and isinstance(entry.event, RequestEvent)
+        ]
+        apis = [each.api for each in at_that_moment if isinstance(each, RequestReceived)] or [
+            each.api for each in at_that_moment
+        ]
+        at = moment(heard_ms - start_ms)
+        if self._history.was_loaded_at(heard_ms):
+            return f", counted from {at}, when the group was read back"
+        heard = f", last heartbeat at {at}" if "Heartbeat" in apis else f", last heard of at {at}"
+        if apis and "Heartbeat" not in apis:
+            heard += f" by {apis[0]}"
+        later = [entry for entry in spoke if entry.at_ms > heard_ms and isinstance(entry.event, RequestReceived)]
+        return heard + self._in_vain(later)
+
+    def _in_vain(self, requests: Sequence[TraceEntry]) -> str:
+        if not requests:
+            return ""
+        outcomes = dict.fromkeys(
+            "no answer" if (answer := self._history.answer_to(request)) is None else answer.error
+            for request in reversed(requests)
+        )
+        return f" ({counted(len(requests), 'later request')} did not count: {listed(list(outcomes))})"
+
+    def _before(
+        self, entry: TraceEntry, kind: type[MemberIdAssigned] | type[MemberJoined], member: str
+    ) -> TraceEntry | None:
+        return self._history.last_of(kind, member, entry)

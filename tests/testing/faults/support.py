@@ -67,7 +67,7 @@ class World:
     def __init__(self, **config: object) -> None:
         self.now = 1_000
         items = [f"{name.replace('_', '.')}={value}" for name, value in config.items()]
-        self.node = ClusterCore(load(items, dev=True), chance=Counting(), now_ms=self.now)
+        self.node = ClusterCore(load(items, dev=True), random=Counting(), now_ms=self.now)
         self.node.create_topic("orders", 3, self.now)
         self.faults = Faults(now_ms=lambda: self.now)
         self.when = self.faults.when

@@ -16,9 +16,8 @@ from groupcoord.config.settings import load
 from groupcoord.coordinator.events import GenerationStarted, GroupEvent, MemberRejoined
 from groupcoord.core.events import Event
 from groupcoord.protocol.errors import WireError
-from groupcoord.server.chance import SystemChance
-from groupcoord.server.clock import wall_clock
 from groupcoord.server.server import Server
+from groupcoord.server.system import SystemRandomSource, wall_clock
 from groupcoord.testing.faults import (
     Damage,
     FaultInjected,
@@ -41,7 +40,7 @@ class Broker:
 
     def __init__(self, run: Callable[[Callable[[], object]], object] = lambda code: code()) -> None:
         now_ms = wall_clock()
-        self.node = ClusterCore(load([], dev=True), chance=SystemChance(), now_ms=now_ms())
+        self.node = ClusterCore(load([], dev=True), random=SystemRandomSource(), now_ms=now_ms())
         self.node.create_topic("orders", 1, now_ms())
         self.faults = Faults(now_ms=now_ms, run=run)
         self.when = self.faults.when

@@ -16,7 +16,7 @@ from groupcoord.core.events import AdminAction
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.framing import encode_request, parse_request
-from groupcoord.testing.trace import Trace, TracingNode
+from groupcoord.testing.trace import Trace, TracingLayer
 from tests.coordinator.world import GROUP, Asked, Member, World
 
 __all__ = ["GROUP", "Member", "Stage"]
@@ -41,7 +41,7 @@ class Counting:
 class _Face:
     """The node where a world expects a coordinator."""
 
-    def __init__(self, node: ClusterCore, tracing: TracingNode) -> None:
+    def __init__(self, node: ClusterCore, tracing: TracingLayer) -> None:
         self._node, self._tracing = node, tracing
         self.handle, self.expire, self.next_deadline = tracing.handle, tracing.expire, tracing.next_deadline
 
@@ -56,9 +56,9 @@ class Stage(World):
         super().__init__(now_ms=now_ms)
         self.trace = Trace() if trace is None else trace
         config = load(["offsets.topic.num.partitions=1", *properties], dev=False)
-        self.node = ClusterCore(config, chance=Counting(), now_ms=now_ms)
+        self.node = ClusterCore(config, random=Counting(), now_ms=now_ms)
         self.node.create_topic("t", 3, now_ms)
-        self.tracing = TracingNode(self.node, self.trace, topic_name=self.node.broker.topics.topic_name)
+        self.tracing = TracingLayer(self.node, self.trace, topic_name=self.node.broker.topics.topic_name)
         self.coordinator = cast("GroupCoordinator", _Face(self.node, self.tracing))
         self._connections: dict[str | None, int] = {}
 

@@ -8,10 +8,10 @@ from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.messages import LeaveGroupRequest
 from groupcoord.protocol.messages.leave_group import MemberIdentity
 from groupcoord.testing.trace import RequestReceived, Trace
-from groupcoord.testing.trace.chronicle import Chronicle
-from groupcoord.testing.trace.departures import Departures
-from groupcoord.testing.trace.entry import Entry
-from groupcoord.testing.trace.names import Names
+from groupcoord.testing.trace.events import TraceEntry
+from groupcoord.testing.trace.group_history import GroupHistory
+from groupcoord.testing.trace.why import DepartureReasons
+from groupcoord.testing.trace.wording import MemberNames
 from tests.testing.trace.stage import GROUP, Stage
 
 ASKED = Requested("Heartbeat", 4, "a", "/127.0.0.1", 1, 1)
@@ -226,7 +226,7 @@ def test_a_member_for_which_there_is_no_room_any_more() -> None:
     )
 
 
-# Departures that no coordinator notes.
+# DepartureReasons that no coordinator notes.
 
 
 def told(how: Departure, timeout_ms: int | None, **fields: str) -> str:
@@ -239,8 +239,8 @@ def told(how: Departure, timeout_ms: int | None, **fields: str) -> str:
         how=how,
         timeout_ms=timeout_ms,
     )
-    entry = Entry(1, 8_000, event)
-    return Departures(Chronicle([entry], "g"), Names([entry])).told([entry])
+    entry = TraceEntry(1, 8_000, event)
+    return DepartureReasons(GroupHistory([entry], "g"), MemberNames([entry])).told([entry])
 
 
 def test_a_session_that_no_timer_ended() -> None:

@@ -1,0 +1,103 @@
+"""The thread for what takes long: unpacking large batches, compacting logs. The loop goes on meanwhile, and takes up
+what comes of it.
+
+There is one thread, so that only one batch is held unpacked at a time. Those who wait take turns, a piece each, so that nobody
+waits for all that another one has brought.
+"""
+
+import asyncio
+import contextlib
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Any, NamedTuple
+
+from groupcoord.core.background_work import BackgroundWork, OnWorkDone
+from groupcoord.core.effects import Call
+
+SWITCH_SECONDS = 0.0005
+"""So long the thread may keep the interpreter while the loop wants it; Python's own 5 ms would be felt at every request."""
+
+_USUAL_SECONDS = sys.getswitchinterval()
+
+
+class WorkOutcome(NamedTuple):
+    """What came of the work for a call, or for nobody: a result, or an exception that nobody meant to raise."""
+
+    call: Call | None
+    then: OnWorkDone
+    result: Any
+    error: Exception | None
+
+
+class _QueuedWork(NamedTuple):
+    call: Call | None
+    work: BackgroundWork[Any]
+    then: OnWorkDone
+
+
+class BackgroundWorker:
+    """Does work, and gives what came of it to ``done`` in the ``loop``. The thread begins when there is something to do."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, done: Callable[[WorkOutcome], None]) -> None:
+        self._loop = loop
+        self._done = done
+        self._waiting: deque[_QueuedWork] = deque()
+        self._next: SimpleQueue[_QueuedWork | None] = (
+            SimpleQueue()
+        )  # what the thread is to take a piece of; None ends it
+        self._busy = False
+        self._thread: threading.Thread | None = None
+
+    def submit(self, call: Call | None, work: BackgroundWork[Any], then: OnWorkDone) -> None:
+        """Have ``work`` done. Like everything that is not private to the thread, this is called in the loop."""
+        self._waiting.append(_QueuedWork(call, work, then))
+        if self._thread is None:
+            # A daemon: a process that ends does not wait for it.
+            self._thread = threading.Thread(target=self._run, name="groupcoord-worker", daemon=True)
+            self._thread.start()
+        if not self._busy:
+            self._go_on()
+
+    def stop(self) -> None:
+        """Nothing is begun any more, and nobody hears of what was."""
+        self._waiting.clear()
+        self._done = lambda _: None
+        self._next.put(None)
+
+    def _go_on(self) -> None:
+        self._busy = bool(self._waiting)
+        if self._busy:
+            self._next.put(self._waiting.popleft())
+
+    def _piece_done(self, job: _QueuedWork, outcome: WorkOutcome | None) -> None:
+        if outcome is None:
+            self._waiting.append(job)
+        self._go_on()
+        if outcome is not None:
+            self._done(outcome)
+
+    # In the thread.
+
+    def _run(self) -> None:
+        while (job := self._next.get()) is not None:
+            outcome = _piece(job)
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(self._piece_done, job, outcome)
+            del job, outcome  # what was unpacked is not to be held while there is nothing to do
+
+
+def _piece(job: _QueuedWork) -> WorkOutcome | None:
+    """Do a piece of it; None: there are more."""
+    sys.setswitchinterval(SWITCH_SECONDS)
+    try:
+        next(job.work)
+    except StopIteration as end:
+        return WorkOutcome(job.call, job.then, end.value, None)
+    except Exception as error:  # whatever it is, it is told in the loop
+        return WorkOutcome(job.call, job.then, None, error)
+    finally:
+        sys.setswitchinterval(_USUAL_SECONDS)
+    return None

@@ -1,0 +1,116 @@
+"""What a server takes from the operating system: the clock, random ids, file descriptors, and how addresses are written."""
+
+import os
+import socket
+import struct
+import time
+import uuid
+from collections.abc import Callable
+
+NowMs = Callable[[], int]
+"""Returns the current time in milliseconds since 1970; never less than it returned before."""
+
+SecondsUntil = Callable[[int], float | None]
+"""In how many seconds of the event loop a clock will show that time; None if a test moves the clock."""
+
+PLENTY_OF_DESCRIPTORS = 65_536
+
+SPARE_DESCRIPTORS = 32
+"""Descriptors that are kept for what opens a file and closes it again, such as an import."""
+
+
+def wall_clock() -> NowMs:
+    """A clock that starts at the wall clock's time and from then on follows the monotonic one.
+
+    Setting the machine's clock back must not lengthen sessions. Kafka measures its timers with the monotonic clock too, and
+    stamps records with the wall clock's time; one clock for both keeps the two consistent.
+    """
+    monotonic_ns = time.monotonic_ns
+    origin_ns = time.time_ns() - monotonic_ns()
+    return lambda: (monotonic_ns() + origin_ns) // 1_000_000
+
+
+class SystemRandomSource:
+    """Random ids that cannot be guessed, for a cluster that serves real clients; see ``cluster_core.RandomSource``."""
+
+    def uuid(self) -> uuid.UUID:
+        """A random id of which Kafka's text for topic ids does not start with a dash.
+
+        Such an id would look like an option on a command line, so Kafka draws another one (``Uuid.randomUuid``).
+        """
+        while (drawn := uuid.uuid4()).bytes[0] >> 2 == 0b111110:
+            pass
+        return drawn
+
+    def session_id(self) -> int:
+        """A random int32 above 0."""
+        while (drawn := int.from_bytes(os.urandom(4)) >> 1) == 0:
+            pass
+        return drawn
+
+    def next_int(self, bound: int) -> int:
+        """A random int from 0 up to ``bound``."""
+        return int.from_bytes(os.urandom(8)) % bound
+
+
+def raise_descriptor_limit() -> int | None:
+    """Raise the soft limit of open files to the hard one, or to ``PLENTY_OF_DESCRIPTORS``; returns the limit, None without one.
+
+    The usual soft limit is 1,024, which a test with a thousand clients reaches; raising it needs no privilege. If the system
+    refuses, the old limit stays, and the server logs an error when it runs out.
+    """
+    try:
+        import resource  # noqa: PLC0415 - Unix only
+    except ImportError:
+        return None
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = PLENTY_OF_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, PLENTY_OF_DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        except (OSError, ValueError):  # macOS allows less than its hard limit says
+            return soft
+        return wanted
+    return soft
+
+
+def descriptors_left(descriptor: int) -> int | None:
+    """How many descriptors there are from the lowest free one on; None if there is no limit, or it cannot be known.
+
+    A new descriptor gets the lowest number that is free (POSIX), which a copy of ``descriptor``, any open one, shows. If
+    connections are accepted only while more than N are left, the N highest ones stay free for other uses: a log that is
+    appended to, a segment that is read, a module that is imported at the first request that needs it.
+    """
+    try:
+        import resource  # noqa: PLC0415 - Unix only
+    except ImportError:
+        return None
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return None
+    try:
+        copy = os.dup(descriptor)
+    except OSError:
+        return 0
+    os.close(copy)
+    return soft - copy
+
+
+def java_host_text(ip: str) -> str:
+    """``ip`` as Java writes an address that was never looked up: ``/127.0.0.1``, ``/0:0:0:0:0:0:0:1``.
+
+    DescribeGroups shows this text, and logs tell members apart by it. An IPv4 address mapped into IPv6 is written as IPv4.
+    Source: ``InetAddress.toString`` and ``Inet6Address.getHostAddress``.
+    """
+    if ":" not in ip:
+        return f"/{ip}"
+    address, mark, scope = ip.partition("%")
+    packed = socket.inet_pton(socket.AF_INET6, address)
+    if packed.startswith(b"\0" * 10 + b"\xff\xff"):
+        return "/" + socket.inet_ntop(socket.AF_INET, packed[12:])
+    return "/" + ":".join(f"{group:x}" for group in struct.unpack(">8H", packed)) + mark + scope
+
+
+def host_and_port(host: str, port: int) -> str:
+    """``host:port``, with the brackets that an IPv6 address needs."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -1,0 +1,110 @@
+"""Moving the time of a cluster by hand, one deadline after the other, so that each thing happens at its own moment."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from groupcoord.cluster.cluster_core import ClusterCore
+from groupcoord.testing.auto_member import MemberScheduler
+from groupcoord.testing.clocks import Clock, ManualClock
+from groupcoord.testing.deadlines import PendingDeadline, pending, sessions
+from groupcoord.testing.waiting import WaitTimeoutError
+
+MOST_ROUNDS = 10_000
+"""So often something may fall due at one moment before that is taken for a fault that would go on for ever."""
+A_YEAR_MS = 365 * 86_400_000
+
+
+class ClockError(RuntimeError):
+    """The time is not the test's to move."""
+
+
+class DrivenCluster(Protocol):
+    """What happens when it is later: the cluster."""
+
+    clock: Clock
+    node: ClusterCore
+    scheduler: MemberScheduler
+
+    def heartbeat_for(self, group: str, member: str) -> None:
+        """Heartbeat in the name of a client that is connected, if that is one."""
+
+    def wake(self) -> None:
+        """The clock has moved."""
+
+    async def settle(self) -> None:
+        """Let everything happen that needs no time."""
+
+    def next_deadline(self) -> int | None:
+        """When anything is due next (ms): on the broker, if it is up, for members, and for what rules delay."""
+
+
+class ClockDriver:
+    """The time of ``world``, to be moved."""
+
+    def __init__(self, world: DrivenCluster) -> None:
+        self._world = world
+
+    async def advance(self, by_ms: int, *, heartbeats: bool) -> None:
+        """Let ``by_ms`` pass. Raises ClockError, ValueError for less than nothing."""
+        clock = self._clock()
+        if by_ms < 0:
+            raise ValueError(f"time does not go back: {by_ms} ms")
+        await self._go_to(clock() + by_ms, lambda: False, heartbeats=heartbeats)
+
+    async def advance_to_next(self, group: str | None, *, heartbeats: bool) -> PendingDeadline:
+        """Let time pass until the next deadline of a group, that included, and return it.
+
+        Raises ClockError, WaitTimeoutError if there is none.
+        """
+        clock = self._clock()
+        await self._world.settle()
+        waiting = pending(self._world.node, clock(), group=group)
+        if not waiting:
+            raise WaitTimeoutError(
+                f"nothing will ever happen in {f'group {group}' if group else 'any group'} by itself"
+            )
+        await self._go_to(waiting[0].at_ms, lambda: False, heartbeats=heartbeats)
+        return waiting[0]
+
+    async def advance_until(self, condition: Callable[[], object], limit_ms: int, *, heartbeats: bool) -> None:
+        """Let time pass, deadline by deadline, until ``condition`` holds.
+
+        Raises ClockError, WaitTimeoutError if it does not within ``limit_ms`` of the clock.
+        """
+        clock = self._clock()
+        start_ms = clock()
+        await self._world.settle()
+        await self._go_to(start_ms + limit_ms, condition, heartbeats=heartbeats)
+        if not condition():
+            name = getattr(condition, "__name__", repr(condition))
+            left = "; ".join(str(each) for each in pending(self._world.node, clock())[:3]) or "nothing"
+            raise WaitTimeoutError(f"{name} does not hold after {limit_ms / 1000:g} s. Pending: {left}")
+
+    async def _go_to(self, target_ms: int, enough: Callable[[], object], *, heartbeats: bool) -> None:
+        world, clock = self._world, self._clock()
+        await world.settle()
+        rounds = 0
+        while not enough():
+            at_ms = world.next_deadline()
+            if at_ms is None or at_ms > target_ms:
+                break
+            rounds = rounds + 1 if at_ms <= clock() else 0
+            if rounds > MOST_ROUNDS:
+                raise RuntimeError(f"something is due at {clock()} ms again and again, and time does not pass")
+            clock.move_to(max(at_ms, clock()))
+            if heartbeats:
+                for group, member in sessions(world.node, clock()):
+                    world.heartbeat_for(group, member)
+            world.scheduler.expire()
+            world.wake()
+            await world.settle()
+        if not enough():
+            clock.move_to(max(target_ms, clock()))
+            world.wake()
+            await world.settle()
+
+    def _clock(self) -> ManualClock:
+        clock = self._world.clock
+        if not isinstance(clock, ManualClock):
+            raise ClockError("this cluster's time passes by itself; only with clock='manual' the test moves it")
+        return clock

@@ -1,0 +1,154 @@
+"""A trace as a file: lines of JSON whose form docs/trace.md promises, written and read back.
+
+The first line says what follows; each other line is an entry. A field that a newer version of the schema adds is a reason for
+a new ``VERSION``; a new type of event, or a new field of one, is not: whoever reads must pass over what it does not know.
+"""
+
+import dataclasses
+import enum
+import json
+import types
+import typing
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, get_args, get_origin
+
+from groupcoord.broker import events as broker
+from groupcoord.client import events as client
+from groupcoord.coordinator import events as coordinator
+from groupcoord.core.events import AdminAction, Answered, Cause, Event, Requested, TimerFired
+from groupcoord.testing.trace import events as trace
+from groupcoord.testing.trace.events import TraceEntry
+
+SCHEMA = "groupcoord-trace"
+VERSION = 1
+
+_CAUSES: Mapping[str, type[Any]] = {kind.__name__: kind for kind in (Requested, TimerFired, AdminAction, Answered)}
+_UNNAMED = (coordinator.GroupEvent, client.MemberEvent, trace.RequestEvent, trace.UnknownEvent)
+"""What no file names: bases, and what stands for the unknown."""
+
+TYPES: dict[str, type[Event]] = {}
+"""The types of events by their names in a file: where they are defined, and the name of the class."""
+
+
+def register(prefix: str, *kinds: type[Event]) -> None:
+    """Make events of ``kinds`` known as ``prefix.NAME``, so that they can be saved and loaded.
+
+    Raises ValueError for a name that is taken by another class.
+    """
+    for kind in kinds:
+        name = f"{prefix}.{kind.__name__}"
+        if TYPES.setdefault(name, kind) is not kind:
+            raise ValueError(f"{name} is known already, and is another class")
+
+
+def _register_all(prefix: str, module: types.ModuleType) -> None:
+    for kind in vars(module).values():
+        is_own = isinstance(kind, type) and kind.__module__ == module.__name__ and issubclass(kind, Event)
+        if is_own and kind not in _UNNAMED:
+            register(prefix, kind)
+
+
+for _prefix, _module in (("coordinator", coordinator), ("broker", broker), ("client", client), ("trace", trace)):
+    _register_all(_prefix, _module)
+
+
+def name_of(kind: type[Event]) -> str:
+    """The name of ``kind`` in a file. Raises ValueError for one that is not known."""
+    if kind is trace.UnknownEvent:
+        return "trace.UnknownEvent"
+    for name, known in TYPES.items():
+        if known is kind:
+            return name
+    raise ValueError(f"events of {kind.__module__}.{kind.__qualname__} cannot be saved: register() them first")
+
+
+def own_fields(kind: type[Event]) -> tuple[str, ...]:
+    """The fields that ``kind`` has beside those of every event."""
+    return tuple(field.name for field in dataclasses.fields(kind) if field.name not in ("at_ms", "cause"))
+
+
+def write(path: Path, entries: Iterable[TraceEntry], *, start_ms: int | None, let_go: Mapping[str, int]) -> None:
+    """Write the file. Raises OSError, ValueError for unknown types of events, TypeError for values that JSON does not know."""
+    header = {"schema": SCHEMA, "version": VERSION, "start_ms": start_ms, "let_go": dict(let_go)}
+    lines = [header, *(_line_of(entry) for entry in entries)]
+    text = "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines)
+    path.write_text(text, encoding="utf-8")
+
+
+def read(path: Path) -> tuple[int | None, Counter[type[Event]], list[TraceEntry]]:
+    """(start of the trace, how many events of each type it had let go, its entries).
+
+    Raises OSError, and ValueError, with the number of the line, for a file that is no trace, or of another version.
+    """
+    lines = path.read_text(encoding="utf-8").splitlines()
+    try:
+        header = json.loads(lines[0]) if lines else {}
+        known = isinstance(header, dict) and header.get("schema") == SCHEMA
+    except json.JSONDecodeError:
+        known = False
+    if not known:
+        raise ValueError(f"{path} is no trace: its first line does not say so")
+    if header.get("version") != VERSION:
+        raise ValueError(f"{path} is a trace of version {header.get('version')}; version {VERSION} can be read")
+    entries = []
+    start_ms = header["start_ms"]
+    for number, line in enumerate(lines[1:], 2):
+        try:
+            entries.append(_entry_of(json.loads(line), start_ms))
+        except (ValueError, KeyError, TypeError) as problem:
+            raise ValueError(f"line {number} of {path} is no entry of a trace: {problem}") from problem
+    let_go: Counter[type[Event]] = Counter()
+    for name, count in header["let_go"].items():
+        let_go[TYPES.get(name, trace.UnknownEvent)] += count
+    return start_ms, let_go, entries
+
+
+def _line_of(entry: TraceEntry) -> dict[str, Any]:
+    event = entry.event
+    if isinstance(event, trace.UnknownEvent):
+        name, fields = event.name, event.fields
+    else:
+        name = name_of(type(event))
+        fields = {own: getattr(event, own) for own in own_fields(type(event))}
+    return {
+        "seq": entry.seq,
+        "at_ms": event.at_ms,
+        "event": name,
+        "caused_by": entry.cause,
+        "answers": entry.answers,
+        "cause": {"type": type(event.cause).__name__, **event.cause._asdict()},
+        "fields": fields,
+        "text": event.text(),
+    }
+
+
+def _entry_of(line: dict[str, Any], start_ms: int) -> TraceEntry:
+    said = dict(line["cause"])
+    cause: Cause = _CAUSES[said.pop("type")](**said)
+    kind = TYPES.get(line["event"])
+    event: Event
+    if kind is None:
+        event = trace.UnknownEvent(
+            at_ms=line["at_ms"], cause=cause, name=line["event"], told=line["text"], fields=line["fields"]
+        )
+    else:
+        hints = typing.get_type_hints(kind)
+        fields = {name: _value(hints[name], value) for name, value in line["fields"].items() if name in hints}
+        event = kind(at_ms=line["at_ms"], cause=cause, **fields)
+    return TraceEntry(line["seq"], event.at_ms - start_ms, event, line["caused_by"], line["answers"])
+
+
+def _value(hint: Any, value: Any) -> Any:
+    """``value`` as JSON has it, as a field of type ``hint`` has it: lists are tuples, names are enumerators."""
+    if isinstance(hint, type) and issubclass(hint, enum.Enum):
+        return hint(value)
+    args = get_args(hint)
+    if get_origin(hint) in (typing.Union, types.UnionType):
+        return None if value is None else _value(next(arg for arg in args if arg is not type(None)), value)
+    if isinstance(value, list):
+        return tuple(_value(args[0] if args else Any, each) for each in value)
+    if isinstance(value, dict):
+        return {name: _value(args[1] if args else Any, each) for name, each in value.items()}
+    return value

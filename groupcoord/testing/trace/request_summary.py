@@ -1,0 +1,307 @@
+"""What is worth seeing of a request or an answer: whom it speaks of, its error, and a few fields by Kafka's names.
+
+Records, metadata and assignments are bytes on the wire; of those only what a person can read is kept, so a trace stays small.
+"""
+
+import dataclasses
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from groupcoord.protocol import messages as m
+from groupcoord.protocol.consumer_protocol import PROTOCOL_TYPE, read_assignment, read_subscription
+from groupcoord.protocol.errors import ErrorCode, WireError
+from groupcoord.testing.trace.events import NO_GENERATION, Detail
+
+TopicName = Callable[[uuid.UUID], str | None]
+"""The name of the topic that has an id, None if nobody has it: newer versions of some APIs speak in ids."""
+
+Details = Iterator[tuple[str, Detail]]
+
+SHOWN = 20
+"""So many partitions, topics or members of one request are shown; of more, only how many there are."""
+
+GROUP_KEY = 0  # FindCoordinator's key_type of groups
+
+
+class RequestSubject(NamedTuple):
+    """Whom a message speaks of; ``""``, None and -1 where it speaks of none."""
+
+    group: str
+    member: str
+    instance_id: str | None
+    generation: int
+
+
+def spoken_of(message: Any) -> RequestSubject:
+    """Whom ``message`` speaks of. One that names several groups or members speaks of none of them here."""
+    group = getattr(message, "group_id", "")
+    if not group:
+        match message:
+            case m.OffsetFetchRequest(groups=(only,)):
+                group = only.group_id
+            case m.DescribeGroupsRequest(groups=(only,)) | m.DeleteGroupsRequest(groups_names=(only,)):
+                group = only
+            case m.FindCoordinatorRequest(key_type=kind, coordinator_keys=(only,)) if kind == GROUP_KEY:
+                group = only
+    speaker = message
+    if isinstance(message, m.LeaveGroupRequest) and len(message.members) == 1:
+        (speaker,) = message.members
+    generation = getattr(message, "generation_id", getattr(message, "generation_id_or_member_epoch", NO_GENERATION))
+    return RequestSubject(
+        group,
+        getattr(speaker, "member_id", "") or "",
+        getattr(speaker, "group_instance_id", None),
+        generation,
+    )
+
+
+def error_of(response: Any) -> str:
+    """Kafka's name of the first error in ``response``, or ``NONE``."""
+    code = next((code for code in _errors(response) if code), 0)
+    return ErrorCode(code).name
+
+
+def request_details(request: Any, topic_name: TopicName) -> dict[str, Detail]:
+    """The fields of ``request`` worth seeing."""
+    return _shown(_OF_REQUESTS.get(type(request), _of_topics)(request, topic_name))
+
+
+def response_details(response: Any, topic_name: TopicName) -> dict[str, Detail]:
+    """The fields of ``response`` worth seeing."""
+    details = _OF_RESPONSES.get(type(response))
+    return {} if details is None else _shown(details(response, topic_name))
+
+
+# Requests.
+
+
+def _of_join(request: m.JoinGroupRequest, _: TopicName) -> Details:
+    yield "protocols", tuple(protocol.name for protocol in request.protocols)
+    topics = _subscribed(request)
+    if topics is not None:
+        yield "topics", topics
+    yield "session_timeout_ms", request.session_timeout_ms
+    yield "rebalance_timeout_ms", request.rebalance_timeout_ms
+    if request.reason:
+        yield "reason", request.reason
+
+
+def _of_sync(request: m.SyncGroupRequest, _: TopicName) -> Details:
+    if request.assignments:
+        yield "assignments", len(request.assignments)
+
+
+def _of_leave(request: m.LeaveGroupRequest, _: TopicName) -> Details:
+    if len(request.members) > 1:
+        yield "members", tuple(each.member_id or each.group_instance_id or "" for each in request.members)
+    reasons = tuple(dict.fromkeys(each.reason for each in request.members if each.reason))
+    if reasons:
+        yield "reason", ", ".join(reasons)
+
+
+def _of_commit(request: m.OffsetCommitRequest, topic_name: TopicName) -> Details:
+    yield "offsets", _placed(request.topics, topic_name, "committed_offset")
+
+
+def _of_offset_fetch(request: m.OffsetFetchRequest, _: TopicName) -> Details:
+    if len(request.groups) != 1:
+        yield "groups", tuple(group.group_id for group in request.groups)
+
+
+def _of_find_coordinator(request: m.FindCoordinatorRequest, _: TopicName) -> Details:
+    if request.key_type != GROUP_KEY:
+        yield "key_type", request.key_type
+    if request.key_type != GROUP_KEY or len(request.coordinator_keys) != 1:
+        yield "coordinator_keys", request.coordinator_keys
+
+
+def _of_describe(request: m.DescribeGroupsRequest, _: TopicName) -> Details:
+    if len(request.groups) != 1:
+        yield "groups", request.groups
+
+
+def _of_delete(request: m.DeleteGroupsRequest, _: TopicName) -> Details:
+    if len(request.groups_names) != 1:
+        yield "groups", request.groups_names
+
+
+def _of_api_versions(request: m.ApiVersionsRequest, _: TopicName) -> Details:
+    if request.client_software_name:
+        yield "software", f"{request.client_software_name} {request.client_software_version}"
+
+
+def _of_fetch(request: m.FetchRequest, topic_name: TopicName) -> Details:
+    yield "partitions", _placed(request.topics, topic_name, "fetch_offset")
+    yield "max_wait_ms", request.max_wait_ms
+
+
+def _of_produce(request: m.ProduceRequest, topic_name: TopicName) -> Details:
+    yield "partitions", _placed(request.topic_data, topic_name)
+    yield "acks", request.acks
+
+
+def _of_topics(request: Any, topic_name: TopicName) -> Details:
+    """Of anything else: the topics it names; null means all of them."""
+    topics = getattr(request, "topics", ())
+    if topics is None:
+        yield "topics", "all"
+    elif topics:
+        yield "topics", tuple(_name(topic, topic_name) for topic in topics)
+
+
+# Answers.
+
+
+def _of_joined(response: m.JoinGroupResponse, _: TopicName) -> Details:
+    if response.error_code:
+        return
+    yield "protocol_name", response.protocol_name
+    yield "leader", response.leader
+    if response.members:
+        yield "members", tuple(member.member_id for member in response.members)
+    if response.skip_assignment:
+        yield "skip_assignment", True
+
+
+def _of_synced(response: m.SyncGroupResponse, _: TopicName) -> Details:
+    assigned = None if response.error_code else _assigned(response.assignment)
+    if assigned is not None:
+        yield "assignment", assigned
+
+
+def _of_left(response: m.LeaveGroupResponse, _: TopicName) -> Details:
+    refused = tuple(each.member_id or each.group_instance_id or "" for each in response.members if each.error_code)
+    if refused:
+        yield "refused", refused
+
+
+def _of_found(response: m.FindCoordinatorResponse, _: TopicName) -> Details:
+    found = tuple(f"{each.host}:{each.port}" for each in response.coordinators if not each.error_code)
+    if found:
+        yield "coordinator", ", ".join(dict.fromkeys(found))
+
+
+def _of_committed(response: m.OffsetFetchResponse, topic_name: TopicName) -> Details:
+    if response.groups:
+        topics = [topic for group in response.groups for topic in group.topics]
+        yield "offsets", _placed(topics, topic_name, "committed_offset")
+
+
+def _of_listed(response: m.ListOffsetsResponse, topic_name: TopicName) -> Details:
+    yield "offsets", _placed(response.topics, topic_name, "offset")
+
+
+def _of_produced(response: m.ProduceResponse, topic_name: TopicName) -> Details:
+    yield "offsets", _placed(response.responses, topic_name, "base_offset")
+
+
+def _of_fetched(response: m.FetchResponse, _: TopicName) -> Details:
+    yield "bytes", sum(len(part.records or b"") for topic in response.responses for part in topic.partitions)
+
+
+_OF_REQUESTS: Mapping[type[Any], Callable[[Any, TopicName], Details]] = {
+    m.ApiVersionsRequest: _of_api_versions,
+    m.DeleteGroupsRequest: _of_delete,
+    m.DescribeGroupsRequest: _of_describe,
+    m.FetchRequest: _of_fetch,
+    m.FindCoordinatorRequest: _of_find_coordinator,
+    m.JoinGroupRequest: _of_join,
+    m.LeaveGroupRequest: _of_leave,
+    m.OffsetCommitRequest: _of_commit,
+    m.OffsetFetchRequest: _of_offset_fetch,
+    m.ProduceRequest: _of_produce,
+    m.SyncGroupRequest: _of_sync,
+}
+_OF_RESPONSES: Mapping[type[Any], Callable[[Any, TopicName], Details]] = {
+    m.FetchResponse: _of_fetched,
+    m.FindCoordinatorResponse: _of_found,
+    m.JoinGroupResponse: _of_joined,
+    m.LeaveGroupResponse: _of_left,
+    m.ListOffsetsResponse: _of_listed,
+    m.OffsetFetchResponse: _of_committed,
+    m.ProduceResponse: _of_produced,
+    m.SyncGroupResponse: _of_synced,
+}
+
+# Their parts.
+
+
+def _errors(message: Any) -> Iterator[int]:
+    """Every error code in ``message``: its own, then those of its parts, in order."""
+    yield getattr(message, "error_code", 0)
+    for name in _parts(type(message)):
+        for part in getattr(message, name) or ():
+            yield from _errors(part)
+
+
+def _parts(kind: type[Any]) -> tuple[str, ...]:
+    """The fields of ``kind`` that may hold messages; looked up once."""
+    if kind not in _PARTS:
+        fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
+        _PARTS[kind] = tuple(field.name for field in fields if "tuple" in str(field.type))
+    return _PARTS[kind]
+
+
+_PARTS: dict[type[Any], tuple[str, ...]] = {}
+
+
+def _placed(topics: Iterable[Any], topic_name: TopicName, value: str = "") -> tuple[str, ...]:
+    """``orders-0@42`` for each partition, or ``orders-0`` without a ``value``."""
+    return tuple(
+        f"{_name(topic, topic_name)}-{_index(partition)}{f'@{getattr(partition, value)}' if value else ''}"
+        for topic in topics
+        for partition in _partitions(topic)
+    )
+
+
+def _name(topic: Any, topic_name: TopicName) -> str:
+    name: str | None = getattr(topic, "name", None) or getattr(topic, "topic", None)
+    topic_id: uuid.UUID | None = getattr(topic, "topic_id", None)
+    if name or topic_id is None:
+        return name or ""
+    return topic_name(topic_id) or str(topic_id)
+
+
+def _partitions(topic: Any) -> Any:
+    return _first(topic, ("partitions", "partition_data", "partition_responses"))
+
+
+def _index(partition: Any) -> Any:
+    return _first(partition, ("partition_index", "partition", "index"))
+
+
+def _first(message: Any, fields: Iterable[str]) -> Any:
+    """The value of the one of ``fields`` that ``message`` has: Kafka's names for the same thing differ by API."""
+    return next(getattr(message, field) for field in fields if hasattr(message, field))
+
+
+def _subscribed(request: m.JoinGroupRequest) -> tuple[str, ...] | None:
+    """The topics of the protocol it likes best; None if they cannot be known."""
+    if request.protocol_type != PROTOCOL_TYPE or not request.protocols:
+        return None
+    try:
+        return read_subscription(request.protocols[0].metadata).topics
+    except WireError:
+        return None
+
+
+def _assigned(data: bytes) -> tuple[str, ...] | None:
+    """The partitions of an assignment of consumers; None if it is something else."""
+    if not data:
+        return ()
+    try:
+        topics = read_assignment(data).assigned_partitions
+    except WireError:
+        return None
+    return tuple(f"{topic.topic}-{number}" for topic in topics for number in topic.partitions)
+
+
+def _shown(details: Iterable[tuple[str, Detail]]) -> dict[str, Detail]:
+    return {name: _few(value) for name, value in details}
+
+
+def _few(value: Detail) -> Detail:
+    if isinstance(value, tuple) and len(value) > SHOWN:
+        return (*value[:SHOWN], f"and {len(value) - SHOWN} more")
+    return value

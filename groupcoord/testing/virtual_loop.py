@@ -1,0 +1,164 @@
+"""A whole asyncio program on simulated time, unmodified clients included: a day of a group takes seconds::
+
+    @virtual_time
+    async def test_a_day():
+        async with Cluster(topics={"orders": 6}, clock="virtual") as kafka:
+            ...
+            await asyncio.sleep(86_400)
+
+When nothing in the program can go on, the clock jumps to the next timer. While a thread of the loop's executor is at work,
+time stands still. ``time.time``, ``time.monotonic`` and their ``_ns`` variants show the simulated time, in the whole process,
+while the loop runs; libraries that took these functions out of the module before see the real time.
+"""
+
+import asyncio
+import contextvars
+import functools
+import math
+import selectors
+import time
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, ParamSpec, TypeVar
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+_MICRO = 1e6
+_ROUND_S = 1e-6
+"""So long a round of the loop takes: who looks at the clock again and again until it is later must not do so for ever."""
+_RESOLUTION_S = 1e-9
+_FLOAT_ERROR = 1e-3  # in microseconds: what a sum of floats of days may be off
+
+
+class DeadlockError(RuntimeError):
+    """Everybody waits for somebody, no timer is set, and no thread is at work."""
+
+
+class _Selector(selectors.BaseSelector):
+    """What asks the system for news of sockets; where a loop would wait, it lets the simulated time pass instead."""
+
+    def __init__(self, loop: "Callable[[], VirtualTimeLoop]") -> None:
+        self._real = selectors.DefaultSelector()
+        self._loop = loop
+
+    def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        return self._real.register(fileobj, events, data)
+
+    def unregister(self, fileobj: Any) -> selectors.SelectorKey:
+        return self._real.unregister(fileobj)
+
+    def modify(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        return self._real.modify(fileobj, events, data)
+
+    def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
+        return self._real.get_map()
+
+    def close(self) -> None:
+        self._real.close()
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        """What is there to read or write; if nothing, ``timeout`` seconds pass at once."""
+        found = self._real.select(0)
+        loop = self._loop()
+        loop.pass_time(_ROUND_S)
+        if found or timeout == 0:
+            return found
+        if loop.threads_at_work:
+            return self._real.select(None)  # the thread wakes the loop when it is done
+        if timeout is None:
+            raise DeadlockError("every task waits, and there is no timer that could change that")
+        loop.pass_time(timeout)
+        return []
+
+
+class VirtualTimeLoop(asyncio.SelectorEventLoop):
+    """An event loop on simulated time, which begins at ``start_s`` (seconds since 1970) and passes in whole microseconds."""
+
+    def __init__(self, start_s: float) -> None:
+        self._now_us = 0
+        self.start_s = start_s
+        self.threads_at_work = 0
+        super().__init__(_Selector(lambda: self))
+        self._clock_resolution = _RESOLUTION_S
+
+    def time(self) -> float:
+        """Simulated seconds since the loop was made."""
+        return self._now_us / _MICRO
+
+    def pass_time(self, seconds: float) -> None:
+        """It is so much later."""
+        self._now_us += round(seconds * _MICRO)
+
+    def call_at(  # type: ignore[override]
+        self, when: float, callback: Callable[..., Any], *args: Any, context: contextvars.Context | None = None
+    ) -> asyncio.TimerHandle:
+        """As in any loop, at the first whole microsecond that is not before ``when``.
+
+        So whoever waits for what is left until a deadline never wakes a trifle before it, again and again, at a time that
+        does not pass.
+        """
+        at_us = math.ceil(when * _MICRO - _FLOAT_ERROR)
+        if at_us <= self._now_us and when > self.time():
+            at_us = self._now_us + 1
+        return super().call_at(at_us / _MICRO, callback, *args, context=context)
+
+    def run_in_executor(self, executor: Any, func: Callable[..., T], *args: Any) -> "asyncio.Future[T]":  # type: ignore[override]
+        """As in any loop; until it is done, no time passes."""
+        future = super().run_in_executor(executor, func, *args)
+        self.threads_at_work += 1
+        future.add_done_callback(self._thread_done)
+        return future
+
+    async def shutdown_default_executor(self, *arguments: Any) -> None:
+        """As in any loop; a thread of its own sees to it, and no time passes."""
+        self.threads_at_work += 1
+        try:
+            await super().shutdown_default_executor(*arguments)
+        finally:
+            self.threads_at_work -= 1
+
+    def _thread_done(self, _: object) -> None:
+        self.threads_at_work -= 1
+
+
+@contextmanager
+def _shown_by_time(loop: VirtualTimeLoop) -> Iterator[None]:
+    """The functions of the module ``time`` show the time of ``loop``."""
+    shown: dict[str, Callable[[], float]] = {
+        "time": lambda: loop.start_s + loop.time(),
+        "time_ns": lambda: round((loop.start_s + loop.time()) * 1e6) * 1000,
+        "monotonic": loop.time,
+        "monotonic_ns": lambda: round(loop.time() * 1e6) * 1000,
+    }
+    before = {name: getattr(time, name) for name in shown}
+    for name, function in shown.items():
+        setattr(time, name, function)
+    try:
+        yield
+    finally:
+        for name, function in before.items():
+            setattr(time, name, function)
+
+
+def run(main: Coroutine[Any, Any, T], *, start_s: float | None = None) -> T:
+    """Run ``main`` on a new loop with simulated time, which begins now or at ``start_s`` (seconds since 1970).
+
+    Raises what ``main`` raises, and DeadlockError.
+    """
+    begin = time.time() if start_s is None else start_s
+    with asyncio.Runner(loop_factory=lambda: VirtualTimeLoop(begin)) as runner:
+        loop = runner.get_loop()
+        assert isinstance(loop, VirtualTimeLoop)
+        with _shown_by_time(loop):
+            return runner.run(main)
+
+
+def virtual_time(test: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
+    """Make an asynchronous test a synchronous one that runs on simulated time; no plugin for asyncio has a part in it."""
+
+    @functools.wraps(test)
+    def told(*arguments: P.args, **named: P.kwargs) -> T:
+        return run(test(*arguments, **named))
+
+    return told
