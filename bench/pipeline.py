@@ -12,13 +12,12 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from bench.table import Table
-from groupcoord.pipeline.generate import generate
-from groupcoord.pipeline.output import Output
-from groupcoord.pipeline.progress import Progress
-from groupcoord.pipeline.run import Wish, run_pipeline
+from groupcoord.pipeline.log_generator import generate
+from groupcoord.pipeline.run import RunOptions, RunProgress, run_pipeline
+from groupcoord.pipeline.run_output import RunOutput
 from groupcoord.pipeline.schemas import TABLES
-from groupcoord.pipeline.session import session
-from groupcoord.pipeline.sources.choose import plan_of
+from groupcoord.pipeline.sources.factory import plan_source
+from groupcoord.pipeline.spark_session import session
 
 SIZES = [int(size) for size in os.environ.get("BENCH_PIPELINE_RECORDS", "1000000,10000000").split(",")]
 MASTER = os.environ.get("BENCH_PIPELINE_MASTER", "local[2]")
@@ -64,9 +63,9 @@ def _measure(spark: SparkSession, records: int, directory: Path) -> tuple[list[s
 
     lines: list[str] = []
     began = time.perf_counter()
-    plan = plan_of(f"segments:{segments}", {})
-    with Output(spark, str(directory / "out")) as output:
-        run_pipeline(spark, plan, output, Wish(), Progress(lines.append))
+    plan = plan_source(f"segments:{segments}", {})
+    with RunOutput(spark, str(directory / "out")) as output:
+        run_pipeline(spark, plan, output, RunOptions(), RunProgress(lines.append))
     took = time.perf_counter() - began
     decoded = float(next(line for line in lines if line.startswith("read and decode")).split()[-2])
     return [

@@ -1,7 +1,7 @@
 """What ``docs/pipeline.md`` says of the tables and of the score, out of ``groupcoord/pipeline``."""
 
-from groupcoord.pipeline.schemas import MEMBER, TABLES, Table
-from groupcoord.pipeline.symptoms import SYMPTOMS
+from groupcoord.pipeline.health_symptoms import SYMPTOMS
+from groupcoord.pipeline.schemas import MEMBER, TABLES, TableSchema
 
 
 def tables() -> str:
@@ -15,7 +15,7 @@ def symptoms() -> str:
     return "\n".join(["| symptom | counted in | points |", "|---|---|---|", *rows]) + "\n"
 
 
-def _table(table: Table) -> str:
+def _table(table: TableSchema) -> str:
     rows = [
         f"| `{column.name}` | `{column.type.replace(MEMBER, 'member')}` | {column.meaning} | {column.unit} |"
         for column in table.columns

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 NEEDED = ("pyspark", "pyarrow", "pandas")
 MOST_RECORDS = 10_000_000_000
 _WINDOW = re.compile(r"[1-9]\d* (second|minute|hour|day)s?")
-_FROM_WORKER = re.compile(r"(?:PipelineError|NoAnswer|OutOfRange): (.+)")
+_FROM_WORKER = re.compile(r"(?:PipelineError|ClusterUnavailableError|OffsetOutOfRangeError): (.+)")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -156,29 +156,32 @@ def _is_of_spark(problem: Exception) -> bool:
 
 def _run(arguments: argparse.Namespace) -> None:
     # These need the extra, and take a second to import.
-    from groupcoord.pipeline.output import Output  # noqa: PLC0415
-    from groupcoord.pipeline.progress import Progress  # noqa: PLC0415
-    from groupcoord.pipeline.run import Wish, run_pipeline  # noqa: PLC0415
-    from groupcoord.pipeline.sources.choose import plan_of  # noqa: PLC0415
-    from groupcoord.pipeline.sources.ends import ends_of_file  # noqa: PLC0415
-    from groupcoord.pipeline.whatif.choice import choices  # noqa: PLC0415
+    from groupcoord.pipeline.run import (  # noqa: PLC0415
+        RunOptions,
+        RunProgress,
+        run_pipeline,
+    )
+    from groupcoord.pipeline.run_output import RunOutput  # noqa: PLC0415
+    from groupcoord.pipeline.sources.end_offsets import ends_of_file  # noqa: PLC0415
+    from groupcoord.pipeline.sources.factory import plan_source  # noqa: PLC0415
+    from groupcoord.pipeline.whatif.assignor_choice import choices  # noqa: PLC0415
 
     chosen = choices(arguments.replay_with) if arguments.replay_with else ()
-    plan = plan_of(arguments.source, dict(arguments.source_option))
+    plan = plan_source(arguments.source, dict(arguments.source_option))
     with (
         _session(arguments) as spark,
-        Output(spark, arguments.out) as output,
+        RunOutput(spark, arguments.out) as output,
     ):
         ends = None if arguments.end_offsets is None else ends_of_file(spark, arguments.end_offsets)
         now = datetime.now(UTC) if plan.ends is not None else None
-        wish = Wish(as_of=arguments.as_of, window=arguments.window, ends=ends, now=now, replay_with=chosen)
-        run_pipeline(spark, plan, output, wish, Progress(_say))
+        options = RunOptions(as_of=arguments.as_of, window=arguments.window, ends=ends, now=now, replay_with=chosen)
+        run_pipeline(spark, plan, output, options, RunProgress(_say))
         report = output.finished()
     pipeline_report.tell(report, arguments.out, arguments.format)
 
 
 def _generate(arguments: argparse.Namespace) -> None:
-    from groupcoord.pipeline.generate import generate  # noqa: PLC0415 - of the extra
+    from groupcoord.pipeline.log_generator import generate  # noqa: PLC0415 - of the extra
 
     with _session(arguments) as spark:
         generate(spark, arguments.records, arguments.seed, arguments.out, as_segments=arguments.format == "segments")
@@ -186,7 +189,7 @@ def _generate(arguments: argparse.Namespace) -> None:
 
 
 def _session(arguments: argparse.Namespace) -> "AbstractContextManager[SparkSession]":
-    from groupcoord.pipeline.session import session  # noqa: PLC0415 - of the extra
+    from groupcoord.pipeline.spark_session import session  # noqa: PLC0415 - of the extra
 
     return session(arguments.master, dict(arguments.conf), packages=arguments.packages, is_verbose=arguments.verbose)
 

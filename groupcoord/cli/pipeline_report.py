@@ -17,7 +17,7 @@ from groupcoord.pipeline.errors import PipelineError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from groupcoord.pipeline.report.model import Report
+    from groupcoord.pipeline.report.report_model import Report
 
 PAGE = "report.html"
 REPLAYED = "range,sticky,cooperative-sticky"
@@ -55,11 +55,11 @@ def add_format(parser: argparse.ArgumentParser) -> None:
 def tell(report: "Report", directory: str, form: str) -> None:
     """Say on stdout what came of it: in a few lines, or as one JSON document."""
     if form == "json":
-        from groupcoord.pipeline.report.machine import json_of  # noqa: PLC0415 - not every command needs it
+        from groupcoord.pipeline.report.json_document import report_to_json  # noqa: PLC0415 - not every command needs it
 
-        sys.stdout.write(json_of(report))
+        sys.stdout.write(report_to_json(report))
         return
-    from groupcoord.pipeline.report.page.words import amount  # noqa: PLC0415
+    from groupcoord.pipeline.report.page.formatting import amount  # noqa: PLC0415
 
     of = report.overview
     print(
@@ -92,7 +92,7 @@ def _demo(arguments: argparse.Namespace) -> None:
     from groupcoord.cli.demo.look import console  # noqa: PLC0415
     from groupcoord.cli.demo.story import show  # noqa: PLC0415
     from groupcoord.cli.main import main  # noqa: PLC0415 - which imports this
-    from groupcoord.pipeline.java import find_java  # noqa: PLC0415
+    from groupcoord.pipeline.java_runtime import find_java  # noqa: PLC0415
 
     find_java()  # who has none shall not hear of it after the show only
     logging.getLogger("aiokafka").addHandler(logging.NullHandler())

@@ -25,7 +25,7 @@ batch. Who was killed goes on where it was: nothing is lost, nothing comes twice
     parser.epilog = """\
   groupcoord pipeline watch --source kafka:localhost:9092 --out watched
   groupcoord pipeline watch --source kafka:localhost:9092 --out watched --once"""
-    parser.set_defaults(action=_watch)
+    parser.set_defaults(action=_run_query)
     parser.add_argument(
         "--source", required=True, metavar="KIND:WHERE", help="kafka:HOST:PORT, or connector:HOST:PORT with --packages"
     )
@@ -55,28 +55,28 @@ batch. Who was killed goes on where it was: nothing is lost, nothing comes twice
     )
 
 
-def _watch(arguments: argparse.Namespace) -> None:
+def _run_query(arguments: argparse.Namespace) -> None:
     # These need the extra, and take a second to import.
-    from groupcoord.pipeline.session import session  # noqa: PLC0415
-    from groupcoord.pipeline.watch.follow import Pace, follow  # noqa: PLC0415
-    from groupcoord.pipeline.watch.place import Place  # noqa: PLC0415
-    from groupcoord.pipeline.watch.sink import Sink  # noqa: PLC0415
-    from groupcoord.pipeline.watch.stream import stream_of  # noqa: PLC0415
+    from groupcoord.pipeline.spark_session import session  # noqa: PLC0415
+    from groupcoord.pipeline.watch.batch_writer import BatchWriter  # noqa: PLC0415
+    from groupcoord.pipeline.watch.output_directory import WatchDirectory  # noqa: PLC0415
+    from groupcoord.pipeline.watch.query_loop import WatchSchedule, run_watch  # noqa: PLC0415
+    from groupcoord.pipeline.watch.stream_source import open_stream  # noqa: PLC0415
 
     if not arguments.verbose:
         logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)  # what goes wrong in a batch is raised, too
     with signals() as stopping:
-        stream = stream_of(arguments.source, dict(arguments.source_option))
+        stream = open_stream(arguments.source, dict(arguments.source_option))
         started = session(
             arguments.master, dict(arguments.conf), packages=arguments.packages, is_verbose=arguments.verbose
         )
-        with started as spark, Place(spark, arguments.out) as place:
+        with started as spark, WatchDirectory(spark, arguments.out) as output:
             stopping.arm()
-            journal = place.begin(stream.said, stream.identity)
-            sink = Sink(place, stream, journal, _say, merge_every=arguments.merge_every)
-            pace = Pace(every_s=arguments.every, for_s=arguments.for_s, is_once=arguments.once)
-            follow(spark, place, stream, sink, pace, stopping.event, _say)
-    print(outcome(sink.journal.records, sink.journal.batch + 1, arguments.out))
+            manifest = output.begin(stream.spec, stream.identity)
+            batch_writer = BatchWriter(output, stream, manifest, _say, merge_every=arguments.merge_every)
+            schedule = WatchSchedule(every_s=arguments.every, for_s=arguments.for_s, is_once=arguments.once)
+            run_watch(spark, output, stream, batch_writer, schedule, stopping.event, _say)
+    print(outcome(batch_writer.manifest.records, batch_writer.manifest.batch + 1, arguments.out))
     if stopping.by == signal.SIGINT:
         raise KeyboardInterrupt
 

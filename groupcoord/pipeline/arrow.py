@@ -1,4 +1,4 @@
-"""Bytes in Arrow columns, read many at a time with numpy.
+"""Arrow columns: the types of ``schemas.py`` as Arrow has them, and bytes in columns, read many at a time with numpy.
 
 A number at many places is one look into the buffer; a piece of bytes at many places is a view of it, copied once in C++. So a
 million records cost a fraction of a second, where a loop in Python costs seconds.
@@ -9,6 +9,54 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+
+from groupcoord.pipeline.schemas import ColumnSchema
+
+TIMESTAMP = pa.timestamp("us", "UTC")
+"""Spark's timestamp, as it comes from and goes to Python functions."""
+_SIMPLE: dict[str, Any] = {
+    "smallint": pa.int16(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "timestamp": TIMESTAMP,
+}
+
+
+def arrow_type(said: str) -> Any:
+    """The type that ``said`` is, in Spark's words: ``array<struct<topic:string,partitions:array<int>>>``."""
+    if said.startswith("array<"):
+        return pa.list_(arrow_type(said[6:-1]))
+    if said.startswith("struct<"):
+        fields = (field.partition(":") for field in _parts(said[7:-1]))
+        return pa.struct([pa.field(name, arrow_type(kind)) for name, _, kind in fields])
+    return _SIMPLE[said]
+
+
+def arrow_schema(columns: tuple[ColumnSchema, ...]) -> Any:
+    """The schema that ``columns`` are."""
+    return pa.schema([pa.field(column.name, arrow_type(column.type)) for column in columns])
+
+
+def struct_of(columns: tuple[ColumnSchema, ...]) -> str:
+    """``columns`` as one type: ``struct<…>``."""
+    return f"struct<{','.join(f'{column.name}:{column.type}' for column in columns)}>"
+
+
+def _parts(said: str) -> list[str]:
+    """``said``, cut at the commas that are in no further brackets."""
+    parts, depth = [""], 0
+    for character in said:
+        depth += {"<": 1, ">": -1}.get(character, 0)
+        if character == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return parts
+
 
 PADDING = 32
 """So many zero bytes stand behind what is read, so that a look a little beyond its end needs no check."""
@@ -110,8 +158,6 @@ EARLIEST_MS = -62_135_596_800_000
 """The first millisecond of the year 1."""
 LATEST_MS = 253_402_300_799_999
 """The last of the year 9999."""
-TIMESTAMP = pa.timestamp("us", "UTC")
-"""Spark's timestamp, as it comes from and goes to Python functions."""
 
 
 def timestamps(milliseconds: Any, missing: Any) -> Any:

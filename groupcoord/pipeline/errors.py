@@ -1,5 +1,17 @@
-"""What keeps a run from being done."""
+"""What stops a run, and what a source reports without stopping it."""
+
+from typing import NamedTuple
 
 
 class PipelineError(Exception):
     """The input cannot be read, the output cannot be written, or something is not installed; the text says it in one line."""
+
+
+class SourceWarning(NamedTuple):
+    """One row of ``source_warnings``."""
+
+    where: str
+    what: str
+    log_partition: int | None
+    records: int | None
+    bytes: int | None

@@ -1,6 +1,8 @@
 """The whole job: a source is read once, decoded, and made into all tables."""
 
-from collections.abc import Iterator
+import contextlib
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,52 +14,83 @@ import pyspark
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from groupcoord.pipeline.decode.split import OF_RECORDS, PLACES
-from groupcoord.pipeline.errors import PipelineError
-from groupcoord.pipeline.output import Output
-from groupcoord.pipeline.progress import Progress
-from groupcoord.pipeline.records import Records, read_records
-from groupcoord.pipeline.report.build import build_report
+from groupcoord.pipeline.arrow import arrow_schema
+from groupcoord.pipeline.decode.spark_decoder import OF_RECORDS, PLACES
+from groupcoord.pipeline.errors import PipelineError, SourceWarning
+from groupcoord.pipeline.record_tables import DecodedLog, read_records
+from groupcoord.pipeline.report.build_report import build_report
+from groupcoord.pipeline.run_output import RunOutput
 from groupcoord.pipeline.schemas import (
     MODERN_CURRENT_GROUPS,
     MODERN_GENERATIONS,
     MODERN_REBALANCES,
     MODERN_SKEW,
     RECORD_COUNTS,
-    SOURCE_REMARKS,
+    SOURCE_WARNINGS,
     TABLES,
     WHAT_IF,
     WHAT_IF_SUMMARY,
     ZOMBIES,
-    Table,
+    TableSchema,
 )
-from groupcoord.pipeline.session import FOR_SMALL, INTERPRETED, SMALL
-from groupcoord.pipeline.sources.plan import Plan
-from groupcoord.pipeline.sources.remark import Remark
-from groupcoord.pipeline.tables.coverage import in_buckets, last_holes, log_partitions
-from groupcoord.pipeline.tables.current import current_groups, current_offsets
-from groupcoord.pipeline.tables.gaps import commit_gaps
+from groupcoord.pipeline.sources.source_plan import SourcePlan
+from groupcoord.pipeline.spark_session import FOR_SMALL, INTERPRETED, SMALL
+from groupcoord.pipeline.tables.commit_activity import WINDOW, commit_gaps, commit_rates
+from groupcoord.pipeline.tables.consecutive_commits import (
+    RECENT,
+    ROWS_A_TASK,
+    consecutive_commits,
+    partition_statistics,
+)
+from groupcoord.pipeline.tables.current_state import current_groups, current_offsets, latest_places
+from groupcoord.pipeline.tables.group_health import group_health
 from groupcoord.pipeline.tables.lag import lag
-from groupcoord.pipeline.tables.latest import latest_places
-from groupcoord.pipeline.tables.modern import modern_current_groups, modern_generations, played, topic_names
-from groupcoord.pipeline.tables.ownership import owners, ownership
-from groupcoord.pipeline.tables.rates import WINDOW, commit_rates
-from groupcoord.pipeline.tables.rebalances import rebalances
-from groupcoord.pipeline.tables.skew import skew
-from groupcoord.pipeline.tables.steps import RECENT, ROWS_A_TASK, key_statistics, steps
-from groupcoord.pipeline.tables.storms import storms
-from groupcoord.pipeline.tables.trouble import trouble
+from groupcoord.pipeline.tables.log_coverage import in_buckets, last_holes, log_partitions
+from groupcoord.pipeline.tables.modern_groups import (
+    modern_current_groups,
+    modern_generations,
+    replay_group_records,
+    topic_names,
+)
+from groupcoord.pipeline.tables.ownership_changes import owners, ownership
+from groupcoord.pipeline.tables.rebalances import rebalances, skew, storms
 from groupcoord.pipeline.tables.zombies import zombies
-from groupcoord.pipeline.types import arrow_schema
-from groupcoord.pipeline.whatif.choice import Choice
-from groupcoord.pipeline.whatif.counts import partition_counts
-from groupcoord.pipeline.whatif.tables import what_if, what_if_summary
+from groupcoord.pipeline.whatif.assignor_choice import AssignorChoice
+from groupcoord.pipeline.whatif.what_if_tables import partition_counts, what_if, what_if_summary
+
+
+class RunProgress:
+    """Says each step when it is done, with its rows and its time. ``say`` takes a line; ``clock`` gives seconds."""
+
+    def __init__(self, say: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
+        self._say = say
+        self._clock = clock
+        self._began = clock()
+        self.rows: dict[str, int] = {}
+        """Rows of each step that said how many."""
+
+    @property
+    def seconds(self) -> float:
+        """Since the beginning."""
+        return self._clock() - self._began
+
+    @contextlib.contextmanager
+    def step(self, name: str) -> Iterator[Callable[[int], None]]:
+        """One step; what it yields takes the number of its rows."""
+        began = self._clock()
+        counted: list[int] = []
+        yield counted.append
+        rows = f"{counted[0]:,} rows" if counted else ""
+        if counted:
+            self.rows[name] = counted[0]
+        self._say(f"{name:<24}{rows:>20}  {self._clock() - began:7.1f} s")
+
 
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wish:
+class RunOptions:
     """What is asked of a run. ``now``, for the status of lags, is the end of the log unless it is said; ``replay_with`` are the
     assignors of the tables ``what_if``."""
 
@@ -65,25 +98,27 @@ class Wish:
     window: str = WINDOW
     ends: DataFrame | None = None
     now: datetime | None = None
-    replay_with: tuple[Choice, ...] = ()
+    replay_with: tuple[AssignorChoice, ...] = ()
 
 
-def run_pipeline(spark: SparkSession, plan: Plan, output: Output, wish: Wish, progress: Progress) -> dict[str, Any]:
+def run_pipeline(
+    spark: SparkSession, plan: SourcePlan, output: RunOutput, options: RunOptions, progress: RunProgress
+) -> dict[str, Any]:
     """Write all tables; returns the summary that is written beside them. Raises PipelineError."""
     started = datetime.now(UTC)
-    job = _Job(spark, output, wish, progress)
+    job = _Job(spark, output, options, progress)
     job.records(plan)
     job.current()
     job.rebalances()
     job.commit_habits(plan)
     job.modern()
     job.what_if()
-    job.trouble()
+    job.group_health()
     summary = {
-        "source": plan.said,
-        "as_of": None if wish.as_of is None else wish.as_of.isoformat(),
+        "source": plan.spec,
+        "as_of": None if options.as_of is None else options.as_of.isoformat(),
         "now": None if job.now is None else job.now.isoformat(),
-        "replay_with": [choice.said for choice in wish.replay_with],
+        "replay_with": [choice.spec for choice in options.replay_with],
         "started_at": started.isoformat(),
         "seconds": round(progress.seconds, 1),
         "spark": pyspark.__version__,
@@ -98,22 +133,22 @@ def run_pipeline(spark: SparkSession, plan: Plan, output: Output, wish: Wish, pr
 class _Job:
     """The tables that are there so far, by name; each step adds some."""
 
-    def __init__(self, spark: SparkSession, output: Output, wish: Wish, progress: Progress) -> None:
+    def __init__(self, spark: SparkSession, output: RunOutput, options: RunOptions, progress: RunProgress) -> None:
         self._spark = spark
         self._output = output
-        self._wish = wish
+        self._options = options
         self._progress = progress
         self.tables: dict[str, DataFrame] = {}
-        self.now: datetime | None = wish.now
+        self.now: datetime | None = options.now
         self._log_end: datetime | None = None
 
-    def records(self, plan: Plan) -> None:
+    def records(self, plan: SourcePlan) -> None:
         """Read, decode, count."""
         with self._progress.step("read and decode") as rows:
-            records = read_records(self._spark, plan, self._output, self._wish.as_of)
+            records = read_records(self._spark, plan, self._output, self._options.as_of)
             rows(records.read)
         if records.read == 0:
-            raise PipelineError(f"{plan.said} holds no records: no group has ever committed there")
+            raise PipelineError(f"{plan.spec} holds no records: no group has ever committed there")
         if records.read < SMALL:
             for name, value in FOR_SMALL.items():
                 self._spark.conf.set(name, value)
@@ -133,13 +168,13 @@ class _Job:
         places = [self.tables[table.name].select(*PLACES) for table in OF_RECORDS.values()]
         self._log_partitions(reduce(DataFrame.unionByName, places))
         self._log_end = self.tables["log_partitions"].agg(F.max("last_ts")).first()[0]
-        self.now = self._wish.as_of or self._wish.now or self._log_end
+        self.now = self._options.as_of or self._options.now or self._log_end
 
     def current(self) -> None:
         """What the coordinator would know."""
         commits_, generations = self.tables["commits"], self.tables["generations"]
         with self._progress.step("find the last records"):
-            statistics = self._statistics = self._output.stage(key_statistics(commits_), "statistics")
+            statistics = self._statistics = self._output.stage(partition_statistics(commits_), "statistics")
             records = statistics.withColumnRenamed("last_record", "log_offset")
             of_offsets = self._output.stage(latest_places(records, ["group", "topic", "partition"]), "last-offsets")
             with self._few(self._progress.rows["generations"]):
@@ -162,17 +197,19 @@ class _Job:
         self._table("storms", storms(self.tables["rebalances"]), of=self._progress.rows["rebalances"])
         self._table("skew", skew(generations), of=self._progress.rows["generations"])
 
-    def commit_habits(self, plan: Plan) -> None:
+    def commit_habits(self, plan: SourcePlan) -> None:
         """How groups commit, and how far behind they are."""
         commits_, current_ = self.tables["commits"], self.tables["current_offsets"]
         statistics, changes = self._statistics, self.tables["ownership"]
-        self._table("commit_rates", commit_rates(commits_, statistics, self._wish.window))
+        self._table("commit_rates", commit_rates(commits_, statistics, self._options.window))
         ends = self._ends(plan, current_)
         with self._progress.step("follow each commit"):
             recent, rows = 0 if ends is None else RECENT, self._progress.rows["commits"]
-            stepped = self._output.stage(steps(commits_, statistics, changes, rows=rows, recent=recent), "steps")
+            stepped = self._output.stage(
+                consecutive_commits(commits_, statistics, changes, rows=rows, recent=recent), "steps"
+            )
         few = self._output.staged_rows("steps") + self._output.staged_rows("statistics")
-        until = self._wish.as_of or self._log_end
+        until = self._options.as_of or self._log_end
         self._table("commit_gaps", commit_gaps(stepped, statistics, current_, until), of=few)
         if stepped.where("is_suspect").isEmpty():
             self._table("zombies", self._rows(ZOMBIES, []), of=0)
@@ -188,7 +225,9 @@ class _Job:
                 self._table(table.name, self._rows(table, []), of=0)
             return
         with self._progress.step("play the groups of KIP-848"):
-            play = self._output.stage(played(records, topic_names(self.tables["commits"], records)), "played")
+            play = self._output.stage(
+                replay_group_records(records, topic_names(self.tables["commits"], records)), "played"
+            )
         self._table("modern_generations", modern_generations(play))
         self._table("modern_current_groups", modern_current_groups(play))
         generations = self.tables["modern_generations"]
@@ -197,7 +236,7 @@ class _Job:
 
     def what_if(self) -> None:
         """What other assignors would have done, if that is asked."""
-        if not self._wish.replay_with:
+        if not self._options.replay_with:
             for table in (WHAT_IF, WHAT_IF_SUMMARY):
                 self._table(table.name, self._rows(table, []), of=0)
             return
@@ -205,14 +244,16 @@ class _Job:
         with self._progress.step("count partitions"):
             counts = self._output.stage(partition_counts(self._statistics, *groups, self._ends_until_as_of()), "counts")
         tasks = int(self._spark.conf.get(SHUFFLE_PARTITIONS))
-        self._table("what_if", what_if(*groups, counts, self._wish.replay_with, tasks))
+        self._table("what_if", what_if(*groups, counts, self._options.replay_with, tasks))
         self._table("what_if_summary", what_if_summary(self.tables["what_if"]))
 
-    def trouble(self) -> None:
+    def group_health(self) -> None:
         """What all of these say of each group."""
         rows = self._progress.rows
         self._table(
-            "trouble", trouble(self.tables), of=sum(rows[name] for name in ("commit_rates", "lag", "rebalances"))
+            "group_health",
+            group_health(self.tables),
+            of=sum(rows[name] for name in ("commit_rates", "lag", "rebalances")),
         )
 
     def _table(self, name: str, frame: DataFrame, *, of: int = SMALL) -> None:
@@ -234,7 +275,7 @@ class _Job:
             for name, said in before.items():
                 self._spark.conf.set(name, said)
 
-    def _counts(self, records: Records) -> None:
+    def _counts(self, records: DecodedLog) -> None:
         """What came in must have gone somewhere."""
         where = {table.name: self._progress.rows[table.name] for table in OF_RECORDS.values()}
         out = sum(where.values()) + records.later
@@ -245,12 +286,12 @@ class _Job:
         rows = [("in", records.read), ("later", records.later), *where.items()]
         self._table("record_counts", self._rows(RECORD_COUNTS, rows), of=len(rows))
 
-    def _remarks(self, plan: Plan, read: int) -> None:
-        remarks = list(plan.remarks)
+    def _remarks(self, plan: SourcePlan, read: int) -> None:
+        warnings = list(plan.warnings)
         if plan.records is not None and plan.records != read:
             what = "records that batches announce and that are not there, or that came while it was read"
-            remarks.append(Remark(plan.said, what, None, plan.records - read, None))
-        self._table("source_remarks", self._rows(SOURCE_REMARKS, remarks), of=len(remarks))
+            warnings.append(SourceWarning(plan.spec, what, None, plan.records - read, None))
+        self._table("source_warnings", self._rows(SOURCE_WARNINGS, warnings), of=len(warnings))
 
     def _log_partitions(self, places: DataFrame) -> None:
         with self._progress.step("look for holes"):
@@ -265,21 +306,21 @@ class _Job:
             of=SMALL if is_any_holed else few,
         )
 
-    def _ends(self, plan: Plan, current: DataFrame) -> DataFrame | None:
+    def _ends(self, plan: SourcePlan, current: DataFrame) -> DataFrame | None:
         said = self._ends_until_as_of()
         if said is not None:
             return said
-        if plan.ends is None or self._wish.as_of is not None:  # how long topics were then, nobody knows
+        if plan.ends is None or self._options.as_of is not None:  # how long topics were then, nobody knows
             return None
         return self._output.stage(plan.ends(current), "ends")
 
     def _ends_until_as_of(self) -> DataFrame | None:
         """What ``--end-offsets`` says of the time until the moment that is asked for."""
-        if self._wish.ends is None or self._wish.as_of is None:
-            return self._wish.ends
-        return self._wish.ends.where(F.col("at") <= F.lit(self._wish.as_of))
+        if self._options.ends is None or self._options.as_of is None:
+            return self._options.ends
+        return self._options.ends.where(F.col("at") <= F.lit(self._options.as_of))
 
-    def _rows(self, table: Table, rows: list[Any]) -> DataFrame:
+    def _rows(self, table: TableSchema, rows: list[Any]) -> DataFrame:
         if not rows:
             nothing = [F.lit(None).cast(column.type).alias(column.name) for column in table.columns]
             return self._spark.range(0).where("false").select(*nothing)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from groupcoord.pipeline.sources.wire import Connection
+from groupcoord.pipeline.sources.wire import BrokerSocket
 from groupcoord.protocol import messages as m
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.messages.offset_fetch import OffsetFetchRequestGroup
@@ -52,7 +52,7 @@ class Coordinator:
 
     def __init__(self, address: str) -> None:
         host, port = address.split(":")
-        self._connection = Connection(host, int(port))
+        self._connection = BrokerSocket(host, int(port))
         self._connection._versions.update(VERSIONS)
 
     def ask(self, key: ApiKey, request: Any) -> Any:

@@ -24,7 +24,7 @@ if MISSING:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A session that starts fast and compiles nothing."""
-    from groupcoord.pipeline.session import FOR_SMALL, session  # noqa: PLC0415
+    from groupcoord.pipeline.spark_session import FOR_SMALL, session  # noqa: PLC0415
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     folder = tmp_path_factory.mktemp("spark")

@@ -6,8 +6,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from groupcoord.pipeline.schemas import LOG, Table
-from groupcoord.pipeline.sources.plan import Plan
+from groupcoord.pipeline.schemas import LOG, TableSchema
+from groupcoord.pipeline.sources.source_plan import SourcePlan
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -22,14 +22,14 @@ def since(moment: datetime | None) -> float | None:
     return None if moment is None else (moment.astimezone(UTC) - START).total_seconds()
 
 
-def frame(spark: SparkSession, table: Table, rows: Iterable[Mapping[str, Any]]) -> DataFrame:
+def frame(spark: SparkSession, table: TableSchema, rows: Iterable[Mapping[str, Any]]) -> DataFrame:
     """``rows`` with all columns of ``table``."""
     return spark.createDataFrame([tuple(row.get(name) for name in table.names) for row in rows], table.ddl)
 
 
-def log_of(spark: SparkSession, plan: Plan) -> DataFrame:
+def log_of(spark: SparkSession, plan: SourcePlan) -> DataFrame:
     """The records of ``plan`` as LOG."""
-    return plan.read(spark).mapInArrow(plan.opened, LOG.ddl)
+    return plan.read(spark).mapInArrow(plan.open_batches, LOG.ddl)
 
 
 def member(member_id: str, assigned: Mapping[str, list[int]], **said: Any) -> tuple[Any, ...]:

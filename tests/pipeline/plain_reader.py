@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from groupcoord.pipeline.report.reading import Bins, Measure, Order, Row
+from groupcoord.pipeline.report.table_reader import Aggregate, Row, SortOrder, TimeBins
 
 Tables = dict[str, list[Row]]
 
@@ -22,7 +22,7 @@ class PlainReader:
         self,
         table: str,
         columns: Sequence[str],
-        order: Sequence[Order],
+        order: Sequence[SortOrder],
         limit: int,
         *,
         among: Mapping[str, Collection[str]] | None = None,
@@ -35,8 +35,8 @@ class PlainReader:
         self,
         table: str,
         by: Sequence[str],
-        measures: Sequence[Measure],
-        order: Sequence[Order],
+        measures: Sequence[Aggregate],
+        order: Sequence[SortOrder],
         limit: int,
         *,
         among: Mapping[str, Collection[str]] | None = None,
@@ -48,7 +48,9 @@ class PlainReader:
         made = [dict(zip(by, key, strict=True)) | _measured(rows, measures) for key, rows in found.items()]
         return _first(made, order, limit, of_each_group=of_each_group)
 
-    def binned(self, table: str, time: str, bins: Bins | Mapping[str, Bins], measures: Sequence[Measure]) -> list[Row]:
+    def binned(
+        self, table: str, time: str, bins: TimeBins | Mapping[str, TimeBins], measures: Sequence[Aggregate]
+    ) -> list[Row]:
         found: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
         for row in self._tables[table]:
             cut = bins.get(row["group"]) if isinstance(bins, Mapping) else bins
@@ -64,7 +66,7 @@ class PlainReader:
         return [row for row in self._tables[table] if all(row[column] in values for column, values in wanted)]
 
 
-def _measured(rows: list[Row], measures: Sequence[Measure]) -> Row:
+def _measured(rows: list[Row], measures: Sequence[Aggregate]) -> Row:
     made: Row = {}
     for one in measures:
         values = [row[one.column] for row in rows if one.column is not None and row[one.column] is not None]
@@ -76,7 +78,7 @@ def _measured(rows: list[Row], measures: Sequence[Measure]) -> Row:
     return made
 
 
-def _first(rows: list[Row], order: Sequence[Order], limit: int, *, of_each_group: bool) -> list[Row]:
+def _first(rows: list[Row], order: Sequence[SortOrder], limit: int, *, of_each_group: bool) -> list[Row]:
     for one in reversed(order):
         known = [row for row in rows if row[one.column] is not None]
         known.sort(key=lambda row, column=one.column: _by_bytes(row[column]), reverse=one.is_descending)  # type: ignore[misc]

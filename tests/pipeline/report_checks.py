@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from groupcoord.pipeline.report.machine import json_of
+from groupcoord.pipeline.report.json_document import report_to_json
 from groupcoord.pipeline.report.remake import remake
 
 
@@ -25,7 +25,7 @@ def check_report(out: Path, tables: dict[str, list[dict[str, Any]]]) -> None:
     assert of.missing == sum(row["missing"] for row in tables["log_partitions"])
     named = ("rebalances", "modern_rebalances", "commit_rates", "lag", "current_groups", "modern_current_groups")
     groups = {row["group"] for name in named for row in tables[name]}
-    assert {row["group"] for row in tables["trouble"]} == groups
+    assert {row["group"] for row in tables["group_health"]} == groups
     assert (of.groups, len(report.groups) + report.groups_left_out) == (len(groups), len(groups))
     assert sum(one.partitions for one in report.statuses) == of.partitions == len(tables["lag"])
     assert report.quality.adds_up
@@ -34,4 +34,4 @@ def check_report(out: Path, tables: dict[str, list[dict[str, Any]]]) -> None:
         times = [moment for one in detail.members for piece in one.presence for moment in piece[:2]]
         times += [one.at_ms for one in detail.rebalances]
         assert all(detail.start_ms <= moment <= detail.end_ms for moment in times)
-    assert json.loads(json_of(report))["overview"]["groups"] == len(groups)
+    assert json.loads(report_to_json(report))["overview"]["groups"] == len(groups)

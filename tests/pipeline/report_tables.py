@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from groupcoord.pipeline.health_symptoms import SYMPTOMS, parts_of
 from groupcoord.pipeline.schemas import TABLES
-from groupcoord.pipeline.symptoms import SYMPTOMS, parts_of
 from tests.pipeline.plain_reader import Tables
 
 START = 1_767_225_600_000
@@ -33,13 +33,13 @@ def add(tables: Tables, table: str, **said: Any) -> None:
 
 
 def add_group(tables: Tables, group: str, **said: Any) -> None:
-    """A row of ``trouble``, with nothing wrong unless it is said."""
+    """A row of ``group_health``, with nothing wrong unless it is said."""
     counts: dict[str, Any] = {one.column: 0 for one in SYMPTOMS}
     counts |= {"hidden_generations": 0, "moved": 0, "commits": 0, "partitions": 0}
     counts |= {"kind": "classic", "state": "Stable", "protocol": "range", "generation": 3, "members": 2}
     counts |= {"first_ts": at(0), "last_ts": at(120), **said}
     score = said.get("score", round(sum(parts_of(counts).values()), 2))
-    add(tables, "trouble", group=group, **{**counts, "score": score})
+    add(tables, "group_health", group=group, **{**counts, "score": score})
 
 
 def add_generation(
@@ -165,7 +165,7 @@ def history() -> Tables:
     add(tables, "generations", group="app", problem="the subscription of a-1 is cut off")
     add(
         tables,
-        "source_remarks",
+        "source_warnings",
         where="__consumer_offsets-0",
         what="torn tail: no whole batch",
         log_partition=0,

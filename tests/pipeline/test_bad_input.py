@@ -7,15 +7,15 @@ import pytest
 
 from groupcoord.cli.main import main
 from groupcoord.pipeline.errors import PipelineError
-from groupcoord.pipeline.sources.choose import plan_of
-from groupcoord.pipeline.sources.segments import survey
+from groupcoord.pipeline.sources.factory import plan_source
+from groupcoord.pipeline.sources.segment_files import survey
 from groupcoord.protocol.batches.record_batch import CONTROL, TRANSACTIONAL, build_batch
 from groupcoord.protocol.batches.records import Record
 
 
 def refused(source: str) -> str:
     with pytest.raises(PipelineError) as problem:
-        plan_of(source, {})
+        plan_source(source, {})
     return str(problem.value)
 
 
@@ -96,7 +96,7 @@ def test_the_survey_counts_what_is_to_be_seen_and_remarks_the_rest(tmp_path: Pat
     assert found.records == 4  # offsets 0, 2, 4 and 7
     assert sum(piece.end - piece.start for piece in found.pieces) == len(b"".join(data)) + len(torn)
     assert len(found.pieces) > 2
-    assert [(remark.what, remark.records, remark.bytes) for remark in found.remarks] == [
+    assert [(remark.what, remark.records, remark.bytes) for remark in found.warnings] == [
         ("torn tail: no whole batch", None, len(torn) - 3),
         ("records of aborted transactions", 1, None),
         ("records of transactions without an end", 1, None),

@@ -9,8 +9,8 @@ ROOT = Path(groupcoord.pipeline.__file__).parent
 COLLECTING = {"collect", "toPandas", "toLocalIterator", "toArrow", "first", "head", "tail"}
 BOUNDED = {
     "run.py": 1,  # the last time in the log
-    "decode/files.py": 1,  # the names of the files that tasks wrote
-    "watch/sink.py": 4,  # numbers for each partition of the log and each table, the sum of lags, the storms of this minute
+    "record_tables.py": 1,  # the names of the files that tasks wrote
+    "watch/batch_writer.py": 4,  # numbers for each partition of the log and table, the sum of lags, storms
     "report/spark_reader.py": 1,  # what a page shows, which is bounded there
     "report/remake.py": 1,  # run.json
 }

@@ -6,11 +6,19 @@ from pathlib import Path
 import pytest
 
 from groupcoord.pipeline.errors import PipelineError
-from groupcoord.pipeline.report.bands import MEMBERS
-from groupcoord.pipeline.report.build import DETAILED, LISTED, RANKED, build_report
-from groupcoord.pipeline.report.details import PARTITIONS, REBALANCES
-from groupcoord.pipeline.report.machine import json_of
-from groupcoord.pipeline.report.model import Alternative, Count, Detail, Presence, Report, Status, Tenure
+from groupcoord.pipeline.report.build_report import DETAILED, LISTED, RANKED, build_report
+from groupcoord.pipeline.report.group_details import PARTITIONS, REBALANCES
+from groupcoord.pipeline.report.group_timelines import MEMBERS
+from groupcoord.pipeline.report.json_document import report_to_json
+from groupcoord.pipeline.report.report_model import (
+    AssignorResult,
+    GroupDetail,
+    LagStatus,
+    MembershipSpan,
+    NamedCount,
+    OwnershipSpan,
+    Report,
+)
 from tests.pipeline.plain_reader import PlainReader, Tables
 from tests.pipeline.report_tables import (
     add,
@@ -31,7 +39,7 @@ def build(tables: Tables) -> Report:
     return build_report(PlainReader(tables), SUMMARY)
 
 
-def detail(report: Report, group: str) -> Detail:
+def detail(report: Report, group: str) -> GroupDetail:
     return next(one for one in report.details if one.group.group == group)
 
 
@@ -75,8 +83,8 @@ def test_members_are_there_from_one_generation_to_the_next() -> None:
     app = detail(build(history()), "app")
     end = app.end_ms
     assert [(one.member, one.client_id, one.presence) for one in app.members] == [
-        ("a-1", "a", (Presence(at(0), at(30), 4), Presence(at(30), at(90), 2))),
-        ("b-2", "b", (Presence(at(30), at(90), 2), Presence(at(90), end, 4))),
+        ("a-1", "a", (MembershipSpan(at(0), at(30), 4), MembershipSpan(at(30), at(90), 2))),
+        ("b-2", "b", (MembershipSpan(at(30), at(90), 2), MembershipSpan(at(90), end, 4))),
     ]
     assert app.start_ms == at(0)
     assert at(110) < end < at(115)
@@ -110,8 +118,15 @@ def test_partitions_belong_to_somebody_or_to_nobody() -> None:
     app = detail(build(history()), "app")
     end = app.end_ms
     assert [(one.partition, one.tenures) for one in app.partitions] == [
-        (0, (Tenure(at(0), at(90), "a-1"), Tenure(at(90), end, "b-2"))),
-        (1, (Tenure(at(0), at(30), "a-1"), Tenure(at(30), at(31), None), Tenure(at(31), end, "b-2"))),
+        (0, (OwnershipSpan(at(0), at(90), "a-1"), OwnershipSpan(at(90), end, "b-2"))),
+        (
+            1,
+            (
+                OwnershipSpan(at(0), at(30), "a-1"),
+                OwnershipSpan(at(30), at(31), None),
+                OwnershipSpan(at(31), end, "b-2"),
+            ),
+        ),
     ]
 
 
@@ -141,14 +156,14 @@ def test_a_group_that_only_commits_has_heat_and_nothing_else() -> None:
 def test_lags_and_gaps_storms_and_remarks_are_listed() -> None:
     report = build(history())
     assert [(one.group, one.lag) for one in report.lags] == [("app", 70)]
-    assert report.statuses == (Status("STALL", 1, 70), Status(None, 1, None))
+    assert report.statuses == (LagStatus("STALL", 1, 70), LagStatus(None, 1, None))
     app = detail(report, "app")
     assert [one.lag for one in app.lags] == [70]
     assert [one.gap_seconds for one in app.gaps] == [43.0]
     assert [one.likely_causes[0] for one in report.storms] == ["b joined"]
-    assert [one.bytes for one in report.quality.remarks] == [17]
-    assert report.quality.bad == (Count("the key is cut off", 1),)
-    assert report.quality.problems == (Count("the subscription of a-1 is cut off", 1),)
+    assert [one.bytes for one in report.quality.warnings] == [17]
+    assert report.quality.bad == (NamedCount("the key is cut off", 1),)
+    assert report.quality.problems == (NamedCount("the subscription of a-1 is cut off", 1),)
 
 
 def test_counts_that_do_not_add_up_are_seen() -> None:
@@ -228,20 +243,20 @@ def test_what_if_is_there_if_it_was_asked_for() -> None:
     assert found is not None
     assert [(one.assignor, one.moved) for one in found.together] == [("as it was", 6), ("range", 8), ("sticky", 2)]
     assert found.groups["app"] == found.together
-    assert isinstance(found.together[0], Alternative)
+    assert isinstance(found.together[0], AssignorResult)
 
 
 def test_tables_of_an_older_version_are_refused() -> None:
     tables = history()
-    del tables["trouble"]
-    with pytest.raises(PipelineError, match="there is no table trouble"):
+    del tables["group_health"]
+    with pytest.raises(PipelineError, match="there is no table group_health"):
         build(tables)
 
 
 def test_the_document_for_machines_says_the_same() -> None:
     tables = history()
     what_if(tables)
-    said = json_of(build(tables))
+    said = report_to_json(build(tables))
     document = json.loads(said)
     assert document["version"] == 1
     assert document["run"] == SUMMARY
@@ -254,13 +269,13 @@ def test_the_document_for_machines_says_the_same() -> None:
     assert document["what_if"]["groups"]["app"][1]["assignor"] == "range"
     assert document["quality"]["adds_up"] is True
     assert "_ms" not in said
-    assert said == json_of(build(tables))
+    assert said == report_to_json(build(tables))
 
 
 def test_every_field_of_the_document_is_in_the_docs() -> None:
     tables = history()
     what_if(tables)
-    document = json.loads(json_of(build(tables)))
+    document = json.loads(report_to_json(build(tables)))
     docs = (Path(__file__).parents[2] / "docs" / "pipeline.md").read_text(encoding="utf-8")
     section = docs[docs.index("### For machines") : docs.index("## What it cannot know")]
     inner = [*document["run"], *document["overview"], *document["quality"], *document["details"][0]]

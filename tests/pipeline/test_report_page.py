@@ -7,11 +7,20 @@ from html.parser import HTMLParser
 
 import pytest
 
-from groupcoord.pipeline.report.build import build_report
-from groupcoord.pipeline.report.page import html_of
+from groupcoord.pipeline.report.build_report import build_report
+from groupcoord.pipeline.report.page import render_page
+from groupcoord.pipeline.report.page.formatting import (
+    amount,
+    duration,
+    moment,
+    moment_tag,
+    name,
+    number,
+    on_axis,
+    shortened,
+)
 from groupcoord.pipeline.report.page.markup import join, raw, tag, text, visible
 from groupcoord.pipeline.report.page.timeline import kind_of
-from groupcoord.pipeline.report.page.words import amount, duration, moment, moment_tag, name, number, on_axis, shortened
 from groupcoord.pipeline.schemas import TABLES
 from tests.pipeline.plain_reader import PlainReader, Tables
 from tests.pipeline.report_tables import (
@@ -82,7 +91,7 @@ class Page(HTMLParser):
 
 
 def html(tables: Tables) -> str:
-    return html_of(build_report(PlainReader(tables), {"source": "segments:data", "as_of": None, "now": None}))
+    return render_page(build_report(PlainReader(tables), {"source": "segments:data", "as_of": None, "now": None}))
 
 
 def hostile(names: list[str]) -> Tables:
@@ -98,7 +107,7 @@ def hostile(names: list[str]) -> Tables:
         add(tables, "lag", group=said, topic=said, partition=0, **lag)
         add(tables, "bad_records", log_partition=0, log_offset=index, reason=said)
         add(tables, "generations", group=said, problem=said)
-        add(tables, "source_remarks", where=said, what=said)
+        add(tables, "source_warnings", where=said, what=said)
         times = {"from": at(0), "to": at(1)}
         add(tables, "storms", group=said, rebalances=5, hidden_generations=0, likely_causes=[said] * 5, **times)
         gap = {"from_ts": at(0), "gap_seconds": 90.0, "usual_seconds": 1.0}
@@ -143,7 +152,7 @@ def test_every_figure_and_table_names_tables_that_there_are() -> None:
         assert named
         assert set(named) <= TABLES.keys()
     code = set(page.texts["code"])
-    assert set(TABLES) & code >= {"trouble", "rebalances", "commits", "lag", "record_counts", "what_if_summary"}
+    assert set(TABLES) & code >= {"group_health", "rebalances", "commits", "lag", "record_counts", "what_if_summary"}
 
 
 def test_nothing_is_loaded_and_nothing_else_can_run() -> None:

@@ -12,16 +12,16 @@ import pytest
 from pyspark.sql import SparkSession
 
 from groupcoord.cli.main import main
+from groupcoord.pipeline.arrow import arrow_schema
 from groupcoord.pipeline.errors import PipelineError
 from groupcoord.pipeline.report import arrow_reader
 from groupcoord.pipeline.report.arrow_reader import ArrowReader
-from groupcoord.pipeline.report.build import build_report
-from groupcoord.pipeline.report.page import html_of
-from groupcoord.pipeline.report.reading import Bins, Measure, Order, Reader
+from groupcoord.pipeline.report.build_report import build_report
+from groupcoord.pipeline.report.page import render_page
 from groupcoord.pipeline.report.remake import remake, remake_by_spark
-from groupcoord.pipeline.report.spark_reader import SparkReader
+from groupcoord.pipeline.report.spark_reader import SparkTableReader
+from groupcoord.pipeline.report.table_reader import Aggregate, SortOrder, TableReader, TimeBins
 from groupcoord.pipeline.schemas import TABLES
-from groupcoord.pipeline.types import arrow_schema
 from tests.pipeline.plain_reader import PlainReader, Tables
 from tests.pipeline.report_tables import START, add, at, empty, history, what_if
 
@@ -70,27 +70,27 @@ def chance(seed: int) -> Tables:
     return {name: tables[name] for name in ("lag", "commits", "storms")}
 
 
-QUESTIONS: dict[str, Callable[[Reader], Any]] = {
+QUESTIONS: dict[str, Callable[[TableReader], Any]] = {
     "rows": lambda reader: reader.rows(
         "lag",
         ["group", "lag", "last_commit_ts", "status", "topic", "partition"],
         [
-            Order("lag", is_descending=True),
-            Order("status"),
-            Order("last_commit_ts", is_descending=True),
-            Order("group"),
-            Order("topic"),
-            Order("partition"),
+            SortOrder("lag", is_descending=True),
+            SortOrder("status"),
+            SortOrder("last_commit_ts", is_descending=True),
+            SortOrder("group"),
+            SortOrder("topic"),
+            SortOrder("partition"),
         ],
         30,
     ),
     "rows of each group": lambda reader: reader.rows(
-        "commits", ["group", "log_offset"], [Order("log_offset", is_descending=True)], 3, of_each_group=True
+        "commits", ["group", "log_offset"], [SortOrder("log_offset", is_descending=True)], 3, of_each_group=True
     ),
     "rows among some": lambda reader: reader.rows(
         "commits",
         ["group", "log_offset", "append_ts"],
-        [Order("log_offset")],
+        [SortOrder("log_offset")],
         2,
         among={"group": ["b", "ü", "nobody", "'"]},
         of_each_group=True,
@@ -99,37 +99,37 @@ QUESTIONS: dict[str, Callable[[Reader], Any]] = {
         "lag",
         ["group", "status"],
         [
-            Measure("n", "count"),
-            Measure("sum", "sum", "lag"),
-            Measure("least", "min", "lag"),
-            Measure("last", "max", "last_commit_ts"),
+            Aggregate("n", "count"),
+            Aggregate("sum", "sum", "lag"),
+            Aggregate("least", "min", "lag"),
+            Aggregate("last", "max", "last_commit_ts"),
         ],
-        [Order("n", is_descending=True), Order("group"), Order("status")],
+        [SortOrder("n", is_descending=True), SortOrder("group"), SortOrder("status")],
         11,
     ),
     "totals of each group": lambda reader: reader.totals(
         "lag",
         ["group", "topic"],
-        [Measure("n", "count")],
-        [Order("n", is_descending=True), Order("topic")],
+        [Aggregate("n", "count")],
+        [SortOrder("n", is_descending=True), SortOrder("topic")],
         2,
         among={"group": ["a", "", "Z"]},
         of_each_group=True,
     ),
-    "total": lambda reader: reader.totals("lag", [], [Measure("n", "count"), Measure("sum", "sum", "lag")], [], 1),
+    "total": lambda reader: reader.totals("lag", [], [Aggregate("n", "count"), Aggregate("sum", "sum", "lag")], [], 1),
     "total of nothing": lambda reader: reader.totals(
-        "storms", [], [Measure("n", "count"), Measure("last", "max", "to"), Measure("sum", "sum", "moved")], [], 1
+        "storms", [], [Aggregate("n", "count"), Aggregate("last", "max", "to"), Aggregate("sum", "sum", "moved")], [], 1
     ),
-    "totals of nothing": lambda reader: reader.totals("storms", ["group"], [Measure("n", "count")], [], 5),
-    "rows of nothing": lambda reader: reader.rows("storms", ["group", "to"], [Order("to")], 5),
-    "bins": lambda reader: reader.binned("commits", "append_ts", Bins(START, 7_000, 6), [Measure("n", "count")]),
+    "totals of nothing": lambda reader: reader.totals("storms", ["group"], [Aggregate("n", "count")], [], 5),
+    "rows of nothing": lambda reader: reader.rows("storms", ["group", "to"], [SortOrder("to")], 5),
+    "bins": lambda reader: reader.binned("commits", "append_ts", TimeBins(START, 7_000, 6), [Aggregate("n", "count")]),
     "bins of groups": lambda reader: reader.binned(
         "commits",
         "append_ts",
-        {"a": Bins(START, 1_000, 50), "Z": Bins(at(20), 13_000, 3), "nobody": Bins(START, 1, 1)},
-        [Measure("n", "count"), Measure("sum", "sum", "log_offset")],
+        {"a": TimeBins(START, 1_000, 50), "Z": TimeBins(at(20), 13_000, 3), "nobody": TimeBins(START, 1, 1)},
+        [Aggregate("n", "count"), Aggregate("sum", "sum", "log_offset")],
     ),
-    "bins of no groups": lambda reader: reader.binned("commits", "append_ts", {}, [Measure("n", "count")]),
+    "bins of no groups": lambda reader: reader.binned("commits", "append_ts", {}, [Aggregate("n", "count")]),
     "what there is": lambda reader: (reader.has("lag"), reader.has("nothing")),
 }  # fmt: skip
 
@@ -137,7 +137,7 @@ QUESTIONS: dict[str, Callable[[Reader], Any]] = {
 @pytest.mark.parametrize("question", QUESTIONS.values(), ids=QUESTIONS)
 @pytest.mark.parametrize("prune_at", [200_000, 1])
 def test_arrow_answers_as_plain_rows_do(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, question: Callable[[Reader], Any], prune_at: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, question: Callable[[TableReader], Any], prune_at: int
 ) -> None:
     monkeypatch.setattr(arrow_reader, "_PRUNE_AT", prune_at)
     for seed in range(3):
@@ -150,8 +150,8 @@ def test_arrow_answers_as_plain_rows_do(
 def test_the_page_is_the_same_however_the_rows_lie_in_files(tmp_path: Path, pieces: int) -> None:
     tables = history()
     what_if(tables)
-    page = html_of(build_report(ArrowReader(write(tables, tmp_path, pieces)), SUMMARY))
-    assert page == html_of(build_report(PlainReader(tables), SUMMARY))
+    page = render_page(build_report(ArrowReader(write(tables, tmp_path, pieces)), SUMMARY))
+    assert page == render_page(build_report(PlainReader(tables), SUMMARY))
 
 
 def test_times_as_spark_writes_them_without_a_zone(tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_times_as_spark_writes_them_without_a_zone(tmp_path: Path) -> None:
     schema = pa.schema([("group", pa.string()), ("from", pa.timestamp("ns"))])
     rows = [{"group": "g", "from": None}, {"group": "g", "from": START * 1_000_000 + 999_999}]
     pq.write_table(pa.Table.from_pylist(rows, schema=schema), tmp_path / "storms" / "part.parquet")
-    found = ArrowReader(tmp_path).rows("storms", ["from"], [Order("from")], 2)
+    found = ArrowReader(tmp_path).rows("storms", ["from"], [SortOrder("from")], 2)
     assert found == [{"from": START}, {"from": None}]
 
 
@@ -219,7 +219,7 @@ def test_a_page_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
 
 def test_spark_answers_as_plain_rows_do(spark: SparkSession, tmp_path: Path) -> None:
     tables = chance(1)
-    reader = SparkReader(spark, str(write(tables, tmp_path)))
+    reader = SparkTableReader(spark, str(write(tables, tmp_path)))
     answers = {name: question(reader) for name, question in QUESTIONS.items()}
     assert answers == {name: question(PlainReader(tables)) for name, question in QUESTIONS.items()}
 

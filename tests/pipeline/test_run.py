@@ -11,11 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from groupcoord.pipeline.output import Output
-from groupcoord.pipeline.progress import Progress
-from groupcoord.pipeline.run import Wish, run_pipeline
+from groupcoord.pipeline.run import RunOptions, RunProgress, run_pipeline
+from groupcoord.pipeline.run_output import RunOutput
 from groupcoord.pipeline.schemas import LOG, TABLES
-from groupcoord.pipeline.sources.choose import plan_of
+from groupcoord.pipeline.sources.factory import plan_source
 from groupcoord.protocol import messages as m
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.consumer_protocol import (
@@ -38,11 +37,11 @@ RECORDED = Path(__file__).parent / "recordings" / "4.3.1"
 Tables = dict[str, list[dict[str, Any]]]
 
 
-def run(spark: SparkSession, source: str, out: Path, wish: Wish | None = None) -> Tables:
-    plan = plan_of(source, {})
+def run(spark: SparkSession, source: str, out: Path, options: RunOptions | None = None) -> Tables:
+    plan = plan_source(source, {})
     lines: list[str] = []
-    with Output(spark, str(out)) as output:
-        summary = run_pipeline(spark, plan, output, wish or Wish(), Progress(lines.append))
+    with RunOutput(spark, str(out)) as output:
+        summary = run_pipeline(spark, plan, output, options or RunOptions(), RunProgress(lines.append))
     assert sorted(path.name for path in out.iterdir() if not path.name.startswith(".")) == [
         "report.html",
         "run.json",
@@ -87,9 +86,9 @@ def test_of_a_real_kafka_it_can_read_everything(recorded: Tables) -> None:
     assert recorded["bad_records"] == []
     assert all(row["problem"] is None for row in recorded["generations"])
     assert {row["missing"] for row in recorded["log_partitions"]} >= {0}
-    remarks = {row["what"]: row["records"] for row in recorded["source_remarks"]}
-    assert remarks["records of aborted transactions"] == 6
-    assert remarks["records of transactions without an end"] == 6
+    warnings = {row["what"]: row["records"] for row in recorded["source_warnings"]}
+    assert warnings["records of aborted transactions"] == 6
+    assert warnings["records of transactions without an end"] == 6
 
 
 def test_of_a_real_kafka_it_tells_how_groups_lived(recorded: Tables) -> None:
@@ -197,8 +196,8 @@ def test_a_living_cluster_is_read_as_its_files_are(spark: SparkSession, tmp_path
     log = RandomLog(2, partitions=4, steps=60, with_transactions=False)
     log.write(tmp_path / "data")
     with serving(tmp_path / "data", CONFIG) as address:
-        files = plan_of(f"segments:{tmp_path}/data", {})
-        plan = plan_of(f"kafka:{address}", {})
+        files = plan_source(f"segments:{tmp_path}/data", {})
+        plan = plan_source(f"kafka:{address}", {})
         over_the_wire = plan.read(spark)
         assert over_the_wire.schema == spark.createDataFrame([], LOG.ddl).schema
         found = over_the_wire.collect()
@@ -224,8 +223,8 @@ def test_as_of_a_moment_the_log_ended_then(spark: SparkSession, tmp_path: Path) 
     ]
     path = tmp_path / "log.jsonl"
     path.write_text("\n".join([*map(json.dumps, lines), "nonsense"]) + "\n")
-    wish = Wish(as_of=datetime.fromtimestamp(1_767_225_601, UTC))
-    tables = run(spark, f"jsonl:{path}", tmp_path / "out", wish)
+    options = RunOptions(as_of=datetime.fromtimestamp(1_767_225_601, UTC))
+    tables = run(spark, f"jsonl:{path}", tmp_path / "out", options)
     assert [row["partition"] for row in tables["commits"]] == [0, 1]
     assert {row["what"]: row["records"] for row in tables["record_counts"]} == {
         "in": 5,

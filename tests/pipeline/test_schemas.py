@@ -2,11 +2,11 @@
 
 import pytest
 
-from groupcoord.pipeline.schemas import TABLES, Table
+from groupcoord.pipeline.schemas import TABLES, TableSchema
 
 
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
-def test_a_table_says_what_every_column_means(table: Table) -> None:
+def test_a_table_says_what_every_column_means(table: TableSchema) -> None:
     assert len(set(table.names)) == len(table.names)
     assert set(table.key) <= set(table.names)
     assert all(column.meaning and not column.meaning.endswith(".") for column in table.columns)

@@ -13,16 +13,14 @@ from pyspark.sql import functions as F
 
 from groupcoord.cli import pipeline as cli
 from groupcoord.cli.main import main
-from groupcoord.pipeline.output import Output
-from groupcoord.pipeline.progress import Progress
-from groupcoord.pipeline.run import Wish, run_pipeline
+from groupcoord.pipeline.run import RunOptions, RunProgress, run_pipeline
+from groupcoord.pipeline.run_output import RunOutput
 from groupcoord.pipeline.schemas import COMMITS, END_OFFSETS, GENERATIONS, WHAT_IF, WHAT_IF_SUMMARY
-from groupcoord.pipeline.sources.choose import plan_of
-from groupcoord.pipeline.tables.steps import key_statistics
-from groupcoord.pipeline.whatif.choice import AS_IT_WAS, choices
-from groupcoord.pipeline.whatif.counts import partition_counts
+from groupcoord.pipeline.sources.factory import plan_source
+from groupcoord.pipeline.tables.consecutive_commits import partition_statistics
+from groupcoord.pipeline.whatif.assignor_choice import RECORDED_HISTORY, choices
 from groupcoord.pipeline.whatif.replay import rows as play
-from groupcoord.pipeline.whatif.tables import moments, what_if, what_if_summary
+from groupcoord.pipeline.whatif.what_if_tables import moments, partition_counts, what_if, what_if_summary
 from tests.pipeline.frames import START, at, commit, frame, generation, member, rows
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -41,7 +39,7 @@ def history(spark: SparkSession, *generations: dict[str, Any]) -> DataFrame:
 
 
 def played(spark: SparkSession, told: DataFrame, modern: DataFrame, said: str) -> DataFrame:
-    counts = partition_counts(key_statistics(frame(spark, COMMITS, [])), told, modern, None)
+    counts = partition_counts(partition_statistics(frame(spark, COMMITS, [])), told, modern, None)
     found = what_if(told, modern, counts, choices(said), 2)
     assert found.columns == WHAT_IF.names
     return found
@@ -181,7 +179,7 @@ def test_topics_have_as_many_partitions_as_were_ever_seen(spark: SparkSession) -
             commit(6, 5, topic="w", partition=(1 << 31) - 1),
         ],
     )
-    commits = key_statistics(committed)
+    commits = partition_statistics(committed)
     told = history(spark, generation(20, 1, member("a", {"t": [0, 3]}), member("b", {"t": [1]})), generation(30, None))
     modern = history(spark, generation(60, 2, member("a", {"t": [4]})))
     expected = [
@@ -316,15 +314,15 @@ def _struct(given: list[tuple[str, list[int]]]) -> list[dict[str, Any]]:
 
 def test_tasks_and_batches_make_no_difference_to_plain_python(spark: SparkSession) -> None:
     found = random_history(7)
-    assignors = [AS_IT_WAS, *KAFKAS, "rendezvous", "weighted"]
+    assignors = [RECORDED_HISTORY, *KAFKAS, "rendezvous", "weighted"]
     chosen = choices(",".join(assignors[1:]))
-    expected = list(play(plainly(found, assignors), {choice.said: choice for choice in chosen}))
+    expected = list(play(plainly(found, assignors), {choice.spec: choice for choice in chosen}))
     told = history(spark, *found)
     batch = "spark.sql.execution.arrow.maxRecordsPerBatch"
     usual = spark.conf.get(batch)
     spark.conf.set(batch, "5")
     try:
-        counts = partition_counts(key_statistics(frame(spark, COMMITS, [])), told, history(spark), None)
+        counts = partition_counts(partition_statistics(frame(spark, COMMITS, [])), told, history(spark), None)
         answer = what_if(told, history(spark), counts, chosen, 3)
         got = answer.withColumn("at", F.unix_micros("at")).collect()
     finally:
@@ -343,9 +341,11 @@ def test_tasks_and_batches_make_no_difference_to_plain_python(spark: SparkSessio
 def java(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, Any]]]:
     """The tables of what Java's consumers did; see JavaStory.java."""
     out = tmp_path_factory.mktemp("java") / "out"
-    wish = Wish(replay_with=choices(",".join(KAFKAS)))
-    with Output(spark, str(out)) as output:
-        summary = run_pipeline(spark, plan_of(f"segments:{JAVA}", {}), output, wish, Progress(lambda line: None))
+    options = RunOptions(replay_with=choices(",".join(KAFKAS)))
+    with RunOutput(spark, str(out)) as output:
+        summary = run_pipeline(
+            spark, plan_source(f"segments:{JAVA}", {}), output, options, RunProgress(lambda line: None)
+        )
     assert summary["replay_with"] == list(KAFKAS)
     names = ("what_if", "what_if_summary", "rebalances", "generations")
     return {name: pq.read_table(out / "tables" / name).to_pylist() for name in names}
@@ -369,7 +369,7 @@ def test_the_assignor_that_javas_consumers_had_gives_what_they_really_got(
 
 
 def test_and_its_costs_are_those_of_the_real_history(java: dict[str, list[dict[str, Any]]]) -> None:
-    real = {(row["group"], row["log_offset"]): row for row in java["what_if"] if row["assignor"] == AS_IT_WAS}
+    real = {(row["group"], row["log_offset"]): row for row in java["what_if"] if row["assignor"] == RECORDED_HISTORY}
     for row in java["what_if"]:
         if row["agrees"]:
             same = real[row["group"], row["log_offset"]]
@@ -383,7 +383,7 @@ def test_and_its_costs_are_those_of_the_real_history(java: dict[str, list[dict[s
 
 def test_the_real_history_is_that_of_rebalances(java: dict[str, list[dict[str, Any]]]) -> None:
     told = {(row["group"], row["log_offset"]): row for row in java["rebalances"]}
-    real = [row for row in java["what_if"] if row["assignor"] == AS_IT_WAS]
+    real = [row for row in java["what_if"] if row["assignor"] == RECORDED_HISTORY]
     assert len(real) == 60
     assert sum(row["rebalances"] for row in real) == sum(row["members_after"] > 0 for row in told.values())
     for row in real:

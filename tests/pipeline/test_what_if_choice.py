@@ -8,7 +8,7 @@ from groupcoord.assignors import ASSIGNORS, Assignment, Assignor, Group, Registr
 from groupcoord.assignors.builtin import Sticky
 from groupcoord.assignors.weighted import Weighted, capacity_of
 from groupcoord.pipeline.errors import PipelineError
-from groupcoord.pipeline.whatif.choice import choices
+from groupcoord.pipeline.whatif.assignor_choice import choices
 
 
 def nothing(group: Group) -> Assignment:
@@ -41,7 +41,7 @@ def refused(said: str) -> str:
 
 def test_every_registered_assignor_can_be_had() -> None:
     names = ASSIGNORS.names()
-    assert [(choice.said, choice.name) for choice in choices(",".join(names))] == [(name, name) for name in names]
+    assert [(choice.spec, choice.name) for choice in choices(",".join(names))] == [(name, name) for name in names]
     for choice in choices(",".join(names)):
         first, second = choice.make(), choice.make()
         assert first.name == choice.name
@@ -49,7 +49,7 @@ def test_every_registered_assignor_can_be_had() -> None:
 
 
 def test_each_is_played_once_and_blanks_do_not_count() -> None:
-    assert [choice.said for choice in choices(" range ,sticky,range")] == ["range", "sticky"]
+    assert [choice.spec for choice in choices(" range ,sticky,range")] == ["range", "sticky"]
 
 
 def test_a_function_is_an_assignor_too() -> None:
@@ -64,7 +64,7 @@ def test_parameters_have_the_type_of_their_defaults() -> None:
     heavy = weighted.make()
     assert isinstance(heavy, Weighted)
     assert capacity_of(heavy.subscription_user_data(["t"])) == 3
-    assert weighted.said == "weighted:capacity=3"
+    assert weighted.spec == "weighted:capacity=3"
     assert weighted.name == "weighted"
     of_stickies = [choice.make() for choice in (lenient, strict)]
     assert [one._strict for one in of_stickies if isinstance(one, Sticky)] == [False, True]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from groupcoord.assignors import Assignment, Assignor, Group, RebalanceProtocol, Registry, Subscription, TopicPartition
 from groupcoord.assignors.rehearsal import Rehearsal
-from groupcoord.pipeline.whatif.choice import AS_IT_WAS
+from groupcoord.pipeline.whatif.assignor_choice import RECORDED_HISTORY
 from tests.pipeline.what_if import columns, person, play, record, topic
 
 COSTS = ("generation", "partitions_total", "moved", "kept", "moved_needlessly", "imbalance", "pauses", "rebalances")
@@ -46,7 +46,7 @@ def test_a_row_says_where_it_is_from() -> None:
     }
 
 
-@pytest.mark.parametrize("assignor", [AS_IT_WAS, "range", "sticky"])
+@pytest.mark.parametrize("assignor", [RECORDED_HISTORY, "range", "sticky"])
 def test_eager_members_stop_reading_everything(assignor: str) -> None:
     found = play(assignor, *JOIN_AND_LEAVE)
     assert columns(found, *COSTS) == [
@@ -104,7 +104,7 @@ TWO_STEPS = (
 )
 
 
-@pytest.mark.parametrize("assignor", [AS_IT_WAS, "cooperative-sticky"])
+@pytest.mark.parametrize("assignor", [RECORDED_HISTORY, "cooperative-sticky"])
 def test_two_steps_of_a_cooperative_rebalance_are_one_row(assignor: str) -> None:
     assert columns(play(assignor, *TWO_STEPS), *COSTS) == [
         (1, 4, 0, 0, 0, 0, 0, 1),
@@ -153,14 +153,14 @@ def test_a_second_step_that_others_joined_is_left_to_the_next_row() -> None:
     found = play("cooperative-sticky", *history)
     assert columns(found, *COSTS)[1] == (2, 3, 0, 3, 0, 3, 3, 1)
     assert columns(found, "generation", "partitions_total", "pauses", "rebalances")[2] == (3, 6, 1, 2)
-    real = play(AS_IT_WAS, *history)
+    real = play(RECORDED_HISTORY, *history)
     assert columns(real, *COSTS)[1:] == [(2, 3, 0, 3, 0, 3, 3, 1), (3, 5, 3, 2, 0, 1, 1, 1)]
 
 
 def test_members_of_kip_848_keep_what_they_are_not_told_to_give_up() -> None:
     modern: dict[str, Any] = {"modern": True, "protocol": "uniform", "took": None}
     found = play(
-        AS_IT_WAS,
+        RECORDED_HISTORY,
         T4,
         record(1, 2, person("a", {"t": [0, 1, 2, 3]}), **modern),
         record(2, 3, person("a", {"t": [0, 1]}), person("b", {"t": [2, 3]}), **modern),
@@ -179,7 +179,7 @@ def test_when_everybody_has_left_nothing_stops_but_what_comes_after_has_moved() 
         record(3, None),
         record(4, 1, person("b", {"t": [0, 1, 2, 3]})),
     )
-    for assignor in (AS_IT_WAS, "sticky", "cooperative-sticky"):
+    for assignor in (RECORDED_HISTORY, "sticky", "cooperative-sticky"):
         assert columns(play(assignor, *history), *COSTS) == [(1, 4, 0, 0, 0, 0, 0, 1), (1, 4, 4, 0, 0, 0, 0, 1)]
 
 
@@ -202,7 +202,7 @@ def test_what_nobody_wants_any_more_does_not_pause() -> None:
         record(1, 1, person("a", {"t": [0, 1, 2, 3], "u": [0, 1]}, topics=["t", "u"])),
         record(2, 2, person("a", {"u": [0, 1]}, topics=["u"])),
     )
-    for assignor in (AS_IT_WAS, "range"):
+    for assignor in (RECORDED_HISTORY, "range"):
         assert columns(play(assignor, *history), *COSTS)[1] == (2, 2, 0, 2, 0, 0, 2, 1)
     assert columns(play("cooperative-sticky", *history), *COSTS)[1] == (2, 2, 0, 2, 0, 0, 0, 1)
 
@@ -328,7 +328,7 @@ def test_members_whose_wishes_are_not_known_cannot_be_played() -> None:
     unread = record(1, 1, person("a", topics=None), problem="subscription of a: 3 bytes")
     assert columns(play("range", T4, unread), "problem", "members") == [("subscription of a: 3 bytes", 1)]
     silent = record(1, 1, person("a", topics=None))
-    assert columns(play(AS_IT_WAS, T4, silent), "problem") == [("what a wants is not known",)]
+    assert columns(play(RECORDED_HISTORY, T4, silent), "problem") == [("what a wants is not known",)]
 
 
 def test_what_was_given_and_cannot_be_read_concerns_only_the_real_history() -> None:
@@ -339,7 +339,7 @@ def test_what_was_given_and_cannot_be_read_concerns_only_the_real_history() -> N
         record(3, 3, person("a", None)),
         record(4, 4, person("a", {"t": [0, 1, 2, 3]})),
     )
-    assert columns(play(AS_IT_WAS, *history), "problem", "kept", "pauses") == [
+    assert columns(play(RECORDED_HISTORY, *history), "problem", "kept", "pauses") == [
         (None, 0, 0),
         ("assignment of a: odd", None, None),
         ("what a was given is not known", None, None),
@@ -355,7 +355,7 @@ def test_what_was_given_and_cannot_be_read_concerns_only_the_real_history() -> N
 
 def test_a_second_step_that_cannot_be_read_is_a_problem_of_the_row() -> None:
     history = (*TWO_STEPS[:3], record(3, 3, person("a", None), person("b", {}), follows=True), TWO_STEPS[4])
-    found = play(AS_IT_WAS, *history)
+    found = play(RECORDED_HISTORY, *history)
     assert columns(found, "generation", "problem", "partitions_total") == [
         (1, None, 4),
         (2, "what a was given is not known", None),
@@ -366,16 +366,16 @@ def test_a_second_step_that_cannot_be_read_is_a_problem_of_the_row() -> None:
 
 def test_a_step_behind_a_rebalance_without_an_answer_changes_nothing() -> None:
     odd = record(2, 2, person("a", None), person("b", {}), protocol="cooperative-sticky")
-    found = play(AS_IT_WAS, *TWO_STEPS[:2], odd, *TWO_STEPS[3:])
+    found = play(RECORDED_HISTORY, *TWO_STEPS[:2], odd, *TWO_STEPS[3:])
     assert columns(found, "generation", "problem") == [(1, None), (2, "what a was given is not known"), (4, None)]
 
 
 def test_a_log_that_begins_with_a_second_step_or_a_return_is_played_from_there() -> None:
     second = TWO_STEPS[3]
-    assert columns(play(AS_IT_WAS, T4, second), *COSTS) == [(3, 4, 0, 0, 0, 0, 0, 1)]
+    assert columns(play(RECORDED_HISTORY, T4, second), *COSTS) == [(3, 4, 0, 0, 0, 0, 0, 1)]
     returned = record(1, 5, person("a", {"t": [0, 1, 2, 3]}, instance="A"), begins=False)
     assert play("range", T4, returned) == []
-    assert play(AS_IT_WAS, T4, returned) == []
+    assert play(RECORDED_HISTORY, T4, returned) == []
 
 
 def test_more_partitions_than_a_cluster_has_are_a_problem() -> None:

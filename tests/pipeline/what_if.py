@@ -4,17 +4,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from groupcoord.assignors import ASSIGNORS, Registry
-from groupcoord.pipeline.whatif.choice import AS_IT_WAS, choices
+from groupcoord.pipeline.whatif.assignor_choice import RECORDED_HISTORY, choices
 from groupcoord.pipeline.whatif.replay import rows
 
-Given = Mapping[str, Sequence[int]]
+AssignmentArrays = Mapping[str, Sequence[int]]
 
 
-def _grouped(given: Given | None) -> list[dict[str, Any]] | None:
+def _grouped(given: AssignmentArrays | None) -> list[dict[str, Any]] | None:
     return None if given is None else [{"topic": topic, "partitions": list(some)} for topic, some in given.items()]
 
 
-def person(member_id: str, assigned: Given | None = None, **said: Any) -> dict[str, Any]:
+def person(member_id: str, assigned: AssignmentArrays | None = None, **said: Any) -> dict[str, Any]:
     """A member; without anything said it wants ``t``."""
     return {
         "member_id": member_id,
@@ -53,9 +53,9 @@ def topic(name: str, partitions: int, since: int = 0) -> dict[str, Any]:
 
 def play(assignor: str, *said: dict[str, Any], registry: Registry = ASSIGNORS) -> list[dict[str, Any]]:
     """The rows of what_if that ``said`` gives with one assignor, or as it was."""
-    chosen = () if assignor == AS_IT_WAS else choices(assignor, registry)
+    chosen = () if assignor == RECORDED_HISTORY else choices(assignor, registry)
     history = ({"group": "g", "assignor": assignor, **one} for one in said)
-    return list(rows(history, {choice.said: choice for choice in chosen}))
+    return list(rows(history, {choice.spec: choice for choice in chosen}))
 
 
 def columns(found: list[dict[str, Any]], *names: str) -> list[tuple[Any, ...]]:

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from groupcoord.pipeline.errors import PipelineError
-from groupcoord.pipeline.report.reading import Bins, Measure, Order, Row
+from groupcoord.pipeline.report.table_reader import Aggregate, Row, SortOrder, TimeBins
 
 _PRUNE_AT = 200_000
 """So many rows are collected before those that cannot be among the first are let go."""
@@ -32,7 +32,7 @@ class ArrowReader:
         self,
         table: str,
         columns: Sequence[str],
-        order: Sequence[Order],
+        order: Sequence[SortOrder],
         limit: int,
         *,
         among: Mapping[str, Collection[str]] | None = None,
@@ -53,8 +53,8 @@ class ArrowReader:
         self,
         table: str,
         by: Sequence[str],
-        measures: Sequence[Measure],
-        order: Sequence[Order],
+        measures: Sequence[Aggregate],
+        order: Sequence[SortOrder],
         limit: int,
         *,
         among: Mapping[str, Collection[str]] | None = None,
@@ -68,7 +68,9 @@ class ArrowReader:
             return [] if by else [{one.name: 0 if one.how == "count" else None for one in measures}]
         return _python(_first(merged, order, limit, of_each_group=of_each_group))
 
-    def binned(self, table: str, time: str, bins: Bins | Mapping[str, Bins], measures: Sequence[Measure]) -> list[Row]:
+    def binned(
+        self, table: str, time: str, bins: TimeBins | Mapping[str, TimeBins], measures: Sequence[Aggregate]
+    ) -> list[Row]:
         """As Reader says."""
         each = isinstance(bins, Mapping)
         by = ["group", "bin"] if each else ["bin"]
@@ -111,7 +113,7 @@ def _in_milliseconds(table: Any) -> Any:
     return table
 
 
-def _with_bins(table: Any, time: str, bins: Bins | Mapping[str, Bins]) -> Any:
+def _with_bins(table: Any, time: str, bins: TimeBins | Mapping[str, TimeBins]) -> Any:
     """``table`` with a column ``bin``, without what is in none."""
     if isinstance(bins, Mapping):
         names = list(bins)
@@ -125,7 +127,7 @@ def _with_bins(table: Any, time: str, bins: Bins | Mapping[str, Bins]) -> Any:
     return table.append_column("bin", number).filter(inside)
 
 
-def _prepared(table: Any, by: Sequence[str], measures: Sequence[Measure]) -> Any:
+def _prepared(table: Any, by: Sequence[str], measures: Sequence[Aggregate]) -> Any:
     """The columns of ``by``, and one for each measure, that merging does not change: a count is a sum of ones."""
     columns = {name: table[name] for name in by}
     for one in measures:
@@ -137,7 +139,7 @@ def _prepared(table: Any, by: Sequence[str], measures: Sequence[Measure]) -> Any
     return pa.table(columns)
 
 
-def _merged(tables: Iterator[Any], by: Sequence[str], measures: Sequence[Measure]) -> Any:
+def _merged(tables: Iterator[Any], by: Sequence[str], measures: Sequence[Aggregate]) -> Any:
     """One row for all that agree in ``by``; None: there are none."""
     kept: list[Any] = []
     size = 0
@@ -153,7 +155,7 @@ def _merged(tables: Iterator[Any], by: Sequence[str], measures: Sequence[Measure
     return merged if merged.num_rows else None
 
 
-def _grouped(table: Any, by: Sequence[str], measures: Sequence[Measure]) -> Any:
+def _grouped(table: Any, by: Sequence[str], measures: Sequence[Aggregate]) -> Any:
     made = table.group_by(list(by)).aggregate([(one.name, _HASHED[one.how]) for one in measures])
     made = made.rename_columns(
         {**{name: name for name in by}, **{f"{one.name}_{_HASHED[one.how]}": one.name for one in measures}}
@@ -165,7 +167,7 @@ def _grouped(table: Any, by: Sequence[str], measures: Sequence[Measure]) -> Any:
     return made
 
 
-def _first(table: Any, order: Sequence[Order], limit: int, *, of_each_group: bool) -> Any:
+def _first(table: Any, order: Sequence[SortOrder], limit: int, *, of_each_group: bool) -> Any:
     """The first rows of ``table`` in ``order``, of all or of each group."""
     # Arrow puts nulls last whichever way it sorts.
     keys = [(one.column, "descending" if one.is_descending else "ascending") for one in order]

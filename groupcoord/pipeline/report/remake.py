@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from groupcoord.pipeline.errors import PipelineError
-from groupcoord.pipeline.report.build import build_report
-from groupcoord.pipeline.report.model import Report
-from groupcoord.pipeline.report.page import html_of
+from groupcoord.pipeline.report.build_report import build_report
+from groupcoord.pipeline.report.page import render_page
+from groupcoord.pipeline.report.report_model import Report
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,7 +35,7 @@ def remake(root: Path) -> Report:
     report = build_report(ArrowReader(root / TABLES), _summary(said, str(root)))
     aside = root / f"{PAGE}.partial"
     try:
-        aside.write_text(html_of(report), encoding="utf-8", newline="\n")
+        aside.write_text(render_page(report), encoding="utf-8", newline="\n")
         os.replace(aside, root / PAGE)  # noqa: PTH105 - says that it replaces
         (root / f".{PAGE}.crc").unlink(missing_ok=True)  # what Hadoop keeps of the page before
     except OSError as problem:
@@ -49,8 +49,8 @@ def remake_by_spark(spark: "SparkSession", root: str) -> Report:
     from py4j.protocol import Py4JJavaError  # noqa: PLC0415 - of the extra
     from pyspark.errors import PySparkException  # noqa: PLC0415
 
-    from groupcoord.pipeline.output import write_bytes  # noqa: PLC0415
-    from groupcoord.pipeline.report.spark_reader import SparkReader  # noqa: PLC0415
+    from groupcoord.pipeline.report.spark_reader import SparkTableReader  # noqa: PLC0415
+    from groupcoord.pipeline.run_output import write_bytes  # noqa: PLC0415
 
     root = root.rstrip("/")
     try:
@@ -59,9 +59,9 @@ def remake_by_spark(spark: "SparkSession", root: str) -> Report:
         said = None
     if said is None:
         raise PipelineError(f"{root} has no {RUN}, so no run, or it cannot be read")
-    report = build_report(SparkReader(spark, f"{root}/{TABLES}"), _summary(said[0], root))
+    report = build_report(SparkTableReader(spark, f"{root}/{TABLES}"), _summary(said[0], root))
     try:
-        write_bytes(spark, f"{root}/{PAGE}", html_of(report).encode())
+        write_bytes(spark, f"{root}/{PAGE}", render_page(report).encode())
     except Py4JJavaError as problem:
         raise PipelineError(f"cannot write {root}/{PAGE}: {problem.java_exception.getMessage()}") from None
     return report

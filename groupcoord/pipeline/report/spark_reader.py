@@ -7,11 +7,11 @@ from py4j.protocol import Py4JError
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from groupcoord.pipeline.report.reading import Bins, Measure, Order, Row
+from groupcoord.pipeline.report.table_reader import Aggregate, Row, SortOrder, TimeBins
 from groupcoord.pipeline.schemas import TABLES
 
 
-class SparkReader:
+class SparkTableReader:
     """The tables under ``root``, a directory or a URL."""
 
     def __init__(self, spark: SparkSession, root: str) -> None:
@@ -31,7 +31,7 @@ class SparkReader:
         self,
         table: str,
         columns: Sequence[str],
-        order: Sequence[Order],
+        order: Sequence[SortOrder],
         limit: int,
         *,
         among: Mapping[str, Collection[str]] | None = None,
@@ -45,8 +45,8 @@ class SparkReader:
         self,
         table: str,
         by: Sequence[str],
-        measures: Sequence[Measure],
-        order: Sequence[Order],
+        measures: Sequence[Aggregate],
+        order: Sequence[SortOrder],
         limit: int,
         *,
         among: Mapping[str, Collection[str]] | None = None,
@@ -57,7 +57,9 @@ class SparkReader:
         names = [*by, *(one.name for one in measures)]
         return _collected(_first(frame, order, limit, of_each_group=of_each_group), names)
 
-    def binned(self, table: str, time: str, bins: Bins | Mapping[str, Bins], measures: Sequence[Measure]) -> list[Row]:
+    def binned(
+        self, table: str, time: str, bins: TimeBins | Mapping[str, TimeBins], measures: Sequence[Aggregate]
+    ) -> list[Row]:
         """As Reader says."""
         if isinstance(bins, Mapping):
             if not bins:
@@ -91,7 +93,7 @@ def _quoted(name: str) -> Column:
     return F.col(f"`{name}`")
 
 
-def _measured(one: Measure) -> Column:
+def _measured(one: Aggregate) -> Column:
     if one.column is None:
         return F.count("*").alias(one.name)
     column = _quoted(one.column)
@@ -100,7 +102,7 @@ def _measured(one: Measure) -> Column:
     return (F.min(column) if one.how == "min" else F.max(column)).alias(one.name)
 
 
-def _first(frame: DataFrame, order: Sequence[Order], limit: int, *, of_each_group: bool) -> DataFrame:
+def _first(frame: DataFrame, order: Sequence[SortOrder], limit: int, *, of_each_group: bool) -> DataFrame:
     keys = [
         _quoted(one.column).desc_nulls_last() if one.is_descending else _quoted(one.column).asc_nulls_last()
         for one in order

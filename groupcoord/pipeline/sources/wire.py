@@ -31,34 +31,36 @@ _LIMITS = {ApiKey.FETCH: 11, ApiKey.LIST_OFFSETS: 6, ApiKey.METADATA: 8, ApiKey.
 Answer = TypeVar("Answer")
 
 
-class NoAnswer(PipelineError):
+class ClusterUnavailableError(PipelineError):
     """No broker can be reached, the cluster does not recover, or has no such topic: later it may be otherwise."""
 
 
-class OutOfRange(PipelineError):
+class OffsetOutOfRangeError(PipelineError):
     """The partition has no such offset."""
 
 
-class Retry(Exception):
+class RetriableAnswer(Exception):
     """The cluster is about to recover from this."""
 
 
-class Fetched(NamedTuple):
+class FetchedBatches(NamedTuple):
     """Bytes of whole batches, and which producers' transactions were aborted, each from an offset on."""
 
     records: bytes
     aborted: list[tuple[int, int]]
 
 
-class Connection:
-    """One broker. Raises NoAnswer where it cannot be reached, or goes away, and PipelineError where it is none."""
+class BrokerSocket:
+    """One broker. Raises ClusterUnavailableError if it cannot be reached or goes away, PipelineError if it is not Kafka."""
 
     def __init__(self, host: str, port: int) -> None:
         self._where = f"{host}:{port}"
         try:
             self._socket = socket.create_connection((host, port), TIMEOUT_S)
         except OSError as problem:
-            raise NoAnswer(f"no broker answers at {self._where}: {problem.strerror or problem}") from None
+            raise ClusterUnavailableError(
+                f"no broker answers at {self._where}: {problem.strerror or problem}"
+            ) from None
         self._frames = FrameBuffer(1 << 31)
         self._correlation_id = 0
         self._versions = {ApiKey.API_VERSIONS: 0}
@@ -75,11 +77,13 @@ class Connection:
             while (frame := self._frames.next_frame()) is None:
                 data = self._socket.recv(1 << 20)
                 if not data:
-                    raise NoAnswer(f"{self._where} closed the connection: is it a Kafka broker without TLS?")
+                    raise ClusterUnavailableError(
+                        f"{self._where} closed the connection: is it a Kafka broker without TLS?"
+                    )
                 self._frames.feed(data)
             correlation_id, answer = parse_response(api, version, frame)
         except OSError as problem:
-            raise NoAnswer(f"{self._where} does not answer: {problem.strerror or problem}") from None
+            raise ClusterUnavailableError(f"{self._where} does not answer: {problem.strerror or problem}") from None
         except WireError as problem:
             raise PipelineError(f"{self._where} does not speak Kafka's protocol: {problem}") from None
         if correlation_id != self._correlation_id:
@@ -91,13 +95,13 @@ class Connection:
         self._socket.close()
 
 
-class Cluster:
+class ClusterReader:
     """A cluster, found by any of its brokers. ``bootstrap`` is HOST:PORT, or several of them with commas."""
 
     def __init__(self, bootstrap: str, *, sleep: Callable[[float], None] = time.sleep) -> None:
         self._bootstrap = addresses(bootstrap)
         self._sleep = sleep
-        self._connections: dict[tuple[str, int], Connection] = {}
+        self._connections: dict[tuple[str, int], BrokerSocket] = {}
         self._known: dict[str, dict[int, tuple[str, int]]] = {}
 
     def __enter__(self) -> Self:
@@ -135,10 +139,10 @@ class Cluster:
         """(topic, partition) → its offset at LATEST or EARLIEST. Partitions that are not there are missing."""
         return self._again(lambda: self._offsets(wanted, when))
 
-    def fetch(self, topic: str, partition: int, offset: int) -> Fetched:
+    def fetch(self, topic: str, partition: int, offset: int) -> FetchedBatches:
         """Batches from ``offset`` on, of which the first may begin before it; none if there are none yet.
 
-        Raises OutOfRange where the log begins behind ``offset``, or ends before it.
+        Raises OffsetOutOfRangeError where the log begins behind ``offset``, or ends before it.
         """
         return self._again(lambda: self._fetch(topic, partition, offset))
 
@@ -155,7 +159,7 @@ class Cluster:
             _check(topic.error_code, f"topic {topic.name}")
             for partition in topic.partitions:
                 if partition.leader_id not in brokers:
-                    raise Retry(f"{topic.name}-{partition.partition_index} has no leader")
+                    raise RetriableAnswer(f"{topic.name}-{partition.partition_index} has no leader")
             found[topic.name] = {one.partition_index: brokers[one.leader_id] for one in topic.partitions}
         return found
 
@@ -181,7 +185,7 @@ class Cluster:
                     found[topic.name, partition.partition_index] = partition.offset
         return found
 
-    def _fetch(self, topic: str, partition: int, offset: int) -> Fetched:
+    def _fetch(self, topic: str, partition: int, offset: int) -> FetchedBatches:
         leader = self._leader_of(topic, partition)
         request = m.FetchRequest(
             max_wait_ms=10,
@@ -203,10 +207,10 @@ class Cluster:
         if said.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
             self._known.pop(topic, None)
         if said.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-            raise OutOfRange(f"{topic}-{partition} has no offset {offset}")
+            raise OffsetOutOfRangeError(f"{topic}-{partition} has no offset {offset}")
         _check(said.error_code, f"{topic}-{partition} at offset {offset}")
         aborted = [(one.producer_id, one.first_offset) for one in said.aborted_transactions or ()]
-        return Fetched(said.records or b"", aborted)
+        return FetchedBatches(said.records or b"", aborted)
 
     def _leader_of(self, topic: str, partition: int) -> tuple[str, int]:
         if topic not in self._known:
@@ -220,25 +224,25 @@ class Cluster:
         for step in range(TRIES):
             try:
                 return what()
-            except Retry as problem:
+            except RetriableAnswer as problem:
                 last = problem
                 self._sleep(0.1 * 2**step)
-        raise NoAnswer(f"the cluster does not recover: {last}")
+        raise ClusterUnavailableError(f"the cluster does not recover: {last}")
 
-    def _any(self) -> Connection:
+    def _any(self) -> BrokerSocket:
         for connection in self._connections.values():
             return connection
         problems = []
         for address in self._bootstrap:
             try:
                 return self._connection(address)
-            except NoAnswer as problem:
+            except ClusterUnavailableError as problem:
                 problems.append(str(problem))
-        raise NoAnswer("; ".join(problems))
+        raise ClusterUnavailableError("; ".join(problems))
 
-    def _connection(self, address: tuple[str, int]) -> Connection:
+    def _connection(self, address: tuple[str, int]) -> BrokerSocket:
         if address not in self._connections:
-            self._connections[address] = Connection(*address)
+            self._connections[address] = BrokerSocket(*address)
         return self._connections[address]
 
 
@@ -258,5 +262,5 @@ def _check(code: int, where: str) -> None:
         return
     error = ErrorCode(code)
     if error.retriable:
-        raise Retry(f"{where}: {error.name}")
+        raise RetriableAnswer(f"{where}: {error.name}")
     raise PipelineError(f"{where}: {error.name}: {error.text}")

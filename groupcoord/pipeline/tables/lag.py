@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from groupcoord.pipeline.schemas import LAG
-from groupcoord.pipeline.tables.steps import RECENT
+from groupcoord.pipeline.tables.consecutive_commits import RECENT
 
 PARTITION = ["topic", "partition"]
 _REWOUND_AT = "array_position(transform(recent, (r, i) -> i > 0 and r.offset < recent[i - 1].offset), true)"
@@ -32,7 +32,11 @@ _STATUS = """case
 
 
 def lag(
-    current: DataFrame, steps: DataFrame, statistics: DataFrame, ends: DataFrame | None, now: datetime | None
+    current: DataFrame,
+    consecutive_commits: DataFrame,
+    statistics: DataFrame,
+    ends: DataFrame | None,
+    now: datetime | None,
 ) -> DataFrame:
     """The lag of ``current`` offsets behind ``ends`` (END_OFFSETS; None: no end is known), and the status as of ``now``."""
     offsets = current.select("group", *PARTITION, "committed_offset", F.col("commit_ts").alias("last_commit_ts"))
@@ -50,7 +54,7 @@ def lag(
     )
     return (
         offsets.join(last, PARTITION, "left")
-        .join(_recent(steps, statistics, ends), ["group", *PARTITION], "left")
+        .join(_recent(consecutive_commits, statistics, ends), ["group", *PARTITION], "left")
         .select(
             "*",
             F.greatest(F.lit(0), F.try_subtract("end_offset", "committed_offset")).alias("lag_if_known"),
@@ -68,9 +72,9 @@ def lag(
     )
 
 
-def _recent(steps: DataFrame, statistics: DataFrame, ends: DataFrame) -> DataFrame:
+def _recent(consecutive_commits: DataFrame, statistics: DataFrame, ends: DataFrame) -> DataFrame:
     """For each partition of each group its last commits, in order, each with the lag that it had, if that is known."""
-    commits = steps.where("is_recent").join(statistics.select("key", "group", *PARTITION), "key")
+    commits = consecutive_commits.where("is_recent").join(statistics.select("key", "group", *PARTITION), "key")
     observed = ends.where("at is not null").select(*PARTITION, "end_offset", F.unix_millis("at").alias("observed_ms"))
     key = ["group", *PARTITION, "log_offset"]
     then = (

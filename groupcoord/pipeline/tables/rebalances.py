@@ -3,10 +3,138 @@
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from groupcoord.pipeline.schemas import REBALANCES
-from groupcoord.pipeline.tables.causes import CAUSE
-from groupcoord.pipeline.tables.latest import PLACE
-from groupcoord.pipeline.tables.ownership import IDENTITY
+from groupcoord.pipeline.schemas import REBALANCES, SKEW, STORMS
+from groupcoord.pipeline.tables.current_state import PLACE
+from groupcoord.pipeline.tables.ownership_changes import IDENTITY
+
+
+def _names(people: str) -> str:
+    """The first three names in the array ``people``, and how many more there are."""
+    return f"""concat(
+        array_join(slice(sort_array(array_distinct(transform({people}, p -> p.name))), 1, 3), ', '),
+        if(size(array_distinct(transform({people}, p -> p.name))) > 3,
+           concat(' and ', size(array_distinct(transform({people}, p -> p.name))) - 3, ' more'), ''),
+        if(size({people}) > size(array_distinct(transform({people}, p -> p.name))),
+           concat(' (', size({people}), ' members)'), ''))"""
+
+
+def _machines(people: str) -> str:
+    return f"sort_array(transform({people}, p -> concat(p.client, ' ', p.host)))"
+
+
+_RULES = (
+    ("is_unknown", "'the log begins here: what was before is compacted away'"),
+    ("members_after = 0 and members_before = 0", "'a join phase ended without members'"),
+    ("members_after = 0", f"concat('everybody left or timed out; the last: ', {_names('leavers')})"),
+    (
+        "members_before = 0 and coalesce(previous_generation, 0) = 0",
+        f"concat('the group began: ', {_names('newcomers')}, ' joined')",
+    ),
+    ("members_before = 0", f"concat({_names('newcomers')}, ' joined a group that was empty')"),
+    (
+        "protocol_before <> protocol_after",
+        "concat('the assignor changed from ', protocol_before, ' to ', protocol_after)",
+    ),
+    (
+        f"size(newcomers) > 0 and {_machines('newcomers')} = {_machines('leavers')}",
+        f"concat({_names('newcomers')}, ' restarted: the same client ids and hosts under new member ids')",
+    ),
+    (
+        "size(newcomers) > 0 and size(leavers) > 0",
+        f"concat({_names('newcomers')}, ' joined; ', {_names('leavers')}, ' left or timed out')",
+    ),
+    ("size(newcomers) > 0", f"concat({_names('newcomers')}, ' joined')"),
+    ("size(leavers) > 0", f"concat({_names('leavers')}, ' left or timed out')"),
+    (
+        "size(array_except(topics, old_topics)) > 0 or size(array_except(old_topics, topics)) > 0",
+        """concat('the subscription changed:',
+            if(size(array_except(topics, old_topics)) > 0,
+               concat(' now also ', array_join(sort_array(array_except(topics, old_topics)), ', ')), ''),
+            if(size(array_except(old_topics, topics)) > 0,
+               concat(' no longer ', array_join(sort_array(array_except(old_topics, topics)), ', ')), ''))""",
+    ),
+    (
+        "old_total < partitions_total and protocol_after like '%cooperative%'",
+        "'second step of a cooperative rebalance: what had been given up was handed out'",
+    ),
+    ("old_total < partitions_total", "'there are more partitions than before'"),
+    ("old_total > partitions_total", "'there are fewer partitions than before'"),
+    (
+        "true",
+        "'nobody came or went: a member joined again, as after a poll that took too long or a lost connection'",
+    ),
+)
+
+_HIDDEN = """
+    if(coalesce(hidden_generations, 0) > 0 and not is_unknown,
+       concat('; before it, ', hidden_generations, if(hidden_generations = 1, ' generation', ' generations'),
+              ' that left no record'), '')
+"""
+
+CAUSE = "concat(case " + " ".join(f"when {condition} then {words}" for condition, words in _RULES) + f" end, {_HIDDEN})"
+"""An expression over the columns of ``rebalances._compared``."""
+
+
+FEWEST = 5
+"""So many rebalances make a storm."""
+APART_S = 60
+"""So far apart they may be, at most."""
+
+
+def storms(rebalances: DataFrame) -> DataFrame:
+    """Runs of at least FEWEST rebalances of a group, none more than APART_S behind the one before."""
+    in_group = Window.partitionBy("group").orderBy("log_offset")
+    starts = F.sum(F.when(F.col("seconds_since_previous") <= APART_S, 0).otherwise(1)).over(in_group)
+    runs = rebalances.select("*", starts.alias("run"))
+    causes = (
+        runs.groupBy("group", "run", "likely_cause")
+        .agg(F.count("*").alias("times"))
+        .groupBy("group", "run")
+        .agg(F.sort_array(F.collect_list(F.struct(-F.col("times"), "likely_cause"))).alias("counted"))
+        .select("group", "run", F.expr("transform(counted, c -> c.likely_cause)").alias("likely_causes"))
+    )
+    return (
+        runs.groupBy("group", "run")
+        .agg(
+            F.min("log_partition").alias("log_partition"),
+            F.min("at").alias("from"),
+            F.max("at").alias("to"),
+            F.count("*").cast("int").alias("rebalances"),
+            F.coalesce(F.sum("hidden_generations"), F.lit(0)).cast("int").alias("hidden_generations"),
+            F.min("members_after").alias("members_lowest"),
+            F.max("members_after").alias("members_highest"),
+            F.sum("moved").cast("int").alias("moved"),
+        )
+        .where(F.col("rebalances") >= FEWEST)
+        .join(causes, ["group", "run"])
+        .select(*STORMS.names)
+    )
+
+
+def skew(generations: DataFrame) -> DataFrame:
+    """One row for each member of each of ``generations`` whose assignment could be read."""
+    return (
+        generations.where("not is_tombstone")
+        .selectExpr(
+            "log_partition",
+            "log_offset",
+            "append_ts",
+            "`group`",
+            "generation",
+            """transform(filter(members, m -> m.assigned is not null), m -> struct(
+                m.member_id as member,
+                m.client_id as client_id,
+                aggregate(m.assigned, 0, (sum, a) -> sum + size(a.partitions)) as partitions)) as shares""",
+        )
+        .where("size(shares) > 0")
+        .select(
+            "*",
+            F.expr("aggregate(shares, 0, (sum, s) -> sum + s.partitions) / size(shares)").alias("fair_share"),
+            F.expr("inline(shares)"),
+        )
+        .select(*SKEW.names)
+    )
+
 
 _SIZE = "aggregate(coalesce(m.assigned, array()), 0, (sum, a) -> sum + size(a.partitions))"
 

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from groupcoord.pipeline.schemas import ZOMBIES
-from groupcoord.pipeline.tables.steps import KEYS, key
+from groupcoord.pipeline.tables.consecutive_commits import KEYS, key
 
 SOON_MS = 300_000
 """So long after it moved a partition is still the concern of its owner before: Kafka's ``max.poll.interval.ms``."""
@@ -23,10 +23,14 @@ _REASON = f"""case
 
 
 def zombies(
-    steps: DataFrame, statistics: DataFrame, ownership: DataFrame, generations: DataFrame, commits: DataFrame
+    consecutive_commits: DataFrame,
+    statistics: DataFrame,
+    ownership: DataFrame,
+    generations: DataFrame,
+    commits: DataFrame,
 ) -> DataFrame:
-    """The suspects of ``steps``, with who had the partition then; those that turn out to be as they should are left out."""
-    odd = _odd(steps, ownership).join(statistics.select("key", *KEYS), "key").drop("key")
+    """The suspects of ``consecutive_commits`` that remain suspect, with the owner of the partition at that time."""
+    odd = _odd(consecutive_commits, ownership).join(statistics.select("key", *KEYS), "key").drop("key")
     changes = ownership.select(
         "group",
         "topic",
@@ -49,12 +53,12 @@ def zombies(
     )
 
 
-def _odd(steps: DataFrame, ownership: DataFrame) -> DataFrame:
+def _odd(consecutive_commits: DataFrame, ownership: DataFrame) -> DataFrame:
     """The suspects that were nobody's to commit, or that went back behind what was committed since the partition moved.
 
     ``mark`` is where the partition last changed hands, twice, and one more if it fell to nobody.
     """
-    suspects = steps.where("is_suspect").select(
+    suspects = consecutive_commits.where("is_suspect").select(
         "key", "log_offset", "commit_ms", "committed_offset", "previous_offset", "previous_place"
     )
     changes = ownership.select(

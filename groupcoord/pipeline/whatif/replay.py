@@ -3,15 +3,81 @@
 What it keeps does not grow with the history: the members, and whose each partition is and was last.
 """
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
-from groupcoord.assignors import Assignment, FaultyAssignorError
-from groupcoord.pipeline.whatif.choice import AS_IT_WAS, Choice
-from groupcoord.pipeline.whatif.history import Moment, Topics, WhatIfError, moment_of
-from groupcoord.pipeline.whatif.measures import Owners, costs, owners
-from groupcoord.pipeline.whatif.players import AsItWas, Clients, Played, Player
+from groupcoord.assignors import Assignment, FaultyAssignorError, TopicPartition
+from groupcoord.pipeline.whatif.assignment_strategies import (
+    AssignmentStrategy,
+    PlayedRebalance,
+    RecordedHistory,
+    SimulatedMembers,
+)
+from groupcoord.pipeline.whatif.assignor_choice import RECORDED_HISTORY, AssignorChoice
+from groupcoord.pipeline.whatif.group_history import GroupRecord, PartitionCounts, WhatIfError, moment_of
+
+Owners = dict[TopicPartition, str]
+"""Partition → who has it; who that is stays the same over restarts of a static member."""
+
+
+class RebalanceCosts(NamedTuple):
+    """The numbers of one row; as the columns of ``what_if``."""
+
+    partitions_total: int
+    moved: int
+    kept: int
+    moved_needlessly: int
+    imbalance: int
+    pauses: int
+
+
+def owners(assignment: Mapping[str, Iterable[TopicPartition]], whos: Mapping[str, str]) -> Owners:
+    """Whose each partition of ``assignment`` is, by ``whos``: member id → who that is."""
+    return {partition: whos[member_id] for member_id, had in assignment.items() for partition in had}
+
+
+def costs(
+    rounds: list[Assignment],
+    whos: Mapping[str, str],
+    *,
+    claimed: Owners,
+    reading: Owners,
+    last: Owners,
+    partitions: Mapping[str, int],
+) -> RebalanceCosts:
+    """What the ``rounds`` of one rebalance cost.
+
+    ``claimed`` is what members still owned when they joined, ``reading`` who had what just before, ``last`` whose each
+    partition was last, and ``partitions`` are the topics that somebody wants now.
+    """
+    each = [owners(assignment, whos) for assignment in rounds]
+    now = each[-1]
+    sizes = {member_id: len(had) for member_id, had in rounds[-1].items()}
+    before = {partition: last[partition] for partition in now if partition in last}
+    kept = sum(now[partition] == who for partition, who in before.items())
+    steady = {
+        partition
+        for partition, who in claimed.items()
+        if reading.get(partition) == who and all(then.get(partition) == who for then in each)
+    }
+    had, has = Counter(before.values()), Counter(now.values())
+    return RebalanceCosts(
+        partitions_total=sum(sizes.values()),
+        moved=len(before) - kept,
+        kept=kept,
+        moved_needlessly=max(0, _kept_at_most(has.values(), [had[who] for who in set(whos.values())]) - kept),
+        imbalance=max(sizes.values(), default=0) - min(sizes.values(), default=0),
+        pauses=sum(number < partitions.get(topic, 0) for topic, number in reading if (topic, number) not in steady),
+    )
+
+
+def _kept_at_most(now: Iterable[int], before: Iterable[int]) -> int:
+    """How many partitions can stay, whoever of those who stay gets which share: as ``rebalances`` counts it."""
+    pairs = zip(sorted(now, reverse=True), sorted(before, reverse=True), strict=False)
+    return sum(min(share, had) for share, had in pairs)
+
 
 Row = dict[str, Any]
 LONGEST_PROBLEM = 1000
@@ -21,28 +87,28 @@ LONGEST_PROBLEM = 1000
 class _Event:
     """A rebalance that is not done before the next one begins, because a second step may follow."""
 
-    def __init__(self, moment: Moment, partitions: dict[str, int], whos: dict[str, str]) -> None:
+    def __init__(self, moment: GroupRecord, partitions: dict[str, int], whos: dict[str, str]) -> None:
         self.moment = moment
         self.last_moment = moment
         self.partitions = partitions
         self.whos = whos
-        self.played: Played | None = None
+        self.played: PlayedRebalance | None = None
         self.problem: str | None = None
 
 
-class Replay:
+class GroupReplay:
     """One group and one assignor; ``choice`` None: as it was. Moments come in the order of the log, topics before them."""
 
-    def __init__(self, group: str, choice: Choice | None) -> None:
-        self.topics = Topics()
+    def __init__(self, group: str, choice: AssignorChoice | None) -> None:
+        self.topics = PartitionCounts()
         self._group = group
         self._choice = choice
-        self._player: Player = AsItWas() if choice is None else Clients(choice)
+        self._player: AssignmentStrategy = RecordedHistory() if choice is None else SimulatedMembers(choice)
         self._event: _Event | None = None
         self._reading: Owners = {}
         self._last: Owners = {}
 
-    def moment(self, moment: Moment) -> Iterator[Row]:
+    def moment(self, moment: GroupRecord) -> Iterator[Row]:
         """Play one; gives the row of the rebalance before, when that is over."""
         if not moment.people:
             yield from self.end()
@@ -62,7 +128,7 @@ class Replay:
             yield self._row(self._event)
             self._event = None
 
-    def _begin(self, moment: Moment) -> _Event:
+    def _begin(self, moment: GroupRecord) -> _Event:
         event = _Event(moment, {}, {person.member_id: person.who for person in moment.people})
         try:
             event.partitions = self.topics.at(moment.at, moment.wanted)
@@ -71,7 +137,7 @@ class Replay:
             event.problem = self._words(problem)
         return event
 
-    def _follow(self, event: _Event, moment: Moment) -> None:
+    def _follow(self, event: _Event, moment: GroupRecord) -> None:
         event.last_moment = moment
         event.whos |= {person.member_id: person.who for person in moment.people}
         try:
@@ -86,7 +152,7 @@ class Replay:
         if isinstance(problem, WhatIfError | FaultyAssignorError):
             said = str(problem)
         else:
-            name = AS_IT_WAS if self._choice is None else f"assignor {self._choice.name}"
+            name = RECORDED_HISTORY if self._choice is None else f"assignor {self._choice.name}"
             said = f"{name}: raised {type(problem).__name__}: {problem}"
         return said[:LONGEST_PROBLEM]
 
@@ -98,7 +164,7 @@ class Replay:
             "group": self._group,
             "generation": moment.generation,
             "at": moment.at,
-            "assignor": AS_IT_WAS if self._choice is None else self._choice.said,
+            "assignor": RECORDED_HISTORY if self._choice is None else self._choice.spec,
             "members": len(moment.people),
             "problem": event.problem,
         }
@@ -127,7 +193,7 @@ class Replay:
             }
         )
 
-    def _agrees(self, moment: Moment, answer: Assignment, whos: dict[str, str]) -> bool | None:
+    def _agrees(self, moment: GroupRecord, answer: Assignment, whos: dict[str, str]) -> bool | None:
         """Is ``answer`` what the group really came to by this assignor?"""
         if self._choice is None or moment.protocol != self._choice.name:
             return None
@@ -137,10 +203,10 @@ class Replay:
             return None
 
 
-def rows(said: Iterator[Mapping[str, Any]], chosen: Mapping[str, Choice]) -> Iterator[Row]:
+def rows(said: Iterator[Mapping[str, Any]], chosen: Mapping[str, AssignorChoice]) -> Iterator[Row]:
     """Rows of ``what_if`` from rows of ``tables.moments``, in order. ``chosen``: by what was said."""
     for (group, assignor), mine in groupby(said, key=lambda row: (row["group"], row["assignor"])):
-        replay = Replay(group, chosen.get(assignor))
+        replay = GroupReplay(group, chosen.get(assignor))
         for row in mine:
             if row["topic"] is not None:
                 replay.topics.add(row["topic"], row["at"], row["partitions"])

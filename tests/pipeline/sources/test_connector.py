@@ -10,12 +10,12 @@ from pyspark.sql import SparkSession
 
 from groupcoord.pipeline.errors import PipelineError
 from groupcoord.pipeline.schemas import LOG
-from groupcoord.pipeline.sources import connector
-from groupcoord.pipeline.sources.choose import plan_of
-from groupcoord.pipeline.watch.follow import Pace, follow
-from groupcoord.pipeline.watch.place import Place
-from groupcoord.pipeline.watch.sink import Sink
-from groupcoord.pipeline.watch.stream import stream_of
+from groupcoord.pipeline.sources import connector_source
+from groupcoord.pipeline.sources.factory import plan_source
+from groupcoord.pipeline.watch.batch_writer import BatchWriter
+from groupcoord.pipeline.watch.output_directory import WatchDirectory
+from groupcoord.pipeline.watch.query_loop import WatchSchedule, run_watch
+from groupcoord.pipeline.watch.stream_source import open_stream
 from tests.pipeline.cluster import serving
 from tests.pipeline.random_log import RandomLog
 
@@ -34,15 +34,17 @@ def test_it_reads_what_kafka_reads(spark: SparkSession, tmp_path: Path) -> None:
     options = {"partitions": "2"}
     with serving(tmp_path / "data", CONFIG) as address:
         expected, found = (
-            sorted(tuple(row) for row in plan_of(f"{kind}:{address}", options).read(spark).select(*LOG.names).collect())
+            sorted(
+                tuple(row) for row in plan_source(f"{kind}:{address}", options).read(spark).select(*LOG.names).collect()
+            )
             for kind in ("kafka", "connector")
         )
         assert found == expected
-        stream = stream_of(f"connector:{address}", options)
-        with Place(spark, str(tmp_path / "out")) as place:
-            sink = Sink(place, stream, place.begin(stream.said, stream.identity), print)
-            follow(spark, place, stream, sink, Pace(is_once=True), threading.Event(), print)
-    assert sink.journal.records == len(expected)
+        stream = open_stream(f"connector:{address}", options)
+        with WatchDirectory(spark, str(tmp_path / "out")) as place:
+            batch_writer = BatchWriter(place, stream, place.begin(stream.spec, stream.identity), print)
+            run_watch(spark, place, stream, batch_writer, WatchSchedule(is_once=True), threading.Event(), print)
+    assert batch_writer.manifest.records == len(expected)
     commits = [
         (row["log_partition"], row["log_offset"])
         for file in (tmp_path / "out" / "tables" / "commits").rglob("*.parquet")
@@ -55,10 +57,10 @@ def test_it_reads_what_kafka_reads(spark: SparkSession, tmp_path: Path) -> None:
 @pytest.mark.skipif(bool(JARS), reason="the connector is there")
 def test_without_its_jars_one_line_says_how_to_get_them(spark: SparkSession) -> None:
     with pytest.raises(PipelineError, match=r"^Spark's Kafka connector is not there: --packages org\.apache\.spark"):
-        plan_of("connector:localhost:9092", {}).read(spark)
+        plan_source("connector:localhost:9092", {}).read(spark)
 
 
 @pytest.mark.parametrize("said", ["no", "0", "-1", "1000000"])
 def test_a_number_of_partitions_that_is_none(said: str) -> None:
     with pytest.raises(PipelineError, match=f"partitions={said} is no number of partitions"):
-        connector._settings("localhost:9092", {"partitions": said})
+        connector_source._settings("localhost:9092", {"partitions": said})

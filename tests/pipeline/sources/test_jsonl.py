@@ -9,8 +9,8 @@ from pyspark.sql import DataFrame, SparkSession
 from groupcoord.cli.main import main
 from groupcoord.pipeline.errors import PipelineError
 from groupcoord.pipeline.schemas import LOG
-from groupcoord.pipeline.sources import jsonl
-from groupcoord.pipeline.sources.choose import plan_of
+from groupcoord.pipeline.sources import jsonl_source
+from groupcoord.pipeline.sources.factory import plan_source
 from tests.pipeline.cluster import serving
 from tests.pipeline.frames import log_of
 from tests.pipeline.random_log import RandomLog
@@ -28,9 +28,9 @@ def of(log: DataFrame) -> list[tuple[object, ...]]:
 
 def test_a_dump_is_read_as_the_log_is(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     RandomLog(4, partitions=2, steps=150).write(tmp_path / "data")
-    files = set(log_of(spark, plan_of(f"segments:{tmp_path}/data", {})).select(*LOG.names[:2]).collect())
+    files = set(log_of(spark, plan_source(f"segments:{tmp_path}/data", {})).select(*LOG.names[:2]).collect())
     with serving(tmp_path / "data", CONFIG) as address:
-        whole = of(plan_of(f"kafka:{address}", {}).read(spark))
+        whole = of(plan_source(f"kafka:{address}", {}).read(spark))
         assert main(["offsets", "dump", address, "--raw"]) == 0
     # groupcoord knows no transactions, and does not tell which records of a log that Kafka wrote were aborted.
     expected = [row for row in whole if row[:2] in files]
@@ -39,8 +39,8 @@ def test_a_dump_is_read_as_the_log_is(spark: SparkSession, tmp_path: Path, capsy
     dump.write_text(capsys.readouterr().out)
     markers = {line["marker"] for line in map(json.loads, dump.read_text().splitlines()) if "marker" in line}
     assert markers == {"commit", "abort"}
-    jsonl.check(str(dump))
-    found = of(jsonl.read(spark, str(dump)))
+    jsonl_source.check(str(dump))
+    found = of(jsonl_source.read(spark, str(dump)))
     assert found == expected
     assert len(found) < len(dump.read_text().splitlines()) - 2
 
@@ -49,10 +49,10 @@ def test_what_else_is_written_as_lines_is_told_apart(tmp_path: Path) -> None:
     path = tmp_path / "lines"
     path.write_text('{"schema": "groupcoord-trace", "version": 1}\n')
     with pytest.raises(PipelineError, match=r"is a trace, .* does not hold the log; groupcoord offsets dump --raw"):
-        jsonl.check(str(path))
+        jsonl_source.check(str(path))
     path.write_text('{"partition": 0, "offset": 1, "key": {"type": 1, "data": {}}, "value": null}\n')
     with pytest.raises(PipelineError, match=r"tells keys and values in words; groupcoord offsets dump --raw"):
-        jsonl.check(str(path))
+        jsonl_source.check(str(path))
     for line in ('{"key": "AAEA"}', "[1]", "nonsense"):
         path.write_text(f"{line}\n")
-        jsonl.check(str(path))
+        jsonl_source.check(str(path))

@@ -4,8 +4,8 @@ from typing import Self
 
 import pytest
 
-from groupcoord.pipeline.sources import kafka
-from groupcoord.pipeline.sources.wire import Fetched, OutOfRange
+from groupcoord.pipeline.sources import kafka_source
+from groupcoord.pipeline.sources.wire import FetchedBatches, OffsetOutOfRangeError
 from groupcoord.protocol.batches.record_batch import build_batch
 from groupcoord.protocol.batches.records import Record
 
@@ -27,16 +27,16 @@ class Log:
     def offsets(self, wanted: set[tuple[str, int]], when: int) -> dict[tuple[str, int], int]:
         return dict.fromkeys(wanted, self.first)
 
-    def fetch(self, topic: str, partition: int, offset: int) -> Fetched:
+    def fetch(self, topic: str, partition: int, offset: int) -> FetchedBatches:
         if not self.first <= offset <= self.end:
-            raise OutOfRange(f"{topic}-{partition} has no offset {offset}")
+            raise OffsetOutOfRangeError(f"{topic}-{partition} has no offset {offset}")
         batches = [build_batch([Record(one, 9, b"k", b"v"), Record(one + 1, 9, b"k", b"v")]) for one in (5, 7)]
-        return Fetched(b"".join(batches[(offset - self.first) // 2 :]), [])
+        return FetchedBatches(b"".join(batches[(offset - self.first) // 2 :]), [])
 
 
 def read(monkeypatch: pytest.MonkeyPatch, start: int, end: int) -> list[int]:
-    monkeypatch.setattr(kafka, "Cluster", Log)
-    found = kafka.fetch({"bootstrap": "x:1"}, kafka.Range(0, start, end))
+    monkeypatch.setattr(kafka_source, "ClusterReader", Log)
+    found = kafka_source.fetch({"bootstrap": "x:1"}, kafka_source.OffsetRange(0, start, end))
     return [offset for batch in found for offset in batch.column("log_offset").to_pylist()]
 
 
@@ -50,5 +50,5 @@ def test_what_was_deleted_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_what_is_behind_the_end_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(OutOfRange, match="__consumer_offsets-0 has no offset 12"):
+    with pytest.raises(OffsetOutOfRangeError, match="__consumer_offsets-0 has no offset 12"):
         read(monkeypatch, 12, 20)

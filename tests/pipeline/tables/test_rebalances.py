@@ -6,10 +6,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from groupcoord.pipeline.schemas import GENERATIONS, OWNERSHIP, REBALANCES, SKEW, STORMS
-from groupcoord.pipeline.tables.ownership import owners, ownership
-from groupcoord.pipeline.tables.rebalances import rebalances
-from groupcoord.pipeline.tables.skew import skew
-from groupcoord.pipeline.tables.storms import storms
+from groupcoord.pipeline.tables.ownership_changes import owners, ownership
+from groupcoord.pipeline.tables.rebalances import rebalances, skew, storms
 from tests.pipeline.frames import at, frame, generation, member, rows
 
 

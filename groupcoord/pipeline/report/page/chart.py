@@ -6,11 +6,11 @@ The drawing is stretched sideways and never up, so that text, which is all outsi
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from groupcoord.pipeline.report.model import Heat, Span
+from groupcoord.pipeline.report.page.formatting import amount, moment, on_axis
 from groupcoord.pipeline.report.page.markup import Markup, join, tag
 from groupcoord.pipeline.report.page.parts import source, svg_line
-from groupcoord.pipeline.report.page.words import amount, moment, on_axis
-from groupcoord.pipeline.report.reading import Bins
+from groupcoord.pipeline.report.report_model import CommitHistogram, TimeSpan
+from groupcoord.pipeline.report.table_reader import TimeBins
 
 WIDTH = 1000
 ROW = 18
@@ -43,7 +43,7 @@ def chart(
     identity: str,
     title: str,
     tables: Sequence[str],
-    span: Span,
+    span: TimeSpan,
     rows: Sequence[Row],
     *,
     over: Iterable[str] = (),
@@ -84,7 +84,7 @@ def chart(
     )
 
 
-def heat_row(heat: Heat, scale: Scale, label: str = "commits") -> Row:
+def heat_row(heat: CommitHistogram, scale: Scale, label: str = "commits") -> Row:
     """Commits as pieces that are the darker the more there are."""
     highest = max(heat.commits, default=0)
     pieces = []
@@ -100,7 +100,7 @@ def heat_row(heat: Heat, scale: Scale, label: str = "commits") -> Row:
     return Row(join(label), join(*pieces))
 
 
-def bars_row(counts: Sequence[int], bins: Bins, scale: Scale, label: str, kind: str) -> Row:
+def bars_row(counts: Sequence[int], bins: TimeBins, scale: Scale, label: str, kind: str) -> Row:
     """How many there were in each piece, as bars in a row that is TALL."""
     highest = max(counts, default=0)
     pieces = []
@@ -145,6 +145,6 @@ def _piece(left: float, top: float, wide: float, tall: float, kind: str, said: s
     )
 
 
-def _between(span: Span) -> str:
+def _between(span: TimeSpan) -> str:
     with_ms = span.end_ms - span.start_ms < 20_000
     return f"{moment(span.start_ms, with_ms=with_ms)} to {moment(span.end_ms, with_ms=with_ms)} UTC"

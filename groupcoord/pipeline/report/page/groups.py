@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 
-from groupcoord.pipeline.report.model import Detail, Report
+from groupcoord.pipeline.report.page.formatting import amount, duration, left_out, moment_tag, name, number
 from groupcoord.pipeline.report.page.markup import Markup, join, tag
 from groupcoord.pipeline.report.page.parts import Cell, Head, counted, figure, source, table, with_bar
 from groupcoord.pipeline.report.page.ranking import lag_table, score_in_words
 from groupcoord.pipeline.report.page.timeline import colours_of, ownership, timeline
 from groupcoord.pipeline.report.page.what_if import of_group
-from groupcoord.pipeline.report.page.words import amount, duration, left_out, moment_tag, name, number
+from groupcoord.pipeline.report.report_model import GroupDetail, Report
 
 
 def anchors_of(report: Report) -> Mapping[str, str]:
@@ -36,7 +36,7 @@ def groups(report: Report) -> Markup:
     )
 
 
-def _group(report: Report, detail: Detail, anchor: str) -> Markup:
+def _group(report: Report, detail: GroupDetail, anchor: str) -> Markup:
     one = detail.group
     state = {"Stable": amount(one.members, "members"), "Empty": "without members"}.get(one.state or "", "gone by now")
     said = [join(f"{one.kind}, {state}")]
@@ -46,7 +46,7 @@ def _group(report: Report, detail: Detail, anchor: str) -> Markup:
         said.append(join(f"; {'assignment epoch' if one.kind == 'consumer' else 'generation'} {one.generation:,}"))
     parts = [
         tag("h3", name(one.group, 120)),
-        tag("p", *said, ". ", score_in_words(one), " ", source("trouble"), data_from="trouble"),
+        tag("p", *said, ". ", score_in_words(one), " ", source("group_health"), data_from="group_health"),
         timeline(f"{anchor}-time", detail),
         ownership(f"{anchor}-own", detail),
         _shares(detail),
@@ -57,7 +57,7 @@ def _group(report: Report, detail: Detail, anchor: str) -> Markup:
     return tag("article", *parts, id=anchor)
 
 
-def _shares(detail: Detail) -> Markup:
+def _shares(detail: GroupDetail) -> Markup:
     if detail.shares is None:
         return join()
     shares = detail.shares
@@ -81,14 +81,14 @@ def _shares(detail: Detail) -> Markup:
     return join(table(caption, [from_table], heads, rows, is_sortable=True), more)
 
 
-def _lags(detail: Detail) -> Markup:
+def _lags(detail: GroupDetail) -> Markup:
     if not detail.lags:
         return join()
     more = left_out(detail.lags_left_out, "partitions with shorter lags, or unknown ones", "lag")
     return join(lag_table("Its longest lags", detail.lags, None), more)
 
 
-def _gaps(detail: Detail) -> Markup:
+def _gaps(detail: GroupDetail) -> Markup:
     if not detail.gaps:
         return join()
     heads = (

@@ -3,7 +3,6 @@
 import base64
 import hashlib
 
-from groupcoord.pipeline.report.model import Report
 from groupcoord.pipeline.report.page.groups import anchors_of, groups
 from groupcoord.pipeline.report.page.markup import join, raw, tag
 from groupcoord.pipeline.report.page.overview import overview
@@ -12,17 +11,18 @@ from groupcoord.pipeline.report.page.ranking import lag, ranking, storms
 from groupcoord.pipeline.report.page.script import SCRIPT
 from groupcoord.pipeline.report.page.style import STYLE
 from groupcoord.pipeline.report.page.what_if import together
+from groupcoord.pipeline.report.report_model import Report
 
 TITLE = "What the consumer groups did"
 
 
-def html_of(report: Report) -> str:
+def render_page(report: Report) -> str:
     """The page for ``report``. Nothing in it loads anything, and nothing but its own style and script can run: whatever a
     group, member or topic is called."""
     anchors = anchors_of(report)
     sections = [("overview", "Overview"), ("groups", "Groups by trouble")]
     sections += [("details", "Group by group")] if report.details else []
-    sections += [("storms", "Storms"), ("lag", "Lag")]
+    sections += [("storms", "Storms"), ("lag", "PartitionLag")]
     sections += [("what-if", "What if")] if report.what_if is not None else []
     sections += [("quality", "Data quality")]
     links = tag("ul", *(tag("li", tag("a", title, href=f"#{anchor}")) for anchor, title in sections))

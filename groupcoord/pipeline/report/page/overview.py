@@ -1,10 +1,10 @@
 """The first screen: what was read, what happened, and what the log does not know any more."""
 
-from groupcoord.pipeline.report.model import Overview, Report, Span
 from groupcoord.pipeline.report.page.chart import TALL, Scale, bars_row, chart
+from groupcoord.pipeline.report.page.formatting import amount, duration, moment_tag, name, number
 from groupcoord.pipeline.report.page.markup import Markup, join, tag
 from groupcoord.pipeline.report.page.parts import Cell, Head, counted, source, table, with_bar
-from groupcoord.pipeline.report.page.words import amount, duration, moment_tag, name, number
+from groupcoord.pipeline.report.report_model import Overview, Report, TimeSpan
 
 
 def overview(report: Report) -> Markup:
@@ -17,7 +17,7 @@ def overview(report: Report) -> Markup:
     read = f"of {amount(of.log_partitions, 'partitions')} of the log"
     facts = (
         _fact("Records read", number(of.records), read, "record_counts", "log_partitions"),
-        _fact("Groups", number(of.groups), _states(of), "trouble"),
+        _fact("Groups", number(of.groups), _states(of), "group_health"),
         _fact("Commits", number(of.commits), f"for {amount(of.partitions, 'partitions')}", "commit_rates", "lag"),
         _fact("Rebalances", number(of.rebalances), hidden, "rebalances", "modern_rebalances"),
         _fact("Partitions moved", number(of.moved), needless, "rebalances", "modern_rebalances"),
@@ -105,7 +105,7 @@ def _course(of: Overview) -> Markup:
         "course",
         "Rebalances and commits of all groups",
         ["rebalances", "modern_rebalances", heat.table],
-        Span(bins.start_ms, bins.end_ms),
+        TimeSpan(bins.start_ms, bins.end_ms),
         rows,
         notes=[tag("p", highest, class_="more")],
         row=TALL,

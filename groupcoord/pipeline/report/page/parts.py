@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from groupcoord.pipeline.report.page.formatting import number
 from groupcoord.pipeline.report.page.markup import Markup, join, tag
-from groupcoord.pipeline.report.page.words import number
 
 
 class Head(NamedTuple):

@@ -1,9 +1,9 @@
 """Whether everything was read and understood: the counts add up, and what is missing is said."""
 
-from groupcoord.pipeline.report.model import Count, Quality
+from groupcoord.pipeline.report.page.formatting import amount, left_out, moment_tag, name
 from groupcoord.pipeline.report.page.markup import Markup, join, tag
 from groupcoord.pipeline.report.page.parts import Cell, Head, counted, figure, source, table
-from groupcoord.pipeline.report.page.words import amount, left_out, moment_tag, name
+from groupcoord.pipeline.report.report_model import DataQuality, NamedCount
 
 _MEANINGS = {
     "in": "came in",
@@ -12,7 +12,7 @@ _MEANINGS = {
 }
 
 
-def quality(found: Quality) -> Markup:
+def quality(found: DataQuality) -> Markup:
     """Records in and out, bad ones, remarks of the source, and how much of each partition there is."""
     return tag(
         "section",
@@ -25,7 +25,7 @@ def quality(found: Quality) -> Markup:
     )
 
 
-def _counts(found: Quality) -> Markup:
+def _counts(found: DataQuality) -> Markup:
     rows = [(Cell(_MEANINGS.get(one.what, f"are in {one.what}")), figure(one.count)) for one in found.counts]
     heads = (Head("Records that"), counted("How many", "records"))
     verdict = "Every record that came in is in one of the tables." if found.adds_up else "The counts do not add up."
@@ -35,23 +35,23 @@ def _counts(found: Quality) -> Markup:
     )
 
 
-def _bad(found: Quality) -> Markup:
+def _bad(found: DataQuality) -> Markup:
     return join(
         _reasons("Records that could not be decoded", "bad_records", found.bad),
         _reasons("Generations whose members could not be read in full", "generations", found.problems),
     )
 
 
-def _reasons(caption: str, from_table: str, counts: tuple[Count, ...]) -> Markup:
+def _reasons(caption: str, from_table: str, counts: tuple[NamedCount, ...]) -> Markup:
     if not counts:
         return tag("p", f"{caption}: none. ", source(from_table), data_from=from_table)
     rows = [(Cell(name(one.what, 200), one.what), figure(one.count)) for one in counts]
     return table(caption, [from_table], (Head("Why"), counted("How many", "records")), rows)
 
 
-def _remarks(found: Quality) -> Markup:
-    if not found.remarks:
-        return tag("p", "Remarks of the source: none. ", source("source_remarks"), data_from="source_remarks")
+def _remarks(found: DataQuality) -> Markup:
+    if not found.warnings:
+        return tag("p", "Remarks of the source: none. ", source("source_warnings"), data_from="source_warnings")
     heads = (
         Head("Where"),
         Head("What"),
@@ -67,15 +67,15 @@ def _remarks(found: Quality) -> Markup:
             figure(one.records),
             figure(one.bytes),
         )
-        for one in found.remarks
+        for one in found.warnings
     ]
     return join(
-        table("Remarks of the source", ["source_remarks"], heads, rows),
-        left_out(found.remarks_left_out, "remarks", "source_remarks"),
+        table("Remarks of the source", ["source_warnings"], heads, rows),
+        left_out(found.warnings_left_out, "remarks", "source_warnings"),
     )
 
 
-def _partitions(found: Quality) -> Markup:
+def _partitions(found: DataQuality) -> Markup:
     heads = (
         counted("Log partition"),
         counted("Records"),

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
-from groupcoord.pipeline.report.model import Group, Lag, Report, Storm
+from groupcoord.pipeline.health_symptoms import SYMPTOMS
+from groupcoord.pipeline.report.page.formatting import left_out, moment_tag, name, number
 from groupcoord.pipeline.report.page.markup import Markup, tag
 from groupcoord.pipeline.report.page.parts import Cell, Head, counted, figure, source, table, with_bar
-from groupcoord.pipeline.report.page.words import left_out, moment_tag, name, number
-from groupcoord.pipeline.symptoms import SYMPTOMS
+from groupcoord.pipeline.report.report_model import GroupSummary, PartitionLag, RebalanceStorm, Report
 
 
 def ranking(report: Report, anchors: Mapping[str, str]) -> Markup:
@@ -31,14 +31,16 @@ def ranking(report: Report, anchors: Mapping[str, str]) -> Markup:
     highest = max((one.score for one in report.groups), default=0.0)
     rows = [_row(one, highest, anchors.get(one.group)) for one in report.groups]
     body = (
-        table("Groups by trouble", ["trouble"], heads, rows, is_sortable=True) if rows else _none("groups", "trouble")
+        table("Groups by trouble", ["group_health"], heads, rows, is_sortable=True)
+        if rows
+        else _none("groups", "group_health")
     )
     return tag(
         "section",
         tag("h2", "Groups by trouble"),
         tag("div", *_explained(), class_="lead"),
         body,
-        left_out(report.groups_left_out, "groups with lower scores", "trouble"),
+        left_out(report.groups_left_out, "groups with lower scores", "group_health"),
         id="groups",
     )
 
@@ -92,10 +94,10 @@ def lag(report: Report, anchors: Mapping[str, str]) -> Markup:
         "By Burrow's published rules, from the last ten commits: WARN: lag never fell; STOP: no commit for longer than these "
         "ten took; STALL: commits, but of the same offset; REWIND: an offset went back."
     )
-    return tag("section", tag("h2", "Lag"), tag("p", said, class_="lead"), *parts, id="lag")
+    return tag("section", tag("h2", "PartitionLag"), tag("p", said, class_="lead"), *parts, id="lag")
 
 
-def lag_table(caption: str, lags: tuple[Lag, ...], anchors: Mapping[str, str] | None) -> Markup:
+def lag_table(caption: str, lags: tuple[PartitionLag, ...], anchors: Mapping[str, str] | None) -> Markup:
     """Partitions with their lags; without ``anchors``, of one group."""
     heads = (
         *([Head("Group")] if anchors is not None else []),
@@ -124,7 +126,7 @@ def lag_table(caption: str, lags: tuple[Lag, ...], anchors: Mapping[str, str] | 
     return table(caption, ["lag"], heads, rows, is_sortable=True)
 
 
-def score_in_words(group: Group) -> str:
+def score_in_words(group: GroupSummary) -> str:
     """Which symptom gives how much of the score."""
     parts = [
         f"{one.meaning} {group.points[one.column]:,.1f} ({_times(getattr(group, one.column))})"
@@ -157,12 +159,14 @@ def _explained() -> tuple[Markup, ...]:
         "p",
         "The score says what to look at first. Each symptom gives its points times log₂(1 + how often it was seen), so that "
         "one of many kinds of trouble cannot hide the others; the score is their sum. It is a rule of thumb. ",
-        source("trouble"),
+        source("group_health"),
     )
-    return rule, tag("details", tag("summary", "What each symptom gives"), table("Points", ["trouble"], heads, rows))
+    return rule, tag(
+        "details", tag("summary", "What each symptom gives"), table("Points", ["group_health"], heads, rows)
+    )
 
 
-def _row(one: Group, highest: float, anchor: str | None) -> tuple[Cell, ...]:
+def _row(one: GroupSummary, highest: float, anchor: str | None) -> tuple[Cell, ...]:
     return (
         _linked(one.group, anchor),
         Cell(with_bar(one.score, highest).shown, one.score),
@@ -182,7 +186,7 @@ def _row(one: Group, highest: float, anchor: str | None) -> tuple[Cell, ...]:
     )
 
 
-def _storm(one: Storm, anchor: str | None) -> tuple[Cell, ...]:
+def _storm(one: RebalanceStorm, anchor: str | None) -> tuple[Cell, ...]:
     causes = "; ".join(one.likely_causes[:3])
     more = f"; and {len(one.likely_causes) - 3:,} others" if len(one.likely_causes) > 3 else ""
     return (

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
-from groupcoord.pipeline.report.model import Detail, Member, Rebalance, Span
 from groupcoord.pipeline.report.page.chart import ROW, Row, Scale, chart, heat_row, mark, path, stretch
+from groupcoord.pipeline.report.page.formatting import amount, left_out, moment, moment_tag, name, number, shortened
 from groupcoord.pipeline.report.page.markup import Markup, join, tag
 from groupcoord.pipeline.report.page.parts import Cell, Head, counted, figure, table
-from groupcoord.pipeline.report.page.words import amount, left_out, moment, moment_tag, name, number, shortened
+from groupcoord.pipeline.report.report_model import GroupDetail, MemberTimeline, RebalanceSummary, TimeSpan
 
 COLOURS = 10
 COUNTED = 1_900
@@ -26,7 +26,7 @@ def kind_of(cause: str) -> str:
     return next((kind for kind, words, _ in (*KINDS, OTHER) if words in cause))
 
 
-def timeline(identity: str, detail: Detail) -> Markup:
+def timeline(identity: str, detail: GroupDetail) -> Markup:
     """Commits as heat, members as bands, rebalances as lines, storms as shade."""
     scale = Scale(detail.start_ms, detail.end_ms)
     rows = [heat_row(detail.heat, scale)] if detail.heat is not None else []
@@ -65,7 +65,7 @@ def timeline(identity: str, detail: Detail) -> Markup:
         identity,
         "Members, rebalances and commits",
         [*tables, *(["storms"] if shades else [])],
-        Span(detail.start_ms, detail.end_ms),
+        TimeSpan(detail.start_ms, detail.end_ms),
         rows or [Row(join("rebalances"), join())],
         under=shades,
         over=lines,
@@ -74,7 +74,7 @@ def timeline(identity: str, detail: Detail) -> Markup:
     return join(drawn, _in_words(detail, tables[-1]), _members_in_words(detail, tables[-2]))
 
 
-def ownership(identity: str, detail: Detail) -> Markup:
+def ownership(identity: str, detail: GroupDetail) -> Markup:
     """Each partition in the colour of who had it."""
     if not detail.partitions:
         return join()
@@ -110,19 +110,19 @@ def ownership(identity: str, detail: Detail) -> Markup:
         identity,
         "Whose each partition was",
         ["ownership", "rebalances"],
-        Span(detail.start_ms, detail.end_ms),
+        TimeSpan(detail.start_ms, detail.end_ms),
         rows,
         over=lines,
         notes=[tag("p", "Colours are those of the members above.", class_="more"), note],
     )
 
 
-def colours_of(members: Sequence[Member]) -> Mapping[str, str]:
+def colours_of(members: Sequence[MemberTimeline]) -> Mapping[str, str]:
     """A colour for each member, the same in all drawings of a group."""
     return {one.member: f"c{index % COLOURS}" for index, one in enumerate(members)}
 
 
-def _member(one: Member, scale: Scale, colour: str) -> Row:
+def _member(one: MemberTimeline, scale: Scale, colour: str) -> Row:
     pieces = []
     for piece in one.presence:
         tall = 3.0 if piece.partitions == 0 else ROW - 5.0
@@ -140,7 +140,7 @@ def _label(said: str, *, title: str | None = None) -> Markup:
     return tag("bdi", shortened(said), title=title or said)
 
 
-def _said(one: Rebalance) -> str:
+def _said(one: RebalanceSummary) -> str:
     members = f"{number(one.members_before)} → {amount(one.members_after, 'members')}"
     moved = f"{number(one.moved)} of {amount(one.partitions_total, 'partitions')} moved"
     needless = f", {number(one.moved_needlessly)} needlessly" if one.moved_needlessly else ""
@@ -148,7 +148,7 @@ def _said(one: Rebalance) -> str:
     return f"generation {one.generation}, {at} UTC: {shortened(one.likely_cause, 300)}; {members}; {moved}{needless}"
 
 
-def _legend(detail: Detail) -> Markup:
+def _legend(detail: GroupDetail) -> Markup:
     seen = {kind_of(one.likely_cause) for one in detail.rebalances}
     entries = [
         tag(
@@ -167,7 +167,7 @@ def _legend(detail: Detail) -> Markup:
     return tag("ul", *entries, class_="legend") if entries else join()
 
 
-def _in_words(detail: Detail, from_table: str) -> Markup:
+def _in_words(detail: GroupDetail, from_table: str) -> Markup:
     if not detail.rebalances:
         return join()
     heads = (
@@ -201,7 +201,7 @@ def _until(ms: int, end_ms: int) -> Cell:
     return Cell("not seen leaving" if ms >= end_ms else moment_tag(ms), ms)
 
 
-def _members_in_words(detail: Detail, from_table: str) -> Markup:
+def _members_in_words(detail: GroupDetail, from_table: str) -> Markup:
     if not detail.members:
         return join()
     heads = (

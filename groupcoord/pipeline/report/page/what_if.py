@@ -1,13 +1,13 @@
 """What other assignors would have done, as bars side by side."""
 
-from groupcoord.pipeline.report.model import Alternative, WhatIf
 from groupcoord.pipeline.report.page.markup import Markup, join, tag
 from groupcoord.pipeline.report.page.parts import Cell, Head, counted, figure, table, with_bar
+from groupcoord.pipeline.report.report_model import AssignorResult, WhatIfResults
 
 TABLE = "what_if_summary"
 
 
-def together(what_if: WhatIf | None) -> Markup:
+def together(what_if: WhatIfResults | None) -> Markup:
     """All groups together; nothing where the run was not asked for it."""
     if what_if is None:
         return join()
@@ -24,13 +24,13 @@ def together(what_if: WhatIf | None) -> Markup:
     )
 
 
-def of_group(what_if: WhatIf | None, group: str) -> Markup:
+def of_group(what_if: WhatIfResults | None, group: str) -> Markup:
     """One group."""
     found = what_if.groups.get(group, ()) if what_if is not None else ()
     return _bars("With other assignors", found) if found else join()
 
 
-def _bars(caption: str, alternatives: tuple[Alternative, ...]) -> Markup:
+def _bars(caption: str, alternatives: tuple[AssignorResult, ...]) -> Markup:
     heads = (
         Head("Assignor"),
         counted("Moved", "partitions"),

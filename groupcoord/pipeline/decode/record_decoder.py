@@ -1,0 +1,188 @@
+"""Any record, one at a time: group metadata, the kinds of KIP-848 and later, and what ``commits.py`` does not take.
+
+This is also the decoder that tests compare the fast one with.
+"""
+
+import json
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from crc32c import crc32c
+
+from groupcoord.pipeline.arrow import EARLIEST_MS, LATEST_MS
+from groupcoord.protocol.batches.record_batch import HEADER_BYTES, MAGIC, BatchError, read_header, records_of
+from groupcoord.protocol.batches.records import InvalidRecordsError
+from groupcoord.protocol.consumer_protocol import (
+    PROTOCOL_TYPE,
+    Assignment,
+    Subscription,
+    TopicPartition,
+    read_assignment,
+    read_subscription,
+)
+from groupcoord.protocol.coordinator_records.generic import (
+    Fields,
+    RecordError,
+    RecordKey,
+    RecordValue,
+    id_text,
+    key_json,
+    parse_key,
+    parse_value,
+    value_json,
+)
+from groupcoord.protocol.errors import WireError
+
+Row = dict[str, Any]
+OFFSET_KINDS = {0, 1}
+GROUP_KIND = 2
+_SMALLEST_OLD_BATCH = 26
+_CHECKED_FROM = 21
+
+
+class DecodedRecord(NamedTuple):
+    """The ``table`` that a record belongs to, and its row there without the columns that say where the record is."""
+
+    table: str
+    row: Row
+
+
+def decode(key: bytes | None, value: bytes | None) -> DecodedRecord:
+    """What a record says. One that cannot be decoded belongs to ``bad_records``, with the reason."""
+    if key is None and value is not None and (reason := _broken_batch(value)):
+        return _bad(reason, key, value)
+    try:
+        parsed = parse_key(key)
+        said = parse_value(parsed.kind, value)
+    except RecordError as problem:
+        return _bad(str(problem), key, value)
+    except (ValueError, OverflowError) as problem:
+        return _bad(f"{type(problem).__name__}: {problem}", key, value)
+    if parsed.kind.number in OFFSET_KINDS:
+        return DecodedRecord("commits", _commit(parsed, said))
+    if parsed.kind.number == GROUP_KIND:
+        return DecodedRecord("generations", _generation(parsed, said))
+    return DecodedRecord("modern_records", _modern(parsed, said))
+
+
+def _bad(reason: str, key: bytes | None, value: bytes | None) -> DecodedRecord:
+    return DecodedRecord("bad_records", {"reason": reason, "key": key, "value": value})
+
+
+def _broken_batch(data: bytes) -> str | None:
+    """What is wrong with a record batch that a source could not open; it gives it as a record without a key.
+
+    None: these are not the bytes of a batch.
+    """
+    if len(data) < _SMALLEST_OLD_BATCH or int.from_bytes(data[8:12], "big") + 12 != len(data):
+        return None
+    if data[16] < MAGIC:
+        return f"a record batch of message format {data[16]}, which is older than Kafka 0.11"
+    if data[16] > MAGIC or len(data) < HEADER_BYTES:
+        return "bytes that begin as a record batch and are none"
+    header = read_header(data)
+    if crc32c(data[_CHECKED_FROM:]) != header.crc:
+        return "a record batch whose checksum does not fit"
+    try:
+        for _ in records_of(data, header):
+            pass
+    except (BatchError, InvalidRecordsError) as problem:
+        return f"a record batch that cannot be read: {problem}"
+    return None
+
+
+def millis(value: int | None) -> int | None:
+    """A time in microseconds, as Arrow takes it, from Kafka's milliseconds; None for -1 and for none."""
+    return None if value is None or value == -1 else min(max(value, EARLIEST_MS), LATEST_MS) * 1000
+
+
+def _commit(key: RecordKey, value: RecordValue | None) -> Row:
+    row: Row = {name: key.fields[name] for name in ("group", "topic", "partition")}
+    row |= {"value_version": value and value.version, "is_tombstone": value is None}
+    if value is None:
+        return row
+    said = value.fields
+    return row | {
+        "committed_offset": said["offset"],
+        "leader_epoch": said.get("leaderEpoch", -1),
+        "metadata": said["metadata"],
+        "commit_ts": millis(said["commitTimestamp"]),
+        "expire_ts": millis(said.get("expireTimestamp")),
+        "topic_id": id_text(said["topicId"]) if said.get("topicId") else None,
+    }
+
+
+def _generation(key: RecordKey, value: RecordValue | None) -> Row:
+    row: Row = {"group": key.fields["group"], "value_version": value and value.version, "is_tombstone": value is None}
+    if value is None:
+        return row
+    said = value.fields
+    problems: list[str] = []
+    of_consumers = said["protocolType"] == PROTOCOL_TYPE
+    return row | {
+        "protocol_type": said["protocolType"],
+        "generation": said["generation"],
+        "protocol": said["protocol"],
+        "leader": said["leader"],
+        "state_ts": millis(said.get("currentStateTimestamp")),
+        "members": [_member(member, problems, of_consumers=of_consumers) for member in said["members"]],
+        "problem": "; ".join(problems) or None,
+    }
+
+
+def _member(said: Fields, problems: list[str], *, of_consumers: bool) -> Row:
+    row: Row = {
+        "member_id": said["memberId"],
+        "instance_id": said.get("groupInstanceId"),
+        "client_id": said["clientId"],
+        "client_host": said["clientHost"],
+        "rebalance_timeout_ms": said.get("rebalanceTimeout", said["sessionTimeout"]),
+        "session_timeout_ms": said["sessionTimeout"],
+    }
+    if not of_consumers:
+        return row
+    try:
+        wanted = _subscription(said["subscription"])
+        row["topics"] = list(wanted.topics)
+        row["owned"] = _partitions(wanted.owned_partitions)
+        row["owned_generation"] = None if wanted.generation_id == -1 else wanted.generation_id
+        row["rack"] = wanted.rack_id
+    except WireError as problem:
+        problems.append(f"subscription of {said['memberId']}: {problem}")
+    if not said["assignment"]:
+        row["assigned"] = []  # the leader gave it nothing at all, which Kafka allows
+        return row
+    try:
+        row["assigned"] = _partitions(_assignment(said["assignment"]).assigned_partitions)
+    except WireError as problem:
+        problems.append(f"assignment of {said['memberId']}: {problem}")
+    return row
+
+
+@lru_cache(maxsize=4096)
+def _subscription(data: bytes) -> Subscription:
+    return read_subscription(data)
+
+
+@lru_cache(maxsize=16384)
+def _assignment(data: bytes) -> Assignment:
+    return read_assignment(data)
+
+
+@lru_cache(maxsize=16384)
+def _partitions(said: tuple[TopicPartition, ...]) -> list[Row]:
+    return [{"topic": one.topic, "partitions": list(one.partitions)} for one in said]
+
+
+def _modern(key: RecordKey, value: RecordValue | None) -> Row:
+    said = key_json(key)["data"]
+    return {
+        "record_type": key.kind.number,
+        "record": key.kind.name,
+        "group": said.pop("groupId"),
+        "member": said.pop("memberId", None),
+        "key": json.dumps(key_json(key)["data"], ensure_ascii=False),
+        "value": None if value is None else json.dumps((value_json(value) or {})["data"], ensure_ascii=False),
+        "value_version": value and value.version,
+        "is_tombstone": value is None,
+    }

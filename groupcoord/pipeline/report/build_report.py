@@ -1,0 +1,240 @@
+"""From the tables to the report: every question is bounded, and asked once for all groups that it is about."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from groupcoord.pipeline.errors import PipelineError, SourceWarning
+from groupcoord.pipeline.health_symptoms import parts_of
+from groupcoord.pipeline.report.group_details import details_of
+from groupcoord.pipeline.report.group_timelines import (
+    BY_LAG,
+    BY_STORM,
+    COUNT,
+    LAG_COLUMNS,
+    STORM_COLUMNS,
+    heat_of_all,
+    lag_of,
+    storm_of,
+)
+from groupcoord.pipeline.report.report_model import (
+    ActivityHistogram,
+    AssignorResult,
+    DataQuality,
+    GroupSummary,
+    LagStatus,
+    LogPartition,
+    NamedCount,
+    Overview,
+    PartitionLag,
+    Report,
+    RunInfo,
+    TimeSpan,
+    WhatIfResults,
+)
+from groupcoord.pipeline.report.table_reader import Aggregate, Row, SortOrder, TableReader, TimeBins
+
+TABLE = "what_if_summary"
+_WHAT_IF_SUMS = ("generations", "problems", "moved", "moved_needlessly", "pauses", "rebalances")
+_MOST = 50
+"""So many assignors at most: there are not as many."""
+
+
+def what_if_of(reader: TableReader, groups: Sequence[str]) -> WhatIfResults | None:
+    """All groups together, and each of ``groups``; None: the run was not asked for it."""
+    if not reader.has(TABLE):
+        return None
+    measures = [*(Aggregate(name, "sum", name) for name in _WHAT_IF_SUMS), Aggregate("worst", "max", "imbalance_worst")]
+    rows = reader.totals(TABLE, ["assignor"], measures, [SortOrder("assignor")], _MOST)
+    if not rows:
+        return None
+    of_group: dict[str, list[AssignorResult]] = defaultdict(list)
+    among = {"group": groups}
+    by = ["group", "assignor"]
+    for row in reader.totals(TABLE, by, measures, [SortOrder("assignor")], _MOST, among=among, of_each_group=True):
+        of_group[row["group"]].append(_alternative(row))
+    return WhatIfResults(
+        together=tuple(map(_alternative, rows)), groups={group: tuple(found) for group, found in of_group.items()}
+    )
+
+
+def _alternative(row: Row) -> AssignorResult:
+    return AssignorResult(
+        assignor=row["assignor"], **{name: row[name] or 0 for name in _WHAT_IF_SUMS}, imbalance_worst=row["worst"]
+    )
+
+
+RANKED = 200
+"""So many groups are listed, the most troubled ones."""
+DETAILED = 12
+"""So many of these have a section of their own."""
+LISTED = 20
+"""So many rows other lists have."""
+CAUSES = 10
+MOST_PARTITIONS = 10_000
+"""A log has no more partitions: Kafka's default is 50."""
+PIECES = 120
+"""Into so many pieces the time of the whole log is cut."""
+_SUMS = (
+    "commits",
+    "rebalances",
+    "hidden_generations",
+    "moved",
+    "moved_needlessly",
+    "storms",
+    "commit_gaps",
+    "zombies",
+    "partitions",
+    "late_partitions",
+)
+_OF_GROUP = (*GroupSummary.__dataclass_fields__.keys() - {"first_ms", "last_ms", "points"}, "first_ts", "last_ts")
+
+
+def build_report(reader: TableReader, summary: Mapping[str, Any]) -> Report:
+    """The report of the tables that ``reader`` has, and of what the run's ``summary`` says of itself. Raises PipelineError."""
+    if not reader.has("group_health"):
+        raise PipelineError(
+            "there is no table group_health: the tables are not whole, or of an older version; run again"
+        )
+    overview = _overview(reader)
+    log = None if overview.from_ms is None or overview.to_ms is None else TimeSpan(overview.from_ms, overview.to_ms)
+    groups = _groups(reader)
+    storms = reader.rows("storms", STORM_COLUMNS, [SortOrder("rebalances", is_descending=True), *BY_STORM], LISTED)
+    return Report(
+        run=RunInfo(source=str(summary.get("source")), as_of=summary.get("as_of"), now=summary.get("now")),
+        overview=overview,
+        groups=groups,
+        groups_left_out=overview.groups - len(groups),
+        details=details_of(reader, groups[:DETAILED], log),
+        causes=_causes(reader),
+        storms=tuple(storm_of(row) for row in storms),
+        storms_left_out=overview.storms - len(storms),
+        statuses=_statuses(reader),
+        lags=_lags(reader),
+        what_if=what_if_of(reader, [one.group for one in groups[:DETAILED]]),
+        quality=_quality(reader, overview.log_partitions),
+    )
+
+
+def _overview(reader: TableReader) -> Overview:
+    log = reader.totals(
+        "log_partitions",
+        [],
+        [
+            Aggregate("log_partitions", "count"),
+            Aggregate("missing", "sum", "missing"),
+            Aggregate("from_ms", "min", "first_ts"),
+            Aggregate("to_ms", "max", "last_ts"),
+        ],
+        [],
+        1,
+    )[0]
+    kinds = reader.totals(
+        "group_health",
+        ["state"],
+        [COUNT, Aggregate("lag", "sum", "lag"), *(Aggregate(name, "sum", name) for name in _SUMS)],
+        [SortOrder("state")],
+        LISTED,
+    )
+    counts = {row["what"]: row["records"] for row in reader.rows("record_counts", ["what", "records"], [], LISTED)}
+    lags = [row["lag"] for row in kinds if row["lag"] is not None]
+    return Overview(
+        **{**log, "missing": log["missing"] or 0},
+        whole_from_ms=_whole_from(reader, log["from_ms"]),
+        records=counts.get("in", 0),
+        groups=sum(row["count"] for row in kinds),
+        groups_with_members=sum(row["count"] for row in kinds if row["state"] == "Stable"),
+        groups_gone=sum(row["count"] for row in kinds if row["state"] is None),
+        lag=sum(lags) if lags else None,
+        **{name: sum(row[name] or 0 for row in kinds) for name in _SUMS},
+        course=_course(reader, log["from_ms"], log["to_ms"]),
+    )
+
+
+def _whole_from(reader: TableReader, from_ms: int | None) -> int | None:
+    """From when on no partition of the log misses anything."""
+    order = [SortOrder("missing", is_descending=True), SortOrder("log_partition")]
+    read = reader.rows("log_partitions", ["log_partition", "missing", "whole_from_ts"], order, MOST_PARTITIONS)
+    holes = [row["whole_from_ts"] for row in read if row["missing"] and row["whole_from_ts"] is not None]
+    return max(holes, default=from_ms)
+
+
+def _course(reader: TableReader, from_ms: int | None, to_ms: int | None) -> ActivityHistogram | None:
+    if from_ms is None or to_ms is None:
+        return None
+    bins = TimeBins(from_ms, (to_ms - from_ms) // PIECES + 1, PIECES)
+    rebalances = [0] * PIECES
+    for table in ("rebalances", "modern_rebalances"):
+        for row in reader.binned(table, "at", bins, [COUNT]):
+            rebalances[row["bin"]] += row["count"]
+    return ActivityHistogram(
+        bins=bins, rebalances=tuple(rebalances), heat=heat_of_all(reader, TimeSpan(from_ms, to_ms), PIECES)
+    )
+
+
+def _groups(reader: TableReader) -> tuple[GroupSummary, ...]:
+    order = [SortOrder("score", is_descending=True), SortOrder("rebalances", is_descending=True), SortOrder("group")]
+    return tuple(_group(row) for row in reader.rows("group_health", sorted(_OF_GROUP), order, RANKED))
+
+
+def _group(row: Row) -> GroupSummary:
+    points = {name: round(part, 2) for name, part in parts_of(row).items()}
+    first_ms, last_ms = row.pop("first_ts"), row.pop("last_ts")
+    return GroupSummary(**row, first_ms=first_ms, last_ms=last_ms, points=points)
+
+
+def _causes(reader: TableReader) -> tuple[NamedCount, ...]:
+    order = [SortOrder("count", is_descending=True), SortOrder("likely_cause")]
+    rows = reader.totals("rebalances", ["likely_cause"], [COUNT], order, CAUSES)
+    return tuple(NamedCount(row["likely_cause"], row["count"]) for row in rows)
+
+
+def _statuses(reader: TableReader) -> tuple[LagStatus, ...]:
+    order = [SortOrder("count", is_descending=True), SortOrder("status")]
+    rows = reader.totals("lag", ["status"], [COUNT, Aggregate("lag", "sum", "lag")], order, LISTED)
+    return tuple(LagStatus(row["status"], row["count"], row["lag"]) for row in rows)
+
+
+def _lags(reader: TableReader) -> tuple[PartitionLag, ...]:
+    return tuple(lag_of(row) for row in reader.rows("lag", LAG_COLUMNS, BY_LAG, LISTED) if row["lag"])
+
+
+def _quality(reader: TableReader, log_partitions: int) -> DataQuality:
+    counted = reader.rows("record_counts", ["what", "records"], [], LISTED)
+    place = {
+        what: index for index, what in enumerate(("in", "commits", "generations", "modern_records", "bad_records"))
+    }
+    counted.sort(key=lambda row: place.get(row["what"], len(place)))
+    many_first = [SortOrder("count", is_descending=True)]
+    bad = reader.totals("bad_records", ["reason"], [COUNT], [*many_first, SortOrder("reason")], LISTED)
+    problems = reader.totals("generations", ["problem"], [COUNT], [*many_first, SortOrder("problem")], LISTED)
+    columns = (
+        "log_partition",
+        "first_offset",
+        "last_offset",
+        "records",
+        "missing",
+        "first_ts",
+        "last_ts",
+        "whole_from_ts",
+    )
+    order = [
+        SortOrder("missing", is_descending=True),
+        SortOrder("records", is_descending=True),
+        SortOrder("log_partition"),
+    ]
+    read = reader.rows("log_partitions", columns, order, LISTED)
+    said = ("where", "what", "log_partition", "records", "bytes")
+    warnings = reader.rows(
+        "source_warnings", said, [SortOrder("where"), SortOrder("what"), SortOrder("log_partition")], LISTED
+    )
+    remarked = reader.totals("source_warnings", [], [COUNT], [], 1)[0]["count"]
+    return DataQuality(
+        counts=tuple(NamedCount(row["what"], row["records"]) for row in counted),
+        bad=tuple(NamedCount(row["reason"], row["count"]) for row in bad),
+        problems=tuple(NamedCount(row["problem"], row["count"]) for row in problems if row["problem"] is not None),
+        log_partitions=tuple(LogPartition(*(row[name] for name in columns)) for row in read),
+        log_partitions_left_out=log_partitions - len(read),
+        warnings=tuple(SourceWarning(*(row[name] for name in said)) for row in warnings),
+        warnings_left_out=remarked - len(warnings),
+    )

@@ -1,0 +1,309 @@
+"""The report as data: what the page shows and the JSON document says. Times are milliseconds since 1970 in UTC (``*_ms``).
+
+``left_out`` says how many more there are than are listed; the tables have them all.
+"""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from groupcoord.pipeline.errors import SourceWarning
+from groupcoord.pipeline.report.table_reader import TimeBins
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunInfo:
+    """What was read: the source as it was asked for, as of when, and the moment that lags were judged at (ISO 8601)."""
+
+    source: str
+    as_of: str | None = None
+    now: str | None = None
+
+
+class TimeSpan(NamedTuple):
+    """From when to when."""
+
+    start_ms: int
+    end_ms: int
+
+
+class CommitHistogram(NamedTuple):
+    """So many commits in each piece of time, by ``table``."""
+
+    bins: TimeBins
+    commits: tuple[int, ...]
+    table: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ActivityHistogram:
+    """What happened when, in the whole cluster; so many rebalances in each piece of time."""
+
+    bins: TimeBins
+    rebalances: tuple[int, ...]
+    heat: CommitHistogram
+
+
+@dataclass(frozen=True, kw_only=True)
+class Overview:
+    """The whole log in figures. ``groups`` are those that any table names; ``lag`` is the sum of what is known of lags."""
+
+    records: int = 0
+    log_partitions: int = 0
+    from_ms: int | None = None
+    to_ms: int | None = None
+    missing: int = 0
+    whole_from_ms: int | None = None
+    groups: int = 0
+    groups_with_members: int = 0
+    groups_gone: int = 0
+    commits: int = 0
+    rebalances: int = 0
+    hidden_generations: int = 0
+    moved: int = 0
+    moved_needlessly: int = 0
+    storms: int = 0
+    commit_gaps: int = 0
+    zombies: int = 0
+    partitions: int = 0
+    late_partitions: int = 0
+    lag: int | None = None
+    course: ActivityHistogram | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupSummary:
+    """A row of ``group_health``, and what each symptom gives of its score."""
+
+    group: str
+    kind: str
+    state: str | None
+    protocol: str | None
+    generation: int | None
+    members: int | None
+    first_ms: int | None
+    last_ms: int | None
+    rebalances: int
+    hidden_generations: int
+    moved: int
+    moved_needlessly: int
+    storms: int
+    commits: int
+    commit_gaps: int
+    zombies: int
+    partitions: int
+    late_partitions: int
+    lag: int | None
+    score: float
+    points: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class NamedCount:
+    """How often something was there."""
+
+    what: str
+    count: int
+
+
+class RebalanceSummary(NamedTuple):
+    """A row of ``rebalances`` or ``modern_rebalances``, with numbers of members instead of their names."""
+
+    generation: int
+    at_ms: int
+    likely_cause: str
+    members_before: int | None
+    members_after: int | None
+    partitions_total: int | None
+    moved: int | None
+    moved_needlessly: int | None
+    imbalance: int | None
+
+
+class MembershipSpan(NamedTuple):
+    """A member in one generation after the other, with so many partitions. ``until_ms`` is where another begins."""
+
+    from_ms: int
+    until_ms: int
+    partitions: int
+
+
+class MemberTimeline(NamedTuple):
+    """A member, and when it was in the group."""
+
+    member: str
+    client_id: str
+    presence: tuple[MembershipSpan, ...]
+
+
+class OwnershipSpan(NamedTuple):
+    """A partition in the hands of ``member``; None: of nobody."""
+
+    from_ms: int
+    until_ms: int
+    member: str | None
+
+
+class PartitionTimeline(NamedTuple):
+    """A partition of a topic, and whose it was."""
+
+    topic: str
+    partition: int
+    tenures: tuple[OwnershipSpan, ...]
+
+
+class MemberShare(NamedTuple):
+    """How many partitions a member had."""
+
+    member: str
+    client_id: str
+    partitions: int
+
+
+class GenerationShares(NamedTuple):
+    """The members of the newest generation in which anybody could have any, the fullest first."""
+
+    generation: int
+    fair_share: float
+    shares: tuple[MemberShare, ...]
+
+
+class RebalanceStorm(NamedTuple):
+    """A row of ``storms``."""
+
+    group: str
+    from_ms: int
+    to_ms: int
+    rebalances: int
+    hidden_generations: int
+    members_lowest: int | None
+    members_highest: int | None
+    moved: int | None
+    likely_causes: tuple[str, ...]
+
+
+class PartitionLag(NamedTuple):
+    """A row of ``lag``."""
+
+    group: str
+    topic: str
+    partition: int
+    committed_offset: int | None
+    end_offset: int | None
+    lag: int | None
+    last_commit_ms: int | None
+    status: str | None
+
+
+class CommitGap(NamedTuple):
+    """A row of ``commit_gaps``; ``to_ms`` None: no commit came after it."""
+
+    topic: str
+    partition: int
+    from_ms: int
+    to_ms: int | None
+    gap_seconds: float
+    usual_seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupDetail:
+    """One of the most troubled groups: everything from ``start_ms`` to ``end_ms``, as far as it fits."""
+
+    group: GroupSummary
+    start_ms: int
+    end_ms: int
+    rebalances: tuple[RebalanceSummary, ...] = ()
+    rebalances_left_out: int = 0
+    members: tuple[MemberTimeline, ...] = ()
+    members_left_out: int = 0
+    heat: CommitHistogram | None = None
+    storms: tuple[RebalanceStorm, ...] = ()
+    partitions: tuple[PartitionTimeline, ...] = ()
+    partitions_left_out: int = 0
+    shares: GenerationShares | None = None
+    shares_left_out: int = 0
+    lags: tuple[PartitionLag, ...] = ()
+    lags_left_out: int = 0
+    gaps: tuple[CommitGap, ...] = ()
+    gaps_left_out: int = 0
+
+
+class LagStatus(NamedTuple):
+    """How many partitions have a status of Burrow's, and how far these are behind; None: no end is known."""
+
+    status: str | None
+    partitions: int
+    lag: int | None
+
+
+class LogPartition(NamedTuple):
+    """A row of ``log_partitions``."""
+
+    log_partition: int
+    first_offset: int
+    last_offset: int
+    records: int
+    missing: int
+    first_ms: int | None
+    last_ms: int | None
+    whole_from_ms: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataQuality:
+    """Whether all of the log was read and understood."""
+
+    counts: tuple[NamedCount, ...] = ()
+    bad: tuple[NamedCount, ...] = ()
+    problems: tuple[NamedCount, ...] = ()
+    log_partitions: tuple[LogPartition, ...] = ()
+    log_partitions_left_out: int = 0
+    warnings: tuple[SourceWarning, ...] = ()
+    warnings_left_out: int = 0
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether as many records went out as came in."""
+        counts = {one.what: one.count for one in self.counts}
+        return counts.pop("in", 0) == sum(counts.values())
+
+
+@dataclass(frozen=True, kw_only=True)
+class AssignorResult:
+    """What one assignor would have done with the memberships of history, or (``as it was``) what was done: as the columns of
+    ``what_if_summary``, over one group or all."""
+
+    assignor: str
+    generations: int
+    problems: int
+    moved: int
+    moved_needlessly: int
+    pauses: int
+    rebalances: int
+    imbalance_worst: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class WhatIfResults:
+    """History with other assignors: all groups together, and each of those that have a section of their own."""
+
+    together: tuple[AssignorResult, ...]
+    groups: dict[str, tuple[AssignorResult, ...]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """All of it. ``groups`` begin with the most troubled."""
+
+    run: RunInfo
+    overview: Overview = field(default_factory=Overview)
+    groups: tuple[GroupSummary, ...] = ()
+    groups_left_out: int = 0
+    details: tuple[GroupDetail, ...] = ()
+    causes: tuple[NamedCount, ...] = ()
+    storms: tuple[RebalanceStorm, ...] = ()
+    storms_left_out: int = 0
+    statuses: tuple[LagStatus, ...] = ()
+    lags: tuple[PartitionLag, ...] = ()
+    what_if: WhatIfResults | None = None
+    quality: DataQuality = field(default_factory=DataQuality)

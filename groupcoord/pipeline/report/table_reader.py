@@ -1,0 +1,82 @@
+"""What the report asks of the tables: always for a bounded number of rows, however long the history was.
+
+Rows come as dicts. A timestamp is a number of milliseconds since 1970 in UTC, a sum is an exact integer.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, Protocol
+
+Row = dict[str, Any]
+How = Literal["count", "sum", "min", "max"]
+
+
+class Aggregate(NamedTuple):
+    """One figure over several rows, under ``name``: how many rows there are, or the sum, the lowest, the highest of
+    ``column``. Nulls count for nothing; over nothing but nulls a measure is null, and a count is 0."""
+
+    name: str
+    how: How
+    column: str | None = None
+
+
+class SortOrder(NamedTuple):
+    """By which column, and which way; nulls are last either way."""
+
+    column: str
+    is_descending: bool = False
+
+
+class TimeBins(NamedTuple):
+    """A stretch of time, cut into pieces of ``width_ms``; what is before it or behind the ``pieces`` does not matter."""
+
+    start_ms: int
+    width_ms: int
+    pieces: int
+
+    @property
+    def end_ms(self) -> int:
+        """Where the last piece ends."""
+        return self.start_ms + self.width_ms * self.pieces
+
+
+class TableReader(Protocol):
+    """The tables of one run."""
+
+    def has(self, table: str) -> bool:
+        """Whether there is such a table."""
+        ...
+
+    def rows(
+        self,
+        table: str,
+        columns: Sequence[str],
+        order: Sequence[SortOrder],
+        limit: int,
+        *,
+        among: Mapping[str, Collection[str]] | None = None,
+        of_each_group: bool = False,
+    ) -> list[Row]:
+        """The first ``limit`` rows in ``order``, of the whole table or of each group; those ``among`` whose columns have one
+        of the values."""
+        ...
+
+    def totals(
+        self,
+        table: str,
+        by: Sequence[str],
+        measures: Sequence[Aggregate],
+        order: Sequence[SortOrder],
+        limit: int,
+        *,
+        among: Mapping[str, Collection[str]] | None = None,
+        of_each_group: bool = False,
+    ) -> list[Row]:
+        """``measures`` over the rows that agree in ``by``, and of these the first ``limit`` as in ``rows``."""
+        ...
+
+    def binned(
+        self, table: str, time: str, bins: TimeBins | Mapping[str, TimeBins], measures: Sequence[Aggregate]
+    ) -> list[Row]:
+        """``measures`` over the rows of each piece of time (``bin``, from 0) of the whole table, or of each ``group`` that
+        ``bins`` names."""
+        ...

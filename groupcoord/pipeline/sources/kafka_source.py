@@ -1,0 +1,204 @@
+"""``kafka:HOST:PORT``: the data source ``groupcoord``, which reads ``__consumer_offsets`` of any cluster, a partition a task.
+
+    spark.dataSource.register(OffsetsSource)
+    spark.read.format("groupcoord").option("bootstrap", "localhost:9092").load()
+
+It joins no group and commits nothing, so it does not write into the log that it reads. What it gives is what a consumer that
+reads committed sees: nothing of aborted transactions, and nothing behind the first that is open. Options: ``bootstrap``,
+``topic`` (``__consumer_offsets``), ``ranges`` (JSON: partition → [from, to], for who asked for the bounds before),
+``maxrecords`` (for streams: so many offsets a batch). Source: KIP-98 for isolation.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, SupportsTriggerAvailableNow
+
+from groupcoord.pipeline.errors import PipelineError
+from groupcoord.pipeline.schemas import LOG
+from groupcoord.pipeline.sources.record_batches import BatchHeaders, headers, is_control, is_transactional, read, walk
+from groupcoord.pipeline.sources.wire import EARLIEST, ClusterReader, ClusterUnavailableError, OffsetOutOfRangeError
+
+TOPIC = "__consumer_offsets"
+NAME = "groupcoord"
+
+Options = dict[str, str]
+Bounds = dict[int, tuple[int, int]]
+
+
+class OffsetRange(InputPartition):
+    """Offsets of one partition: what one task reads."""
+
+    def __init__(self, partition: int, start: int, end: int) -> None:
+        self.partition, self.start, self.end = partition, start, end
+
+
+def bounds(options: Options) -> Bounds:
+    """Partition → (first offset, end of what is committed). Raises ClusterUnavailableError, also if there is no such
+    topic yet."""
+    topic = options.get("topic", TOPIC)
+    with ClusterReader(_bootstrap(options)) as cluster:
+        partitions = cluster.leaders([topic]).get(topic)
+        if not partitions:
+            raise ClusterUnavailableError(
+                f"{options['bootstrap']} has no topic {topic}: no group has ever committed there"
+            )
+        return cluster.bounds(topic, partitions)
+
+
+def fetch(options: Options, part: OffsetRange) -> Iterator[Any]:
+    """The records of ``part``, as record batches of LOG; what has been deleted since is passed over."""
+    topic = options.get("topic", TOPIC)
+    with ClusterReader(_bootstrap(options)) as cluster:
+        offset = part.start
+        while offset < part.end:
+            try:
+                fetched = cluster.fetch(topic, part.partition, offset)
+            except OffsetOutOfRangeError:
+                first = cluster.offsets({(topic, part.partition)}, EARLIEST)[topic, part.partition]
+                if first <= offset:
+                    raise
+                offset = first
+                continue
+            starts, _ = walk(fetched.records)
+            if not starts:
+                if not fetched.records:
+                    return  # compaction has taken everything up to the end
+                raise PipelineError(
+                    f"{topic}-{part.partition} at offset {offset}: what the broker sent is no record batch"
+                )
+            found = headers(np.frombuffer(fetched.records, np.uint8), starts)
+            shown = ~_invisible(found, fetched.aborted)
+            for batch in read(fetched.records, part.partition, found.where(shown)):
+                yield _within(batch, offset, part.end)
+            offset = int(found.last_offset[-1]) + 1
+
+
+def _invisible(found: BatchHeaders, aborted: list[tuple[int, int]]) -> Any:
+    """Markers, and batches of aborted transactions: from where the broker says one begins to the next marker of its
+    producer."""
+    control = is_control(found)
+    if not aborted:
+        return control
+    transactional = is_transactional(found)
+    hidden = control.copy()
+    for producer_id, first in aborted:
+        of_producer = found.producer_id == producer_id
+        begun = of_producer & (found.base_offset >= first)
+        ends = found.base_offset[begun & control]
+        end = ends[0] if len(ends) else np.iinfo(np.int64).max
+        hidden |= begun & transactional & (found.base_offset < end)
+    return hidden
+
+
+def _within(batch: Any, start: int, end: int) -> Any:
+    """``batch`` without the offsets outside: a broker sends whole batches."""
+    offsets = batch.column("log_offset").to_numpy()
+    inside = (offsets >= start) & (offsets < end)
+    return batch if inside.all() else batch.filter(inside)
+
+
+def _bootstrap(options: Options) -> str:
+    try:
+        return options["bootstrap"]
+    except KeyError:
+        raise PipelineError("the data source groupcoord needs the option bootstrap: HOST:PORT") from None
+
+
+class OffsetsSource(DataSource):
+    """The data source, to be registered with ``spark.dataSource.register``."""
+
+    @classmethod
+    def name(cls) -> str:
+        """What ``format`` says."""
+        return NAME
+
+    def schema(self) -> str:
+        """That of LOG."""
+        return LOG.ddl
+
+    def reader(self, schema: Any) -> "OffsetsBatchReader":
+        """For batches."""
+        del schema
+        return OffsetsBatchReader(dict(self.options))
+
+    def streamReader(self, schema: Any) -> "OffsetsStream":  # noqa: N802 - Spark's name
+        """For streams."""
+        del schema
+        return OffsetsStream(dict(self.options))
+
+
+class OffsetsBatchReader(DataSourceReader):
+    """One reading from the beginning to the end, or of ``ranges``."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+
+    def partitions(self) -> list[InputPartition]:
+        """A range a partition that has records; where none has, an empty one."""
+        ranges: Bounds = (
+            {int(partition): (start, end) for partition, (start, end) in json.loads(self.options["ranges"]).items()}
+            if "ranges" in self.options
+            else bounds(self.options)
+        )
+        return [OffsetRange(partition, start, end) for partition, (start, end) in ranges.items() if end > start] or [
+            OffsetRange(0, 0, 0)
+        ]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """The records of ``partition``."""
+        if isinstance(partition, OffsetRange):
+            yield from fetch(self.options, partition)
+
+
+class OffsetsStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """A reading that goes on; an offset of the stream is partition → next offset, as JSON has it, with strings as keys."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self._target: dict[str, int] | None = None
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
+        """Where every partition begins."""
+        return {str(partition): start for partition, (start, _) in bounds(self.options).items()}
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
+        """What is there now is all that will be read."""
+        self._target = self._ends()
+
+    def getDefaultReadLimit(self) -> Any:  # noqa: N802 - Spark's name
+        """``maxrecords`` a batch, or everything there is."""
+        limit = self.options.get("maxrecords")
+        return ReadAllAvailable() if limit is None else ReadMaxRows(int(limit))
+
+    def latestOffset(self, start: dict[str, int], limit: Any) -> dict[str, int]:  # noqa: N802 - Spark's name
+        """Where the next batch ends."""
+        end = self._target or self._ends()
+        if not isinstance(limit, ReadMaxRows):
+            return {**start, **end}
+        reached, left = dict(start), limit.max_rows
+        for partition in sorted(end, key=int):
+            begin = start.get(partition, 0)
+            step = max(0, min(left, end[partition] - begin))
+            reached[partition] = begin + step
+            left -= step
+        return reached
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
+        """A range a partition that has something new."""
+        return [
+            OffsetRange(int(partition), start.get(partition, 0), reached)
+            for partition, reached in end.items()
+            if reached > start.get(partition, 0)
+        ]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """The records of ``partition``."""
+        if isinstance(partition, OffsetRange):
+            yield from fetch(self.options, partition)
+
+    def _ends(self) -> dict[str, int]:
+        return {str(partition): end for partition, (_, end) in bounds(self.options).items()}

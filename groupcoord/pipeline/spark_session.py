@@ -1,0 +1,136 @@
+"""The Spark session: what the pipeline sets unless it is told otherwise, on this machine or on a cluster."""
+
+import contextlib
+import logging
+import os
+import re
+import sys
+import tempfile
+import warnings
+import zipfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+import groupcoord
+from groupcoord.pipeline.errors import PipelineError
+from groupcoord.pipeline.java_runtime import find_java
+
+LOCAL = "local[*]"
+DEFAULTS = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "false",  # a number that is too large is no reason to stop: logs hold what clients said
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",  # 15 % faster than 10,000
+    "spark.sql.maxConcurrentOutputFileWriters": "16",  # rows of several kinds are written without being sorted first
+    "spark.sql.autoBroadcastJoinThreshold": "32m",  # of files; in memory the same rows take ten times as much
+    "spark.sql.parquet.compression.codec": "zstd",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # INT96, the default, is outdated and takes a third longer
+}
+SMALL = 200_000
+"""Below so many rows it takes longer to compile a query to Java than to interpret it."""
+INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+FOR_SMALL = {
+    **INTERPRETED,
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+}
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+LOCAL_DEFAULTS = {
+    # Nobody waits for an answer: what counts is the work done. And when a stream fails, Spark looks for a class name in the
+    # whole text of the failure with a pattern that goes as deep as the text is long.
+    JAVA_OPTIONS: "-XX:+UseParallelGC -Xss16m",
+    "spark.driver.memory": "3g",
+    "spark.ui.enabled": "false",
+    "spark.sql.shuffle.partitions": "16",
+}
+ON_THIS_MACHINE = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+"""Where all processes are here, nobody else is to reach them."""
+
+
+_SILENCE = """\
+rootLogger.level = warn
+rootLogger.appenderRef.stderr.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %m%n
+appender.console.filter.none.type = ThresholdFilter
+appender.console.filter.none.level = off
+"""
+"""For log4j; without an appender Spark would take its own configuration instead, and with another level than ``warn`` it would
+say that it sets this one."""
+
+
+@contextlib.contextmanager
+def session(
+    master: str | None, conf: Mapping[str, str], *, packages: str | None = None, is_verbose: bool = False
+) -> Iterator[SparkSession]:
+    """A session until the block ends. ``master`` None: where ``spark-submit`` says, or on all cores of this machine.
+
+    Unless it ``is_verbose``, Spark's log is silent: what goes wrong is raised. Raises PipelineError where there is no Java, or
+    Spark does not start.
+    """
+    warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    if not submitted:
+        find_java()
+        master = master or os.environ.get("SPARK_MASTER") or LOCAL
+    is_local, is_here = is_one_process(master), is_one_machine(master)
+    if is_here:
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    settings = {**DEFAULTS, **(LOCAL_DEFAULTS if is_local else {}), **(ON_THIS_MACHINE if is_here else {})}
+    settings["spark.ui.showConsoleProgress"] = str(sys.stderr.isatty()).lower()
+    if packages:
+        settings["spark.jars.packages"] = packages
+    builder = SparkSession.builder.appName("groupcoord pipeline")
+    if master is not None:
+        builder = builder.master(master)
+    with tempfile.TemporaryDirectory(prefix="groupcoord-spark-") as folder:
+        settings["spark.sql.warehouse.dir"] = folder
+        settings.update(conf)
+        if is_local and not is_verbose:
+            quiet = Path(folder) / "log4j2.properties"
+            quiet.write_text(_SILENCE, encoding="utf-8")
+            settings[JAVA_OPTIONS] += f" -Dlog4j2.configurationFile={quiet}"
+        try:
+            spark = builder.config(map=settings).getOrCreate()
+        except PySparkException as problem:
+            raise PipelineError(f"Spark does not start: {problem}") from None
+        try:
+            spark.sparkContext.setLogLevel("WARN" if is_verbose else "OFF")
+            logging.getLogger("DataFrameQueryContextLogger").setLevel(
+                logging.NOTSET if is_verbose else logging.CRITICAL + 1
+            )
+            if not is_local:
+                spark.sparkContext.addPyFile(str(packed(Path(folder))))
+            yield spark
+        finally:
+            spark.stop()
+
+
+def is_one_process(master: str | None) -> bool:
+    """Whether everything runs in one process; ``local-cluster[…]`` is a cluster. None: where ``spark-submit`` says."""
+    return master is not None and re.fullmatch(r"local(\[.*\])?", master) is not None
+
+
+def is_one_machine(master: str | None) -> bool:
+    """Whether everything runs here, ``local-cluster[…]`` included."""
+    return master is not None and (is_one_process(master) or master.startswith("local-cluster["))
+
+
+def packed(folder: Path) -> Path:
+    """The package as a zip file, so that it comes to executors on which it is not installed."""
+    root = Path(groupcoord.__file__).parent
+    path = folder / "groupcoord.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for source in sorted(root.rglob("*.py")):
+            archive.write(source, source.relative_to(root.parent))
+    return path

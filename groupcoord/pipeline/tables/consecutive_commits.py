@@ -1,0 +1,242 @@
+"""Each commit beside the one before it: from this come the gaps, the odd commits, and the last ten of each partition.
+
+A sort of all commits would be the dearest step of a run. So each partition of the log is cut into stretches, which are
+followed one by one; what goes on from there is little, and is sorted. What is followed are numbers only: a
+hash stands for group, topic, its partition, and the partition of the log. One pair of these in 2⁶⁴ would be taken for one. No
+task holds more than some stretches, however many commits a group has.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from groupcoord.pipeline.arrow import arrow_schema
+from groupcoord.pipeline.schemas import ColumnSchema, TableSchema
+
+SHORTEST_GAP_MS = 60_000
+FALLEN, TAKEN = 1, 0
+"""Marks: from here on the partition is nobody's, or somebody's again."""
+
+IN_STRETCH = TableSchema(
+    "in_stretch",
+    "What is followed: commits, and marks among them.",
+    ("key", "log_offset"),
+    (
+        ColumnSchema("key", "bigint", "instead of group, topic, its partition, and the partition of the log"),
+        ColumnSchema("log_offset", "bigint", "where the commit is, or from where on the mark holds"),
+        ColumnSchema("commit_ms", "bigint", "time of the commit, in ms; of a mark: FALLEN or TAKEN"),
+        ColumnSchema("committed_offset", "bigint", "what was committed; null: a mark"),
+    ),
+)
+FOLLOWED = TableSchema(
+    "followed",
+    "Commits that go on: the first and the last of each key in the stretch, those after a pause, those that go back, and those "
+    "for a partition that is nobody's.",
+    ("key", "log_offset"),
+    (
+        *IN_STRETCH.columns,
+        ColumnSchema("previous_place", "bigint", "where the one before is; null: not in this stretch"),
+        ColumnSchema("previous_offset", "bigint", "what that committed"),
+        ColumnSchema("previous_ms", "bigint", "the last time before; null: none is known in this stretch", "ms"),
+        ColumnSchema("known_ms", "bigint", "the last time up to here", "ms"),
+        ColumnSchema("is_nobodys", "boolean", "was the partition nobody's then?"),
+    ),
+)
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+
+
+def compare_commits(recent: int, stretch_bits: int) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """A function from record batches of IN_STRETCH, with whole stretches of 2 to the power of ``stretch_bits`` offsets, to such
+    of FOLLOWED.
+
+    ``recent`` is how many of the last commits of each key go on: at least one.
+    """
+
+    def follow(batches: Iterator[Any]) -> Iterator[Any]:
+        if found := list(batches):
+            yield _follow(pa.Table.from_batches(found), recent, stretch_bits)
+
+    return follow
+
+
+def _follow(rows: Any, recent: int, stretch_bits: int) -> Any:
+    numbers = {name: rows.column(name).fill_null(0).to_numpy() for name in IN_STRETCH.names}
+    marked = rows.column("committed_offset").is_null().to_numpy()
+    timed = rows.column("commit_ms").is_valid().to_numpy()
+    del rows
+    key = _in_stretch(numbers["key"], numbers["log_offset"] >> stretch_bits)
+    if marked.any():
+        # At one place, what a stretch begins with counts before a change, and that before a commit.
+        rank = np.where(marked, 1 - numbers["commit_ms"], 2).astype(np.int8)
+        order = np.lexsort((rank, numbers["log_offset"], key))
+        marked = marked[order]
+        last = _last(marked, _begins(key[order]))
+        nobodys = (marked[last] & (numbers["commit_ms"][order][last] == FALLEN))[~marked]
+        order = order[~marked]
+    else:
+        order = np.lexsort((numbers["log_offset"], key))
+        nobodys = np.zeros(len(order), bool)
+    key = key[order]
+    return _chosen({name: numbers[name][order] for name in IN_STRETCH.names}, timed[order], nobodys, key, recent)
+
+
+def _chosen(commits: dict[str, Any], timed: Any, nobodys: Any, key: Any, recent: int) -> Any:
+    """Those of ``commits``, in order, that go on."""
+    if not len(key):
+        return pa.RecordBatch.from_pylist([], schema=arrow_schema(FOLLOWED.columns))
+    begins = _begins(key)
+    place, offset, ms = commits["log_offset"], commits["committed_offset"], commits["commit_ms"]
+    known = _last(timed, begins)
+    is_known, known_ms = timed[known], ms[known]
+    was_known = np.roll(is_known, 1) & ~begins
+    before_ms, before, before_place = np.roll(known_ms, 1), np.roll(offset, 1), np.roll(place, 1)
+    starts = np.nonzero(begins)[0]
+    sizes = np.diff(starts, append=len(key))
+    from_end = np.repeat(starts + sizes, sizes) - np.arange(len(key))
+    goes_on = (
+        (from_end <= recent)
+        | begins
+        | nobodys
+        | (before > offset)
+        | (timed & ~was_known)
+        | (timed & was_known & (ms - before_ms >= SHORTEST_GAP_MS))
+    )
+    at = np.nonzero(goes_on)[0]
+    first = begins[at]
+    columns = {name: pa.array(commits[name][at]) for name in FOLLOWED.names[:2]}
+    columns |= {
+        "commit_ms": pa.array(ms[at], mask=~timed[at]),
+        "committed_offset": pa.array(offset[at]),
+        "previous_place": pa.array(before_place[at], mask=first),
+        "previous_offset": pa.array(before[at], mask=first),
+        "previous_ms": pa.array(before_ms[at], mask=~was_known[at]),
+        "known_ms": pa.array(known_ms[at], mask=~is_known[at]),
+        "is_nobodys": pa.array(nobodys[at]),
+    }
+    return pa.RecordBatch.from_arrays([columns[name] for name in FOLLOWED.names], schema=arrow_schema(FOLLOWED.columns))
+
+
+def _in_stretch(key: Any, stretch: Any) -> Any:
+    """One number for both; two pairs in 2⁶⁴ would be taken for one."""
+    key = key.astype(np.uint64)
+    return (key ^ (key >> np.uint64(29))) * _MIX + stretch.astype(np.uint64)
+
+
+def _begins(key: Any) -> Any:
+    """Where another key begins."""
+    begins = np.ones(len(key), bool)
+    begins[1:] = key[1:] != key[:-1]
+    return begins
+
+
+def _last(chosen: Any, begins: Any) -> Any:
+    """For each row, which is the last of those ``chosen`` up to it; the first row of the key, where there is none."""
+    return np.maximum.accumulate(np.where(chosen | begins, np.arange(len(chosen)), 0))
+
+
+RECENT = 10
+"""How many commits Burrow looks back on (``intervals``)."""
+KEYS = ["group", "topic", "partition", "log_partition"]
+STRETCH_BITS = 18
+"""A stretch has 2¹⁸ offsets: so many rows at the most."""
+ROWS_A_TASK = 500_000
+_OVER = "over (partition by key order by log_offset)"
+
+
+def key() -> Column:
+    """What stands for KEYS, as the column ``key``."""
+    return F.xxhash64(*KEYS).alias("key")
+
+
+def partition_statistics(commits: DataFrame) -> DataFrame:
+    """For each group, topic and partition: its key, how many commits there are, when the first and the last were, where the
+    last of them is, and where the last record is, which may be a tombstone.
+    """
+    alive = "if(is_tombstone, null, {})"
+    return (
+        commits.groupBy(*KEYS)
+        .agg(
+            F.expr(f"count({alive.format('commit_ts')})").alias("commits"),
+            F.min(F.expr(f"unix_millis({alive.format('commit_ts')})")).alias("first_ms"),
+            F.max(F.expr(f"unix_millis({alive.format('commit_ts')})")).alias("last_ms"),
+            F.max(F.expr(alive.format("log_offset"))).alias("last_commit"),
+            F.max("log_offset").alias("last_record"),
+        )
+        .select("*", key())
+    )
+
+
+def consecutive_commits(
+    commits: DataFrame,
+    statistics: DataFrame,
+    ownership: DataFrame,
+    *,
+    rows: int = 0,
+    recent: int = RECENT,
+    stretch_bits: int = STRETCH_BITS,
+) -> DataFrame:
+    """The commits that something may have to be said of: after a pause, among the last ``recent``, or suspect, which are
+    those that go back and those for a partition that is nobody's. ``rows`` is about how many commits there are.
+    """
+    taken = commits.where("not is_tombstone").select(
+        key(), "log_partition", "log_offset", F.unix_millis("commit_ts").alias("commit_ms"), "committed_offset"
+    )
+    stretch = F.expr(f"shiftright(log_offset, {stretch_bits})")
+    followed = (
+        taken.unionByName(_marks(ownership, statistics, stretch_bits))
+        .repartition(rows // ROWS_A_TASK + 2, "log_partition", stretch)
+        .select(*IN_STRETCH.names)
+        .mapInArrow(compare_commits(max(recent, 1), stretch_bits), FOLLOWED.ddl)
+    )
+    is_recent = f"lead(committed_offset, {recent}) {_OVER} is null" if recent else "false"
+    return (
+        followed.selectExpr(
+            *IN_STRETCH.names,
+            f"coalesce(previous_ms, lag(known_ms) ignore nulls {_OVER}) as previous_ms",
+            f"coalesce(previous_offset, lag(committed_offset) {_OVER}) as previous_offset",
+            f"coalesce(previous_place, lag(log_offset) {_OVER}) as previous_place",
+            f"{is_recent} as is_recent",
+            "is_nobodys",
+        )
+        .selectExpr(
+            "* except (is_nobodys)",
+            f"coalesce(commit_ms - previous_ms >= {SHORTEST_GAP_MS}, false) as is_after_gap",
+            "is_nobodys or coalesce(committed_offset < previous_offset, false) as is_suspect",
+        )
+        .where("is_recent or is_after_gap or is_suspect")
+    )
+
+
+def _marks(ownership: DataFrame, statistics: DataFrame, stretch_bits: int) -> DataFrame:
+    """Where partitions fell to nobody and were taken again, as IN_STRETCH, and in which partition of the log; in every stretch
+    between, the first again."""
+    changes = ownership.select(key(), "log_partition", "log_offset", "member")
+    fallen = changes.where("member is null").select("key").distinct()
+    committed = statistics.where("last_commit is not null").select("key", "last_commit")
+    place = ["key", "log_partition"]
+    spans = (
+        changes.join(fallen, "key", "left_semi")
+        .selectExpr("*", f"lead(log_offset) {_OVER} as next_change", f"lead(member) {_OVER} as next_member")
+        .where("member is null")
+        .join(committed, "key")
+        .where("log_offset < last_commit")
+        .selectExpr(
+            *place,
+            "log_offset as first",
+            "least(coalesce(next_change, last_commit), last_commit) as last",
+            "if(next_change <= last_commit and next_member is not null, next_change, null) as taken_at",
+        )
+    )
+    begins = spans.selectExpr(
+        *place,
+        "first",
+        f"explode(sequence(shiftright(first, {stretch_bits}), shiftright(last, {stretch_bits}))) as stretch",
+    ).selectExpr(*place, f"greatest(first, shiftleft(stretch, {stretch_bits})) as log_offset", f"{FALLEN} as mark")
+    ends = spans.where("taken_at is not null").selectExpr(*place, "taken_at as log_offset", f"{TAKEN} as mark")
+    return begins.unionByName(ends).selectExpr(
+        *place, "log_offset", "cast(mark as bigint) as commit_ms", "cast(null as bigint) as committed_offset"
+    )

@@ -1,0 +1,89 @@
+"""What the coordinator would know after reading the log: offsets and groups.
+
+Sources: ``OffsetMetadataManager.replay``, ``GroupMetadataManager.replay``: the last record of a key counts, a tombstone
+removes it; a commit for a group of which nothing is known makes a group without members, and a group's tombstone removes that
+too.
+"""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from groupcoord.pipeline.schemas import CURRENT_GROUPS, CURRENT_OFFSETS
+
+PLACE = ["log_partition", "log_offset"]
+
+
+def latest_places(records: DataFrame, keys: list[str]) -> DataFrame:
+    """Where the last record of each of ``keys`` is.
+
+    Maxima of numbers are added up in a hash table; a maximum of whole rows would sort all records first, five times as long.
+    A key is in one partition of the log, as a group is.
+    """
+    return records.select(*keys, *PLACE).groupBy(*keys).agg(*(F.max(name).alias(name) for name in PLACE)).select(*PLACE)
+
+
+def at_places(records: DataFrame, places: DataFrame) -> DataFrame:
+    """The records at ``places``. Spark sends these to all tasks where they are few, as its own estimate says."""
+    return records.join(places, PLACE, "left_semi").select(*records.columns)
+
+
+GROUP_OF_KIP_848 = "ConsumerGroupMetadata"
+
+
+def current_offsets(commits: DataFrame, places: DataFrame) -> DataFrame:
+    """``commits`` at ``places`` (the last of each group, topic and partition) that are no tombstones."""
+    return at_places(commits, places).where("not is_tombstone").select(*CURRENT_OFFSETS.names)
+
+
+def current_groups(commits: DataFrame, generations: DataFrame, places: DataFrame, modern: DataFrame) -> DataFrame:
+    """Groups with a record at ``places`` (the last of each group), and those that only commit.
+
+    A group that ``modern`` says is one of KIP-848 is not here: its commits are its own.
+    """
+    last = at_places(generations, places)
+    described = last.where("not is_tombstone").select(
+        *CURRENT_GROUPS.names[:4], _state().alias("state"), *CURRENT_GROUPS.names[5:]
+    )
+    ended = last.select("group", "is_tombstone", F.col("log_offset").alias("described_at"))
+    committed = (
+        commits.where("not is_tombstone")
+        .groupBy("group")
+        .agg(F.max("log_partition").alias("log_partition"), F.max("log_offset").alias("committed_at"))
+    )
+    simple = (
+        committed.join(ended, "group", "left")
+        .where("is_tombstone is null or (is_tombstone and committed_at > described_at)")
+        .join(_living(modern), "group", "left_anti")
+        .select(*(_simple(column.name, column.type) for column in CURRENT_GROUPS.columns))
+    )
+    return described.unionByName(simple).select(*CURRENT_GROUPS.names)
+
+
+def _living(modern: DataFrame) -> DataFrame:
+    """The groups of KIP-848 that have not ended."""
+    return (
+        modern.where(F.col("record") == GROUP_OF_KIP_848)
+        .groupBy("group")
+        .agg(
+            F.max("log_offset").alias("last"), F.max(F.when(~F.col("is_tombstone"), F.col("log_offset"))).alias("alive")
+        )
+        .where("alive = last")
+        .select("group")
+    )
+
+
+def _state() -> Column:
+    return F.when(F.size("members") > 0, "Stable").otherwise("Empty")
+
+
+def _simple(name: str, kind: str) -> Column:
+    """What a group that only commits has in that column."""
+    known = {
+        "log_partition": F.col("log_partition"),
+        "group": F.col("group"),
+        "state": F.lit("Empty"),
+        "protocol_type": F.lit(""),
+        "generation": F.lit(0),
+        "members": F.array(),
+    }
+    return known.get(name, F.lit(None)).cast(kind).alias(name)

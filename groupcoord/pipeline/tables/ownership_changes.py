@@ -1,0 +1,278 @@
+"""Who owned each partition, with numpy: many records at once, each owner beside the one before.
+
+A generation says who has what, all of it. What it changes is found by looking at what was known of each partition before. So
+of records that are done nothing is kept but who had each partition of the last group last, and the change that made it so.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from groupcoord.pipeline.arrow import arrow_schema
+from groupcoord.pipeline.schemas import OWNERSHIP, ColumnSchema, TableSchema
+from groupcoord.pipeline.tables.assignment_arrays import PERSON, AssignmentArrays, assignment_arrays, codes, pieces
+
+IDENTITY = "if(m.instance_id is null, concat('m:', m.member_id), concat('i:', m.instance_id))"
+"""Who the member ``m`` is, across member ids."""
+
+
+def owners(generations: DataFrame) -> DataFrame:
+    """HANDS of all groups in ``generations``; a tombstone is a generation of nobody. A task has whole groups, one after the
+    other."""
+    given = generations.select("log_partition", "log_offset", "append_ts", "group", "generation", "members").selectExpr(
+        "* except (members)",
+        f"""transform(members, m -> struct(m.member_id as member_id, m.client_id as client_id, {IDENTITY} as who,
+            m.assigned as assigned)) as members""",
+    )
+    return (
+        given.repartition("group")
+        .sortWithinPartitions("group", "log_offset")
+        .mapInArrow(ownership_changes, OWNERSHIP_CHANGES.ddl)
+    )
+
+
+def ownership(owned: DataFrame) -> DataFrame:
+    """The changes in what ``owners`` gave: a new owner, or nobody any more."""
+    return owned.where("moved is null").select(*OWNERSHIP.names)
+
+
+PARTITIONS_AT_ONCE = 200_000
+"""Records that give out so many partitions are looked at in one go."""
+ROWS_AT_ONCE = 50_000
+"""So many rows go on in one record batch."""
+OWNERSHIP_CHANGES = TableSchema(
+    "ownership_changes",
+    "Changes of owner, and one more row for each record, which has the last three columns.",
+    OWNERSHIP.key,
+    (
+        *OWNERSHIP.columns,
+        ColumnSchema("moved", "int", "partitions of which somebody else was the last owner", "partitions"),
+        ColumnSchema("kept", "int", "partitions with the owner that they last had", "partitions"),
+        ColumnSchema("could_stay", "bigint", "how many could have had the owner that they last had", "partitions"),
+    ),
+)
+_WHERE = arrow_schema(OWNERSHIP.columns[:5])
+_CHANGE = arrow_schema(OWNERSHIP.columns[:-1])
+_LAST = pa.schema(
+    [*((name, pa.string()) for name in (*PERSON, "topic")), ("partition", pa.int32()), ("is_held", pa.bool_())]
+)
+_JUST_NOW, _LONG_AGO = -1, -2
+"""Numbers of records in the past: the one just before record 0, and any other."""
+
+
+@dataclass(frozen=True)
+class _Past:
+    """What is known of the group of the last record: a row for each of its partitions, in both tables the same."""
+
+    group: str | None
+    last: Any
+    """Who had it last, and whether that was in the last record."""
+    open: Any
+    """The last change, whose end is yet to come."""
+
+
+@dataclass(frozen=True)
+class _Entries:
+    """Partitions that were given to somebody, each beside the entry before it: by group, topic, partition, then time.
+
+    Those of the past are among them. They are the first in ``people`` and ``topics``, so their numbers there are those that
+    they have in the past.
+    """
+
+    people: Any
+    topics: Any
+    group: Any
+    """Of each record, the number of its group."""
+    begins: Any
+    """Is it the first entry of its partition?"""
+    record: Any
+    person: Any
+    topic: Any
+    partition: Any
+
+    @property
+    def is_past(self) -> Any:
+        return self.record < 0
+
+    @property
+    def is_of_last_group(self) -> Any:
+        # The past is the group of the first record.
+        return self.group[np.maximum(self.record, 0)] == self.group[-1]
+
+
+def ownership_changes(batches: Iterator[Any]) -> Iterator[Any]:
+    """From record batches of generations, as ``ownership.owners`` makes them, to such of HANDS.
+
+    All records of a group come together and in order.
+    """
+    past = _nothing(None)
+    for batch in batches:
+        for records in pieces(batch, PARTITIONS_AT_ONCE):
+            group = records.column("group")[0].as_py()
+            if group != past.group:
+                yield from _batches(past.open)
+                past = _nothing(group)
+            given = assignment_arrays(records.column("members"))
+            where = pa.record_batch({field.name: records.column(field.name).cast(field.type) for field in _WHERE})
+            entries = _entries(given, past, where)
+            yield from _batches(_said(given, entries, where))
+            changes, past = _changes(entries, past, where)
+            yield from _batches(changes)
+    yield from _batches(past.open)
+
+
+def _nothing(group: str | None) -> _Past:
+    return _Past(group, *(pa.RecordBatch.from_pylist([], schema=schema) for schema in (_LAST, _CHANGE)))
+
+
+def _batches(rows: Any) -> Iterator[Any]:
+    """``rows`` as record batches of HANDS; a column that they do not have is null."""
+    schema = arrow_schema(OWNERSHIP_CHANGES.columns)
+    for first in range(0, len(rows), ROWS_AT_ONCE):
+        some = rows.slice(first, ROWS_AT_ONCE)
+        columns = [
+            some.column(field.name).cast(field.type)
+            if field.name in rows.schema.names
+            else pa.nulls(len(some), field.type)
+            for field in schema
+        ]
+        yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _entries(given: AssignmentArrays, past: _Past, where: Any) -> _Entries:
+    """What was ``given``, and before that what is known from the ``past``."""
+    last, known = past.last, np.arange(len(past.last))
+    group = np.cumsum(_differs(codes(where.column("group"))[0]))
+    topics = pa.concat_arrays([last.column("topic"), given.topics])
+    topic = np.concatenate([known, given.topic + len(known)])
+    partition = np.concatenate([last.column("partition").to_numpy(), given.partitions])
+    group_of_topic = np.concatenate([np.full(len(known), group[0]), group[given.record[given.person]]])
+    key = _keys(group_of_topic, topics, topic, partition)
+    # Entries are in the order of time already, and a stable sort leaves those of one partition in it.
+    order = np.argsort(key, kind="stable")
+    topic = topic[order]
+    person = np.concatenate([known, given.person + len(known)])[topic]
+    when = np.where(last.column("is_held").to_numpy(zero_copy_only=False), _JUST_NOW, _LONG_AGO)
+    return _Entries(
+        people=_joined(last.select(PERSON), given.people),
+        topics=topics,
+        group=group,
+        begins=_differs(key[order]),
+        record=np.concatenate([when, given.record])[person],
+        person=person,
+        topic=topic,
+        partition=partition[order],
+    )
+
+
+def _keys(group: Any, topics: Any, topic: Any, partition: Any) -> Any:
+    """A number for each entry, the same for the same partition of the same topic in the same group."""
+    name, names = codes(topics)
+    _, number = np.unique(group * len(names) + name, return_inverse=True)
+    return (number[topic] << 32) + partition
+
+
+def _said(given: AssignmentArrays, entries: _Entries, where: Any) -> Any:
+    """A row for each record: how many partitions moved, how many did not, and how many could have stayed."""
+    who, whos = codes(entries.people.column("who"))
+    base = entries.record * len(whos)
+    now, before = who[entries.person], who[np.roll(entries.person, 1)]
+    later = ~entries.begins
+    kept = np.bincount(entries.record[later & (now == before)], minlength=len(where))
+    moved = np.bincount(entries.record[later], minlength=len(where)) - kept
+    # Each who in each record, once: a member may be there under two member ids.
+    seats = np.unique(given.record * len(whos) + who[len(who) - len(given.record) :])
+    record = seats // max(len(whos), 1)
+    shares = (_shares(seats, record, taken) for taken in ((base + now)[~entries.is_past], (base + before)[later]))
+    could_stay = np.bincount(record, np.minimum(*shares), len(where)).astype(np.int64)
+    for name, column in (("moved", moved), ("kept", kept), ("could_stay", could_stay)):
+        where = where.append_column(name, pa.array(column))
+    return where
+
+
+def _shares(seats: Any, record: Any, taken: Any) -> Any:
+    """How often each of ``seats`` is ``taken``; those of one ``record`` from the fewest to the most."""
+    place = np.searchsorted(seats, taken)
+    there = np.append(seats, -1)[place] == taken
+    shares = np.bincount(place[there], minlength=len(seats))
+    return shares[np.lexsort((shares, record))]
+
+
+def _changes(entries: _Entries, past: _Past, where: Any) -> tuple[Any, _Past]:
+    """The changes that are known with their ends, and what is known of the last group."""
+    # There are two places for changes at each entry: for itself, or the open one of the past; and for a loss after it.
+    place = np.nonzero(np.column_stack([_is_gain(entries), _is_lost(entries)]).ravel())[0]
+    entry, is_loss = place >> 1, (place & 1).astype(bool)
+    is_new = is_loss | ~entries.is_past[entry]
+    changes = _joined(past.open, _new(entries, where, entry[is_new], is_loss[is_new]))
+    row = np.where(is_new, len(past.open) + np.cumsum(is_new) - 1, entries.person[entry])
+    is_last = _ends(_differs(np.cumsum(entries.begins)[entry]))
+    is_open = is_last & entries.is_of_last_group[entry]
+    until = changes.column("append_ts").take(pa.array(np.roll(row, -1), mask=is_last))
+    done = changes.take(pa.array(row[~is_open])).append_column("until_ts", until.filter(pa.array(~is_open)))
+    group = where.column("group")[-1].as_py()
+    return done, _Past(group, _last(entries, len(where)), changes.take(pa.array(row[is_open])))
+
+
+def _is_gain(entries: _Entries) -> Any:
+    """Has somebody else the partition from this entry on? One of the past stands for the change that is open."""
+    person, member = entries.person, codes(entries.people.column("member_id"))[0]
+    is_other = member[person] != member[np.roll(person, 1)]
+    was_nobodys = np.roll(entries.record, 1) < entries.record - 1
+    return entries.begins | is_other | was_nobodys
+
+
+def _is_lost(entries: _Entries) -> Any:
+    """Has nobody the partition any more, in the record after this entry?"""
+    # The two at the end are for _LONG_AGO, of which it is said already, and for _JUST_NOW.
+    goes_on = np.append(entries.group[1:] == entries.group[:-1], [False, False, True])
+    is_held = np.roll(entries.record, -1) <= entries.record + 1
+    return goes_on[entries.record] & (_ends(entries.begins) | ~is_held)
+
+
+def _new(entries: _Entries, where: Any, entry: Any, is_loss: Any) -> Any:
+    """The changes at each ``entry``, or the losses after it."""
+    owner = pa.array(entries.person[entry], mask=is_loss)
+    previous = np.where(is_loss, entry, entry - 1)
+    is_first = entries.begins[entry] & ~is_loss
+    members = entries.people.column("member_id")
+    columns = [
+        *where.take(pa.array(entries.record[entry] + is_loss)).columns,
+        entries.topics.take(pa.array(entries.topic[entry])),
+        pa.array(entries.partition[entry]),
+        members.take(owner),
+        entries.people.column("client_id").take(owner),
+        members.take(pa.array(entries.person[previous], mask=is_first)),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=_CHANGE)
+
+
+def _last(entries: _Entries, records: int) -> Any:
+    """Who had each partition of the last group last."""
+    at = np.nonzero(_ends(entries.begins) & entries.is_of_last_group)[0]
+    columns = [
+        *entries.people.take(pa.array(entries.person[at])).columns,
+        entries.topics.take(pa.array(entries.topic[at])),
+        pa.array(entries.partition[at]),
+        pa.array(entries.record[at] == records - 1),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=_LAST)
+
+
+def _joined(first: Any, then: Any) -> Any:
+    columns = [pa.concat_arrays(both) for both in zip(first.columns, then.columns, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=first.schema)
+
+
+def _differs(numbers: Any) -> Any:
+    """Where another number begins."""
+    return np.concatenate([np.ones(min(len(numbers), 1), bool), numbers[1:] != numbers[:-1]])
+
+
+def _ends(begins: Any) -> Any:
+    """Where the last one is of what begins at ``begins``."""
+    return np.append(begins[1:], np.ones(min(len(begins), 1), bool))

@@ -1,0 +1,309 @@
+"""One batch of the stream into the tables: decoded, counted, written aside, merged into the views, and committed at once.
+
+Spark repeats a batch that it does not know to be done: with the same number and the same offsets, because it writes these down
+before it begins. A batch whose number is in the manifest is in the tables, and is passed over; any other is not, and of what a
+killed process had written of it nothing is to be seen.
+"""
+
+import dataclasses
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from groupcoord.pipeline.decode.spark_decoder import SPLIT, commits, decode_rest, split, table_of_rest, undecoded
+from groupcoord.pipeline.errors import PipelineError, SourceWarning
+from groupcoord.pipeline.schemas import (
+    BAD_RECORDS,
+    COMMITS,
+    CURRENT_GROUPS,
+    CURRENT_OFFSETS,
+    END_OFFSETS,
+    GENERATIONS,
+    LAG,
+    MODERN_RECORDS,
+    REBALANCES,
+    SOURCE_WARNINGS,
+    STORMS,
+    TableSchema,
+)
+from groupcoord.pipeline.spark_session import FOR_SMALL, SMALL
+from groupcoord.pipeline.tables.rebalances import APART_S
+from groupcoord.pipeline.watch import incremental_views
+from groupcoord.pipeline.watch.manifest import NONE, BatchDirectory, WatchManifest
+from groupcoord.pipeline.watch.output_directory import FILE, STATE, TABLES, WatchDirectory, merge_directories
+from groupcoord.pipeline.watch.stream_source import Positions, StreamSource
+
+GROWING = (COMMITS, GENERATIONS, MODERN_RECORDS, BAD_RECORDS, REBALANCES, SOURCE_WARNINGS)
+"""The tables that get the rows of each batch."""
+VIEWS = (CURRENT_OFFSETS, CURRENT_GROUPS, LAG, STORMS)
+"""The tables that are replaced."""
+MERGE_EVERY = 100
+ROWS_A_FILE = 2_000_000
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+class BatchWriter:
+    """What ``foreachBatch`` calls. ``say`` takes a line for each batch; ``merge_every`` 0 merges nothing.
+
+    ``problem`` is what a batch failed of, and ``is_resumed`` says that nobody has watched for a while.
+    """
+
+    def __init__(
+        self,
+        output: WatchDirectory,
+        stream: StreamSource,
+        manifest: WatchManifest,
+        say: Callable[[str], None],
+        *,
+        merge_every: int = MERGE_EVERY,
+        now: Callable[[], datetime] = _now,
+    ) -> None:
+        self.manifest = manifest
+        self.problem: BaseException | None = None
+        self.is_resumed = manifest.batch > NONE
+        self.warnings: list[SourceWarning] = []
+        self.last = time.monotonic()
+        """When something was written last."""
+        self._output = output
+        self._stream = stream
+        self._say = say
+        self._merge_every = merge_every
+        self._now = now
+        self._storms: list[datetime] | None = None
+        self._turn = threading.Lock()
+        self._is_closed = False
+
+    def __call__(self, records: DataFrame, batch: int) -> None:
+        """Take ``batch``."""
+        with self._turn:
+            if self._is_closed:
+                raise PipelineError("the watch has ended")
+            if batch <= self.manifest.batch:
+                return
+            try:
+                self._take(records, batch)
+            except BaseException as problem:
+                self.problem = problem
+                raise
+
+    def refresh(self, spark: SparkSession) -> None:
+        """Look again where topics end, though nothing was committed: lags grow."""
+        with self._turn:
+            if self._stream.ends is None or self.manifest.batch == NONE:
+                return
+            _fit(spark, 0)
+            self._output.use(spark)
+            now = self._now()
+            step = _BatchTables(self._output, self.manifest)
+            step.lag(self._stream, now)
+            self.manifest = self._output.commit(step.manifest(now))
+            self._output.tidy()
+            self.last = time.monotonic()
+
+    def close(self) -> None:
+        """Wait for the batch that is being taken, and take no more."""
+        with self._turn:
+            self._is_closed = True
+
+    def _take(self, records: DataFrame, batch: int) -> None:
+        began = time.monotonic()
+        spark = records.sparkSession
+        _fit(spark, 0)
+        self._output.use(spark)
+        decoded = records.mapInArrow(split, SPLIT.ddl).persist()
+        try:
+            commits, others = _counted(decoded)
+            read = commits.total() + others.total()
+            _fit(spark, read)
+            step = _BatchTables(self._output, self.manifest)
+            positions = self._stream.positions(self._output.ends_of_batch(batch))
+            step.records(decoded, batch, read, others.total())
+            if warnings := self._remarks(positions, commits + others):
+                rows = spark.createDataFrame([tuple(remark) for remark in warnings], SOURCE_WARNINGS.ddl)
+                step.grow(rows, SOURCE_WARNINGS, batch, len(warnings))
+            now = self._now()
+            lag = step.lag(self._stream, now)
+            if self._storms is None or step.has_new_storms:
+                self._storms = step.storms(now)
+            storms = sum(now - last <= timedelta(seconds=APART_S) for last in self._storms)
+        finally:
+            decoded.unpersist()
+        manifest = dataclasses.replace(
+            step.manifest(now), batch=batch, records=self.manifest.records + read, positions=positions
+        )
+        self.manifest = merge_directories(self._output, self._output.commit(manifest), GROWING, self._merge_every)
+        self._output.tidy()
+        self.is_resumed = False
+        self.warnings.clear()
+        self.last = time.monotonic()
+        self._say(
+            f"batch {batch}: {read:,} records, lag {'unknown' if lag is None else f'{lag:,}'}, "
+            f"{storms} {'storm' if storms == 1 else 'storms'}, {self._behind(positions)}, {self.last - began:.1f} s"
+        )
+
+    def _behind(self, positions: Positions) -> str:
+        if self._stream.bounds is None:
+            return "end of the log unknown"
+        behind = sum(max(0, end - positions.get(str(one), 0)) for one, (_, end) in self._stream.bounds().items())
+        return f"{behind:,} behind the end of the log"
+
+    def _remarks(self, positions: Positions, counted: Counter[str]) -> list[SourceWarning]:
+        """What is to be said of the first batch after nobody watched for a while: what is no longer there."""
+        if not self.is_resumed:
+            return list(self.warnings)
+        found = list(self.warnings)
+        for partition, end in sorted(positions.items(), key=lambda item: int(item[0])):
+            start = self.manifest.positions.get(partition, 0)
+            if missing := max(0, end - start - counted[partition]):
+                what = (
+                    f"{missing} offsets between {start} and {end - 1} without a record, after nobody watched: compacted away, "
+                    "or markers and aborted records of transactions"
+                )
+                found.append(SourceWarning(self._stream.spec, what, int(partition), None, None))
+        return found
+
+
+def _counted(decoded: DataFrame) -> tuple[Counter[str], Counter[str]]:
+    """How many commits and other records each partition of the log has in ``decoded`` (SPLIT)."""
+    commits_, others = Counter[str](), Counter[str]()
+    for row in decoded.groupBy("log_partition", "is_commit").count().collect():  # two numbers a partition of the log
+        (commits_ if row["is_commit"] else others)[str(row["log_partition"])] = row["count"]
+    return commits_, others
+
+
+def _fit(spark: SparkSession, records: int) -> None:
+    """Few records are soon interpreted; many are worth being compiled for."""
+    for name, value in FOR_SMALL.items():
+        if records < SMALL:
+            spark.conf.set(name, value)
+        else:
+            spark.conf.unset(name)
+
+
+class _BatchTables:
+    """The tables of one batch, as they are written aside: where they will go, and how many rows they have."""
+
+    def __init__(self, output: WatchDirectory, before: WatchManifest) -> None:
+        self._output = output
+        self._before = before
+        self._moves: list[tuple[str, str]] = []
+        self._directories = {name: list(directories) for name, directories in before.directories.items()}
+        self._views: dict[str, DataFrame] = {}
+
+    def manifest(self, now: datetime) -> WatchManifest:
+        """The manifest with what was written."""
+        return dataclasses.replace(self._before, at=now.isoformat(), directories=self._directories, moves=self._moves)
+
+    def grow(self, frame: DataFrame, table: TableSchema, batch: int, rows: int) -> DataFrame:
+        """Rows for a table that grows; returns what can be read back."""
+        if rows == 0:
+            return self._output.empty(table)
+        path = self._output.stage(frame.coalesce(max(1, rows // ROWS_A_FILE)), table)
+        self._grown(path, table, batch, rows)
+        return self._output.read(table, path)
+
+    def _grown(self, path: str, table: TableSchema, batch: int, rows: int) -> None:
+        directory = BatchDirectory(batch, batch, rows)
+        self._directories.setdefault(table.name, []).append(directory)
+        self._moves.append((path, f"{TABLES}/{table.name}/{directory.folder}"))
+
+    def records(self, decoded: DataFrame, batch: int, read: int, others: int) -> None:
+        """The tables of records, and the views but ``lag``."""
+        if read == 0 and self._before.batch > NONE:
+            return  # markers and aborted records alone
+        rest = decode_rest(undecoded(decoded)).persist()
+        try:
+            rows = {COMMITS.name: read - others}
+            if others:
+                for row in rest.groupBy("table").count().collect():  # four numbers
+                    rows[row["table"]] = rows.get(row["table"], 0) + row["count"]
+            if sum(rows.values()) != read:
+                raise PipelineError(f"{read:,} records came in and {rows} went out: this is a fault of the pipeline")
+            made = commits(decoded, rest) if others else decoded.where("is_commit").select(*COMMITS.names)
+            came = {COMMITS: self.grow(made, COMMITS, batch, rows[COMMITS.name])}
+            for table in (GENERATIONS, MODERN_RECORDS, BAD_RECORDS):
+                came[table] = self.grow(table_of_rest(rest, table), table, batch, rows.get(table.name, 0))
+        finally:
+            rest.unpersist()
+        self._offsets(came[COMMITS], rows[COMMITS.name])
+        self._generations(came[GENERATIONS], batch, rows.get(GENERATIONS.name, 0))
+        if rows.get(MODERN_RECORDS.name):
+            self._replace(incremental_views.modern_after(self._view(_MODERN), came[MODERN_RECORDS]), _MODERN)
+        if read:
+            known = self._view(_RECENT), self._view(_GENERATIONS), self._view(_MODERN)
+            self._replace(incremental_views.groups_after(*known), CURRENT_GROUPS)
+        if self._before.batch == NONE:
+            replaced = {target for _, target in self._moves}
+            for table in VIEWS:
+                if _path(table) not in replaced:
+                    self._replace(self._output.empty(table), table)
+
+    def lag(self, stream: StreamSource, now: datetime) -> int | None:
+        """The view ``lag``, as of ``now``; returns how much that is in all, None if no end is known."""
+        offsets, recent, ends = self._view(CURRENT_OFFSETS), self._view(_RECENT), None
+        if stream.ends is not None:
+            observed = stream.ends(offsets, int(now.timestamp() * 1000))
+            ends = self._replace(incremental_views.ends_after(self._view(_ENDS), observed), _ENDS)
+        found = self._replace(incremental_views.lag_after(offsets, recent, ends, now), LAG)
+        [total] = found.agg(F.sum("lag")).collect()
+        return total[0]
+
+    @property
+    def has_new_storms(self) -> bool:
+        """May there be storms that were not there before?"""
+        return STORMS.name in self._views
+
+    def storms(self, now: datetime) -> list[datetime]:
+        """When the storms that may still go on had their last rebalance."""
+        still = F.col("to") >= F.lit(now) - F.expr(f"interval {APART_S} seconds")
+        found = self._view(STORMS).where(still).select(F.unix_millis("to").alias("ms")).collect()  # one a group at most
+        return [datetime.fromtimestamp(row["ms"] / 1000, UTC) for row in found]
+
+    def _offsets(self, came: DataFrame, rows: int) -> None:
+        if not rows:
+            return
+        self._replace(incremental_views.offsets_after(self._view(CURRENT_OFFSETS), came), CURRENT_OFFSETS)
+        self._replace(incremental_views.recent_after(self._view(_RECENT), came), _RECENT)
+
+    def _generations(self, came: DataFrame, batch: int, rows: int) -> None:
+        if not rows:
+            return
+        kept, run = self._view(_GENERATIONS), self._view(_REBALANCES)
+        path = self._output.stage(incremental_views.rebalances_in(kept, came).coalesce(1), REBALANCES)
+        rebalanced = self._output.read(REBALANCES, path)
+        if found := rebalanced.count():
+            self._grown(path, REBALANCES, batch, found)
+            self._replace(incremental_views.storms_after(self._view(STORMS), run, rebalanced), STORMS)
+            self._replace(incremental_views.open_runs(run.unionByName(rebalanced)), _REBALANCES)
+        self._replace(incremental_views.generations_after(kept.unionByName(came)), _GENERATIONS)
+
+    def _replace(self, frame: DataFrame, table: TableSchema) -> DataFrame:
+        """Write a view, or something kept, anew; from here on that is what is read."""
+        path = self._output.stage_file(frame, table, rows=self._before.records)
+        self._moves.append((path, _path(table)))
+        self._views[table.name] = self._output.read(table, path)
+        return self._views[table.name]
+
+    def _view(self, table: TableSchema) -> DataFrame:
+        if table.name not in self._views:
+            self._views[table.name] = self._output.read(table, _path(table))
+        return self._views[table.name]
+
+
+def _path(table: TableSchema) -> str:
+    return f"{TABLES if table in VIEWS else STATE}/{table.name}/{FILE}"
+
+
+_GENERATIONS = GENERATIONS._replace(name="last_generations")
+_MODERN = MODERN_RECORDS._replace(name="last_modern_records")
+_REBALANCES = REBALANCES._replace(name="last_rebalances")
+_RECENT = incremental_views.RECENT_COMMITS
+_ENDS = END_OFFSETS

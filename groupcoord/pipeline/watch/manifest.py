@@ -1,0 +1,73 @@
+"""What a directory of ``watch`` holds, in one file: ``watch.json``. A batch is in the tables once this file says so.
+
+The files of a batch are written aside first. Then ``watch.json`` takes the place of the one before, which is one rename, and
+says which batch is in and which files are still to be moved to their places; then they are moved. Who finds moves in it, after
+a process was killed, makes them: whatever has been moved already is no longer where it came from.
+"""
+
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from groupcoord.pipeline.errors import PipelineError
+
+FORMAT = 1
+NONE = -1
+"""The number of the batch before the first."""
+
+
+@dataclass(frozen=True)
+class BatchDirectory:
+    """The rows of one or several batches in one directory of a table: ``batch=12``, or ``batch=0-99`` when it was merged."""
+
+    first: int
+    last: int
+    rows: int
+    level: int = 0
+    """How often its rows have been merged."""
+
+    @property
+    def folder(self) -> str:
+        """The name of the directory."""
+        return f"batch={self.first}" if self.level == 0 else f"batch={self.first}-{self.last}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class WatchManifest:
+    """``source`` is what was asked for, ``identity`` what that is, so that another one is noticed.
+
+    ``checkpoint`` is the id in Spark's checkpoint, ``writer`` who watches, ``batch`` the last batch that is in, ``at`` when
+    that was, ``records`` how many there were in all, ``positions`` the offset up to which each partition of the log was read,
+    ``directories`` the directories of each table that grows, ``moves`` pairs of paths below the directory: from where to where.
+    """
+
+    source: str
+    identity: dict[str, str]
+    writer: str
+    checkpoint: str | None = None
+    batch: int = NONE
+    at: str | None = None
+    records: int = 0
+    positions: dict[str, int] = field(default_factory=dict)
+    directories: dict[str, list[BatchDirectory]] = field(default_factory=dict)
+    moves: list[tuple[str, str]] = field(default_factory=list)
+
+    def to_json(self) -> str:
+        """As it stands in the file."""
+        return json.dumps({"format": FORMAT, **asdict(self)}, indent=1) + "\n"
+
+    @staticmethod
+    def from_json(text: str, where: str) -> "WatchManifest":
+        """The same, back. Raises PipelineError."""
+        try:
+            said: dict[str, Any] = json.loads(text)
+            if said.pop("format") != FORMAT:
+                raise PipelineError(f"{where} was written by another version of groupcoord")
+            said["directories"] = {
+                name: [BatchDirectory(**directory) for directory in directories]
+                for name, directories in said["directories"].items()
+            }
+            said["moves"] = [(origin, target) for origin, target in said["moves"]]
+            return WatchManifest(**said)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise PipelineError(f"{where} is not what pipeline watch writes there") from None

@@ -1,0 +1,149 @@
+"""The watch itself: a query of Spark that goes on, through outages of the cluster, until it is told to stop."""
+
+import re
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from groupcoord.pipeline.errors import PipelineError, SourceWarning
+from groupcoord.pipeline.sources.wire import ClusterUnavailableError
+from groupcoord.pipeline.watch.batch_writer import BatchWriter
+from groupcoord.pipeline.watch.manifest import NONE
+from groupcoord.pipeline.watch.output_directory import WatchDirectory
+from groupcoord.pipeline.watch.stream_source import StreamSource
+
+_STEP_S = 0.25
+"""So often it is looked whether somebody wants the watch to stop."""
+_AGAIN_S = 1.0
+"""So often is asked whether the cluster is back."""
+_IDLE_S = 10.0
+"""Ends of topics are looked at so often while nobody commits, or as often as batches come, if that is less often."""
+_GONE = re.compile(
+    r"(?:ClusterUnavailableError: (.+)|org\.apache\.kafka\.common\.errors\.(?:Timeout|Disconnect)Exception: (.+))"
+)
+_SLOW = "Python worker failed to connect back"
+"""What Spark says when a process that it starts takes longer than ten seconds, which is no setting of it."""
+_SLOW_TIMES = 5
+"""So often that is passed over where somebody waits for the end."""
+_TOLD = re.compile(r"PipelineError: (.+)")
+_TWO = re.compile(r"CONCURRENT_STREAM_LOG_UPDATE|CONCURRENT_QUERY")
+
+
+@dataclass(frozen=True, kw_only=True)
+class WatchSchedule:
+    """A batch every ``every_s`` seconds, for ``for_s`` seconds; ``is_once``: what is there now, and no more."""
+
+    every_s: float = 5.0
+    for_s: float | None = None
+    is_once: bool = False
+
+
+def run_watch(
+    spark: SparkSession,
+    output: WatchDirectory,
+    stream: StreamSource,
+    batch_writer: BatchWriter,
+    schedule: WatchSchedule,
+    stop: threading.Event,
+    say: Callable[[str], None],
+) -> None:
+    """Watch until ``stop`` is set or the time is over. Raises PipelineError for what waiting does not cure."""
+    deadline = None if schedule.for_s is None else time.monotonic() + schedule.for_s
+    is_back, slow = True, 0
+    while not stop.is_set() and not _is_over(deadline):
+        try:
+            _check_positions(stream, batch_writer)
+            if not is_back:
+                say("going on")
+                is_back = True
+            _run_query(spark, output, stream, batch_writer, schedule, stop, deadline)
+        except (PipelineError, PySparkException, Py4JJavaError) as problem:
+            if _SLOW in str(problem) and (slow < _SLOW_TIMES or not schedule.is_once):
+                slow, batch_writer.problem = slow + 1, None
+                say("this machine was too busy to start a Python process in ten seconds; once more")
+                stop.wait(_AGAIN_S)
+                continue
+            words = _why_gone(batch_writer.problem or problem) or _why_gone(problem)
+            if words is None or schedule.is_once:
+                raise _plain(batch_writer.problem or problem) from None
+            batch_writer.problem = None
+            if is_back:
+                say(f"{words}; waiting")
+            is_back = False
+            stop.wait(_AGAIN_S)
+        else:
+            return
+
+
+def _check_positions(stream: StreamSource, batch_writer: BatchWriter) -> None:
+    """Before the watch goes on: is what comes next still there, and is it the same log?"""
+    if stream.bounds is None:
+        return
+    bounds = stream.bounds()
+    batch_writer.warnings.clear()
+    for said, position in sorted(batch_writer.manifest.positions.items(), key=lambda item: int(item[0])):
+        partition = int(said)
+        if partition not in bounds or bounds[partition][1] < position:
+            raise PipelineError(
+                f"{stream.spec} has no offset {position} of partition {partition} of the log, up to which it was read before: "
+                "it is another log; choose another --out"
+            )
+        first = bounds[partition][0]
+        if first > position:
+            what = f"offsets {position} to {first - 1} were deleted from the log before they were read"
+            batch_writer.warnings.append(SourceWarning(stream.spec, what, partition, None, None))
+    batch_writer.is_resumed = batch_writer.manifest.batch > NONE
+
+
+def _run_query(
+    spark: SparkSession,
+    output: WatchDirectory,
+    stream: StreamSource,
+    batch_writer: BatchWriter,
+    schedule: WatchSchedule,
+    stop: threading.Event,
+    deadline: float | None,
+) -> None:
+    """One query, until it ends."""
+    trigger = {"availableNow": True} if schedule.is_once else {"processingTime": f"{schedule.every_s} seconds"}
+    writer = stream.load(spark).writeStream.foreachBatch(batch_writer).option("checkpointLocation", output.checkpoint)
+    query = writer.trigger(**trigger).start()
+    try:
+        while not query.awaitTermination(_STEP_S):
+            if stop.is_set() or _is_over(deadline):
+                batch_writer.close()
+                break
+            if not schedule.is_once and time.monotonic() - batch_writer.last > max(_IDLE_S, schedule.every_s):
+                batch_writer.refresh(spark)
+    finally:
+        query.stop()
+
+
+def _is_over(deadline: float | None) -> bool:
+    return deadline is not None and time.monotonic() >= deadline
+
+
+def _why_gone(problem: BaseException) -> str | None:
+    """What it says if the cluster is gone, or not there yet, which may pass; None if it is something else."""
+    if isinstance(problem, ClusterUnavailableError):
+        return str(problem)
+    found = _GONE.search(str(problem))
+    return None if found is None else str(found[1] or found[2]).strip()
+
+
+def _plain(problem: BaseException) -> BaseException:
+    """In one line, where it is known what it is."""
+    if isinstance(problem, PipelineError):
+        return problem
+    if isinstance(problem, Py4JJavaError):
+        said = problem.java_exception
+        return PipelineError(str(said.getMessage() or said.getClass().getSimpleName()).splitlines()[0])
+    if _TWO.search(str(problem)):
+        return PipelineError("another watch is using this checkpoint")
+    told = _TOLD.search(str(problem)) or _GONE.search(str(problem))
+    return problem if told is None else PipelineError(next(group for group in told.groups() if group).strip())

@@ -1,0 +1,79 @@
+"""Which assignors to play with, as ``--replay-with`` says it: ``sticky,range,weighted:capacity=2``."""
+
+import inspect
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+from groupcoord.assignors import ASSIGNORS, Assignor, FunctionAssignor, Registry, UnknownAssignorError
+from groupcoord.pipeline.errors import PipelineError
+
+RECORDED_HISTORY = "as it was"
+"""What the tables call the real history, which stands beside those of assignors."""
+_TRUE, _FALSE = ("true", "yes", "1"), ("false", "no", "0")
+
+
+class AssignorChoice(NamedTuple):
+    """One assignor to play with. ``make`` makes that of one member, and is sent to where the work is done."""
+
+    spec: str
+    name: str
+    make: Callable[[], Assignor]
+
+
+def choices(said: str, registry: Registry = ASSIGNORS) -> tuple[AssignorChoice, ...]:
+    """The assignors in ``said``, each once: names with commas, behind a name perhaps ``:PARAMETER=VALUE``, as often as wanted.
+
+    Raises PipelineError where there is none of that name or with that parameter; it lists those there are.
+    """
+    return tuple([_choice(part, registry) for part in dict.fromkeys(part.strip() for part in said.split(","))])
+
+
+def _choice(said: str, registry: Registry) -> AssignorChoice:
+    name, *settings = said.split(":")
+    try:
+        assignor = registry.create(name)
+    except UnknownAssignorError as problem:
+        raise PipelineError(str(problem)) from None
+    except Exception as problem:  # whatever an installed package does when it is loaded
+        raise PipelineError(f"assignor {name!r} cannot be had: {type(problem).__name__}: {problem}") from problem
+    if isinstance(assignor, FunctionAssignor):
+        if settings:
+            raise PipelineError(f"assignor {name!r} is a function and has no parameters, not even {settings[0]!r}")
+        return AssignorChoice(said, name, partial(_same, assignor))
+    kind: type[Assignor] = type(assignor)
+    make = partial(kind, **dict(_setting(kind, name, setting) for setting in settings))
+    try:
+        make()
+    except ValueError as problem:
+        raise PipelineError(f"{said!r}: {problem}") from None
+    return AssignorChoice(said, name, make)
+
+
+def _same(assignor: Assignor) -> Assignor:
+    """A function remembers nothing: one object does for all members."""
+    return assignor
+
+
+def _setting(kind: type[Assignor], name: str, setting: str) -> tuple[str, Any]:
+    """One parameter and its value, which is of the type that the parameter's default has."""
+    parameter, _, value = setting.partition("=")
+    known = {
+        found.name: found.default
+        for found in inspect.signature(kind).parameters.values()
+        if found.kind in (found.POSITIONAL_OR_KEYWORD, found.KEYWORD_ONLY)
+    }
+    if parameter not in known:
+        there_are = f"it has {', '.join(known)}" if known else "it has none"
+        raise PipelineError(f"assignor {name!r} has no parameter {parameter!r}; {there_are}")
+    default = known[parameter]
+    if isinstance(default, bool):
+        if value.lower() not in _TRUE + _FALSE:
+            raise PipelineError(f"{parameter} of assignor {name!r} is true or false, and not {value!r}")
+        return parameter, value.lower() in _TRUE
+    if isinstance(default, int | float):
+        try:
+            return parameter, type(default)(value)
+        except ValueError:
+            raise PipelineError(f"{parameter} of assignor {name!r} is a number, and not {value!r}") from None
+    return parameter, value

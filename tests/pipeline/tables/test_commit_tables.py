@@ -1,0 +1,304 @@
+"""The current view, gaps, rates, zombies and lag of small histories."""
+
+import random
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from groupcoord.pipeline.schemas import (
+    COMMIT_GAPS,
+    COMMIT_RATES,
+    COMMITS,
+    CURRENT_GROUPS,
+    CURRENT_OFFSETS,
+    END_OFFSETS,
+    GENERATIONS,
+    LAG,
+    LOG_PARTITIONS,
+    MODERN_RECORDS,
+    ZOMBIES,
+)
+from groupcoord.pipeline.tables.commit_activity import commit_gaps, commit_rates
+from groupcoord.pipeline.tables.consecutive_commits import consecutive_commits, partition_statistics
+from groupcoord.pipeline.tables.current_state import current_groups, current_offsets, latest_places
+from groupcoord.pipeline.tables.lag import lag
+from groupcoord.pipeline.tables.log_coverage import in_buckets, last_holes, log_partitions
+from groupcoord.pipeline.tables.ownership_changes import owners, ownership
+from groupcoord.pipeline.tables.zombies import zombies
+from tests.pipeline.frames import at, commit, frame, generation, member, rows
+
+
+def current(commits: DataFrame) -> DataFrame:
+    return current_offsets(commits, latest_places(commits, ["group", "topic", "partition"]))
+
+
+def stepped(
+    spark: SparkSession, commits: DataFrame, *generations: dict[str, Any]
+) -> tuple[DataFrame, DataFrame, DataFrame]:
+    told = frame(spark, GENERATIONS, generations)
+    changes = ownership(owners(told))
+    return consecutive_commits(commits, partition_statistics(commits), changes), changes, told
+
+
+def test_the_last_record_of_each_key_counts(spark: SparkSession) -> None:
+    commits = frame(
+        spark,
+        COMMITS,
+        [
+            commit(1, 10),
+            commit(2, 20, partition=1),
+            commit(3, None, partition=1),
+            commit(4, 5),
+            commit(5, None, group="h"),
+            commit(6, 1, group="h"),
+        ],
+    )
+    found = current(commits)
+    assert found.columns == CURRENT_OFFSETS.names
+    assert rows(found, "group", "partition", "committed_offset", "log_offset") == [("g", 0, 5, 4), ("h", 0, 1, 6)]
+
+
+def test_groups_are_those_with_a_record_and_those_that_only_commit(spark: SparkSession) -> None:
+    commits = frame(
+        spark,
+        COMMITS,
+        [
+            commit(1, 1, group="simple"),
+            commit(2, 1),
+            commit(3, 1, group="gone"),
+            commit(9, 1, group="again"),
+            commit(10, 1, group="new"),
+        ],
+    )
+    generations = frame(
+        spark,
+        GENERATIONS,
+        [
+            generation(1, 1, member("a", {"t": [0]})),
+            generation(4, 2, member("b", {"t": [0]})),
+            generation(5, None, group="gone"),
+            generation(6, None, group="again"),
+            generation(7, 3, group="empty"),
+        ],
+    )
+    modern = frame(
+        spark,
+        MODERN_RECORDS,
+        [{"log_offset": 8, "record": "ConsumerGroupMetadata", "group": "new", "is_tombstone": False}],
+    )
+    found = current_groups(commits, generations, latest_places(generations, ["group"]), modern)
+    assert found.columns == CURRENT_GROUPS.names
+    assert rows(found, "group", "state", "generation", "log_offset") == [
+        ("again", "Empty", 0, None),
+        ("empty", "Empty", 3, 7),
+        ("g", "Stable", 2, 4),
+        ("simple", "Empty", 0, None),
+    ]
+
+
+def test_gaps_are_long_and_unusual(spark: SparkSession) -> None:
+    steady = [commit(number, number, when=at(5 * number)) for number in range(40)]
+    after = [commit(40 + number, 100 + number, when=at(400 + 5 * number)) for number in range(40)]
+    slow = [commit(200 + number, number, partition=1, when=at(70 * number)) for number in range(9)]
+    commits = frame(spark, COMMITS, [*steady, *after, *slow])
+    taken, _, _ = stepped(spark, commits)
+    found = commit_gaps(taken, partition_statistics(commits), current(commits), at(700))
+    assert found.columns == COMMIT_GAPS.names
+    assert rows(
+        found, "partition", "log_offset", "from_ts", "to_ts", "gap_seconds", "offset_before", "offset_after"
+    ) == [
+        (0, 39, 195.0, 400.0, 205.0, 39, 100),
+        (0, 79, 595.0, None, 105.0, 79 + 60, None),
+    ]
+    assert rows(found, "usual_seconds")[0] == (pytest.approx(595 / 79),)
+
+
+def test_following_in_stretches_finds_what_one_sort_of_all_commits_does(spark: SparkSession) -> None:
+    """Stretches are of two offsets here, so that nearly everything has to be joined again."""
+    chance = random.Random(5)
+    said: list[dict[str, Any]] = []
+    told: list[dict[str, Any]] = []
+    seconds = 0.0
+    for offset in range(300):
+        seconds += chance.choice([1, 1, 1, 70])
+        group = chance.choice(["g", "h"])
+        if chance.random() < 0.15:
+            given = [number for number in range(3) if chance.random() < 0.6]
+            people = [member("a", {"t": given})] if chance.random() < 0.7 else []
+            told.append(generation(offset, 1 + len(told), *people, group=group))
+            continue
+        committed = None if chance.random() < 0.1 else chance.randrange(20)
+        row = commit(offset, committed, partition=chance.randrange(3), group=group, when=at(seconds))
+        said.append(row | {"commit_ts": None} if chance.random() < 0.1 else row)
+    commits = frame(spark, COMMITS, said)
+    changes = ownership(owners(frame(spark, GENERATIONS, told)))
+    found = consecutive_commits(commits, partition_statistics(commits), changes, stretch_bits=1)
+    names = ["log_offset", "previous_ms", "previous_offset", "previous_place", "is_recent", "is_after_gap"]
+    expected = _by_one_sort(commits, changes)
+    assert rows(found.where("is_recent or is_after_gap"), *names) == rows(
+        expected.where("is_recent or is_after_gap"), *names
+    )
+    suspects = rows(found.where("is_suspect"), "log_offset", "previous_offset")
+    assert suspects == rows(
+        expected.where("mark % 2 = 1 or committed_offset < previous_offset"), "log_offset", "previous_offset"
+    )
+    assert any(mark[0] for mark in rows(expected.selectExpr("mark % 2 = 1 as odd").where("odd"), "odd"))
+
+
+def _by_one_sort(commits: DataFrame, changes: DataFrame) -> DataFrame:
+    """The plain way: all commits and all changes of owner in one order."""
+    over = "over (partition by `group`, topic, partition order by log_offset)"
+    key = ["group", "topic", "partition", "log_offset"]
+    taken = commits.where("not is_tombstone").select(
+        *key, F.unix_millis("commit_ts").alias("commit_ms"), "committed_offset"
+    )
+    changed = changes.select(*key, F.expr("log_offset * 2 + if(member is null, 1, 0)").alias("change"))
+    return (
+        taken.unionByName(changed, allowMissingColumns=True)
+        .selectExpr(
+            "*",
+            f"lag(commit_ms) ignore nulls {over} as previous_ms",
+            f"lag(committed_offset) ignore nulls {over} as previous_offset",
+            f"lag(if(change is null, log_offset, null)) ignore nulls {over} as previous_place",
+            f"lead(committed_offset, 10) ignore nulls {over} is null as is_recent",
+            f"last(change, true) {over} as mark",
+        )
+        .where("change is null")
+        .withColumn("is_after_gap", F.expr("coalesce(commit_ms - previous_ms >= 60000, false)"))
+    )
+
+
+def test_rates_are_by_window(spark: SparkSession) -> None:
+    commits = frame(
+        spark, COMMITS, [commit(1, 5), commit(2, 9), commit(3, 2, partition=1), commit(70, 1), commit(71, None)]
+    )
+    found = commit_rates(commits, commits)
+    assert found.columns == COMMIT_RATES.names
+    assert rows(found, "window_start", "window_end", "commits", "partitions", "advanced") == [
+        (0.0, 60.0, 3, 2, 4),
+        (60.0, 120.0, 1, 1, 0),
+    ]
+
+
+def test_zombies_are_commits_of_those_who_should_not(spark: SparkSession) -> None:
+    commits = frame(
+        spark,
+        COMMITS,
+        [
+            commit(2, 10),  # of its owner
+            commit(4, 11),  # given up in generation 2 and committed after it: as it should be
+            commit(6, 30),  # of the new owner
+            commit(7, 12),  # back behind it
+            commit(8, 31),
+            commit(10, 32),  # nobody has it, by generation 5
+            commit(12, 33),  # nobody is there
+        ],
+    )
+    taken, changes, told = stepped(
+        spark,
+        commits,
+        generation(1, 1, member("a", {"t": [0, 1]})),
+        generation(3, 2, member("a", {"t": [1]}), member("b", {})),
+        generation(5, 3, member("a", {"t": [1]}), member("b", {"t": [0]})),
+        generation(9, 4, member("a", {"t": [1]})),
+        generation(9 + 0, 4, member("a", {"t": [1]}), group="other"),
+        generation(11, 5),
+    )
+    found = zombies(taken, partition_statistics(commits), changes, told, commits)
+    assert found.columns == ZOMBIES.names
+    assert rows(
+        found, "log_offset", "committed_offset", "previous_offset", "generation", "owner", "previous_owner", "reason"
+    ) == [
+        (7, 12, 30, 3, "b", "a", "back behind its owner"),
+        (12, 33, 32, 5, None, "b", "nobody in the group"),
+    ]
+
+
+def test_a_commit_for_a_partition_that_nobody_has_any_more_is_odd(spark: SparkSession) -> None:
+    commits = frame(spark, COMMITS, [commit(2, 10), commit(5, 11)])
+    taken, changes, told = stepped(
+        spark,
+        commits,
+        generation(1, 1, member("a", {"t": [0, 1]})),
+        generation(3, 2, member("a", {"t": [1]})),
+        generation(4, 3, member("a", {"t": [1]}), member("b", {})),
+    )
+    found = zombies(taken, partition_statistics(commits), changes, told, commits)
+    assert rows(found, "log_offset", "generation", "reason") == [(5, 3, "nobody has the partition")]
+
+
+@pytest.mark.parametrize(
+    ("offsets", "ends", "now", "expected"),
+    [
+        ([1, 2, 3], [(3, None)], 4, (0, "OK")),
+        ([1, 2, 3], [(9, None)], 4, (6, "OK")),
+        ([1, 2, 3], [(9, None)], 100, (6, "STOP")),
+        ([1, 2, 3], [(3, 90), (9, 95)], 100, (6, "OK")),
+        ([1, 3, 2], [(9, None)], 4, (7, "REWIND")),
+        ([1, 3, 2, 3], [(9, None)], 5, (6, "OK")),
+        ([3, 3, 2], [(3, 0), (9, 2.5)], 4, (7, "REWIND")),
+        ([2, 2, 2], [(9, None)], 4, (7, "STALL")),
+        ([2, 2, 2], [(9, 0), (10, 2.5)], 4, (8, "STALL")),
+        ([2, 3, 4], [(9, 0), (19, 1.5), (29, 2.5)], 4, (25, "WARN")),
+        ([2, 3, 4], [(9, 0), (10, 2.5)], 4, (6, "OK")),
+        ([2, 3, 4], [(2, 0), (19, 1.5), (29, 2.5)], 4, (25, "OK")),
+        ([1, 2, 3], [], 4, (None, None)),
+    ],
+)
+def test_lag_and_burrows_status(
+    spark: SparkSession, offsets: list[int], ends: list[tuple[int, float | None]], now: float, expected: tuple[Any, Any]
+) -> None:
+    commits = frame(spark, COMMITS, [commit(1 + number, offset) for number, offset in enumerate(offsets)])
+    taken, _, _ = stepped(spark, commits)
+    known = frame(
+        spark,
+        END_OFFSETS,
+        [
+            {"topic": "t", "partition": 0, "end_offset": end, "at": None if when is None else at(when)}
+            for end, when in ends
+        ],
+    )
+    found = lag(current(commits), taken, partition_statistics(commits), known, at(now))
+    assert found.columns == LAG.names
+    assert rows(found, "lag", "status") == [expected]
+
+
+def test_burrow_looks_back_on_ten_commits(spark: SparkSession) -> None:
+    commits = frame(spark, COMMITS, [commit(0, 99), *(commit(1 + number, number) for number in range(10))])
+    taken, _, _ = stepped(spark, commits)
+    known = frame(spark, END_OFFSETS, [{"topic": "t", "partition": 0, "end_offset": 50}])
+    assert rows(lag(current(commits), taken, partition_statistics(commits), known, at(11)), "status") == [("OK",)]
+
+
+def test_coverage_tells_from_where_on_nothing_is_missing(spark: SparkSession) -> None:
+    offsets = {0: [0, 1, 2], 1: [5, 6, 998, 1000, 1001], 2: [3, 999, 1000, 2500, 2501], 3: [7, 8, 10]}
+    places = spark.createDataFrame(
+        [(partition, offset, at(offset)) for partition, some in offsets.items() for offset in some],
+        "log_partition int, log_offset bigint, append_ts timestamp",
+    )
+    buckets = in_buckets(places)
+    last = last_holes(buckets)
+    assert rows(last.where("is_holed"), "log_partition", "bucket") == [(3, 0)]
+    found = log_partitions(buckets, last, places)
+    assert found.columns == LOG_PARTITIONS.names
+    assert rows(
+        found,
+        "log_partition",
+        "first_offset",
+        "last_offset",
+        "records",
+        "missing",
+        "whole_from_offset",
+        "whole_from_ts",
+    ) == [
+        (0, 0, 2, 3, 0, 0, 0.0),
+        (1, 5, 1001, 5, 992, 1000, 1000.0),
+        (2, 3, 2501, 5, 2494, 2500, 2500.0),
+        (3, 7, 10, 3, 1, 10, 10.0),
+    ]
+    others = places.where("log_partition <> 3")
+    assert sorted(log_partitions(in_buckets(others), last, None).where("log_partition <> 3").collect()) == sorted(
+        found.where("log_partition <> 3").collect()
+    )

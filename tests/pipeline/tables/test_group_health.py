@@ -1,0 +1,98 @@
+"""Each group in one row, the score of which anybody can reckon up."""
+
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from groupcoord.pipeline.health_symptoms import parts_of
+from groupcoord.pipeline.schemas import TABLES
+from groupcoord.pipeline.tables.group_health import group_health
+from tests.pipeline.frames import at, frame, member, since
+
+ROWS: dict[str, list[dict[str, Any]]] = {
+    "rebalances": [
+        {"group": "app", "at": at(10), "moved": 3, "moved_needlessly": 2, "hidden_generations": 1},
+        {"group": "app", "at": at(20), "moved": 4, "moved_needlessly": 1, "hidden_generations": 0},
+        {"group": "gone", "at": at(5), "moved": 0, "moved_needlessly": 0, "hidden_generations": 0},
+    ],
+    "modern_rebalances": [{"group": "new", "at": at(30), "moved": 1, "moved_needlessly": 0, "hidden_generations": 0}],
+    "storms": [{"group": "app"}, {"group": "app"}],
+    "commit_gaps": [{"group": "app"}],
+    "zombies": [{"group": "app"}, {"group": "app"}, {"group": "app"}],
+    "commit_rates": [
+        {"group": "app", "window_start": at(0), "window_end": at(60), "commits": 5},
+        {"group": "app", "window_start": at(60), "window_end": at(120), "commits": 6},
+        {"group": "only", "window_start": at(60), "window_end": at(120), "commits": 1},
+    ],
+    "lag": [
+        {"group": "app", "topic": "t", "partition": 0, "lag": 7, "status": "STOP", "last_commit_ts": at(99)},
+        {"group": "app", "topic": "t", "partition": 1, "lag": 1, "status": "OK", "last_commit_ts": at(98)},
+        {"group": "app", "topic": "t", "partition": 2},
+        {"group": "huge", "topic": "t", "partition": 0, "lag": 2**63 - 1},
+        {"group": "huge", "topic": "t", "partition": 1, "lag": 2**63 - 1},
+    ],
+    "current_groups": [
+        {"group": "app", "state": "Stable", "protocol": "range", "generation": 9, "members": [member("m", {"t": [0]})]},
+        {"group": "only", "state": "Empty", "generation": 0, "members": []},
+    ],
+    "modern_current_groups": [
+        {"group": "new", "assignment_epoch": 4, "members": [member("a", {}), member("b", {})]},
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def rows(spark: SparkSession) -> dict[str, dict[str, Any]]:
+    tables: dict[str, DataFrame] = {name: frame(spark, TABLES[name], said) for name, said in ROWS.items()}
+    found = group_health(tables)
+    assert [(field.name, field.dataType.simpleString()) for field in found.schema] == [
+        (column.name, column.type) for column in TABLES["group_health"].columns
+    ]
+    return {row["group"]: row.asDict() for row in found.collect()}
+
+
+def test_a_group_is_the_sum_of_what_the_tables_say_of_it(rows: dict[str, dict[str, Any]]) -> None:
+    app = rows["app"]
+    assert since(app.pop("first_ts")) == 0
+    assert since(app.pop("last_ts")) == 99
+    counts = {
+        "rebalances": 2,
+        "moved_needlessly": 3,
+        "storms": 2,
+        "commit_gaps": 1,
+        "zombies": 3,
+        "late_partitions": 1,
+    }
+    assert app == {
+        **counts,
+        "group": "app",
+        "kind": "classic",
+        "state": "Stable",
+        "protocol": "range",
+        "generation": 9,
+        "members": 1,
+        "hidden_generations": 1,
+        "moved": 7,
+        "commits": 11,
+        "partitions": 3,
+        "lag": 8,
+        "score": round(sum(parts_of(counts).values()), 2),
+    }
+
+
+def test_groups_of_each_kind(rows: dict[str, dict[str, Any]]) -> None:
+    assert {group: (row["kind"], row["state"], row["members"]) for group, row in rows.items()} == {
+        "app": ("classic", "Stable", 1),
+        "gone": ("classic", None, None),
+        "new": ("consumer", "Stable", 2),
+        "only": ("simple", "Empty", 0),
+        "huge": ("simple", None, None),
+    }
+    assert rows["new"]["generation"] == 4
+    assert since(rows["only"]["last_ts"]) == 60
+
+
+def test_a_lag_that_is_too_large_for_a_number_is_not_known(rows: dict[str, dict[str, Any]]) -> None:
+    assert rows["huge"]["lag"] is None
+    assert rows["huge"]["score"] == 0.0
