@@ -1,7 +1,7 @@
 # Everything a newcomer needs. `make demo` and `make test` install what they need into .venv first.
 PYTHON ?= python3
 BIN := .venv/bin
-COVERED := protocol core config assignors partitioners coordinator broker cluster server storage client offsets_log testing
+COVERED := protocol core config assignors partitioners coordinator broker cluster server storage client offsets_log testing simulation
 export KAFKA_VERSION ?= 4.3.1
 # `make kafka-versions` is about another one: the newest of Kafka 3, unless told.
 OTHER_KAFKA := $(if $(filter 4.3.1,$(KAFKA_VERSION)),3.9.2,$(KAFKA_VERSION))
@@ -42,7 +42,7 @@ cover: .venv/dev ## every branch of everything but the command line and the pipe
 
 SEEDS ?= 1000
 sim: .venv/dev ## SEEDS random lives of groups under faults, on simulated time, with invariants after every step
-	$(BIN)/python -m groupcoord.testing.simulation --seeds $(SEEDS)
+	$(BIN)/python -m groupcoord.simulation --seeds $(SEEDS)
 
 pipeline-demo: .venv/pipeline ## the demo, and what Spark reads out of its log: a report in build/pipeline-demo
 	@$(BIN)/groupcoord pipeline demo --out build/pipeline-demo

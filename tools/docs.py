@@ -11,7 +11,7 @@ from pathlib import Path
 
 from groupcoord.config.stand_in import DEFAULTS, DEV_DEFAULTS
 from groupcoord.protocol.apis import APIS
-from tools import conformance, deviations, faults, pipeline, scenarios, trace
+from tools import conformance, deviations, faults, pipeline, scenarios, simulation, trace
 from tools.story import tell
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -24,6 +24,7 @@ FILES = (
     "docs/faults.md",
     "docs/pipeline.md",
     "docs/scenarios.md",
+    "docs/simulation.md",
     "docs/trace.md",
 )
 _PART = re.compile(r"(?<=<!-- generated: )(?P<name>[a-z-]+)( -->\n)(.*?)(?=<!-- end -->)", re.DOTALL)
@@ -65,6 +66,9 @@ PARTS: dict[str, Callable[[], str]] = {
     "pipeline-tables": pipeline.tables,
     "scenario-summary": lambda: scenarios.summary(scenarios.of_sources()),
     "scenario-tables": lambda: scenarios.tables(scenarios.of_sources()),
+    "simulation-actions": simulation.actions,
+    "simulation-defects": simulation.defects,
+    "simulation-invariants": simulation.invariants,
     "stand-in-defaults": stand_in_defaults,
     "trace-causes": trace.causes,
     "trace-diagram": trace.diagram,

@@ -1,0 +1,435 @@
+"""The process of one member: groupcoord's client without sockets, on simulated time.
+
+It executes the actions of the membership, as ``groupcoord.client.runner`` does, and tells it the time.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol
+
+from groupcoord.assignors import ASSIGNORS, TopicPartition, run
+from groupcoord.client import actions as a
+from groupcoord.client.errors import DisconnectedError
+from groupcoord.client.member import MemberState
+from groupcoord.client.membership import Membership
+from groupcoord.client.settings import MemberSettings
+from groupcoord.client.topics_view import TopicsView
+from groupcoord.core.effects import EmitEvent
+from groupcoord.core.events import Event
+from groupcoord.protocol.messages import (
+    HeartbeatRequest,
+    HeartbeatResponse,
+    MetadataRequest,
+    MetadataResponse,
+    OffsetCommitRequest,
+)
+from groupcoord.protocol.messages.metadata import MetadataRequestTopic
+from groupcoord.simulation.application import GROUP, ConsumerApplication
+from groupcoord.simulation.event_queue import Callback
+from groupcoord.simulation.heartbeat_skipping import MARGIN_MS, HeartbeatSkipper, SkipEnvironment
+from groupcoord.simulation.network import (
+    GENERAL,
+    MEMBER_ACTS,
+    PARKING,
+    OnError,
+    OnResponse,
+    PendingRequests,
+    SimulatedConnection,
+    rank,
+)
+from groupcoord.simulation.plan import MemberPlan
+from groupcoord.simulation.prng import Prng
+
+_ROUTINE_REQUESTS = (HeartbeatRequest, OffsetCommitRequest)
+"""The requests of a member at rest. They change nothing for other members."""
+
+
+class ProcessEnvironment(SkipEnvironment, Protocol):
+    """The world as a process sees it."""
+
+    def broker_number(self, node_id: int) -> int:
+        """The number of a broker, counted from 0."""
+
+    def random_broker(self, slot_id: int) -> int:
+        """The number of any broker."""
+
+    def ownership_changed(self) -> None:
+        """A process owns other partitions than before."""
+
+    def ended(self, process: "MemberProcess", error: Exception | None) -> None:
+        """The process has ended, because of ``error`` if that is not None."""
+
+    def member_event(self, process: "MemberProcess", event: Event) -> None:
+        """The membership has emitted ``event``."""
+
+
+class _Timer(NamedTuple):
+    """The entry in the event queue that calls ``_timer_fired``."""
+
+    entry: int
+    at_ms: int
+    routine: bool
+
+
+class MemberProcess:
+    """One process of a member, from its start to its end. ``chance`` randomizes back-offs."""
+
+    def __init__(
+        self,
+        environment: ProcessEnvironment,
+        plan: MemberPlan,
+        slot_id: int,
+        client_id: str,
+        topics: tuple[str, ...],
+        chance: Prng,
+    ) -> None:
+        self.plan, self.slot_id, self.client_id = plan, slot_id, client_id
+        self.owned: frozenset[TopicPartition] = frozenset()
+        """The partitions that the application reads."""
+        self.alive = True
+        self.leaving = False
+        self.is_paused = False
+        self.topics = topics
+        self._environment = environment
+        self._event_queue, self._network = environment.event_queue, environment.network
+        settings = MemberSettings(
+            group_id=GROUP,
+            instance_id=plan.instance_id,
+            session_timeout_ms=plan.session_timeout_ms,
+            heartbeat_interval_ms=plan.heartbeat_interval_ms,
+            max_poll_interval_ms=plan.max_poll_interval_ms,
+        )
+        assignors = [ASSIGNORS.create(name) for name in plan.assignors]
+        self.membership = Membership(settings, assignors, chance=chance.fraction)
+        self._application = ConsumerApplication(self, self._event_queue)
+        self._requests = PendingRequests(self._network, slot_id, self.run, self.run_later)
+        self._last_ticket = 0  # of requests that are not the membership's; counted down, so that tickets differ
+        self._waiting = 0  # callbacks, commits and calls of run_later that are pending
+        self._heartbeat_skipper = HeartbeatSkipper(environment, self.membership, self._requests)
+        self._timer: _Timer | None = None
+        self._backlog: list[Callback] = []
+
+    def __repr__(self) -> str:
+        return f"<MemberProcess {self.client_id} {self.membership!r}>"
+
+    # Actions of the plan.
+
+    def start(self) -> None:
+        """Start the consumer."""
+        now_ms = self._event_queue.now_ms
+        self._application.start()
+        self.execute_actions(self.membership.subscribe(self.topics, now_ms))
+        self.execute_actions(self.membership.polled(now_ms))
+
+    def crash(self) -> None:
+        """End at once. Requests under way still arrive."""
+        self.alive = False
+        self._requests.crash()
+
+    def leave(self) -> None:
+        """Close the consumer: commit and send LeaveGroup."""
+
+        def leave() -> None:
+            self.leaving = True
+            self._poll()
+            self._application.commit(lambda: None)
+            self.execute_actions(self.membership.leave("the consumer is closed", self._event_queue.now_ms))
+
+        self.run(leave)
+
+    def pause(self) -> None:
+        """Suspend the process."""
+        self.is_paused = True
+        self._application.stop_reading()
+
+    def resume(self) -> None:
+        """Resume the process, with everything that it missed."""
+        if not self.is_paused or not self.alive:
+            return
+        self.is_paused = False
+        self._application.resume_reading()
+        backlog, self._backlog = self._backlog, []
+        for callback in backlog:
+            self.run(callback)
+        self.run(self._expire)
+
+    def stop_polling(self) -> None:
+        """The application polls no more."""
+
+        def stop() -> None:
+            self._application.stop_polling()
+            self.execute_actions(self.membership.away(self._event_queue.now_ms))
+
+        self.run(stop)
+
+    def poll(self) -> None:
+        """The application polls again."""
+        self.run(self._poll)
+
+    def subscribe(self, topics: tuple[str, ...]) -> None:
+        """Change the subscription."""
+        self.topics = topics
+        self.run(lambda: self.execute_actions(self.membership.subscribe(topics, self._event_queue.now_ms)))
+
+    def rejoin(self) -> None:
+        """Ask for a rebalance."""
+        self.run(lambda: self.execute_actions(self.membership.rejoin("the user wants it", self._event_queue.now_ms)))
+
+    def reset_connections(self) -> None:
+        """All connections are closed, and the member notices."""
+        self._requests.reset()
+
+    def break_connections(self, *, requests: bool) -> None:
+        """Lose all responses, and also ``requests``, on the present connections. The member does not notice."""
+        self._requests.lose(requests=requests)
+
+    # State.
+
+    @property
+    def member_id(self) -> str:
+        """Empty if it has none."""
+        return self.membership.generation.member_id
+
+    @property
+    def is_stable(self) -> bool:
+        """Has it an assignment, and has its callback returned?"""
+        return self.membership.state is MemberState.STABLE and not self.membership.in_callback
+
+    def awaited_requests(self) -> set[tuple[int, int]]:
+        """(connection number, request number) of each request that waits for a response."""
+        return self._requests.awaited()
+
+    @property
+    def commits_at_ms(self) -> int:
+        """The time of the next periodic commit."""
+        return self._application.commits_at_ms
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Does it only send heartbeats, over a link that works?"""
+        return (
+            self.membership.state is MemberState.STABLE
+            and not self._waiting
+            and self._application.is_polling
+            and not self.is_paused
+            and not self.leaving
+            and self._requests.only_heartbeats
+            and self._network.is_normal(self.slot_id)
+            and self._heartbeat_connection() is not None
+        )
+
+    def renews_session_by(self) -> int:
+        """The latest time at which the next heartbeat of a member at rest reaches the coordinator (ms)."""
+        sent_ms = self._event_queue.now_ms
+        if not self._requests:
+            sent_ms = max(0 if self._timer is None else self._timer.at_ms, self.membership.next_deadline() or 0)
+        return sent_ms + MARGIN_MS
+
+    def _heartbeat_connection(self) -> SimulatedConnection | None:
+        """The connection for heartbeats, if there is one that works."""
+        coordinator = self.membership.coordinator
+        if coordinator is None:
+            return None
+        return self._requests.working_connection(self._environment.broker_number(coordinator.node_id))
+
+    # Execution.
+
+    def run(self, callback: Callback) -> None:
+        """Call ``callback`` now; when the process resumes if it is paused; never if it has ended."""
+        if not self.alive:
+            return
+        if self.is_paused:
+            self._backlog.append(callback)
+        else:
+            callback()
+
+    def run_later(self, callback: Callback, after_ms: int = 0) -> None:
+        """Call ``callback`` as an event of its own."""
+        self._waiting += 1
+
+        def later() -> None:
+            self._waiting -= 1
+            callback()
+
+        at_ms = self._event_queue.now_ms + after_ms
+        self._event_queue.schedule(at_ms, rank(self.slot_id, MEMBER_ACTS), lambda: self.run(later))
+
+    def _poll(self) -> None:
+        self._application.poll()
+        self.execute_actions(self.membership.polled(self._event_queue.now_ms))
+
+    def execute_actions(self, actions: list[a.Action]) -> None:
+        """Execute what the membership asks for, and set the timer anew."""
+        for action in actions:
+            self._execute(action)
+        if self.alive:
+            self.set_timer()
+
+    def _execute(self, action: a.Action) -> None:
+        match action:
+            case a.Send():
+                self._send(action)
+            case a.Assign():
+                self.run_later(lambda: self._assign(action))
+            case a.Learn():
+                self._fetch_metadata(action.ticket, action.topics)
+            case a.Commit():
+                self.run_later(lambda: self._commit(action.ticket))
+            case a.Tell():
+                self.run_later(lambda: self._complete(action.ticket, None), self.plan.callback_ms)
+            case a.Own():
+                self._own(action.partitions)
+            case _:
+                self._execute_rare(action)
+
+    def _execute_rare(self, action: a.Abandon | a.Hold | a.Disconnect | a.Raise | a.Left | EmitEvent) -> None:
+        match action:
+            case EmitEvent():
+                self._environment.member_event(self, action.event)
+            case a.Abandon():
+                self._requests.abandon(action.ticket)
+            case a.Disconnect():
+                self._requests.disconnect(self._broker(action.coordinator.node_id), "another broker is the coordinator")
+            case a.Raise():
+                if action.final:
+                    self._environment.ended(self, action.error)
+            case a.Left():
+                self._environment.ended(self, None)
+            case _:
+                pass  # Hold: the application is given no records
+
+    def _own(self, partitions: frozenset[TopicPartition]) -> None:
+        self.owned = partitions
+        self._application.set_owned(partitions)
+        self._environment.ownership_changed()
+
+    def _assign(self, action: a.Assign) -> None:
+        try:
+            assignment = run(action.assignor, action.group, action.protocol)
+        except Exception as error:
+            self._fail(action.ticket, error)
+        else:
+            self._complete(action.ticket, assignment)
+
+    def _complete(self, ticket: int, result: Any) -> None:
+        self.execute_actions(self.membership.complete(ticket, result, self._event_queue.now_ms))
+
+    def _fail(self, ticket: int, error: Exception) -> None:
+        self.execute_actions(self.membership.fail(ticket, error, self._event_queue.now_ms))
+
+    def _commit(self, ticket: int) -> None:
+        """Commit before a rebalance. The member is not at rest until that is done."""
+
+        def done() -> None:
+            self._waiting -= 1
+            self._complete(ticket, None)
+
+        self._waiting += 1
+        self._application.commit(done)
+
+    # Requests.
+
+    def _send(self, action: a.Send) -> None:
+        ticket, sent_ms = action.ticket, self._event_queue.now_ms
+        node_id = None if action.to is None else action.to.node_id
+
+        def on_response(response: Any) -> None:
+            if type(response) is HeartbeatResponse and not response.error_code:
+                self._heartbeat_skipper.last_success_ms = sent_ms
+            self._complete(ticket, response)
+
+        to = self._broker(node_id), PARKING if action.parks else GENERAL
+        self._send_request(
+            ticket, to, action.request, action.timeout_ms, on_response, lambda error: self._fail(ticket, error)
+        )
+
+    def _broker(self, node_id: int | None) -> int:
+        """The number of that broker, or of any if it is None."""
+        if node_id is None:
+            return self._environment.random_broker(self.slot_id)
+        return self._environment.broker_number(node_id)
+
+    def _send_request(
+        self,
+        ticket: int,
+        to: tuple[int, int],
+        request: Any,
+        timeout_ms: int,
+        on_response: OnResponse,
+        on_error: OnError,
+    ) -> None:
+        due_ms = self._event_queue.now_ms + timeout_ms
+        routine = type(request) in _ROUTINE_REQUESTS and self.is_at_rest
+        self._requests.send(ticket, to, request, due_ms, on_response, on_error, routine=routine)
+
+    def send_to_coordinator(self, request: Any, on_response: OnResponse, on_error: OnError) -> None:
+        """Send a request of the application. Either ``on_response`` or ``on_error`` is called."""
+        coordinator = self.membership.coordinator
+        if coordinator is None:
+            self.run_later(lambda: on_error(DisconnectedError("the coordinator is not known")))
+            return
+
+        def failed(error: Exception) -> None:
+            self.execute_actions(
+                self.membership.coordinator_unreachable(coordinator, str(error), self._event_queue.now_ms)
+            )
+            on_error(error)
+
+        self._last_ticket -= 1
+        to = self._broker(coordinator.node_id), GENERAL
+        timeout_ms = self.membership.settings.request_timeout_ms
+        self._send_request(self._last_ticket, to, request, timeout_ms, on_response, failed)
+
+    def _fetch_metadata(self, ticket: int, topics: frozenset[str]) -> None:
+        request = MetadataRequest(
+            topics=tuple(MetadataRequestTopic(name=topic) for topic in sorted(topics)), allow_auto_topic_creation=False
+        )
+
+        def on_response(response: MetadataResponse) -> None:
+            counts: Mapping[str, int] = {
+                str(topic.name): len(topic.partitions) for topic in response.topics if not topic.error_code
+            }
+            self._complete(ticket, TopicsView(partitions=counts))
+
+        to, timeout_ms = (self._broker(None), GENERAL), self.membership.settings.request_timeout_ms
+        self._send_request(ticket, to, request, timeout_ms, on_response, lambda error: self._fail(ticket, error))
+
+    # Time.
+
+    def set_timer(self) -> None:
+        """Schedule ``_timer_fired`` for the next deadline."""
+        at_ms, routine, timer = self._next_deadline(), self.is_at_rest, self._timer
+        if at_ms is not None:
+            if routine and not self._requests:
+                at_ms = self._heartbeat_skipper.next_heartbeat_ms(
+                    at_ms, self._application.commits_at_ms, self._heartbeat_connection()
+                )
+            at_ms = max(at_ms, self._event_queue.now_ms)  # the process may have been paused when it was due
+        if timer is not None:
+            if timer.at_ms == at_ms and timer.routine == routine:
+                return
+            self._event_queue.cancel(timer.entry)
+            self._timer = None
+        if at_ms is not None:
+            entry = self._event_queue.schedule(
+                at_ms, rank(self.slot_id, MEMBER_ACTS), self._timer_fired, routine=routine
+            )
+            self._timer = _Timer(entry, at_ms, routine)
+
+    def _next_deadline(self) -> int | None:
+        requests_ms, membership_ms = self._requests.next_deadline(), self.membership.next_deadline()
+        if requests_ms is None or membership_ms is None:
+            return requests_ms if membership_ms is None else membership_ms
+        return min(requests_ms, membership_ms)
+
+    def _timer_fired(self) -> None:
+        self._timer = None
+        self.run(self._expire)
+
+    def _expire(self) -> None:
+        now_ms = self._event_queue.now_ms
+        self._requests.expire(now_ms)
+        deadline = self.membership.next_deadline()
+        if deadline is not None and deadline <= now_ms:
+            self.execute_actions(self.membership.expire(now_ms))
+        else:
+            self.set_timer()

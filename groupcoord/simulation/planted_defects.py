@@ -1,0 +1,288 @@
+"""Planted defects. Each violates an invariant, which shows that the simulation finds such a defect.
+
+A defect replaces functions of the product while it is applied.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+from unittest.mock import patch
+
+from groupcoord.assignors.sticky import assignor as sticky
+from groupcoord.client import leading, verdicts
+from groupcoord.client.verdicts import Verdict
+from groupcoord.coordinator import loading, offset_commit
+from groupcoord.coordinator.classic import heartbeat, rebalance, session
+from groupcoord.coordinator.classic.group import ClassicGroup
+from groupcoord.coordinator.classic.member import Member
+from groupcoord.coordinator.shard import Shard
+from groupcoord.core.api_error import ApiError
+from groupcoord.core.timeline import TimelineMap
+from groupcoord.protocol.errors import ErrorCode
+from groupcoord.protocol.messages import SyncGroupResponse
+from groupcoord.simulation.plan import ActionKind
+from groupcoord.simulation.plan_generator import DEFAULT_OPTIONS, PlanOptions
+
+
+class Patch(NamedTuple):
+    """Attribute ``name`` of ``owner`` is replaced by ``make(attribute)``."""
+
+    owner: Any
+    name: str
+    make: Callable[[Any], Any]
+
+
+class PlantedDefect(NamedTuple):
+    """``text`` says what it does; ``found_by`` is the name of the invariant that finds it."""
+
+    name: str
+    text: str
+    found_by: str
+    patches: Sequence[Patch]
+    options: PlanOptions = DEFAULT_OPTIONS
+    """Options for plans that make it likely to be found."""
+
+    @contextmanager
+    def applied(self) -> Iterator[None]:
+        """The code has the defect until the end of the block."""
+        with ExitStack() as stack:
+            for owner, name, make in self.patches:
+                stack.enter_context(patch.object(owner, name, make(getattr(owner, name))))
+            yield
+
+
+def _decrease_generation(original: Any) -> Any:
+    def prepare(shard: Any, ctx: Any, group: Any, reason: str) -> None:
+        group.generation_id = max(group.generation_id - 1, 0)
+        original(shard, ctx, group, reason)
+
+    return prepare
+
+
+def _keep_leader(original: Any) -> Any:
+    def remove(self: Any, member: Any) -> None:
+        leader = self.leader_id
+        original(self, member)
+        self.leader_id = leader
+
+    return remove
+
+
+def _first_choice_of_last_member(_: Any) -> Any:
+    return lambda self, _: self.members.values()[-1].protocols[0][0]
+
+
+def _any_metadata(_: Any) -> Any:
+    return lambda self, protocol: dict(self.protocols).get(protocol, self.protocols[0][1])
+
+
+def _never_cancel_syncs(original: Any) -> Any:
+    def cancel(self: Any, key: Any) -> None:
+        if key.kind != "sync":
+            original(self, key)
+
+    return cancel
+
+
+def _double_timeout(original: Any) -> Any:
+    def restart(shard: Any, ctx: Any, group: Any, member: Any, timeout_ms: int | None = None) -> None:
+        original(shard, ctx, group, member, 2 * member.session_timeout_ms if timeout_ms is None else timeout_ms)
+
+    return restart
+
+
+def _answer_twice(original: Any) -> Any:
+    def answer_syncs(shard: Any, ctx: Any, group: Any, error: ErrorCode) -> None:
+        parked = [member.parked_sync for member in group.members.values() if member.parked_sync is not None]
+        original(shard, ctx, group, error)
+        for call in parked:
+            ctx.reply(call, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS, assignment=b""))
+
+    return answer_syncs
+
+
+def _everything_to_everyone(original: Any) -> Any:
+    def written(assignment: Any) -> Any:
+        everything = [partition for partitions in assignment.values() for partition in partitions]
+        return original(dict.fromkeys(assignment, everything))
+
+    return written
+
+
+def _first_value_wins(original: Any) -> Any:
+    def put(self: Any, key: Any, value: Any) -> None:
+        if key not in self:
+            original(self, key, value)
+
+    return put
+
+
+def _forget_assignments(original: Any) -> Any:
+    def group_of(*arguments: Any) -> Any:
+        group = original(*arguments)
+        for member in group.members.values():
+            member.assignment = b""
+        return group
+
+    return group_of
+
+
+def _fence_unknown_members(original: Any) -> Any:
+    def known_member(group: Any, member_id: str, instance_id: str | None) -> Any:
+        try:
+            return original(group, member_id, instance_id)
+        except ApiError as refusal:
+            raise ApiError(ErrorCode.FENCED_INSTANCE_ID, refusal.message) from refusal
+
+    return known_member
+
+
+def _ignore_rebalances(original: Any) -> Any:
+    return lambda code: Verdict.GO_ON if code == ErrorCode.REBALANCE_IN_PROGRESS else original(code)
+
+
+def _accept_unknown_members(original: Any) -> Any:
+    def known_member(group: Any, member_id: str, instance_id: str | None) -> Any:
+        try:
+            return original(group, member_id, instance_id)
+        except ApiError:
+            return group.members.values()[0]
+
+    return known_member
+
+
+def _return_none(_: Any) -> Any:
+    return lambda *_, **__: None
+
+
+_PAUSES = PlanOptions(members=(2, 4), kinds=(ActionKind.PAUSE,), actions=(12, 14), commit_intervals_ms=(15_000,))
+"""Members that are removed while they are paused, and commit when they resume."""
+
+_LATE = PlanOptions(
+    members=(1, 2),
+    kinds=(ActionKind.SLOW, ActionKind.RESET, ActionKind.REJOIN),
+    actions=(120, 120),
+    faults_ms=900_000,
+    session_and_heartbeat_ms=((45_000, 3_000),),
+    max_poll_intervals_ms=(60_000,),
+    commit_intervals_ms=(500,),
+    static_fraction=0,
+)
+"""Commits that are under way on a lost connection while their member joins the next generation."""
+
+_ALL = (
+    PlantedDefect(
+        "generation-back",
+        "A rebalance sets the generation back by one.",
+        "generations-grow",
+        [Patch(rebalance, "prepare", _decrease_generation)],
+    ),
+    PlantedDefect(
+        "leader-stays",
+        "A removed leader remains the leader.",
+        "leader-is-member",
+        [Patch(ClassicGroup, "remove", _keep_leader)],
+    ),
+    PlantedDefect(
+        "no-vote",
+        "The assignor is the first choice of the last member, even if other members do not support it.",
+        "common-protocol",
+        [
+            Patch(ClassicGroup, "select_protocol", _first_choice_of_last_member),
+            Patch(Member, "metadata_of", _any_metadata),
+        ],
+    ),
+    PlantedDefect(
+        "no-static-members",
+        "A JoinGroup with an instance id that is taken adds another member.",
+        "unique-instance-ids",
+        [Patch(ClassicGroup, "static_member", _return_none)],
+    ),
+    PlantedDefect(
+        "sync-timer-stays",
+        "The timer for missing SyncGroups is never cancelled.",
+        "timers-match-state",
+        [Patch(Shard, "cancel", _never_cancel_syncs)],
+    ),
+    PlantedDefect(
+        "no-join-timer",
+        "A rebalance waits for its members without a timeout.",
+        "timers-match-state",
+        [Patch(rebalance, "_schedule_join", _return_none)],
+    ),
+    PlantedDefect(
+        "heartbeat-ignored",
+        "A heartbeat does not renew the session.",
+        "session-timeouts",
+        [Patch(heartbeat, "session", lambda _: SimpleNamespace(restart=lambda *_: None))],
+    ),
+    PlantedDefect(
+        "long-sessions",
+        "A session lasts twice its timeout.",
+        "session-timeouts",
+        [Patch(session, "restart", _double_timeout)],
+    ),
+    PlantedDefect(
+        "answered-again",
+        "SyncGroups that wait are answered twice.",
+        "one-response",
+        [Patch(rebalance, "answer_syncs", _answer_twice)],
+    ),
+    PlantedDefect(
+        "all-to-all",
+        "The leader assigns every partition to every member.",
+        "single-owner",
+        [Patch(leading, "written", _everything_to_everyone)],
+    ),
+    PlantedDefect(
+        "one-step",
+        "cooperative-sticky assigns a partition to its new owner before the old one has revoked it.",
+        "client-ownership",
+        [Patch(sticky, "withhold", lambda _: lambda assignment, _: assignment)],
+    ),
+    PlantedDefect(
+        "unfenced-commits",
+        "A commit is accepted from unknown members and with any generation.",
+        "commit-fencing",
+        [
+            Patch(offset_commit, "known_member", _accept_unknown_members),
+            Patch(offset_commit, "current_generation", _return_none),
+        ],
+        _PAUSES,
+    ),
+    PlantedDefect(
+        "any-generation",
+        "A commit of a member is accepted with any generation.",
+        "commit-fencing",
+        [Patch(offset_commit, "current_generation", _return_none)],
+        _LATE,
+    ),
+    PlantedDefect(
+        "first-commit-stays",
+        "A committed offset is never replaced by a later one.",
+        "commit-durability",
+        [Patch(TimelineMap, "put", _first_value_wins)],
+    ),
+    PlantedDefect(
+        "log-without-assignments",
+        "A coordinator that reads its log ignores assignments.",
+        "replay-matches-state",
+        [Patch(loading, "_group", _forget_assignments)],
+    ),
+    PlantedDefect(
+        "unknown-is-fenced",
+        "A heartbeat of an unknown member is answered FENCED_INSTANCE_ID.",
+        "no-unexpected-exit",
+        [Patch(heartbeat, "known_member", _fence_unknown_members)],
+    ),
+    PlantedDefect(
+        "rebalance-ignored",
+        "A member ignores that a rebalance has started.",
+        "converges",
+        [Patch(verdicts, "of_heartbeat", _ignore_rebalances)],
+    ),
+)
+
+PLANTED_DEFECTS = {defect.name: defect for defect in _ALL}
+"""By name."""

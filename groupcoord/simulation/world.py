@@ -1,0 +1,291 @@
+"""One run of a plan: brokers, network and members on one simulated clock.
+
+Nothing here reads a clock or uses ``random``: a run is a function of its plan. Invariants are checked after every step.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from groupcoord.cluster.append_gate import HOLD
+from groupcoord.core.events import Event
+from groupcoord.protocol.errors import ErrorCode
+from groupcoord.simulation.brokers import SimulatedBrokers
+from groupcoord.simulation.event_queue import Callback, EventQueue
+from groupcoord.simulation.invariants import InvariantChecker
+from groupcoord.simulation.member_process import MemberProcess
+from groupcoord.simulation.network import SimulatedConnection, SimulatedNetwork
+from groupcoord.simulation.plan import ActionKind, MemberPlan, PlannedAction, SimulationPlan
+from groupcoord.simulation.prng import Prng, draw
+
+START_INTERVAL_MS = 700
+"""The time between the starts of two members."""
+RESTART_DELAY_MS = 5_000
+"""A member that ends with an error is restarted after this time."""
+TWIN_SLOT_OFFSET = 100
+"""The slot of a twin is that of its member plus this."""
+SECOND_TOPIC = "payments"
+"""The topic that SUBSCRIBE adds or removes."""
+_ACTION_RANK = 0
+_CLUSTER_KEY, _BACKOFF_KEY, _BROKER_KEY = range(3)
+
+AddLine = Callable[[int, str, str], None]
+"""(at ms, source, text) of one line of the timeline."""
+
+
+@dataclass(slots=True, eq=False)
+class MemberSlot:
+    """The place of one member: its present process, if it is running, and how often it was started."""
+
+    plan: MemberPlan
+    slot_id: int
+    topics: tuple[str, ...]
+    process: MemberProcess | None = None
+    starts: int = 0
+
+
+class SimulatedWorld:
+    """A run of ``plan``. ``skip``: heartbeats that change nothing are not sent. ``add_line`` receives the timeline."""
+
+    def __init__(self, plan: SimulationPlan, *, skip: bool = True, add_line: AddLine | None = None) -> None:
+        self.plan = plan
+        self.event_queue = EventQueue()
+        self.checker = InvariantChecker(self)
+        self._skip = skip
+        self._add_line = add_line
+        chance = Prng(draw(plan.key, _CLUSTER_KEY))
+        self.brokers = SimulatedBrokers(
+            self.event_queue,
+            dict(plan.topics),
+            plan.brokers,
+            chance,
+            observer=self.checker,
+            on_event=None if add_line is None else self._broker_event,
+            client_id_of=self._client_id_of,
+        )
+        self.network = SimulatedNetwork(self.event_queue, plan.key, self.brokers.handle)
+        self.brokers.network = self.network
+        self.slots = [MemberSlot(member, slot_id, member.topics) for slot_id, member in enumerate(plan.members)]
+        self.twins = {
+            slot.slot_id: MemberSlot(slot.plan, slot.slot_id + TWIN_SLOT_OFFSET, slot.topics)
+            for slot in self.slots
+            if slot.plan.instance_id is not None
+        }
+        self._all_slots = (*self.slots, *self.twins.values())
+
+    # The run.
+
+    def run(self) -> None:
+        """Run to the end of the plan. Raises InvariantViolation."""
+        queue = self.event_queue
+        for slot in self.slots:
+            queue.schedule(slot.slot_id * START_INTERVAL_MS, _ACTION_RANK, self._starting(slot))
+        for number, action in self.plan.numbered():
+            queue.schedule(action.at_ms, _ACTION_RANK, self._acting(number, action))
+        queue.schedule(self.plan.heal_ms, _ACTION_RANK, self._heal)
+        end_ms = self.plan.end_ms
+        deadline_lower_bound, queue_next_ms = self.brokers.deadline_lower_bound, queue.next_ms
+        while True:
+            due_ms, next_ms = deadline_lower_bound(), queue_next_ms()
+            assert next_ms is not None  # there is always a next periodic commit
+            if due_ms is not None and due_ms <= next_ms:
+                due_ms = self.brokers.next_ms()  # the lower bound may be too early
+            at_ms = next_ms if due_ms is None else min(due_ms, next_ms)
+            if at_ms > end_ms:
+                break
+            if at_ms == due_ms:
+                queue.now_ms = max(queue.now_ms, at_ms)
+                self.brokers.expire()
+            else:
+                queue.run_next()
+        queue.now_ms = end_ms
+        self.checker.finish()
+
+    def processes(self) -> list[MemberProcess]:
+        """All running processes, also those that are paused."""
+        return [slot.process for slot in self._all_slots if slot.process is not None]
+
+    def _client_id_of(self, connection: SimulatedConnection) -> str:
+        slot_id = connection.slot_id
+        if slot_id >= TWIN_SLOT_OFFSET:
+            return f"{self.plan.members[slot_id - TWIN_SLOT_OFFSET].name}-twin"
+        return self.plan.members[slot_id].name
+
+    # Actions of the plan.
+
+    def _starting(self, slot: MemberSlot) -> Callback:
+        return lambda: self._start(slot)
+
+    def _acting(self, number: int, action: PlannedAction) -> Callback:
+        def act() -> None:
+            self._line("plan", f"({number}) {action.text(self.plan.members)}")
+            self._act(action)
+
+        return act
+
+    def _start(self, slot: MemberSlot) -> None:
+        """Start the member, unless it is running. If it is still leaving, it is stopped first."""
+        if slot.process is not None:
+            if not slot.process.leaving:
+                return
+            self._stop(slot)
+        slot.starts += 1
+        name = slot.plan.name if slot.slot_id < TWIN_SLOT_OFFSET else f"{slot.plan.name}-twin"
+        chance = Prng(draw(self.plan.key, _BACKOFF_KEY, slot.slot_id, slot.starts))
+        slot.process = MemberProcess(self, slot.plan, slot.slot_id, name, slot.topics, chance)
+        self._line(name, "starts")
+        slot.process.start()
+
+    def _stop(self, slot: MemberSlot) -> None:
+        if slot.process is not None:
+            process, slot.process = slot.process, None
+            process.crash()
+            self.checker.ownership_changed()
+
+    def _after(self, ms: int, callback: Callback) -> None:
+        self.event_queue.schedule(self.event_queue.now_ms + ms, _ACTION_RANK, callback)
+
+    def _act(self, action: PlannedAction) -> None:
+        brokers, for_ms, amount = self.brokers, action.for_ms, action.amount
+        match action.kind:
+            case ActionKind.RELOAD:
+                brokers.reload(for_ms, amount)
+            case ActionKind.MOVE:
+                brokers.move(amount, for_ms)
+            case ActionKind.FAIL_APPEND:
+                error = ErrorCode[action.error]
+                brokers.disturb_next_append(error, 0, error)
+            case ActionKind.HOLD_APPEND:
+                brokers.disturb_next_append(HOLD, for_ms, ErrorCode.NONE)
+            case ActionKind.LOSE_APPEND:
+                brokers.disturb_next_append(HOLD, for_ms, ErrorCode[action.error])
+            case ActionKind.SLOW | ActionKind.PARTITION | ActionKind.BLACKOUT:
+                self._disturb_link(action)
+            case ActionKind.TWIN:
+                twin = self.twins[action.member]
+                self._start(twin)
+                self._after(for_ms, lambda: self._stop(twin))
+            case _:
+                slot = self.slots[action.member]
+                if slot.process is not None:
+                    self._act_on_process(slot, slot.process, action)
+
+    def _act_on_process(self, slot: MemberSlot, process: MemberProcess, action: PlannedAction) -> None:
+        match action.kind:
+            case ActionKind.CRASH:
+                self._stop(slot)
+                self._after(action.for_ms, self._starting(slot))
+            case ActionKind.LEAVE:
+                process.leave()
+                self._after(action.for_ms, self._starting(slot))
+            case ActionKind.PAUSE:
+                process.pause()
+                self._after(action.for_ms, process.resume)
+            case ActionKind.BUSY:
+                process.stop_polling()
+                self._after(action.for_ms, process.poll)
+            case ActionKind.SUBSCRIBE:
+                others = tuple(topic for topic in slot.topics if topic != SECOND_TOPIC)
+                slot.topics = others if SECOND_TOPIC in slot.topics else (*others, SECOND_TOPIC)
+                process.subscribe(slot.topics)
+            case ActionKind.REJOIN:
+                process.rejoin()
+            case ActionKind.RESET:
+                process.reset_connections()
+            case _:
+                process.break_connections(requests=action.kind is ActionKind.LOSE_REQUESTS)
+
+    def _disturb_link(self, action: PlannedAction) -> None:
+        link, until_ms = self.network.link(action.member), self.event_queue.now_ms + action.for_ms
+        if action.kind is ActionKind.SLOW:
+            link.slow_until_ms, link.max_delay_ms = until_ms, action.amount
+        else:
+            link.cut_until_ms, link.loses = until_ms, action.kind is ActionKind.BLACKOUT
+
+    def _heal(self) -> None:
+        self._line("plan", "no more actions from now on")
+        self.brokers.heal()
+        for link in self.network.links.values():
+            link.heal()
+        for twin in self.twins.values():
+            self._stop(twin)
+        for slot in self.slots:
+            if slot.process is not None:
+                slot.process.resume()
+            if slot.process is not None and not slot.process.leaving:
+                slot.process.poll()
+            self._start(slot)
+
+    # The environment of processes.
+
+    def broker_number(self, node_id: int) -> int:
+        """The number of a broker, counted from 0."""
+        return self.brokers.numbers[node_id]
+
+    def random_broker(self, slot_id: int) -> int:
+        """The number of any broker."""
+        return draw(self.plan.key, _BROKER_KEY, slot_id, self.event_queue.now_ms) % self.plan.brokers
+
+    def quiet_until(self) -> int | None:
+        """Only members at rest act before that time (ms); None if something else is or may be going on.
+
+        A process that is paused or cut off does nothing that arrives anywhere before it resumes or is connected again.
+        """
+        brokers, group = self.brokers, self.brokers.group
+        if not self._skip or group is None or not brokers.is_settled:
+            return None
+        renewed_by: dict[str, int] = {}
+        quiet_ms = self.plan.end_ms
+        for process in self.processes():
+            if brokers.append_disturbed:
+                quiet_ms = min(quiet_ms, process.commits_at_ms)
+            if process.is_paused:
+                continue
+            cut_ms = self.network.cut_until(process.slot_id)
+            if cut_ms is not None:
+                quiet_ms = min(quiet_ms, cut_ms)
+                continue
+            generation = process.membership.generation
+            if generation.member_id not in group.members or generation.generation_id != group.generation_id:
+                return None
+            coordinator = process.membership.coordinator
+            if coordinator is None or coordinator.node_id != brokers.leader or not process.is_at_rest:
+                return None
+            renewed_by[generation.member_id] = process.renews_session_by()
+        event_ms = self.event_queue.next_event_ms()
+        if event_ms is not None and event_ms < quiet_ms:
+            quiet_ms = event_ms
+        return min(quiet_ms, brokers.relevant_deadline(renewed_by, quiet_ms))
+
+    def heartbeat_in_advance(self, connection: SimulatedConnection, number: int, request: Any, at_ms: int) -> Any:
+        """The response to a heartbeat that arrives at ``at_ms``. Nothing else happens before that."""
+        return self.brokers.heartbeat_in_advance(connection, number, request, at_ms)
+
+    def ownership_changed(self) -> None:
+        """A process owns other partitions than before."""
+        self.checker.ownership_changed()
+
+    def ended(self, process: MemberProcess, error: Exception | None) -> None:
+        """The process has left, or has ended because of ``error`` and is restarted later."""
+        self._line(process.client_id, "has left" if error is None else f"ends: {error}")
+        process.crash()
+        for slot in self._all_slots:
+            if slot.process is process:
+                slot.process = None
+                if error is not None and slot.slot_id < TWIN_SLOT_OFFSET:
+                    self._after(RESTART_DELAY_MS, self._starting(slot))
+        self.checker.ownership_changed()
+        if error is not None:
+            self.checker.member_failed(process, error)
+
+    def member_event(self, process: MemberProcess, event: Event) -> None:
+        """The membership has emitted ``event``."""
+        if self._add_line is not None:
+            self._line(process.client_id, event.text())
+
+    def _broker_event(self, event: Event) -> None:
+        self._line("coordinator", event.text())
+
+    def _line(self, source: str, text: str) -> None:
+        if self._add_line is not None:
+            self._add_line(self.event_queue.now_ms, source, text)

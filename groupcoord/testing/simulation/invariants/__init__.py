@@ -1,1 +1,0 @@
-"""What must hold in every simulated world, one class for each promise."""

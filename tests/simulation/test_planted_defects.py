@@ -1,0 +1,34 @@
+"""Each deliberate fault is found by some seed, and by the promise that is meant."""
+
+import pytest
+
+from groupcoord.simulation import INVARIANTS, plan_from_seed, simulate_plan
+from groupcoord.simulation.planted_defects import PLANTED_DEFECTS
+
+SEEDS = 25
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PLANTED_DEFECTS)
+def test_is_found(name: str) -> None:
+    defect = PLANTED_DEFECTS[name]
+    found = []
+    with defect.applied():
+        for seed in range(SEEDS):
+            violation = simulate_plan(plan_from_seed(seed, options=defect.options)).violation
+            if violation is not None:
+                found.append(violation.name)
+                if violation.name == defect.found_by:
+                    return
+    pytest.fail(f"{defect.found_by} was not broken, but {sorted(set(found)) or 'nothing'}")
+
+
+def test_every_promise_can_be_broken() -> None:
+    assert {defect.found_by for defect in PLANTED_DEFECTS.values()} == {invariant.name for invariant in INVARIANTS}
+
+
+def test_faults_are_gone_afterwards() -> None:
+    plan = plan_from_seed(0, keep=[])
+    with PLANTED_DEFECTS["answered-again"].applied():
+        assert not simulate_plan(plan).ok
+    assert simulate_plan(plan).ok

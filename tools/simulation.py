@@ -1,0 +1,27 @@
+"""The tables of docs/simulation.md: actions, invariants, planted defects."""
+
+from collections.abc import Iterable
+
+from groupcoord.simulation import INVARIANTS, ActionKind
+from groupcoord.simulation.planted_defects import PLANTED_DEFECTS
+
+
+def actions() -> str:
+    """Every kind of action."""
+    names = {"member": "a member", "time": "some time", "amount": "some", "error": "an error of the log"}
+    return _table("| kind | effect |", (f"| `{kind.name}` | {kind.value.format(**names)} |" for kind in ActionKind))
+
+
+def invariants() -> str:
+    """Every invariant."""
+    return _table("| name | invariant |", (f"| `{each.name}` | {each.statement} |" for each in INVARIANTS))
+
+
+def defects() -> str:
+    """Every planted defect."""
+    rows = (f"| `{each.name}` | {each.text} | `{each.found_by}` |" for each in PLANTED_DEFECTS.values())
+    return _table("| defect | effect | found by |", rows)
+
+
+def _table(head: str, rows: Iterable[str]) -> str:
+    return "\n".join([head, "|---" * (head.count("|") - 1) + "|", *rows]) + "\n"
