@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from groupcoord.cluster.cluster_core import ClusterCore
+from groupcoord.cluster.layer import ServedCluster
 from groupcoord.config.settings import load
 from groupcoord.core.effects import Call, Effect, EmitEvent, Reply
 from groupcoord.core.events import Event
@@ -22,7 +23,6 @@ from groupcoord.protocol.messages import HeartbeatRequest, JoinGroupRequest, Lea
 from groupcoord.protocol.messages.join_group import JoinGroupRequestProtocol
 from groupcoord.protocol.messages.leave_group import MemberIdentity
 from groupcoord.protocol.messages.sync_group import SyncGroupRequestAssignment
-from groupcoord.server.dispatcher import ServedCluster
 
 
 class _Counting:

@@ -257,43 +257,35 @@ async def _serve_node(
     several: Brokers,
     rules: "list[NamedRule]",
 ) -> int:
-    # The node is most of what there is to import, and a mistake on the command line should not wait for it.
+    # The cluster is most of what there is to import, and a mistake on the command line should be told before that.
     from groupcoord.broker.journal import IN_MEMORY  # noqa: PLC0415
-    from groupcoord.cluster.cluster_core import ClusterCore  # noqa: PLC0415
+    from groupcoord.cluster.assemble import InvalidTopicError, assemble  # noqa: PLC0415
 
-    node = ClusterCore(
-        config,
-        random=SystemRandomSource(),
-        now_ms=now_ms(),
-        journal=storage or IN_MEMORY,
-        brokers=several.number,
-        racks=several.racks,
-    )
-    for topic in topics:
-        partitions = config.num_partitions if topic.partitions is None else topic.partitions
-        if storage is not None and node.broker.topics.partition_count(topic.name) == partitions:
-            continue  # it is there from the last time
-        try:
-            node.create_topic(topic.name, partitions, now_ms())
-        except ValueError as problem:
-            return _complain(f"--topic {topic.name}: {problem}", 2)
-    host, port = config.served.host, config.served.port
-    cluster = node.broker.cluster
+    try:
+        assembly = assemble(
+            config,
+            random=SystemRandomSource(),
+            now_ms=now_ms(),
+            topics=[(name, config.num_partitions if count is None else count) for name, count in topics],
+            journal=storage or IN_MEMORY,
+            brokers=several.number,
+            racks=several.racks,
+        )
+    except InvalidTopicError as problem:
+        return _complain(f"--topic {problem.topic}: {problem}", 2)
     faults = None
     if rules:
         from groupcoord.testing.faults.serving import ServedFaults  # noqa: PLC0415
 
-        faults = ServedFaults(rules, node, now_ms)
-    served = node if faults is None else faults.node
-    files_to_come = (lambda: 0) if storage is None else storage.files_to_come
+        faults = ServedFaults(rules, assembly, now_ms)
     server = Server(
-        served,
-        host,
-        port,
+        assembly.served,
+        config.served.host,
+        config.served.port,
         now_ms=now_ms,
         listeners=[log.log_event],
-        cluster=cluster,
-        files_to_come=files_to_come,
+        cluster=assembly.brokers,
+        files_to_come=(lambda: 0) if storage is None else storage.files_to_come,
     )
     if storage is not None:
         storage.on_failure = server.stop
@@ -303,7 +295,7 @@ async def _serve_node(
         gc.freeze()  # what is imported by now stays; no collection has to look at it again
         gc.set_threshold(GARBAGE_THRESHOLD, *gc.get_threshold()[1:])
         try:
-            others = zip(cluster.ids[1:], server.addresses[1:], strict=True)
+            others = zip(assembly.brokers.ids[1:], server.addresses[1:], strict=True)
             lines = [f"broker {broker_id} listening on {address}" for broker_id, address in others]
             print("\n".join([f"listening on {server.address}", *lines]), flush=True)
         except OSError:  # whoever closed stdout does not want to know, which is no reason not to serve

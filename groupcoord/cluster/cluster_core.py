@@ -157,6 +157,10 @@ class ClusterCore:
             effects += self._carry(ctx.effects, now_ms)
         return effects
 
+    def flush(self, now_ms: int) -> list[Effect]:  # noqa: ARG002 - nothing is put off yet
+        """Complete what was put off to be done for several requests at once; a server calls it at the end of each round."""
+        return []
+
     def next_deadline(self) -> int | None:
         """When the next timer is due (ms), or None. While there is something to read, that is at once."""
         if self._loader:

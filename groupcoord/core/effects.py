@@ -6,7 +6,7 @@ Nothing in here does anything. A handler decides and returns effects; the shell 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from groupcoord.core.events import Event
+from groupcoord.core.events import Cause, Event, Requested
 from groupcoord.protocol.apis import Api
 
 
@@ -25,22 +25,34 @@ class Call(NamedTuple):
     client_host: str
     broker: int = 0
 
+    def as_cause(self) -> Requested:
+        """The request as the cause of events."""
+        return Requested(
+            self.api.name, self.version, self.client_id, self.client_host, self.connection_id, self.correlation_id
+        )
+
+
+Origin = Call | Cause
+"""What an effect follows from. A Call stands for the request; it becomes a Requested only where that is wanted."""
+
 
 NO_CONNECTION = -1
 """The ``connection_id`` of a call that is answered already but still counts as parked."""
 
 
 class Reply(NamedTuple):
-    """Answer ``call`` with ``response``, in the version it was asked in."""
+    """Answer ``call`` with ``response``, in the version it was asked in. ``origin`` is what let it be answered now."""
 
     call: Call
     response: Any
+    origin: Origin | None = None
 
 
 class NoReply(NamedTuple):
     """``call`` is done and gets no answer: a Produce with acks=0."""
 
     call: Call
+    origin: Origin | None = None
 
 
 class RawReply(NamedTuple):
@@ -52,6 +64,7 @@ class RawReply(NamedTuple):
     call: Call
     data: bytes
     hangs_up: bool = False
+    origin: Origin | None = None
 
 
 class CloseConnection(NamedTuple):
@@ -59,6 +72,7 @@ class CloseConnection(NamedTuple):
 
     call: Call
     reason: str
+    origin: Origin | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

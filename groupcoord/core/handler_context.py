@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from groupcoord.core.effects import Append, Call, CloseConnection, Effect, EmitEvent, LogRecord, NoReply, Reply
-from groupcoord.core.events import Cause, Event, Requested
+from groupcoord.core.effects import Append, Call, CloseConnection, Effect, EmitEvent, LogRecord, NoReply, Origin, Reply
+from groupcoord.core.events import Cause, Event
 
 _new = tuple.__new__  # past the constructor that NamedTuple writes in Python, for every answer there is
 
@@ -13,7 +13,7 @@ class HandlerContext:
 
     __slots__ = ("effects", "now_ms", "origin")
 
-    def __init__(self, now_ms: int, origin: Call | Cause) -> None:
+    def __init__(self, now_ms: int, origin: Origin) -> None:
         self.now_ms = now_ms
         self.origin = origin
         self.effects: list[Effect] = []
@@ -23,27 +23,20 @@ class HandlerContext:
         """Why this turn happens; made only when something asks, because most calls change nothing worth a note."""
         origin = self.origin
         if isinstance(origin, Call):
-            origin = self.origin = Requested(
-                origin.api.name,
-                origin.version,
-                origin.client_id,
-                origin.client_host,
-                origin.connection_id,
-                origin.correlation_id,
-            )
+            origin = self.origin = origin.as_cause()
         return origin
 
     def reply(self, call: Call, response: Any) -> None:
         """Answer ``call``."""
-        self.effects.append(_new(Reply, (call, response)))
+        self.effects.append(_new(Reply, (call, response, self.origin)))
 
     def no_reply(self, call: Call) -> None:
         """``call`` is done without an answer."""
-        self.effects.append(NoReply(call))
+        self.effects.append(NoReply(call, self.origin))
 
     def close_connection(self, call: Call, reason: str) -> None:
         """Close the connection of ``call``."""
-        self.effects.append(CloseConnection(call, reason))
+        self.effects.append(CloseConnection(call, reason, self.origin))
 
     def append(self, append_id: int, partition: int, records: tuple[LogRecord, ...]) -> None:
         """Store ``records`` in ``partition`` of ``__consumer_offsets``."""

@@ -23,11 +23,10 @@ import logging
 import math
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from groupcoord.cluster.api_versions import SOFTWARE_NAME_FROM, names_its_software
-from groupcoord.config.settings import BrokerConfig
-from groupcoord.core.background_work import SubmitWork
+from groupcoord.cluster.layer import ServedCluster
 from groupcoord.core.effects import Call, CloseConnection, Effect, EmitEvent, NoReply, RawReply, Reply
 from groupcoord.core.events import Event
 from groupcoord.protocol.apis import ApiKey
@@ -59,32 +58,6 @@ LATE_SECONDS = 0.05
 """A timer that fires so much too late says that the process stood still: no round takes as long."""
 
 _API_VERSIONS = ApiKey.API_VERSIONS
-
-
-class ServedCluster(Protocol):
-    """What a server needs of a node (``groupcoord.cluster.cluster_core.Node``)."""
-
-    @property
-    def config(self) -> BrokerConfig:
-        """The limits of connections and requests are read from here, each time, for some can be changed."""
-
-    def listening_at(self, host: str, port: int) -> None:
-        """The server listens there."""
-
-    def handle(self, call: Call, request: Any, now_ms: int) -> list[Effect]:
-        """What follows from ``request``."""
-
-    def expire(self, now_ms: int) -> list[Effect]:
-        """What follows from its being ``now_ms``."""
-
-    def next_deadline(self) -> int | None:
-        """When ``expire`` is to be called next (ms), or None."""
-
-    def use_worker(self, submit: SubmitWork | None) -> None:
-        """What takes long is to be given to ``submit`` from now on; None: there is nobody any more who would do it."""
-
-    def deadline_lower_bound(self) -> int | None:
-        """No later than ``next_deadline``, and cheaper to ask for."""
 
 
 class UnexpectedError(NamedTuple):
@@ -226,6 +199,9 @@ class Dispatcher:
             self._serve_line(fresh, now + FRESH_SECONDS)
         if backlog:
             self._serve_line(backlog, now + ROUND_SECONDS)
+        effects = self._node.flush(self.now_ms())
+        if effects:
+            self._apply(effects)
         for connection in unflushed:
             connection.flush()
         unflushed.clear()
@@ -299,7 +275,7 @@ class Dispatcher:
         connections = self.connections.open
         for effect in effects:
             if isinstance(effect, Reply):
-                call, response = effect
+                call, response, _ = effect
                 connection = connections.get(call.connection_id)
                 if connection is None:
                     continue

@@ -5,7 +5,7 @@ from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 
 from groupcoord.broker.journal import IN_MEMORY, Journal
-from groupcoord.cluster.cluster_core import ClusterCore
+from groupcoord.cluster.assemble import assemble
 from groupcoord.config.settings import as_items, load
 from groupcoord.core.events import Event
 from groupcoord.server.server import Server
@@ -48,15 +48,23 @@ async def running(
             stack.callback(storage.close)
             broker_config = storage.config
             files_to_come = storage.files_to_come
-        node = ClusterCore(
-            broker_config, random=SystemRandomSource(), now_ms=now_ms(), journal=journal, brokers=brokers, racks=racks
+        assembly = assemble(
+            broker_config,
+            random=SystemRandomSource(),
+            now_ms=now_ms(),
+            topics=(topics or {}).items(),
+            journal=journal,
+            brokers=brokers,
+            racks=racks,
         )
-        for name, count in (topics or {}).items():
-            if data_dir is None or node.broker.topics.partition_count(name) != count:
-                node.create_topic(name, count, now_ms())
-        cluster = node.broker.cluster
         async with Server(
-            node, host, port, now_ms=now_ms, listeners=listeners, cluster=cluster, files_to_come=files_to_come
+            assembly.served,
+            host,
+            port,
+            now_ms=now_ms,
+            listeners=listeners,
+            cluster=assembly.brokers,
+            files_to_come=files_to_come,
         ) as server:
             yield server
     if server.unexpected_errors:

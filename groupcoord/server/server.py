@@ -15,12 +15,13 @@ from types import FrameType, TracebackType
 from typing import Self
 
 from groupcoord.broker.broker_registry import BrokerRegistry
+from groupcoord.cluster.layer import ServedCluster
 from groupcoord.core.effects import Effect
 from groupcoord.core.events import Event
 from groupcoord.server.background_worker import BackgroundWorker
 from groupcoord.server.connection import ServerConnection
 from groupcoord.server.connection_registry import ConnectionRegistry
-from groupcoord.server.dispatcher import Dispatcher, ServedCluster, UnexpectedError
+from groupcoord.server.dispatcher import Dispatcher, UnexpectedError
 from groupcoord.server.listener import Acceptor, bind
 from groupcoord.server.system import NowMs, SecondsUntil, host_and_port, wall_clock
 

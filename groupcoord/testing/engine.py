@@ -4,9 +4,10 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from groupcoord.broker.topic_names import CONSUMER_OFFSETS
-from groupcoord.cluster.cluster_core import ClusterCore
+from groupcoord.cluster.assemble import assemble
+from groupcoord.cluster.layer import Layer
 from groupcoord.config.settings import as_items, load
-from groupcoord.core.effects import NO_CONNECTION, Call, Effect
+from groupcoord.core.effects import NO_CONNECTION, Call, CloseConnection, Effect, NoReply, Reply
 from groupcoord.core.events import AdminAction
 from groupcoord.core.timers import Deadline
 from groupcoord.protocol.apis import APIS, ApiKey
@@ -53,17 +54,20 @@ class Engine:
         self.waiting = Waiting()
         self.scheduler = MemberScheduler(self.clock, self.loop)
         loaded = load(as_items(config), dev=dev, brokers=brokers)
-        self.node = ClusterCore(loaded, random=self.chance, now_ms=self.clock(), brokers=brokers, racks=racks)
-        self.node.broker.compacts_at_once = True  # a test looks at what follows when it has moved the clock
-        for name, count in topics.items():
-            self.node.create_topic(name, count, self.clock())
-        self._long_polls = RealTimeFetches(self.node)
-        self._faulty = self.faults.wrap(
-            self._long_polls, broker=self.node.config.node_id, known=TopicsKnown.to(self.node)
+        self._assembly = assembly = assemble(
+            loaded, random=self.chance, now_ms=self.clock(), topics=topics.items(), brokers=brokers, racks=racks
         )
-        self._faulty.execute_effects = self._carry_out_kept
-        self._tracing = TracingLayer(self._faulty, self.trace, topic_name=self.node.broker.topics.topic_name)
-        self.transport = InProcessTransport(self._tracing, on_activity=self._active, on_answers=self._deliver_soon)
+        self.node = core = assembly.core
+        core.broker.compacts_at_once = True  # a test looks at what follows when it has moved the clock
+        self._real_time_fetches = assembly.add(lambda _: RealTimeFetches(core))
+        self._faulty = assembly.add(lambda inner: self.faults.wrap(inner, known=TopicsKnown.to(core)))
+        self._faulty.execute_effects = lambda effects: self._execute(effects, after=self._faulty)
+        self._tracing = assembly.add(
+            lambda inner: TracingLayer(inner, self.trace, topic_name=core.broker.topics.topic_name)
+        )
+        self.transport = assembly.add(
+            lambda inner: InProcessTransport(inner, on_activity=self._active, on_answers=self._deliver_soon)
+        )
         self.appends = AppendRules(self.node, self.waiting, self.apply, self.clock)
         self.server = Server(
             self.transport,
@@ -71,7 +75,7 @@ class Engine:
             port,
             now_ms=self.clock,
             seconds_until=self.clock.seconds_until,
-            cluster=self.node.broker.cluster,
+            cluster=assembly.brokers,
             on_connection=self._connected,
         )
         self.is_up = False
@@ -89,7 +93,7 @@ class Engine:
         if not self.is_up:
             return []
         self.is_up = False
-        self._long_polls.stop()
+        self._real_time_fetches.stop()
         self.transport.close_connection()
         await self.server.shutdown()
         return [unexpected.error for unexpected in self.server.unexpected_errors]
@@ -122,9 +126,9 @@ class Engine:
         return self.clock()
 
     def apply(self, effects: Iterable[Effect], action: str) -> None:
-        """Carry out what somebody wished who is not a client."""
-        now_ms, cause = self.clock(), AdminAction(action)
-        self._carry_out_kept(self._tracing.observe(self._faulty.outgoing(list(effects), now_ms), now_ms, cause))
+        """Execute what an administrative action led to. The action is the cause of answers to requests that waited for it."""
+        cause = AdminAction(action)
+        self._execute([_caused_by(cause, effect) for effect in effects])
 
     def execute_effects(self, effects: list[Effect]) -> None:
         """Carry out what is for clients."""
@@ -202,8 +206,9 @@ class Engine:
 
     # The inside.
 
-    def _carry_out_kept(self, effects: list[Effect]) -> None:
-        self.execute_effects(self.transport.kept(effects))
+    def _execute(self, effects: list[Effect], *, after: Layer | None = None) -> None:
+        """Execute what came out of the core, or of the layer ``after``, outside of a request."""
+        self.execute_effects(self._assembly.outgoing(effects, self.clock(), after=after))
 
     def _connected(self, connection: ServerConnection, is_open: bool) -> None:
         told = self._tracing.connection_opened if is_open else self._tracing.connection_closed
@@ -212,7 +217,7 @@ class Engine:
     def _active(self) -> None:
         self.waiting.look()
         if isinstance(self.clock, ManualClock) and self.is_up:
-            self._long_polls.see_to(self.clock(), self.loop, self.server.wake)
+            self._real_time_fetches.see_to(self.clock(), self.loop, self.server.wake)
 
     def _deliver_soon(self) -> None:
         if not self._delivery_is_due:
@@ -223,3 +228,9 @@ class Engine:
         self._delivery_is_due = False
         self.transport.deliver()
         self.waiting.look()
+
+
+def _caused_by(cause: AdminAction, effect: Effect) -> Effect:
+    if isinstance(effect, Reply | NoReply | CloseConnection) and isinstance(effect.origin, Call):
+        return effect._replace(origin=cause)
+    return effect

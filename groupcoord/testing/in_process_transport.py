@@ -1,16 +1,14 @@
 """The node as a cluster serves it: who waits for its state is told, and members without a connection are answered."""
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from itertools import count
 from typing import Any, Protocol
 
-from groupcoord.config.settings import BrokerConfig
-from groupcoord.core.background_work import BackgroundWork, OnWorkDone, SubmitWork
+from groupcoord.cluster.layer import Layer, ServedCluster
 from groupcoord.core.effects import Append, Call, Effect, EmitEvent, Reply
 from groupcoord.protocol.apis import APIS, Api
 from groupcoord.protocol.framing import encode_request, parse_request
-from groupcoord.server.dispatcher import ServedCluster
 
 OnResponse = Callable[[Any], None]
 """Called with the response, or with None if the connection was closed instead."""
@@ -20,14 +18,16 @@ _FIRST_IN_PROCESS = -1_000
 """Members in this process have numbers of connections below that: a server gives none of them to a socket."""
 
 
-class InProcessTransport:
+class InProcessTransport(Layer):
     """``node`` for a server, with an ear for what happens in it.
 
     ``on_activity`` is called when something was handled; ``on_answers`` when ``deliver`` has something to do.
     """
 
-    def __init__(self, node: ServedCluster, *, on_activity: Callable[[], None], on_answers: Callable[[], None]) -> None:
-        self._node = node
+    def __init__(
+        self, inner: ServedCluster, *, on_activity: Callable[[], None], on_answers: Callable[[], None]
+    ) -> None:
+        super().__init__(inner)
         self._on_activity = on_activity
         self._on_answers = on_answers
         self._connection_ids = count(_FIRST_IN_PROCESS, -1)
@@ -36,46 +36,12 @@ class InProcessTransport:
         self.spoke: dict[tuple[str, str], int] = {}
         """(group, member id) → the connection on which that member was heard last."""
 
-    # What a server asks for.
-
-    @property
-    def config(self) -> BrokerConfig:
-        """The node's."""
-        return self._node.config
-
     def handle(self, call: Call, request: Any, now_ms: int) -> list[Effect]:
-        """As the node does; what is for members in this process stays here."""
+        """What follows from ``request``, without what is for members in this process."""
         member_id = getattr(request, "member_id", None)
         if member_id and call.connection_id >= 0 and hasattr(request, "group_id"):
             self.spoke[request.group_id, member_id] = call.connection_id
-        return self.kept(self._node.handle(call, request, now_ms))
-
-    def expire(self, now_ms: int) -> list[Effect]:
-        """As the node does."""
-        return self.kept(self._node.expire(now_ms))
-
-    def next_deadline(self) -> int | None:
-        """As of the node."""
-        return self._node.next_deadline()
-
-    def deadline_lower_bound(self) -> int | None:
-        """As of the node."""
-        return self._node.deadline_lower_bound()
-
-    def listening_at(self, host: str, port: int) -> None:
-        """Tell the node."""
-        self._node.listening_at(host, port)
-
-    def use_worker(self, submit: SubmitWork | None) -> None:
-        """As the node does; what is for members in this process stays here."""
-        if submit is None:
-            self._node.use_worker(None)
-            return
-
-        def ours(call: Call | None, work: BackgroundWork[Any], then: OnWorkDone) -> None:
-            submit(call, work, lambda result, now_ms: self.kept(then(result, now_ms)))
-
-        self._node.use_worker(ours)
+        return super().handle(call, request, now_ms)
 
     # Members in this process.
 
@@ -106,7 +72,7 @@ class InProcessTransport:
             answered, response = self._answers.popleft()
             answered(response)
 
-    def kept(self, effects: Iterable[Effect]) -> list[Effect]:
+    def outgoing(self, effects: list[Effect], now_ms: int) -> list[Effect]:  # noqa: ARG002 - a layer's signature
         """``effects`` without those for members in this process, who will be told by ``deliver``."""
         others: list[Effect] = []
         for effect in effects:

@@ -15,7 +15,12 @@ def test_effects_come_in_the_order_they_were_made() -> None:
     ctx.no_reply(CALL)
     ctx.close_connection(CALL, "why")
     ctx.append(1, 2, (record,))
-    assert ctx.effects == [Reply(CALL, "yes"), NoReply(CALL), CloseConnection(CALL, "why"), Append(1, 2, (record,))]
+    assert ctx.effects == [
+        Reply(CALL, "yes", CALL),
+        NoReply(CALL, CALL),
+        CloseConnection(CALL, "why", CALL),
+        Append(1, 2, (record,)),
+    ]
 
 
 def test_a_note_of_a_request_names_the_request() -> None:

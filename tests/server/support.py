@@ -70,6 +70,7 @@ class FakeNode:
         self.deadline_ms: int | None = None
         self.submit: SubmitWork | None = None
         self.on_expiry: Callable[[int], list[Effect]] = lambda _: []
+        self.on_flush: Callable[[int], list[Effect]] = lambda _: []
         self.on: dict[ApiKey, Callable[[Call, Any], list[Effect]]] = {
             ApiKey.HEARTBEAT: lambda call, _: [Reply(call, ALIVE)],
             ApiKey.JOIN_GROUP: lambda _, __: [],
@@ -92,6 +93,9 @@ class FakeNode:
     def expire(self, now_ms: int) -> list[Effect]:
         self.deadline_ms = None
         return self.on_expiry(now_ms)
+
+    def flush(self, now_ms: int) -> list[Effect]:
+        return self.on_flush(now_ms)
 
     def next_deadline(self) -> int | None:
         return self.deadline_ms

@@ -67,9 +67,9 @@ async def test_a_fetch_ends_when_the_time_is_moved_past_it() -> None:
         assert not [each for each in engine.transport.handle(call, request, kafka.now_ms()) if isinstance(each, Reply)]
         waiting = [each for each in kafka.deadlines(everything=True) if each.kind == "fetch"]
         assert waiting[0].reason.startswith("a fetch on connection 77")
-        assert len(engine._long_polls._timers) == 1
+        assert len(engine._real_time_fetches._timers) == 1
         await kafka.advance(seconds=60)
         assert not [each for each in kafka.deadlines(everything=True) if each.kind == "fetch"]
         await asyncio.wait([asyncio.ensure_future(kafka.settle())])
         engine.transport.handle(call, request, kafka.now_ms())
-        assert len(engine._long_polls._timers) == 1
+        assert len(engine._real_time_fetches._timers) == 1

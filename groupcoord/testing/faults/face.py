@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any, Unpack
 
 from groupcoord.cluster.cluster_core import ClusterCore
+from groupcoord.cluster.layer import ServedCluster
 from groupcoord.core.effects import Call
-from groupcoord.server.dispatcher import ServedCluster
 from groupcoord.testing.faults.apis import ApiLike, api_of
 from groupcoord.testing.faults.asked import NOTHING_KNOWN, Asked, TopicsKnown
 from groupcoord.testing.faults.grammar import Verbs

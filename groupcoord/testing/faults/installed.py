@@ -5,7 +5,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from groupcoord.core.effects import Call, Effect
+from groupcoord.core.effects import Call, Reply
 from groupcoord.testing.faults.asked import Asked
 from groupcoord.testing.faults.refusal import refusal
 from groupcoord.testing.faults.rule import Rule
@@ -34,7 +34,7 @@ class Near(NamedTuple):
 class Held:
     """A request, or with ``answer`` its answer, that waits at ``node`` to be released."""
 
-    def __init__(self, asked: Asked, installed: "Installed", node: "FaultyNode", answer: Effect | None) -> None:
+    def __init__(self, asked: Asked, installed: "Installed", node: "FaultyNode", answer: Reply | None) -> None:
         self.asked = asked
         self.installed = installed
         self.node = node

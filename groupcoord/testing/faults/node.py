@@ -6,14 +6,12 @@ Pure, like the node inside of it: no sockets, no clock; time is what it is told.
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from groupcoord.config.settings import BrokerConfig
-from groupcoord.core.background_work import BackgroundWork, OnWorkDone, SubmitWork
+from groupcoord.cluster.layer import Layer, ServedCluster, earlier
 from groupcoord.core.effects import Call, CloseConnection, Effect, NoReply, Reply
 from groupcoord.core.events import AdminAction, TimerFired
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import Deadline, TimerKey, Timers
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.server.dispatcher import ServedCluster
 from groupcoord.server.error_responses import error_response
 from groupcoord.testing.faults.asked import NOTHING_KNOWN, Asked, TopicsKnown
 from groupcoord.testing.faults.damage import damaged
@@ -30,7 +28,7 @@ class _Watched(NamedTuple):
     installed: Installed
 
 
-class FaultyNode:
+class FaultyNode(Layer):
     """``node`` with the rules of ``book``; ``broker`` is the id of its first broker, ``known`` what it knows of topics by ids.
 
     Whatever the node decides outside of ``handle`` and ``expire`` has to go through ``outgoing``, so that rules see answers
@@ -40,24 +38,13 @@ class FaultyNode:
     def __init__(
         self, node: ServedCluster, book: Rulebook, *, broker: int = 0, known: TopicsKnown = NOTHING_KNOWN
     ) -> None:
-        self.node = node
+        super().__init__(node)
         self.book = book
         self.broker = broker
         self.execute_effects: Callable[[list[Effect]], None] | None = None
         self._known = known
         self._timers = Timers()
         self._watched: dict[tuple[int, int, int], _Watched] = {}
-
-    # What a server asks of a node.
-
-    @property
-    def config(self) -> BrokerConfig:
-        """The node's."""
-        return self.node.config
-
-    def listening_at(self, host: str, port: int) -> None:
-        """Tell the node."""
-        self.node.listening_at(host, port)
 
     def handle(self, call: Call, request: Any, now_ms: int) -> list[Effect]:
         """What follows from ``request``, by the first rule that matches it or by the node."""
@@ -82,29 +69,18 @@ class FaultyNode:
 
     def expire(self, now_ms: int) -> list[Effect]:
         """What is delayed until now goes on, and the node's timers fire: what is due before the first of those comes first."""
-        theirs = self.node.next_deadline()
+        theirs = self.inner.next_deadline()
         effects = self._fire(now_ms if theirs is None else min(theirs, now_ms), now_ms)
-        effects += self.outgoing(self.node.expire(now_ms), now_ms)
+        effects += self.outgoing(self.inner.expire(now_ms), now_ms)
         return effects + self._fire(now_ms, now_ms)
 
     def next_deadline(self) -> int | None:
         """When the next timer is due (ms), the node's or that of a delay."""
-        return _earlier(self.node.next_deadline(), self._timers.next_deadline())
+        return earlier(self.inner.next_deadline(), self._timers.next_deadline())
 
     def deadline_lower_bound(self) -> int | None:
         """No timer is due before that moment (ms)."""
-        return _earlier(self.node.deadline_lower_bound(), self._timers.deadline_lower_bound())
-
-    def use_worker(self, submit: SubmitWork | None) -> None:
-        """As the node does; rules see the answers."""
-        if submit is None:
-            self.node.use_worker(None)
-            return
-
-        def ours(call: Call | None, work: BackgroundWork[Any], then: OnWorkDone) -> None:
-            submit(call, work, lambda result, now_ms: self.outgoing(then(result, now_ms), now_ms))
-
-        self.node.use_worker(ours)
+        return earlier(self.inner.deadline_lower_bound(), self._timers.deadline_lower_bound())
 
     # What a test asks of it.
 
@@ -139,7 +115,7 @@ class FaultyNode:
     # The inside.
 
     def _pass_on(self, call: Call, request: Any, now_ms: int) -> list[Effect]:
-        return self.outgoing(self.node.handle(call, request, now_ms), now_ms)
+        return self.outgoing(self.inner.handle(call, request, now_ms), now_ms)
 
     def _fire(self, until_ms: int, now_ms: int) -> list[Effect]:
         effects: list[Effect] = []
@@ -153,13 +129,13 @@ class FaultyNode:
         installed.acted(asked)
         ctx.emit(FaultInjected, action=installed.rule.verdict.action, **_about(installed, asked))
 
-    def _go_on(self, ctx: HandlerContext, installed: Installed, asked: Asked, answer: Effect | None) -> None:
+    def _go_on(self, ctx: HandlerContext, installed: Installed, asked: Asked, answer: Reply | None) -> None:
         """What was kept goes its way: the answer, if there is one, or else the request."""
         ctx.emit(FaultOver, held_ms=ctx.now_ms - asked.kept_since_ms, **_about(installed, asked))
         if answer is None:
             ctx.effects += self._pass_on(asked.call, asked.request, ctx.now_ms)
         else:
-            ctx.effects.append(answer)
+            ctx.effects.append(answer._replace(origin=ctx.origin))
 
     def _act(self, verb: str, ctx: HandlerContext, installed: Installed, asked: Asked, answer: Reply | None) -> None:
         """Do what the rule says, to the request, or with ``answer`` to that."""
@@ -169,7 +145,7 @@ class FaultyNode:
                 refused = refusal(call, asked.request, argument)
                 if refused is None:
                     raise AssertionError("a rule refuses only what has a place for an error")
-                ctx.effects.append(refused)
+                ctx.effects.append(refused._replace(origin=ctx.origin))
             case "delay":
                 asked.kept_since_ms = ctx.now_ms
                 key = TimerKey("fault", installed.name, f"{call.api.name} {call.connection_id}:{call.correlation_id}")
@@ -218,7 +194,7 @@ class FaultyNode:
                 installed.gave_back(asked, "its answer has no records")
                 return [effect]
             self._tell(ctx, installed, asked)
-            ctx.effects.append(broken)
+            ctx.effects.append(broken._replace(origin=effect.origin))
             return ctx.effects
         self._tell(ctx, installed, asked)
         if verdict.name == "after":
@@ -242,9 +218,3 @@ def _about(installed: Installed, asked: Asked) -> dict[str, Any]:
         "group": asked.groups[0] if asked.groups else None,
         "member": next(filter(None, asked.members), ""),
     }
-
-
-def _earlier(one: int | None, other: int | None) -> int | None:
-    if one is None or other is None:
-        return other if one is None else one
-    return min(one, other)

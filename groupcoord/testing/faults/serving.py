@@ -3,20 +3,19 @@
 import logging
 from collections.abc import Callable, Iterable
 
-from groupcoord.cluster.cluster_core import ClusterCore
+from groupcoord.cluster.assemble import Assembly
 from groupcoord.testing.faults.face import Faults
 from groupcoord.testing.faults.files import NamedRule
-from groupcoord.testing.faults.node import FaultyNode
 
 logger = logging.getLogger(__name__)
 
 
 class ServedFaults:
-    """``rules`` around ``node``: serve ``self.node`` in its place. That a rule acts is an event, and logged as any other."""
+    """Adds ``rules`` as a layer to ``assembly``. That a rule acts is an event, and logged as any other."""
 
-    def __init__(self, rules: Iterable[NamedRule], node: ClusterCore, now_ms: Callable[[], int]) -> None:
+    def __init__(self, rules: Iterable[NamedRule], assembly: Assembly, now_ms: Callable[[], int]) -> None:
         self.faults = Faults(now_ms=now_ms)
-        self.node: FaultyNode = self.faults.wrap(node)
+        assembly.add(self.faults.wrap)
         for name, rule in rules:
             self.faults.add(rule, name)
             logger.info("%s: %s", name, rule)

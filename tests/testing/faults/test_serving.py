@@ -2,6 +2,7 @@ import logging
 
 import pytest
 
+from groupcoord.cluster.assemble import Assembly
 from groupcoord.core.effects import Call, Reply
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.testing.faults import Heartbeat
@@ -19,14 +20,15 @@ TEXT = """\
 def test_the_log_says_which_rules_there_are_and_which_never_acted(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     world = World()
-    served = ServedFaults(faults_from_text(TEXT, "dir/faults.yaml"), world.node, lambda: world.now)
+    assembly = Assembly(world.node)
+    served = ServedFaults(faults_from_text(TEXT, "dir/faults.yaml"), assembly, lambda: world.now)
     assert caplog.messages == [
         "faults.yaml rule 1: when(Heartbeat).refuse('NOT_COORDINATOR')",
         "faults.yaml rule 2: when(Heartbeat, member='m-9').drop()",
         "faults.yaml rule 3: when(JoinGroup).drop().optional()",
     ]
     call = Call(1, 2, Heartbeat, 4, "c", "/127.0.0.1")
-    _, reply = served.node.handle(call, heartbeat(), world.now)
+    _, reply = assembly.served.handle(call, heartbeat(), world.now)
     assert isinstance(reply, Reply)
     assert reply.response.error_code == ErrorCode.NOT_COORDINATOR
     caplog.clear()

@@ -88,7 +88,7 @@ class Stage(World):
         """An administrator does something: ``effects_of`` is called with a turn."""
         ctx = HandlerContext(self.now_ms, AdminAction(action))
         effects_of(ctx)
-        self._carry_out(self.tracing.observe(ctx.effects, self.now_ms, ctx.cause))
+        self._carry_out(self.tracing.outgoing(ctx.effects, self.now_ms))
 
     def why(self, generation: int | None = None) -> str:
         return self.trace.why(GROUP, generation)

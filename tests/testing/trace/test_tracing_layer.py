@@ -4,8 +4,7 @@ from typing import Any, cast
 
 import pytest
 
-from groupcoord.cluster.cluster_core import ClusterCore
-from groupcoord.config.settings import load
+from groupcoord.cluster.layer import ServedCluster
 from groupcoord.coordinator.classic import rebalance
 from groupcoord.coordinator.events import GenerationStarted, MemberRemoved, StateChanged
 from groupcoord.core.effects import Append, Call, CloseConnection, NoReply, RawReply, Reply
@@ -14,7 +13,6 @@ from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.messages import FetchRequest, HeartbeatRequest, HeartbeatResponse, ProduceRequest
 from groupcoord.protocol.messages.fetch import FetchPartition, FetchTopic
 from groupcoord.protocol.messages.produce import PartitionProduceData, TopicProduceData
-from groupcoord.server.dispatcher import ServedCluster
 from groupcoord.testing.trace import (
     ConnectionClosed,
     ConnectionOpened,
@@ -24,7 +22,7 @@ from groupcoord.testing.trace import (
     ServerFailed,
     TracingLayer,
 )
-from tests.testing.trace.stage import GROUP, Counting, Stage
+from tests.testing.trace.stage import GROUP, Stage
 
 
 def kinds(stage: Stage) -> list[str]:
@@ -91,7 +89,7 @@ def test_a_fetch_whose_wait_is_over() -> None:
     stage.ask(ApiKey.FETCH, request, version=12)
     stage.advance(500)
     answer = stage.trace.of(ResponseSent, api="Fetch").one()
-    assert answer.cause == TimerFired("wait", "connection 1", "Fetch", 500)
+    assert answer.cause == TimerFired("fetch", "connection 1", "fetch 1", 500)
     assert answer.took_ms == 500
     assert answer.details == {"bytes": 0}
 
@@ -106,27 +104,16 @@ def test_a_request_that_wants_no_answer() -> None:
 
 
 class Scripted:
-    """A node that does as it is told."""
+    """A cluster that does as it is told."""
 
     def __init__(self, does: Any) -> None:
         self.does = does
-        self.config = load(dev=True)
-        self.extra = "its own"
 
     def handle(self, call: Call, request: Any, now_ms: int) -> Any:
         return self.does(call)
 
     def expire(self, now_ms: int) -> Any:
         return self.does(None)
-
-    def listening_at(self, host: str, port: int) -> None:
-        self.extra = f"{host}:{port}"
-
-    def next_deadline(self) -> int | None:
-        return 7
-
-    def deadline_lower_bound(self) -> int | None:
-        return 6
 
 
 CALL = Call(1, 1, APIS[ApiKey.HEARTBEAT], 4, "a", "/127.0.0.1")
@@ -140,8 +127,8 @@ def traced(does: Any) -> tuple[TracingLayer, list[Event]]:
 
 
 def test_a_request_that_asked_for_no_answer() -> None:
-    node, told = traced(lambda call: [NoReply(call)])
-    node.handle(CALL, BEAT, 5)
+    tracing, told = traced(lambda call: [NoReply(call)])
+    tracing.handle(CALL, BEAT, 5)
     assert [event.text() for event in told] == [
         "a asks Heartbeat v4: member a-1, generation 2",
         "a gets no answer to Heartbeat: it asked for none",
@@ -149,41 +136,41 @@ def test_a_request_that_asked_for_no_answer() -> None:
 
 
 def test_the_end_of_a_request_is_told_once() -> None:
-    node, told = traced(lambda call: [NoReply(call), CloseConnection(call, "so"), Reply(call, HeartbeatResponse())])
-    node.handle(CALL, BEAT, 5)
+    tracing, told = traced(lambda call: [NoReply(call), CloseConnection(call, "so"), Reply(call, HeartbeatResponse())])
+    tracing.handle(CALL, BEAT, 5)
     assert len(told) == 2
 
 
 def test_what_is_no_concern_of_a_trace_passes() -> None:
     append = Append(1, 0, ())
-    node, told = traced(lambda call: [append])
-    assert node.handle(CALL, BEAT, 5) == [append]
+    tracing, told = traced(lambda call: [append])
+    assert tracing.handle(CALL, BEAT, 5) == [append]
     assert len(told) == 1
 
 
 def test_bytes_in_the_place_of_an_answer() -> None:
-    node, told = traced(lambda call: [RawReply(call, b"12345", hangs_up=True)])
-    node.handle(CALL, BEAT, 5)
+    tracing, told = traced(lambda call: [RawReply(call, b"12345", hangs_up=True)])
+    tracing.handle(CALL, BEAT, 5)
     assert told[-1].text() == "a is answered Heartbeat: RAW, member a-1, generation 2, bytes 5, hangs_up true"
-    node.node.does = lambda call: []  # type: ignore[attr-defined]
-    node.handle(OTHER, BEAT, 5)
-    node.node.does = lambda call: [RawReply(OTHER, b"1")]  # type: ignore[attr-defined]
-    node.expire(9)
+    tracing.inner.does = lambda call: []  # type: ignore[attr-defined]
+    tracing.handle(OTHER, BEAT, 5)
+    tracing.inner.does = lambda call: [RawReply(OTHER, b"1")]  # type: ignore[attr-defined]
+    tracing.expire(9)
     assert told[-1].text() == "a is answered Heartbeat after 4 ms: RAW, member a-1, generation 2, bytes 1"
 
 
-def test_an_answer_of_a_timer_without_notes() -> None:
-    """As of a rule that delays an answer."""
-    node, told = traced(lambda call: [] if call else [Reply(CALL, HeartbeatResponse())])
-    node.handle(CALL, BEAT, 5)
-    node.expire(25)
-    assert told[-1].cause == TimerFired("wait", "connection 1", "Heartbeat", 25)
+def test_an_answer_says_which_timer_made_it() -> None:
+    timer = TimerFired("fault", "rule 1", "Heartbeat 1:1", 25)
+    tracing, told = traced(lambda call: [] if call else [Reply(CALL, HeartbeatResponse(), timer)])
+    tracing.handle(CALL, BEAT, 5)
+    tracing.expire(25)
+    assert told[-1].cause == timer
     assert told[-1].text() == "a is answered Heartbeat after 20 ms: member a-1, generation 2"
 
 
 def test_an_answer_to_nobody_known() -> None:
-    node, told = traced(lambda call: [Reply(CALL, HeartbeatResponse())])
-    node.expire(25)
+    tracing, told = traced(lambda call: [Reply(CALL, HeartbeatResponse())])
+    tracing.expire(25)
     assert told == []
 
 
@@ -191,40 +178,29 @@ def test_a_failure_is_told_and_raised() -> None:
     def fails(call: Call | None) -> Any:
         raise KeyError("gone")
 
-    node, told = traced(fails)
+    tracing, told = traced(fails)
     with pytest.raises(KeyError):
-        node.handle(CALL, BEAT, 5)
+        tracing.handle(CALL, BEAT, 5)
     with pytest.raises(KeyError):
-        node.expire(6)
+        tracing.expire(6)
     assert [type(event) for event in told] == [RequestReceived, ServerFailed, ServerFailed]
     assert told[1].text() == "the server fails: KeyError: 'gone'"
     assert told[1].cause == told[0].cause
     assert told[2].cause == AdminAction("a timer")
 
 
-def test_the_rest_is_the_node_s() -> None:
-    node, _ = traced(None)
-    assert node.config is node.node.config
-    assert (node.next_deadline(), node.deadline_lower_bound()) == (7, 6)
-    assert node.extra == "its own"
-    node.listening_at("h", 1)
-    assert node.extra == "h:1"
-    served: ServedCluster = TracingLayer(ClusterCore(load(dev=True), random=Counting(), now_ms=0), print)
-    assert served.next_deadline() is not None
-
-
 def test_connections() -> None:
-    node, told = traced(lambda call: [])
-    node.connection_opened(1, "/127.0.0.1", 3)
-    node.handle(CALL, BEAT, 5)
-    node.handle(CALL._replace(connection_id=2), BEAT, 5)
-    node.connection_closed(1, "/127.0.0.1", 9, "it was idle")
+    tracing, told = traced(lambda call: [])
+    tracing.connection_opened(1, "/127.0.0.1", 3)
+    tracing.handle(CALL, BEAT, 5)
+    tracing.handle(CALL._replace(connection_id=2), BEAT, 5)
+    tracing.connection_closed(1, "/127.0.0.1", 9, "it was idle")
     assert isinstance(told[0], ConnectionOpened)
     assert isinstance(told[-1], ConnectionClosed)
     assert (told[-1].at_ms, told[-1].reason) == (9, "it was idle")
-    node.observe([Reply(CALL, HeartbeatResponse())], 10, AdminAction("the test"))
+    tracing.outgoing([Reply(CALL, HeartbeatResponse())], 10)
     assert type(told[-1]) is ConnectionClosed, "nobody waits for it any more"
-    node.observe([Reply(CALL._replace(connection_id=2), HeartbeatResponse())], 10, AdminAction("the test"))
+    tracing.outgoing([Reply(CALL._replace(connection_id=2), HeartbeatResponse())], 10)
     assert [type(event) for event in told[-2:]] == [ConnectionClosed, ResponseSent]
 
 

@@ -310,7 +310,7 @@ def test_a_session_that_is_ended_early() -> None:
     stage.advance(1_000)
     key = stage.group.members[b.member_id].session_key
     effects = stage.coordinator.timers.fire_early(key, stage.now_ms)
-    stage._carry_out(stage.tracing.observe(effects, stage.now_ms, AdminAction("expire b")))
+    stage._carry_out(stage.tracing.outgoing(effects, stage.now_ms))
     a.join()
     assert stage.why().startswith(
         "generation 2: member b's session of 10,000 ms was ended early, at 8.0 s, last heartbeat at 7.0 s; a had "
@@ -441,7 +441,7 @@ def test_a_generation_of_a_group_that_was_made_anew() -> None:
     stage.advance(1_000)
     gone = EmitEvent(GroupRemoved(at_ms=stage.now_ms, cause=AdminAction("the test"), group=GROUP, reason="the test"))
     born = [entry.event for entry in stage.trace if entry.seq >= 9]
-    stage.tracing.observe([gone], stage.now_ms, AdminAction("the test"))
+    stage.tracing.outgoing([gone], stage.now_ms)
     for event in born:
         stage.trace(event)
     assert stage.why(1).startswith("generation 1: what started its rebalance is not in the trace; ")

@@ -1,0 +1,85 @@
+"""The one place where a cluster is put together: its core, its first topics, and the layers between it and a server.
+
+``groupcoord serve``, ``server.running``, ``testing`` and the simulation all call ``assemble``. Pure: what differs between them,
+such as randomness, the clock and where data is kept, comes in as arguments.
+
+The order of layers, from the core to the server, each of them where it is wanted:
+
+1. ``RealTimeFetches`` ends waiting fetches of the core itself;
+2. faults change requests and answers;
+3. tracing is outside of faults, so that it tells what really came and what really went;
+4. the in-process transport takes out what is for members without a socket; a server sees the rest.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+from groupcoord.broker.broker_registry import BrokerRegistry
+from groupcoord.broker.journal import IN_MEMORY, Journal
+from groupcoord.cluster.cluster_core import ClusterCore, RandomSource
+from groupcoord.cluster.layer import Layer, ServedCluster
+from groupcoord.config.settings import BrokerConfig
+from groupcoord.core.effects import Effect
+
+L = TypeVar("L", bound=Layer)
+
+
+class InvalidTopicError(ValueError):
+    """Kafka would refuse ``topic``, one of the first topics."""
+
+    def __init__(self, topic: str, problem: str) -> None:
+        super().__init__(problem)
+        self.topic = topic
+
+
+class Assembly:
+    """A cluster with its layers. ``served`` is what a server serves: the outermost layer, or the core if there is none."""
+
+    def __init__(self, core: ClusterCore) -> None:
+        self.core = core
+        self.served: ServedCluster = core
+        self._layers: list[Layer] = []  # the innermost first
+
+    @property
+    def brokers(self) -> BrokerRegistry:
+        """The brokers and their addresses."""
+        return self.core.broker.cluster
+
+    def add(self, make: Callable[[ServedCluster], L]) -> L:
+        """Put the layer that ``make`` makes around what is there."""
+        layer = make(self.served)
+        self._layers.append(layer)
+        self.served = layer
+        return layer
+
+    def outgoing(self, effects: list[Effect], now_ms: int, *, after: Layer | None = None) -> list[Effect]:
+        """``effects`` as a server gets them, which came out of the core or of the layer ``after``, outside of any request."""
+        for layer in self._layers[0 if after is None else self._layers.index(after) + 1 :]:
+            effects = layer.outgoing(effects, now_ms)
+        return effects
+
+
+def assemble(
+    config: BrokerConfig,
+    *,
+    random: RandomSource,
+    now_ms: int,
+    topics: Iterable[tuple[str, int]] = (),
+    journal: Journal = IN_MEMORY,
+    brokers: int = 1,
+    racks: Sequence[str] = (),
+) -> Assembly:
+    """A cluster of ``brokers`` with ``topics``, which are names with numbers of partitions; no layers yet.
+
+    If ``journal`` keeps data, a topic that is there already with that number of partitions stays as it is. Raises
+    InvalidTopicError, and ValueError for brokers that cannot be; see ClusterCore.
+    """
+    core = ClusterCore(config, random=random, now_ms=now_ms, journal=journal, brokers=brokers, racks=racks)
+    for name, partitions in topics:
+        if not journal.in_memory and core.broker.topics.partition_count(name) == partitions:
+            continue
+        try:
+            core.create_topic(name, partitions, now_ms)
+        except ValueError as problem:
+            raise InvalidTopicError(name, str(problem)) from problem
+    return Assembly(core)
