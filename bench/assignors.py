@@ -8,7 +8,7 @@ from typing import Any
 
 from bench.table import Table
 from groupcoord.assignors import ASSIGNORS, Assignment
-from groupcoord.assignors.server import SERVER_ASSIGNORS
+from groupcoord.assignors.server_side import SERVER_ASSIGNORS
 from tests.assignors import shapes
 from tests.assignors.known import DIGESTS
 

@@ -9,21 +9,31 @@ how to write one's own. Nothing in here needs a server::
     ASSIGNORS.create("sticky").assign(group)  # {"a": [("orders", 0), ("orders", 1), ("orders", 2)]}
 """
 
-from groupcoord.assignors.check import FaultyAssignorError, check, run
 from groupcoord.assignors.cooperative import in_two_steps
-from groupcoord.assignors.interface import Assignor, FunctionAssignor
-from groupcoord.assignors.java_order import as_leader
-from groupcoord.assignors.model import (
+from groupcoord.assignors.interface import (
     Assignment,
+    Assignor,
     AssignorError,
-    Group,
+    FunctionAssignor,
+    GroupSubscription,
     JavaFailure,
     RebalanceProtocol,
     Subscription,
     TopicPartition,
 )
+from groupcoord.assignors.java_order import as_leader
 from groupcoord.assignors.registry import ASSIGNORS, Registry, UnknownAssignorError
-from groupcoord.assignors.wire import read_assignment, read_subscription, write_assignment, write_subscription
+from groupcoord.assignors.serialization import (
+    read_assignment,
+    read_subscription,
+    write_assignment,
+    write_subscription,
+)
+from groupcoord.assignors.validation import (
+    FaultyAssignorError,
+    check_assignment,
+    run_assignor,
+)
 
 __all__ = [
     "ASSIGNORS",
@@ -32,7 +42,7 @@ __all__ = [
     "AssignorError",
     "FaultyAssignorError",
     "FunctionAssignor",
-    "Group",
+    "GroupSubscription",
     "JavaFailure",
     "RebalanceProtocol",
     "Registry",
@@ -40,11 +50,11 @@ __all__ = [
     "TopicPartition",
     "UnknownAssignorError",
     "as_leader",
-    "check",
+    "check_assignment",
     "in_two_steps",
     "read_assignment",
     "read_subscription",
-    "run",
+    "run_assignor",
     "write_assignment",
     "write_subscription",
 ]

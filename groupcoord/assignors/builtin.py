@@ -3,34 +3,42 @@
 from collections.abc import Sequence
 
 from groupcoord.assignors import range_assignor, roundrobin
-from groupcoord.assignors.interface import Assignor
-from groupcoord.assignors.model import Assignment, Group, RebalanceProtocol, TopicPartition
+from groupcoord.assignors.interface import (
+    Assignment,
+    Assignor,
+    GroupSubscription,
+    RebalanceProtocol,
+    TopicPartition,
+)
 from groupcoord.assignors.sticky.assignor import COOPERATIVE_STICKY, STICKY, assign_cooperative, assign_sticky
-from groupcoord.assignors.sticky.past import NO_GENERATION
-from groupcoord.assignors.sticky.user_data import write_cooperative, write_sticky
+from groupcoord.assignors.sticky.previous_assignment import (
+    DEFAULT_GENERATION,
+    write_cooperative,
+    write_sticky,
+)
 
 
-class Range(Assignor):
+class RangeAssignor(Assignor):
     """``RangeAssignor``."""
 
     name = range_assignor.NAME
 
-    def assign(self, group: Group) -> Assignment:
+    def assign(self, group: GroupSubscription) -> Assignment:
         """See :func:`groupcoord.assignors.range_assignor.assign`."""
         return range_assignor.assign(group)
 
 
-class RoundRobin(Assignor):
+class RoundRobinAssignor(Assignor):
     """``RoundRobinAssignor``."""
 
     name = roundrobin.NAME
 
-    def assign(self, group: Group) -> Assignment:
+    def assign(self, group: GroupSubscription) -> Assignment:
         """See :func:`groupcoord.assignors.roundrobin.assign`."""
         return roundrobin.assign(group)
 
 
-class Sticky(Assignor):
+class StickyAssignor(Assignor):
     """``StickyAssignor``: tells the leader in user data what the member had.
 
     With ``strict`` it fails where Kafka's class fails; without, the rule that leads there is passed over.
@@ -41,9 +49,9 @@ class Sticky(Assignor):
     def __init__(self, *, strict: bool = True) -> None:
         self._strict = strict
         self._partitions: Sequence[TopicPartition] | None = None
-        self._generation = self._max_generation = NO_GENERATION
+        self._generation = self._max_generation = DEFAULT_GENERATION
 
-    def assign(self, group: Group) -> Assignment:
+    def assign(self, group: GroupSubscription) -> Assignment:
         """See :func:`groupcoord.assignors.sticky.assignor.assign_sticky`."""
         answer = assign_sticky(group, max_generation=self._max_generation, strict=self._strict)
         self._max_generation = answer.max_generation
@@ -58,7 +66,7 @@ class Sticky(Assignor):
         self._partitions, self._generation = partitions, generation_id
 
 
-class CooperativeSticky(Assignor):
+class CooperativeStickyAssignor(Assignor):
     """``CooperativeStickyAssignor``: under the cooperative protocol a member still owns what it had, and says so itself."""
 
     name = COOPERATIVE_STICKY
@@ -66,9 +74,9 @@ class CooperativeSticky(Assignor):
 
     def __init__(self, *, strict: bool = True) -> None:
         self._strict = strict
-        self._generation = self._max_generation = NO_GENERATION
+        self._generation = self._max_generation = DEFAULT_GENERATION
 
-    def assign(self, group: Group) -> Assignment:
+    def assign(self, group: GroupSubscription) -> Assignment:
         """See :func:`groupcoord.assignors.sticky.assignor.assign_cooperative`."""
         answer = assign_cooperative(group, max_generation=self._max_generation, strict=self._strict)
         self._max_generation = answer.max_generation

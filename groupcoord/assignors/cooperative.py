@@ -2,7 +2,11 @@
 
 from collections.abc import Iterable, Mapping
 
-from groupcoord.assignors.model import Assignment, Subscription, TopicPartition
+from groupcoord.assignors.interface import (
+    Assignment,
+    Subscription,
+    TopicPartition,
+)
 
 
 def changing_hands(members: Mapping[str, Subscription], assignment: Assignment) -> dict[TopicPartition, str]:

@@ -5,7 +5,11 @@ from dataclasses import replace
 from functools import cache
 from itertools import chain
 
-from groupcoord.assignors.model import Group, Subscription, TopicPartition
+from groupcoord.assignors.interface import (
+    GroupSubscription,
+    Subscription,
+    TopicPartition,
+)
 from groupcoord.core.java import compare_key, hash_map_order, string_hash
 
 
@@ -19,7 +23,7 @@ def hash_order(keys: Iterable[str]) -> list[str]:
     return hash_map_order(keys, string_hash)
 
 
-def members_in_hash_order(group: Group) -> dict[str, Subscription]:
+def members_in_hash_order(group: GroupSubscription) -> dict[str, Subscription]:
     """The subscriptions as the leader walks through them: it keeps them in a ``HashMap``."""
     return {member_id: group.subscriptions[member_id] for member_id in hash_order(group.subscriptions)}
 
@@ -44,7 +48,7 @@ def topic_table(members: Mapping[str, Subscription], partitions: Mapping[str, in
     return {topic: partitions[topic] for topic in hash_order(present)}
 
 
-def as_leader(group: Group) -> Group:
+def as_leader(group: GroupSubscription) -> GroupSubscription:
     """``group`` with its topics in the order in which a leader comes to know them: it collects them from its members.
 
     Only range shows that order, and only for topics whose names share a bucket of a ``HashMap``.

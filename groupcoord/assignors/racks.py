@@ -1,8 +1,13 @@
-"""When racks count, and where the replicas of a partition are (KIP-881)."""
+"""Racks of members and of replicas, and when they matter (KIP-881). Source: ``AbstractStickyAssignor.RackInfo``."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from groupcoord.assignors.model import Group, Subscription
+from groupcoord.assignors.interface import (
+    GroupSubscription,
+    Subscription,
+    TopicPartition,
+)
 
 Racks = frozenset[str]
 
@@ -12,7 +17,7 @@ def rack_of(subscription: Subscription) -> str | None:
     return subscription.rack_id or None
 
 
-def racks_of_topic(group: Group, topic: str) -> list[Racks]:
+def racks_of_topic(group: GroupSubscription, topic: str) -> list[Racks]:
     """For each partition of ``topic`` the racks of all its replicas, in or out of sync, alive or not."""
     known: Sequence[Collection[str | None]] = group.racks.get(topic, ())
     count = group.partitions[topic]
@@ -30,3 +35,35 @@ def racks_count(member_racks: Collection[str], partition_racks: Iterable[Racks],
     if union.isdisjoint(member_racks):
         return False
     return prefer or any(racks != union for racks in distinct)
+
+
+_NOWHERE: Racks = frozenset()
+
+
+class RackInfo:
+    """Who runs where, and where the replicas are; ``matter`` says whether that has any influence."""
+
+    def __init__(self, group: GroupSubscription, members: Mapping[str, Subscription], table: Mapping[str, int]) -> None:
+        self.member_racks = {member_id: rack for member_id in members if (rack := rack_of(members[member_id]))}
+        self._crowds = Counter(self.member_racks.values())
+        self._racks = {topic: racks_of_topic(group, topic) for topic in table} if self.member_racks else {}
+        everywhere = (racks for of_topic in self._racks.values() for racks in of_topic)
+        self.matter = bool(self.member_racks) and racks_count(self._crowds, everywhere, group.prefer_rack_aware)
+
+    def racks(self, partition: TopicPartition) -> Racks:
+        """The racks of the replicas of ``partition``."""
+        of_topic, number = self._racks[partition[0]], partition[1]
+        return of_topic[number] if 0 <= number < len(of_topic) else _NOWHERE
+
+    def mismatch(self, member_id: str, partition: TopicPartition) -> bool:
+        """Would the member have to read ``partition`` from another rack?"""
+        return (
+            self.matter and member_id in self.member_racks and self.member_racks[member_id] not in self.racks(partition)
+        )
+
+    def sort_by_crowd(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
+        """Those first that fewest members have nearby; as in Kafka even if racks do not matter, if only somebody has one."""
+        if not self.member_racks:
+            return partitions
+        crowds = self._crowds
+        return sorted(partitions, key=lambda partition: sum(crowds[rack] for rack in self.racks(partition)))

@@ -4,15 +4,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, islice, pairwise
 
+from groupcoord.assignors.interface import (
+    Assignment,
+    GroupSubscription,
+)
 from groupcoord.assignors.java_order import members_in_hash_order, subscribers_of, topic_table
-from groupcoord.assignors.model import Assignment, Group
 from groupcoord.assignors.racks import Racks, rack_of, racks_count, racks_of_topic
 from groupcoord.core.java import compare_key
 
 NAME = "range"
 
 
-def assign(group: Group) -> Assignment:
+def assign(group: GroupSubscription) -> Assignment:
     """Give every member of each topic a run of q partitions, and the first r of them one more.
 
     q and r are partitions divided by subscribers. Members of the same rack as a replica are preferred, but neither balance
@@ -89,7 +92,7 @@ class _Topic:
 
 
 def _assign_with_racks(
-    group: Group, subscribers: Mapping[str, Sequence[str]], racks: Mapping[str, str], assignment: Assignment
+    group: GroupSubscription, subscribers: Mapping[str, Sequence[str]], racks: Mapping[str, str], assignment: Assignment
 ) -> bool:
     """Fill ``assignment`` if there is any topic where racks count; says whether there is."""
     topics = [_topic(group, name, of_topic, racks) for name, of_topic in subscribers.items()]
@@ -110,7 +113,7 @@ def _assign_with_racks(
     return True
 
 
-def _topic(group: Group, name: str, of_topic: Sequence[str], racks: Mapping[str, str]) -> _Topic:
+def _topic(group: GroupSubscription, name: str, of_topic: Sequence[str], racks: Mapping[str, str]) -> _Topic:
     count = group.partitions[name]
     least, more = divmod(count, len(of_topic))
     member_racks = {racks[member_id] for member_id in of_topic if member_id in racks}

@@ -3,9 +3,20 @@
 from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
-from groupcoord.assignors.builtin import CooperativeSticky, Range, RoundRobin, Sticky
-from groupcoord.assignors.interface import Assignor, FunctionAssignor
-from groupcoord.assignors.model import Assignment, AssignorError, Group, RebalanceProtocol
+from groupcoord.assignors.builtin import (
+    CooperativeStickyAssignor,
+    RangeAssignor,
+    RoundRobinAssignor,
+    StickyAssignor,
+)
+from groupcoord.assignors.interface import (
+    Assignment,
+    Assignor,
+    AssignorError,
+    FunctionAssignor,
+    GroupSubscription,
+    RebalanceProtocol,
+)
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -29,10 +40,10 @@ class Registry:
 
     def __init__(self, installed: "Callable[[], Iterable[EntryPoint]]" = _installed) -> None:
         self._factories: dict[str, Callable[[], Assignor]] = {
-            Range.name: Range,
-            RoundRobin.name: RoundRobin,
-            Sticky.name: Sticky,
-            CooperativeSticky.name: CooperativeSticky,
+            RangeAssignor.name: RangeAssignor,
+            RoundRobinAssignor.name: RoundRobinAssignor,
+            StickyAssignor.name: StickyAssignor,
+            CooperativeStickyAssignor.name: CooperativeStickyAssignor,
             "rendezvous": _rendezvous,
             "weighted": _weighted,
         }
@@ -41,7 +52,7 @@ class Registry:
     def register(
         self,
         name: str,
-        what: type[Assignor] | Callable[[Group], Assignment],
+        what: type[Assignor] | Callable[[GroupSubscription], Assignment],
         *,
         protocols: Collection[RebalanceProtocol] = (RebalanceProtocol.EAGER,),
     ) -> None:
@@ -91,15 +102,15 @@ _METHODS = ("assign", "subscription_user_data", "on_assignment")
 
 
 def _rendezvous() -> Assignor:
-    from groupcoord.assignors.rendezvous import Rendezvous  # noqa: PLC0415 - only who uses it needs mmh3
+    from groupcoord.assignors.examples import RendezvousAssignor  # noqa: PLC0415 - only who uses it needs mmh3
 
-    return Rendezvous()
+    return RendezvousAssignor()
 
 
 def _weighted() -> Assignor:
-    from groupcoord.assignors.weighted import Weighted  # noqa: PLC0415 - as the other example
+    from groupcoord.assignors.examples import WeightedAssignor  # noqa: PLC0415 - as the other example
 
-    return Weighted()
+    return WeightedAssignor()
 
 
 ASSIGNORS = Registry()

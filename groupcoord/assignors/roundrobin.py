@@ -3,6 +3,11 @@
 from bisect import bisect_left
 from itertools import groupby
 
+from groupcoord.assignors.interface import (
+    Assignment,
+    GroupSubscription,
+    JavaFailure,
+)
 from groupcoord.assignors.java_order import (
     java_sorted,
     members_in_hash_order,
@@ -11,12 +16,11 @@ from groupcoord.assignors.java_order import (
     subscribers_of,
     topic_table,
 )
-from groupcoord.assignors.model import Assignment, Group, JavaFailure
 
 NAME = "roundrobin"
 
 
-def assign(group: Group) -> Assignment:
+def assign(group: GroupSubscription) -> Assignment:
     """Deal the partitions out: topics and partitions ascending, to the next member in the ring that wants the topic.
 
     The ring goes on turning from topic to topic, which is what makes the result even when all want the same. Without

@@ -8,10 +8,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from groupcoord.assignors.cases import CaseError, answer
-from groupcoord.assignors.check import FaultyAssignorError
+from groupcoord.assignors.group_simulator import (
+    GroupSimulationError,
+    GroupSimulator,
+    RebalanceOutcome,
+)
+from groupcoord.assignors.json_cases import (
+    CaseError,
+    answer_case,
+)
 from groupcoord.assignors.registry import ASSIGNORS, UnknownAssignorError
-from groupcoord.assignors.rehearsal import Outcome, Rehearsal, RehearsalError
+from groupcoord.assignors.validation import FaultyAssignorError
 from groupcoord.cli.assign_tables import assignment_table, comparison_table
 
 MOST_PARTITIONS = 10_000_000
@@ -92,7 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         _check_topics(arguments.topics, steps)
         outcomes = {name: _play(name, arguments.topics, steps) for name in dict.fromkeys(names)}
-    except (RehearsalError, UnknownAssignorError) as problem:
+    except (GroupSimulationError, UnknownAssignorError) as problem:
         return _complain(str(problem), 2)
     except FaultyAssignorError as problem:
         return _complain(str(problem), 1)
@@ -104,8 +111,8 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _play(name: str, topics: dict[str, int], steps: Sequence[Sequence[Happening]]) -> list[Outcome]:
-    rehearsal = Rehearsal(name, topics)
+def _play(name: str, topics: dict[str, int], steps: Sequence[Sequence[Happening]]) -> list[RebalanceOutcome]:
+    rehearsal = GroupSimulator(name, topics)
     outcomes = []
     for step in steps:
         for happening in step:
@@ -137,7 +144,7 @@ def _check_topics(topics: dict[str, int], steps: Sequence[Sequence[Happening]]) 
         for _, member in step:
             for topic in (member.topics if member is not None else None) or ():
                 if topic not in topics:
-                    raise RehearsalError(f"{member.name} wants {topic}, which --topics does not name")  # type: ignore[union-attr]
+                    raise GroupSimulationError(f"{member.name} wants {topic}, which --topics does not name")  # type: ignore[union-attr]
 
 
 def _title(step: Sequence[Happening]) -> str:
@@ -154,18 +161,18 @@ def _title(step: Sequence[Happening]) -> str:
     return ", ".join(parts)
 
 
-def _step_text(title: str, number: int, outcomes: dict[str, list[Outcome]]) -> str:
+def _step_text(title: str, number: int, outcomes: dict[str, list[RebalanceOutcome]]) -> str:
     if len(outcomes) == 1:
         [(name, steps)] = outcomes.items()
         return f"{title} ({name})\n\n{assignment_table(steps[number])}"
     return f"{title}\n\n{comparison_table({name: steps[number] for name, steps in outcomes.items()})}"
 
 
-def _step_json(title: str, number: int, outcomes: dict[str, list[Outcome]]) -> dict[str, Any]:
+def _step_json(title: str, number: int, outcomes: dict[str, list[RebalanceOutcome]]) -> dict[str, Any]:
     return {"step": title, "assignors": {name: _outcome_json(steps[number]) for name, steps in outcomes.items()}}
 
 
-def _outcome_json(outcome: Outcome) -> dict[str, Any]:
+def _outcome_json(outcome: RebalanceOutcome) -> dict[str, Any]:
     return {
         "assignment": outcome.assignment,
         "changes": {
@@ -189,7 +196,7 @@ def _answer_cases(path: Path, *, as_json: bool) -> int:
     if not isinstance(cases, list):
         return _complain(f"{path} is not a list of cases", 1)
     try:
-        answers = [answer(case) for case in cases]
+        answers = [answer_case(case) for case in cases]
     except CaseError as problem:
         return _complain(f"{path}: {problem}", 1)
     if as_json:

@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
-from groupcoord.assignors.model import TopicPartition
-from groupcoord.assignors.rehearsal import Outcome
+from groupcoord.assignors.group_simulator import RebalanceOutcome
+from groupcoord.assignors.interface import TopicPartition
 
 
-def assignment_table(outcome: Outcome) -> str:
+def assignment_table(outcome: RebalanceOutcome) -> str:
     """Every member with what it kept, gained and lost, and below that what there is to say of the whole."""
     rows = [["member", "has", "kept", "gained", "lost"]]
     for member_id, change in outcome.changes.items():
@@ -17,7 +17,7 @@ def assignment_table(outcome: Outcome) -> str:
     return "\n".join([table(rows), "", *_remarks(outcome)])
 
 
-def comparison_table(outcomes: Mapping[str, Outcome]) -> str:
+def comparison_table(outcomes: Mapping[str, RebalanceOutcome]) -> str:
     """A column for every assignor: what each member has, what it gained and lost, and what there is to say of the whole."""
     rows = [["member", *outcomes]]
     members = dict.fromkeys(member_id for outcome in outcomes.values() for member_id in outcome.changes)
@@ -48,7 +48,7 @@ def table(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(lines)
 
 
-def _cell(outcome: Outcome, member_id: str) -> str:
+def _cell(outcome: RebalanceOutcome, member_id: str) -> str:
     change = outcome.changes[member_id]
     if member_id not in outcome.assignment:
         return f"gone -{len(change.lost)}"
@@ -63,7 +63,7 @@ def _runs(numbers: Sequence[int]) -> list[str]:
     return [str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs]
 
 
-def _remarks(outcome: Outcome) -> list[str]:
+def _remarks(outcome: RebalanceOutcome) -> list[str]:
     lines = [f"imbalance {outcome.spread}, moved {outcome.moved}"]
     rounds = len(outcome.rounds)
     if rounds > 1:

@@ -1,20 +1,52 @@
 """``groupcoord offsets``: the log of ``__consumer_offsets`` shown, compacted, exported and imported."""
 
 import argparse
+import contextlib
 import difflib
+import json
 import sys
 import time
 import uuid
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from groupcoord.broker.events import LogCleaned
-from groupcoord.cli.offsets_show import before_and_after, dump, dump_raw, open_source
+from groupcoord.cli.assign_tables import table
 from groupcoord.config.errors import ConfigError
 from groupcoord.config.settings import load
-from groupcoord.offsets_log.directory import compact, import_folders
-from groupcoord.offsets_log.entries import KIND_NAMES, Filter
-from groupcoord.offsets_log.export import export
-from groupcoord.offsets_log.source import Fault, SourceError
+from groupcoord.offsets_log.cluster_source import ClusterSource
+from groupcoord.offsets_log.compaction_preview import (
+    CompactionPreview,
+    LogSize,
+    after_rows,
+    before_rows,
+    of_group,
+    preview_compaction,
+    strips,
+)
+from groupcoord.offsets_log.directory import (
+    compact,
+    import_segments,
+)
+from groupcoord.offsets_log.entries import (
+    KIND_NAMES,
+    EntryFilter,
+    entries,
+)
+from groupcoord.offsets_log.export import export_segments
+from groupcoord.offsets_log.formatting import (
+    entry_json,
+    entry_text,
+    raw_records,
+    unreadable_json,
+)
+from groupcoord.offsets_log.source import (
+    Batch,
+    LogSource,
+    SegmentDirSource,
+    SourceError,
+    UnreadableData,
+)
 from groupcoord.storage.checkpoints import CheckpointError, parse_uuid
 from groupcoord.storage.errors import StorageError
 
@@ -130,7 +162,7 @@ def run(arguments: argparse.Namespace) -> int:
             case "export":
                 return _export(arguments)
             case "dump":
-                wanted = Filter(groups=arguments.groups, topics=arguments.topics, kinds=arguments.kinds)
+                wanted = EntryFilter(groups=arguments.groups, topics=arguments.topics, kinds=arguments.kinds)
                 with open_source(arguments.source) as source:
                     if arguments.raw:
                         return dump_raw(source, wanted, arguments.partitions)
@@ -147,9 +179,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _export(arguments: argparse.Namespace) -> int:
-    faults: list[Fault] = []
+    faults: list[UnreadableData] = []
     with open_source(arguments.source) as source:
-        written = export(
+        written = export_segments(
             source,
             arguments.directory,
             groups=arguments.groups,
@@ -174,7 +206,7 @@ def _export(arguments: argparse.Namespace) -> int:
 
 def _import(arguments: argparse.Namespace) -> int:
     config = load(arguments.properties)
-    done = import_folders(arguments.folders, arguments.directory, config, new_uuid=uuid.uuid4, now_ms=_now_ms())
+    done = import_segments(arguments.folders, arguments.directory, config, new_uuid=uuid.uuid4, now_ms=_now_ms())
     for problem in (*map(str, done.faults), *done.findings):
         print(f"groupcoord offsets: {problem}", file=sys.stderr)
     print(
@@ -223,3 +255,129 @@ def _now_ms() -> int:
 def _complain(problem: str, code: int) -> int:
     print(f"groupcoord offsets: {problem}", file=sys.stderr)
     return code
+
+
+_NOTHING = LogSize(0, 0, 0)
+
+
+@contextlib.contextmanager
+def open_source(text: str) -> Iterator[LogSource]:
+    """The source that ``text`` names: a directory, or else HOST:PORT. Raises SourceError."""
+    host, colon, port = text.rpartition(":")
+    if Path(text).exists() or not (colon and port.isascii() and port.isdecimal()):
+        yield SegmentDirSource(Path(text))
+        return
+    wire = ClusterSource(host.strip("[]"), int(port))
+    try:
+        yield wire
+    finally:
+        wire.close()
+
+
+def dump(source: LogSource, wanted: EntryFilter, partitions: Collection[int], *, as_json: bool) -> int:
+    """Print every entry that is ``wanted``; what cannot be read goes to stderr, too. Returns the exit code."""
+    faults = 0
+    for number in _wanted(source, partitions):
+        for found in source.read(number):
+            for each in entries(found) if isinstance(found, Batch) else (found,):
+                if isinstance(each, UnreadableData):
+                    faults += 1
+                    _tell(each, as_json=as_json)
+                elif wanted.passes(each):
+                    print(_json(entry_json(each)) if as_json else entry_text(each))
+    return 1 if faults else 0
+
+
+def dump_raw(source: LogSource, wanted: EntryFilter, partitions: Collection[int]) -> int:
+    """Print every record that is ``wanted`` as it is; what cannot be unpacked goes to stderr. Returns the exit code."""
+    faults = 0
+    for number in _wanted(source, partitions):
+        for found in source.read(number):
+            for each in raw_records(found, wanted) if isinstance(found, Batch) else (found,):
+                if isinstance(each, UnreadableData):
+                    faults += 1
+                    print(f"groupcoord offsets: {each}", file=sys.stderr)
+                else:
+                    print(_json(each))
+    return 1 if faults else 0
+
+
+def _wanted(source: LogSource, partitions: Collection[int]) -> list[int]:
+    missing = sorted(set(partitions) - set(source.partitions))
+    if missing:
+        there = f"{min(source.partitions)} to {max(source.partitions)}" if source.partitions else "none"
+        raise SourceError(f"there is no partition {missing[0]} of __consumer_offsets in it, only {there}")
+    return [number for number in source.partitions if not partitions or number in partitions]
+
+
+def before_and_after(
+    source: LogSource, groups: Collection[str], partitions: Collection[int], now_ms: int, *, as_json: bool
+) -> int:
+    """Print what compaction would keep of each partition, and in the end how much that is. Returns the exit code."""
+    faults = 0
+    before, after = _NOTHING, _NOTHING
+    for number in _wanted(source, partitions):
+        batches: list[Batch] = []
+        for found in source.read(number):
+            if isinstance(found, UnreadableData):
+                faults += 1
+                _tell(found, as_json=as_json)
+            else:
+                batches.append(found)
+        if not batches:
+            continue
+        outcome = preview_compaction(number, batches, now_ms)
+        if groups and not any(of_group(outcome.before, group) for group in groups):
+            continue
+        before, after = before.plus(outcome.size_before), after.plus(outcome.size_after)
+        print(_json(_outcome_json(outcome)) if as_json else _outcome_text(outcome, groups))
+    if as_json:
+        print(_json({"partitions": "all", "before": before._asdict(), "after": after._asdict()}))
+    else:
+        print(f"all: {_sizes(before, after)}")
+    return 1 if faults else 0
+
+
+def _outcome_text(outcome: CompactionPreview, groups: Collection[str]) -> str:
+    before, after = outcome.before, outcome.after
+    if groups:
+        before = [record for group in groups for record in of_group(before, group)]
+        after = [record for group in groups for record in of_group(after, group)]
+    rows = [["key", "records", "values, oldest first"]]
+    for key, count, values in before_rows(before):
+        rows.append([key, count, values[0]])
+        rows += [["", "", value] for value in values[1:]]
+    lines = [f"__consumer_offsets-{outcome.partition}", "", table(rows), ""]
+    for whole, left in strips(before, {record.offset for record in after}):
+        lines += [f"before  {whole}", f"after   {left}"]
+    lines += ["", table([["at offset", "key", "value"], *map(list, after_rows(after))])] if after else []
+    return "\n".join([*lines, "", _sizes(outcome.size_before, outcome.size_after), ""])
+
+
+def _sizes(before: LogSize, after: LogSize) -> str:
+    saved = round(100 * (1 - after.bytes / before.bytes)) if before.bytes else 0
+    return (
+        f"{before.records:,} records of {before.keys:,} keys, {before.bytes:,} bytes; "
+        f"compacted {after.records:,} of {after.keys:,}, {after.bytes:,} bytes, {saved} % less"
+    )
+
+
+def _outcome_json(outcome: CompactionPreview) -> dict[str, object]:
+    kept = {record.offset for record in outcome.after}
+    return {
+        "partition": outcome.partition,
+        "before": outcome.size_before._asdict(),
+        "after": outcome.size_after._asdict(),
+        "kept": sorted(kept),
+        "dropped": [record.offset for record in outcome.before if record.offset not in kept],
+    }
+
+
+def _tell(fault: UnreadableData, *, as_json: bool) -> None:
+    if as_json:
+        print(_json(unreadable_json(fault)))
+    print(f"groupcoord offsets: {fault}", file=sys.stderr)
+
+
+def _json(told: dict[str, object]) -> str:
+    return json.dumps(told, ensure_ascii=False)

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from groupcoord.cli.demo.cast import missing_libraries
+from groupcoord.cli.demo.settings import missing_libraries
 from groupcoord.pipeline.errors import PipelineError
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def _demo(arguments: argparse.Namespace) -> None:
             f"not installed: {', '.join(missing)}; pip install 'groupcoord[client]' installs all it needs"
         )
     from groupcoord.cli.demo import TIME_LIMIT_S  # noqa: PLC0415 - these need the libraries
-    from groupcoord.cli.demo.look import console  # noqa: PLC0415
+    from groupcoord.cli.demo.output import console  # noqa: PLC0415
     from groupcoord.cli.demo.story import show  # noqa: PLC0415
     from groupcoord.cli.main import main  # noqa: PLC0415 - which imports this
     from groupcoord.pipeline.java_runtime import find_java  # noqa: PLC0415

@@ -6,7 +6,6 @@ async with Consumer("localhost:9092", group="app", topics=["orders"]) as consume
 """
 
 from groupcoord.client.consumer import Consumer
-from groupcoord.client.decoding import Record
 from groupcoord.client.errors import (
     AssignorFailedError,
     BrokerError,
@@ -21,9 +20,10 @@ from groupcoord.client.errors import (
     RequestTimedOutError,
     UnsupportedVersionError,
 )
-from groupcoord.client.membership import Membership
-from groupcoord.client.offsets import Offset
-from groupcoord.client.settings import MemberSettings
+from groupcoord.client.member.membership import Membership
+from groupcoord.client.member.settings import MemberSettings
+from groupcoord.client.offsets import OffsetAndMetadata
+from groupcoord.client.partitions import ConsumerRecord
 
 __all__ = [
     "AssignorFailedError",
@@ -33,14 +33,14 @@ __all__ = [
     "CommitFailedError",
     "Consumer",
     "ConsumerClosedError",
+    "ConsumerRecord",
     "CorruptRecordsError",
     "DisconnectedError",
     "MemberSettings",
     "Membership",
-    "Offset",
+    "OffsetAndMetadata",
     "OffsetError",
     "RebalanceInProgressError",
-    "Record",
     "RequestTimedOutError",
     "UnsupportedVersionError",
 ]

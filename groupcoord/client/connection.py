@@ -1,21 +1,33 @@
-"""One connection to one broker: requests out, answers in, in the same order.
+"""One connection to one broker: requests out, responses in, in the same order.
 
-A broker answers the requests of a connection one after the other, in order, so an answer belongs to the oldest request that
-has none; the correlation id only confirms it. A request that is not answered in time ends the connection, as in Kafka
-(``NetworkClient``): nobody could tell what the next answer belongs to otherwise.
+A broker answers the requests of a connection in order, so a response belongs to the oldest request without one; the correlation
+id only confirms it. A request that is not answered in time closes the connection, as in Kafka (``NetworkClient``): the next
+response could not be told from a late one. Responses in old versions are upgraded to the shape of the newest version.
 """
 
 import asyncio
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
 from groupcoord.client.errors import DisconnectedError, RequestTimedOutError, UnsupportedVersionError
-from groupcoord.client.shapes import response_from
 from groupcoord.protocol.apis import APIS, Api, ApiKey
 from groupcoord.protocol.errors import ErrorCode, WireError
 from groupcoord.protocol.framing import FrameBuffer, encode_request, parse_response
 from groupcoord.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from groupcoord.protocol.messages.find_coordinator import (
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+from groupcoord.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopics,
+)
 
 SOFTWARE_NAME = "groupcoord"
 SOFTWARE_VERSION = "0.1.0"
@@ -23,7 +35,7 @@ MAX_RESPONSE_BYTES = (1 << 31) - 1
 _API_OF: Mapping[type, Api] = {api.request: api for api in APIS.values()}
 
 
-class _Asked(NamedTuple):
+class _InFlightRequest(NamedTuple):
     """A request on its way, and who waits for the answer."""
 
     api: Api
@@ -33,14 +45,14 @@ class _Asked(NamedTuple):
     answer: "asyncio.Future[Any]"
 
 
-class Connection(asyncio.Protocol):
+class BrokerConnection(asyncio.Protocol):
     """A connection that speaks what both sides speak; made by ``connect``."""
 
     def __init__(self, host: str, port: int, client_id: str) -> None:
         self.host, self.port = host, port
         self._client_id = client_id
         self._frames = FrameBuffer(MAX_RESPONSE_BYTES)
-        self._asked: deque[_Asked] = deque()
+        self._asked: deque[_InFlightRequest] = deque()
         self._versions: dict[int, tuple[int, int]] = {}
         self._correlation_id = 0
         self._transport: asyncio.Transport | None = None
@@ -50,7 +62,7 @@ class Connection(asyncio.Protocol):
         return f"<Connection {self.host}:{self.port} {'lost' if self._lost else f'{len(self._asked)} in flight'}>"
 
     @classmethod
-    async def connect(cls, host: str, port: int, *, client_id: str, timeout_ms: int) -> "Connection":
+    async def connect(cls, host: str, port: int, *, client_id: str, timeout_ms: int) -> "BrokerConnection":
         """Connect and find out what the broker speaks. Raises DisconnectedError, UnsupportedVersionError."""
         connection = cls(host, port, client_id)
         try:
@@ -136,7 +148,7 @@ class Connection(asyncio.Protocol):
         api = _API_OF[type(request)]
         self._correlation_id = self._correlation_id + 1 & 0x7FFFFFFF
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._asked.append(_Asked(api, version, self._correlation_id, request, answer))
+        self._asked.append(_InFlightRequest(api, version, self._correlation_id, request, answer))
         self._transport.write(encode_request(api, version, self._correlation_id, self._client_id, request))
         try:
             async with asyncio.timeout(timeout_ms / 1000):
@@ -160,7 +172,7 @@ class Connection(asyncio.Protocol):
             raise WireError(f"correlation id {correlation_id} where {asked.correlation_id} was expected")
         self._asked.popleft()
         if not asked.answer.done():
-            asked.answer.set_result(response_from(asked.request, response, version))
+            asked.answer.set_result(upgrade_response(asked.request, response, version))
 
     def _lose(self, problem: DisconnectedError) -> None:
         if self._lost is None:
@@ -176,3 +188,56 @@ class Connection(asyncio.Protocol):
 def _is_version_0_refusal(frame: bytes) -> bool:
     """Is this ApiVersions' UNSUPPORTED_VERSION, which comes in version 0 whatever was asked?"""
     return int.from_bytes(frame[4:6]) == ErrorCode.UNSUPPORTED_VERSION
+
+
+def upgrade_response(request: Any, response: Any, version: int) -> Any:
+    """The answer to ``request`` that came in ``version``, in the shape of the newest version."""
+    upgrade = _UPGRADES.get(type(response))
+    return response if upgrade is None else upgrade(request, response, version)
+
+
+def _find_coordinator(
+    request: FindCoordinatorRequest, response: FindCoordinatorResponse, version: int
+) -> FindCoordinatorResponse:
+    """v0–3 answer one key and do not name it."""
+    if version >= 4:
+        return response
+    found = Coordinator(
+        key=request.key,
+        node_id=response.node_id,
+        host=response.host,
+        port=response.port,
+        error_code=response.error_code,
+        error_message=response.error_message,
+    )
+    return replace(response, coordinators=(found,))
+
+
+def _offset_fetch(request: OffsetFetchRequest, response: OffsetFetchResponse, version: int) -> OffsetFetchResponse:
+    """v1–7 answer one group and do not name it."""
+    if version >= 8:
+        return response
+    topics = tuple(
+        OffsetFetchResponseTopics(
+            name=topic.name,
+            partitions=tuple(
+                OffsetFetchResponsePartitions(
+                    partition_index=partition.partition_index,
+                    committed_offset=partition.committed_offset,
+                    committed_leader_epoch=partition.committed_leader_epoch,
+                    metadata=partition.metadata,
+                    error_code=partition.error_code,
+                )
+                for partition in topic.partitions
+            ),
+        )
+        for topic in response.topics
+    )
+    group = OffsetFetchResponseGroup(group_id=request.group_id, topics=topics, error_code=response.error_code)
+    return replace(response, groups=(group,))
+
+
+_UPGRADES: Mapping[type, Callable[[Any, Any, int], Any]] = {
+    FindCoordinatorResponse: _find_coordinator,
+    OffsetFetchResponse: _offset_fetch,
+}

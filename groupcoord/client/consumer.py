@@ -18,19 +18,31 @@ from typing import Self
 
 from groupcoord.assignors import Assignor, TopicPartition
 from groupcoord.client import options
-from groupcoord.client.actions import News
-from groupcoord.client.backoff import Backoff
-from groupcoord.client.committing import Committer
-from groupcoord.client.decoding import Record
 from groupcoord.client.errors import BrokerError, ConsumerClosedError
 from groupcoord.client.fetcher import Fetcher, FetchSettings
-from groupcoord.client.locating import Locator, Reset
-from groupcoord.client.membership import Membership
+from groupcoord.client.member.actions import CallbackKind
+from groupcoord.client.member.membership import Membership
+from groupcoord.client.member.settings import ExponentialBackoff, MemberSettings
+from groupcoord.client.member_driver import (
+    Callback,
+    MemberDriver,
+)
 from groupcoord.client.network_client import NetworkClient
-from groupcoord.client.offsets import Offset, Offsets
-from groupcoord.client.partitions import Partitions, PartitionState, Start
-from groupcoord.client.runner import Callback, Runner
-from groupcoord.client.settings import MemberSettings
+from groupcoord.client.offsets import (
+    GroupOffsets,
+    OffsetAndMetadata,
+    OffsetCommitter,
+)
+from groupcoord.client.partitions import (
+    AssignedPartitions,
+    ConsumerRecord,
+    PartitionState,
+    StartPosition,
+)
+from groupcoord.client.positions import (
+    OffsetResetStrategy,
+    PositionResolver,
+)
 from groupcoord.core.events import Event
 from groupcoord.protocol.errors import ErrorCode
 
@@ -40,7 +52,7 @@ _HOPELESS = frozenset({ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.TOPIC_AUTHOR
 """What metadata may say of a topic that asking again does not change."""
 
 
-class Consumer(AsyncIterator[Record]):
+class Consumer(AsyncIterator[ConsumerRecord]):
     """A consumer in a group, open while its ``async with`` block runs.
 
     ``bootstrap`` is ``host:port`` of any brokers; ``group`` and ``topics`` say what to consume with whom. ``assignors`` are
@@ -48,7 +60,7 @@ class Consumer(AsyncIterator[Record]):
     (KIP-429), and by default it does not, as in Kafka. The callbacks get a tuple of (topic, partition) and may be coroutine
     functions; without ``on_lost``, ``on_revoked`` is called in its place. ``auto_commit_interval_ms=None`` leaves committing
     to the user. ``chance`` answers a number from 0 up to 1 and spreads back-offs; ``listeners`` are told each step of the
-    member, see :mod:`groupcoord.client.events`. All other arguments are Kafka's settings, times in milliseconds.
+    member, see :mod:`groupcoord.client.member.events`. All other arguments are Kafka's settings, times in milliseconds.
 
     Raises ValueError and UnknownAssignorError for arguments that cannot work.
     """
@@ -104,10 +116,10 @@ class Consumer(AsyncIterator[Record]):
             auto_commit=auto_commit_interval_ms is not None,
         )
         level = options.isolation_level(isolation_level)
-        backoff = Backoff(retry_backoff_ms, retry_backoff_max_ms, chance)
+        backoff = ExponentialBackoff(retry_backoff_ms, retry_backoff_max_ms, chance)
         self._topics = options.topic_names(topics)
         self._membership = Membership(settings, options.assignors_of(assignors), chance=chance)
-        self._partitions = Partitions()
+        self._partitions = AssignedPartitions()
         self._cluster = NetworkClient(
             options.addresses(bootstrap),
             client_id=client_id,
@@ -117,21 +129,27 @@ class Consumer(AsyncIterator[Record]):
             allow_auto_create_topics=allow_auto_create_topics,
             on_change=self._cluster_changed,
         )
-        self._runner = Runner(
+        self._runner = MemberDriver(
             self._membership,
             self._cluster,
             self._partitions,
-            callbacks={News.ASSIGNED: on_assigned, News.REVOKED: on_revoked, News.LOST: on_lost},
+            callbacks={
+                CallbackKind.ASSIGNED: on_assigned,
+                CallbackKind.REVOKED: on_revoked,
+                CallbackKind.LOST: on_lost,
+            },
             listeners=listeners,
             commit_consumed=lambda timeout_ms: self._committer.commit_settled(timeout_ms),  # noqa: PLW0108 - made below
             now_ms=_clock(),
             on_news=self._tell_news,
         )
-        self._offsets = Offsets(self._runner, self._cluster, backoff)
+        self._offsets = GroupOffsets(self._runner, self._cluster, backoff)
         self._fetcher = Fetcher(
             self._partitions,
             self._cluster,
-            Locator(self._offsets, self._cluster, Reset(auto_offset_reset), isolation_level=level),
+            PositionResolver(
+                self._offsets, self._cluster, OffsetResetStrategy(auto_offset_reset), isolation_level=level
+            ),
             FetchSettings(
                 fetch_min_bytes=fetch_min_bytes,
                 fetch_max_bytes=fetch_max_bytes,
@@ -149,7 +167,7 @@ class Consumer(AsyncIterator[Record]):
         )
         self._api_timeout_ms = api_timeout_ms
         self._max_poll_records = max_poll_records
-        self._committer = Committer(
+        self._committer = OffsetCommitter(
             self._offsets,
             self._partitions,
             interval_ms=auto_commit_interval_ms,
@@ -219,7 +237,7 @@ class Consumer(AsyncIterator[Record]):
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> Record:
+    async def __anext__(self) -> ConsumerRecord:
         """The next record, however long it takes. Raises what ``getmany`` raises."""
         self._begin_poll()
         try:
@@ -229,7 +247,9 @@ class Consumer(AsyncIterator[Record]):
         finally:
             self._end_poll()
 
-    async def getmany(self, timeout_ms: int = 0, max_records: int | None = None) -> dict[TopicPartition, list[Record]]:
+    async def getmany(
+        self, timeout_ms: int = 0, max_records: int | None = None
+    ) -> dict[TopicPartition, list[ConsumerRecord]]:
         """Records by partition as soon as there are any, up to ``max_records`` in all; none after ``timeout_ms``.
 
         Raises BrokerError, AssignorFailedError and others that end the member; CallbackFailedError once for what a callback
@@ -339,11 +359,11 @@ class Consumer(AsyncIterator[Record]):
 
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
         """Go on at the first record there is; of all that is assigned, unless told which. Raises KeyError."""
-        self._find(partitions, Start.EARLIEST)
+        self._find(partitions, StartPosition.EARLIEST)
 
     def seek_to_end(self, *partitions: TopicPartition) -> None:
         """Go on behind the last record there is; of all that is assigned, unless told which. Raises KeyError."""
-        self._find(partitions, Start.LATEST)
+        self._find(partitions, StartPosition.LATEST)
 
     async def position(self, partition: TopicPartition) -> int:
         """The offset of the next record to be handed out, once it is known.
@@ -360,7 +380,7 @@ class Consumer(AsyncIterator[Record]):
                 state = self._partitions[partition]
         return state.position
 
-    async def committed(self, *partitions: TopicPartition) -> dict[TopicPartition, Offset | None]:
+    async def committed(self, *partitions: TopicPartition) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """What the group has committed for ``partitions``, or for all that is assigned; None where nothing.
 
         Raises BrokerError, TimeoutError.
@@ -370,7 +390,7 @@ class Consumer(AsyncIterator[Record]):
         return await self._offsets.committed(wanted, self._api_timeout_ms)
 
     async def commit(
-        self, offsets: Mapping[TopicPartition, int | Offset] | None = None, *, timeout_ms: int | None = None
+        self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None, *, timeout_ms: int | None = None
     ) -> None:
         """Commit ``offsets``, or the positions of all that is assigned, and wait until that is done.
 
@@ -380,7 +400,9 @@ class Consumer(AsyncIterator[Record]):
         self._check_connected()
         await self._committer.commit(offsets, timeout_ms or self._api_timeout_ms)
 
-    def commit_async(self, offsets: Mapping[TopicPartition, int | Offset] | None = None) -> "asyncio.Task[None]":
+    def commit_async(
+        self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None
+    ) -> "asyncio.Task[None]":
         """Commit as ``commit`` does, without waiting; commits are carried out in order.
 
         The task raises what ``commit`` raises; if nobody waits for it, that is only logged.
@@ -398,7 +420,7 @@ class Consumer(AsyncIterator[Record]):
     def _states(self, partitions: Iterable[TopicPartition]) -> list[PartitionState]:
         return [self._partitions[partition] for partition in partitions]
 
-    def _find(self, partitions: Sequence[TopicPartition], start: Start) -> None:
+    def _find(self, partitions: Sequence[TopicPartition], start: StartPosition) -> None:
         for state in self._states(partitions) or list(self._partitions):
             state.find(start)
         self._look()

@@ -13,12 +13,19 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-from groupcoord.client.backoff import Backoff
-from groupcoord.client.decoding import decode
 from groupcoord.client.errors import BrokerError, ClientError, DisconnectedError
-from groupcoord.client.locating import Locator
-from groupcoord.client.network_client import Lane, NetworkClient
-from groupcoord.client.partitions import Partitions, PartitionState, Start
+from groupcoord.client.member.settings import ExponentialBackoff
+from groupcoord.client.network_client import (
+    ConnectionPurpose,
+    NetworkClient,
+)
+from groupcoord.client.partitions import (
+    AssignedPartitions,
+    PartitionState,
+    StartPosition,
+    decode_records,
+)
+from groupcoord.client.positions import PositionResolver
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages.fetch import (
     FetchableTopicResponse,
@@ -79,11 +86,11 @@ class Fetcher:
 
     def __init__(
         self,
-        partitions: Partitions,
+        partitions: AssignedPartitions,
         cluster: NetworkClient,
-        locator: Locator,
+        locator: PositionResolver,
         settings: FetchSettings,
-        backoff: Backoff,
+        backoff: ExponentialBackoff,
         *,
         now_ms: Callable[[], int],
         on_news: Callable[[], None],
@@ -114,12 +121,14 @@ class Fetcher:
         now_ms = self._now_ms()
         ready = [state for state in self._partitions if not state.in_flight and state.ask_again_at_ms <= now_ms]
         self._locate([state for state in ready if state.start is not None])
-        by_broker: dict[tuple[int, Lane], list[PartitionState]] = {}
+        by_broker: dict[tuple[int, ConnectionPurpose], list[PartitionState]] = {}
         for state in ready:
             if state.start is None and state.deliverable and len(state.store) < self._settings.enough_records:
                 broker = self._broker_of(state)
                 if broker is not None:
-                    by_broker.setdefault((broker, Lane.FETCHING if state.active else Lane.WAITING), []).append(state)
+                    by_broker.setdefault(
+                        (broker, ConnectionPurpose.FETCHING if state.active else ConnectionPurpose.WAITING), []
+                    ).append(state)
         for (node_id, lane), states in by_broker.items():
             if (node_id, lane) not in self._tasks:
                 self._start((node_id, lane), states, partial(self._fetch, node_id, lane))
@@ -179,10 +188,10 @@ class Fetcher:
     # Positions.
 
     def _locate(self, states: list[PartitionState]) -> None:
-        committed = [state for state in states if state.start is Start.COMMITTED]
+        committed = [state for state in states if state.start is StartPosition.COMMITTED]
         if committed and "committed" not in self._tasks:
             self._start("committed", committed, self._locate_committed)
-        in_log = [state for state in states if state.start is not Start.COMMITTED]
+        in_log = [state for state in states if state.start is not StartPosition.COMMITTED]
         if in_log and "log" not in self._tasks:
             self._start("log", in_log, self._locate_in_log)
 
@@ -214,9 +223,9 @@ class Fetcher:
             return None
         return place.leader
 
-    async def _fetch(self, node_id: int, lane: Lane, states: list[PartitionState]) -> None:
+    async def _fetch(self, node_id: int, lane: ConnectionPurpose, states: list[PartitionState]) -> None:
         asked = {state.partition: _Asked(state, state.version, state.fetched_to) for state in states}
-        request, by_id = self._request(asked.values(), waits=lane is Lane.WAITING)
+        request, by_id = self._request(asked.values(), waits=lane is ConnectionPurpose.WAITING)
         try:
             answer: FetchResponse = await self._cluster.request_of(
                 node_id, request, lane, limit=None if by_id else BY_NAME
@@ -274,7 +283,7 @@ class Fetcher:
             state.read_replica = data.preferred_read_replica
             return
         aborted = data.aborted_transactions or ()
-        decoded = decode(
+        decoded = decode_records(
             state.partition, bytes(data.records or b""), state.fetched_to, aborted, check_crcs=self._settings.check_crcs
         )
         state.active = decoded.next_offset > state.fetched_to

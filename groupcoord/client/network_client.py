@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from groupcoord.assignors import TopicPartition
-from groupcoord.client.backoff import Backoff
-from groupcoord.client.connection import Connection
+from groupcoord.client.connection import BrokerConnection
 from groupcoord.client.errors import ClientError, DisconnectedError
-from groupcoord.client.topics_view import TopicsView
+from groupcoord.client.member.actions import TopicsView
+from groupcoord.client.member.settings import ExponentialBackoff
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages.metadata import (
     MetadataRequest,
@@ -23,7 +23,7 @@ from groupcoord.protocol.messages.metadata import (
 Address = tuple[str, int]
 
 
-class Lane(enum.Enum):
+class ConnectionPurpose(enum.Enum):
     """What a connection is for. A broker answers a connection's requests one by one, so what waits gets one of its own."""
 
     GENERAL = "what is answered at once"
@@ -32,7 +32,7 @@ class Lane(enum.Enum):
     WAITING = "fetches that wait for records"
 
 
-class Broker(NamedTuple):
+class BrokerMetadata(NamedTuple):
     """One broker."""
 
     node_id: int
@@ -41,7 +41,7 @@ class Broker(NamedTuple):
     rack: str | None
 
 
-class Place(NamedTuple):
+class PartitionLeader(NamedTuple):
     """Where a partition is led, by whom since when, and where its replicas are."""
 
     leader: int
@@ -50,11 +50,11 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Topic:
+class TopicMetadata:
     """One topic."""
 
     topic_id: uuid.UUID | None
-    places: dict[int, Place] = field(default_factory=dict)
+    places: dict[int, PartitionLeader] = field(default_factory=dict)
 
 
 NO_LEADER = -1
@@ -70,12 +70,12 @@ class NetworkClient:
         client_id: str,
         request_timeout_ms: int,
         metadata_max_age_ms: int,
-        backoff: Backoff,
+        backoff: ExponentialBackoff,
         allow_auto_create_topics: bool,
         on_change: Callable[[], None] = lambda: None,
     ) -> None:
-        self.brokers: dict[int, Broker] = {}
-        self.topics: dict[str, Topic] = {}
+        self.brokers: dict[int, BrokerMetadata] = {}
+        self.topics: dict[str, TopicMetadata] = {}
         self.topic_errors: dict[str, ErrorCode] = {}
         self.watched: frozenset[str] = frozenset()
         """The topics that are kept up to date."""
@@ -86,20 +86,32 @@ class NetworkClient:
         self._max_age_s = metadata_max_age_ms / 1000
         self._backoff = backoff
         self._allow_auto_create_topics = allow_auto_create_topics
-        self._connections: dict[tuple[Address, Lane], asyncio.Task[Connection]] = {}
+        self._connections: dict[tuple[Address, ConnectionPurpose], asyncio.Task[BrokerConnection]] = {}
         self._wish = asyncio.Event()
 
     # Connections.
 
     async def request_at(
-        self, address: Address, request: Any, lane: Lane, timeout_ms: int | None = None, *, limit: int | None = None
+        self,
+        address: Address,
+        request: Any,
+        lane: ConnectionPurpose,
+        timeout_ms: int | None = None,
+        *,
+        limit: int | None = None,
     ) -> Any:
         """The answer of the broker at ``address``. Raises DisconnectedError, UnsupportedVersionError."""
         connection = await self._connected(address, lane)
         return await connection.request(request, timeout_ms or self._request_timeout_ms, limit=limit)
 
     async def request_of(
-        self, node_id: int, request: Any, lane: Lane, timeout_ms: int | None = None, *, limit: int | None = None
+        self,
+        node_id: int,
+        request: Any,
+        lane: ConnectionPurpose,
+        timeout_ms: int | None = None,
+        *,
+        limit: int | None = None,
     ) -> Any:
         """The answer of broker ``node_id``. Raises DisconnectedError, also for a broker that is not known any more."""
         broker = self.brokers.get(node_id)
@@ -110,16 +122,16 @@ class NetworkClient:
     async def request_any(self, request: Any, timeout_ms: int | None = None) -> Any:
         """The answer of the first broker that gives one. Raises DisconnectedError if none does."""
         known = [(broker.host, broker.port) for broker in self.brokers.values()]
-        connected = [address for address, lane in self._connections if lane is Lane.GENERAL]
+        connected = [address for address, lane in self._connections if lane is ConnectionPurpose.GENERAL]
         problem: DisconnectedError | None = None
         for address in dict.fromkeys((*connected, *known, *self._bootstrap)):
             try:
-                return await self.request_at(address, request, Lane.GENERAL, timeout_ms)
+                return await self.request_at(address, request, ConnectionPurpose.GENERAL, timeout_ms)
             except DisconnectedError as error:
                 problem = error
         raise problem or DisconnectedError("no address of any broker is known")
 
-    def disconnect(self, address: Address, *lanes: Lane) -> None:
+    def disconnect(self, address: Address, *lanes: ConnectionPurpose) -> None:
         """Close the connections to ``address`` in ``lanes``; the next request opens a new one."""
         for lane in lanes:
             connecting = self._connections.pop((address, lane), None)
@@ -134,11 +146,11 @@ class NetworkClient:
             _close(connecting)
         await asyncio.gather(*connections, return_exceptions=True)
 
-    async def _connected(self, address: Address, lane: Lane) -> Connection:
+    async def _connected(self, address: Address, lane: ConnectionPurpose) -> BrokerConnection:
         key = (address, lane)
         connecting = self._connections.get(key)
         if connecting is None or _is_over(connecting):
-            opening = Connection.connect(*address, client_id=self._client_id, timeout_ms=self._request_timeout_ms)
+            opening = BrokerConnection.connect(*address, client_id=self._client_id, timeout_ms=self._request_timeout_ms)
             connecting = self._connections[key] = asyncio.create_task(opening)
         try:
             # Several may wait for one connection to open, and each may stop waiting.
@@ -170,7 +182,8 @@ class NetworkClient:
         )
         answer: MetadataResponse = await self.request_any(request)
         self.brokers = {
-            each.node_id: Broker(each.node_id, each.host, each.port, each.rack or None) for each in answer.brokers
+            each.node_id: BrokerMetadata(each.node_id, each.host, each.port, each.rack or None)
+            for each in answer.brokers
         }
         answered = {topic.name: topic for topic in answer.topics}
         for name in asked:
@@ -185,10 +198,10 @@ class NetworkClient:
         if answer is None or code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             self.topics.pop(name, None)
         elif not code:
-            self.topics[name] = Topic(
+            self.topics[name] = TopicMetadata(
                 answer.topic_id,
                 {
-                    each.partition_index: Place(each.leader_id, each.leader_epoch, each.replica_nodes)
+                    each.partition_index: PartitionLeader(each.leader_id, each.leader_epoch, each.replica_nodes)
                     for each in sorted(answer.partitions, key=lambda partition: partition.partition_index)
                 },
             )
@@ -225,11 +238,11 @@ class NetworkClient:
             racks={name: tuple(map(self._racks, topic.places.values())) for name, topic in self.topics.items()},
         )
 
-    def _racks(self, place: Place) -> frozenset[str]:
+    def _racks(self, place: PartitionLeader) -> frozenset[str]:
         brokers = (self.brokers.get(node_id) for node_id in place.replicas)
         return frozenset(broker.rack for broker in brokers if broker is not None and broker.rack is not None)
 
-    def place(self, partition: TopicPartition) -> Place | None:
+    def place(self, partition: TopicPartition) -> PartitionLeader | None:
         """Where a partition is led; None if nobody knows or nobody leads it."""
         topic = self.topics.get(partition[0])
         place = None if topic is None else topic.places.get(partition[1])
@@ -241,13 +254,13 @@ class NetworkClient:
         return None if topic is None else topic.topic_id
 
 
-def _is_over(connecting: "asyncio.Task[Connection]") -> bool:
+def _is_over(connecting: "asyncio.Task[BrokerConnection]") -> bool:
     if not connecting.done():
         return False
     return connecting.cancelled() or connecting.exception() is not None or not connecting.result().open
 
 
-def _close(connecting: "asyncio.Task[Connection]") -> None:
+def _close(connecting: "asyncio.Task[BrokerConnection]") -> None:
     if not connecting.done():
         connecting.cancel()
     elif not connecting.cancelled() and connecting.exception() is None:

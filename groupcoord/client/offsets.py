@@ -1,20 +1,24 @@
-"""Committed offsets: write them and read them, again and again where that may help.
+"""Committed offsets: requests to write and read them, with retries, and when a consumer commits.
 
-Sources: ``ConsumerCoordinator.sendOffsetCommitRequest``, ``OffsetCommitResponseHandler``, ``OffsetFetchResponseHandler``.
+Commits of one consumer go out one after the other, so that a retried old commit cannot overtake a newer one. Sources:
+``ConsumerCoordinator.sendOffsetCommitRequest``, ``maybeAutoCommitOffsetsAsync`` and ``commitOffsetsSync``,
+``OffsetCommitResponseHandler``, ``OffsetFetchResponseHandler``.
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
 
 from groupcoord.assignors import TopicPartition
-from groupcoord.client import verdicts
-from groupcoord.client.backoff import Backoff
-from groupcoord.client.errors import BrokerError, DisconnectedError
-from groupcoord.client.member import Generation
+from groupcoord.client.errors import BrokerError, ClientError, DisconnectedError
+from groupcoord.client.member import error_reactions
+from groupcoord.client.member.context import Generation
+from groupcoord.client.member.error_reactions import ErrorReaction
+from groupcoord.client.member.settings import ExponentialBackoff
+from groupcoord.client.member_driver import MemberDriver
 from groupcoord.client.network_client import NetworkClient
-from groupcoord.client.runner import Runner
-from groupcoord.client.verdicts import Verdict
+from groupcoord.client.partitions import AssignedPartitions
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -33,11 +37,18 @@ from groupcoord.protocol.messages.offset_fetch import (
 COMMIT_BY_NAME = 9
 FETCH_BY_NAME = 9
 """The last versions that name topics; the later ones have ids, and a topic deleted meanwhile then has no name any more."""
-_ORDER = (Verdict.FAIL, Verdict.NEW_MEMBER, Verdict.NEW_GENERATION, Verdict.AGAIN, Verdict.SEARCH, Verdict.RETRY)
+_ORDER = (
+    ErrorReaction.FAIL,
+    ErrorReaction.NEW_MEMBER,
+    ErrorReaction.NEW_GENERATION,
+    ErrorReaction.AGAIN,
+    ErrorReaction.SEARCH,
+    ErrorReaction.RETRY,
+)
 """If partitions are answered differently, the worst counts."""
 
 
-class Offset(NamedTuple):
+class OffsetAndMetadata(NamedTuple):
     """A committed offset: of the next record to consume. ``metadata`` is the committer's own."""
 
     offset: int
@@ -45,15 +56,15 @@ class Offset(NamedTuple):
     metadata: str = ""
 
 
-class Offsets:
+class GroupOffsets:
     """The offsets of the group, as its member sees them."""
 
-    def __init__(self, runner: Runner, cluster: NetworkClient, backoff: Backoff) -> None:
+    def __init__(self, runner: MemberDriver, cluster: NetworkClient, backoff: ExponentialBackoff) -> None:
         self._runner = runner
         self._cluster = cluster
         self._backoff = backoff
 
-    async def commit(self, offsets: Mapping[TopicPartition, Offset], timeout_ms: int) -> None:
+    async def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], timeout_ms: int) -> None:
         """Commit ``offsets``, as the member that this is now; what may pass is tried again until ``timeout_ms`` are over.
 
         Raises RebalanceInProgressError, CommitFailedError, BrokerError (OFFSET_METADATA_TOO_LARGE,
@@ -68,11 +79,11 @@ class Offsets:
 
     async def committed(
         self, partitions: frozenset[TopicPartition], timeout_ms: int
-    ) -> dict[TopicPartition, Offset | None]:
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """What the group has committed for ``partitions``, None where nothing. Raises BrokerError, TimeoutError."""
         if not partitions:
             return {}
-        found: dict[TopicPartition, Offset | None] = dict.fromkeys(partitions)
+        found: dict[TopicPartition, OffsetAndMetadata | None] = dict.fromkeys(partitions)
         await self._persist(lambda: self._fetch_once(found), timeout_ms)
         return found
 
@@ -86,7 +97,7 @@ class Offsets:
 
     # Commit.
 
-    async def _commit_once(self, offsets: Mapping[TopicPartition, Offset]) -> ErrorCode:
+    async def _commit_once(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> ErrorCode:
         runner = self._runner
         runner.membership.commits_as()  # a commit that can only fail does not wait for a coordinator
         coordinator = await runner.coordinator()
@@ -99,19 +110,21 @@ class Offsets:
             return ErrorCode.NETWORK_EXCEPTION
         code = min(
             (ErrorCode(each.error_code) for topic in answer.topics for each in topic.partitions if each.error_code),
-            key=lambda code: _ORDER.index(verdicts.of_commit(code)),
+            key=lambda code: _ORDER.index(error_reactions.to_offset_commit(code)),
             default=ErrorCode.NONE,
         )
-        verdict = verdicts.of_commit(code)
-        if verdict is Verdict.GO_ON:
+        verdict = error_reactions.to_offset_commit(code)
+        if verdict is ErrorReaction.GO_ON:
             return ErrorCode.NONE
         error = runner.membership.commit_error(code, sent)
         runner.feed(runner.membership.commit_answered(code, sent, runner.now_ms()))
-        if verdict in (Verdict.RETRY, Verdict.SEARCH):
+        if verdict in (ErrorReaction.RETRY, ErrorReaction.SEARCH):
             return code
         raise error
 
-    def _commit_request(self, offsets: Mapping[TopicPartition, Offset], sent: Generation) -> OffsetCommitRequest:
+    def _commit_request(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], sent: Generation
+    ) -> OffsetCommitRequest:
         by_topic: dict[str, list[OffsetCommitRequestPartition]] = {}
         for (topic, number), offset in sorted(offsets.items()):
             by_topic.setdefault(topic, []).append(
@@ -136,7 +149,7 @@ class Offsets:
 
     # Fetch.
 
-    async def _fetch_once(self, found: dict[TopicPartition, Offset | None]) -> ErrorCode:
+    async def _fetch_once(self, found: dict[TopicPartition, OffsetAndMetadata | None]) -> ErrorCode:
         runner = self._runner
         coordinator = await runner.coordinator()
         request = _fetch_request(runner.membership.settings.group_id, found)
@@ -146,17 +159,17 @@ class Offsets:
             runner.feed(runner.membership.coordinator_unreachable(coordinator, str(problem), runner.now_ms()))
             return ErrorCode.NETWORK_EXCEPTION
         for code in _errors_in(answer):
-            verdict = verdicts.of_offset_fetch(code)
-            if verdict is Verdict.FAIL:
+            verdict = error_reactions.to_offset_fetch(code)
+            if verdict is ErrorReaction.FAIL:
                 raise BrokerError(code, "OffsetFetch")
-            if verdict is Verdict.SEARCH:
+            if verdict is ErrorReaction.SEARCH:
                 reason = f"it answered OffsetFetch with {code.name}"
                 runner.feed(runner.membership.coordinator_unreachable(coordinator, reason, runner.now_ms()))
             return code
         for topic in answer.groups[0].topics:
             for each in topic.partitions:
                 if each.committed_offset >= 0:
-                    found[topic.name, each.partition_index] = Offset(
+                    found[topic.name, each.partition_index] = OffsetAndMetadata(
                         each.committed_offset, each.committed_leader_epoch, each.metadata or ""
                     )
         return ErrorCode.NONE
@@ -187,3 +200,101 @@ def _errors_in(answer: OffsetFetchResponse) -> list[ErrorCode]:
     group = answer.groups[0]
     codes = [group.error_code, *(each.error_code for topic in group.topics for each in topic.partitions)]
     return [ErrorCode(code) for code in codes if code]
+
+
+logger = logging.getLogger(__name__)
+
+OffsetsToCommit = Mapping[TopicPartition, int | OffsetAndMetadata] | None
+"""What a user wants to commit; None is the positions of all that is assigned."""
+
+
+class OffsetCommitter:
+    """Commits for one consumer, by itself every ``interval_ms`` unless that is None."""
+
+    def __init__(
+        self,
+        offsets: GroupOffsets,
+        partitions: AssignedPartitions,
+        *,
+        interval_ms: int | None,
+        timeout_ms: int,
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._offsets = offsets
+        self._partitions = partitions
+        self._interval_ms = interval_ms
+        self._timeout_ms = timeout_ms
+        self._now_ms = now_ms
+        self._due_ms = 0
+        self._under_way: set[asyncio.Task[None]] = set()
+        self._turn = asyncio.Lock()
+
+    def start(self) -> None:
+        """From here on the interval counts."""
+        self._due_ms = self._now_ms() + (self._interval_ms or 0)
+
+    async def commit(self, wanted: OffsetsToCommit, timeout_ms: int) -> None:
+        """Commit ``wanted`` after what is under way. Raises what ``GroupOffsets.commit`` raises."""
+        await self._in_turn(self._resolved(wanted), timeout_ms)
+
+    def commit_async(self, wanted: OffsetsToCommit) -> "asyncio.Task[None]":
+        """The same without waiting; a failure that nobody waits for is only logged."""
+        task = asyncio.get_running_loop().create_task(self._in_turn(self._resolved(wanted), self._timeout_ms))
+        self._under_way.add(task)
+        task.add_done_callback(self._done)
+        return task
+
+    def tick(self) -> None:
+        """The user polls, so it is done with all it was handed out before: commit that, if it is time."""
+        now_ms = self._now_ms()
+        if self._interval_ms is not None and now_ms >= self._due_ms and not self._turn.locked():
+            self._due_ms = now_ms + self._interval_ms
+            task = asyncio.get_running_loop().create_task(self.commit_settled(self._timeout_ms))
+            self._under_way.add(task)
+            task.add_done_callback(self._under_way.discard)
+
+    async def commit_settled(self, timeout_ms: int) -> None:
+        """Commit what the user is surely done with; a failure is only logged."""
+        await self._try(self._consumed(settled=True), timeout_ms)
+
+    async def finish(self, *, failed: bool, timeout_ms: int) -> None:
+        """Wait for commits that are under way, and commit what is consumed if that is wanted, for ``timeout_ms`` at most."""
+        last = set(self._under_way)
+        if self._interval_ms is not None:
+            # Deviation: Kafka's consumer commits all it has handed out. If the block ends by an error, the user may not be
+            # done with what it was handed last, and somebody else must get that again.
+            last.add(asyncio.create_task(self._try(self._consumed(settled=failed), timeout_ms)))
+        if last:
+            _, late = await asyncio.wait(last, timeout=timeout_ms / 1000)
+            for commit in late:
+                commit.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+
+    def _consumed(self, *, settled: bool) -> dict[TopicPartition, OffsetAndMetadata]:
+        consumed = self._partitions.consumed(settled=settled)
+        return {
+            partition: OffsetAndMetadata(offset, leader_epoch) for partition, (offset, leader_epoch) in consumed.items()
+        }
+
+    def _resolved(self, wanted: OffsetsToCommit) -> dict[TopicPartition, OffsetAndMetadata]:
+        if wanted is None:
+            return self._consumed(settled=False)
+        return {
+            partition: offset if isinstance(offset, OffsetAndMetadata) else OffsetAndMetadata(offset)
+            for partition, offset in wanted.items()
+        }
+
+    async def _in_turn(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], timeout_ms: int) -> None:
+        async with self._turn:
+            await self._offsets.commit(offsets, timeout_ms)
+
+    async def _try(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], timeout_ms: int) -> None:
+        try:
+            await self._in_turn(offsets, timeout_ms)
+        except (ClientError, TimeoutError) as problem:
+            logger.warning("automatic commit of %d offsets failed: %s", len(offsets), problem)
+
+    def _done(self, task: "asyncio.Task[None]") -> None:
+        self._under_way.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            logger.warning("commit failed: %s", task.exception())

@@ -1,19 +1,127 @@
-"""What a consumer knows of each partition that it owns: where it is, what it has in store, and what it must not do.
+"""The records of a fetch, and the state of each partition that a consumer owns: positions, buffered records, pauses.
 
-Three offsets tell how far it is. ``fetched_to`` is where the next fetch begins; ``position`` is the next record to hand out;
-``settled`` is the first record that the user may not have processed yet: what was handed out before the latest poll is done.
+A fetch brings whole batches, so the first may begin before the offset that was asked for. Markers and aborted transactions hand
+out no records, but the position moves past them. Sources: ``CompletedFetch``, ``SubscriptionState``, KIP-98.
+
+Each partition has three offsets. ``fetched_to`` is where the next fetch begins; ``position`` is the next record to hand out;
+``settled`` is the first record that the user may not have processed yet: records handed out before the latest poll count as
+processed.
 """
 
 import enum
+import heapq
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from groupcoord.assignors import TopicPartition
-from groupcoord.client.decoding import Decoded, Record
+from groupcoord.client.errors import CorruptRecordsError
+from groupcoord.protocol.batches.record_batch import (
+    MAGIC,
+    BatchError,
+    BatchHeader,
+    extents,
+    has_right_checksum,
+    read_header,
+    records_of,
+)
+from groupcoord.protocol.batches.records import Header, InvalidRecordsError
+from groupcoord.protocol.messages.fetch import AbortedTransaction
+
+ABORT_MARKER = 0
 
 
-class Start(enum.Enum):
+class ConsumerRecord(NamedTuple):
+    """One record as a consumer gets it; ``timestamp_ms`` since 1970."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[Header, ...] = ()
+    leader_epoch: int = -1
+    """The epoch of the leader that took the record; goes along with a commit (KIP-320)."""
+
+
+class FetchedRecords(NamedTuple):
+    """The records of one partition, and where to go on behind them."""
+
+    records: list[ConsumerRecord]
+    next_offset: int
+
+
+def decode_records(
+    partition: TopicPartition,
+    data: bytes,
+    offset: int,
+    aborted: Iterable[AbortedTransaction] = (),
+    *,
+    check_crcs: bool = True,
+) -> FetchedRecords:
+    """The records in ``data`` from ``offset`` on. ``aborted`` are those transactions that a reader of committed records skips.
+
+    Raises CorruptRecordsError.
+    """
+    records: list[ConsumerRecord] = []
+    topic, number = partition
+    next_offset = offset
+    transactions = _Transactions(aborted)
+    try:
+        for header, batch in _batches(data, check_crcs=check_crcs):
+            next_offset = max(next_offset, header.last_offset + 1)
+            if transactions.hide(header, batch) or header.last_offset < offset:
+                continue
+            epoch = header.leader_epoch
+            records += [
+                ConsumerRecord(topic, number, *each, epoch)
+                for each in records_of(batch, header)
+                if each.offset >= offset
+            ]
+    except (BatchError, InvalidRecordsError) as problem:
+        raise CorruptRecordsError(f"{topic}-{number} at offset {next_offset} or behind: {problem}") from problem
+    return FetchedRecords(records, next_offset)
+
+
+def _batches(data: bytes, *, check_crcs: bool) -> Iterator[tuple[BatchHeader, bytes]]:
+    for position, size, magic in extents(data):
+        if magic != MAGIC:
+            raise InvalidRecordsError(f"records of format {magic}, which no supported broker writes any more")
+        batch = data[position : position + size]
+        header = read_header(batch)
+        if check_crcs and not has_right_checksum(batch, header):
+            raise InvalidRecordsError(f"the batch at offset {header.base_offset} does not fit its checksum")
+        yield header, batch
+
+
+class _Transactions:
+    """Which batches are to be hidden: markers always, and those of transactions that were aborted."""
+
+    def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
+        self._to_come = [(each.first_offset, each.producer_id) for each in aborted]
+        heapq.heapify(self._to_come)
+        self._hidden_producers: set[int] = set()
+
+    def hide(self, header: BatchHeader, batch: bytes) -> bool:
+        """Is the next batch none of the consumer's business?"""
+        while self._to_come and self._to_come[0][0] <= header.last_offset:
+            self._hidden_producers.add(heapq.heappop(self._to_come)[1])
+        if header.control:
+            if _is_abort_marker(header, batch):
+                self._hidden_producers.discard(header.producer_id)
+            return True
+        return header.transactional and header.producer_id in self._hidden_producers
+
+
+def _is_abort_marker(header: BatchHeader, batch: bytes) -> bool:
+    """Does this marker end a transaction that was aborted? Its key is a version and a type, each of 16 bits."""
+    marker = next(records_of(batch, header), None)
+    return marker is not None and marker.key is not None and int.from_bytes(marker.key[2:4]) == ABORT_MARKER
+
+
+class StartPosition(enum.Enum):
     """Where to begin in a partition whose position is not known; the values are Kafka's timestamps that stand for them."""
 
     COMMITTED = 0
@@ -26,7 +134,7 @@ class PartitionState:
     """One partition while the consumer owns it."""
 
     partition: TopicPartition
-    start: Start | None = Start.COMMITTED
+    start: StartPosition | None = StartPosition.COMMITTED
     """How its position is to be found; None if it is known."""
     position: int = -1
     settled: int = -1
@@ -34,7 +142,7 @@ class PartitionState:
     leader_epoch: int = -1
     """Of the last record before the position, if it is known."""
     settled_epoch: int = -1
-    store: deque[Record] = field(default_factory=deque)
+    store: deque[ConsumerRecord] = field(default_factory=deque)
     paused: bool = False
     """The user wants no records of it for now."""
     held: bool = False
@@ -69,12 +177,12 @@ class PartitionState:
         self.leader_epoch = self.settled_epoch = leader_epoch
         self._drop()
 
-    def find(self, start: Start) -> None:
+    def find(self, start: StartPosition) -> None:
         """Forget the position; it is to be found as ``start`` says."""
         self.start = start
         self._drop()
 
-    def put(self, decoded: Decoded) -> None:
+    def put(self, decoded: FetchedRecords) -> None:
         """Records have come, those at ``fetched_to``."""
         self.store.extend(decoded.records)
         self.fetched_to = decoded.next_offset
@@ -82,7 +190,7 @@ class PartitionState:
             # Nothing but gaps and markers: there is nothing to hand out before it.
             self.position = self.settled = decoded.next_offset
 
-    def take(self, most: int) -> list[Record]:
+    def take(self, most: int) -> list[ConsumerRecord]:
         """Hand out up to ``most`` records of those in store, of which there are some."""
         taken = [self.store.popleft() for _ in range(min(most, len(self.store)))]
         self.leader_epoch = taken[-1].leader_epoch
@@ -96,7 +204,7 @@ class PartitionState:
         self.read_replica = None
 
 
-class Partitions:
+class AssignedPartitions:
     """All partitions that the consumer owns."""
 
     def __init__(self) -> None:
@@ -142,9 +250,9 @@ class Partitions:
             state.settled, state.settled_epoch = state.position, state.leader_epoch
         self._unsettled.clear()
 
-    def take(self, most: int) -> dict[TopicPartition, list[Record]]:
+    def take(self, most: int) -> dict[TopicPartition, list[ConsumerRecord]]:
         """Hand out up to ``most`` records; whose turn it was is the last to have it again."""
-        taken: dict[TopicPartition, list[Record]] = {}
+        taken: dict[TopicPartition, list[ConsumerRecord]] = {}
         for partition, state in tuple(self._states.items()):
             if most <= 0:
                 break
@@ -155,7 +263,7 @@ class Partitions:
                 self._unsettled.add(partition)
         return taken
 
-    def take_one(self) -> Record | None:
+    def take_one(self) -> ConsumerRecord | None:
         """Hand out one record, of the same partition as the last if it has more: in runs, as a batch would come."""
         for partition in self._unsettled or ():
             state = self._states[partition]

@@ -12,9 +12,16 @@ from groupcoord.broker.events import LogCleaned, LogNotCleaned
 from groupcoord.broker.topic_names import CONSUMER_OFFSETS
 from groupcoord.config.settings import BrokerConfig
 from groupcoord.core.effects import EmitEvent
-from groupcoord.offsets_log.entries import Entry, entries
-from groupcoord.offsets_log.folders import Folders, unreadable
-from groupcoord.offsets_log.source import Fault, SourceError
+from groupcoord.offsets_log.entries import (
+    LogEntry,
+    entries,
+)
+from groupcoord.offsets_log.source import (
+    SegmentDirSource,
+    SourceError,
+    UnreadableData,
+    unreadable,
+)
 from groupcoord.storage.catalogue import FILE_NAME
 from groupcoord.storage.errors import StorageError
 from groupcoord.storage.group_places import misplaced
@@ -23,25 +30,25 @@ from groupcoord.storage.names import LEADER_EPOCHS, LOG, PARTITION_METADATA, PRO
 from groupcoord.storage.storage import Storage
 
 
-class Imported(NamedTuple):
+class ImportResult(NamedTuple):
     """What came into the directory. ``findings`` says, in words, what was not as it should be."""
 
     partitions: list[int]
     groups: int
     records: int
-    faults: list[Fault]
+    faults: list[UnreadableData]
     findings: list[str]
 
 
-def import_folders(
+def import_segments(
     folders: Path, directory: Path, config: BrokerConfig, *, new_uuid: Callable[[], uuid.UUID], now_ms: int
-) -> Imported:
+) -> ImportResult:
     """Make the data directory ``directory`` of copies of the folders ``__consumer_offsets-N`` in ``folders``.
 
     It must be empty or not there yet. The indexes are made anew; the log of a partition ends where something is wrong with it,
     as at the start of any broker. Raises SourceError; nothing is left of the directory then that was not there before.
     """
-    source = Folders(folders)
+    source = SegmentDirSource(folders)
     counted = _count(source, config.offsets_topic_num_partitions)
     with _new_directory(directory):
         for number, folder in source.folders.items():
@@ -95,18 +102,18 @@ def _in_use(
         raise SourceError(storage.failure)
 
 
-def _count(source: Folders, partitions: int) -> Imported:
+def _count(source: SegmentDirSource, partitions: int) -> ImportResult:
     """What is in ``source``, and whether each group is where it belongs. Raises SourceError."""
     groups: set[tuple[str, int]] = set()
-    faults: list[Fault] = []
+    faults: list[UnreadableData] = []
     records = 0
     for number in source.partitions:
         for found in source.read(number):
-            if isinstance(found, Fault):
+            if isinstance(found, UnreadableData):
                 faults.append(found)
                 continue
             for entry in entries(found):
-                if isinstance(entry, Entry):
+                if isinstance(entry, LogEntry):
                     records += 1
                     if entry.group is not None:
                         groups.add((entry.group, number))
@@ -115,7 +122,7 @@ def _count(source: Folders, partitions: int) -> Imported:
     problem = misplaced(groups, max(source.partitions), partitions)
     if problem is not None:
         raise SourceError(problem)
-    return Imported(list(source.partitions), len(groups), records, faults, [])
+    return ImportResult(list(source.partitions), len(groups), records, faults, [])
 
 
 @contextlib.contextmanager

@@ -5,7 +5,10 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from groupcoord.offsets_log.source import Batch, Fault
+from groupcoord.offsets_log.source import (
+    Batch,
+    UnreadableData,
+)
 from groupcoord.protocol.batches.record_batch import BatchError, records_of
 from groupcoord.protocol.batches.records import InvalidRecordsError, Record
 from groupcoord.protocol.coordinator_records.generic import (
@@ -31,54 +34,54 @@ UNREADABLE = (RecordError, struct.error)
 """What ``entry_of`` raises of a record that cannot be read."""
 
 
-class Transaction(NamedTuple):
+class ProducerIdAndEpoch(NamedTuple):
     """Of whose transaction something is."""
 
     producer_id: int
     producer_epoch: int
 
 
-class Said(NamedTuple):
+class CoordinatorRecord(NamedTuple):
     """A record of the coordinator; the value is None in a tombstone."""
 
     key: RecordKey
     value: RecordValue | None
 
 
-class Marker(NamedTuple):
+class TransactionMarker(NamedTuple):
     """The end of a transaction: ``how`` is commit or abort."""
 
     how: str
     coordinator_epoch: int
 
 
-class Entry(NamedTuple):
+class LogEntry(NamedTuple):
     """One record. ``transaction`` is None outside of any."""
 
     partition: int
     offset: int
     timestamp_ms: int
-    what: Said | Marker
-    transaction: Transaction | None
+    what: CoordinatorRecord | TransactionMarker
+    transaction: ProducerIdAndEpoch | None
 
     @property
     def kind(self) -> str:
         """One of KIND_NAMES."""
-        return self.what.key.kind.name if isinstance(self.what, Said) else MARKER
+        return self.what.key.kind.name if isinstance(self.what, CoordinatorRecord) else MARKER
 
     @property
     def group(self) -> str | None:
         """The group that it is about."""
-        return group_of(self.what.key) if isinstance(self.what, Said) else None
+        return group_of(self.what.key) if isinstance(self.what, CoordinatorRecord) else None
 
     @property
     def topic(self) -> str | None:
         """The topic that it is about, if it is about one."""
-        return self.what.key.fields.get("topic") if isinstance(self.what, Said) else None
+        return self.what.key.fields.get("topic") if isinstance(self.what, CoordinatorRecord) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Filter:
+class EntryFilter:
     """Which entries are wanted; what is empty lets everything pass. The end of a transaction is about no group and no topic."""
 
     groups: Collection[str] = ()
@@ -90,7 +93,7 @@ class Filter:
         """Does it let everything pass?"""
         return not (self.groups or self.topics or self.kinds)
 
-    def passes(self, entry: Entry) -> bool:
+    def passes(self, entry: LogEntry) -> bool:
         """Is ``entry`` wanted?"""
         return (
             (not self.groups or entry.group in self.groups)
@@ -99,47 +102,49 @@ class Filter:
         )
 
 
-def entries(batch: Batch) -> Iterator[Entry | Fault]:
+def entries(batch: Batch) -> Iterator[LogEntry | UnreadableData]:
     """The records of ``batch``; one that cannot be read is a Fault, and the others are not."""
     records = records_in(batch)
-    if isinstance(records, Fault):
+    if isinstance(records, UnreadableData):
         yield records
         return
     for record in records:
         try:
             yield entry_of(batch, record)
         except UNREADABLE as problem:
-            yield Fault(batch.partition, record.offset, f"the record cannot be read: {problem}")
+            yield UnreadableData(batch.partition, record.offset, f"the record cannot be read: {problem}")
 
 
-def records_in(batch: Batch) -> list[Record] | Fault:
+def records_in(batch: Batch) -> list[Record] | UnreadableData:
     """The records of ``batch``, unpacked; a Fault if that cannot be."""
     try:
         return list(records_of(batch.data, batch.header))
     except (BatchError, InvalidRecordsError) as problem:
-        return Fault(batch.partition, batch.header.base_offset, f"the records of the batch cannot be read: {problem}")
+        return UnreadableData(
+            batch.partition, batch.header.base_offset, f"the records of the batch cannot be read: {problem}"
+        )
 
 
-def entry_of(batch: Batch, record: Record) -> Entry:
+def entry_of(batch: Batch, record: Record) -> LogEntry:
     """What ``record`` of ``batch`` says. Raises one of UNREADABLE."""
     what = _marker(record) if batch.header.control else _said(record)
-    return Entry(batch.partition, record.offset, record.timestamp_ms, what, transaction_of(batch))
+    return LogEntry(batch.partition, record.offset, record.timestamp_ms, what, transaction_of(batch))
 
 
-def transaction_of(batch: Batch) -> Transaction | None:
+def transaction_of(batch: Batch) -> ProducerIdAndEpoch | None:
     """The one that ``batch`` is part of, or ends."""
     header = batch.header
     if header.control or header.transactional:
-        return Transaction(header.producer_id, header.producer_epoch)
+        return ProducerIdAndEpoch(header.producer_id, header.producer_epoch)
     return None
 
 
-def _said(record: Record) -> Said:
+def _said(record: Record) -> CoordinatorRecord:
     key = parse_key(record.key)
-    return Said(key, parse_value(key.kind, record.value))
+    return CoordinatorRecord(key, parse_value(key.kind, record.value))
 
 
-def _marker(record: Record) -> Marker:
+def _marker(record: Record) -> TransactionMarker:
     _, number = _MARKER_KEY.unpack_from(record.key or b"")
     _, coordinator_epoch = _MARKER_VALUE.unpack_from(record.value or b"")
-    return Marker(_MARKERS.get(number, f"control record of type {number}"), coordinator_epoch)
+    return TransactionMarker(_MARKERS.get(number, f"control record of type {number}"), coordinator_epoch)

@@ -8,9 +8,14 @@ from typing import NamedTuple
 from groupcoord.broker.leader_epochs import LeaderEpochs
 from groupcoord.broker.log_settings import LogSettings
 from groupcoord.broker.topic_names import CONSUMER_OFFSETS
-from groupcoord.offsets_log.folders import unreadable
-from groupcoord.offsets_log.rehearsal import OFFSETS_SEGMENT_BYTES
-from groupcoord.offsets_log.source import Batch, Fault, Source, SourceError
+from groupcoord.offsets_log.compaction_preview import OFFSETS_SEGMENT_BYTES
+from groupcoord.offsets_log.source import (
+    Batch,
+    LogSource,
+    SourceError,
+    UnreadableData,
+    unreadable,
+)
 from groupcoord.protocol.batches.record_batch import BatchError, BatchHeader, read_header, records_of
 from groupcoord.protocol.batches.records import InvalidRecordsError, Record
 from groupcoord.protocol.batches.rewrite import delete_horizon_ms, with_records
@@ -21,7 +26,7 @@ from groupcoord.storage.names import LEADER_EPOCHS, PARTITION_METADATA
 from groupcoord.storage.stored_segment import StoredSegment, create_segment
 
 
-class Exported(NamedTuple):
+class ExportedPartition(NamedTuple):
     """What was written of a partition."""
 
     partition: int
@@ -31,15 +36,15 @@ class Exported(NamedTuple):
     bytes: int
 
 
-def export(
-    source: Source,
+def export_segments(
+    source: LogSource,
     directory: Path,
     *,
     groups: Collection[str] = (),
     partitions: Collection[int] = (),
     topic_id: uuid.UUID | None = None,
-    report: Callable[[Fault], None],
-) -> list[Exported]:
+    report: Callable[[UnreadableData], None],
+) -> list[ExportedPartition]:
     """Write each of ``partitions`` (all, unless told) of ``source`` to a folder of its own in ``directory``.
 
     Batches are copied byte for byte; of ``groups``, if any are named, alone their records are, at their offsets, and partitions
@@ -66,12 +71,12 @@ def export(
 
 
 def _wanted(
-    found: Iterator[Batch | Fault], groups: Collection[str], report: Callable[[Fault], None]
+    found: Iterator[Batch | UnreadableData], groups: Collection[str], report: Callable[[UnreadableData], None]
 ) -> Iterator[Batch]:
     """The batches of ``groups``, and the ends of the transactions that any of them were in."""
     open_transactions: set[int] = set()
     for each in found:
-        if isinstance(each, Fault):
+        if isinstance(each, UnreadableData):
             report(each)
         elif not groups:
             yield each
@@ -87,12 +92,14 @@ def _wanted(
                 yield part
 
 
-def _part_of(batch: Batch, groups: Collection[str], report: Callable[[Fault], None]) -> Batch | None:
+def _part_of(batch: Batch, groups: Collection[str], report: Callable[[UnreadableData], None]) -> Batch | None:
     header = batch.header
     try:
         records = [record for record in records_of(batch.data, header) if _is_of(record, groups)]
     except (BatchError, InvalidRecordsError, RecordError) as problem:
-        report(Fault(batch.partition, header.base_offset, f"the records of the batch cannot be read: {problem}"))
+        report(
+            UnreadableData(batch.partition, header.base_offset, f"the records of the batch cannot be read: {problem}")
+        )
         return None
     if not records:
         return None
@@ -108,7 +115,7 @@ def _is_of(record: Record, groups: Collection[str]) -> bool:
 
 def _write(
     partition: int, folder: Path, batches: Iterator[Batch], topic_id: uuid.UUID | None, *, even_if_empty: bool
-) -> Exported | None:
+) -> ExportedPartition | None:
     segment: StoredSegment | None = None
     of_source = -1
     count = records = size = 0
@@ -131,7 +138,7 @@ def _write(
     write_epochs(folder / LEADER_EPOCHS, epochs.entries)
     if topic_id is not None:
         replace(folder / PARTITION_METADATA, partition_metadata(topic_id), synced=False)
-    return Exported(partition, folder, count, records, size)
+    return ExportedPartition(partition, folder, count, records, size)
 
 
 def _new_segment(folder: Path, base_offset: int) -> StoredSegment:

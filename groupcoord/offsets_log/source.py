@@ -1,10 +1,19 @@
-"""Where the batches of ``__consumer_offsets`` come from, and what can be wrong with them."""
+"""Where the batches of ``__consumer_offsets`` come from: the interface of sources, and segment files of a log directory.
 
+Segment files may be read while their broker runs: its last batch may then be incomplete.
+"""
+
+import os
 import uuid
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from groupcoord.broker.topic_names import CONSUMER_OFFSETS
 from groupcoord.protocol.batches.record_batch import BatchHeader
+from groupcoord.storage.batch_files import BatchFault, checked_batches
+from groupcoord.storage.checkpoints import CheckpointError, read_topic_id
+from groupcoord.storage.names import PARTITION_METADATA, log_files, partition_folder
 
 
 class SourceError(Exception):
@@ -20,7 +29,7 @@ class Batch(NamedTuple):
     data: bytes
 
 
-class Fault(NamedTuple):
+class UnreadableData(NamedTuple):
     """Something in ``partition`` that cannot be read, at ``offset`` or behind it; ``place`` is a file and a byte, if any is."""
 
     partition: int
@@ -33,7 +42,7 @@ class Fault(NamedTuple):
         return f"__consumer_offsets-{self.partition} at offset {self.offset}: {self.reason}{place}"
 
 
-class Source(Protocol):
+class LogSource(Protocol):
     """Something that holds ``__consumer_offsets``, or some of its partitions."""
 
     @property
@@ -44,5 +53,78 @@ class Source(Protocol):
     def topic_id(self) -> uuid.UUID | None:
         """The id of the topic, if it is known."""
 
-    def read(self, partition: int) -> Iterator[Batch | Fault]:
+    def read(self, partition: int) -> Iterator[Batch | UnreadableData]:
         """What is in ``partition``, in its order. What cannot be read is a Fault, and the rest goes on. Raises SourceError."""
+
+
+class SegmentDirSource:
+    """The folders ``__consumer_offsets-N`` in ``path``, or ``path`` itself if it is one. Raises SourceError."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            self.folders = _folders(path)
+            self.topic_id = self._topic_id()
+        except CheckpointError as problem:
+            raise SourceError(str(problem)) from problem
+        except OSError as error:
+            raise unreadable(path, error) from error
+        self.partitions = sorted(self.folders)
+
+    def _topic_id(self) -> uuid.UUID | None:
+        ids = {read_topic_id(folder / PARTITION_METADATA) for folder in self.folders.values()} - {None}
+        if len(ids) > 1:
+            raise SourceError(f"the folders {_names(self.folders)} are not of one topic: their ids differ")
+        return ids.pop() if ids else None
+
+    def read(self, partition: int) -> Iterator[Batch | UnreadableData]:
+        """The batches in the files of ``partition``."""
+        try:
+            for path in log_files(self.folders[partition]):
+                yield from _read(partition, path)
+        except OSError as error:
+            raise unreadable(self.folders[partition], error) from error
+
+
+def _folders(path: Path) -> dict[int, Path]:
+    if not path.exists():
+        raise SourceError(f"there is no directory {path}")
+    if not path.is_dir():
+        raise SourceError(f"{path} is no directory; the folder that it is in can be given")
+    own = partition_folder(path.resolve().name)
+    if own is not None and own.topic == CONSUMER_OFFSETS:
+        found = {own.number: path}
+    else:
+        parts = {child: partition_folder(child.name) for child in path.iterdir() if child.is_dir()}
+        found = {part.number: child for child, part in parts.items() if part and part.topic == CONSUMER_OFFSETS}
+    if not found:
+        what = "log files, but its name does not say of which partition" if log_files(path) else "no such folder in it"
+        raise SourceError(f"{path} is not a folder {CONSUMER_OFFSETS}-N, and there is {what}")
+    empty = {number: folder for number, folder in found.items() if not log_files(folder)}
+    if empty:
+        raise SourceError(f"no segment is in {_names(empty)}: there is no file like 00000000000000000000.log")
+    return found
+
+
+def _names(folders: dict[int, Path]) -> str:
+    return ", ".join(str(folders[number]) for number in sorted(folders))
+
+
+def _read(partition: int, path: Path) -> Iterator[Batch | UnreadableData]:
+    """The batches of a file; what is behind a broken one goes on as long as its end can be told."""
+    segment = int(path.name.split(".", 1)[0])
+    position, expected = 0, segment
+    while True:
+        try:
+            for stored in checked_batches(path, position, expected):
+                yield Batch(partition, segment, stored.header, bytes(stored.data))
+            return
+        except BatchFault as fault:
+            yield UnreadableData(partition, fault.offset, fault.reason, f"{path} at byte {fault.position}")
+            if fault.torn or fault.size is None:
+                return
+            position, expected = fault.position + fault.size, fault.offset
+
+
+def unreadable(path: Path, error: OSError) -> SourceError:
+    """What the system says of a file or folder, in a sentence."""
+    return SourceError(f"cannot use {error.filename or path}: {error.strerror or os.strerror(error.errno or 0)}")

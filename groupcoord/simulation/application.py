@@ -3,9 +3,9 @@
 from typing import Any, Protocol
 
 from groupcoord.assignors import TopicPartition
-from groupcoord.client import actions as a
 from groupcoord.client.errors import CommitFailedError, RebalanceInProgressError
-from groupcoord.client.membership import Membership
+from groupcoord.client.member import actions as a
+from groupcoord.client.member.membership import Membership
 from groupcoord.protocol.messages import OffsetFetchRequest, OffsetFetchResponse
 from groupcoord.protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from groupcoord.simulation.event_queue import Callback, EventQueue

@@ -2,8 +2,8 @@
 
 from typing import Any, Protocol
 
-from groupcoord.client import actions as a
-from groupcoord.client.membership import Membership
+from groupcoord.client.member import actions as a
+from groupcoord.client.member.membership import Membership
 from groupcoord.simulation.event_queue import EventQueue
 from groupcoord.simulation.network import NORMAL_MAX_DELAY_MS, PendingRequests, SimulatedConnection, SimulatedNetwork
 
@@ -61,7 +61,7 @@ class HeartbeatSkipper:
         Raises UnsafeSkipError if anything else follows from it.
         """
         actions = self._membership.expire(at_ms)
-        if connection is None or len(actions) != 1 or not isinstance(actions[0], a.Send):
+        if connection is None or len(actions) != 1 or not isinstance(actions[0], a.SendRequest):
             raise UnsafeSkipError
         send, number = actions[0], self._requests.next_number()
         arrived_ms, answered_ms = self._environment.network.normal_times(connection, at_ms)

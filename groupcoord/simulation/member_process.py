@@ -1,18 +1,22 @@
 """The process of one member: groupcoord's client without sockets, on simulated time.
 
-It executes the actions of the membership, as ``groupcoord.client.runner`` does, and tells it the time.
+It executes the actions of the membership, as ``groupcoord.client.member_driver`` does, and tells it the time.
 """
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
-from groupcoord.assignors import ASSIGNORS, TopicPartition, run
-from groupcoord.client import actions as a
+from groupcoord.assignors import (
+    ASSIGNORS,
+    TopicPartition,
+    run_assignor,
+)
 from groupcoord.client.errors import DisconnectedError
-from groupcoord.client.member import MemberState
-from groupcoord.client.membership import Membership
-from groupcoord.client.settings import MemberSettings
-from groupcoord.client.topics_view import TopicsView
+from groupcoord.client.member import actions as a
+from groupcoord.client.member.actions import TopicsView
+from groupcoord.client.member.context import MemberState
+from groupcoord.client.member.membership import Membership
+from groupcoord.client.member.settings import MemberSettings
 from groupcoord.core.effects import EmitEvent
 from groupcoord.core.events import Event
 from groupcoord.protocol.messages import (
@@ -266,33 +270,35 @@ class MemberProcess:
 
     def _execute(self, action: a.Action) -> None:
         match action:
-            case a.Send():
+            case a.SendRequest():
                 self._send(action)
-            case a.Assign():
+            case a.RunAssignor():
                 self.run_later(lambda: self._assign(action))
-            case a.Learn():
+            case a.FetchMetadata():
                 self._fetch_metadata(action.ticket, action.topics)
-            case a.Commit():
+            case a.CommitOffsets():
                 self.run_later(lambda: self._commit(action.ticket))
-            case a.Tell():
+            case a.InvokeCallback():
                 self.run_later(lambda: self._complete(action.ticket, None), self.plan.callback_ms)
-            case a.Own():
+            case a.SetOwned():
                 self._own(action.partitions)
             case _:
                 self._execute_rare(action)
 
-    def _execute_rare(self, action: a.Abandon | a.Hold | a.Disconnect | a.Raise | a.Left | EmitEvent) -> None:
+    def _execute_rare(
+        self, action: a.CancelAction | a.StopDelivery | a.Disconnect | a.RaiseError | a.MembershipEnded | EmitEvent
+    ) -> None:
         match action:
             case EmitEvent():
                 self._environment.member_event(self, action.event)
-            case a.Abandon():
+            case a.CancelAction():
                 self._requests.abandon(action.ticket)
             case a.Disconnect():
                 self._requests.disconnect(self._broker(action.coordinator.node_id), "another broker is the coordinator")
-            case a.Raise():
+            case a.RaiseError():
                 if action.final:
                     self._environment.ended(self, action.error)
-            case a.Left():
+            case a.MembershipEnded():
                 self._environment.ended(self, None)
             case _:
                 pass  # Hold: the application is given no records
@@ -302,9 +308,9 @@ class MemberProcess:
         self._application.set_owned(partitions)
         self._environment.ownership_changed()
 
-    def _assign(self, action: a.Assign) -> None:
+    def _assign(self, action: a.RunAssignor) -> None:
         try:
-            assignment = run(action.assignor, action.group, action.protocol)
+            assignment = run_assignor(action.assignor, action.group, action.protocol)
         except Exception as error:
             self._fail(action.ticket, error)
         else:
@@ -328,7 +334,7 @@ class MemberProcess:
 
     # Requests.
 
-    def _send(self, action: a.Send) -> None:
+    def _send(self, action: a.SendRequest) -> None:
         ticket, sent_ms = action.ticket, self._event_queue.now_ms
         node_id = None if action.to is None else action.to.node_id
 

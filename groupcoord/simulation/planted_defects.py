@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from groupcoord.assignors.sticky import assignor as sticky
-from groupcoord.client import leading, verdicts
-from groupcoord.client.verdicts import Verdict
+from groupcoord.client.member import error_reactions
+from groupcoord.client.member import rebalance as member_rebalance
+from groupcoord.client.member.error_reactions import ErrorReaction
 from groupcoord.coordinator import loading, offset_commit
 from groupcoord.coordinator.classic import heartbeat, rebalance, session
 from groupcoord.coordinator.classic.group import ClassicGroup
@@ -139,7 +140,7 @@ def _fence_unknown_members(original: Any) -> Any:
 
 
 def _ignore_rebalances(original: Any) -> Any:
-    return lambda code: Verdict.GO_ON if code == ErrorCode.REBALANCE_IN_PROGRESS else original(code)
+    return lambda code: ErrorReaction.GO_ON if code == ErrorCode.REBALANCE_IN_PROGRESS else original(code)
 
 
 def _accept_unknown_members(original: Any) -> Any:
@@ -233,7 +234,7 @@ _ALL = (
         "all-to-all",
         "The leader assigns every partition to every member.",
         "single-owner",
-        [Patch(leading, "written", _everything_to_everyone)],
+        [Patch(member_rebalance, "encode_assignments", _everything_to_everyone)],
     ),
     PlantedDefect(
         "one-step",
@@ -280,7 +281,7 @@ _ALL = (
         "rebalance-ignored",
         "A member ignores that a rebalance has started.",
         "converges",
-        [Patch(verdicts, "of_heartbeat", _ignore_rebalances)],
+        [Patch(error_reactions, "to_heartbeat", _ignore_rebalances)],
     ),
 )
 

@@ -9,13 +9,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from groupcoord.assignors import TopicPartition, run
-from groupcoord.client import actions as a
+from groupcoord.assignors import (
+    TopicPartition,
+    run_assignor,
+)
 from groupcoord.client.errors import DisconnectedError
-from groupcoord.client.member import MemberState
-from groupcoord.client.membership import Membership
-from groupcoord.client.settings import MemberSettings
-from groupcoord.client.topics_view import TopicsView
+from groupcoord.client.member import actions as a
+from groupcoord.client.member.actions import TopicsView
+from groupcoord.client.member.context import MemberState
+from groupcoord.client.member.membership import Membership
+from groupcoord.client.member.settings import MemberSettings
 from groupcoord.core.effects import EmitEvent
 from groupcoord.core.events import Event
 from groupcoord.protocol.errors import ErrorCode
@@ -189,30 +192,30 @@ class AutoMember:
 
     def _carry_out(self, action: a.Action) -> None:
         match action:
-            case a.Send():
+            case a.SendRequest():
                 self._due[action.ticket] = self._now_ms() + action.timeout_ms
                 to = None if action.to is None else action.to.node_id
                 hear = partial(self._hear, partial(self._answered, action.ticket))
                 self._line.ask(action.request, hear, broker_id=to)
-            case a.Assign():
+            case a.RunAssignor():
                 self._assign(action)
-            case a.Learn():
+            case a.FetchMetadata():
                 self._due[action.ticket] = self._now_ms() + self.membership.settings.request_timeout_ms
                 self._line.ask(question(action.topics), partial(self._hear, partial(self._learned, action.ticket)))
-            case a.Commit():
+            case a.CommitOffsets():
                 finish = partial(self._complete, action.ticket, None)
                 self._commit(self._consumed(), lambda _: finish(), finish)
-            case a.Tell():
+            case a.InvokeCallback():
                 self.rebalance_callbacks.append((action.news.value, action.partitions))
                 self._complete(action.ticket, None)
-            case a.Abandon():
+            case a.CancelAction():
                 self._due.pop(action.ticket, None)
-            case a.Own():
+            case a.SetOwned():
                 self.assigned = action.partitions
-            case a.Raise():
+            case a.RaiseError():
                 self.errors.append(action.error)
                 self._refresh_at_ms = None if action.final else self._refresh_at_ms
-            case a.Left():
+            case a.MembershipEnded():
                 self.has_left = True
                 self._refresh_at_ms = None
             case EmitEvent():
@@ -223,9 +226,9 @@ class AutoMember:
     def _consumed(self) -> dict[TopicPartition, int]:
         return {partition: offset for partition, offset in self.consumed.items() if partition in self.assigned}
 
-    def _assign(self, action: a.Assign) -> None:
+    def _assign(self, action: a.RunAssignor) -> None:
         try:
-            assignment = run(action.assignor, action.group, action.protocol)
+            assignment = run_assignor(action.assignor, action.group, action.protocol)
         except Exception as error:  # a faulty assignor is the leader's problem, as in the client
             self._feed(self.membership.fail(action.ticket, error, self._now_ms()))
         else:

@@ -13,9 +13,9 @@ from typing import Any, Self
 
 from groupcoord.assignors import Assignor
 from groupcoord.broker.topic_names import CONSUMER_OFFSETS
-from groupcoord.client.membership import Membership
+from groupcoord.client.member.membership import Membership
+from groupcoord.client.member.settings import MemberSettings
 from groupcoord.client.options import assignors_of
-from groupcoord.client.settings import MemberSettings
 from groupcoord.cluster.append_gate import HOLD
 from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.protocol.batches.record_batch import build_batch
@@ -380,7 +380,7 @@ class Cluster:
         """``count`` members that live by themselves, on the cluster's clock; returns when the group is stable with them.
 
         On a manual clock, time passes until that is so: members hear of a rebalance when they heartbeat. ``settings`` are
-        those of :class:`~groupcoord.client.settings.MemberSettings`; times are milliseconds. A leader looks for new partitions
+        those of ``MemberSettings``; times are milliseconds. A leader looks for new partitions
         every ``metadata_max_age_ms``. Raises WaitTimeoutError.
         """
         wanted = [topics] if isinstance(topics, str) else topics

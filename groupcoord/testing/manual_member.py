@@ -13,13 +13,13 @@ from typing import Any, TypeVar
 
 from groupcoord.assignors import (
     Assignor,
-    Group,
+    GroupSubscription,
     RebalanceProtocol,
     Subscription,
     TopicPartition,
     read_assignment,
     read_subscription,
-    run,
+    run_assignor,
     write_assignment,
     write_subscription,
 )
@@ -190,7 +190,7 @@ class ManualMember:
         return response
 
     def _assign(self) -> Mapping[str, Sequence[TopicPartition]]:
-        group = Group(
+        group = GroupSubscription(
             subscriptions={
                 each.member_id: read_subscription(each.metadata, each.group_instance_id) for each in self._others
             },
@@ -198,7 +198,7 @@ class ManualMember:
         )
         assignor = self._assignors[self.protocol]
         cooperative = RebalanceProtocol.COOPERATIVE in assignor.protocols
-        return run(assignor, group, RebalanceProtocol.COOPERATIVE if cooperative else RebalanceProtocol.EAGER)
+        return run_assignor(assignor, group, RebalanceProtocol.COOPERATIVE if cooperative else RebalanceProtocol.EAGER)
 
     # Asking.
 

@@ -15,12 +15,14 @@ from types import TracebackType
 from typing import Any, Self
 
 from groupcoord.assignors import Assignor
-from groupcoord.client.backoff import Backoff
-from groupcoord.client.membership import Membership
-from groupcoord.client.network_client import Lane, NetworkClient
+from groupcoord.client.member.actions import TopicsView
+from groupcoord.client.member.membership import Membership
+from groupcoord.client.member.settings import ExponentialBackoff, MemberSettings
+from groupcoord.client.network_client import (
+    ConnectionPurpose,
+    NetworkClient,
+)
 from groupcoord.client.options import addresses, assignors_of
-from groupcoord.client.settings import MemberSettings
-from groupcoord.client.topics_view import TopicsView
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import LeaveGroupRequest, LeaveGroupResponse, MetadataResponse
 from groupcoord.protocol.messages.leave_group import MemberIdentity
@@ -72,7 +74,7 @@ class RemoteCluster:
             client_id="groupcoord-testing",
             request_timeout_ms=REQUEST_TIMEOUT_MS,
             metadata_max_age_ms=METADATA_MAX_AGE_MS,
-            backoff=Backoff(100, 1_000, self._chance.fraction),
+            backoff=ExponentialBackoff(100, 1_000, self._chance.fraction),
             allow_auto_create_topics=False,
         )
         self._places = BrokerLocator(self._cluster, self._bootstrap[0])
@@ -149,7 +151,7 @@ class RemoteCluster:
     async def ask_coordinator(self, group: str, request: Any, *, limit: int | None = None) -> Any:
         """The answer of the coordinator of ``group``, in a version up to ``limit``. Raises ClientError."""
         address = await self._places.coordinator(group)
-        return await self._cluster.request_at(address, request, Lane.GENERAL, limit=limit)
+        return await self._cluster.request_at(address, request, ConnectionPurpose.GENERAL, limit=limit)
 
     def newest_generation(self, group: str) -> int:
         """The latest generation of ``group`` that a member in this program was told, or -1."""
@@ -224,7 +226,7 @@ class RemoteCluster:
     ) -> list[AutoMember]:
         """``count`` members that live by themselves, in real time; returns when the group is stable with them.
 
-        ``settings`` are those of :class:`~groupcoord.client.settings.MemberSettings`; times are milliseconds. A leader looks
+        ``settings`` are those of ``MemberSettings``; times are milliseconds. A leader looks
         for new partitions every ``metadata_max_age_ms``. Raises WaitTimeoutError.
         """
         wanted = [topics] if isinstance(topics, str) else topics

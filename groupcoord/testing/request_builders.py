@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from groupcoord.assignors import TopicPartition
-from groupcoord.client.topics_view import TopicsView
+from groupcoord.client.member.actions import TopicsView
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import (
     CreatePartitionsRequest,

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from groupcoord.client.connection import Connection
+from groupcoord.client.connection import BrokerConnection
 from groupcoord.client.errors import DisconnectedError, UnsupportedVersionError
 from groupcoord.client.network_client import Address, NetworkClient
 from groupcoord.protocol.errors import ErrorCode
@@ -80,9 +80,9 @@ class TcpConnection:
         self._failed = failed
         self._turn = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._talking: dict[Address, Connection] = {}
-        self._parking: dict[Address, list[Connection]] = {}
-        self._all: list[Connection] = []
+        self._talking: dict[Address, BrokerConnection] = {}
+        self._parking: dict[Address, list[BrokerConnection]] = {}
+        self._all: list[BrokerConnection] = []
         self._closed = False
 
     def ask(
@@ -156,7 +156,7 @@ class TcpConnection:
             self._parking.setdefault(address, []).append(connection)
         return response
 
-    async def _connected(self, address: Address, *, parks: bool) -> Connection:
+    async def _connected(self, address: Address, *, parks: bool) -> BrokerConnection:
         idle = self._parking.get(address, []) if parks else []
         while idle:
             connection = idle.pop()
@@ -165,7 +165,7 @@ class TcpConnection:
         known = self._talking.get(address)
         if not parks and known is not None and known.open:
             return known
-        connection = await Connection.connect(*address, client_id=self.client_id, timeout_ms=REQUEST_TIMEOUT_MS)
+        connection = await BrokerConnection.connect(*address, client_id=self.client_id, timeout_ms=REQUEST_TIMEOUT_MS)
         self._all = [each for each in self._all if each.open] + [connection]
         if not parks:
             self._talking[address] = connection

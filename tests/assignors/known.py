@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from groupcoord.assignors.model import Assignment
+from groupcoord.assignors.interface import Assignment
 
 FOLDER = Path(__file__).parent
 VECTORS: list[dict[str, Any]] = json.loads((FOLDER / "assignor-vectors.json").read_text())

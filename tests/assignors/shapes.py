@@ -5,9 +5,17 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from groupcoord.assignors.model import Assignment, Group, Subscription
-from groupcoord.assignors.server import Member, Spec, SubscriptionType
-from groupcoord.assignors.sticky.user_data import write_sticky
+from groupcoord.assignors.interface import (
+    Assignment,
+    GroupSubscription,
+    Subscription,
+)
+from groupcoord.assignors.server_side import (
+    GroupSpec,
+    MemberSubscription,
+    SubscriptionType,
+)
+from groupcoord.assignors.sticky.previous_assignment import write_sticky
 from groupcoord.partitioners.java_random import JavaRandom
 
 OPS = ("fresh", "lost0", "leave0", "join")
@@ -35,7 +43,7 @@ SERVER_SHAPES = {
 BUCKETS = {"S2", "S3b"}
 
 
-def group(shape: str, assignor: str, op: str, fresh: Assignment | None = None) -> Group:
+def group(shape: str, assignor: str, op: str, fresh: Assignment | None = None) -> GroupSubscription:
     """The group of ``shape`` before ``op``; ``fresh`` is what "fresh" gave."""
     topics, partitions, members = CLIENT_SHAPES[shape]
     names, member_ids = _names("t", topics), _names("c", members)
@@ -53,7 +61,7 @@ def group(shape: str, assignor: str, op: str, fresh: Assignment | None = None) -
         subscriptions["newMember"] = Subscription(
             topics=_wanted(shape, members - 1, names, members), rack_id=f"rack{members % 3}" if racks else None
         )
-    return Group(
+    return GroupSubscription(
         subscriptions=subscriptions,
         partitions=dict.fromkeys(names, partitions),
         racks={
@@ -96,7 +104,7 @@ def digest(assignment: Mapping[str, Iterable[tuple[str, int]]]) -> str:
 Target = Mapping[str, Mapping[uuid.UUID, Sequence[int]]]
 
 
-def spec(shape: str, op: str, fresh: Target | None = None) -> tuple[Spec, SubscriptionType, dict[uuid.UUID, str]]:
+def spec(shape: str, op: str, fresh: Target | None = None) -> tuple[GroupSpec, SubscriptionType, dict[uuid.UUID, str]]:
     """The group of a server-side ``shape`` before ``op``, and the names of its topics."""
     topics, partitions, members = SERVER_SHAPES[shape]
     chance = JavaRandom(42)
@@ -107,15 +115,17 @@ def spec(shape: str, op: str, fresh: Target | None = None) -> tuple[Spec, Subscr
         return ids[bucket * topics // 5 : (bucket + 1) * topics // 5] if shape in BUCKETS else ids
 
     group = {
-        f"member{number}": Member(topic_ids=wanted(number), assigned=fresh[f"member{number}"] if fresh else {})
+        f"member{number}": MemberSubscription(
+            topic_ids=wanted(number), assigned=fresh[f"member{number}"] if fresh else {}
+        )
         for number in range(members)
         if (op, number) != ("leave0", 0)
     }
     if op == "join":
-        group["newMember"] = Member(topic_ids=wanted(members - 1))
+        group["newMember"] = MemberSubscription(topic_ids=wanted(members - 1))
     kind = SubscriptionType.HETEROGENEOUS if shape in BUCKETS else SubscriptionType.HOMOGENEOUS
     names = {known: f"topic-{number}" for number, known in enumerate(ids)}
-    return Spec(members=group, partitions=dict.fromkeys(ids, partitions)), kind, names
+    return GroupSpec(members=group, partitions=dict.fromkeys(ids, partitions)), kind, names
 
 
 def _long(next_bits: Callable[[int], int]) -> int:

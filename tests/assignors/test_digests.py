@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from groupcoord.assignors import ASSIGNORS
-from groupcoord.assignors.model import Assignment
-from groupcoord.assignors.server import SERVER_ASSIGNORS
+from groupcoord.assignors.interface import Assignment
+from groupcoord.assignors.server_side import SERVER_ASSIGNORS
 from tests.assignors import shapes
 from tests.assignors.known import DIGESTS
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from groupcoord.assignors.interface import Subscription
 from groupcoord.assignors.java_order import (
     PartitionSet,
     hash_order,
@@ -12,7 +13,6 @@ from groupcoord.assignors.java_order import (
     partition_hash,
     topic_table,
 )
-from groupcoord.assignors.model import Subscription
 from groupcoord.core.java import computed_map_order, string_hash
 
 FILE = Path(__file__).parent.parent / "partitioners" / "partitioner-placement-vectors.json"

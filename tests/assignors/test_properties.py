@@ -8,13 +8,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from groupcoord.assignors import ASSIGNORS, Assignment, Group, Subscription
-from groupcoord.assignors.check import run
-from groupcoord.assignors.measure import changes, moved, owners, spread
-from groupcoord.assignors.model import RebalanceProtocol
-from groupcoord.assignors.rehearsal import Rehearsal
+from groupcoord.assignors import (
+    ASSIGNORS,
+    Assignment,
+    GroupSubscription,
+    Subscription,
+)
+from groupcoord.assignors.group_simulator import GroupSimulator
+from groupcoord.assignors.interface import RebalanceProtocol
+from groupcoord.assignors.metrics import (
+    count_moved,
+    owners,
+    ownership_changes,
+    spread,
+)
 from groupcoord.assignors.sticky.assignor import assign_sticky
-from groupcoord.assignors.sticky.user_data import write_sticky
+from groupcoord.assignors.sticky.previous_assignment import write_sticky
+from groupcoord.assignors.validation import run_assignor
 
 pytestmark = pytest.mark.slow
 
@@ -34,12 +44,12 @@ wishes = st.dictionaries(
 quick = settings(max_examples=30)
 
 
-def group_of(wanted: dict[str, list[str]], partitions: dict[str, int]) -> Group:
+def group_of(wanted: dict[str, list[str]], partitions: dict[str, int]) -> GroupSubscription:
     subscriptions = {member_id: Subscription(topics=topics) for member_id, topics in wanted.items()}
-    return Group(subscriptions=subscriptions, partitions=partitions)
+    return GroupSubscription(subscriptions=subscriptions, partitions=partitions)
 
 
-def exists(group: Group) -> set[tuple[str, int]]:
+def exists(group: GroupSubscription) -> set[tuple[str, int]]:
     """What somebody wants and what there is."""
     wanted = {topic for subscription in group.subscriptions.values() for topic in subscription.topics}
     return {(topic, number) for topic in wanted for number in range(group.partitions.get(topic, 0))}
@@ -52,7 +62,7 @@ def test_every_partition_goes_to_exactly_one_who_wants_it(
     name: str, wanted: dict[str, list[str]], partitions: dict[str, int]
 ) -> None:
     group = group_of(wanted, partitions)
-    answer = run(ASSIGNORS.create(name), group)  # which checks just that
+    answer = run_assignor(ASSIGNORS.create(name), group)  # which checks just that
     given_out = Counter(partition for part in answer.values() for partition in part)
     assert set(given_out) == exists(group)
     assert set(given_out.values()) <= {1}
@@ -67,7 +77,7 @@ def test_the_answer_does_not_depend_on_the_order_of_the_question(
     group = group_of(wanted, partitions)
     answer = ASSIGNORS.create(name).assign(group)
     assert ASSIGNORS.create(name).assign(group) == answer
-    mixed = Group(
+    mixed = GroupSubscription(
         subscriptions={
             member_id: Subscription(topics=data.draw(st.permutations(wanted[member_id])))
             for member_id in data.draw(st.permutations(list(wanted)))
@@ -116,7 +126,7 @@ def test_no_partition_could_go_to_somebody_with_two_less(
 @quick
 @given(wanted=wishes, partitions=counts)
 def test_what_is_even_stays_as_it_is(name: str, wanted: dict[str, list[str]], partitions: dict[str, int]) -> None:
-    rehearsal = Rehearsal(name, partitions)
+    rehearsal = GroupSimulator(name, partitions)
     for member_id, topics in wanted.items():
         rehearsal.join(member_id, topics)
     first = rehearsal.rebalance().assignment
@@ -131,7 +141,7 @@ def test_when_one_leaves_the_others_keep_all_they_had(
 ) -> None:
     if len(members) == 1:
         return
-    rehearsal = Rehearsal(name, partitions)
+    rehearsal = GroupSimulator(name, partitions)
     for member_id in members:
         rehearsal.join(member_id)
     rehearsal.rebalance()
@@ -145,7 +155,7 @@ def test_when_one_leaves_the_others_keep_all_they_had(
 @quick
 @given(members=member_ids, partitions=counts)
 def test_when_one_joins_only_it_gains(name: str, members: list[str], partitions: dict[str, int]) -> None:
-    rehearsal = Rehearsal(name, partitions)
+    rehearsal = GroupSimulator(name, partitions)
     for member_id in members:
         rehearsal.join(member_id)
     rehearsal.rebalance()
@@ -163,7 +173,7 @@ def test_when_one_joins_only_it_gains(name: str, members: list[str], partitions:
 def test_under_the_cooperative_protocol_nothing_has_two_owners_at_any_time(
     name: str, wanted: dict[str, list[str]], later: dict[str, list[str]], partitions: dict[str, int]
 ) -> None:
-    rehearsal = Rehearsal(name, partitions)
+    rehearsal = GroupSimulator(name, partitions)
     for member_id, topics in wanted.items():
         rehearsal.join(member_id, topics)
     before = rehearsal.rebalance().assignment
@@ -207,9 +217,9 @@ def test_claims_of_any_kind_end_in_a_sound_assignment(
 def test_changes_are_told_apart(protocol: RebalanceProtocol) -> None:
     before: Assignment = {"a": [("t", 0), ("t", 1)], "b": [("t", 2)]}
     after: Assignment = {"a": [("t", 1), ("t", 2)], "c": [("t", 3 + protocol)]}
-    told = changes(before, after)
+    told = ownership_changes(before, after)
     kept: Sequence[tuple[str, int]] = told["a"].kept
     assert (kept, told["a"].gained, told["a"].lost) == ([("t", 1)], [("t", 2)], [("t", 0)])
     assert (told["c"].gained, told["b"].lost) == ([("t", 3 + protocol)], [("t", 2)])
     assert list(told) == ["a", "c", "b"]
-    assert moved(before, after) == 1
+    assert count_moved(before, after) == 1

@@ -1,4 +1,7 @@
-from groupcoord.assignors.model import Group, Subscription
+from groupcoord.assignors.interface import (
+    GroupSubscription,
+    Subscription,
+)
 from groupcoord.assignors.racks import rack_of, racks_count, racks_of_topic
 
 A, B, AB = frozenset("a"), frozenset("b"), frozenset("ab")
@@ -18,5 +21,5 @@ def test_racks_count_if_there_is_anything_to_gain() -> None:
 
 
 def test_partitions_of_which_nothing_is_said_are_nowhere() -> None:
-    group = Group(subscriptions={}, partitions={"orders": 3}, racks={"orders": [["a", None], ["b", "a"]]})
+    group = GroupSubscription(subscriptions={}, partitions={"orders": 3}, racks={"orders": [["a", None], ["b", "a"]]})
     assert racks_of_topic(group, "orders") == [A, AB, frozenset()]

@@ -2,14 +2,20 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from groupcoord.assignors import Assignment, Assignor, FunctionAssignor, Group, RebalanceProtocol
-from groupcoord.assignors.builtin import Sticky
+from groupcoord.assignors import (
+    Assignment,
+    Assignor,
+    FunctionAssignor,
+    GroupSubscription,
+    RebalanceProtocol,
+)
+from groupcoord.assignors.builtin import StickyAssignor
 from groupcoord.assignors.registry import ASSIGNORS, GROUP, Registry, UnknownAssignorError
 
-EVERYTHING = Group(subscriptions={}, partitions={})
+EVERYTHING = GroupSubscription(subscriptions={}, partitions={})
 
 
-def first_takes_all(group: Group) -> Assignment:
+def first_takes_all(group: GroupSubscription) -> Assignment:
     return {member_id: [] for member_id in group.subscriptions}
 
 
@@ -18,14 +24,14 @@ class Own(Assignor):
 
     name = "own"
 
-    def assign(self, group: Group) -> Assignment:
+    def assign(self, group: GroupSubscription) -> Assignment:
         return first_takes_all(group)
 
 
 class Bare:
     name = "bare"
 
-    def assign(self, group: Group) -> Assignment:
+    def assign(self, group: GroupSubscription) -> Assignment:
         return first_takes_all(group)
 
 
@@ -91,7 +97,7 @@ def test_installed_packages_bring_assignors_along() -> None:
 
 
 def test_kafkas_names_cannot_be_taken_over_by_a_package() -> None:
-    assert isinstance(installed("sticky").create("sticky"), Sticky)
+    assert isinstance(installed("sticky").create("sticky"), StickyAssignor)
     assert installed("sticky").names().count("sticky") == 1
 
 

@@ -6,19 +6,28 @@ from typing import Any
 import pytest
 
 from groupcoord.assignors import JavaFailure, as_leader
-from groupcoord.assignors.builtin import CooperativeSticky, Range, RoundRobin, Sticky
-from groupcoord.assignors.cases import answer, group_of
-from groupcoord.assignors.check import check
-from groupcoord.assignors.interface import Assignor
+from groupcoord.assignors.builtin import (
+    CooperativeStickyAssignor,
+    RangeAssignor,
+    RoundRobinAssignor,
+    StickyAssignor,
+)
+from groupcoord.assignors.interface import Assignor, RebalanceProtocol
 from groupcoord.assignors.java_order import members_in_hash_order
-from groupcoord.assignors.model import RebalanceProtocol
+from groupcoord.assignors.json_cases import (
+    answer_case,
+    group_of,
+)
 from groupcoord.assignors.sticky.assignor import assign_cooperative, assign_sticky
+from groupcoord.assignors.validation import check_assignment
 from groupcoord.core.java import hash_map_order, string_hash
 from tests.assignors.known import JAVA_ANSWERS, VECTORS, expected, named
 
 CLIENT_SIDE = [case for case in VECTORS if not case["assignor"].startswith("server-")]
 STICKY = [case for case in CLIENT_SIDE if case["assignor"].endswith("sticky")]
-ASSIGNORS: dict[str, type[Assignor]] = {kind.name: kind for kind in (Range, RoundRobin, Sticky, CooperativeSticky)}
+ASSIGNORS: dict[str, type[Assignor]] = {
+    kind.name: kind for kind in (RangeAssignor, RoundRobinAssignor, StickyAssignor, CooperativeStickyAssignor)
+}
 
 
 def test_there_are_as_many_as_there_should_be() -> None:
@@ -29,7 +38,7 @@ def test_there_are_as_many_as_there_should_be() -> None:
 @pytest.mark.parametrize("case", VECTORS, ids=named)
 def test_a_case_is_answered_as_by_kafka(case: dict[str, Any]) -> None:
     """Of the one case marked ``properties`` only sizes are promised; Kafka's answer is what is expected all the same."""
-    given = answer(case)
+    given = answer_case(case)
     if "expected_error" in case:
         assert given["error"] == case["expected_error"]
         return
@@ -77,17 +86,17 @@ def test_random_groups_are_answered_as_by_kafka_4_3(case: dict[str, Any]) -> Non
 )
 def test_the_rule_where_kafka_fails_can_be_passed_over(case: dict[str, Any]) -> None:
     group = group_of(case)
-    given = Sticky(strict=False).assign(group)
+    given = StickyAssignor(strict=False).assign(group)
     assert set(given) == set(group.subscriptions)
     # Two members claim what one of them does not want any more, which is how Kafka comes to fail.
-    check("sticky", group, given, RebalanceProtocol.EAGER)
+    check_assignment("sticky", group, given, RebalanceProtocol.EAGER)
 
 
 @pytest.mark.parametrize("case", [case for case in CLIENT_SIDE if case["assignor"] == "range"][:20], ids=named)
 def test_only_the_order_of_topics_depends_on_how_the_leader_learnt_of_them(case: dict[str, Any]) -> None:
     group = group_of(case)
     backwards = replace(group, partitions=dict(list(group.partitions.items())[::-1]))
-    one, other = Range().assign(group), Range().assign(backwards)
+    one, other = RangeAssignor().assign(group), RangeAssignor().assign(backwards)
     assert {member: sorted(given) for member, given in one.items()} == {
         member: sorted(given) for member, given in other.items()
     }

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, NoReturn, TypeVar
 
-from groupcoord.client.connection import Connection
+from groupcoord.client.connection import BrokerConnection
 from groupcoord.client.consumer import Consumer
 from groupcoord.core.effects import Call, CloseConnection, Effect, Reply
 from groupcoord.protocol.apis import APIS
@@ -141,7 +141,9 @@ class Broker:
 
     async def enlarges(self, topic: str, count: int) -> None:
         """An administrator lets a topic have so many partitions."""
-        connection = await Connection.connect(self.server.host, self.server.port, client_id="admin", timeout_ms=10_000)
+        connection = await BrokerConnection.connect(
+            self.server.host, self.server.port, client_id="admin", timeout_ms=10_000
+        )
         topics = (CreatePartitionsTopic(name=topic, count=count),)
         answer: CreatePartitionsResponse = await connection.request(
             CreatePartitionsRequest(topics=topics, timeout_ms=10_000, validate_only=False), 10_000
@@ -151,7 +153,9 @@ class Broker:
 
     async def removes(self, member_id: str, group: str = "g") -> None:
         """An administrator removes a member."""
-        connection = await Connection.connect(self.server.host, self.server.port, client_id="admin", timeout_ms=10_000)
+        connection = await BrokerConnection.connect(
+            self.server.host, self.server.port, client_id="admin", timeout_ms=10_000
+        )
         members = (MemberIdentity(member_id=member_id),)
         answer: LeaveGroupResponse = await connection.request(
             LeaveGroupRequest(group_id=group, members=members), 10_000
@@ -177,7 +181,7 @@ async def produce(
 ) -> None:
     """Put ``values`` into a partition of a topic at ``address``, as one batch."""
     host, _, port = address.rpartition(":")
-    connection = await Connection.connect(host, int(port), client_id="producer", timeout_ms=10_000)
+    connection = await BrokerConnection.connect(host, int(port), client_id="producer", timeout_ms=10_000)
     now_ms = time.time_ns() // 1_000_000
     batch = build_batch(
         [Record(number, now_ms, key, value) for number, value in enumerate(values)], attributes=attributes

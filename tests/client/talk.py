@@ -3,14 +3,21 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
-from groupcoord.assignors import ASSIGNORS, Assignor, Subscription, TopicPartition, run, write_assignment
-from groupcoord.assignors.wire import write_subscription
-from groupcoord.client import actions as a
+from groupcoord.assignors import (
+    ASSIGNORS,
+    Assignor,
+    Subscription,
+    TopicPartition,
+    run_assignor,
+    write_assignment,
+)
+from groupcoord.assignors.serialization import write_subscription
 from groupcoord.client.errors import DisconnectedError
-from groupcoord.client.events import MemberEvent
-from groupcoord.client.membership import Membership
-from groupcoord.client.settings import MemberSettings
-from groupcoord.client.topics_view import TopicsView
+from groupcoord.client.member import actions as a
+from groupcoord.client.member.actions import TopicsView
+from groupcoord.client.member.events import MemberEvent
+from groupcoord.client.member.membership import Membership
+from groupcoord.client.member.settings import MemberSettings
 from groupcoord.core.effects import EmitEvent
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages.find_coordinator import (
@@ -23,8 +30,8 @@ from groupcoord.protocol.messages.join_group import JoinGroupRequest, JoinGroupR
 from groupcoord.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from groupcoord.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
-BROKER = a.Coordinator(1, "broker", 9092)
-OTHER = a.Coordinator(2, "other", 9092)
+BROKER = a.CoordinatorNode(1, "broker", 9092)
+OTHER = a.CoordinatorNode(2, "other", 9092)
 COOPERATIVE = ("cooperative-sticky",)
 EAGER = ("range",)
 ME, LEADER = "me", "leader"
@@ -111,9 +118,9 @@ class Talk:
         assert isinstance(action, kind), f"it wants {action}, not {kind.__name__}"
         return action
 
-    def sends(self, request: type[Kind]) -> tuple[a.Send, Kind]:
+    def sends(self, request: type[Kind]) -> tuple[a.SendRequest, Kind]:
         """The next thing it wants is to send such a request."""
-        send = self.wish(a.Send)
+        send = self.wish(a.SendRequest)
         assert isinstance(send.request, request), f"it sends {send.request}"
         return send, send.request
 
@@ -127,7 +134,7 @@ class Talk:
 
     # What others answer.
 
-    def find(self, code: ErrorCode = ErrorCode.NONE, at: a.Coordinator = BROKER) -> None:
+    def find(self, code: ErrorCode = ErrorCode.NONE, at: a.CoordinatorNode = BROKER) -> None:
         """It looks for the coordinator, and is told."""
         send, request = self.sends(FindCoordinatorRequest)
         assert send.to is None
@@ -178,15 +185,15 @@ class Talk:
                 for member_id, said in members.items()
             ),
         )
-        learn = self.wish(a.Learn)
+        learn = self.wish(a.FetchMetadata)
         self.completes(learn, TopicsView(partitions=counts or {"t": 4}))
         self.assign()
 
     def assign(self) -> None:
         """Its assignor runs."""
-        wish = self.wish(a.Assign)
+        wish = self.wish(a.RunAssignor)
         try:
-            answer = run(wish.assignor, wish.group, wish.protocol)
+            answer = run_assignor(wish.assignor, wish.group, wish.protocol)
         except Exception as error:
             self.fails(wish, error)
         else:
@@ -217,7 +224,7 @@ class Talk:
 
     def told(self, news: str, *expected: TopicPartition, error: Exception | None = None) -> None:
         """The user is told ``news`` about exactly ``expected``, and takes note, or raises."""
-        tell = self.wish(a.Tell)
+        tell = self.wish(a.InvokeCallback)
         assert (tell.news.value, tell.partitions) == (news, expected)
         if error is None:
             self.completes(tell)
@@ -226,7 +233,7 @@ class Talk:
 
     def owns(self, *expected: TopicPartition) -> None:
         """It says that exactly ``expected`` are its own from now on."""
-        assert self.wish(a.Own).partitions == frozenset(expected)
+        assert self.wish(a.SetOwned).partitions == frozenset(expected)
         assert self.membership.owned == frozenset(expected)
 
     # Stories that many tests begin with.

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from groupcoord.client.connection import Connection
+from groupcoord.client.connection import BrokerConnection, upgrade_response
 from groupcoord.client.errors import DisconnectedError, RequestTimedOutError, UnsupportedVersionError
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.errors import ErrorCode
@@ -22,17 +22,23 @@ from groupcoord.protocol.messages import (
     MetadataRequest,
 )
 from groupcoord.protocol.messages.api_versions import ApiVersion
+from groupcoord.protocol.messages.find_coordinator import FindCoordinatorResponse
+from groupcoord.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponseTopic,
+)
 from tests.client.broker import HANG, HANG_UP, broker, eventually, patiently
 
-pytestmark = pytest.mark.asyncio
 HEARTBEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
 FIND = FindCoordinatorRequest(key="g", coordinator_keys=("g",))
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
-async def connect(address: str, timeout_ms: int = 5_000) -> Connection:
+async def connect(address: str, timeout_ms: int = 5_000) -> BrokerConnection:
     host, _, port = address.rpartition(":")
-    return await Connection.connect(host, int(port), client_id="c", timeout_ms=timeout_ms)
+    return await BrokerConnection.connect(host, int(port), client_id="c", timeout_ms=timeout_ms)
 
 
 @asynccontextmanager
@@ -67,6 +73,7 @@ def versions(**highest: int) -> ApiVersionsResponse:
     )
 
 
+@pytest.mark.asyncio
 @patiently
 async def test_requests_go_out_at_the_highest_common_version() -> None:
     async with broker() as real:
@@ -81,6 +88,7 @@ async def test_requests_go_out_at_the_highest_common_version() -> None:
         assert repr(connection).endswith("lost>")
 
 
+@pytest.mark.asyncio
 @patiently
 async def test_old_brokers_are_spoken_to_in_old_versions_and_answer_in_the_new_shape() -> None:
     async with broker() as real:
@@ -92,6 +100,7 @@ async def test_old_brokers_are_spoken_to_in_old_versions_and_answer_in_the_new_s
         connection.close()
 
 
+@pytest.mark.asyncio
 @patiently
 async def test_what_nobody_speaks_is_said_to_nobody() -> None:
     async with broker() as real:
@@ -106,6 +115,7 @@ async def test_what_nobody_speaks_is_said_to_nobody() -> None:
         connection.close()
 
 
+@pytest.mark.asyncio
 @patiently
 async def test_answers_come_in_the_order_of_the_requests() -> None:
     async with broker() as real:
@@ -117,6 +127,7 @@ async def test_answers_come_in_the_order_of_the_requests() -> None:
         connection.close()
 
 
+@pytest.mark.asyncio
 @patiently
 async def test_a_request_without_an_answer_ends_the_connection() -> None:
     async with broker() as real:
@@ -134,6 +145,7 @@ async def test_a_request_without_an_answer_ends_the_connection() -> None:
         assert not connection.open
 
 
+@pytest.mark.asyncio
 @patiently
 async def test_an_answer_that_is_there_when_the_time_is_over_counts() -> None:
     """A process that was held up finds both at once: the answer, and that it waited for too long."""
@@ -149,6 +161,7 @@ async def test_an_answer_that_is_there_when_the_time_is_over_counts() -> None:
         connection.close()
 
 
+@pytest.mark.asyncio
 @patiently
 async def test_a_broker_that_hangs_up() -> None:
     async with broker() as real:
@@ -158,6 +171,7 @@ async def test_a_broker_that_hangs_up() -> None:
             await connection.request(HEARTBEAT, 5_000)
 
 
+@pytest.mark.asyncio
 @patiently
 async def test_closing_answers_those_who_wait() -> None:
     async with broker() as real:
@@ -171,6 +185,7 @@ async def test_closing_answers_those_who_wait() -> None:
             await waiting
 
 
+@pytest.mark.asyncio
 @patiently
 async def test_who_stops_waiting_does_not_confuse_the_others() -> None:
     async with broker() as real:
@@ -187,6 +202,7 @@ async def test_who_stops_waiting_does_not_confuse_the_others() -> None:
         connection.close()
 
 
+@pytest.mark.asyncio
 @patiently
 async def test_nobody_there() -> None:
     async with somebody(lambda reader, writer: reader.read()) as address:  # type: ignore[arg-type, return-value]
@@ -195,6 +211,7 @@ async def test_nobody_there() -> None:
         await connect(address)
 
 
+@pytest.mark.asyncio
 @patiently
 async def test_somebody_who_says_nothing() -> None:
     async def says_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -205,6 +222,7 @@ async def test_somebody_who_says_nothing() -> None:
             await connect(address, timeout_ms=20)
 
 
+@pytest.mark.asyncio
 @patiently
 async def test_who_connects_may_give_up() -> None:
     async def says_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -218,6 +236,7 @@ async def test_who_connects_may_give_up() -> None:
             await connecting
 
 
+@pytest.mark.asyncio
 @patiently
 async def test_a_broker_that_knows_only_old_ways_of_asking() -> None:
     """KIP-511: it refuses in version 0, with what it speaks."""
@@ -237,6 +256,7 @@ async def test_a_broker_that_knows_only_old_ways_of_asking() -> None:
         connection.close()
 
 
+@pytest.mark.asyncio
 @patiently
 async def test_a_broker_that_refuses_to_say_what_it_speaks() -> None:
     async with broker() as real:
@@ -254,6 +274,7 @@ async def test_a_broker_that_refuses_to_say_what_it_speaks() -> None:
         (b"\0\0\0\x06\0\0\0\x63\0\x00", "no answer"),
     ],
 )
+@pytest.mark.asyncio
 @patiently
 async def test_somebody_who_is_no_broker(data: bytes, problem: str) -> None:
     async def rude(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -265,6 +286,7 @@ async def test_somebody_who_is_no_broker(data: bytes, problem: str) -> None:
             await connect(address)
 
 
+@pytest.mark.asyncio
 @patiently
 async def test_an_answer_to_something_else() -> None:
     async def confused(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -276,6 +298,7 @@ async def test_an_answer_to_something_else() -> None:
             await connect(address)
 
 
+@pytest.mark.asyncio
 @patiently
 async def test_an_answer_to_nothing() -> None:
     async def eager(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -290,3 +313,27 @@ async def test_an_answer_to_nothing() -> None:
         await eventually(lambda: not connection.open)
         with pytest.raises(DisconnectedError, match="nothing was asked"):
             await connection.request(HEARTBEAT, 5_000)
+
+
+def test_one_coordinator_becomes_a_list_of_one() -> None:
+    request = FindCoordinatorRequest(key="g")
+    old = FindCoordinatorResponse(node_id=3, host="h", port=1, error_code=15, error_message="no")
+    (found,) = upgrade_response(request, old, 3).coordinators
+    assert (found.key, found.node_id, found.host, found.port, found.error_code) == ("g", 3, "h", 1, 15)
+    assert upgrade_response(request, old, 4) is old
+
+
+def test_the_offsets_of_one_group_become_those_of_a_list_of_one() -> None:
+    partition = OffsetFetchResponsePartition(partition_index=2, committed_offset=9, metadata="m", error_code=3)
+    old = OffsetFetchResponse(topics=(OffsetFetchResponseTopic(name="t", partitions=(partition,)),), error_code=14)
+    request = OffsetFetchRequest(group_id="g")
+    (group,) = upgrade_response(request, old, 7).groups
+    ((same,),) = [topic.partitions for topic in group.topics]
+    assert (group.group_id, group.error_code, group.topics[0].name) == ("g", 14, "t")
+    assert (same.partition_index, same.committed_offset, same.metadata, same.error_code) == (2, 9, "m", 3)
+    assert upgrade_response(request, old, 8) is old
+
+
+def test_other_answers_are_as_they_are() -> None:
+    answer = HeartbeatResponse()
+    assert upgrade_response(HeartbeatRequest(group_id="g", generation_id=1, member_id="m"), answer, 0) is answer

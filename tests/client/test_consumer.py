@@ -7,8 +7,8 @@ import pytest
 
 from groupcoord.client.consumer import Consumer
 from groupcoord.client.errors import BrokerError, ConsumerClosedError, DisconnectedError
-from groupcoord.client.member import MemberState
-from groupcoord.client.offsets import Offset
+from groupcoord.client.member.context import MemberState
+from groupcoord.client.offsets import OffsetAndMetadata
 from groupcoord.protocol.errors import ErrorCode as E
 from groupcoord.protocol.messages import (
     HeartbeatRequest,
@@ -54,7 +54,7 @@ async def test_records_one_by_one() -> None:
                 if len(values) == 3:
                     break
         assert values == [b"a", b"b", b"c"]
-        assert await committed_by_group(real) == {T: Offset(3, 0)}
+        assert await committed_by_group(real) == {T: OffsetAndMetadata(3, 0)}
 
 
 @patiently

@@ -11,11 +11,15 @@ from typing import Any
 import pytest
 
 from groupcoord.assignors import Subscription, TopicPartition
-from groupcoord.assignors.wire import write_subscription
-from groupcoord.client.connection import Connection
+from groupcoord.assignors.serialization import write_subscription
+from groupcoord.client.connection import BrokerConnection
 from groupcoord.client.consumer import Consumer
-from groupcoord.client.events import AssignorRan, JoinSent, Synced
-from groupcoord.client.member import MemberState
+from groupcoord.client.member.context import MemberState
+from groupcoord.client.member.events import (
+    AssignorRan,
+    JoinSent,
+    Synced,
+)
 from groupcoord.core.events import Event
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import (
@@ -175,10 +179,10 @@ def test_the_second_join_happens_only_when_something_was_revoked(cluster: Cluste
     story(told())
 
 
-async def joins_and_never_comes_back(cluster: Cluster, group: str, topic: str) -> tuple[Connection, str]:
+async def joins_and_never_comes_back(cluster: Cluster, group: str, topic: str) -> tuple[BrokerConnection, str]:
     """A member that joins and then does nothing any more: the next rebalance waits for it."""
     host, _, port = cluster.bootstrap.rpartition(":")
-    connection = await Connection.connect(host, int(port), client_id="sleeper", timeout_ms=5_000)
+    connection = await BrokerConnection.connect(host, int(port), client_id="sleeper", timeout_ms=5_000)
     metadata = write_subscription(Subscription(topics=[topic]))
     member_id = ""
     while True:

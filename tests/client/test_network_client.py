@@ -7,10 +7,14 @@ from typing import Any
 
 import pytest
 
-from groupcoord.client.backoff import Backoff
 from groupcoord.client.errors import DisconnectedError
-from groupcoord.client.network_client import Lane, NetworkClient, Place
-from groupcoord.client.topics_view import TopicsView
+from groupcoord.client.member.actions import TopicsView
+from groupcoord.client.member.settings import ExponentialBackoff
+from groupcoord.client.network_client import (
+    ConnectionPurpose,
+    NetworkClient,
+    PartitionLeader,
+)
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import FindCoordinatorRequest, HeartbeatRequest, MetadataRequest, MetadataResponse
 from groupcoord.protocol.messages.metadata import (
@@ -33,7 +37,7 @@ def address_of(text: str) -> tuple[str, int]:
 async def cluster(real: Broker, *more: tuple[str, int], **how: Any) -> AsyncIterator[NetworkClient]:
     settings = {"request_timeout_ms": 5_000, "metadata_max_age_ms": 300_000, "allow_auto_create_topics": False, **how}
     one = NetworkClient(
-        [*more, address_of(real.address)], client_id="c", backoff=Backoff(1, 4, lambda: 0.5), **settings
+        [*more, address_of(real.address)], client_id="c", backoff=ExponentialBackoff(1, 4, lambda: 0.5), **settings
     )
     try:
         yield one
@@ -68,7 +72,7 @@ async def test_it_learns_who_leads_what() -> None:
         await known.refresh(["t", "missing"])
         assert known.view().partitions == {"t": 2}
         assert known.topic_errors == {"missing": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
-        assert known.place(("t", 1)) == Place(1, 0, (1,))
+        assert known.place(("t", 1)) == PartitionLeader(1, 0, (1,))
         assert (known.place(("t", 2)), known.place(("missing", 0)), known.topic_id("missing")) == (None, None, None)
         assert known.topic_id("t") is not None
         assert [(broker.host, broker.port) for broker in known.brokers.values()] == [address_of(real.address)]
@@ -103,8 +107,8 @@ async def test_a_broker_that_is_away_is_passed_over() -> None:
         await known.refresh([])
         assert (await known.request_any(FIND)).coordinators
         with pytest.raises(DisconnectedError, match="broker 99 is not known"):
-            await known.request_of(99, FIND, Lane.GENERAL)
-        assert (await known.request_of(1, FIND, Lane.GENERAL)).coordinators
+            await known.request_of(99, FIND, ConnectionPurpose.GENERAL)
+        assert (await known.request_of(1, FIND, ConnectionPurpose.GENERAL)).coordinators
 
 
 @patiently
@@ -114,7 +118,7 @@ async def test_nobody_is_there() -> None:
         client_id="c",
         request_timeout_ms=1_000,
         metadata_max_age_ms=1_000,
-        backoff=Backoff(1, 1, lambda: 0.5),
+        backoff=ExponentialBackoff(1, 1, lambda: 0.5),
         allow_auto_create_topics=False,
     )
     with pytest.raises(DisconnectedError, match="cannot be reached"):
@@ -128,20 +132,20 @@ async def test_a_lane_of_its_own_for_what_waits() -> None:
         address = address_of(real.address)
         real.answers(HeartbeatRequest, HANG)
         beat = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
-        parked = asyncio.create_task(known.request_at(address, beat, Lane.PARKING))
+        parked = asyncio.create_task(known.request_at(address, beat, ConnectionPurpose.PARKING))
         await real.gets(HeartbeatRequest)
-        assert (await known.request_at(address, FIND, Lane.GENERAL)).coordinators
-        known.disconnect(address, Lane.PARKING, Lane.WAITING)
+        assert (await known.request_at(address, FIND, ConnectionPurpose.GENERAL)).coordinators
+        known.disconnect(address, ConnectionPurpose.PARKING, ConnectionPurpose.WAITING)
         with pytest.raises(DisconnectedError):
             await parked
-        assert (await known.request_at(address, beat, Lane.PARKING)).error_code
+        assert (await known.request_at(address, beat, ConnectionPurpose.PARKING)).error_code
 
 
 @patiently
 async def test_many_wait_for_one_connection_and_each_may_give_up() -> None:
     async with broker() as real, cluster(real) as known:
         address = address_of(real.address)
-        waiting = [asyncio.create_task(known.request_at(address, FIND, Lane.GENERAL)) for _ in range(5)]
+        waiting = [asyncio.create_task(known.request_at(address, FIND, ConnectionPurpose.GENERAL)) for _ in range(5)]
         await asyncio.wait(waiting, timeout=0)
         waiting[0].cancel()
         assert len(await asyncio.gather(*waiting[1:])) == 4
@@ -152,9 +156,9 @@ async def test_many_wait_for_one_connection_and_each_may_give_up() -> None:
 async def test_a_connection_may_be_closed_before_it_is_open() -> None:
     async with broker() as real, cluster(real) as known:
         address = address_of(real.address)
-        waiting = asyncio.create_task(known.request_at(address, FIND, Lane.GENERAL))
+        waiting = asyncio.create_task(known.request_at(address, FIND, ConnectionPurpose.GENERAL))
         await asyncio.wait([waiting], timeout=0)
-        known.disconnect(address, Lane.GENERAL)
+        known.disconnect(address, ConnectionPurpose.GENERAL)
         with pytest.raises(DisconnectedError, match="was closed"):
             await waiting
 

@@ -7,8 +7,8 @@ import pytest
 
 from groupcoord.client.consumer import Consumer
 from groupcoord.client.errors import BrokerError, CommitFailedError, RebalanceInProgressError
-from groupcoord.client.member import MemberState
-from groupcoord.client.offsets import Offset
+from groupcoord.client.member.context import MemberState
+from groupcoord.client.offsets import OffsetAndMetadata
 from groupcoord.protocol.errors import ErrorCode as E
 from groupcoord.protocol.messages import OffsetCommitRequest, OffsetFetchRequest
 from groupcoord.protocol.messages.offset_commit import (
@@ -55,8 +55,8 @@ async def test_what_is_committed_is_found_again() -> None:
     async with broker() as real, member(real) as consumer:
         assert await consumer.committed() == {T: None}
         await consumer.commit({T: 3})
-        await consumer.commit({T: Offset(4, leader_epoch=0, metadata="mine")})
-        assert await consumer.committed(T) == {T: Offset(4, 0, "mine")}
+        await consumer.commit({T: OffsetAndMetadata(4, leader_epoch=0, metadata="mine")})
+        assert await consumer.committed(T) == {T: OffsetAndMetadata(4, 0, "mine")}
         assert [call.version for call in real.calls if call.api.name == "OffsetCommit"] == [9, 9]
 
 
@@ -66,7 +66,7 @@ async def test_old_brokers_have_offsets_too() -> None:
         real.speaks(OffsetFetch=5, OffsetCommit=2)
         async with member(real) as consumer:
             await consumer.commit({T: 3})
-            assert await consumer.committed() == {T: Offset(3)}
+            assert await consumer.committed() == {T: OffsetAndMetadata(3)}
 
 
 @patiently
@@ -99,7 +99,7 @@ async def test_what_may_pass_is_tried_again(code: E) -> None:
         real.answers(OffsetCommitRequest, answered(code), answered(code))
         await consumer.commit({T: 3})
         assert len(real.got(OffsetCommitRequest)) == 3
-        assert await consumer.committed() == {T: Offset(3)}
+        assert await consumer.committed() == {T: OffsetAndMetadata(3)}
 
 
 @patiently
@@ -108,7 +108,7 @@ async def test_a_broken_connection_is_tried_again() -> None:
         real.answers(OffsetCommitRequest, HANG_UP)
         real.answers(OffsetFetchRequest, HANG_UP)
         await consumer.commit({T: 3})
-        assert await consumer.committed() == {T: Offset(3)}
+        assert await consumer.committed() == {T: OffsetAndMetadata(3)}
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ async def test_offsets_that_cannot_be_told_yet_are_asked_for_again(answer: Offse
     async with broker() as real, member(real) as consumer:
         await consumer.commit({T: 3})
         real.answers(OffsetFetchRequest, answer, answer)
-        assert await consumer.committed() == {T: Offset(3)}
+        assert await consumer.committed() == {T: OffsetAndMetadata(3)}
 
 
 @pytest.mark.parametrize(

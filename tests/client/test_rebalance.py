@@ -7,17 +7,17 @@ import pytest
 from groupcoord.assignors import (
     Assignment,
     FunctionAssignor,
-    Group,
+    GroupSubscription,
     RebalanceProtocol,
     Subscription,
     read_assignment,
     read_subscription,
 )
-from groupcoord.client import actions as a
-from groupcoord.client import events as e
 from groupcoord.client.errors import AssignorFailedError, DisconnectedError
-from groupcoord.client.member import MemberState
-from groupcoord.client.topics_view import TopicsView
+from groupcoord.client.member import actions as a
+from groupcoord.client.member import events as e
+from groupcoord.client.member.actions import TopicsView
+from groupcoord.client.member.context import MemberState
 from groupcoord.protocol.errors import ErrorCode as E
 from groupcoord.protocol.messages.heartbeat import HeartbeatResponse
 from groupcoord.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponseMember
@@ -92,11 +92,11 @@ def test_a_leader_learns_of_all_topics_and_assigns_them() -> None:
             for member_id, said in {ME: b"\0\0\0\0\0\1\0\1t\0\0\0\0", "b": b"\0\0\0\0\0\1\0\1u\0\0\0\0"}.items()
         ),
     )
-    learn = talk.wish(a.Learn)
+    learn = talk.wish(a.FetchMetadata)
     assert learn.topics == {"t", "u"}
     assert talk.membership.watched_topics == {"t", "u"}
     talk.completes(learn, TopicsView(partitions={"t": 2, "u": 1, "nobody's": 9}))
-    assign = talk.wish(a.Assign)
+    assign = talk.wish(a.RunAssignor)
     assert (assign.group.partitions, list(assign.group.subscriptions)) == ({"t": 2, "u": 1}, [ME, "b"])
     talk.completes(assign, {ME: [*P(1, 0)], "b": [("u", 0)]})
     request = talk.sync(*P(1, 0))
@@ -127,7 +127,7 @@ def test_a_static_leader_that_comes_back_assigns_nothing() -> None:
         skip_assignment=True,
         members=(JoinGroupResponseMember(member_id=ME, metadata=b"\0\0\0\0\0\0\0\0\0\0"),),
     )
-    talk.completes(talk.wish(a.Learn), TopicsView(partitions={"t": 4}))
+    talk.completes(talk.wish(a.FetchMetadata), TopicsView(partitions={"t": 4}))
     assert talk.sync(*P(0)).assignments == ()
     assert len(talk.said(e.AssignmentSkipped)) == 1
 
@@ -137,38 +137,38 @@ def test_a_subscription_that_is_none_ends_the_leader() -> None:
     talk.find()
     talk.join(leader=ME, members=(JoinGroupResponseMember(member_id="b", metadata=b"?"),))
     talk.leave()
-    assert "a member sent a subscription that is none" in str(talk.wish(a.Raise).error)
+    assert "a member sent a subscription that is none" in str(talk.wish(a.RaiseError).error)
 
 
 def test_a_leader_that_cannot_learn_joins_again() -> None:
     talk = Talk()
     talk.find()
     talk.join(leader=ME)
-    talk.fails(talk.wish(a.Learn), DisconnectedError("no broker"))
+    talk.fails(talk.wish(a.FetchMetadata), DisconnectedError("no broker"))
     talk.waits(100)
     assert talk.join(leader=ME).reason == "rebalance failed due to DisconnectedError"
-    talk.fails(talk.wish(a.Learn), ValueError("nonsense"))
+    talk.fails(talk.wish(a.FetchMetadata), ValueError("nonsense"))
     talk.leave()
-    assert str(talk.wish(a.Raise).error) == "nonsense"
+    assert str(talk.wish(a.RaiseError).error) == "nonsense"
 
 
-def raising(group: Group) -> Assignment:
+def raising(group: GroupSubscription) -> Assignment:
     raise ZeroDivisionError("by design")
 
 
-def giving_twice(group: Group) -> Assignment:
+def giving_twice(group: GroupSubscription) -> Assignment:
     return {member_id: [*P(0, 1, 2, 3)] for member_id in group.subscriptions}
 
 
-def forgetting(group: Group) -> Assignment:
+def forgetting(group: GroupSubscription) -> Assignment:
     return {member_id: [] for member_id in group.subscriptions}
 
 
-def forgetting_a_member(group: Group) -> Assignment:
+def forgetting_a_member(group: GroupSubscription) -> Assignment:
     return {ME: [*P(0, 1, 2, 3)]}
 
 
-def naming_a_stranger(group: Group) -> Assignment:
+def naming_a_stranger(group: GroupSubscription) -> Assignment:
     return {**forgetting(group), "stranger": [*P(0, 1, 2, 3)]}
 
 
@@ -189,7 +189,7 @@ def test_a_faulty_assignor_ends_its_member_alone(function: object, problem: str,
     talk.lead({ME: Subscription(topics=["t"]), "b": Subscription(topics=["t"])})
     request = talk.leave()
     assert request.member_id == ME, "it leaves, so that the group goes on without it"
-    raised = talk.wish(a.Raise)
+    raised = talk.wish(a.RaiseError)
     assert raised.final
     assert isinstance(raised.error, AssignorFailedError)
     assert str(raised.error).startswith("assignor mine: ")
@@ -200,10 +200,10 @@ def test_a_generation_that_ends_while_the_assignor_runs() -> None:
     talk = Talk()
     talk.find()
     talk.join(leader=ME)
-    talk.completes(talk.wish(a.Learn), TopicsView())
-    assign = talk.wish(a.Assign)
+    talk.completes(talk.wish(a.FetchMetadata), TopicsView())
+    assign = talk.wish(a.RunAssignor)
     beat_brings(talk, E.ILLEGAL_GENERATION)
-    assert talk.wish(a.Abandon).ticket == assign.ticket
+    assert talk.wish(a.CancelAction).ticket == assign.ticket
     talk.join(generation=2)
     talk.completes(assign, {})
     talk.sends(SyncGroupRequest)
@@ -267,9 +267,9 @@ def test_a_rebalance_during_the_callback_follows_it() -> None:
     talk.join(generation=2)
     talk.sync(*P(0))
     talk.owns(*P(0))
-    tell = talk.wish(a.Tell)
+    tell = talk.wish(a.InvokeCallback)
     talk.waits(3_000)
-    send = talk.wish(a.Send)
+    send = talk.wish(a.SendRequest)
     talk.completes(send, HeartbeatResponse(error_code=E.REBALANCE_IN_PROGRESS))
     assert talk.is_quiet()
     talk.completes(tell)

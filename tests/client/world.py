@@ -9,20 +9,27 @@ import uuid
 from collections import Counter, deque
 from typing import Any, NamedTuple
 
-from groupcoord.assignors import ASSIGNORS, TopicPartition, run
-from groupcoord.client import actions as a
+from groupcoord.assignors import (
+    ASSIGNORS,
+    TopicPartition,
+    run_assignor,
+)
 from groupcoord.client.errors import DisconnectedError
-from groupcoord.client.events import MemberEvent, PolledTooLate
-from groupcoord.client.member import MemberState
-from groupcoord.client.membership import Membership
-from groupcoord.client.settings import MemberSettings
-from groupcoord.client.topics_view import TopicsView
+from groupcoord.client.member import actions as a
+from groupcoord.client.member.actions import TopicsView
+from groupcoord.client.member.context import MemberState
+from groupcoord.client.member.events import (
+    MemberEvent,
+    PolledTooLate,
+)
+from groupcoord.client.member.membership import Membership
+from groupcoord.client.member.settings import MemberSettings
 from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.config.settings import load
 from groupcoord.core.effects import Call, Effect, EmitEvent, Reply
 from groupcoord.protocol.apis import APIS
 
-EAGER = ("cooperative-sticky", "range")
+BOTH_ASSIGNORS = ("cooperative-sticky", "range")
 COOPERATIVE = ("cooperative-sticky",)
 _APIS = {api.request: api for api in APIS.values()}
 
@@ -50,8 +57,8 @@ class Wire(NamedTuple):
     """A connection; the broker serves its requests one by one."""
 
     number: int
-    waiting: "deque[a.Send]"
-    served: "list[a.Send]"
+    waiting: "deque[a.SendRequest]"
+    served: "list[a.SendRequest]"
 
 
 class Somebody:
@@ -81,11 +88,11 @@ class Somebody:
     def hears(self, actions: list[a.Action]) -> None:
         for action in actions:
             match action:
-                case a.Send():
+                case a.SendRequest():
                     self.wires[action.parks].waiting.append(action)
-                case a.Commit() | a.Learn() | a.Assign() | a.Tell():
+                case a.CommitOffsets() | a.FetchMetadata() | a.RunAssignor() | a.InvokeCallback():
                     self.chores.append(action)
-                case a.Abandon():
+                case a.CancelAction():
                     self.chores = [chore for chore in self.chores if chore.ticket != action.ticket]
                     for parks, wire in self.wires.items():
                         if action.ticket in [send.ticket for send in (*wire.waiting, *wire.served)]:
@@ -93,9 +100,9 @@ class Somebody:
                 case a.Disconnect():
                     self.loses_wire(False)
                     self.loses_wire(True)
-                case a.Raise():
+                case a.RaiseError():
                     self.failures.append(action.error)
-                case a.Left():
+                case a.MembershipEnded():
                     self.gone = True
                 case EmitEvent(event=PolledTooLate()):
                     self.too_late = True
@@ -114,7 +121,9 @@ class Somebody:
         self.hears(self.membership.polled(self.world.now_ms))
 
     def goes_away(self) -> None:
-        if not any(isinstance(chore, a.Tell) for chore in self.chores):  # a poll returns only when no callback runs
+        if not any(
+            isinstance(chore, a.InvokeCallback) for chore in self.chores
+        ):  # a poll returns only when no callback runs
             self.present = False
             self.hears(self.membership.away(self.world.now_ms))
 
@@ -122,10 +131,10 @@ class Somebody:
         """One of its chores is done."""
         self.chores.remove(chore)
         result: Any = None
-        if isinstance(chore, a.Learn):
+        if isinstance(chore, a.FetchMetadata):
             result = self.world.topics().of(chore.topics)
-        elif isinstance(chore, a.Assign):
-            result = run(chore.assignor, chore.group, chore.protocol)
+        elif isinstance(chore, a.RunAssignor):
+            result = run_assignor(chore.assignor, chore.group, chore.protocol)
         self.hears(self.membership.complete(chore.ticket, result, self.world.now_ms))
 
 

@@ -10,7 +10,11 @@ from groupcoord.broker.events import LogCleaned, LogNotCleaned
 from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.config.settings import BrokerConfig
 from groupcoord.core.effects import Call, Reply
-from groupcoord.offsets_log.directory import Imported, compact, import_folders
+from groupcoord.offsets_log.directory import (
+    ImportResult,
+    compact,
+    import_segments,
+)
 from groupcoord.offsets_log.source import SourceError
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.batches.record_batch import build_batch, read_header
@@ -31,8 +35,8 @@ THREE = BrokerConfig.of({"offsets.topic.num.partitions": 3})
 NAME = "00000000000000000000.log"
 
 
-def imported(folders: Path, directory: Path, config: BrokerConfig = THREE) -> Imported:
-    return import_folders(folders, directory, config, new_uuid=uuid.uuid4, now_ms=NOW_MS)
+def imported(folders: Path, directory: Path, config: BrokerConfig = THREE) -> ImportResult:
+    return import_segments(folders, directory, config, new_uuid=uuid.uuid4, now_ms=NOW_MS)
 
 
 def served(directory: Path, groups: Committed, config: BrokerConfig = THREE) -> Committed:

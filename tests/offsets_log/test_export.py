@@ -6,10 +6,20 @@ from pathlib import Path
 import pytest
 
 from groupcoord.offsets_log import export as module
-from groupcoord.offsets_log.entries import Entry, entries
-from groupcoord.offsets_log.export import Exported, export
-from groupcoord.offsets_log.folders import Folders
-from groupcoord.offsets_log.source import Batch, Fault, SourceError
+from groupcoord.offsets_log.entries import (
+    LogEntry,
+    entries,
+)
+from groupcoord.offsets_log.export import (
+    ExportedPartition,
+    export_segments,
+)
+from groupcoord.offsets_log.source import (
+    Batch,
+    SegmentDirSource,
+    SourceError,
+    UnreadableData,
+)
 from groupcoord.protocol.batches.record_batch import build_batch, read_header
 from groupcoord.protocol.batches.records import Record
 from tests.broker.kafkas_cleaner import recorded
@@ -18,20 +28,20 @@ from tests.offsets_log.recorded import KAFKA_FILES, VERSIONS, log_of
 CHECKPOINTS = ("partition.metadata", "leader-epoch-checkpoint")
 
 
-def refuse(fault: Fault) -> None:
+def refuse(fault: UnreadableData) -> None:
     raise AssertionError(fault)
 
 
-def said(folders: Path) -> list[Entry]:
-    source = Folders(folders)
+def said(folders: Path) -> list[LogEntry]:
+    source = SegmentDirSource(folders)
     found = [each for number in source.partitions for each in source.read(number)]
-    assert not [each for each in found if isinstance(each, Fault)]
-    return [e for each in found if isinstance(each, Batch) for e in entries(each) if isinstance(e, Entry)]
+    assert not [each for each in found if isinstance(each, UnreadableData)]
+    return [e for each in found if isinstance(each, Batch) for e in entries(each) if isinstance(e, LogEntry)]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_everything_is_copied_byte_for_byte(version: str, tmp_path: Path) -> None:
-    written = export(Folders(KAFKA_FILES / version), tmp_path / "a" / "b", report=refuse)
+    written = export_segments(SegmentDirSource(KAFKA_FILES / version), tmp_path / "a" / "b", report=refuse)
     for number in range(3):
         copy, original = tmp_path / "a" / "b" / f"__consumer_offsets-{number}", KAFKA_FILES / version
         for name in ("00000000000000000000.log", "00000000000000000000.timeindex", *CHECKPOINTS):
@@ -46,7 +56,7 @@ def test_segments_and_their_indexes_are_kafkas(tmp_path: Path) -> None:
     folder.mkdir()
     for segment in recorded("__consumer_offsets", "before-1"):
         (folder / f"{segment.base_offset:020d}.log").write_bytes(segment.log)
-    (written,) = export(Folders(folder), tmp_path / "out", topic_id=uuid.UUID(int=5), report=refuse)
+    (written,) = export_segments(SegmentDirSource(folder), tmp_path / "out", topic_id=uuid.UUID(int=5), report=refuse)
     assert written.folder == tmp_path / "out" / "__consumer_offsets-0"
     for path in folder.glob("*.log"):
         assert (written.folder / path.name).read_bytes() == path.read_bytes()
@@ -58,14 +68,14 @@ def test_segments_and_their_indexes_are_kafkas(tmp_path: Path) -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_of_some_groups_alone(version: str, tmp_path: Path) -> None:
     groups = ("payments", "shipping")
-    written = export(Folders(KAFKA_FILES / version), tmp_path / "out", groups=groups, report=refuse)
+    written = export_segments(SegmentDirSource(KAFKA_FILES / version), tmp_path / "out", groups=groups, report=refuse)
     assert [one.partition for one in written] == [1, 2], "partitions without any are left out"
     whole = [entry for entry in said(KAFKA_FILES / version) if entry.group in {*groups, None}]
     assert said(tmp_path / "out") == whole, "the ends of their transactions with them"
 
 
 def test_ends_of_the_transactions_of_others_are_left_out(tmp_path: Path) -> None:
-    export(Folders(KAFKA_FILES / "4.3.1"), tmp_path / "out", groups=["simple"], report=refuse)
+    export_segments(SegmentDirSource(KAFKA_FILES / "4.3.1"), tmp_path / "out", groups=["simple"], report=refuse)
     (entry,) = said(tmp_path / "out")
     assert (entry.group, entry.offset) == ("simple", 9)
 
@@ -73,7 +83,7 @@ def test_ends_of_the_transactions_of_others_are_left_out(tmp_path: Path) -> None
 def test_of_a_batch_with_several_groups_a_part_stays(tmp_path: Path) -> None:
     keys = [b"\x00\x02\x00\x01" + name for name in (b"a", b"b", b"a")]
     data = build_batch([Record(4 + index, 9, key, None) for index, key in enumerate(keys)])
-    export(Given([Batch(0, 4, read_header(data), data)]), tmp_path / "out", groups=["a"], report=refuse)
+    export_segments(Given([Batch(0, 4, read_header(data), data)]), tmp_path / "out", groups=["a"], report=refuse)
     assert [(entry.offset, entry.group) for entry in said(tmp_path / "out")] == [(4, "a"), (6, "a")]
 
 
@@ -83,10 +93,10 @@ class Given:
     partitions = (0,)
     topic_id = None
 
-    def __init__(self, found: Sequence[Batch | Fault]) -> None:
+    def __init__(self, found: Sequence[Batch | UnreadableData]) -> None:
         self._found = found
 
-    def read(self, partition: int) -> Iterator[Batch | Fault]:
+    def read(self, partition: int) -> Iterator[Batch | UnreadableData]:
         assert partition == 0
         return iter(self._found)
 
@@ -96,24 +106,26 @@ def test_what_cannot_be_read_is_told_and_the_rest_is_written(tmp_path: Path) -> 
     strange = build_batch([Record(2, 9, b"\x00\x63", None)])
     broken = bytearray(build_batch([Record(3, 9, b"k", None)]))
     broken[61] = 99
-    fault = Fault(0, 0, "torn")
+    fault = UnreadableData(0, 0, "torn")
     batches = [Batch(0, 0, read_header(data), bytes(data)) for data in (good, strange, broken)]
-    found: list[Batch | Fault] = [fault, *batches]
-    faults: list[Fault] = []
-    (written,) = export(Given(found), tmp_path / "out", groups=["a"], report=faults.append)
-    assert written == Exported(0, tmp_path / "out" / "__consumer_offsets-0", 1, 1, len(good))
+    found: list[Batch | UnreadableData] = [fault, *batches]
+    faults: list[UnreadableData] = []
+    (written,) = export_segments(Given(found), tmp_path / "out", groups=["a"], report=faults.append)
+    assert written == ExportedPartition(0, tmp_path / "out" / "__consumer_offsets-0", 1, 1, len(good))
     assert [each.offset for each in faults] == [0, 2, 3]
     assert not (written.folder / "partition.metadata").exists(), "nobody knows the id"
 
 
 def test_some_partitions_alone(tmp_path: Path) -> None:
-    written = export(Folders(KAFKA_FILES / "4.3.1"), tmp_path / "out", partitions=[1], report=refuse)
+    written = export_segments(SegmentDirSource(KAFKA_FILES / "4.3.1"), tmp_path / "out", partitions=[1], report=refuse)
     assert [one.partition for one in written] == [1]
 
 
 def test_a_segment_that_is_full_is_followed_by_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "OFFSETS_SEGMENT_BYTES", 700)
-    (written,) = export(Folders(KAFKA_FILES / "4.3.1"), tmp_path / "out", partitions=[2], report=refuse)
+    (written,) = export_segments(
+        SegmentDirSource(KAFKA_FILES / "4.3.1"), tmp_path / "out", partitions=[2], report=refuse
+    )
     paths = sorted(written.folder.glob("*.log"))
     assert len(paths) == 3
     assert b"".join(path.read_bytes() for path in paths) == log_of("4.3.1", 2).read_bytes()
@@ -124,10 +136,10 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
     target = tmp_path / "out"
     shutil.copytree(KAFKA_FILES / "3.9.2", target)
     with pytest.raises(SourceError, match=r"out/__consumer_offsets-0 is there already"):
-        export(Folders(KAFKA_FILES / "4.3.1"), target, report=refuse)
+        export_segments(SegmentDirSource(KAFKA_FILES / "4.3.1"), target, report=refuse)
 
 
 def test_what_the_system_refuses_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(SourceError, match=f"^cannot use {tmp_path / 'file' / 'out'}: Not a directory$"):
-        export(Folders(KAFKA_FILES / "4.3.1"), tmp_path / "file" / "out", report=refuse)
+        export_segments(SegmentDirSource(KAFKA_FILES / "4.3.1"), tmp_path / "file" / "out", report=refuse)

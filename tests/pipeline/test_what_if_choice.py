@@ -4,14 +4,23 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from groupcoord.assignors import ASSIGNORS, Assignment, Assignor, Group, Registry
-from groupcoord.assignors.builtin import Sticky
-from groupcoord.assignors.weighted import Weighted, capacity_of
+from groupcoord.assignors import (
+    ASSIGNORS,
+    Assignment,
+    Assignor,
+    GroupSubscription,
+    Registry,
+)
+from groupcoord.assignors.builtin import StickyAssignor
+from groupcoord.assignors.examples import (
+    WeightedAssignor,
+    capacity_of,
+)
 from groupcoord.pipeline.errors import PipelineError
 from groupcoord.pipeline.whatif.assignor_choice import choices
 
 
-def nothing(group: Group) -> Assignment:
+def nothing(group: GroupSubscription) -> Assignment:
     return {member_id: [] for member_id in group.subscriptions}
 
 
@@ -21,7 +30,7 @@ class Picky(Assignor):
     def __init__(self, word: str = "a", share: float = 0.5) -> None:
         self.word, self.share = word, share
 
-    def assign(self, group: Group) -> Assignment:
+    def assign(self, group: GroupSubscription) -> Assignment:
         return nothing(group)
 
 
@@ -62,12 +71,12 @@ def test_parameters_have_the_type_of_their_defaults() -> None:
         "weighted:capacity=3,sticky:strict=No,picky:word=b=c:share=0.25,sticky:strict=true", registry()
     )
     heavy = weighted.make()
-    assert isinstance(heavy, Weighted)
+    assert isinstance(heavy, WeightedAssignor)
     assert capacity_of(heavy.subscription_user_data(["t"])) == 3
     assert weighted.spec == "weighted:capacity=3"
     assert weighted.name == "weighted"
     of_stickies = [choice.make() for choice in (lenient, strict)]
-    assert [one._strict for one in of_stickies if isinstance(one, Sticky)] == [False, True]
+    assert [one._strict for one in of_stickies if isinstance(one, StickyAssignor)] == [False, True]
     made = picky.make()
     assert isinstance(made, Picky)
     assert (made.word, made.share) == ("b=c", 0.25)

@@ -7,8 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groupcoord.assignors import Assignment, Assignor, Group, RebalanceProtocol, Registry, Subscription, TopicPartition
-from groupcoord.assignors.rehearsal import Rehearsal
+from groupcoord.assignors import (
+    Assignment,
+    Assignor,
+    GroupSubscription,
+    RebalanceProtocol,
+    Registry,
+    Subscription,
+    TopicPartition,
+)
+from groupcoord.assignors.group_simulator import GroupSimulator
 from groupcoord.pipeline.whatif.assignor_choice import RECORDED_HISTORY
 from tests.pipeline.what_if import columns, person, play, record, topic
 
@@ -214,7 +222,7 @@ class Spy(Assignor):
     protocols: Sequence[RebalanceProtocol] = (RebalanceProtocol.COOPERATIVE, RebalanceProtocol.EAGER)
     seen: list[dict[str, Subscription]]
 
-    def assign(self, group: Group) -> Assignment:
+    def assign(self, group: GroupSubscription) -> Assignment:
         type(self).seen.append(dict(group.subscriptions))
         if "bad" in group.subscriptions:
             raise ValueError("user data of bad: 3 bytes are no capacity")
@@ -429,7 +437,7 @@ def test_it_is_what_a_rehearsal_of_the_group_gives(
 ) -> None:
     """The same members through ``groupcoord assign``'s rehearsal, which knows nothing of logs."""
     topics = dict(zip(("t", "u"), counts, strict=True))
-    rehearsal = Rehearsal(assignor.partition(":")[0], topics)
+    rehearsal = GroupSimulator(assignor.partition(":")[0], topics)
     present: list[str] = []
     history: list[dict[str, Any]] = [topic(name, count) for name, count in topics.items()]
     expected = []

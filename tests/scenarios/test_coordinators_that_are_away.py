@@ -2,7 +2,7 @@
 
 import pytest
 
-from groupcoord.client.events import CoordinatorLost
+from groupcoord.client.member.events import CoordinatorLost
 from groupcoord.coordinator.events import MemberRemoved, RebalanceStarted
 from groupcoord.protocol.errors import ErrorCode as E
 from groupcoord.testing import Cluster

@@ -2,7 +2,11 @@
 
 import pytest
 
-from groupcoord.client.events import CoordinatorFound, CoordinatorLost, JoinSent
+from groupcoord.client.member.events import (
+    CoordinatorFound,
+    CoordinatorLost,
+    JoinSent,
+)
 from groupcoord.coordinator.events import RebalanceStarted
 from groupcoord.protocol.errors import ErrorCode as E
 from groupcoord.testing import Cluster

@@ -6,7 +6,7 @@ import pytest
 
 from groupcoord.assignors import TopicPartition
 from groupcoord.client.errors import CommitFailedError
-from groupcoord.client.member import Generation
+from groupcoord.client.member.context import Generation
 from groupcoord.protocol.messages import OffsetCommitRequest, OffsetFetchRequest
 from groupcoord.simulation.application import ConsumerApplication, ReadPositions
 from groupcoord.simulation.event_queue import Callback, EventQueue

@@ -7,7 +7,7 @@ import pytest
 
 from groupcoord.assignors import Subscription, write_assignment, write_subscription
 from groupcoord.client.errors import BrokerError
-from groupcoord.client.member import MemberState
+from groupcoord.client.member.context import MemberState
 from groupcoord.coordinator.classic.group import ClassicGroup
 from groupcoord.coordinator.classic.member import Member
 from groupcoord.coordinator.classic.states import GroupState

@@ -1,6 +1,6 @@
 from unittest.mock import patch
 
-from groupcoord.client import actions as a
+from groupcoord.client.member import actions as a
 from groupcoord.simulation import MemberPlan, SimulatedWorld, SimulationPlan, member_process, simulate_plan
 from groupcoord.simulation.member_process import MemberProcess
 
@@ -35,12 +35,12 @@ def test_another_coordinator_has_other_connections() -> None:
 
 def test_not_every_error_is_the_end() -> None:
     world, one = running()
-    one.execute_actions([a.Raise(ValueError("a callback"), final=False)])
+    one.execute_actions([a.RaiseError(ValueError("a callback"), final=False)])
     assert world.processes() == [one]
 
 
 def test_an_assignor_that_fails_ends_the_leader() -> None:
-    with patch.object(member_process, "run", side_effect=ValueError("nobody gets anything")):
+    with patch.object(member_process, "run_assignor", side_effect=ValueError("nobody gets anything")):
         violation = simulate_plan(PLAN).violation
     assert violation is not None
     assert violation.name == "no-unexpected-exit"

@@ -4,7 +4,11 @@ import asyncio
 
 import pytest
 
-from groupcoord.assignors import Assignment, FunctionAssignor, Group
+from groupcoord.assignors import (
+    Assignment,
+    FunctionAssignor,
+    GroupSubscription,
+)
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.testing import AutoMember, Cluster, WaitTimeoutError
 from groupcoord.testing.faults import FindCoordinator, Heartbeat, OffsetCommit
@@ -130,7 +134,7 @@ async def test_who_leaves_while_it_joins_wants_no_answer_any_more() -> None:
 
 
 async def test_an_assignor_that_fails_is_told_to_the_user() -> None:
-    def fails(_: Group) -> Assignment:
+    def fails(_: GroupSubscription) -> Assignment:
         raise ZeroDivisionError
 
     async with Cluster(topics=ORDERS) as kafka:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from groupcoord.client.backoff import Backoff
 from groupcoord.client.errors import DisconnectedError, UnsupportedVersionError
+from groupcoord.client.member.settings import ExponentialBackoff
 from groupcoord.client.network_client import NetworkClient
 from groupcoord.client.options import addresses
 from groupcoord.protocol.errors import ErrorCode
@@ -47,7 +47,7 @@ class Lines:
             client_id="finder",
             request_timeout_ms=5_000,
             metadata_max_age_ms=5_000,
-            backoff=Backoff(100, 1_000, lambda: 0.5),
+            backoff=ExponentialBackoff(100, 1_000, lambda: 0.5),
             allow_auto_create_topics=False,
         )
         self.places = BrokerLocator(self.cluster, bootstrap[0])

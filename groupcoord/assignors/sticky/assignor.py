@@ -4,19 +4,24 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from groupcoord.assignors.cooperative import changing_hands, withhold
+from groupcoord.assignors.interface import (
+    Assignment,
+    GroupSubscription,
+    Subscription,
+    TopicPartition,
+)
 from groupcoord.assignors.java_order import members_in_hash_order, topic_table
-from groupcoord.assignors.model import Assignment, Group, Subscription, TopicPartition
+from groupcoord.assignors.racks import RackInfo
 from groupcoord.assignors.sticky.constrained import Constrained
 from groupcoord.assignors.sticky.general import assign_general
-from groupcoord.assignors.sticky.past import (
-    NO_GENERATION,
-    Past,
+from groupcoord.assignors.sticky.previous_assignment import (
+    DEFAULT_GENERATION,
+    PreviousAssignment,
     collect_ownership,
-    cooperative_past,
-    sticky_past,
-    wants_are_equal,
+    previous_of_cooperative,
+    previous_of_sticky,
+    subscriptions_are_equal,
 )
-from groupcoord.assignors.sticky.racks import RackInfo
 
 STICKY = "sticky"
 COOPERATIVE_STICKY = "cooperative-sticky"
@@ -35,31 +40,39 @@ class StickyAnswer:
     """The highest generation seen, in this or any earlier rebalance."""
 
 
-def assign_sticky(group: Group, *, max_generation: int = NO_GENERATION, strict: bool = True) -> StickyAnswer:
+def assign_sticky(
+    group: GroupSubscription, *, max_generation: int = DEFAULT_GENERATION, strict: bool = True
+) -> StickyAnswer:
     """What ``sticky`` answers. ``max_generation`` is what the assignor's instance has seen so far.
 
     Raises JavaFailure where Kafka's class fails. One of its failures is a defect that can happen to anybody whose members
     want different topics; with ``strict`` False the rule that leads there is passed over.
     """
-    return assign_by_past(group, _pasts(group, sticky_past), max_generation=max_generation, strict=strict)
+    return assign_by_past(group, _pasts(group, previous_of_sticky), max_generation=max_generation, strict=strict)
 
 
-def assign_cooperative(group: Group, *, max_generation: int = NO_GENERATION, strict: bool = True) -> StickyAnswer:
+def assign_cooperative(
+    group: GroupSubscription, *, max_generation: int = DEFAULT_GENERATION, strict: bool = True
+) -> StickyAnswer:
     """What ``cooperative-sticky`` answers: as sticky, but nobody gets what somebody alive has yet to give up (KIP-429)."""
-    pasts = _pasts(group, cooperative_past)
+    pasts = _pasts(group, previous_of_cooperative)
     answer = assign_by_past(group, pasts, max_generation=max_generation, strict=strict)
     return replace(answer, assignment=withhold(answer.assignment, answer.transferring))
 
 
 def assign_by_past(
-    group: Group, pasts: Mapping[str, Past], *, max_generation: int = NO_GENERATION, strict: bool = True
+    group: GroupSubscription,
+    pasts: Mapping[str, PreviousAssignment],
+    *,
+    max_generation: int = DEFAULT_GENERATION,
+    strict: bool = True,
 ) -> StickyAnswer:
     """The part both have in common, for members whose past is known already."""
     members = members_in_hash_order(group)
     table = topic_table(members, group.partitions)
     ownership = collect_ownership(members, pasts, table, max_generation)
     racks = RackInfo(group, members, table)
-    if wants_are_equal(members):
+    if subscriptions_are_equal(members):
         constrained = Constrained(table, ownership, racks)
         constrained.run()
         return StickyAnswer(
@@ -77,5 +90,7 @@ def assign_by_past(
     )
 
 
-def _pasts(group: Group, past_of: Callable[[Subscription], Past]) -> dict[str, Past]:
+def _pasts(
+    group: GroupSubscription, past_of: Callable[[Subscription], PreviousAssignment]
+) -> dict[str, PreviousAssignment]:
     return {member_id: past_of(subscription) for member_id, subscription in group.subscriptions.items()}

@@ -6,11 +6,14 @@ Everybody gets ``least`` partitions and ``over_limit`` members one more: first o
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 
+from groupcoord.assignors.interface import (
+    Assignment,
+    JavaFailure,
+    TopicPartition,
+)
 from groupcoord.assignors.java_order import java_sorted, partitions_of
-from groupcoord.assignors.model import Assignment, JavaFailure, TopicPartition
-from groupcoord.assignors.sticky.free import still_free
-from groupcoord.assignors.sticky.past import Ownership
-from groupcoord.assignors.sticky.racks import RackInfo
+from groupcoord.assignors.racks import RackInfo
+from groupcoord.assignors.sticky.previous_assignment import Ownership, unassigned_partitions
 from groupcoord.core.java import compare_key
 
 
@@ -87,7 +90,7 @@ class Constrained:
         everything = [
             partition for topic in java_sorted(self._table) for partition in partitions_of(topic, self._table[topic])
         ]
-        return still_free(everything, [partition for kept in self.assignment.values() for partition in kept])
+        return unassigned_partitions(everything, [partition for kept in self.assignment.values() for partition in kept])
 
     def _fill_by_rack(self, free: Sequence[TopicPartition]) -> list[TopicPartition]:
         """Give what can be given within a rack; returns the rest.

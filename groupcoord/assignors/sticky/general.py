@@ -7,19 +7,25 @@ move makes the whole more even.
 from collections.abc import Iterable, Mapping
 from itertools import accumulate, count
 
-from groupcoord.assignors.model import Assignment, Subscription, TopicPartition
-from groupcoord.assignors.pools import Pool
-from groupcoord.assignors.racks import Racks
-from groupcoord.assignors.sticky.board import Board
-from groupcoord.assignors.sticky.free import still_free
-from groupcoord.assignors.sticky.past import NO_GENERATION, Ownership, Past
-from groupcoord.assignors.sticky.racks import RackInfo
-from groupcoord.assignors.sticky.reassignment import Reassignment
+from groupcoord.assignors.interface import (
+    Assignment,
+    Subscription,
+    TopicPartition,
+)
+from groupcoord.assignors.member_heap import MemberHeap
+from groupcoord.assignors.racks import RackInfo, Racks
+from groupcoord.assignors.sticky.previous_assignment import (
+    DEFAULT_GENERATION,
+    Ownership,
+    PreviousAssignment,
+    unassigned_partitions,
+)
+from groupcoord.assignors.sticky.reassignment import Reassignment, WorkingAssignment
 
 
 def assign_general(
     members: Mapping[str, Subscription],
-    pasts: Mapping[str, Past],
+    pasts: Mapping[str, PreviousAssignment],
     table: Mapping[str, int],
     ownership: Ownership,
     racks: RackInfo,
@@ -30,7 +36,7 @@ def assign_general(
 
     Raises JavaFailure, if ``strict``, where Kafka fails: a partition's owner of an older generation can neither give nor take.
     """
-    board = Board(members, table)
+    board = WorkingAssignment(members, table)
     revoked = _keep(board, members, ownership, racks)
     free = _free(board)
     begins = not any(board.sizes)
@@ -61,7 +67,7 @@ def balance_score(sizes: Iterable[int]) -> int:
     return (score + 0x80000000 & 0xFFFFFFFF) - 0x80000000
 
 
-def _keep(board: Board, members: Mapping[str, Subscription], ownership: Ownership, racks: RackInfo) -> bool:
+def _keep(board: WorkingAssignment, members: Mapping[str, Subscription], ownership: Ownership, racks: RackInfo) -> bool:
     """Put what members keep on the board; says whether somebody lost something that it no longer wants or is too far from."""
     revoked = False
     for member_id, partitions in ownership.kept.items():
@@ -74,48 +80,48 @@ def _keep(board: Board, members: Mapping[str, Subscription], ownership: Ownershi
     return revoked
 
 
-def _free(board: Board) -> list[int]:
+def _free(board: WorkingAssignment) -> list[int]:
     if not board.has_phantoms:
         return [partition for partition, owner in enumerate(board.owner) if owner < 0]
     board.allow_twice()
     kept = [board.partitions[partition] for held in board.held for partition in held]
     everything = board.partitions[: board.total]
     place = {partition: number for number, partition in enumerate(everything)}
-    return [place[partition] for partition in still_free(everything, kept)]
+    return [place[partition] for partition in unassigned_partitions(everything, kept)]
 
 
-def _give_out(board: Board, free: Iterable[int], racks: RackInfo) -> None:
+def _give_out(board: WorkingAssignment, free: Iterable[int], racks: RackInfo) -> None:
     """Give each of ``free`` to the member that wants it and has least; if racks matter, first whatever has one nearby."""
     if racks.matter:
-        nearby: dict[tuple[int, Racks], Pool] = {}
+        nearby: dict[tuple[int, Racks], MemberHeap] = {}
         rest = []
         for partition in free:
             name = board.partitions[partition]
             key = board.topic_number[name[0]], racks.racks(name)
             if key not in nearby:
-                nearby[key] = Pool(_fitting(board, name, racks), board.sizes)
+                nearby[key] = MemberHeap(_fitting(board, name, racks), board.sizes)
             if nearby[key]:
                 board.give(partition, nearby[key].least())
             else:
                 rest.append(partition)
         free = rest
-    pools: dict[tuple[int, ...], Pool] = {}
+    pools: dict[tuple[int, ...], MemberHeap] = {}
     for topic, partitions in board.by_topic(free):
         subscribers = tuple(board.subscribers[topic])
         if subscribers not in pools:
-            pools[subscribers] = Pool(subscribers, board.sizes)
+            pools[subscribers] = MemberHeap(subscribers, board.sizes)
         pool = pools[subscribers]
         for partition in partitions:
             board.give(partition, pool.least())
 
 
-def _fitting(board: Board, partition: TopicPartition, racks: RackInfo) -> list[int]:
+def _fitting(board: WorkingAssignment, partition: TopicPartition, racks: RackInfo) -> list[int]:
     """Those that want ``partition`` and do not have it in another rack."""
     subscribers = board.subscribers[board.topic_number[partition[0]]]
     return [member for member in subscribers if not racks.mismatch(board.ids[member], partition)]
 
 
-def _can_take_part(board: Board, member: int) -> bool:
+def _can_take_part(board: WorkingAssignment, member: int) -> bool:
     """Could ``member`` have more than it has, or something that another wants?"""
     if board.sizes[member] < board.most_possible(member):
         return True
@@ -124,7 +130,7 @@ def _can_take_part(board: Board, member: int) -> bool:
 
 
 def _previous_owners(
-    board: Board, members: Iterable[str], pasts: Mapping[str, Past], max_generation: int
+    board: WorkingAssignment, members: Iterable[str], pasts: Mapping[str, PreviousAssignment], max_generation: int
 ) -> dict[int, int]:
     """Partition → who says to have had it before the latest generation; of several the one of the latest among those.
 
@@ -133,7 +139,7 @@ def _previous_owners(
     owners: dict[int, tuple[int, int]] = {}
     for member_id in members:
         past = pasts[member_id]
-        generation = NO_GENERATION if past.generation is None else past.generation
+        generation = DEFAULT_GENERATION if past.generation is None else past.generation
         if generation >= max_generation:
             continue
         for claim in past.partitions:

@@ -1,17 +1,198 @@
-"""Moving partitions from members that have much to members that have less. Source: ``performReassignments`` of
-``AbstractStickyAssignor.GeneralAssignmentBuilder``.
+"""Moving partitions from members that have more to members that have less. Source: ``performReassignments`` of
+``AbstractStickyAssignor.GeneralAssignmentBuilder``, with its ``PartitionMovements``.
 
-Kafka looks before every step whether the whole is balanced, and asks for every partition all subscribers of its topic whether
-one has less. Here the subscriber that has least comes from a heap, one per set of subscribers, and a partition whose owner
-does not have two more than that is passed over: the same moves in the same order.
+Before every step Kafka checks whether the assignment is balanced, and compares for every partition all subscribers of its
+topic. Here a heap, one per set of subscribers, gives the subscriber that has least, and a partition whose owner does not have
+two more than that subscriber is skipped: the same moves in the same order.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from groupcoord.assignors.model import JavaFailure
-from groupcoord.assignors.pools import Pool
-from groupcoord.assignors.sticky.board import Board
-from groupcoord.assignors.sticky.movements import Movements
+from groupcoord.assignors.interface import (
+    Assignment,
+    JavaFailure,
+    Subscription,
+    TopicPartition,
+)
+from groupcoord.assignors.java_order import PartitionSet, java_sorted
+from groupcoord.assignors.member_heap import MemberHeap
+from groupcoord.core.java import compare_key
+
+
+class Bag:
+    """What a member holds if it may hold a partition twice: slower than the ``dict`` that otherwise does."""
+
+    __slots__ = ("_items",)
+
+    def __init__(self, items: Iterable[int]) -> None:
+        self._items = list(items)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._items)
+
+    def __contains__(self, item: int) -> bool:
+        return item in self._items
+
+    def __setitem__(self, item: int, _value: None) -> None:
+        self._items.append(item)
+
+    def __delitem__(self, item: int) -> None:
+        self._items.remove(item)
+
+
+class WorkingAssignment:
+    """Members, topics, partitions and their owners."""
+
+    def __init__(self, members: Mapping[str, Subscription], table: Mapping[str, int]) -> None:
+        self.hash_order = list(members)
+        self.ids = java_sorted(members)
+        self.rank = {member_id: rank for rank, member_id in enumerate(self.ids)}
+        wanting: dict[str, list[int]] = {topic: [] for topic in table}
+        for member_id, subscription in members.items():
+            for topic in subscription.topics:
+                if topic in wanting:
+                    wanting[topic].append(self.rank[member_id])
+        self.topics = sorted(table, key=lambda topic: (len(wanting[topic]), compare_key(topic)))
+        self.topic_number = {topic: number for number, topic in enumerate(self.topics)}
+        self.subscribers = [wanting[topic] for topic in self.topics]
+        """Of each topic; a member that names it twice is twice in here."""
+        self.counts = [table[topic] for topic in self.topics]
+        self.wants = [
+            [self.topic_number[topic] for topic in members[member_id].topics if topic in table]
+            for member_id in self.ids
+        ]
+        """Of each member the topics, as often as it names them."""
+        self.partitions: list[TopicPartition] = []
+        """All partitions in order; behind them what is claimed though it does not exist."""
+        self.ranges: list[range] = []
+        """Of each topic its partitions."""
+        for topic, count in zip(self.topics, self.counts, strict=True):
+            start = len(self.partitions)
+            self.partitions += [(topic, partition) for partition in range(count)]
+            self.ranges.append(range(start, start + count))
+        self.total = len(self.partitions)
+        self.owner = [-1] * self.total
+        self.held: list[dict[int, None] | Bag] = [{} for _ in self.ids]
+        """Of each member its partitions, in the order in which it got them."""
+        self.sizes = [0] * len(self.ids)
+        """How many those are."""
+
+    @property
+    def has_phantoms(self) -> bool:
+        """Is anything claimed that does not exist?"""
+        return len(self.partitions) > self.total
+
+    def allow_twice(self) -> None:
+        """From now on a partition may be given to a member that holds it already."""
+        self.held = [Bag(held) for held in self.held]
+
+    def number(self, partition: TopicPartition) -> int | None:
+        """The number of ``partition``; None if it does not exist."""
+        topic, index = partition
+        if topic not in self.topic_number:
+            return None
+        place = self.ranges[self.topic_number[topic]]
+        return place[index] if 0 <= index < len(place) else None
+
+    def keep(self, member: int, partition: TopicPartition) -> None:
+        """``member`` has had ``partition`` and still has it."""
+        number = self.number(partition)
+        if number is None:
+            number = len(self.partitions)
+            self.partitions.append(partition)
+            self.owner.append(member)
+        self.give(number, member)
+
+    def give(self, partition: int, member: int) -> None:
+        """Give ``partition``, which is free, to ``member``."""
+        self.owner[partition] = member
+        self.held[member][partition] = None
+        self.sizes[member] += 1
+
+    def move(self, partition: int, receiver: int) -> None:
+        """Take ``partition`` from its owner and give it to ``receiver``."""
+        giver = self.owner[partition]
+        del self.held[giver][partition]
+        self.sizes[giver] -= 1
+        self.give(partition, receiver)
+
+    def restore(self, before: Mapping[int, Iterable[int]]) -> None:
+        """Let each member in ``before`` hold what it says, as if nothing had moved since."""
+        for member, partitions in before.items():
+            held = list(partitions)
+            self.held[member] = Bag(held) if self.has_phantoms else dict.fromkeys(held)
+            self.sizes[member] = len(held)
+            for partition in held:
+                self.owner[partition] = member
+
+    def most_possible(self, member: int) -> int:
+        """How many partitions the topics of ``member`` have together.
+
+        As in Kafka, whoever names as many topics as there are is taken to want them all.
+        """
+        wants = self.wants[member]
+        return self.total if len(wants) == len(self.topics) else sum([self.counts[topic] for topic in wants])
+
+    def is_contested(self, topic: int) -> bool:
+        """Can a partition of ``topic`` go from one member to another?"""
+        return len(self.subscribers[topic]) >= 2
+
+    def by_topic(self, partitions: Iterable[int]) -> list[tuple[int, list[int]]]:
+        """``partitions``, which are in order, with their topic."""
+        grouped: dict[int, list[int]] = {}
+        for partition in partitions:
+            grouped.setdefault(self.topic_number[self.partitions[partition][0]], []).append(partition)
+        return list(grouped.items())
+
+    def assignment(self) -> Assignment:
+        """Who holds what, in names."""
+        names: Sequence[TopicPartition] = self.partitions
+        return {
+            member_id: [names[partition] for partition in self.held[self.rank[member_id]]]
+            for member_id in self.hash_order
+        }
+
+
+Pair = tuple[int, int]
+"""(from, to)."""
+
+
+class PartitionMovements:
+    """The movements of the partitions of one topic."""
+
+    __slots__ = ("_by_pair", "_pairs", "_topic")
+
+    def __init__(self, topic: str) -> None:
+        self._topic = topic
+        self._pairs: dict[int, Pair] = {}
+        """Partition → where it was at first, and where it is now."""
+        self._by_pair: dict[Pair, PartitionSet] = {}
+
+    def instead_of(self, partition: int, owner: int, receiver: int) -> int:
+        """What to move if ``partition`` is to go from ``owner`` to ``receiver``.
+
+        If another partition has come the other way, that one goes back instead; of several, the first of a ``HashSet``.
+        """
+        source = self._pairs[partition][0] if partition in self._pairs else owner
+        back = self._by_pair.get((receiver, source))
+        return partition if back is None else back.first()
+
+    def record(self, partition: int, owner: int, receiver: int) -> None:
+        """``partition`` goes from ``owner`` to ``receiver``; where it was at first stays on record, unless it is back there."""
+        source = owner
+        if partition in self._pairs:
+            pair = self._pairs.pop(partition)
+            source = pair[0]
+            others = self._by_pair[pair]
+            others.remove(partition)
+            if not len(others):
+                del self._by_pair[pair]
+            if source == receiver:
+                return
+        self._pairs[partition] = pair = (source, receiver)
+        if pair not in self._by_pair:
+            self._by_pair[pair] = PartitionSet(self._topic)
+        self._by_pair[pair].add(partition)
 
 
 class Reassignment:
@@ -21,7 +202,9 @@ class Reassignment:
     ``strict`` a previous owner that is not in play is the failure that it is in Kafka; otherwise it is passed over.
     """
 
-    def __init__(self, board: Board, in_play: Sequence[int], previous: Mapping[int, int], strict: bool) -> None:
+    def __init__(
+        self, board: WorkingAssignment, in_play: Sequence[int], previous: Mapping[int, int], strict: bool
+    ) -> None:
         self._board = board
         self._in_play = in_play
         self._playing = frozenset(in_play)
@@ -33,10 +216,10 @@ class Reassignment:
             member not in self._playing or self._topic_of(partition) not in board.wants[member]
             for partition, member in previous.items()
         )
-        self._pools: dict[tuple[int, ...], Pool] = {}
-        self._pools_of_topic: dict[int, Pool] = {}
-        self._pools_of_member: list[list[Pool]] = [[] for _ in board.ids]
-        self._movements: dict[int, Movements] = {}
+        self._pools: dict[tuple[int, ...], MemberHeap] = {}
+        self._pools_of_topic: dict[int, MemberHeap] = {}
+        self._pools_of_member: list[list[MemberHeap]] = [[] for _ in board.ids]
+        self._movements: dict[int, PartitionMovements] = {}
         self.before: dict[int, list[int]] = {}
         """What those held, whose holdings changed, before anything moved."""
 
@@ -68,7 +251,7 @@ class Reassignment:
                     enough = sizes[pool.least()] + 1
         return modified
 
-    def _receiver(self, partition: int, pool: Pool, enough: int) -> int | None:
+    def _receiver(self, partition: int, pool: MemberHeap, enough: int) -> int | None:
         """Who should have ``partition`` instead of its owner, if anybody."""
         size = self._board.sizes[self._board.owner[partition]]
         back = self._previous.get(partition)
@@ -86,7 +269,7 @@ class Reassignment:
     def _move(self, topic: int, partition: int, receiver: int) -> None:
         board = self._board
         if topic not in self._movements:
-            self._movements[topic] = Movements(board.topics[topic])
+            self._movements[topic] = PartitionMovements(board.topics[topic])
         movements, start = self._movements[topic], board.ranges[topic].start
         index = movements.instead_of(partition - start, board.owner[partition], receiver)
         giver = board.owner[start + index]
@@ -126,12 +309,12 @@ class Reassignment:
     def _topic_of(self, partition: int) -> int:
         return self._board.topic_number[self._board.partitions[partition][0]]
 
-    def _pool(self, topic: int) -> Pool:
+    def _pool(self, topic: int) -> MemberHeap:
         """Those of the members in play that want ``topic``; topics with the same subscribers share one pool."""
         if topic not in self._pools_of_topic:
             members = tuple([member for member in self._board.subscribers[topic] if member in self._playing])
             if members not in self._pools:
-                self._pools[members] = pool = Pool(members, self._board.sizes)
+                self._pools[members] = pool = MemberHeap(members, self._board.sizes)
                 for member in dict.fromkeys(members):
                     self._pools_of_member[member].append(pool)
             self._pools_of_topic[topic] = self._pools[members]

@@ -5,7 +5,7 @@ import asyncio
 import logging
 import sys
 
-from groupcoord.cli.demo.cast import missing_libraries
+from groupcoord.cli.demo.settings import missing_libraries
 
 TIME_LIMIT_S = 60.0
 """Three times what the show takes on a small machine."""
@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
             file=sys.stderr,
         )
         return 1
-    from groupcoord.cli.demo.look import console  # noqa: PLC0415 - these need the libraries
+    from groupcoord.cli.demo.output import console  # noqa: PLC0415 - these need the libraries
     from groupcoord.cli.demo.story import show  # noqa: PLC0415
 
     # What the producer's library logs about its retries is not part of the story.

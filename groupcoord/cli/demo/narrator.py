@@ -1,13 +1,18 @@
-"""Tells the events of one group as they happen, to somebody who has never seen the protocol."""
+"""Explains the events of one group as they happen, to readers who do not know the protocol."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from groupcoord.cli.demo.ballots import ballots, outcome
-from groupcoord.cli.demo.names import Names
-from groupcoord.cli.demo.owners import MOVED, OwnersHistory
-from groupcoord.cli.demo.stage import Stage, rows
+from groupcoord.cli.demo.observed_group import MemberNames
+from groupcoord.cli.demo.output import (
+    DemoOutput,
+    rows,
+)
+from groupcoord.cli.demo.tables import (
+    MOVED,
+    OwnersHistory,
+)
 from groupcoord.coordinator.events import (
     AssignmentReceived,
     GenerationStarted,
@@ -29,12 +34,12 @@ from groupcoord.core.events import Event, TimerFired
 class Narrator:
     """Turns events of ``group`` into lines on ``stage``; commits are collected and told in sum."""
 
-    def __init__(self, stage: Stage, group: str, topic: str, partitions: int) -> None:
+    def __init__(self, stage: DemoOutput, group: str, topic: str, partitions: int) -> None:
         self.stage = stage
         self.group = group
         self.history = OwnersHistory(topic, partitions)
         self._topic = topic
-        self._names = Names()
+        self._names = MemberNames()
         self._offers: dict[str, tuple[str, ...]] = {}
         self._asking: set[str] = set()
         self._protocol = ""
@@ -154,10 +159,10 @@ class Narrator:
         self.stage.line(event.at_ms, "coordinator", what, "generation", "vote")
         offers = {self._names.of(member): self._offers.get(member, ()) for member in event.members}
         if all(offers.values()):
-            cast = ballots(offers)
+            cast = member_votes(offers)
             self.stage.under(
                 rows((ballot.member, f"wants {', '.join(ballot.offers)}", f"votes {ballot.vote}") for ballot in cast),
-                " ".join(outcome(cast, event.protocol)),
+                " ".join(explain_vote(cast, event.protocol)),
             )
         leader = self._names.of(event.leader)
         self.stage.line(
@@ -218,3 +223,58 @@ def _count(number: int, noun: str) -> str:
 
 def _times(number: int) -> str:
     return {0: "nothing yet", 1: "once", 2: "twice"}.get(number, f"{number} times")
+
+
+class MemberVote(NamedTuple):
+    """One member's list, most wanted first, and what it votes for: the first of the list that everybody knows."""
+
+    member: str
+    offers: tuple[str, ...]
+    vote: str
+
+
+def member_votes(offers: Mapping[str, Sequence[str]]) -> list[MemberVote]:
+    """The ballots of members that offer ``offers``. Raises ValueError if there is nothing that all of them know."""
+    known_to_all = set.intersection(*(set(offered) for offered in offers.values())) if offers else set()
+    if not known_to_all:
+        raise ValueError("there is no protocol that all members know")
+    return [
+        MemberVote(member, tuple(offered), next(name for name in offered if name in known_to_all))
+        for member, offered in offers.items()
+    ]
+
+
+def explain_vote(cast: Sequence[MemberVote], winner: str) -> list[str]:
+    """Sentences that explain why ``winner`` was elected."""
+    if len(cast) == 1:
+        return [f"Nobody else is there, so {cast[0].member} gets what it wants most."]
+    sentences = [
+        f"{name} is out of the question: {_names(strangers)} {'does' if len(strangers) == 1 else 'do'} not know it."
+        for name, strangers in _unknown(cast).items()
+    ]
+    votes: dict[str, int] = {}
+    for ballot in cast:
+        votes[ballot.vote] = votes.get(ballot.vote, 0) + 1
+    most = max(votes.values())
+    counted = ", ".join(
+        f"{name} {count}" for name, count in sorted(votes.items(), key=lambda pair: (-pair[1], pair[0]))
+    )
+    if len(votes) == 1:
+        known = set.intersection(*(set(ballot.offers) for ballot in cast))
+        only = ", the only one that everybody knows" if len(known) == 1 else ""
+        sentences.append(f"All {len(cast)} vote for {winner}{only}.")
+    elif list(votes.values()).count(most) > 1:
+        sentences.append(f"A tie ({counted}): Kafka takes the one that its hash table has first, {winner}.")
+    else:
+        sentences.append(f"{winner} wins ({counted}).")
+    return sentences
+
+
+def _unknown(cast: Sequence[MemberVote]) -> dict[str, list[str]]:
+    """Protocol → the members that do not know it, for those that somebody would rather have than its vote."""
+    preferred = {name for ballot in cast for name in ballot.offers[: ballot.offers.index(ballot.vote)]}
+    return {name: [ballot.member for ballot in cast if name not in ballot.offers] for name in sorted(preferred)}
+
+
+def _names(members: Sequence[str]) -> str:
+    return " and ".join(members) if len(members) < 3 else f"{', '.join(members[:-1])} and {members[-1]}"

@@ -9,31 +9,49 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 from rich.console import Console
 
-from groupcoord.cli.demo import audit, children, offsets_view, orders
-from groupcoord.cli.demo.backstage import Backstage, StoryError
-from groupcoord.cli.demo.cast import (
-    CAST,
+from groupcoord.cli.demo import (
+    consumer_process,
+    final_check,
+    tables,
+)
+from groupcoord.cli.demo.clients.application import Settings
+from groupcoord.cli.demo.consumer_process import ConsumerProcess
+from groupcoord.cli.demo.final_check import (
+    CheckResult,
+    check_results,
+    counts_table,
+    positions_text,
+)
+from groupcoord.cli.demo.monitor import (
+    StoryError,
+    StoryMonitor,
+)
+from groupcoord.cli.demo.narrator import Narrator
+from groupcoord.cli.demo.observed_group import (
+    ObservedGroup,
+    RecordPosition,
+)
+from groupcoord.cli.demo.output import (
+    DemoOutput,
+    rows,
+)
+from groupcoord.cli.demo.settings import (
     COMMIT_EVERY_MS,
+    CONSUMERS,
     GROUP,
-    GUEST,
     HEARTBEAT_MS,
     INITIAL_DELAY_MS,
-    MORTAL,
+    KILLED,
+    LAST,
+    LEAVING,
     PARTITIONS,
     POLL_MS,
-    SURVIVOR,
     TOPIC,
-    Role,
+    ConsumerSettings,
     library_version,
 )
-from groupcoord.cli.demo.children import Consumer
-from groupcoord.cli.demo.clients.application import Settings
-from groupcoord.cli.demo.facts import Facts, Place
-from groupcoord.cli.demo.narrator import Narrator
-from groupcoord.cli.demo.stage import Stage, rows
-from groupcoord.cli.demo.verdict import Verdict, places, reckon, table
-from groupcoord.cli.offsets_texts import of_group
 from groupcoord.cluster.cluster_core import ClusterCore
+from groupcoord.offsets_log.compaction_preview import of_group
 from groupcoord.server.running import running
 from groupcoord.server.server import Server
 from groupcoord.server.system import NowMs, wall_clock
@@ -58,14 +76,14 @@ async def show(
     ``afterwards`` is called with the address of the server when the story has ended well, and says how that went.
     """
     now_ms = wall_clock()
-    stage = Stage(console, now_ms())
+    stage = DemoOutput(console, now_ms())
     narrator = Narrator(stage, GROUP, TOPIC, PARTITIONS)
-    backstage = Backstage(Facts(GROUP, TOPIC), narrator.tell, 0 if fast else BREATH_S)
+    backstage = StoryMonitor(ObservedGroup(GROUP, TOPIC), narrator.tell, 0 if fast else BREATH_S)
     config = {"group.initial.rebalance.delay.ms": INITIAL_DELAY_MS}
     try:
         async with running(topics={TOPIC: PARTITIONS}, config=config, listeners=[backstage.happened]) as server:
             try:
-                code = await Story(stage, narrator, backstage, server, now_ms).play(time_limit_s)
+                code = await DemoStory(stage, narrator, backstage, server, now_ms).play(time_limit_s)
             finally:
                 await backstage.end()
             return code if code or afterwards is None else await afterwards(server.address)
@@ -73,10 +91,12 @@ async def show(
         return 1  # what went wrong inside of the server; the reckoning has told it
 
 
-class Story:
+class DemoStory:
     """The plot. It waits for facts, never for time."""
 
-    def __init__(self, stage: Stage, narrator: Narrator, backstage: Backstage, server: Server, now_ms: NowMs) -> None:
+    def __init__(
+        self, stage: DemoOutput, narrator: Narrator, backstage: StoryMonitor, server: Server, now_ms: NowMs
+    ) -> None:
         self.stage = stage
         self.narrator = narrator
         self.backstage = backstage
@@ -84,10 +104,10 @@ class Story:
         self.server = server
         self._now_ms = now_ms
         self._began_at = time.monotonic()
-        self._consumers: dict[Role, Consumer] = {}
+        self._consumers: dict[ConsumerSettings, ConsumerProcess] = {}
         self._no_more_orders = asyncio.Event()
         self._sightings_told = 0
-        self._lost_by_the_dead: set[Place] = set()
+        self._lost_by_the_dead: set[RecordPosition] = set()
 
     async def play(self, time_limit_s: float) -> int:
         """Play everything, within ``time_limit_s`` seconds, and judge. Returns the exit code."""
@@ -130,14 +150,14 @@ class Story:
                             ", ".join(role.protocols),
                             f"{role.session_ms / 1000:g} s",
                         )
-                        for role in CAST
+                        for role in CONSUMERS
                     ),
                 )
             )
         )
         self.backstage.begin()
-        for role in CAST:
-            consumer = await children.start(role.module, _settings(role, address))
+        for role in CONSUMERS:
+            consumer = await consumer_process.start_consumer(role.module, _settings(role, address))
             self._consumers[role] = consumer
             self.backstage.employ(consumer)
         producer = AIOKafkaProducer(bootstrap_servers=address, client_id="producer", enable_idempotence=True)
@@ -146,8 +166,8 @@ class Story:
         self._line("groupcoord", f"serves at {address}, with a topic {TOPIC} of {PARTITIONS} partitions", "partition")
         self._line(
             "producer",
-            f"sends {orders.ORDERS_PER_SECOND} records a second, one for each order; "
-            f"the key is one of {len(orders.CUSTOMERS)} customers",
+            f"sends {producer.ORDERS_PER_SECOND} records a second, one for each order; "
+            f"the key is one of {len(producer.CUSTOMERS)} customers",
         )
         self._production = self.backstage.run("producing", self._produce(producer))
 
@@ -156,54 +176,55 @@ class Story:
             "A group of one",
             f"One consumer wants to read the topic {TOPIC}. Whatever it does goes through the coordinator.",
         )
-        await self._joins(MORTAL)
-        await self._works(MORTAL)
+        await self._joins(KILLED)
+        await self._works(KILLED)
 
     async def _two(self) -> None:
         await self._chapter(
             "Company: a rebalance and a vote",
             "A second consumer comes, and it would rather have another protocol.",
         )
-        await self._joins(SURVIVOR)
-        await self._works(MORTAL, SURVIVOR)
+        await self._joins(LAST)
+        await self._works(KILLED, LAST)
 
     async def _three(self) -> None:
         await self._chapter(
             "A third one, who knows only one protocol",
             "The group has to agree on something that all three libraries know.",
         )
-        await self._joins(GUEST)
-        await self._works(*CAST)
+        await self._joins(LEAVING)
+        await self._works(*CONSUMERS)
 
     async def _leaving(self) -> None:
         await self._chapter("Leaving politely", "A client that is closed says so, and the others take over at once.")
-        self._line("demo", f"asks {GUEST.name} to close its client")
-        guest = self._consumers[GUEST]
+        self._line("demo", f"asks {LEAVING.name} to close its client")
+        guest = self._consumers[LEAVING]
         guest.leave()
-        await self.backstage.until(f"{GUEST.name} to end", lambda: guest.exit_code is not None)
-        await self._works(MORTAL, SURVIVOR)
+        await self.backstage.until(f"{LEAVING.name} to end", lambda: guest.exit_code is not None)
+        await self._works(KILLED, LAST)
 
     async def _dying(self) -> None:
         await self._chapter("Dying without a word", "A client that crashes says nothing. Only time can tell.")
-        enough = f"{MORTAL.name} to have read something that it has not committed"
-        await self.backstage.until(enough, lambda: len(self.facts.uncommitted(MORTAL.name)) >= UNCOMMITTED_AT_DEATH)
-        mortal = self._consumers[MORTAL]
+        enough = f"{KILLED.name} to have read something that it has not committed"
+        await self.backstage.until(enough, lambda: len(self.facts.uncommitted(KILLED.name)) >= UNCOMMITTED_AT_DEATH)
+        mortal = self._consumers[KILLED]
         mortal.kill()
         killed_at_ms = self._now_ms()
-        await self.backstage.until(f"the end of {MORTAL.name}", lambda: mortal.exit_code is not None)
-        self._lost_by_the_dead = self.facts.uncommitted(MORTAL.name)
+        await self.backstage.until(f"the end of {KILLED.name}", lambda: mortal.exit_code is not None)
+        self._lost_by_the_dead = self.facts.uncommitted(KILLED.name)
         self.stage.line(
             killed_at_ms,
             "demo",
-            f"kills {MORTAL.name} with SIGKILL. It had read, but not committed: {places(TOPIC, self._lost_by_the_dead)}",
+            f"kills {KILLED.name} with SIGKILL. It had read, but not committed: "
+            f"{positions_text(TOPIC, self._lost_by_the_dead)}",
         )
         self._line(
             "coordinator",
-            f"cannot know: it just hears no heartbeat. For a session of {MORTAL.session_ms / 1000:g} s "
-            f"the partitions of {MORTAL.name} wait, and nobody reads them",
+            f"cannot know: it just hears no heartbeat. For a session of {KILLED.session_ms / 1000:g} s "
+            f"the partitions of {KILLED.name} wait, and nobody reads them",
             "session",
         )
-        await self.backstage.until(f"{SURVIVOR.name} to be alone", lambda: self.facts.is_stable_with(SURVIVOR.name))
+        await self.backstage.until(f"{LAST.name} to be alone", lambda: self.facts.is_stable_with(LAST.name))
 
     async def _finishing(self) -> None:
         await self._chapter(
@@ -211,28 +232,28 @@ class Story:
         )
         read_again = self._lost_by_the_dead
         await self.backstage.until(
-            f"{SURVIVOR.name} to read again what {MORTAL.name} had not committed",
-            lambda: not read_again - {seen.place for seen in self.facts.sightings if seen.reader == SURVIVOR.name},
+            f"{LAST.name} to read again what {KILLED.name} had not committed",
+            lambda: not read_again - {seen.place for seen in self.facts.sightings if seen.reader == LAST.name},
         )
         self._line(
-            SURVIVOR.name,
-            f"goes on at the last commits, and so reads again: {places(TOPIC, read_again)}",
+            LAST.name,
+            f"goes on at the last commits, and so reads again: {positions_text(TOPIC, read_again)}",
             "at least once",
         )
-        await self._works(SURVIVOR)
+        await self._works(LAST)
         self._no_more_orders.set()
         await self.backstage.until("the last order to be acknowledged", self._production.done)
         self._line("producer", f"has sent its last order: {len(self.facts.produced)} in all")
         ends = self.facts.ends(PARTITIONS)
         await self.backstage.until(
-            f"{SURVIVOR.name} to commit the end of every partition",
+            f"{LAST.name} to commit the end of every partition",
             lambda: all(self.facts.committed.get(partition, 0) == end for partition, end in ends.items()),
         )
         await self._tell_work()
-        self._line("demo", f"asks {SURVIVOR.name} to close its client, too")
-        survivor = self._consumers[SURVIVOR]
+        self._line("demo", f"asks {LAST.name} to close its client, too")
+        survivor = self._consumers[LAST]
         survivor.leave()
-        await self.backstage.until(f"{SURVIVOR.name} to end", lambda: survivor.exit_code is not None)
+        await self.backstage.until(f"{LAST.name} to end", lambda: survivor.exit_code is not None)
         await self.backstage.until("the group to be Empty", lambda: self.facts.state == "Empty")
 
     async def _memory(self) -> None:
@@ -240,7 +261,7 @@ class Story:
             "What the log remembers", "All of this was stored in a topic like any other, record by record."
         )
         self.backstage.waiting_for = "a client to read __consumer_offsets"
-        number, log = await audit.offsets_log(
+        number, log = await final_check.offsets_log(
             self.server.address, GROUP, self.server.node.config.offsets_topic_num_partitions
         )
         records = of_group(log, GROUP)
@@ -249,15 +270,15 @@ class Story:
             f"reads partition {number} of __consumer_offsets with a client: the hash of the name {GROUP} leads there",
             "__consumer_offsets",
         )
-        self.stage.show(offsets_view.before(records))
+        self.stage.show(tables.before_compaction(records))
         self._line(
             "demo",
             "compacts a copy, record by record: G is the group, a number the commit of that partition",
             "compaction",
         )
-        self.stage.show(offsets_view.strips(records))
+        self.stage.show(tables.compaction_strips(records))
         self.stage.say("What is left says all that a coordinator needs to go on after a restart:")
-        self.stage.show(offsets_view.after(records))
+        self.stage.show(tables.after_compaction(records))
 
     async def _reckoning(self, problems: Sequence[str]) -> int:
         await self._chapter(
@@ -270,10 +291,10 @@ class Story:
         more: list[str] = []
         try:
             async with asyncio.timeout(AUDIT_LIMIT_S):
-                told, log_ends = await audit.committed_and_ends(self.server.address, GROUP, TOPIC, PARTITIONS)
+                told, log_ends = await final_check.committed_and_ends(self.server.address, GROUP, TOPIC, PARTITIONS)
         except (TimeoutError, KafkaError) as problem:
             more.append(f"no client could learn the offsets within {AUDIT_LIMIT_S:g} s: {problem!r}")
-        verdict = reckon(
+        verdict = check_results(
             TOPIC,
             PARTITIONS,
             self.facts.produced,
@@ -286,20 +307,20 @@ class Story:
         more += [
             f"{role.name} ended with code {consumer.exit_code}"
             for role, consumer in self._consumers.items()
-            if role is not MORTAL and consumer.exit_code
+            if role is not KILLED and consumer.exit_code
         ]
-        self.stage.show(table(TOPIC, verdict))
+        self.stage.show(counts_table(TOPIC, verdict))
         return self._judge(verdict, [*problems, *more, *verdict.problems])
 
-    def _judge(self, verdict: Verdict, problems: Sequence[str]) -> int:
+    def _judge(self, verdict: CheckResult, problems: Sequence[str]) -> int:
         seconds = time.monotonic() - self._began_at
         if problems:
             self.stage.say(*(f"✗ {problem}" for problem in problems), style="bold red")
             return 1
-        because = f"because {MORTAL.name} died before it could commit them"
+        because = f"because {KILLED.name} died before it could commit them"
         others = verdict.twice - self._lost_by_the_dead
         if others:
-            because = f"{because}, or because a rebalance came before the commit ({places(TOPIC, others)})"
+            because = f"{because}, or because a rebalance came before the commit ({positions_text(TOPIC, others)})"
         twice = f"; {len(verdict.twice)} of them twice, {because}" if verdict.twice else ""
         self.stage.say(
             f"✓ All {verdict.written} records were read{twice}.",
@@ -318,11 +339,11 @@ class Story:
     def _line(self, actor: str, text: str, *words: str) -> None:
         self.stage.line(self._now_ms(), actor, text, *words)
 
-    async def _joins(self, role: Role) -> None:
+    async def _joins(self, role: ConsumerSettings) -> None:
         self._consumers[role].join()
         await self.backstage.until(f"{role.name} to be a member", lambda: role.name in self.facts.members.values())
 
-    async def _works(self, *roles: Role) -> None:
+    async def _works(self, *roles: ConsumerSettings) -> None:
         """Let the group settle with ``roles`` as its members, each of them read and commit, and tell what came of it."""
         names = [role.name for role in roles]
         await self.backstage.until(
@@ -339,11 +360,11 @@ class Story:
         reads = self.facts.reads(since=self._sightings_told)
         self._sightings_told = len(self.facts.sightings)
         # What the dead last read was told when it died.
-        alive = [role.name for role in CAST if role is not MORTAL or self._consumers[role].exit_code is None]
+        alive = [role.name for role in CONSUMERS if role is not KILLED or self._consumers[role].exit_code is None]
         self.narrator.tell_work(self._now_ms(), {name: reads[name] for name in alive})
 
     async def _produce(self, producer: AIOKafkaProducer) -> None:
-        await orders.produce(producer, TOPIC, self._no_more_orders, self.facts.produced_at)
+        await producer.produce(producer, TOPIC, self._no_more_orders, self.facts.produced_at)
         self.backstage.news()
 
     def _held(self) -> dict[int, int]:
@@ -356,7 +377,7 @@ class Story:
         return {partition: committed.offset for partition, committed in held.items() if committed is not None}
 
 
-def _settings(role: Role, bootstrap: str) -> Settings:
+def _settings(role: ConsumerSettings, bootstrap: str) -> Settings:
     return Settings(
         bootstrap=bootstrap,
         group=GROUP,

@@ -11,14 +11,14 @@ from typing import NamedTuple, Protocol
 from groupcoord.assignors import (
     Assignment,
     Assignor,
-    Group,
+    GroupSubscription,
     RebalanceProtocol,
     Subscription,
     TopicPartition,
     as_leader,
-    run,
+    run_assignor,
 )
-from groupcoord.assignors.rehearsal import MOST_REBALANCES
+from groupcoord.assignors.group_simulator import MOST_REBALANCES
 from groupcoord.core.java import compare_key
 from groupcoord.pipeline.whatif.assignor_choice import AssignorChoice
 from groupcoord.pipeline.whatif.group_history import GroupRecord, MemberSnapshot
@@ -152,9 +152,9 @@ class SimulatedMembers:
         subscriptions = {
             person.member_id: self._subscription(person, claims[person.member_id]) for person in moment.people
         }
-        group = as_leader(Group(subscriptions=subscriptions, partitions=partitions))
+        group = as_leader(GroupSubscription(subscriptions=subscriptions, partitions=partitions))
         leader = self._clients.get(moment.leader or "") or next(iter(self._clients.values()))
-        answer = run(leader.assignor, group, self._protocol)
+        answer = run_assignor(leader.assignor, group, self._protocol)
         self._generation += 1
         for member_id, client in self._clients.items():
             client.owned, client.generation = answer[member_id], self._generation

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from groupcoord.client.events import MemberEvent
+from groupcoord.client.member.events import MemberEvent
 from groupcoord.core.events import Event
 
 Detail = str | int | bool | None | tuple["Detail", ...]

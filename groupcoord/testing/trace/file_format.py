@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, get_args, get_origin
 
 from groupcoord.broker import events as broker
-from groupcoord.client import events as client
+from groupcoord.client.member import events as client
 from groupcoord.coordinator import events as coordinator
 from groupcoord.core.events import AdminAction, Answered, Cause, Event, Requested, TimerFired
 from groupcoord.testing.trace import events as trace

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from groupcoord.client.events import MemberEvent
+from groupcoord.client.member.events import MemberEvent
 from groupcoord.coordinator.events import RequestRefused
 from groupcoord.testing.trace.events import (
     NO_GENERATION,

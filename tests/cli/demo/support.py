@@ -5,8 +5,7 @@ from collections.abc import Mapping
 
 from rich.console import RenderableType
 
-from groupcoord.cli.demo.look import console
-from groupcoord.cli.demo.stage import Stage
+from groupcoord.cli.demo.output import DemoOutput, console
 from groupcoord.core.events import Cause, Requested, TimerFired
 
 GROUP, TOPIC = "billing", "orders"
@@ -17,7 +16,7 @@ class Screen:
 
     def __init__(self) -> None:
         self._stream = io.StringIO()
-        self.stage = Stage(console(self._stream), start_ms=0)
+        self.stage = DemoOutput(console(self._stream), start_ms=0)
 
     @property
     def text(self) -> str:

@@ -10,9 +10,9 @@ from collections.abc import Iterable
 import pytest
 
 import groupcoord.cli.demo
-from groupcoord.cli.demo.clients.application import Read
-from groupcoord.cli.demo.facts import Facts
-from groupcoord.cli.demo.look import console
+from groupcoord.cli.demo.clients.application import ReadRecord
+from groupcoord.cli.demo.observed_group import ObservedGroup
+from groupcoord.cli.demo.output import console
 from groupcoord.cli.demo.story import show
 from groupcoord.cli.main import main
 
@@ -69,12 +69,12 @@ def test_the_show_ends_well() -> None:
 @pytest.mark.slow
 @pytest.mark.clients
 def test_a_record_that_no_consumer_tells_of_makes_it_fail(monkeypatch: pytest.MonkeyPatch) -> None:
-    read = Facts.read
+    read = ObservedGroup.read
 
-    def forgetful(self: Facts, reader: str, records: Iterable[Read]) -> None:
+    def forgetful(self: ObservedGroup, reader: str, records: Iterable[ReadRecord]) -> None:
         read(self, reader, [record for record in records if (record.partition, record.offset) != (0, 1)])
 
-    monkeypatch.setattr(Facts, "read", forgetful)
+    monkeypatch.setattr(ObservedGroup, "read", forgetful)
     code, text = shown()
     problems = [line for line in text.splitlines() if line.startswith("✗")]
     assert code == 1

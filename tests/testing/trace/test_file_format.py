@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from groupcoord.client import events as client
+from groupcoord.client.member import events as client
 from groupcoord.coordinator.events import AssignmentReceived, MemberRemoved, StateChanged
 from groupcoord.core.events import AdminAction, Answered, Event, Requested
 from groupcoord.testing.trace import RequestReceived, Trace, UnknownEvent, register

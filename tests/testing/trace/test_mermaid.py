@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from groupcoord.client.events import RejoinWanted
+from groupcoord.client.member.events import RejoinWanted
 from groupcoord.coordinator.events import StateChanged
 from groupcoord.core.events import AdminAction, Answered
 from groupcoord.protocol.apis import ApiKey

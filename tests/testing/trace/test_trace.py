@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from groupcoord.client.events import RejoinWanted
+from groupcoord.client.member.events import RejoinWanted
 from groupcoord.coordinator.events import GroupCreated, StateChanged
 from groupcoord.core.events import AdminAction, Answered, Cause, Event, Requested, TimerFired
 from groupcoord.testing.trace import (

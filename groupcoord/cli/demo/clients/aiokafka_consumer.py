@@ -11,7 +11,13 @@ from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssigno
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from aiokafka.errors import KafkaError
 
-from groupcoord.cli.demo.clients.application import Bookkeeping, Parent, Read, Settings, settings_from
+from groupcoord.cli.demo.clients.application import (
+    Bookkeeping,
+    Parent,
+    ReadRecord,
+    Settings,
+    settings_from,
+)
 
 ASSIGNORS = {
     "range": RangePartitionAssignor,
@@ -45,7 +51,7 @@ class Application(ConsumerRebalanceListener):  # type: ignore[misc] # the librar
             while parent.wants_me:
                 batches = await self.consumer.getmany(timeout_ms=self.settings.poll_ms)
                 records = [record for batch in batches.values() for record in batch]
-                self.books.read(Read(r.partition, r.offset, r.key.decode()) for r in records)
+                self.books.read(ReadRecord(r.partition, r.offset, r.key.decode()) for r in records)
                 if self.books.commit_is_due:
                     await self.commit()
             await self.commit()

@@ -19,7 +19,7 @@ JOIN, LEAVE = "join", "leave"
 """What the parent may say: make a client and join the group; close the client and end."""
 
 
-class Read(NamedTuple):
+class ReadRecord(NamedTuple):
     """A record as a consumer saw it."""
 
     partition: int
@@ -87,7 +87,7 @@ class Bookkeeping:
             self._owned = frozenset(partitions)
             self._next = {}
 
-    def read(self, records: Iterable[Read]) -> None:
+    def read(self, records: Iterable[ReadRecord]) -> None:
         """Tell the parent of ``records``; only then may their offsets be committed, so that none is without being told."""
         records = list(records)
         if not records:
@@ -119,15 +119,15 @@ class Bookkeeping:
         return bool(self._next) and time.monotonic() - self._committed_at >= self._commit_every_s
 
 
-def report(records: Iterable[Read]) -> None:
+def report(records: Iterable[ReadRecord]) -> None:
     """Tell the parent what was read: one line, written at once."""
     sys.stdout.write(json.dumps([list(record) for record in records]) + "\n")
     sys.stdout.flush()
 
 
-def parse_report(line: bytes) -> list[Read]:
+def parse_report(line: bytes) -> list[ReadRecord]:
     """What ``report`` wrote. Raises ValueError if it did not write ``line``."""
-    return [Read(int(partition), int(offset), str(key)) for partition, offset, key in json.loads(line)]
+    return [ReadRecord(int(partition), int(offset), str(key)) for partition, offset, key in json.loads(line)]
 
 
 class Parent:

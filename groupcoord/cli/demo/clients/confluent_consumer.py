@@ -5,7 +5,13 @@ import sys
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
-from groupcoord.cli.demo.clients.application import Bookkeeping, Parent, Read, Settings, settings_from
+from groupcoord.cli.demo.clients.application import (
+    Bookkeeping,
+    Parent,
+    ReadRecord,
+    Settings,
+    settings_from,
+)
 
 
 class Application:
@@ -56,12 +62,12 @@ class Application:
                 self.consumer.commit(offsets=positions, asynchronous=False)
 
 
-def read(message: Message) -> Read:
+def read(message: Message) -> ReadRecord:
     """The record in ``message``. Raises KafkaException if it is an error and no record."""
     partition, offset, key = message.partition(), message.offset(), message.key()
     if message.error() or partition is None or offset is None or key is None:
         raise KafkaException(message.error())
-    return Read(partition, offset, key.decode())
+    return ReadRecord(partition, offset, key.decode())
 
 
 def main(settings: Settings) -> None:

@@ -11,7 +11,13 @@ from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from kafka.errors import KafkaError
 
-from groupcoord.cli.demo.clients.application import Bookkeeping, Parent, Read, Settings, settings_from
+from groupcoord.cli.demo.clients.application import (
+    Bookkeeping,
+    Parent,
+    ReadRecord,
+    Settings,
+    settings_from,
+)
 
 ASSIGNORS = {
     "range": RangePartitionAssignor,
@@ -46,7 +52,7 @@ class Application(AsyncConsumerRebalanceListener):  # type: ignore[misc] # the l
             while parent.wants_me:
                 batches = self.consumer.poll(timeout_ms=self.settings.poll_ms)
                 records = [record for batch in batches.values() for record in batch]
-                self.books.read(Read(r.partition, r.offset, r.key.decode()) for r in records)
+                self.books.read(ReadRecord(r.partition, r.offset, r.key.decode()) for r in records)
                 if self.books.commit_is_due:
                     self.commit()
             self.commit()

@@ -8,7 +8,7 @@ from groupcoord.cli.demo.clients.application import (
     JOIN,
     LEAVE,
     Bookkeeping,
-    Read,
+    ReadRecord,
     Settings,
     parse_report,
     settings_from,
@@ -48,7 +48,7 @@ def test_settings_survive_the_command_line() -> None:
 def test_what_is_read_is_reported_before_it_can_be_committed(
     books: Bookkeeping, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    records = [Read(0, 7, "ada"), Read(3, 1, "bob")]
+    records = [ReadRecord(0, 7, "ada"), ReadRecord(3, 1, "bob")]
     books.read(records)
     assert parse_report(capsys.readouterr().out.encode()) == records
     assert taken(books) == {0: 8, 3: 2}
@@ -61,7 +61,7 @@ def test_reading_nothing_is_not_reported(books: Bookkeeping, capsys: pytest.Capt
 
 
 def test_what_is_committed_is_not_due_any_more(books: Bookkeeping) -> None:
-    books.read([Read(0, 7, "ada")])
+    books.read([ReadRecord(0, 7, "ada")])
     assert books.commit_is_due
     with books.committing() as offsets:
         assert offsets == {0: 8}
@@ -69,15 +69,15 @@ def test_what_is_committed_is_not_due_any_more(books: Bookkeeping) -> None:
 
 
 def test_a_commit_that_failed_is_due_again_unless_more_was_read_since(books: Bookkeeping) -> None:
-    books.read([Read(0, 7, "ada"), Read(1, 0, "bob")])
+    books.read([ReadRecord(0, 7, "ada"), ReadRecord(1, 0, "bob")])
     with suppress(ConnectionError), books.committing():
-        books.read([Read(0, 8, "ada")])
+        books.read([ReadRecord(0, 8, "ada")])
         raise ConnectionError
     assert taken(books) == {0: 9, 1: 1}
 
 
 def test_offsets_are_forgotten_when_partitions_are_handed_out_anew(books: Bookkeeping) -> None:
-    books.read([Read(0, 7, "ada")])
+    books.read([ReadRecord(0, 7, "ada")])
     books.assigned([0, 1])
     assert taken(books) == {}
 
@@ -85,13 +85,13 @@ def test_offsets_are_forgotten_when_partitions_are_handed_out_anew(books: Bookke
 def test_what_is_not_owned_is_reported_and_never_committed(
     books: Bookkeeping, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    books.read([Read(2, 7, "ada"), Read(3, 1, "bob")])
+    books.read([ReadRecord(2, 7, "ada"), ReadRecord(3, 1, "bob")])
     assert "ada" in capsys.readouterr().out
     assert taken(books) == {3: 2}
 
 
 def test_a_commit_that_failed_is_not_due_again_when_partitions_were_handed_out_anew(books: Bookkeeping) -> None:
-    books.read([Read(0, 7, "ada")])
+    books.read([ReadRecord(0, 7, "ada")])
     with suppress(ConnectionError), books.committing():
         books.assigned([0, 1, 3])
         raise ConnectionError
@@ -101,7 +101,7 @@ def test_a_commit_that_failed_is_not_due_again_when_partitions_were_handed_out_a
 def test_a_commit_is_not_due_before_its_time() -> None:
     books = Bookkeeping(commit_every_ms=1_000_000)
     books.assigned([0])
-    books.read([Read(0, 7, "ada")])
+    books.read([ReadRecord(0, 7, "ada")])
     assert not books.commit_is_due
 
 

@@ -1,0 +1,133 @@
+"""A group without a server: members join and leave, and each rebalance is computed as its leader would.
+
+Members carry over what their protocol lets them: eager ones what their assignor put into user data, cooperative ones what
+they own. A cooperative rebalance that takes something from somebody is followed by another, until nothing is to be given up.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from groupcoord.assignors.interface import (
+    Assignment,
+    Assignor,
+    GroupSubscription,
+    RebalanceProtocol,
+    Subscription,
+    TopicPartition,
+)
+from groupcoord.assignors.java_order import as_leader
+from groupcoord.assignors.metrics import (
+    OwnershipChange,
+    count_moved,
+    ownership_changes,
+    spread,
+)
+from groupcoord.assignors.registry import ASSIGNORS, Registry
+from groupcoord.assignors.validation import run_assignor
+
+MOST_REBALANCES = 10
+"""An assignor that after so many still takes something from somebody will never be done."""
+
+
+class GroupSimulationError(Exception):
+    """What was asked for cannot happen in a group; the text says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RebalanceOutcome:
+    """What one step came to."""
+
+    assignment: Assignment
+    changes: Mapping[str, OwnershipChange]
+    """Compared with the end of the step before; who is gone has lost everything."""
+    spread: int
+    """By how many partitions the fullest member exceeds the emptiest."""
+    moved: int
+    """How many partitions went from one owner to another."""
+    rounds: Sequence[Assignment]
+    """The assignment of each rebalance; the last is ``assignment``."""
+    remark: str | None
+    """What the assignor has to say of it."""
+
+
+@dataclass(slots=True)
+class _Member:
+    assignor: Assignor
+    topics: Sequence[str]
+    owned: Sequence[TopicPartition] = ()
+    generation: int | None = None
+
+
+class GroupSimulator:
+    """One group whose members all offer the assignor called ``name``, and the topics there are with their partitions."""
+
+    def __init__(self, name: str, topics: Mapping[str, int], registry: Registry = ASSIGNORS) -> None:
+        self._name = name
+        self._topics = topics
+        self._registry = registry
+        self._protocol = max(registry.create(name).protocols)
+        self._members: dict[str, _Member] = {}
+        self._before: Assignment = {}
+        self._generation = 0
+
+    def join(self, member_id: str, topics: Sequence[str] | None = None) -> None:
+        """A member appears; it wants ``topics``, or all. Raises RehearsalError if it is there already."""
+        if member_id in self._members:
+            raise GroupSimulationError(f"{member_id} is a member already")
+        wanted = list(self._topics) if topics is None else topics
+        self._members[member_id] = _Member(self._registry.create(self._name), wanted)
+
+    def leave(self, member_id: str) -> None:
+        """A member goes. Raises RehearsalError if there is none of that name."""
+        if member_id not in self._members:
+            raise GroupSimulationError(f"{member_id} cannot leave: there is no such member")
+        del self._members[member_id]
+
+    def rebalance(self) -> RebalanceOutcome:
+        """All join, one assigns, and so on until nothing is left to be given up.
+
+        Raises RehearsalError if nobody is there, and FaultyAssignorError.
+        """
+        if not self._members:
+            raise GroupSimulationError("nobody is left in the group, and nothing to be assigned")
+        rounds = [self._round()]
+        while self._gave_up(rounds) and len(rounds) < MOST_REBALANCES:
+            rounds.append(self._round())
+        before, self._before = self._before, rounds[-1]
+        remark = getattr(next(iter(self._members.values())).assignor, "remark", None)
+        return RebalanceOutcome(
+            assignment=rounds[-1],
+            changes=ownership_changes(before, rounds[-1]),
+            spread=spread(rounds[-1]),
+            moved=count_moved(before, rounds[-1]),
+            rounds=rounds,
+            remark=remark(rounds[-1]) if callable(remark) else None,
+        )
+
+    def _gave_up(self, rounds: Sequence[Assignment]) -> bool:
+        """Has a cooperative member lost something in the latest round, so that it joins again?"""
+        if self._protocol is RebalanceProtocol.EAGER:
+            return False
+        before = rounds[-2] if len(rounds) > 1 else self._before
+        change = ownership_changes(before, rounds[-1])
+        return any(change[member_id].lost for member_id in rounds[-1])
+
+    def _round(self) -> Assignment:
+        subscriptions = {member_id: self._subscription(member) for member_id, member in self._members.items()}
+        group = as_leader(GroupSubscription(subscriptions=subscriptions, partitions=self._topics))
+        leader = next(iter(self._members.values()))
+        answer = run_assignor(leader.assignor, group, self._protocol)
+        self._generation += 1
+        for member_id, member in self._members.items():
+            member.owned, member.generation = answer[member_id], self._generation
+            member.assignor.on_assignment(answer[member_id], self._generation)
+        return {member_id: list(answer[member_id]) for member_id in self._members}
+
+    def _subscription(self, member: _Member) -> Subscription:
+        cooperative = self._protocol is RebalanceProtocol.COOPERATIVE
+        return Subscription(
+            topics=member.topics,
+            user_data=member.assignor.subscription_user_data(member.topics),
+            owned_partitions=member.owned if cooperative else (),
+            generation_id=member.generation,
+        )

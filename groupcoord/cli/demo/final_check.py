@@ -1,0 +1,175 @@
+"""The final check of the demo: was every record read, and is every committed offset the end of its log?
+
+Offsets are read with a real client, as OffsetFetch and ListOffsets tell them.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from rich import box
+from rich.table import Table
+
+from groupcoord.broker.topic_names import CONSUMER_OFFSETS
+from groupcoord.cli.demo.observed_group import (
+    ObservedRead,
+    RecordPosition,
+)
+from groupcoord.core.java import partition_for
+from groupcoord.protocol.batches.records import Record
+
+
+class PartitionCounts(NamedTuple):
+    """One partition: records written, read, and read more than once; then offsets, None where nothing is known.
+
+    ``log_end`` is what ListOffsets says, ``told`` what OffsetFetch says, ``held`` what the coordinator has in memory.
+    """
+
+    partition: int
+    written: int
+    read: int
+    twice: int
+    log_end: int | None
+    told: int | None
+    held: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckResult:
+    """``twice`` are the records that were read more than once, ``problems`` what is wrong, one sentence each."""
+
+    counts: tuple[PartitionCounts, ...]
+    twice: frozenset[RecordPosition]
+    problems: tuple[str, ...]
+
+    @property
+    def written(self) -> int:
+        """Records written, in all partitions."""
+        return sum(count.written for count in self.counts)
+
+
+def check_results(
+    topic: str,
+    partitions: int,
+    produced: Mapping[RecordPosition, str],
+    sightings: Iterable[ObservedRead],
+    *,
+    log_ends: Mapping[int, int],
+    told: Mapping[int, int],
+    held: Mapping[int, int],
+) -> CheckResult:
+    """Compare what was ``produced`` (place → key) with what was seen, and the end of each partition with what is committed."""
+    readers: dict[RecordPosition, list[str]] = {}
+    problems = []
+    for seen in sightings:
+        readers.setdefault(seen.place, []).append(seen.reader)
+        key = produced.get(seen.place)
+        if key != seen.record.key:
+            written = "nothing" if key is None else f"key {key}"
+            where = f"{topic}-{seen.place.partition} offset {seen.place.offset}"
+            problems.append(f"{seen.reader} read key {seen.record.key} at {where}, where {written} was written")
+    counts = []
+    for partition in range(partitions):
+        name = f"{topic}-{partition}"
+        offsets = sorted(place.offset for place in produced if place.partition == partition)
+        unread = [offset for offset in offsets if RecordPosition(partition, offset) not in readers]
+        count = PartitionCounts(
+            partition,
+            written=len(offsets),
+            read=len(offsets) - len(unread),
+            twice=sum(len(readers.get(RecordPosition(partition, offset), ())) > 1 for offset in offsets),
+            log_end=log_ends.get(partition),
+            told=told.get(partition),
+            held=held.get(partition),
+        )
+        counts.append(count)
+        if unread:
+            problems.append(f"{name}: {len(unread)} of {len(offsets)} records were never read, {_ranges(unread)}")
+        problems += _wrong_offsets(name, count, end=offsets[-1] + 1 if offsets else 0)
+    twice = frozenset(place for place, names in readers.items() if len(names) > 1)
+    return CheckResult(counts=tuple(counts), twice=twice, problems=tuple(problems))
+
+
+def _wrong_offsets(name: str, count: PartitionCounts, end: int) -> list[str]:
+    said = (
+        ("the log ends at", count.log_end),
+        ("a client is told the committed offset", count.told),
+        ("the coordinator holds the committed offset", count.held),
+    )
+    return [
+        f"{name}: {what} {'unknown' if offset is None else offset}, and should say {end}"
+        for what, offset in said
+        if (offset or 0) != end  # nothing need be known where nothing was written
+    ]
+
+
+def counts_table(topic: str, verdict: CheckResult) -> Table:
+    """The counts, a row for each partition."""
+    shown = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_edge=False)
+    shown.add_column("partition", no_wrap=True)
+    heads = ("written", "read", "twice", "log end", "OffsetFetch", "coordinator")
+    for head in heads:
+        shown.add_column(head, justify="right")
+    for count in verdict.counts:
+        shown.add_row(
+            f"{topic}-{count.partition}", *("unknown" if number is None else str(number) for number in count[1:])
+        )
+    return shown
+
+
+def positions_text(topic: str, where: Iterable[RecordPosition]) -> str:
+    """``orders-0 offsets 3–5; orders-2 offset 9``."""
+    by_partition: dict[int, list[int]] = {}
+    for partition, offset in sorted(where):
+        by_partition.setdefault(partition, []).append(offset)
+    return "; ".join(f"{topic}-{partition} {_ranges(offsets)}" for partition, offsets in by_partition.items())
+
+
+def _ranges(offsets: Sequence[int]) -> str:
+    runs: list[list[int]] = []
+    for offset in offsets:
+        if runs and offset == runs[-1][1] + 1:
+            runs[-1][1] = offset
+        else:
+            runs.append([offset, offset])
+    spelled = ", ".join(str(first) if first == last else f"{first}–{last}" for first, last in runs)
+    return f"offset{'' if len(offsets) == 1 else 's'} {spelled}"
+
+
+async def committed_and_ends(
+    bootstrap: str, group: str, topic: str, partitions: int
+) -> tuple[dict[int, int], dict[int, int]]:
+    """By partition: the offset that ``group`` has committed, as OffsetFetch tells a client, and the log's end (ListOffsets)."""
+    places = [TopicPartition(topic, number) for number in range(partitions)]
+    consumer = AIOKafkaConsumer(
+        bootstrap_servers=bootstrap, client_id="auditor", group_id=group, enable_auto_commit=False
+    )
+    await consumer.start()
+    try:
+        consumer.assign(places)
+        ends = await consumer.end_offsets(places)
+        committed = {place: await consumer.committed(place) for place in places}
+    finally:
+        await consumer.stop()
+    return (
+        {place.partition: offset for place, offset in committed.items() if offset is not None},
+        {place.partition: offset for place, offset in ends.items()},
+    )
+
+
+async def offsets_log(bootstrap: str, group: str, partitions: int) -> tuple[int, list[Record]]:
+    """The partition of ``__consumer_offsets`` (which has ``partitions``) that ``group`` belongs to, and all its records."""
+    place = TopicPartition(CONSUMER_OFFSETS, partition_for(group, partitions))
+    consumer = AIOKafkaConsumer(bootstrap_servers=bootstrap, client_id="auditor", auto_offset_reset="earliest")
+    await consumer.start()
+    try:
+        consumer.assign([place])
+        end = (await consumer.end_offsets([place]))[place]
+        records: list[Record] = []
+        while await consumer.position(place) < end:
+            batches = await consumer.getmany(place, timeout_ms=1_000)
+            records += [Record(r.offset, r.timestamp, r.key, r.value) for r in batches.get(place, ())]
+    finally:
+        await consumer.stop()
+    return place.partition, records

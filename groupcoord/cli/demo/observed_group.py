@@ -1,0 +1,143 @@
+"""What the demo has observed: events of the coordinator, records read by consumers, records produced.
+
+Members go by their client ids, which they choose themselves; member ids are long and random.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from groupcoord.cli.demo.clients.application import ReadRecord
+from groupcoord.coordinator.events import (
+    AssignmentReceived,
+    GroupEvent,
+    MemberIdAssigned,
+    MemberJoined,
+    MemberRemoved,
+    OffsetsCommitted,
+    StateChanged,
+)
+from groupcoord.core.events import Event, Requested
+
+
+class MemberNames:
+    """Learns member ids and replaces them."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+
+    def learn(self, member: str, name: str) -> None:
+        """``member`` is to be called ``name``."""
+        if member and name:
+            self._names[member] = name
+
+    def of(self, member: str) -> str:
+        """The name of ``member``, or its id if it has none."""
+        return self._names.get(member, member)
+
+    def asking(self, event: Event) -> str:
+        """Who made the request that caused ``event``."""
+        cause = event.cause
+        return cause.client_id or "a client" if isinstance(cause, Requested) else "coordinator"
+
+    def friendly(self, text: str) -> str:
+        """``text`` with names in place of member ids."""
+        for member, name in self._names.items():
+            text = text.replace(member, name)
+        return text
+
+
+class RecordPosition(NamedTuple):
+    """Where a record is."""
+
+    partition: int
+    offset: int
+
+
+class ObservedRead(NamedTuple):
+    """Somebody read a record."""
+
+    reader: str
+    record: ReadRecord
+
+    @property
+    def place(self) -> RecordPosition:
+        """Where that record is."""
+        return RecordPosition(self.record.partition, self.record.offset)
+
+
+class ObservedGroup:
+    """The facts about ``group`` and its topic. Members go by their names."""
+
+    def __init__(self, group: str, topic: str) -> None:
+        self.group = group
+        self.topic = topic
+        self.state = "Empty"
+        self.generation = 0
+        self.members: dict[str, str] = {}
+        """Member id → name."""
+        self.owners: dict[int, str] = {}
+        self.committed: dict[int, int] = {}
+        """Partition → what the last commit said."""
+        self.commits_in_generation: Counter[str] = Counter()
+        """How often each has committed since the group became Stable."""
+        self.produced: dict[RecordPosition, str] = {}
+        """The key of every record that the broker acknowledged."""
+        self.sightings: list[ObservedRead] = []
+        self._names = MemberNames()
+        self._assigned: dict[int, str] = {}
+
+    def happened(self, event: Event) -> None:
+        """The coordinator says ``event``."""
+        if not isinstance(event, GroupEvent) or event.group != self.group:
+            return
+        if isinstance(event, MemberIdAssigned):
+            self._names.learn(event.member, self._names.asking(event))
+        elif isinstance(event, MemberJoined):
+            self._names.learn(event.member, event.client_id)
+            self.members[event.member] = self._names.of(event.member)
+        elif isinstance(event, MemberRemoved):
+            self.members.pop(event.member, None)
+        elif isinstance(event, AssignmentReceived):
+            owners = event.owners or {}
+            self._assigned = {n: self._names.of(m) for m, pairs in owners.items() for t, n in pairs if t == self.topic}
+        elif isinstance(event, StateChanged):
+            self.state, self.generation = event.target, event.generation
+            self.owners = self._assigned if event.target == "Stable" else {}
+            self.commits_in_generation.clear()
+        elif isinstance(event, OffsetsCommitted):
+            self.committed.update({n: offset for topic, n, offset in event.offsets if topic == self.topic})
+            self.commits_in_generation[self._names.of(event.member)] += 1
+
+    def read(self, reader: str, records: Iterable[ReadRecord]) -> None:
+        """``reader`` says that it read ``records``."""
+        self.sightings += [ObservedRead(reader, record) for record in records]
+
+    def produced_at(self, place: RecordPosition, key: str) -> None:
+        """A record with ``key`` was acknowledged."""
+        self.produced[place] = key
+
+    def is_stable_with(self, *names: str) -> bool:
+        """Is the group Stable, with exactly these members?"""
+        return self.state == "Stable" and sorted(self.members.values()) == sorted(names)
+
+    def uncommitted(self, reader: str) -> set[RecordPosition]:
+        """What ``reader`` owns and read, and nobody has committed."""
+        return {
+            seen.place
+            for seen in self.sightings
+            if seen.reader == reader
+            and self.owners.get(seen.record.partition) == reader
+            and seen.record.offset >= self.committed.get(seen.record.partition, 0)
+        }
+
+    def reads(self, since: int) -> Counter[str]:
+        """How many records each has read, from the ``since``-th sighting on."""
+        return Counter(seen.reader for seen in self.sightings[since:])
+
+    def ends(self, partitions: int) -> dict[int, int]:
+        """Partition → the offset behind the last record that was acknowledged."""
+        ends = dict.fromkeys(range(partitions), 0)
+        for partition, offset in self.produced:
+            ends[partition] = max(ends[partition], offset + 1)
+        return ends

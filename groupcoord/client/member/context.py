@@ -1,0 +1,308 @@
+"""The state of a member that its parts share, and the progress of its rebalance.
+
+The parts (:mod:`heartbeat`, :mod:`rebalance`, :mod:`ownership`) share one :class:`MemberContext`; each is one
+concern of Kafka's ``AbstractCoordinator``. They do no I/O: they append actions, which a driver carries out.
+"""
+
+import enum
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from groupcoord.assignors import Assignor, RebalanceProtocol, TopicPartition
+from groupcoord.client.errors import BrokerError, CallbackFailedError, DisconnectedError
+from groupcoord.client.member import actions as a
+from groupcoord.client.member import events as e
+from groupcoord.client.member.actions import TopicsView
+from groupcoord.client.member.error_reactions import ErrorReaction
+from groupcoord.client.member.settings import ExponentialBackoff, MemberSettings
+from groupcoord.core.effects import EmitEvent
+from groupcoord.core.events import Cause
+from groupcoord.protocol.errors import ErrorCode
+
+PROTOCOL_TYPE = "consumer"
+NO_GENERATION_ID = -1
+LONGEST_REASON = 255
+"""Characters of a reason that go over the wire (``JoinGroupRequest.maybeTruncateReason``)."""
+
+
+class MemberState(enum.Enum):
+    """How far a member is in its group (``AbstractCoordinator.MemberState``)."""
+
+    UNJOINED = "Unjoined"
+    """It is in no group."""
+    PREPARING_REBALANCE = "PreparingRebalance"
+    """JoinGroup is sent and not answered."""
+    COMPLETING_REBALANCE = "CompletingRebalance"
+    """It is in a generation and has no assignment yet."""
+    STABLE = "Stable"
+    """It has its assignment."""
+
+
+class Generation(NamedTuple):
+    """As what a member speaks: the generation of the group, its id in it, and the assignor that the group chose."""
+
+    generation_id: int = NO_GENERATION_ID
+    member_id: str = ""
+    protocol_name: str | None = None
+
+
+NO_GENERATION = Generation()
+
+
+class MemberContext:
+    """The state that the parts of a member share."""
+
+    def __init__(
+        self,
+        settings: MemberSettings,
+        assignors: Mapping[str, Assignor],
+        protocol: RebalanceProtocol,
+        backoff: ExponentialBackoff,
+    ) -> None:
+        self.settings = settings
+        self.assignors = assignors
+        self.protocol = protocol
+        self.backoff = backoff
+        self.state = MemberState.UNJOINED
+        self.generation = NO_GENERATION
+        self.coordinator: a.CoordinatorNode | None = None
+        self.owned: frozenset[TopicPartition] = frozenset()
+        self.subscription: frozenset[str] = frozenset()
+        self.user_present = False
+        """Does the user wait for records right now? Only then may callbacks run: it is not busy with any."""
+        self.rejoin_needed = True
+        self.rejoin_reason = ""
+        self.prepare_needed = True
+        """Has what the member owns still to be given up before it joins?"""
+        self.topics = TopicsView()
+        self.ending = False
+        """Is it leaving for good, or has it failed? Then no rebalance begins any more."""
+        self.on_failure: Callable[[Exception], None]
+        # Of the turn that is under way.
+        self.now_ms = 0
+        self.cause: Cause
+        self._actions: list[a.Action] = []
+        self._tickets = 0
+        self._open: dict[int, tuple[Callable[[Any], None], Callable[[Exception], None]]] = {}
+
+    # Turns.
+
+    def begin(self, now_ms: int, cause: Cause) -> None:
+        """Something came in at ``now_ms``; what the parts do next is its doing."""
+        self.now_ms, self.cause = now_ms, cause
+
+    def take_actions(self) -> list[a.Action]:
+        """What is to be done now."""
+        taken, self._actions = self._actions, []
+        return taken
+
+    def do(self, action: a.Action) -> None:
+        """Have ``action`` carried out."""
+        self._actions.append(action)
+
+    def note(self, event: type[e.MemberEvent], **fields: Any) -> None:
+        """Say that something happened."""
+        who = {"group": self.settings.group_id, "member": self.generation.member_id}
+        self.do(EmitEvent(event(at_ms=self.now_ms, cause=self.cause, **who, **fields)))
+
+    # Questions and their answers.
+
+    def ask(
+        self,
+        make: Callable[[int], a.Action],
+        answered: Callable[[Any], None],
+        failed: Callable[[Exception], None],
+    ) -> int:
+        """Have an action carried out that is answered: one of the two functions is called then. Returns its ticket."""
+        self._tickets += 1
+        self._open[self._tickets] = (answered, failed)
+        self.do(make(self._tickets))
+        return self._tickets
+
+    def is_open(self, ticket: int) -> bool:
+        """Is the answer to ``ticket`` still awaited?"""
+        return ticket in self._open
+
+    def answer(self, ticket: int, result: Any) -> None:
+        """The action of ``ticket`` succeeded; nothing happens if it was abandoned."""
+        if ticket in self._open:
+            self._open.pop(ticket)[0](result)
+
+    def answer_failure(self, ticket: int, error: Exception) -> None:
+        """The action of ``ticket`` failed; nothing happens if it was abandoned."""
+        if ticket in self._open:
+            self._open.pop(ticket)[1](error)
+
+    def abandon(self, ticket: int) -> None:
+        """The answer to ``ticket`` is not wanted any more."""
+        del self._open[ticket]
+        self.do(a.CancelAction(ticket))
+
+    # What any part may find out.
+
+    @property
+    def rebalancing(self) -> bool:
+        """Is the member between two generations?"""
+        return self.state in (MemberState.PREPARING_REBALANCE, MemberState.COMPLETING_REBALANCE)
+
+    @property
+    def has_no_generation(self) -> bool:
+        """Has it lost the generation in which it owned what it owns?"""
+        return self.generation.generation_id == NO_GENERATION_ID or not self.generation.member_id
+
+    def request_rejoin(self, reason: str) -> None:
+        """Join again as soon as possible."""
+        self.rejoin_needed, self.rejoin_reason = True, reason
+        self.note(e.RejoinWanted, reason=reason)
+
+    def reset(self, reason: str, *, forget_id: bool) -> None:
+        """The generation is over for this member; it joins again (``resetStateAndRejoin``)."""
+        self.state = MemberState.UNJOINED
+        self.note(e.MembershipReset, reason=reason, forgets_id=forget_id)
+        self.generation = NO_GENERATION if forget_id else Generation(member_id=self.generation.member_id)
+        self.request_rejoin(reason)
+        self.prepare_needed = True
+
+    def lose_coordinator(self, reason: str) -> None:
+        """Whoever coordinates the group, it is not who it was."""
+        if self.coordinator is None:
+            return
+        self.note(e.CoordinatorLost, coordinator=str(self.coordinator), reason=reason)
+        self.do(a.Disconnect(self.coordinator))
+        self.coordinator = None
+
+    def fail(self, error: Exception) -> None:
+        """What went wrong cannot be mended: the member ends, and its user is told why."""
+        self.on_failure(error)
+
+
+def in_order(partitions: Iterable[TopicPartition]) -> tuple[TopicPartition, ...]:
+    """Partitions as callbacks get them: by topic and number."""
+    return tuple(sorted(partitions))
+
+
+def shortened(reason: str) -> str:
+    """``reason`` as it may go over the wire."""
+    return reason[:LONGEST_REASON]
+
+
+def callback_failed(news: a.CallbackKind, error: Exception) -> CallbackFailedError:
+    """What the user is told of an ``error`` in its own callback."""
+    failure = CallbackFailedError(f"the callback for {news.value} partitions raised {type(error).__name__}: {error}")
+    failure.__cause__ = error
+    return failure
+
+
+class RebalancePhase(enum.Enum):
+    """What the rebalance waits for."""
+
+    IDLE = "nothing: the next step can begin"
+    COMMITTING = "the commit of what was consumed"
+    COMMITTED = "the user, to tell it what it gives up"
+    GIVING_UP = "the user's callback about what it gives up"
+    JOINING = "the other members"
+    LEARNING = "the topics, to assign them"
+    ASSIGNING = "the assignor"
+    SYNCING = "the leader"
+    SYNCED = "the user, to tell it what has changed"
+    REVOKING = "the user's callback about what the assignment takes away"
+    TAKING = "the user's callback about what it gets"
+    BACKING_OFF = "the right moment to try again"
+
+
+_IN_A_GENERATION = (RebalancePhase.LEARNING, RebalancePhase.ASSIGNING, RebalancePhase.SYNCING)
+_WITH_THE_USER = (RebalancePhase.GIVING_UP, RebalancePhase.REVOKING, RebalancePhase.TAKING)
+
+
+class RebalanceProgress:
+    """The one thing that a rebalance waits for at a time."""
+
+    def __init__(self, member: MemberContext) -> None:
+        self._member = member
+        self.phase = RebalancePhase.IDLE
+        self.ticket = 0
+        """Of the action whose answer is awaited, if it is one."""
+        self.retry_at_ms: int | None = None
+        self._attempts = 0
+
+    @property
+    def with_the_user(self) -> bool:
+        """Is a callback under way?"""
+        return self.phase in _WITH_THE_USER
+
+    @property
+    def overtaken(self) -> bool:
+        """Is it waiting for something of a generation that the member is not in any more?"""
+        return self.phase in _IN_A_GENERATION and self._member.state is not MemberState.COMPLETING_REBALANCE
+
+    def stop_waiting(self) -> None:
+        """Whatever it waits for is of no use any more."""
+        self.retry_at_ms = None
+        self.phase = RebalancePhase.IDLE
+        if self._member.is_open(self.ticket):
+            self._member.abandon(self.ticket)
+
+    def expire(self) -> None:
+        """It may be time to try again."""
+        if self.retry_at_ms is not None and self.retry_at_ms <= self._member.now_ms:
+            self.retry_at_ms = None
+            self.phase = RebalancePhase.IDLE
+
+    def succeeded(self) -> None:
+        """The next failure is the first one again."""
+        self._attempts = 0
+
+    def tell(
+        self,
+        phase: RebalancePhase,
+        news: a.CallbackKind,
+        partitions: frozenset[TopicPartition],
+        told: Callable[[Exception | None], None],
+    ) -> None:
+        """Have the user's callback called; ``told`` is given what it raised, or None."""
+        member = self._member
+        self.phase = phase
+
+        def returned(error: Exception | None) -> None:
+            member.note(e.PartitionsTold, news=news.value, partitions=in_order(partitions))
+            told(error)
+
+        self.ticket = member.ask(
+            lambda ticket: a.InvokeCallback(ticket, news, in_order(partitions)), lambda _: returned(None), returned
+        )
+
+    def refused(self, request: str, code: ErrorCode, verdict: ErrorReaction) -> None:
+        """Do what the error code asks for."""
+        member = self._member
+        if verdict is ErrorReaction.FAIL:
+            member.fail(BrokerError(code, request))
+            return
+        member.note(e.RequestRefused, request=request, error=code.name, then=verdict.value)
+        if verdict in (ErrorReaction.NEW_MEMBER, ErrorReaction.NEW_GENERATION):
+            member.reset(f"{request} was answered {code.name}", forget_id=verdict is ErrorReaction.NEW_MEMBER)
+        else:
+            member.request_rejoin(f"rebalance failed due to {code.name}")
+        if verdict is ErrorReaction.SEARCH:
+            member.lose_coordinator(f"it answered {request} with {code.name}")
+        if verdict in (ErrorReaction.SEARCH, ErrorReaction.RETRY):
+            self._back_off()
+        else:
+            self.phase = RebalancePhase.IDLE
+
+    def broken(self, request: str, error: Exception, coordinator: a.CoordinatorNode | None) -> None:
+        """There was no answer at all."""
+        member = self._member
+        if not isinstance(error, DisconnectedError):
+            member.fail(error)
+            return
+        member.note(e.RequestRefused, request=request, error=str(error), then=ErrorReaction.SEARCH.value)
+        if coordinator is not None and member.coordinator == coordinator:
+            member.lose_coordinator(str(error))
+        member.request_rejoin(f"rebalance failed due to {type(error).__name__}")
+        self._back_off()
+
+    def _back_off(self) -> None:
+        member = self._member
+        self.phase = RebalancePhase.BACKING_OFF
+        self.retry_at_ms = member.now_ms + member.backoff.delay_ms(self._attempts)
+        self._attempts += 1

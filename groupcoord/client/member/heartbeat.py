@@ -1,0 +1,193 @@
+"""The coordinator of the group: it is looked up, and gets heartbeats, within the session timeout and ``max.poll.interval.ms``.
+
+A member sends heartbeats from the moment it is in a generation, but not while its JoinGroup is under way: the coordinator does
+not count the session then. Sources: ``Heartbeat``, ``HeartbeatThread``, ``AbstractCoordinator.ensureCoordinatorReady``.
+"""
+
+from groupcoord.client.errors import BrokerError, DisconnectedError
+from groupcoord.client.member import actions as a
+from groupcoord.client.member import error_reactions
+from groupcoord.client.member import events as e
+from groupcoord.client.member.context import (
+    Generation,
+    MemberContext,
+    MemberState,
+)
+from groupcoord.client.member.error_reactions import ErrorReaction
+from groupcoord.protocol.errors import ErrorCode
+from groupcoord.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from groupcoord.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+
+
+class Heartbeater:
+    """Beats, and notices when nobody answers or nobody polls."""
+
+    def __init__(self, member: MemberContext) -> None:
+        self._member = member
+        self._ticket: int | None = None
+        self._attempts = 0
+        self._beat_at_ms = 0
+        self._session_ends_ms = 0
+        self._poll_due_ms = 0
+
+    @property
+    def _beating(self) -> bool:
+        return self._member.state in (MemberState.COMPLETING_REBALANCE, MemberState.STABLE)
+
+    def start(self) -> None:
+        """The member is in a generation: all limits start anew (``resetTimeouts``)."""
+        settings = self._member.settings
+        self._beat_at_ms = self._member.now_ms + settings.heartbeat_interval_ms
+        self.user_seen()
+        self.session_renewed()
+
+    def session_renewed(self) -> None:
+        """The coordinator has answered, or a new one was found."""
+        self._session_ends_ms = self._member.now_ms + self._member.settings.session_timeout_ms
+
+    def user_seen(self) -> None:
+        """The user asks for records, or takes some."""
+        self._poll_due_ms = self._member.now_ms + self._member.settings.max_poll_interval_ms
+
+    def next_deadline(self) -> int | None:
+        """When something is due (ms)."""
+        member = self._member
+        if not self._beating:
+            return None
+        due = []
+        if member.coordinator is not None:
+            due.append(self._session_ends_ms)
+            if self._ticket is None:
+                due.append(self._beat_at_ms)
+        if not member.user_present:
+            due.append(self._poll_due_ms)
+        return min(due, default=None)
+
+    def expire(self) -> bool:
+        """Do what is due. Has the user been away for too long?"""
+        member = self._member
+        if not self._beating:
+            return False
+        if member.coordinator is not None and self._session_ends_ms <= member.now_ms:
+            member.lose_coordinator("the session timed out without an answer to a heartbeat")
+        if not member.user_present and self._poll_due_ms <= member.now_ms:
+            return True
+        if member.coordinator is not None and self._ticket is None and self._beat_at_ms <= member.now_ms:
+            self._beat(member.coordinator)
+        return False
+
+    def _beat(self, coordinator: a.CoordinatorNode) -> None:
+        member = self._member
+        sent = member.generation
+        self._beat_at_ms = member.now_ms + member.settings.heartbeat_interval_ms
+        request = HeartbeatRequest(
+            group_id=member.settings.group_id,
+            generation_id=sent.generation_id,
+            member_id=sent.member_id,
+            group_instance_id=member.settings.instance_id,
+        )
+        self._ticket = member.ask(
+            lambda ticket: a.SendRequest(ticket, coordinator, request, member.settings.request_timeout_ms),
+            lambda response: self._answered(response, sent),
+            lambda error: self._failed(error, coordinator),
+        )
+
+    def _answered(self, response: HeartbeatResponse, sent: Generation) -> None:
+        member = self._member
+        self._ticket = None
+        code = ErrorCode(response.error_code)
+        verdict = error_reactions.to_heartbeat(code)
+        if verdict in (ErrorReaction.GO_ON, ErrorReaction.AGAIN):
+            self._attempts = 0
+            self.session_renewed()
+            if verdict is ErrorReaction.AGAIN and member.state is MemberState.STABLE and not member.rejoin_needed:
+                member.request_rejoin("group is already rebalancing")
+            return
+        if verdict is ErrorReaction.SEARCH:
+            member.lose_coordinator(f"it answered a heartbeat with {code.name}")
+        elif verdict is ErrorReaction.RETRY:
+            member.note(e.RequestRefused, request="Heartbeat", error=code.name, then=verdict.value)
+        elif sent == member.generation:
+            if verdict is ErrorReaction.FAIL:
+                member.fail(BrokerError(code, "heartbeat"))
+                return
+            member.reset(f"a heartbeat was answered {code.name}", forget_id=verdict is ErrorReaction.NEW_MEMBER)
+        self._missed()
+
+    def _failed(self, error: Exception, coordinator: a.CoordinatorNode) -> None:
+        self._ticket = None
+        if not isinstance(error, DisconnectedError):
+            self._member.fail(error)
+            return
+        if self._member.coordinator == coordinator:
+            self._member.lose_coordinator(str(error))
+        self._missed()
+
+    def _missed(self) -> None:
+        self._beat_at_ms = self._member.now_ms + self._member.backoff.delay_ms(self._attempts)
+        self._attempts += 1
+
+
+GROUP = 0
+"""The kind of key that a group is."""
+
+
+class CoordinatorLookup:
+    """Asks one broker after the other."""
+
+    def __init__(self, member: MemberContext, heart: Heartbeater) -> None:
+        self._member = member
+        self._heart = heart
+        self._ticket: int | None = None
+        self._attempts = 0
+        self.retry_at_ms: int | None = None
+
+    def begin(self) -> None:
+        """Ask, unless the coordinator is known, a broker is asked already, or it is too early to ask again."""
+        member = self._member
+        if member.coordinator is not None or self._ticket is not None or self.retry_at_ms is not None:
+            return
+        group = member.settings.group_id
+        request = FindCoordinatorRequest(key=group, key_type=GROUP, coordinator_keys=(group,))
+        self._ticket = member.ask(
+            lambda ticket: a.SendRequest(ticket, None, request, member.settings.request_timeout_ms),
+            self._answered,
+            self._failed,
+        )
+
+    def expire(self) -> None:
+        """It is time to ask again."""
+        if self.retry_at_ms is not None and self.retry_at_ms <= self._member.now_ms:
+            self.retry_at_ms = None
+
+    def _answered(self, response: FindCoordinatorResponse) -> None:
+        member = self._member
+        self._ticket = None
+        found = next((each for each in response.coordinators if each.key == member.settings.group_id), None)
+        if found is None:
+            member.fail(BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, "FindCoordinator answered for another group"))
+            return
+        code = ErrorCode(found.error_code)
+        match error_reactions.to_find_coordinator(code):
+            case ErrorReaction.GO_ON:
+                self._attempts = 0
+                member.coordinator = a.CoordinatorNode(found.node_id, found.host, found.port)
+                self._heart.session_renewed()
+                member.note(e.CoordinatorFound, coordinator=str(member.coordinator))
+            case ErrorReaction.RETRY:
+                self._retry(code.name)
+            case _:
+                member.fail(BrokerError(code, "no coordinator"))
+
+    def _failed(self, error: Exception) -> None:
+        self._ticket = None
+        if isinstance(error, DisconnectedError):
+            self._retry(str(error))
+        else:
+            self._member.fail(error)
+
+    def _retry(self, why: str) -> None:
+        member = self._member
+        self.retry_at_ms = member.now_ms + member.backoff.delay_ms(self._attempts)
+        self._attempts += 1
+        member.note(e.RequestRefused, request="FindCoordinator", error=why, then=ErrorReaction.RETRY.value)

@@ -1,0 +1,360 @@
+"""A member of a group as a state machine without I/O: events come in, actions come out.
+
+Its driver calls one method for each event, with the time, carries out the returned actions in order, and calls ``expire`` when
+``next_deadline`` is reached. The same events at the same times give the same actions.
+
+It does what Kafka's consumer does (``ConsumerCoordinator`` on ``AbstractCoordinator``), eager or cooperative (KIP-429), dynamic
+or static (KIP-345). It runs no assignor itself, so that a slow assignor does not delay heartbeats.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from groupcoord.assignors import Assignor, TopicPartition
+from groupcoord.client.errors import BrokerError, ClientError, CommitFailedError, RebalanceInProgressError
+from groupcoord.client.member import actions as a
+from groupcoord.client.member import (
+    error_reactions,
+    rebalance,
+)
+from groupcoord.client.member import events as e
+from groupcoord.client.member.actions import TopicsView
+from groupcoord.client.member.context import (
+    Generation,
+    MemberContext,
+    MemberState,
+    callback_failed,
+    in_order,
+    shortened,
+)
+from groupcoord.client.member.error_reactions import ErrorReaction
+from groupcoord.client.member.heartbeat import CoordinatorLookup, Heartbeater
+from groupcoord.client.member.rebalance import Rebalance
+from groupcoord.client.member.settings import ExponentialBackoff, MemberSettings
+from groupcoord.core.events import AdminAction, Answered, TimerFired
+from groupcoord.protocol.errors import ErrorCode
+from groupcoord.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+
+
+class Membership:
+    """One member of one group.
+
+    ``assignors`` are what it offers, the one it likes best first; ``chance`` answers a number from 0 up to 1 and spreads the
+    back-offs of many members. Raises ValueError for assignors that do not go together.
+    """
+
+    def __init__(self, settings: MemberSettings, assignors: Sequence[Assignor], *, chance: Callable[[], float]) -> None:
+        by_name = {assignor.name: assignor for assignor in assignors}
+        if len(by_name) != len(assignors):
+            raise ValueError("two assignors have the same name")
+        protocol = rebalance.common_protocol({name: each.protocols for name, each in by_name.items()})
+        backoff = ExponentialBackoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms, chance)
+        self._member = MemberContext(settings, by_name, protocol, backoff)
+        self._heart = Heartbeater(self._member)
+        self._search = CoordinatorLookup(self._member, self._heart)
+        self._rebalance = Rebalance(self._member, self._heart)
+        self._ending = Shutdown(self._member, self._rebalance)
+        self._member.on_failure = self._ending.fail
+        self._polled_too_late = False
+
+    def __repr__(self) -> str:
+        member = self._member
+        return (
+            f"<Membership {member.settings.group_id} {member.state.value} {member.generation.member_id or 'nobody'} "
+            f"gen={member.generation.generation_id} owns {len(member.owned)}>"
+        )
+
+    # What happens.
+
+    def subscribe(self, topics: Iterable[str], now_ms: int) -> list[a.Action]:
+        """From now on the member wants ``topics``; if it wanted others before, it joins again. Raises ValueError for none."""
+        wanted = frozenset(topics)
+        if not wanted:
+            raise ValueError("a member of a group subscribes to one topic at least")
+        self._member.begin(now_ms, AdminAction("subscribe"))
+        self._member.subscription = wanted
+        return self._advance()
+
+    def rejoin(self, reason: str, now_ms: int) -> list[a.Action]:
+        """The user wants a rebalance (``enforceRebalance``, KIP-568)."""
+        self._member.begin(now_ms, AdminAction("rejoin"))
+        self._member.request_rejoin(reason)
+        return self._advance()
+
+    def polled(self, now_ms: int) -> list[a.Action]:
+        """The user waits for records: callbacks may run until ``away``."""
+        self._member.begin(now_ms, AdminAction("poll"))
+        self._member.user_present = True
+        self._polled_too_late = False
+        self._heart.user_seen()
+        return self._advance()
+
+    def away(self, now_ms: int) -> list[a.Action]:
+        """The user has what it waited for, or waits no longer."""
+        self._member.begin(now_ms, AdminAction("poll"))
+        self._member.user_present = False
+        self._heart.user_seen()
+        return self._advance()
+
+    def topics_changed(self, topics: TopicsView, now_ms: int) -> list[a.Action]:
+        """A broker has told of all topics in ``watched_topics``; a leader joins again if their partitions changed."""
+        self._member.begin(now_ms, Answered("Metadata", "NONE"))
+        self._member.topics = topics
+        return self._advance()
+
+    def complete(self, ticket: int, result: Any, now_ms: int) -> list[a.Action]:
+        """The action of ``ticket`` was carried out; ``result`` is what its class says, or None."""
+        self._member.begin(now_ms, Answered(_api_of(result), ErrorCode(getattr(result, "error_code", 0)).name))
+        self._member.answer(ticket, result)
+        return self._advance()
+
+    def fail(self, ticket: int, error: Exception, now_ms: int) -> list[a.Action]:
+        """The action of ``ticket`` could not be carried out; a request that may be repeated: DisconnectedError."""
+        self._member.begin(now_ms, Answered("an action", type(error).__name__))
+        self._member.answer_failure(ticket, error)
+        return self._advance()
+
+    def coordinator_unreachable(self, coordinator: a.CoordinatorNode, reason: str, now_ms: int) -> list[a.Action]:
+        """The connection to ``coordinator`` is gone, as somebody noticed who commits or fetches offsets."""
+        self._member.begin(now_ms, Answered("an offset request", reason))
+        if self._member.coordinator == coordinator:
+            self._member.lose_coordinator(reason)
+        return self._advance()
+
+    def commit_answered(self, code: ErrorCode, sent: Generation, now_ms: int) -> list[a.Action]:
+        """A commit that went out as ``sent`` was answered ``code`` (``OffsetCommitResponseHandler``).
+
+        Deviation: Kafka's consumer also leaves a generation because of the answer to a commit for an earlier one.
+        """
+        member = self._member
+        member.begin(now_ms, Answered("OffsetCommit", code.name))
+        verdict = error_reactions.to_offset_commit(code)
+        if verdict is ErrorReaction.SEARCH:
+            member.lose_coordinator(f"it answered OffsetCommit with {code.name}")
+        elif verdict is ErrorReaction.AGAIN:
+            member.request_rejoin("offset commit failed since group is already rebalancing")
+        elif sent == member.generation and verdict in (ErrorReaction.NEW_MEMBER, ErrorReaction.NEW_GENERATION):
+            member.reset(f"OffsetCommit was answered {code.name}", forget_id=verdict is ErrorReaction.NEW_MEMBER)
+        elif sent == member.generation and code == ErrorCode.FENCED_INSTANCE_ID:
+            member.fail(BrokerError(code, "OffsetCommit"))
+        return self._advance()
+
+    def leave(self, reason: str, now_ms: int) -> list[a.Action]:
+        """The user is done: :class:`~groupcoord.client.actions.Left` comes when the member is. Callbacks may run until then."""
+        self._member.begin(now_ms, AdminAction("leave"))
+        self._member.user_present = True
+        self._ending.close(reason)
+        return self._advance()
+
+    def expire(self, now_ms: int) -> list[a.Action]:
+        """Do what is due at ``now_ms``."""
+        member = self._member
+        member.begin(now_ms, TimerFired("member", member.settings.group_id, member.generation.member_id, now_ms))
+        self._search.expire()
+        self._rebalance.progress.expire()
+        if self._heart.expire():
+            self._polled_too_late = True
+            member.note(e.PolledTooLate, max_poll_interval_ms=member.settings.max_poll_interval_ms)
+            self._ending.leave_group("consumer poll timeout has expired.")
+            member.reset("consumer pro-actively leaving the group", forget_id=True)
+        return self._advance()
+
+    def next_deadline(self) -> int | None:
+        """When ``expire`` has something to do (ms), or None."""
+        deadlines = [self._search.retry_at_ms, self._heart.next_deadline()]
+        if not self._polled_too_late:
+            deadlines.append(self._rebalance.progress.retry_at_ms)
+        return min((at_ms for at_ms in deadlines if at_ms is not None), default=None)
+
+    # What it is.
+
+    @property
+    def settings(self) -> MemberSettings:
+        """How it behaves."""
+        return self._member.settings
+
+    @property
+    def state(self) -> MemberState:
+        """How far it is in its group."""
+        return self._member.state
+
+    @property
+    def generation(self) -> Generation:
+        """As what it speaks."""
+        return self._member.generation
+
+    @property
+    def coordinator(self) -> a.CoordinatorNode | None:
+        """The broker that coordinates the group, if it is known."""
+        return self._member.coordinator
+
+    @property
+    def failure(self) -> Exception | None:
+        """What ended it, if something did; the user may not have been told yet."""
+        return self._ending.failure
+
+    @property
+    def owned(self) -> frozenset[TopicPartition]:
+        """What belongs to it."""
+        return self._member.owned
+
+    @property
+    def watched_topics(self) -> frozenset[str]:
+        """The topics whose changes matter to it: those it wants, and as a leader those that anybody wants."""
+        return self._member.subscription | self._rebalance.group_topics
+
+    @property
+    def in_callback(self) -> bool:
+        """Is the user being told something, so that it may get no records?"""
+        return self._rebalance.progress.with_the_user
+
+    def commits_as(self) -> Generation:
+        """As what a commit goes out now (``generationIfStable``). Raises RebalanceInProgressError, CommitFailedError."""
+        if self._member.state is MemberState.STABLE:
+            return self._member.generation
+        if self._member.rebalancing:
+            raise RebalanceInProgressError("the group is between two generations: poll until it is over, then commit")
+        raise CommitFailedError("the member is not part of the group: it was thrown out, or has not joined yet")
+
+    def commit_error(self, code: ErrorCode, sent: Generation) -> ClientError:
+        """What to raise to somebody whose commit as ``sent`` was answered ``code``; to be asked before ``commit_answered``."""
+        verdict = error_reactions.to_offset_commit(code)
+        if verdict is ErrorReaction.AGAIN:
+            return RebalanceInProgressError("the group began to rebalance: poll until it is over, then commit")
+        changed = sent != self._member.generation
+        of_member = verdict in (ErrorReaction.NEW_MEMBER, ErrorReaction.NEW_GENERATION)
+        if of_member or (changed and code == ErrorCode.FENCED_INSTANCE_ID):
+            if changed and self._member.state is MemberState.PREPARING_REBALANCE:
+                return RebalanceInProgressError("the commit was for a generation that is over: poll, then commit")
+            return CommitFailedError(f"{code.name}: others may own the partitions by now")
+        return BrokerError(code, "OffsetCommit")
+
+    # What follows.
+
+    def _advance(self) -> list[a.Action]:
+        member = self._member
+        if member.subscription and not member.ending and not self._polled_too_late:
+            self._notice_changes()
+            self._search.begin()
+            while self._rebalance.step():
+                pass
+        if member.ending:
+            self._ending.step()
+            if self._ending.telling and self._ending.failure is None:
+                self._search.begin()  # the user may want to commit what it is about to give up
+        return member.take_actions()
+
+    def _notice_changes(self) -> None:
+        """A rebalance is needed if what it was about has changed (``ConsumerCoordinator.rejoinNeededOrPending``)."""
+        member, rebalance = self._member, self._rebalance
+        if member.rejoin_needed:
+            return
+        assigned_from, joined = rebalance.assigned_from, rebalance.joined_subscription
+        if assigned_from is not None and rebalance.watched(member.topics) != assigned_from:
+            member.request_rejoin("cached metadata has changed")
+        elif joined is not None and joined != member.subscription:
+            member.request_rejoin("subscription has changed")
+
+
+def _api_of(result: Any) -> str:
+    return type(result).__name__.removesuffix("Response")
+
+
+class Shutdown:
+    """Says goodbye to the user and to the group."""
+
+    def __init__(self, member: MemberContext, rebalance: Rebalance) -> None:
+        self._member = member
+        self._rebalance = rebalance
+        self.failure: Exception | None = None
+        """What ended the member, if it did not just close."""
+        self._raised = False
+        self._closing: str | None = None
+        self.telling = False
+        self._parting: int | None = None
+        self._left = False
+
+    def fail(self, error: Exception) -> None:
+        """Something cannot be mended. The group is told at once, so that it goes on without this member.
+
+        Deviation: after some of these errors Kafka's consumer tries again at the next poll. A member of this client that
+        failed stays failed, so that no error is overlooked in a loop; a new consumer is a fresh start.
+        """
+        member = self._member
+        if member.ending:
+            return
+        member.ending = True
+        self.failure = error
+        member.note(e.MemberFailed, error=str(error))
+        self._rebalance.stop()
+        if member.owned:
+            member.do(a.StopDelivery(member.owned))
+        self.leave_group(f"it failed: {type(error).__name__}")
+        member.reset("the member failed", forget_id=True)
+
+    def close(self, reason: str) -> None:
+        """The user is done with the group."""
+        if self._closing is None:
+            self._closing = reason
+            self._member.ending = True
+            self._rebalance.stop()
+
+    def step(self) -> None:
+        """Go on, as far as that is possible: the user is told only while it listens, and the group after the user."""
+        member = self._member
+        if self.telling or self._rebalance.progress.with_the_user:
+            return
+        if member.owned:
+            if member.user_present:
+                self._tell_user()
+            return
+        if self.failure is not None and not self._raised:
+            self._raised = True
+            member.do(a.RaiseError(self.failure, final=True))
+        if self._closing is not None and not self._left and self._parting is None:
+            self.leave_group(self._closing)
+            member.state = MemberState.UNJOINED
+            if self._parting is None:
+                self._left = True
+                member.do(a.MembershipEnded())
+
+    def _tell_user(self) -> None:
+        """Nothing belongs to it any more, and the user is to know why (``onLeavePrepare``)."""
+        member = self._member
+        lost = member.has_no_generation or member.rebalancing
+        news = a.CallbackKind.LOST if lost else a.CallbackKind.REVOKED
+        partitions = in_order(member.owned)
+
+        def told(error: Exception | None) -> None:
+            self.telling = False
+            member.note(e.PartitionsTold, news=news.value, partitions=partitions)
+            member.owned = frozenset()
+            member.do(a.SetOwned(member.owned))
+            if error is not None:
+                member.do(a.RaiseError(callback_failed(news, error), final=False))
+
+        self.telling = True
+        member.ask(lambda ticket: a.InvokeCallback(ticket, news, partitions), lambda _: told(None), told)
+
+    def leave_group(self, reason: str) -> None:
+        """Send LeaveGroup, unless the member is static, or none, or nobody knows where to send it."""
+        member = self._member
+        coordinator, member_id = member.coordinator, member.generation.member_id
+        static = member.settings.instance_id is not None
+        if static or coordinator is None or member.state is MemberState.UNJOINED or not member_id:
+            return
+        member.note(e.LeaveSent, reason=reason)
+        request = LeaveGroupRequest(
+            group_id=member.settings.group_id,
+            member_id=member_id,
+            members=(MemberIdentity(member_id=member_id, reason=shortened(reason)),),
+        )
+        # Whatever comes back, the member has done what it could; its session would end by itself.
+        self._parting = member.ask(
+            lambda ticket: a.SendRequest(ticket, coordinator, request, member.settings.request_timeout_ms),
+            lambda _: self._parted(),
+            lambda _: self._parted(),
+        )
+
+    def _parted(self) -> None:
+        self._parting = None

@@ -1,0 +1,172 @@
+"""What a member owns changes: :class:`Revocation` before it joins (``onJoinPrepare``), :class:`AssignmentApplier` after it has
+synced (``onJoinComplete``), which also revokes what the cooperative protocol takes away (KIP-429)."""
+
+from groupcoord.assignors import RebalanceProtocol, TopicPartition, read_assignment
+from groupcoord.client.errors import AssignorFailedError
+from groupcoord.client.member import actions as a
+from groupcoord.client.member import events as e
+from groupcoord.client.member.context import (
+    MemberContext,
+    MemberState,
+    RebalancePhase,
+    RebalanceProgress,
+    callback_failed,
+    in_order,
+)
+from groupcoord.protocol.errors import WireError
+
+
+class Revocation:
+    """Everything under the eager protocol, what is not wanted any more under the cooperative one, all if it is lost anyway."""
+
+    def __init__(self, member: MemberContext, progress: RebalanceProgress) -> None:
+        self._member = member
+        self._progress = progress
+
+    def prepare(self) -> bool:
+        """Begin: commit, if that is wanted; has it begun?"""
+        member = self._member
+        if self._to_give_up() is not None and not member.user_present:
+            return False
+        member.prepare_needed = False
+        if member.settings.auto_commit and member.state is MemberState.STABLE and member.owned:
+            if member.protocol is RebalanceProtocol.EAGER:
+                member.do(a.StopDelivery(member.owned))
+            self._progress.phase = RebalancePhase.COMMITTING
+            # A rebalance takes no longer than a member may be away, so there is no use in committing for longer.
+            timeout_ms = member.settings.max_poll_interval_ms
+            self._progress.ticket = member.ask(
+                lambda ticket: a.CommitOffsets(ticket, timeout_ms),
+                lambda _: self._committed(),
+                lambda _: self._committed(),
+            )
+            return True
+        self._progress.phase = RebalancePhase.COMMITTED
+        return True
+
+    def _committed(self) -> None:
+        self._progress.phase = RebalancePhase.COMMITTED
+
+    def _to_give_up(self) -> tuple[a.CallbackKind, frozenset[TopicPartition]] | None:
+        """What the user is told before the member joins, if anything."""
+        member = self._member
+        if member.has_no_generation:
+            return (a.CallbackKind.LOST, member.owned) if member.owned else None
+        if member.protocol is RebalanceProtocol.EAGER:
+            return a.CallbackKind.REVOKED, member.owned
+        unwanted = frozenset(owned for owned in member.owned if owned[0] not in member.subscription)
+        return (a.CallbackKind.REVOKED, unwanted) if unwanted else None
+
+    def give_up(self) -> bool:
+        """Tell the user what it gives up, once it is there; was it?"""
+        member = self._member
+        giving_up = self._to_give_up()
+        if giving_up is None:
+            self._done()
+            return True
+        if not member.user_present:
+            return False
+        news, partitions = giving_up
+
+        def told(error: Exception | None) -> None:
+            member.owned -= partitions
+            member.do(a.SetOwned(member.owned))
+            if error is not None:
+                member.do(a.RaiseError(callback_failed(news, error), final=False))
+            self._done()
+
+        self._progress.tell(RebalancePhase.GIVING_UP, news, partitions, told)
+        return True
+
+    def _done(self) -> None:
+        self._progress.phase = RebalancePhase.IDLE
+
+
+SHORTEST_ASSIGNMENT = 2
+"""Bytes: the version that every assignment begins with."""
+
+
+class AssignmentApplier:
+    """From the bytes of an assignment to what the user has been told."""
+
+    def __init__(self, member: MemberContext, progress: RebalanceProgress) -> None:
+        self._member = member
+        self._progress = progress
+        self.assignment = b""
+        """What the leader gave this member, as it came."""
+        self._error: Exception | None = None
+
+    def complete(self) -> None:
+        """Take the assignment, once the user is there to be told (``onJoinComplete``)."""
+        member = self._member
+        if member.state is not MemberState.STABLE:
+            self._progress.phase = RebalancePhase.IDLE  # the generation ended before anybody was told of it
+            return
+        try:
+            assigned = self._read()
+        except AssignorFailedError as failure:
+            member.fail(failure)
+            return
+        member.prepare_needed = True
+        if any(topic not in member.subscription for topic, _ in assigned):
+            self._progress.phase = RebalancePhase.IDLE
+            member.request_rejoin("received assignment does not match the current subscription")
+            return
+        new = frozenset(assigned)
+        cooperative = member.protocol is RebalanceProtocol.COOPERATIVE
+        gives_up = member.owned - new if cooperative else frozenset()
+        member.note(
+            e.Synced,
+            generation=member.generation.generation_id,
+            keeps=in_order(member.owned & new),
+            gains=in_order(new - member.owned),
+            gives_up=in_order(gives_up),
+        )
+        self._error = None
+        if not gives_up:
+            self._take(assigned)
+            return
+
+        def told(error: Exception | None) -> None:
+            if error is not None:
+                self._error = callback_failed(a.CallbackKind.REVOKED, error)
+            if member.ending:
+                member.owned -= gives_up
+                member.do(a.SetOwned(member.owned))
+                self._progress.phase = RebalancePhase.IDLE
+                return
+            member.request_rejoin("need to revoke partitions and re-join")
+            self._take(assigned)
+
+        self._progress.tell(RebalancePhase.REVOKING, a.CallbackKind.REVOKED, gives_up, told)
+
+    def _read(self) -> list[TopicPartition]:
+        name = self._member.generation.protocol_name
+        if len(self.assignment) < SHORTEST_ASSIGNMENT:
+            raise AssignorFailedError(f"assignor {name}: the leader assigned nothing to this member, not even nothing")
+        try:
+            return read_assignment(self.assignment)
+        except WireError as problem:
+            raise AssignorFailedError(
+                f"assignor {name}: what the leader assigned is unreadable: {problem}"
+            ) from problem
+
+    def _take(self, assigned: list[TopicPartition]) -> None:
+        member = self._member
+        try:
+            member.assignors[str(member.generation.protocol_name)].on_assignment(
+                assigned, member.generation.generation_id
+            )
+        except Exception as error:
+            self._error = self._error or callback_failed(a.CallbackKind.ASSIGNED, error)
+        gained = frozenset(assigned) - member.owned
+        member.owned = frozenset(assigned)
+        member.do(a.SetOwned(member.owned))
+
+        def told(error: Exception | None) -> None:
+            first = self._error or (None if error is None else callback_failed(a.CallbackKind.ASSIGNED, error))
+            if first is not None:
+                member.do(a.RaiseError(first, final=False))
+            self._progress.phase = RebalancePhase.IDLE
+
+        self._progress.tell(RebalancePhase.TAKING, a.CallbackKind.ASSIGNED, gained, told)

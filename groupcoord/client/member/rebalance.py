@@ -1,0 +1,319 @@
+"""One rebalance: revoke, join, assign if elected leader, sync, apply the assignment.
+
+Sources: ``AbstractCoordinator.joinGroupIfNeeded``, ``ConsumerCoordinator.onJoinPrepare``, ``onLeaderElected`` and
+``onJoinComplete``; KIP-429. The user's callbacks run only while the user waits for records, so that no partition is taken away
+while the user works on it. All other steps need no user.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from groupcoord.assignors import (
+    Assignment,
+    GroupSubscription,
+    RebalanceProtocol,
+    Subscription,
+    TopicPartition,
+    read_subscription,
+    write_assignment,
+    write_subscription,
+)
+from groupcoord.client.errors import AssignorFailedError
+from groupcoord.client.member import actions as a
+from groupcoord.client.member import error_reactions
+from groupcoord.client.member import events as e
+from groupcoord.client.member.actions import TopicsView
+from groupcoord.client.member.context import (
+    PROTOCOL_TYPE,
+    Generation,
+    MemberContext,
+    MemberState,
+    RebalancePhase,
+    RebalanceProgress,
+    in_order,
+    shortened,
+)
+from groupcoord.client.member.error_reactions import ErrorReaction
+from groupcoord.client.member.heartbeat import Heartbeater
+from groupcoord.client.member.ownership import AssignmentApplier, Revocation
+from groupcoord.protocol.errors import ErrorCode, WireError
+from groupcoord.protocol.messages.join_group import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+    JoinGroupResponseMember,
+)
+from groupcoord.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
+
+JOIN_LAPSE_MS = 5_000
+"""So much longer than the group waits for its slowest member, a member waits for the group (``JOIN_GROUP_TIMEOUT_LAPSE``)."""
+
+
+class Rebalance:
+    """Takes a member from one assignment to the next."""
+
+    def __init__(self, member: MemberContext, heart: Heartbeater) -> None:
+        self._member = member
+        self._heart = heart
+        self.progress = RebalanceProgress(member)
+        self._giving_up = Revocation(member, self.progress)
+        self._taking = AssignmentApplier(member, self.progress)
+        self.joined_subscription: frozenset[str] | None = None
+        """What the member said when it joined last."""
+        self.group_topics: frozenset[str] = frozenset()
+        """What all members together want, if this one leads."""
+        self.assigned_from: TopicsView | None = None
+        """The topics as they were when this member, as the leader, assigned them."""
+
+    def step(self) -> bool:
+        """Begin what can begin now; was there anything?"""
+        member, progress = self._member, self.progress
+        if member.ending:
+            return False
+        if progress.overtaken:
+            # A heartbeat brought the news that this generation is over. What it was waiting for may never come.
+            progress.stop_waiting()
+            member.rejoin_needed = True
+            return True
+        if progress.phase is RebalancePhase.IDLE and member.rejoin_needed:
+            if member.prepare_needed:
+                return self._giving_up.prepare()
+            return member.coordinator is not None and self._join(member.coordinator)
+        if progress.phase is RebalancePhase.COMMITTED:
+            return self._giving_up.give_up()
+        if progress.phase is RebalancePhase.SYNCED and (member.user_present or member.state is not MemberState.STABLE):
+            self._taking.complete()
+            return True
+        return False
+
+    def stop(self) -> None:
+        """Wait for nothing any more, but a callback that has begun."""
+        if not self.progress.with_the_user:
+            self.progress.stop_waiting()
+
+    # Joining.
+
+    def _join(self, coordinator: a.CoordinatorNode) -> bool:
+        member, settings = self._member, self._member.settings
+        topics = sorted(member.subscription)
+        member.state = MemberState.PREPARING_REBALANCE
+        self.group_topics, self.assigned_from = frozenset(), None
+        self.joined_subscription = member.subscription
+        request = JoinGroupRequest(
+            group_id=settings.group_id,
+            session_timeout_ms=settings.session_timeout_ms,
+            rebalance_timeout_ms=settings.max_poll_interval_ms,
+            member_id=member.generation.member_id,
+            group_instance_id=settings.instance_id,
+            protocol_type=PROTOCOL_TYPE,
+            protocols=tuple(
+                JoinGroupRequestProtocol(
+                    name=name,
+                    metadata=write_subscription(
+                        Subscription(
+                            topics=topics,
+                            user_data=assignor.subscription_user_data(topics),
+                            owned_partitions=in_order(member.owned),
+                            generation_id=member.generation.generation_id,
+                            rack_id=settings.rack_id,
+                        )
+                    ),
+                )
+                for name, assignor in member.assignors.items()
+            ),
+            reason=shortened(member.rejoin_reason),
+        )
+        member.note(
+            e.JoinSent,
+            generation=member.generation.generation_id,
+            protocol=member.protocol.name.lower(),
+            assignors=tuple(member.assignors),
+            keeps=in_order(member.owned),
+            reason=member.rejoin_reason,
+        )
+        timeout_ms = max(settings.request_timeout_ms, settings.max_poll_interval_ms + JOIN_LAPSE_MS)
+        self.progress.phase = RebalancePhase.JOINING
+        self.progress.ticket = member.ask(
+            lambda ticket: a.SendRequest(ticket, coordinator, request, timeout_ms, parks=True),
+            lambda response: self._join_answered(response, coordinator),
+            lambda error: self.progress.broken("JoinGroup", error, coordinator),
+        )
+        return True
+
+    def _join_answered(self, response: JoinGroupResponse, coordinator: a.CoordinatorNode) -> None:
+        member = self._member
+        code = ErrorCode(response.error_code)
+        if code == ErrorCode.NONE and response.protocol_type not in (None, PROTOCOL_TYPE):
+            code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        verdict = error_reactions.to_join_group(code)
+        if verdict is ErrorReaction.TAKE_ID:
+            member.generation = Generation(member_id=response.member_id)
+            member.note(e.MemberIdGiven)
+            member.request_rejoin(f"need to re-join with the given member-id: {response.member_id}")
+            self.progress.phase = RebalancePhase.IDLE
+        elif verdict is not ErrorReaction.GO_ON:
+            self.progress.refused("JoinGroup", code, verdict)
+        elif member.state is not MemberState.PREPARING_REBALANCE:
+            # A commit brought the news, while this was under way, that the member is none; what it joined as is nobody.
+            self.progress.refused("JoinGroup", ErrorCode.UNKNOWN_MEMBER_ID, ErrorReaction.RETRY)
+        else:
+            self._joined(response, coordinator)
+
+    def _joined(self, response: JoinGroupResponse, coordinator: a.CoordinatorNode) -> None:
+        member = self._member
+        member.generation = Generation(response.generation_id, response.member_id, response.protocol_name)
+        member.state = MemberState.COMPLETING_REBALANCE
+        self._heart.start()
+        name = response.protocol_name or ""
+        member.note(
+            e.Joined,
+            generation=response.generation_id,
+            assignor=name,
+            leader=response.leader,
+            members=len(response.members),
+        )
+        if name not in member.assignors:
+            member.fail(
+                AssignorFailedError(f"assignor {name}: the coordinator chose it, but this member does not have it")
+            )
+        elif response.leader == response.member_id:
+            self._lead(response, coordinator)
+        else:
+            self._sync((), coordinator)
+
+    # Leading.
+
+    def _lead(self, response: JoinGroupResponse, coordinator: a.CoordinatorNode) -> None:
+        """Find out about all topics that anybody wants, and assign them (``onLeaderElected``)."""
+        member = self._member
+        try:
+            subscriptions = subscriptions_of(response.members)
+        except WireError as problem:
+            member.fail(AssignorFailedError(f"a member sent a subscription that is none: {problem}"))
+            return
+        self.group_topics = frozenset(topic for each in subscriptions.values() for topic in each.topics)
+
+        def learned(topics: TopicsView) -> None:
+            member.topics = topics
+            self.assigned_from = self.watched(topics)
+            seen = topics.of(self.group_topics)
+            group = GroupSubscription(subscriptions=subscriptions, partitions=seen.partitions, racks=seen.racks)
+            if response.skip_assignment:
+                member.note(e.AssignmentSkipped)
+                self._sync((), coordinator)
+            else:
+                self._assign(group, coordinator)
+
+        self.progress.phase = RebalancePhase.LEARNING
+        self.progress.ticket = member.ask(
+            lambda ticket: a.FetchMetadata(ticket, self.group_topics),
+            learned,
+            lambda error: self.progress.broken("Metadata", error, None),
+        )
+
+    def watched(self, topics: TopicsView) -> TopicsView:
+        """What matters of ``topics`` to an assignment of this member: when that changes, it assigns anew."""
+        of_group = topics.of(self.group_topics)
+        return of_group if self._member.settings.rack_id is not None else of_group.without_racks()
+
+    def _assign(self, group: GroupSubscription, coordinator: a.CoordinatorNode) -> None:
+        member = self._member
+        name = str(member.generation.protocol_name)
+
+        def answered(assignment: Assignment) -> None:
+            member.note(
+                e.AssignorRan,
+                assignor=name,
+                assignment=tuple((member_id, tuple(given)) for member_id, given in assignment.items()),
+                withheld=withheld(group, assignment),
+            )
+            self._sync(encode_assignments(assignment), coordinator)
+
+        def failed(error: Exception) -> None:
+            failure = AssignorFailedError(str(error))
+            failure.__cause__ = error
+            member.fail(failure)
+
+        assignor = member.assignors[name]
+        # Whoever says that it owns something follows the cooperative protocol, whatever this member does: so it is while a
+        # group is upgraded. What it owns may go to nobody this time.
+        somebody_owns = any(said.owned_partitions for said in group.subscriptions.values())
+        protocol = RebalanceProtocol.COOPERATIVE if somebody_owns else member.protocol
+        self.progress.phase = RebalancePhase.ASSIGNING
+        self.progress.ticket = member.ask(
+            lambda ticket: a.RunAssignor(ticket, assignor, group, protocol), answered, failed
+        )
+
+    # Syncing.
+
+    def _sync(self, assignments: tuple[SyncGroupRequestAssignment, ...], coordinator: a.CoordinatorNode) -> None:
+        member, settings = self._member, self._member.settings
+        request = SyncGroupRequest(
+            group_id=settings.group_id,
+            generation_id=member.generation.generation_id,
+            member_id=member.generation.member_id,
+            group_instance_id=settings.instance_id,
+            protocol_type=PROTOCOL_TYPE,
+            protocol_name=member.generation.protocol_name,
+            assignments=assignments,
+        )
+        # The coordinator waits for the leader no longer than for anybody else to join.
+        timeout_ms = max(settings.request_timeout_ms, settings.max_poll_interval_ms + JOIN_LAPSE_MS)
+        self.progress.phase = RebalancePhase.SYNCING
+        self.progress.ticket = member.ask(
+            lambda ticket: a.SendRequest(ticket, coordinator, request, timeout_ms, parks=True),
+            self._sync_answered,
+            lambda error: self.progress.broken("SyncGroup", error, coordinator),
+        )
+
+    def _sync_answered(self, response: SyncGroupResponse) -> None:
+        member = self._member
+        code = ErrorCode(response.error_code)
+        if code == ErrorCode.NONE and (
+            response.protocol_type not in (None, PROTOCOL_TYPE)
+            or response.protocol_name not in (None, member.generation.protocol_name)
+        ):
+            code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        verdict = error_reactions.to_sync_group(code)
+        if verdict is not ErrorReaction.GO_ON:
+            self.progress.refused("SyncGroup", code, verdict)
+            return
+        member.state = MemberState.STABLE
+        member.rejoin_needed, member.rejoin_reason = False, ""
+        self.progress.succeeded()
+        self._taking.assignment = response.assignment
+        self.progress.phase = RebalancePhase.SYNCED
+
+
+def subscriptions_of(members: Iterable[JoinGroupResponseMember]) -> dict[str, Subscription]:
+    """What each member said. Raises WireError for bytes that are no subscription."""
+    return {member.member_id: read_subscription(member.metadata, member.group_instance_id) for member in members}
+
+
+def withheld(group: GroupSubscription, assignment: Assignment) -> tuple[TopicPartition, ...]:
+    """What is owned, exists, and goes to nobody this time, so that its owner gives it up first (KIP-429)."""
+    owned = {
+        (topic, number)
+        for subscription in group.subscriptions.values()
+        for topic, number in subscription.owned_partitions
+        if number < group.partitions.get(topic, 0)
+    }
+    return tuple(sorted(owned.difference(*assignment.values())))
+
+
+def encode_assignments(assignment: Assignment) -> tuple[SyncGroupRequestAssignment, ...]:
+    """The assignment as it goes to the coordinator."""
+    return tuple(
+        SyncGroupRequestAssignment(member_id=member_id, assignment=write_assignment(partitions))
+        for member_id, partitions in assignment.items()
+    )
+
+
+def common_protocol(supported: Mapping[str, Iterable[RebalanceProtocol]]) -> RebalanceProtocol:
+    """The rebalance protocol of a member with these assignors: the highest that all of them support.
+
+    Raises ValueError if there is none. Whichever assignor the group chooses, this is what the member does (KIP-429).
+    """
+    common = set(RebalanceProtocol).intersection(*map(set, supported.values()))
+    if not supported or not common:
+        raise ValueError(f"the assignors {', '.join(supported) or '(none)'} have no rebalance protocol in common")
+    return max(common)

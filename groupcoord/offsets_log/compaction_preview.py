@@ -1,0 +1,237 @@
+"""What compaction would keep of ``__consumer_offsets``: the log cleaner run on a copy in memory, shown as table cells."""
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
+
+from groupcoord.broker.compaction import is_tombstone
+from groupcoord.broker.journal import IN_MEMORY_LOG, RecoveredLog, Segment
+from groupcoord.broker.leader_epochs import LeaderEpochs
+from groupcoord.broker.log_cleaner import clean, cleanable
+from groupcoord.broker.log_segment import LogSegment
+from groupcoord.broker.log_settings import LogSettings
+from groupcoord.broker.partition_log import PartitionLog
+from groupcoord.broker.producer_state import ProducerStates
+from groupcoord.broker.topic_names import CONSUMER_OFFSETS
+from groupcoord.offsets_log.source import Batch, SourceError
+from groupcoord.protocol.batches.record_batch import BatchError, records_in
+from groupcoord.protocol.batches.records import InvalidRecordsError, Record
+from groupcoord.protocol.consumer_protocol import read_assignment
+from groupcoord.protocol.coordinator_records.generic import (
+    RecordError,
+    RecordKey,
+    RecordValue,
+    group_of,
+    parse_key,
+    parse_value,
+)
+from groupcoord.protocol.coordinator_records.text import value_text as whole_value
+from groupcoord.protocol.errors import WireError
+
+OFFSETS_SEGMENT_BYTES = 104_857_600
+"""Kafka's default of offsets.topic.segment.bytes."""
+
+
+class LogSize(NamedTuple):
+    """How much something is; markers of transactions are no records here."""
+
+    bytes: int
+    records: int
+    keys: int
+
+    def plus(self, other: "LogSize") -> "LogSize":
+        """Both together."""
+        return LogSize(self.bytes + other.bytes, self.records + other.records, self.keys + other.keys)
+
+
+class CompactionPreview(NamedTuple):
+    """The records of a partition before and after, and how much that is."""
+
+    partition: int
+    before: list[Record]
+    after: list[Record]
+    size_before: LogSize
+    size_after: LogSize
+
+
+def preview_compaction(partition: int, batches: Iterable[Batch], now_ms: int) -> CompactionPreview:
+    """Compact all of ``batches``, those of the segment that is still written to included.
+
+    Tombstones stay, as in Kafka, until delete.retention.ms (a day) after the cleaning that first met them; nothing behind the
+    beginning of an open transaction is compacted. Raises SourceError for records that cannot be read.
+    """
+    log = _log(partition, batches, now_ms)
+    try:
+        before = _records(log)
+        size_before = _size(log, before)
+        log.roll(now_ms)
+        clean(log, cleanable(log, now_ms), now_ms)
+        after = _records(log)
+    except (BatchError, InvalidRecordsError) as problem:
+        raise SourceError(f"{log.name} cannot be compacted: {problem}") from problem
+    return CompactionPreview(partition, before, after, size_before, _size(log, after))
+
+
+def _log(partition: int, batches: Iterable[Batch], now_ms: int) -> PartitionLog:
+    name = f"{CONSUMER_OFFSETS}-{partition}"
+    segments: list[Segment] = []
+    producers, end = ProducerStates(name), 0
+    for batch in batches:
+        header = batch.header
+        if not segments or segments[-1].base_offset != batch.segment:
+            segments.append(LogSegment(batch.segment, now_ms))
+        segments[-1].append(batch.data, header, now_ms)
+        end = header.last_offset + 1
+        if header.has_producer_id and not header.control:
+            producers.appended(header)
+    start = segments[0].base_offset if segments else 0
+    settings = LogSettings(cleanup_policy=frozenset({"compact"}), segment_bytes=OFFSETS_SEGMENT_BYTES)
+    kept = RecoveredLog(IN_MEMORY_LOG, segments, start, end, producers, LeaderEpochs(), 0)
+    return PartitionLog.recovered(settings, name, kept)
+
+
+def _records(log: PartitionLog) -> list[Record]:
+    return [record for segment in log.segments for record in records_in(segment.copy(0, segment.size))]
+
+
+def _size(log: PartitionLog, records: list[Record]) -> LogSize:
+    return LogSize(log.size, len(records), len({record.key for record in records}))
+
+
+GONE = "·"
+LISTED = 12
+"""So many values of a commit are listed, at most."""
+STRIP = 70
+"""So many records stand in one line of ``strips``."""
+
+_COMMITS = {"OffsetCommit", "LegacyOffsetCommit"}
+
+
+def of_group(records: Sequence[Record], group: str) -> list[Record]:
+    """Those of ``records`` whose key is about ``group``."""
+    return [record for record in records if (key := _key(record)) is not None and group_of(key) == group]
+
+
+def before_rows(records: Sequence[Record]) -> list[tuple[str, str, list[str]]]:
+    """Each key, how many records it has, and all its values, oldest first: in one line, or a line each."""
+    by_key: dict[bytes | None, list[Record]] = {}
+    for record in records:
+        by_key.setdefault(record.key, []).append(record)
+    rows = []
+    for same in sorted(by_key.values(), key=_order):
+        values = [short_value(record) for record in same]
+        lines = [" → ".join(_ends(values))] if _is_commit(_key(same[0])) else _ends(values)
+        rows.append((key_text(same[0]), str(len(same)), lines))
+    return rows
+
+
+def after_rows(kept: Sequence[Record]) -> list[tuple[str, str, str]]:
+    """The offset, key and value of each record that is left."""
+    return [(str(record.offset), key_text(record), value_text(record)) for record in kept]
+
+
+def strips(records: Sequence[Record], kept: Collection[int]) -> list[tuple[str, str]]:
+    """The log before and after, record below record, each one character: ``kept`` are the offsets of those that are left.
+
+    That is G for a group, the last digit of the partition's number for a commit, and a dot for what is gone.
+    """
+    lines = []
+    for start in range(0, len(records), STRIP):
+        part = records[start : start + STRIP]
+        letters = [_letter(record) for record in part]
+        left = [letter if record.offset in kept else GONE for record, letter in zip(part, letters, strict=True)]
+        lines.append(("".join(letters), "".join(left)))
+    return lines
+
+
+def key_text(record: Record) -> str:
+    """The key, in words."""
+    key = _key(record)
+    if key is None:
+        return f"a key that cannot be read: {(record.key or b'').hex()}"
+    if _is_commit(key):
+        return f"{group_of(key)} {key.fields['topic']}-{key.fields['partition']}"
+    if key.kind.name == "GroupMetadata":
+        return str(group_of(key))
+    others = [str(value) for name, value in key.fields.items() if name not in {"group", "groupId"}]
+    return " ".join([str(group_of(key)), key.kind.name, *others])
+
+
+def value_text(record: Record) -> str:
+    """The whole value, in words."""
+    value = _value(record)
+    if value is not None and _is_commit(_key(record)):
+        metadata = value.fields["metadata"]
+        said = f", with metadata {metadata!r}" if metadata else ""
+        return f"{value.fields['offset']} is the next offset to read{said}"
+    return short_value(record)
+
+
+def short_value(record: Record) -> str:
+    """The value, in few words."""
+    if is_tombstone(record):
+        return "tombstone"
+    value = _value(record)
+    if value is None:
+        return f"{len(record.value or b'')} bytes that cannot be read"
+    if _is_commit(_key(record)):
+        return str(value.fields["offset"])
+    if value.kind.name != "GroupMetadata":
+        return whole_value(value)
+    members = value.fields["members"]
+    if not members:
+        return f"gen {value.fields['generation']}, no members"
+    shares = "; ".join(f"{member['clientId']} {_owned(member['assignment'])}" for member in members)
+    return f"gen {value.fields['generation']}, {value.fields['protocol']}: {shares}"
+
+
+def _owned(assignment: bytes) -> str:
+    """The partitions in an assignment, which the coordinator stores without looking into it."""
+    if not assignment:
+        return "nothing"
+    try:
+        topics = read_assignment(assignment).assigned_partitions
+    except WireError:
+        return f"{len(assignment)} bytes"
+    numbers = [" ".join(map(str, topic.partitions)) for topic in topics]
+    if len(topics) == 1:
+        return numbers[0]  # which topic it is need not be said again and again
+    return ", ".join(f"{topic.topic} {owned}" for topic, owned in zip(topics, numbers, strict=True)) or "nothing"
+
+
+def _ends(values: list[str]) -> list[str]:
+    """``values``, or their ends if there are too many for a line."""
+    return values if len(values) <= LISTED else [*values[: LISTED // 2], "…", *values[-LISTED // 2 :]]
+
+
+def _is_commit(key: RecordKey | None) -> bool:
+    return key is not None and key.kind.name in _COMMITS
+
+
+def _key(record: Record) -> RecordKey | None:
+    try:
+        return parse_key(record.key)
+    except RecordError:
+        return None
+
+
+def _value(record: Record) -> RecordValue | None:
+    key = _key(record)
+    try:
+        return None if key is None else parse_value(key.kind, record.value)
+    except RecordError:
+        return None
+
+
+def _letter(record: Record) -> str:
+    key = _key(record)
+    return str(key.fields["partition"])[-1] if key is not None and _is_commit(key) else "G"
+
+
+def _order(records: Sequence[Record]) -> tuple[str, bool, str, int]:
+    """By group: what is about the group first, then its commits by topic and partition."""
+    key = _key(records[0])
+    if key is None:
+        return ("", False, "", 0)
+    if _is_commit(key):
+        return (str(group_of(key)), True, key.fields["topic"], key.fields["partition"])
+    return (str(group_of(key)), False, "", key.kind.number)
