@@ -6,8 +6,8 @@ from bench.servers import echo, groupcoord
 from bench.table import Table
 from bench.wire import Connection, request_frame
 from groupcoord.protocol.apis import ApiKey
+from groupcoord.protocol.apis.join_group import JoinGroupRequestProtocol
 from groupcoord.protocol.messages import HeartbeatRequest, JoinGroupRequest, SyncGroupRequest
-from groupcoord.protocol.messages.join_group import JoinGroupRequestProtocol
 
 CONNECTIONS = (1, 100, 1000)
 

@@ -9,10 +9,10 @@ from bench.servers import groupcoord
 from bench.table import Table
 from bench.wire import Connection
 from groupcoord.protocol.apis import ApiKey
+from groupcoord.protocol.apis.join_group import JoinGroupRequestProtocol
+from groupcoord.protocol.apis.sync_group import SyncGroupRequestAssignment
 from groupcoord.protocol.consumer_protocol import Subscription, write_subscription
 from groupcoord.protocol.messages import JoinGroupRequest, SyncGroupRequest
-from groupcoord.protocol.messages.join_group import JoinGroupRequestProtocol
-from groupcoord.protocol.messages.sync_group import SyncGroupRequestAssignment
 
 SESSION_MS = 300_000
 MEMBERS = 1000

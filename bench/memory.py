@@ -7,8 +7,8 @@ from bench.servers import Running, groupcoord
 from bench.table import Table
 from bench.wire import Connection
 from groupcoord.protocol.apis import ApiKey
+from groupcoord.protocol.apis.offset_commit import OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from groupcoord.protocol.messages import ApiVersionsRequest, OffsetCommitRequest
-from groupcoord.protocol.messages.offset_commit import OffsetCommitRequestPartition, OffsetCommitRequestTopic
 
 CONNECTIONS = 2000
 MEMBERS = 2000

@@ -27,6 +27,7 @@ from groupcoord.cli.serve import GARBAGE_THRESHOLD
 from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.config.settings import load as config_of
 from groupcoord.protocol.apis import ApiKey
+from groupcoord.protocol.apis.offset_commit import OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from groupcoord.protocol.batches.record_batch import build_batch
 from groupcoord.protocol.batches.records import Record
 from groupcoord.protocol.consumer_protocol import (
@@ -48,7 +49,6 @@ from groupcoord.protocol.coordinator_records.typed import (
     write_value,
 )
 from groupcoord.protocol.messages import HeartbeatRequest, OffsetCommitRequest
-from groupcoord.protocol.messages.offset_commit import OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from groupcoord.storage.storage import Storage
 
 SECONDS = 3.0

@@ -31,12 +31,11 @@ _PART = re.compile(r"(?<=<!-- generated: )(?P<name>[a-z-]+)( -->\n)(.*?)(?=<!-- 
 
 
 def apis() -> str:
-    """Which APIs are served, at which versions."""
+    """Which APIs are served, at which versions, and what each is for."""
     rows = [
-        f"| {api.name} | {api.key:d} | {api.min_version}–{api.max_version} |"
-        for api in sorted(APIS.values(), key=lambda api: api.key)
+        f"| {api.name} | {api.key:d} | {api.min_version}–{api.max_version} | {api.summary} |" for api in APIS.values()
     ]
-    return "\n".join(["| API | key | versions |", "|---|---|---|", *rows]) + "\n"
+    return "\n".join(["| API | key | versions | what it is for |", "|---|---|---|---|", *rows]) + "\n"
 
 
 def stand_in_defaults() -> str:

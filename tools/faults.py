@@ -1,8 +1,8 @@
 """The tables of docs/faults.md: what the code says of the grammar of faults."""
 
+from groupcoord.protocol.api import RequestField
 from groupcoord.protocol.apis import APIS
 from groupcoord.testing.faults.damage import Damage
-from groupcoord.testing.faults.fields import FIELDS, Field
 from groupcoord.testing.faults.verdicts import VERBS
 
 
@@ -21,12 +21,9 @@ _FOR_PROGRAMS = {"hold", "hold_answer"}
 
 def fields() -> str:
     """Where each API says what a request is about."""
-    rows = [
-        f"| {api.name} | {' | '.join(map(_paths, FIELDS[api.key]))} |"
-        for api in sorted(APIS.values(), key=lambda api: api.key)
-        if any(FIELDS[api.key])
-    ]
-    others = [api.name for api in sorted(APIS.values(), key=lambda api: api.key) if not any(FIELDS[api.key])]
+    places = {api.name: (api.groups, api.members + api.instances, api.topics) for api in APIS.values()}
+    rows = [f"| {name} | {' | '.join(map(_paths, of_api))} |" for name, of_api in places.items() if any(of_api)]
+    others = [name for name, of_api in places.items() if not any(of_api)]
     table = "\n".join(["| API | `group` | `member` | `topic` |", "|---|---|---|---|", *rows])
     return f"{table}\n\nRequests of {', '.join(others)} name nothing of these.\n"
 
@@ -36,7 +33,7 @@ def damage() -> str:
     return "".join(f"- `{how}`: {how.text}\n" for how in Damage)
 
 
-def _paths(places: tuple[Field, ...]) -> str:
+def _paths(places: tuple[RequestField, ...]) -> str:
     return ", ".join(
         f"`{place.path}`" + ("" if place.only is None else f" if `{place.only[0]}` is {place.only[1]}")
         for place in places

@@ -12,6 +12,9 @@ from groupcoord.config.settings import load
 from groupcoord.core.effects import Call, Effect, EmitEvent, Reply
 from groupcoord.core.events import Event
 from groupcoord.protocol.apis import APIS, ApiKey
+from groupcoord.protocol.apis.join_group import JoinGroupRequestProtocol
+from groupcoord.protocol.apis.leave_group import MemberIdentity
+from groupcoord.protocol.apis.sync_group import SyncGroupRequestAssignment
 from groupcoord.protocol.consumer_protocol import (
     Assignment,
     Subscription,
@@ -20,9 +23,6 @@ from groupcoord.protocol.consumer_protocol import (
     write_subscription,
 )
 from groupcoord.protocol.messages import HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
-from groupcoord.protocol.messages.join_group import JoinGroupRequestProtocol
-from groupcoord.protocol.messages.leave_group import MemberIdentity
-from groupcoord.protocol.messages.sync_group import SyncGroupRequestAssignment
 
 
 class _Counting:

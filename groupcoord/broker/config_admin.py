@@ -14,18 +14,18 @@ from groupcoord.config.settings import BrokerConfig, Resource
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import Call
 from groupcoord.core.handler_context import HandlerContext
-from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.messages.describe_configs import (
+from groupcoord.protocol.apis.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResourceResult,
     DescribeConfigsResponse,
     DescribeConfigsResult,
 )
-from groupcoord.protocol.messages.incremental_alter_configs import (
+from groupcoord.protocol.apis.incremental_alter_configs import (
     AlterConfigsResourceResponse,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+from groupcoord.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from groupcoord.broker.broker import Broker

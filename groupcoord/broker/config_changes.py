@@ -20,8 +20,8 @@ from groupcoord.config.settings import BrokerConfig, Resource
 from groupcoord.config.subscriptions import GROUP, InvalidRequestError, check_client_metrics, check_group
 from groupcoord.config.values import ConfigType, InvalidValueError
 from groupcoord.core.api_error import ApiError
+from groupcoord.protocol.apis.incremental_alter_configs import AlterableConfig
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.messages.incremental_alter_configs import AlterableConfig
 
 if TYPE_CHECKING:
     from groupcoord.broker.broker import Broker

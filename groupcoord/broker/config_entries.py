@@ -15,7 +15,7 @@ from groupcoord.config.subscriptions import CLIENT_METRICS, GROUP
 from groupcoord.config.values import show
 from groupcoord.core.java import string_hash
 from groupcoord.core.scala import mutable_map_order
-from groupcoord.protocol.messages.describe_configs import DescribeConfigsResourceResult, DescribeConfigsSynonym
+from groupcoord.protocol.apis.describe_configs import DescribeConfigsResourceResult, DescribeConfigsSynonym
 
 
 class Options(NamedTuple):

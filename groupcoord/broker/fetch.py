@@ -14,9 +14,7 @@ from groupcoord.broker.partition_log import PartitionLog, Read
 from groupcoord.broker.topics import Topic
 from groupcoord.core.effects import Call
 from groupcoord.core.handler_context import HandlerContext
-from groupcoord.protocol.batches.record_batch import BatchError
-from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.messages.fetch import (
+from groupcoord.protocol.apis.fetch import (
     EpochEndOffset,
     FetchableTopicResponse,
     FetchPartition,
@@ -26,6 +24,8 @@ from groupcoord.protocol.messages.fetch import (
     NodeEndpoint,
     PartitionData,
 )
+from groupcoord.protocol.batches.record_batch import BatchError
+from groupcoord.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from groupcoord.broker.broker import Broker

@@ -9,8 +9,8 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
+from groupcoord.protocol.apis.fetch import FetchPartition, FetchRequest, PartitionData
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.messages.fetch import FetchPartition, FetchRequest, PartitionData
 
 NO_SESSION = 0
 INITIAL_EPOCH = 0

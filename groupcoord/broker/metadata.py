@@ -16,19 +16,19 @@ from groupcoord.core.effects import Call
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.java import string_hash
 from groupcoord.core.scala import hash_set_order, mutable_map_order, set_order
-from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.messages.describe_cluster import (
+from groupcoord.protocol.apis.describe_cluster import (
     DescribeClusterBroker,
     DescribeClusterRequest,
     DescribeClusterResponse,
 )
-from groupcoord.protocol.messages.metadata import (
+from groupcoord.protocol.apis.metadata import (
     MetadataRequest,
     MetadataResponse,
     MetadataResponseBroker,
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from groupcoord.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from groupcoord.broker.broker import Broker

@@ -19,29 +19,29 @@ from groupcoord.core.effects import Call
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.java import string_hash
 from groupcoord.core.scala import hash_set_order, mutable_map_order
-from groupcoord.protocol.batches.record_batch import BatchError
-from groupcoord.protocol.batches.records import InvalidRecordsError
-from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.messages.delete_records import (
+from groupcoord.protocol.apis.delete_records import (
     DeleteRecordsPartitionResult,
     DeleteRecordsRequest,
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
-from groupcoord.protocol.messages.list_offsets import (
+from groupcoord.protocol.apis.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from groupcoord.protocol.messages.offset_for_leader_epoch import (
+from groupcoord.protocol.apis.offset_for_leader_epoch import (
     EpochEndOffset,
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
     OffsetForLeaderPartition,
     OffsetForLeaderTopicResult,
 )
+from groupcoord.protocol.batches.record_batch import BatchError
+from groupcoord.protocol.batches.records import InvalidRecordsError
+from groupcoord.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from groupcoord.broker.broker import Broker

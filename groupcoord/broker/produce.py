@@ -12,6 +12,15 @@ from groupcoord.broker.topic_names import INTERNAL
 from groupcoord.core.background_work import BackgroundWork
 from groupcoord.core.effects import Call
 from groupcoord.core.handler_context import HandlerContext
+from groupcoord.protocol.apis.produce import (
+    BatchIndexAndErrorMessage,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceResponse,
+)
 from groupcoord.protocol.batches.compression import Compression
 from groupcoord.protocol.batches.record_batch import (
     ATTRIBUTES_BYTE,
@@ -27,15 +36,6 @@ from groupcoord.protocol.batches.record_batch import (
     without_frames,
 )
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.messages.produce import (
-    BatchIndexAndErrorMessage,
-    LeaderIdAndEpoch,
-    NodeEndpoint,
-    PartitionProduceResponse,
-    ProduceRequest,
-    ProduceResponse,
-    TopicProduceResponse,
-)
 
 if TYPE_CHECKING:
     from groupcoord.broker.broker import Broker

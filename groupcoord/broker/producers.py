@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 
 from groupcoord.core.effects import Call
 from groupcoord.core.handler_context import HandlerContext
+from groupcoord.protocol.apis.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from groupcoord.protocol.batches.record_batch import NO_PRODUCER_ID, BatchError
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 if TYPE_CHECKING:
     from groupcoord.broker.broker import Broker

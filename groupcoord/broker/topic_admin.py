@@ -17,25 +17,25 @@ from groupcoord.broker.topics import Topic
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import Call
 from groupcoord.core.handler_context import HandlerContext
-from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.messages.create_partitions import (
+from groupcoord.protocol.apis.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     CreatePartitionsTopic,
     CreatePartitionsTopicResult,
 )
-from groupcoord.protocol.messages.create_topics import (
+from groupcoord.protocol.apis.create_topics import (
     CreatableTopic,
     CreatableTopicConfigs,
     CreatableTopicResult,
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from groupcoord.protocol.messages.delete_topics import (
+from groupcoord.protocol.apis.delete_topics import (
     DeletableTopicResult,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
 )
+from groupcoord.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from groupcoord.broker.broker import Broker

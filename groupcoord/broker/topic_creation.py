@@ -12,8 +12,8 @@ from groupcoord.broker.topics import Topic
 from groupcoord.config.settings import BrokerConfig
 from groupcoord.config.values import InvalidValueError
 from groupcoord.core.api_error import ApiError
+from groupcoord.protocol.apis.create_topics import CreatableTopic, CreatableTopicConfig
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig
 
 if TYPE_CHECKING:
     from groupcoord.broker.broker import Broker

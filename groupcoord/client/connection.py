@@ -13,21 +13,21 @@ from typing import Any, NamedTuple, cast
 
 from groupcoord.client.errors import DisconnectedError, RequestTimedOutError, UnsupportedVersionError
 from groupcoord.protocol.apis import APIS, Api, ApiKey
-from groupcoord.protocol.errors import ErrorCode, WireError
-from groupcoord.protocol.framing import FrameBuffer, encode_request, parse_response
-from groupcoord.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from groupcoord.protocol.messages.find_coordinator import (
+from groupcoord.protocol.apis.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from groupcoord.protocol.apis.find_coordinator import (
     Coordinator,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
-from groupcoord.protocol.messages.offset_fetch import (
+from groupcoord.protocol.apis.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
     OffsetFetchResponsePartitions,
     OffsetFetchResponseTopics,
 )
+from groupcoord.protocol.errors import ErrorCode, WireError
+from groupcoord.protocol.framing import FrameBuffer, encode_request, parse_response
 
 SOFTWARE_NAME = "groupcoord"
 SOFTWARE_VERSION = "0.1.0"

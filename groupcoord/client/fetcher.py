@@ -26,8 +26,7 @@ from groupcoord.client.partitions import (
     decode_records,
 )
 from groupcoord.client.positions import PositionResolver
-from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.messages.fetch import (
+from groupcoord.protocol.apis.fetch import (
     FetchableTopicResponse,
     FetchPartition,
     FetchRequest,
@@ -35,6 +34,7 @@ from groupcoord.protocol.messages.fetch import (
     FetchTopic,
     PartitionData,
 )
+from groupcoord.protocol.errors import ErrorCode
 
 BY_NAME = 12
 """The last version of Fetch that names topics; the later ones have ids."""

@@ -12,13 +12,13 @@ from groupcoord.client.connection import BrokerConnection
 from groupcoord.client.errors import ClientError, DisconnectedError
 from groupcoord.client.member.actions import TopicsView
 from groupcoord.client.member.settings import ExponentialBackoff
-from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.messages.metadata import (
+from groupcoord.protocol.apis.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
     MetadataResponse,
     MetadataResponseTopic,
 )
+from groupcoord.protocol.errors import ErrorCode
 
 Address = tuple[str, int]
 

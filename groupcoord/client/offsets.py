@@ -19,20 +19,20 @@ from groupcoord.client.member.settings import ExponentialBackoff
 from groupcoord.client.member_driver import MemberDriver
 from groupcoord.client.network_client import NetworkClient
 from groupcoord.client.partitions import AssignedPartitions
-from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.messages.offset_commit import (
+from groupcoord.protocol.apis.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
-from groupcoord.protocol.messages.offset_fetch import (
+from groupcoord.protocol.apis.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
     OffsetFetchResponse,
 )
+from groupcoord.protocol.errors import ErrorCode
 
 COMMIT_BY_NAME = 9
 FETCH_BY_NAME = 9

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from groupcoord.assignors import TopicPartition
 from groupcoord.client.errors import CorruptRecordsError
+from groupcoord.protocol.apis.fetch import AbortedTransaction
 from groupcoord.protocol.batches.record_batch import (
     MAGIC,
     BatchError,
@@ -27,7 +28,6 @@ from groupcoord.protocol.batches.record_batch import (
     records_of,
 )
 from groupcoord.protocol.batches.records import Header, InvalidRecordsError
-from groupcoord.protocol.messages.fetch import AbortedTransaction
 
 ABORT_MARKER = 0
 

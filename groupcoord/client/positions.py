@@ -18,13 +18,13 @@ from groupcoord.client.partitions import (
     PartitionState,
     StartPosition,
 )
-from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.messages.list_offsets import (
+from groupcoord.protocol.apis.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsResponse,
     ListOffsetsTopic,
 )
+from groupcoord.protocol.errors import ErrorCode
 
 CONSUMER = -1
 UP_TO_EARLIEST_AND_LATEST = 6

@@ -6,9 +6,9 @@ from dataclasses import replace
 from groupcoord.core.effects import Call
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.apis import APIS, ApiKey
+from groupcoord.protocol.apis.api_versions import ApiVersion, FinalizedFeatureKey, SupportedFeatureKey
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import ApiVersionsRequest, ApiVersionsResponse
-from groupcoord.protocol.messages.api_versions import ApiVersion, FinalizedFeatureKey, SupportedFeatureKey
 
 SOFTWARE_NAME_FROM = 3
 ZERO_FEATURES_FROM = 4

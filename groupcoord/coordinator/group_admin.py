@@ -14,6 +14,9 @@ from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import Call, LogRecord
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.java import computed_map_order, hash_set_order, string_hash
+from groupcoord.protocol.apis.delete_groups import DeletableGroupResult
+from groupcoord.protocol.apis.describe_groups import DescribedGroup, DescribedGroupMember
+from groupcoord.protocol.apis.list_groups import ListedGroup
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import (
     DeleteGroupsRequest,
@@ -23,9 +26,6 @@ from groupcoord.protocol.messages import (
     ListGroupsRequest,
     ListGroupsResponse,
 )
-from groupcoord.protocol.messages.delete_groups import DeletableGroupResult
-from groupcoord.protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember
-from groupcoord.protocol.messages.list_groups import ListedGroup
 
 NOT_FOUND_FROM = 6  # KIP-1043
 NOT_ASKED_FOR = -2_147_483_648

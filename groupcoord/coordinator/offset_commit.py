@@ -17,14 +17,14 @@ from groupcoord.coordinator.topics_view import TopicsView
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import Call
 from groupcoord.core.handler_context import HandlerContext
-from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.messages import OffsetCommitRequest, OffsetCommitResponse
-from groupcoord.protocol.messages.offset_commit import (
+from groupcoord.protocol.apis.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
+from groupcoord.protocol.errors import ErrorCode
+from groupcoord.protocol.messages import OffsetCommitRequest, OffsetCommitResponse
 
 TOPIC_IDS_FROM = 10
 GROUP_ID_NOT_FOUND_FROM = 9

@@ -12,9 +12,9 @@ from groupcoord.coordinator.topics_view import TopicsView
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import Call
 from groupcoord.core.handler_context import HandlerContext
+from groupcoord.protocol.apis.offset_delete import OffsetDeleteResponsePartition, OffsetDeleteResponseTopic
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import OffsetDeleteRequest, OffsetDeleteResponse
-from groupcoord.protocol.messages.offset_delete import OffsetDeleteResponsePartition, OffsetDeleteResponseTopic
 
 
 def offset_delete(

@@ -11,15 +11,15 @@ from groupcoord.coordinator.uncommitted import CommittedView
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import Call
 from groupcoord.core.handler_context import HandlerContext
-from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.messages import OffsetFetchRequest, OffsetFetchResponse
-from groupcoord.protocol.messages.offset_fetch import (
+from groupcoord.protocol.apis.offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
     OffsetFetchResponseGroup,
     OffsetFetchResponsePartitions,
     OffsetFetchResponseTopics,
 )
+from groupcoord.protocol.errors import ErrorCode
+from groupcoord.protocol.messages import OffsetFetchRequest, OffsetFetchResponse
 
 GROUP_ERRORS_FROM = 2
 TOPIC_IDS_FROM = 10

@@ -12,9 +12,9 @@ from groupcoord.coordinator.config import CoordinatorConfig
 from groupcoord.coordinator.shard import Shard
 from groupcoord.core.effects import Call
 from groupcoord.core.handler_context import HandlerContext
+from groupcoord.protocol.apis.find_coordinator import Coordinator
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
-from groupcoord.protocol.messages.find_coordinator import Coordinator
 
 GROUP, TRANSACTION, SHARE = 0, 1, 2
 NO_NODE = -1

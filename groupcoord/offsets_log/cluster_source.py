@@ -17,10 +17,10 @@ from groupcoord.offsets_log.source import (
     SourceError,
     UnreadableData,
 )
+from groupcoord.protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
+from groupcoord.protocol.apis.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from groupcoord.protocol.batches.record_batch import BatchError, extents, has_right_checksum, read_header
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
-from groupcoord.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 
 REQUEST_TIMEOUT_MS = 30_000
 PIECE_BYTES = 4 << 20

@@ -14,7 +14,6 @@ from groupcoord.protocol.codec.message_codec import Codec
 from groupcoord.protocol.codec.primitives import LazyBytes, Unreadable, skip_tags
 from groupcoord.protocol.codec.schema import MessageSchema, SchemaField
 from groupcoord.protocol.errors import WireError
-from groupcoord.protocol.version_compat import UPGRADES, response_at
 
 _INT32 = struct.Struct(">i")
 _API_AND_VERSION = struct.Struct(">hh")
@@ -163,7 +162,7 @@ def _find_route(frame: bytes) -> _Route:
         raise WireError(f"API key {key} is not served", offset=0, field="request_api_key")
     if api.serves(version):
         codec = api.request_codec(version)
-        route = _ROUTES[frame[:4]] = _Route(api, version, codec.flexible, codec, UPGRADES.get(api.request))
+        route = _ROUTES[frame[:4]] = _Route(api, version, codec.flexible, codec, api.upgrade)
         return route
     if key == ApiKey.API_VERSIONS:
         return _Route(api, version, version > api.max_version, None, None)
@@ -205,7 +204,7 @@ def response_parts(api: Api, version: int, correlation_id: int, body: Any) -> li
     """The frame of a response in parts, of which those of a Fetch may lie in a log."""
     codec = api.response_codec(version)
     parts: list[LazyBytes] = [b"", b"\0"] if _has_header_tags(api, codec) else [b""]
-    codec.write(response_at(body, version), parts.append)
+    codec.write(body if api.downgrade is None else api.downgrade(body, version), parts.append)
     parts[0] = _SIZE_AND_CORRELATION_ID.pack(4 + sum(map(len, parts)), correlation_id)
     return parts
 

@@ -35,7 +35,6 @@ from groupcoord.protocol.errors import ErrorCode, WireError
 from groupcoord.server.background_worker import WorkOutcome
 from groupcoord.server.connection import ServerConnection, Software
 from groupcoord.server.connection_registry import ConnectionRegistry
-from groupcoord.server.error_responses import error_response
 from groupcoord.server.system import NowMs, SecondsUntil
 
 logger = logging.getLogger(__name__)
@@ -342,7 +341,7 @@ class Dispatcher:
         else:
             self.unexpected(error, call, connection.request)
         try:
-            response = error_response(call.api, call.version, connection.request, ErrorCode.UNKNOWN_SERVER_ERROR)
+            response = call.api.error_response(connection.request, call.version, ErrorCode.UNKNOWN_SERVER_ERROR)
             if response is not None:
                 connection.answer(call, response)
                 return

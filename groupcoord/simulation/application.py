@@ -6,8 +6,8 @@ from groupcoord.assignors import TopicPartition
 from groupcoord.client.errors import CommitFailedError, RebalanceInProgressError
 from groupcoord.client.member import actions as a
 from groupcoord.client.member.membership import Membership
+from groupcoord.protocol.apis.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from groupcoord.protocol.messages import OffsetFetchRequest, OffsetFetchResponse
-from groupcoord.protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from groupcoord.simulation.event_queue import Callback, EventQueue
 from groupcoord.simulation.network import MEMBER_COMMITS, OnError, OnResponse, rank
 from groupcoord.simulation.plan import MemberPlan

@@ -19,6 +19,7 @@ from groupcoord.client.member.membership import Membership
 from groupcoord.client.member.settings import MemberSettings
 from groupcoord.core.effects import EmitEvent
 from groupcoord.core.events import Event
+from groupcoord.protocol.apis.metadata import MetadataRequestTopic
 from groupcoord.protocol.messages import (
     HeartbeatRequest,
     HeartbeatResponse,
@@ -26,7 +27,6 @@ from groupcoord.protocol.messages import (
     MetadataResponse,
     OffsetCommitRequest,
 )
-from groupcoord.protocol.messages.metadata import MetadataRequestTopic
 from groupcoord.simulation.application import GROUP, ConsumerApplication
 from groupcoord.simulation.event_queue import Callback
 from groupcoord.simulation.heartbeat_skipping import MARGIN_MS, HeartbeatSkipper, SkipEnvironment

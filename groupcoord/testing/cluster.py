@@ -18,11 +18,11 @@ from groupcoord.client.member.settings import MemberSettings
 from groupcoord.client.options import assignors_of
 from groupcoord.cluster.append_gate import HOLD
 from groupcoord.cluster.cluster_core import ClusterCore
+from groupcoord.protocol.apis.produce import PartitionProduceData, TopicProduceData
 from groupcoord.protocol.batches.record_batch import build_batch
 from groupcoord.protocol.batches.records import Record
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import ProduceRequest, ProduceResponse
-from groupcoord.protocol.messages.produce import PartitionProduceData, TopicProduceData
 from groupcoord.testing import group_actions
 from groupcoord.testing.appends import HeldAppends, code_of
 from groupcoord.testing.auto_member import METADATA_MAX_AGE_MS, AutoMember, settings_of

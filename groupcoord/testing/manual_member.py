@@ -23,6 +23,9 @@ from groupcoord.assignors import (
     write_assignment,
     write_subscription,
 )
+from groupcoord.protocol.apis.join_group import JoinGroupRequestProtocol
+from groupcoord.protocol.apis.leave_group import MemberIdentity
+from groupcoord.protocol.apis.sync_group import SyncGroupRequestAssignment
 from groupcoord.protocol.consumer_protocol import PROTOCOL_TYPE
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import (
@@ -35,9 +38,6 @@ from groupcoord.protocol.messages import (
     SyncGroupRequest,
     SyncGroupResponse,
 )
-from groupcoord.protocol.messages.join_group import JoinGroupRequestProtocol
-from groupcoord.protocol.messages.leave_group import MemberIdentity
-from groupcoord.protocol.messages.sync_group import SyncGroupRequestAssignment
 from groupcoord.testing.in_process_transport import MemberConnection
 from groupcoord.testing.request_builders import BY_NAME, codes_of, commit_request
 from groupcoord.testing.waiting import TIMEOUT_S, WaitTimeoutError

@@ -23,9 +23,9 @@ from groupcoord.client.network_client import (
     NetworkClient,
 )
 from groupcoord.client.options import addresses, assignors_of
+from groupcoord.protocol.apis.leave_group import MemberIdentity
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import LeaveGroupRequest, LeaveGroupResponse, MetadataResponse
-from groupcoord.protocol.messages.leave_group import MemberIdentity
 from groupcoord.testing import clocks
 from groupcoord.testing.auto_member import METADATA_MAX_AGE_MS, AutoMember, MemberScheduler, settings_of
 from groupcoord.testing.clocks import ClockMode

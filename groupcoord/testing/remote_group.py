@@ -9,10 +9,10 @@ from functools import partial
 from typing import Any, Protocol
 
 from groupcoord.coordinator.classic.states import GroupState
+from groupcoord.protocol.apis.describe_groups import DescribedGroupMember
+from groupcoord.protocol.apis.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import DescribeGroupsRequest, DescribeGroupsResponse, OffsetFetchResponse
-from groupcoord.protocol.messages.describe_groups import DescribedGroupMember
-from groupcoord.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from groupcoord.testing.views import SeenGroup, SeenMember, TopicPartition, assigned_by
 from groupcoord.testing.waiting import poll
 

@@ -5,6 +5,11 @@ from typing import Any
 
 from groupcoord.assignors import TopicPartition
 from groupcoord.client.member.actions import TopicsView
+from groupcoord.protocol.apis.create_partitions import CreatePartitionsTopic
+from groupcoord.protocol.apis.create_topics import CreatableTopic
+from groupcoord.protocol.apis.delete_topics import DeleteTopicState
+from groupcoord.protocol.apis.metadata import MetadataRequestTopic
+from groupcoord.protocol.apis.offset_commit import OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import (
     CreatePartitionsRequest,
@@ -15,11 +20,6 @@ from groupcoord.protocol.messages import (
     OffsetCommitRequest,
     OffsetCommitResponse,
 )
-from groupcoord.protocol.messages.create_partitions import CreatePartitionsTopic
-from groupcoord.protocol.messages.create_topics import CreatableTopic
-from groupcoord.protocol.messages.delete_topics import DeleteTopicState
-from groupcoord.protocol.messages.metadata import MetadataRequestTopic
-from groupcoord.protocol.messages.offset_commit import OffsetCommitRequestPartition, OffsetCommitRequestTopic
 
 _TIMEOUT_MS = 30_000
 BY_NAME = 9

@@ -12,6 +12,7 @@ from typing import Any
 from groupcoord.client.connection import BrokerConnection
 from groupcoord.client.errors import DisconnectedError, UnsupportedVersionError
 from groupcoord.client.network_client import Address, NetworkClient
+from groupcoord.protocol.apis.find_coordinator import Coordinator
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import (
     FindCoordinatorRequest,
@@ -19,7 +20,6 @@ from groupcoord.protocol.messages import (
     JoinGroupRequest,
     SyncGroupRequest,
 )
-from groupcoord.protocol.messages.find_coordinator import Coordinator
 from groupcoord.testing.in_process_transport import OnResponse
 from groupcoord.testing.waiting import poll
 

@@ -8,14 +8,14 @@ from groupcoord.broker.broker import Broker
 from groupcoord.config.settings import BrokerConfig
 from groupcoord.core.effects import Call, Reply
 from groupcoord.protocol.apis import APIS
-from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.framing import encode_request, encode_response, parse_request, parse_response
-from groupcoord.protocol.messages.create_topics import (
+from groupcoord.protocol.apis.create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
     CreatableTopicConfig,
     CreateTopicsRequest,
 )
+from groupcoord.protocol.errors import ErrorCode
+from groupcoord.protocol.framing import encode_request, encode_response, parse_request, parse_response
 
 _API_OF = {api.request: api for api in APIS.values()}
 NOW_MS = 1_000_000

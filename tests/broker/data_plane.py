@@ -14,16 +14,16 @@ from groupcoord.config.settings import BrokerConfig
 from groupcoord.core.effects import Call, CloseConnection, Effect, NoReply, Reply
 from groupcoord.partitioners.java_random import JavaRandom
 from groupcoord.protocol.apis import APIS
-from groupcoord.protocol.batches.record_batch import HEADER_BYTES, build_batch, read_header
-from groupcoord.protocol.batches.records import Record
-from groupcoord.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
-from groupcoord.protocol.messages.produce import (
+from groupcoord.protocol.apis.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
+from groupcoord.protocol.apis.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
     TopicProduceData,
 )
+from groupcoord.protocol.batches.record_batch import HEADER_BYTES, build_batch, read_header
+from groupcoord.protocol.batches.records import Record
 
 THEN_MS = 1_700_000_000_000  # the time of records, unless a test says otherwise
 NOW_MS = THEN_MS + 60_000  # the clock at the start

@@ -13,6 +13,25 @@ from groupcoord.core.events import AdminAction
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.partitioners.java_random import JavaRandom
 from groupcoord.protocol.apis import APIS, ApiKey
+from groupcoord.protocol.apis.create_partitions import CreatePartitionsAssignment, CreatePartitionsTopic
+from groupcoord.protocol.apis.create_topics import CreatableTopic
+from groupcoord.protocol.apis.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from groupcoord.protocol.apis.describe_configs import DescribeConfigsResource
+from groupcoord.protocol.apis.fetch import LeaderIdAndEpoch, NodeEndpoint, PartitionData, ReplicaState
+from groupcoord.protocol.apis.incremental_alter_configs import AlterableConfig, AlterConfigsResource
+from groupcoord.protocol.apis.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from groupcoord.protocol.apis.metadata import MetadataRequestTopic
+from groupcoord.protocol.apis.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
+from groupcoord.protocol.apis.produce import LeaderIdAndEpoch as ProduceLeader
+from groupcoord.protocol.apis.produce import NodeEndpoint as ProduceEndpoint
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import (
     CreatePartitionsRequest,
@@ -23,25 +42,6 @@ from groupcoord.protocol.messages import (
     InitProducerIdRequest,
     MetadataRequest,
 )
-from groupcoord.protocol.messages.create_partitions import CreatePartitionsAssignment, CreatePartitionsTopic
-from groupcoord.protocol.messages.create_topics import CreatableTopic
-from groupcoord.protocol.messages.delete_records import (
-    DeleteRecordsPartition,
-    DeleteRecordsRequest,
-    DeleteRecordsTopic,
-)
-from groupcoord.protocol.messages.describe_configs import DescribeConfigsResource
-from groupcoord.protocol.messages.fetch import LeaderIdAndEpoch, NodeEndpoint, PartitionData, ReplicaState
-from groupcoord.protocol.messages.incremental_alter_configs import AlterableConfig, AlterConfigsResource
-from groupcoord.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from groupcoord.protocol.messages.metadata import MetadataRequestTopic
-from groupcoord.protocol.messages.offset_for_leader_epoch import (
-    OffsetForLeaderEpochRequest,
-    OffsetForLeaderPartition,
-    OffsetForLeaderTopic,
-)
-from groupcoord.protocol.messages.produce import LeaderIdAndEpoch as ProduceLeader
-from groupcoord.protocol.messages.produce import NodeEndpoint as ProduceEndpoint
 from tests.broker import asking
 from tests.broker.data_plane import DataPlane, batch, fetch_request, produce_request, reading, wanting
 

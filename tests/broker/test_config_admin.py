@@ -2,13 +2,13 @@
 
 import pytest
 
-from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
-from groupcoord.protocol.messages.incremental_alter_configs import (
+from groupcoord.protocol.apis.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from groupcoord.protocol.apis.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
+from groupcoord.protocol.errors import ErrorCode
 from tests.broker.asking import Asking
 
 ILLEGAL = (

@@ -5,8 +5,8 @@ import pytest
 from groupcoord.broker.config_changes import alter
 from groupcoord.config.settings import Resource
 from groupcoord.core.api_error import ApiError
+from groupcoord.protocol.apis.incremental_alter_configs import AlterableConfig
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.messages.incremental_alter_configs import AlterableConfig
 from tests.broker.asking import Asking
 
 SET, DELETE, APPEND, SUBTRACT = range(4)

@@ -12,7 +12,7 @@ import pytest
 
 from groupcoord.config.settings import BrokerConfig, Resource
 from groupcoord.config.stand_in import DEFAULTS
-from groupcoord.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from groupcoord.protocol.apis.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from tests.broker.asking import Asking
 
 RECORDED: list[list[Any]] = [

@@ -7,9 +7,7 @@ from groupcoord.broker.fetch import COPIED_BYTES
 from groupcoord.broker.stretch import Stretch
 from groupcoord.core.events import AdminAction
 from groupcoord.core.handler_context import HandlerContext
-from groupcoord.protocol.batches.record_batch import records_in
-from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.messages.fetch import (
+from groupcoord.protocol.apis.fetch import (
     EpochEndOffset,
     FetchResponse,
     ForgottenTopic,
@@ -17,6 +15,8 @@ from groupcoord.protocol.messages.fetch import (
     PartitionData,
     ReplicaState,
 )
+from groupcoord.protocol.batches.record_batch import records_in
+from groupcoord.protocol.errors import ErrorCode
 from tests.broker.data_plane import NOW_MS, DataPlane, batch, fetch_request, reading, wanting
 
 SIZE = len(batch(bytes(100)))

@@ -13,8 +13,8 @@ from groupcoord.broker.fetch_sessions import (
     Wanted,
     next_epoch,
 )
+from groupcoord.protocol.apis.fetch import EpochEndOffset, FetchRequest, PartitionData
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.messages.fetch import EpochEndOffset, FetchRequest, PartitionData
 from tests.broker.data_plane import NOW_MS, wanting
 
 ORDERS = uuid.UUID(int=7)

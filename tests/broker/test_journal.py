@@ -12,9 +12,9 @@ from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.broker.topics import TopicStore
 from groupcoord.config.settings import BrokerConfig, Resource
 from groupcoord.core.api_error import ApiError
+from groupcoord.protocol.apis.init_producer_id import InitProducerIdRequest
 from groupcoord.protocol.batches.record_batch import BatchError, read_header
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.messages.init_producer_id import InitProducerIdRequest
 from tests.broker.data_plane import NOW_MS, DataPlane, batch
 
 TOPIC = uuid.UUID(int=7)

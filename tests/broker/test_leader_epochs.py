@@ -4,9 +4,9 @@ import pytest
 
 from groupcoord.broker.leader_epochs import EpochStart, LeaderEpochs
 from groupcoord.broker.partition_log import EARLIEST, LATEST, FoundOffset
+from groupcoord.protocol.apis.metadata import MetadataRequest
 from groupcoord.protocol.batches.record_batch import read_header
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.messages.metadata import MetadataRequest
 from tests.broker.data_plane import THEN_MS, DataPlane, batch, reading, wanting
 
 HISTORY = [EpochStart(1, 10), EpochStart(3, 25), EpochStart(7, 40)]

@@ -10,12 +10,12 @@ from groupcoord.core.background_work import BackgroundWork, run_to_end
 from groupcoord.core.effects import Call
 from groupcoord.core.events import AdminAction
 from groupcoord.core.handler_context import HandlerContext
+from groupcoord.protocol.apis.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from groupcoord.protocol.apis.produce import PartitionProduceResponse
 from groupcoord.protocol.batches.compression import Compression
 from groupcoord.protocol.batches.record_batch import BatchError, build_batch, read_header, walk_bytes
 from groupcoord.protocol.batches.records import Record
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from groupcoord.protocol.messages.produce import PartitionProduceResponse
 from tests.broker.data_plane import NOW_MS, THEN_MS, DataPlane, batch, patched, produce_request
 
 COUNT = 1_200

@@ -6,15 +6,15 @@ from typing import Any
 import pytest
 
 from groupcoord.config.settings import BrokerConfig
-from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.messages.describe_cluster import DescribeClusterBroker, DescribeClusterRequest
-from groupcoord.protocol.messages.metadata import (
+from groupcoord.protocol.apis.describe_cluster import DescribeClusterBroker, DescribeClusterRequest
+from groupcoord.protocol.apis.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
     MetadataResponse,
     MetadataResponseBroker,
     MetadataResponsePartition,
 )
+from groupcoord.protocol.errors import ErrorCode
 from tests.broker.asking import Asking
 
 UNSAID = -2147483648

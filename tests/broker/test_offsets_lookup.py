@@ -3,26 +3,26 @@ import gzip
 import pytest
 
 from groupcoord.broker.lookups import Find
-from groupcoord.protocol.batches.record_batch import HEADER_BYTES, BatchError, read_header
-from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.messages.delete_records import (
+from groupcoord.protocol.apis.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
-from groupcoord.protocol.messages.list_offsets import (
+from groupcoord.protocol.apis.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
-from groupcoord.protocol.messages.offset_for_leader_epoch import (
+from groupcoord.protocol.apis.offset_for_leader_epoch import (
     EpochEndOffset,
     OffsetForLeaderEpochRequest,
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
+from groupcoord.protocol.batches.record_batch import HEADER_BYTES, BatchError, read_header
+from groupcoord.protocol.errors import ErrorCode
 from tests.broker.data_plane import THEN_MS, DataPlane, batch, patched
 
 

@@ -1,15 +1,15 @@
 import pytest
 
 from groupcoord.core.effects import CloseConnection, NoReply
-from groupcoord.protocol.batches.compression import Compression
-from groupcoord.protocol.batches.record_batch import records_in
-from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.messages.produce import (
+from groupcoord.protocol.apis.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
     TopicProduceData,
 )
+from groupcoord.protocol.batches.compression import Compression
+from groupcoord.protocol.batches.record_batch import records_in
+from groupcoord.protocol.errors import ErrorCode
 from tests.broker.data_plane import (
     NOW_MS,
     THEN_MS,

@@ -1,7 +1,7 @@
 import pytest
 
+from groupcoord.protocol.apis.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from tests.broker.data_plane import DataPlane, batch
 
 

@@ -8,14 +8,14 @@ import pytest
 
 from groupcoord.broker.topics import Topic
 from groupcoord.core.handler_context import HandlerContext
-from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.messages.create_partitions import (
+from groupcoord.protocol.apis.create_partitions import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
     CreatePartitionsTopic,
 )
-from groupcoord.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
-from groupcoord.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from groupcoord.protocol.apis.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from groupcoord.protocol.apis.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from groupcoord.protocol.errors import ErrorCode
 from tests.broker.asking import Asking, topic
 
 NONE = ErrorCode.NONE

@@ -4,8 +4,8 @@ import pytest
 
 from groupcoord.broker.topic_creation import Plan, create_automatically, create_topic, plan_topic
 from groupcoord.core.api_error import ApiError
+from groupcoord.protocol.apis.create_topics import CreatableTopic
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.messages.create_topics import CreatableTopic
 from tests.broker.asking import NOW_MS, Asking, topic
 
 NO_PARTITIONS = "Number of partitions was set to an invalid non-positive value."

@@ -13,6 +13,10 @@ from groupcoord.client.connection import BrokerConnection
 from groupcoord.client.consumer import Consumer
 from groupcoord.core.effects import Call, CloseConnection, Effect, Reply
 from groupcoord.protocol.apis import APIS
+from groupcoord.protocol.apis.api_versions import ApiVersion
+from groupcoord.protocol.apis.create_partitions import CreatePartitionsTopic
+from groupcoord.protocol.apis.leave_group import MemberIdentity
+from groupcoord.protocol.apis.produce import PartitionProduceData, TopicProduceData
 from groupcoord.protocol.batches.record_batch import build_batch
 from groupcoord.protocol.batches.records import Record
 from groupcoord.protocol.errors import ErrorCode
@@ -26,10 +30,6 @@ from groupcoord.protocol.messages import (
     ProduceRequest,
     ProduceResponse,
 )
-from groupcoord.protocol.messages.api_versions import ApiVersion
-from groupcoord.protocol.messages.create_partitions import CreatePartitionsTopic
-from groupcoord.protocol.messages.leave_group import MemberIdentity
-from groupcoord.protocol.messages.produce import PartitionProduceData, TopicProduceData
 from groupcoord.server.running import running
 from groupcoord.server.server import Server
 

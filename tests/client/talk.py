@@ -19,16 +19,16 @@ from groupcoord.client.member.events import MemberEvent
 from groupcoord.client.member.membership import Membership
 from groupcoord.client.member.settings import MemberSettings
 from groupcoord.core.effects import EmitEvent
-from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.messages.find_coordinator import (
+from groupcoord.protocol.apis.find_coordinator import (
     Coordinator,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
-from groupcoord.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from groupcoord.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
-from groupcoord.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
-from groupcoord.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from groupcoord.protocol.apis.heartbeat import HeartbeatRequest, HeartbeatResponse
+from groupcoord.protocol.apis.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
+from groupcoord.protocol.apis.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from groupcoord.protocol.apis.sync_group import SyncGroupRequest, SyncGroupResponse
+from groupcoord.protocol.errors import ErrorCode
 
 BROKER = a.CoordinatorNode(1, "broker", 9092)
 OTHER = a.CoordinatorNode(2, "other", 9092)

@@ -10,6 +10,14 @@ import pytest
 from groupcoord.client.connection import BrokerConnection, upgrade_response
 from groupcoord.client.errors import DisconnectedError, RequestTimedOutError, UnsupportedVersionError
 from groupcoord.protocol.apis import APIS, ApiKey
+from groupcoord.protocol.apis.api_versions import ApiVersion
+from groupcoord.protocol.apis.find_coordinator import FindCoordinatorResponse
+from groupcoord.protocol.apis.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponseTopic,
+)
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.framing import encode_response
 from groupcoord.protocol.messages import (
@@ -20,14 +28,6 @@ from groupcoord.protocol.messages import (
     HeartbeatResponse,
     JoinGroupRequest,
     MetadataRequest,
-)
-from groupcoord.protocol.messages.api_versions import ApiVersion
-from groupcoord.protocol.messages.find_coordinator import FindCoordinatorResponse
-from groupcoord.protocol.messages.offset_fetch import (
-    OffsetFetchRequest,
-    OffsetFetchResponse,
-    OffsetFetchResponsePartition,
-    OffsetFetchResponseTopic,
 )
 from tests.client.broker import HANG, HANG_UP, broker, eventually, patiently
 

@@ -9,6 +9,7 @@ from groupcoord.client.consumer import Consumer
 from groupcoord.client.errors import BrokerError, ConsumerClosedError, DisconnectedError
 from groupcoord.client.member.context import MemberState
 from groupcoord.client.offsets import OffsetAndMetadata
+from groupcoord.protocol.apis.metadata import MetadataResponse, MetadataResponseBroker, MetadataResponseTopic
 from groupcoord.protocol.errors import ErrorCode as E
 from groupcoord.protocol.messages import (
     HeartbeatRequest,
@@ -17,7 +18,6 @@ from groupcoord.protocol.messages import (
     MetadataRequest,
     OffsetFetchRequest,
 )
-from groupcoord.protocol.messages.metadata import MetadataResponse, MetadataResponseBroker, MetadataResponseTopic
 from tests.client.broker import Broker, broker, eventually, patiently
 from tests.client.test_offsets import fetched
 

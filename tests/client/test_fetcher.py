@@ -10,6 +10,7 @@ import pytest
 
 from groupcoord.client.consumer import Consumer
 from groupcoord.client.errors import BrokerError, CorruptRecordsError
+from groupcoord.protocol.apis.fetch import FetchableTopicResponse, PartitionData
 from groupcoord.protocol.batches.compression import Compression
 from groupcoord.protocol.errors import ErrorCode as E
 from groupcoord.protocol.messages import (
@@ -18,7 +19,6 @@ from groupcoord.protocol.messages import (
     ListOffsetsRequest,
     MetadataRequest,
 )
-from groupcoord.protocol.messages.fetch import FetchableTopicResponse, PartitionData
 from tests.client.broker import HANG_UP, Broker, broker, eventually, forever, patiently
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.slow]

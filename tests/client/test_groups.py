@@ -21,6 +21,8 @@ from groupcoord.client.member.events import (
     Synced,
 )
 from groupcoord.core.events import Event
+from groupcoord.protocol.apis.join_group import JoinGroupRequestProtocol
+from groupcoord.protocol.apis.leave_group import MemberIdentity
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import (
     JoinGroupRequest,
@@ -29,8 +31,6 @@ from groupcoord.protocol.messages import (
     SyncGroupRequest,
     SyncGroupResponse,
 )
-from groupcoord.protocol.messages.join_group import JoinGroupRequestProtocol
-from groupcoord.protocol.messages.leave_group import MemberIdentity
 from tests.client.adapter import ours
 from tests.client.broker import produce
 from tests.clients.cluster import Cluster

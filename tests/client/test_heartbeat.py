@@ -6,15 +6,15 @@ from groupcoord.client.errors import BrokerError
 from groupcoord.client.member import actions as a
 from groupcoord.client.member import events as e
 from groupcoord.client.member.context import MemberState
-from groupcoord.protocol.errors import ErrorCode as E
-from groupcoord.protocol.messages.find_coordinator import (
+from groupcoord.protocol.apis.find_coordinator import (
     Coordinator,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
-from groupcoord.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from groupcoord.protocol.messages.join_group import JoinGroupRequest
-from groupcoord.protocol.messages.sync_group import SyncGroupRequest
+from groupcoord.protocol.apis.heartbeat import HeartbeatRequest, HeartbeatResponse
+from groupcoord.protocol.apis.join_group import JoinGroupRequest
+from groupcoord.protocol.apis.sync_group import SyncGroupRequest
+from groupcoord.protocol.errors import ErrorCode as E
 from tests.client.talk import BROKER, COOPERATIVE, EAGER, ME, OTHER, Talk, partitions, settled
 
 P = partitions

@@ -18,6 +18,7 @@ from groupcoord.client.member.events import (
     Joined,
 )
 from groupcoord.core.events import Event
+from groupcoord.protocol.apis.find_coordinator import Coordinator
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import (
     FindCoordinatorRequest,
@@ -28,7 +29,6 @@ from groupcoord.protocol.messages import (
     LeaveGroupRequest,
     SyncGroupRequest,
 )
-from groupcoord.protocol.messages.find_coordinator import Coordinator
 from tests.client.broker import HANG, HANG_UP, Broker, broker, eventually, forever, patiently
 
 pytestmark = pytest.mark.asyncio

@@ -23,8 +23,8 @@ from groupcoord.client.member.context import (
 )
 from groupcoord.client.member.error_reactions import ErrorReaction
 from groupcoord.client.member.settings import ExponentialBackoff, MemberSettings
+from groupcoord.protocol.apis.join_group import JoinGroupResponseMember
 from groupcoord.protocol.errors import ErrorCode as E
-from groupcoord.protocol.messages.join_group import JoinGroupResponseMember
 
 
 def test_the_defaults_are_kafkas() -> None:

@@ -20,9 +20,9 @@ from groupcoord.client.member.events import (
 )
 from groupcoord.client.member.membership import Membership
 from groupcoord.client.member.settings import MemberSettings
+from groupcoord.protocol.apis.find_coordinator import FindCoordinatorRequest
+from groupcoord.protocol.apis.join_group import JoinGroupRequest
 from groupcoord.protocol.errors import ErrorCode as E
-from groupcoord.protocol.messages.find_coordinator import FindCoordinatorRequest
-from groupcoord.protocol.messages.join_group import JoinGroupRequest
 from tests.client.talk import BROKER, COOPERATIVE, EAGER, ME, OTHER, Talk, partitions, settled
 from tests.client.world import BOTH_ASSIGNORS, World
 

@@ -15,13 +15,13 @@ from groupcoord.client.network_client import (
     NetworkClient,
     PartitionLeader,
 )
-from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.messages import FindCoordinatorRequest, HeartbeatRequest, MetadataRequest, MetadataResponse
-from groupcoord.protocol.messages.metadata import (
+from groupcoord.protocol.apis.metadata import (
     MetadataResponseBroker,
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from groupcoord.protocol.errors import ErrorCode
+from groupcoord.protocol.messages import FindCoordinatorRequest, HeartbeatRequest, MetadataRequest, MetadataResponse
 from tests.client.broker import HANG, HANG_UP, Broker, broker, eventually, patiently
 
 pytestmark = pytest.mark.asyncio

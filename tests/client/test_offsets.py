@@ -9,19 +9,19 @@ from groupcoord.client.consumer import Consumer
 from groupcoord.client.errors import BrokerError, CommitFailedError, RebalanceInProgressError
 from groupcoord.client.member.context import MemberState
 from groupcoord.client.offsets import OffsetAndMetadata
-from groupcoord.protocol.errors import ErrorCode as E
-from groupcoord.protocol.messages import OffsetCommitRequest, OffsetFetchRequest
-from groupcoord.protocol.messages.offset_commit import (
+from groupcoord.protocol.apis.offset_commit import (
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
-from groupcoord.protocol.messages.offset_fetch import (
+from groupcoord.protocol.apis.offset_fetch import (
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
     OffsetFetchResponsePartitions,
     OffsetFetchResponseTopics,
 )
+from groupcoord.protocol.errors import ErrorCode as E
+from groupcoord.protocol.messages import OffsetCommitRequest, OffsetFetchRequest
 from tests.client.broker import HANG, HANG_UP, Broker, broker, patiently
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.slow]

@@ -13,8 +13,8 @@ from groupcoord.assignors import (
 from groupcoord.client.errors import AssignorFailedError, CallbackFailedError
 from groupcoord.client.member import actions as a
 from groupcoord.client.member import events as e
+from groupcoord.protocol.apis.sync_group import SyncGroupRequest, SyncGroupResponse
 from groupcoord.protocol.errors import ErrorCode as E
-from groupcoord.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from tests.client.talk import COOPERATIVE, EAGER, ME, Talk, beat_brings, partitions, settled
 
 BOTH = [EAGER, COOPERATIVE]

@@ -15,10 +15,10 @@ from groupcoord.client.partitions import (
     StartPosition,
     decode_records,
 )
+from groupcoord.protocol.apis.fetch import AbortedTransaction
 from groupcoord.protocol.batches.compression import Compression
 from groupcoord.protocol.batches.record_batch import CONTROL, TRANSACTIONAL, build_batch
 from groupcoord.protocol.batches.records import Header, Record
-from groupcoord.protocol.messages.fetch import AbortedTransaction
 
 A, B = ("t", 0), ("t", 1)
 

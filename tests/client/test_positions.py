@@ -4,9 +4,9 @@ import pytest
 
 from groupcoord.client.consumer import Consumer
 from groupcoord.client.errors import BrokerError, OffsetError
+from groupcoord.protocol.apis.list_offsets import ListOffsetsPartitionResponse, ListOffsetsTopicResponse
 from groupcoord.protocol.errors import ErrorCode as E
 from groupcoord.protocol.messages import ListOffsetsRequest, ListOffsetsResponse
-from groupcoord.protocol.messages.list_offsets import ListOffsetsPartitionResponse, ListOffsetsTopicResponse
 from tests.client.broker import HANG_UP, broker, forever, patiently
 from tests.client.test_fetcher import T, member
 

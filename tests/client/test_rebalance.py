@@ -18,10 +18,10 @@ from groupcoord.client.member import actions as a
 from groupcoord.client.member import events as e
 from groupcoord.client.member.actions import TopicsView
 from groupcoord.client.member.context import MemberState
+from groupcoord.protocol.apis.heartbeat import HeartbeatResponse
+from groupcoord.protocol.apis.join_group import JoinGroupRequest, JoinGroupResponseMember
+from groupcoord.protocol.apis.sync_group import SyncGroupRequest
 from groupcoord.protocol.errors import ErrorCode as E
-from groupcoord.protocol.messages.heartbeat import HeartbeatResponse
-from groupcoord.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponseMember
-from groupcoord.protocol.messages.sync_group import SyncGroupRequest
 from tests.client.talk import BROKER, COOPERATIVE, EAGER, LEADER, ME, Talk, beat_brings, partitions, settled
 
 BOTH = [EAGER, COOPERATIVE]

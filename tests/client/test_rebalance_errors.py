@@ -6,10 +6,10 @@ import pytest
 
 from groupcoord.client.errors import BrokerError
 from groupcoord.client.member import actions as a
+from groupcoord.protocol.apis.find_coordinator import FindCoordinatorRequest
+from groupcoord.protocol.apis.join_group import JoinGroupRequest, JoinGroupResponse
+from groupcoord.protocol.apis.sync_group import SyncGroupRequest, SyncGroupResponse
 from groupcoord.protocol.errors import ErrorCode as E
-from groupcoord.protocol.messages.find_coordinator import FindCoordinatorRequest
-from groupcoord.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
-from groupcoord.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from tests.client.talk import BROKER, COOPERATIVE, EAGER, LEADER, ME, OTHER, Talk, beat_brings, partitions, settled
 
 BOTH = [EAGER, COOPERATIVE]

@@ -4,11 +4,11 @@ import pytest
 
 from groupcoord.client.member import actions as a
 from groupcoord.client.member import events as e
+from groupcoord.protocol.apis.heartbeat import HeartbeatResponse
+from groupcoord.protocol.apis.join_group import JoinGroupRequest
+from groupcoord.protocol.apis.leave_group import LeaveGroupRequest
+from groupcoord.protocol.apis.sync_group import SyncGroupRequest
 from groupcoord.protocol.errors import ErrorCode as E
-from groupcoord.protocol.messages.heartbeat import HeartbeatResponse
-from groupcoord.protocol.messages.join_group import JoinGroupRequest
-from groupcoord.protocol.messages.leave_group import LeaveGroupRequest
-from groupcoord.protocol.messages.sync_group import SyncGroupRequest
 from tests.client.talk import BROKER, COOPERATIVE, EAGER, ME, Talk, partitions, settled
 
 P = partitions

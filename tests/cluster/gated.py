@@ -6,6 +6,12 @@ from typing import Any
 from groupcoord.cluster.append_gate import HOLD, STORE, AppendDecision
 from groupcoord.core.effects import Append, Call, Effect, Reply
 from groupcoord.protocol.apis import APIS, ApiKey
+from groupcoord.protocol.apis.join_group import JoinGroupRequestProtocol
+from groupcoord.protocol.apis.leave_group import MemberIdentity
+from groupcoord.protocol.apis.offset_commit import OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from groupcoord.protocol.apis.offset_delete import OffsetDeleteRequestPartition, OffsetDeleteRequestTopic
+from groupcoord.protocol.apis.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
+from groupcoord.protocol.apis.sync_group import SyncGroupRequestAssignment
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import (
     DeleteGroupsRequest,
@@ -19,12 +25,6 @@ from groupcoord.protocol.messages import (
     OffsetFetchRequest,
     SyncGroupRequest,
 )
-from groupcoord.protocol.messages.join_group import JoinGroupRequestProtocol
-from groupcoord.protocol.messages.leave_group import MemberIdentity
-from groupcoord.protocol.messages.offset_commit import OffsetCommitRequestPartition, OffsetCommitRequestTopic
-from groupcoord.protocol.messages.offset_delete import OffsetDeleteRequestPartition, OffsetDeleteRequestTopic
-from groupcoord.protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
-from groupcoord.protocol.messages.sync_group import SyncGroupRequestAssignment
 from tests.cluster.test_cluster_core import new_node
 
 

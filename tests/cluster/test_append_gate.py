@@ -11,10 +11,10 @@ import pytest
 from groupcoord.cluster.append_gate import HOLD, STORE, AppendDecision
 from groupcoord.core.effects import Append
 from groupcoord.protocol.apis import ApiKey
+from groupcoord.protocol.apis.offset_fetch import OffsetFetchRequestGroup
 from groupcoord.protocol.coordinator_records.generic import key_json, parse_key
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import OffsetFetchRequest
-from groupcoord.protocol.messages.offset_fetch import OffsetFetchRequestGroup
 from tests.cluster.gated import Bench
 
 TIMEOUT_MS = 5_000

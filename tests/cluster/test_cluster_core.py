@@ -11,6 +11,10 @@ from groupcoord.config.settings import load
 from groupcoord.core.effects import Append, Call, Effect, Reply
 from groupcoord.core.java import partition_for
 from groupcoord.protocol.apis import APIS, ApiKey
+from groupcoord.protocol.apis.delete_topics import DeleteTopicState
+from groupcoord.protocol.apis.fetch import FetchPartition, FetchTopic
+from groupcoord.protocol.apis.join_group import JoinGroupRequestProtocol
+from groupcoord.protocol.apis.offset_commit import OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from groupcoord.protocol.batches.record_batch import records_in
 from groupcoord.protocol.coordinator_records.typed import GroupMetadataKey, OffsetCommitKey, read_key
 from groupcoord.protocol.errors import ErrorCode
@@ -23,10 +27,6 @@ from groupcoord.protocol.messages import (
     MetadataRequest,
     OffsetCommitRequest,
 )
-from groupcoord.protocol.messages.delete_topics import DeleteTopicState
-from groupcoord.protocol.messages.fetch import FetchPartition, FetchTopic
-from groupcoord.protocol.messages.join_group import JoinGroupRequestProtocol
-from groupcoord.protocol.messages.offset_commit import OffsetCommitRequestPartition, OffsetCommitRequestTopic
 
 GROUP = "app"
 PARTITION = partition_for(GROUP, 50)

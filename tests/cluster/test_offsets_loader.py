@@ -12,11 +12,11 @@ from groupcoord.coordinator.events import ShardLoaded, ShardNotLoaded
 from groupcoord.core.effects import Effect, EmitEvent, LogRecord
 from groupcoord.core.events import Event
 from groupcoord.protocol.apis import ApiKey
+from groupcoord.protocol.apis.offset_fetch import OffsetFetchRequestGroup
 from groupcoord.protocol.batches.record_batch import build_batch, read_header, records_in
 from groupcoord.protocol.batches.records import Record
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import ListGroupsRequest, OffsetFetchRequest
-from groupcoord.protocol.messages.offset_fetch import OffsetFetchRequestGroup
 from tests.cluster.test_cluster_core import GROUP, PARTITION, Counting, answer, ask, commit, new_node, stored
 
 

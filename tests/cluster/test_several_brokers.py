@@ -11,6 +11,13 @@ from groupcoord.config.settings import load
 from groupcoord.core.effects import Call, Effect, Reply
 from groupcoord.core.java import partition_for
 from groupcoord.protocol.apis import APIS
+from groupcoord.protocol.apis.delete_topics import DeleteTopicState
+from groupcoord.protocol.apis.join_group import JoinGroupRequestProtocol
+from groupcoord.protocol.apis.leave_group import MemberIdentity
+from groupcoord.protocol.apis.offset_commit import OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from groupcoord.protocol.apis.offset_delete import OffsetDeleteRequestPartition, OffsetDeleteRequestTopic
+from groupcoord.protocol.apis.offset_fetch import OffsetFetchRequestGroup
+from groupcoord.protocol.apis.sync_group import SyncGroupRequestAssignment
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.framing import encode_response, parse_response
 from groupcoord.protocol.messages import (
@@ -30,13 +37,6 @@ from groupcoord.protocol.messages import (
     SyncGroupRequest,
     SyncGroupResponse,
 )
-from groupcoord.protocol.messages.delete_topics import DeleteTopicState
-from groupcoord.protocol.messages.join_group import JoinGroupRequestProtocol
-from groupcoord.protocol.messages.leave_group import MemberIdentity
-from groupcoord.protocol.messages.offset_commit import OffsetCommitRequestPartition, OffsetCommitRequestTopic
-from groupcoord.protocol.messages.offset_delete import OffsetDeleteRequestPartition, OffsetDeleteRequestTopic
-from groupcoord.protocol.messages.offset_fetch import OffsetFetchRequestGroup
-from groupcoord.protocol.messages.sync_group import SyncGroupRequestAssignment
 from tests.cluster.test_cluster_core import Counting
 
 OFFSETS = "__consumer_offsets"

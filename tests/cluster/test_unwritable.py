@@ -7,9 +7,9 @@ import pytest
 
 from groupcoord.core.effects import Call, Reply
 from groupcoord.protocol.apis import APIS, ApiKey
+from groupcoord.protocol.apis.join_group import JoinGroupRequestProtocol
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import JoinGroupRequest, ListGroupsRequest
-from groupcoord.protocol.messages.join_group import JoinGroupRequestProtocol
 from tests.cluster.test_cluster_core import new_node
 
 NAME = "\ufffd" * 20_000

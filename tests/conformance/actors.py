@@ -4,9 +4,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from groupcoord.protocol import messages as m
-from groupcoord.protocol.messages import list_offsets
-from groupcoord.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig
-from groupcoord.protocol.messages.metadata import MetadataRequestTopic
+from groupcoord.protocol.apis import list_offsets
+from groupcoord.protocol.apis.create_topics import CreatableTopic, CreatableTopicConfig
+from groupcoord.protocol.apis.metadata import MetadataRequestTopic
 from tests.conformance.codec import Answer, api_of, read_answer, request_frame
 from tests.conformance.plain import text_of
 from tests.conformance.story import Line, Pending, Story, StoryBroken

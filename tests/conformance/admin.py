@@ -4,6 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from groupcoord.protocol.apis.leave_group import MemberIdentity
+from groupcoord.protocol.apis.offset_delete import OffsetDeleteRequestPartition, OffsetDeleteRequestTopic
+from groupcoord.protocol.apis.offset_fetch import (
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+)
 from groupcoord.protocol.messages import (
     DeleteGroupsRequest,
     DescribeGroupsRequest,
@@ -13,13 +20,6 @@ from groupcoord.protocol.messages import (
     OffsetCommitRequest,
     OffsetDeleteRequest,
     OffsetFetchRequest,
-)
-from groupcoord.protocol.messages.leave_group import MemberIdentity
-from groupcoord.protocol.messages.offset_delete import OffsetDeleteRequestPartition, OffsetDeleteRequestTopic
-from groupcoord.protocol.messages.offset_fetch import (
-    OffsetFetchRequestGroup,
-    OffsetFetchRequestTopic,
-    OffsetFetchRequestTopics,
 )
 from tests.conformance.actors import Client
 from tests.conformance.members import Commits, Member, commit_topics

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from groupcoord.protocol.apis.fetch import FetchPartition, FetchTopic, ForgottenTopic
+from groupcoord.protocol.apis.list_offsets import ListOffsetsPartition, ListOffsetsTopic
+from groupcoord.protocol.apis.produce import PartitionProduceData, TopicProduceData
 from groupcoord.protocol.messages import FetchRequest, InitProducerIdRequest, ListOffsetsRequest, ProduceRequest
-from groupcoord.protocol.messages.fetch import FetchPartition, FetchTopic, ForgottenTopic
-from groupcoord.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsTopic
-from groupcoord.protocol.messages.produce import PartitionProduceData, TopicProduceData
 from tests.conformance.actors import Client
 
 Batches = Mapping[tuple[str, int], bytes | None]

@@ -4,6 +4,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from groupcoord.protocol.apis.join_group import JoinGroupRequestProtocol
+from groupcoord.protocol.apis.leave_group import MemberIdentity
+from groupcoord.protocol.apis.offset_commit import OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from groupcoord.protocol.apis.sync_group import SyncGroupRequestAssignment
 from groupcoord.protocol.messages import (
     HeartbeatRequest,
     JoinGroupRequest,
@@ -11,10 +15,6 @@ from groupcoord.protocol.messages import (
     OffsetCommitRequest,
     SyncGroupRequest,
 )
-from groupcoord.protocol.messages.join_group import JoinGroupRequestProtocol
-from groupcoord.protocol.messages.leave_group import MemberIdentity
-from groupcoord.protocol.messages.offset_commit import OffsetCommitRequestPartition, OffsetCommitRequestTopic
-from groupcoord.protocol.messages.sync_group import SyncGroupRequestAssignment
 from tests.conformance.actors import Client, Stagehand
 from tests.conformance.codec import Answer
 from tests.conformance.embedded import subscription

@@ -8,12 +8,12 @@ import struct
 import uuid
 from typing import Any
 
+from groupcoord.protocol.apis.fetch import FetchPartition, FetchTopic
+from groupcoord.protocol.apis.list_offsets import ListOffsetsPartition, ListOffsetsTopic
 from groupcoord.protocol.messages import (
     FetchRequest,
     ListOffsetsRequest,
 )
-from groupcoord.protocol.messages.fetch import FetchPartition, FetchTopic
-from groupcoord.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsTopic
 from tests.conformance.batches import end_of, raw_records
 from tests.conformance.plain import text_of
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from groupcoord.protocol.apis.join_group import JoinGroupRequestProtocol
 from groupcoord.protocol.messages import ApiVersionsRequest, JoinGroupRequest
-from groupcoord.protocol.messages.join_group import JoinGroupRequestProtocol
 from tests.conformance.codec import api_of, read_answer, request_frame
 from tests.conformance.virtual import START_MS, VirtualTarget, VirtualTimeLoop
 from tests.conformance.wire import Hungup

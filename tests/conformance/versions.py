@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from groupcoord.protocol.apis import APIS, ApiKey
+from groupcoord.protocol.apis import APIS
 from tests.conformance import settings
 from tests.conformance.compare import recorded
 from tests.conformance.live import Transcripts, served_by, tell_to_fresh
@@ -87,7 +87,7 @@ def _without(tale: Tale, phrase: str) -> str:
 
 def _rank(item: tuple[tuple[str, str], Sequence[object]]) -> tuple[int, int, tuple[str, str]]:
     """APIs in the order of their numbers, the most frequent difference first."""
-    names = [APIS[key].name for key in sorted(ApiKey)]
+    names = [api.name for api in APIS.values()]
     api = item[0][0].split()[0]
     return names.index(api) if api in names else len(names), -len(item[1]), item[0]
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
 from groupcoord.protocol.apis import ApiKey
+from groupcoord.protocol.apis.offset_delete import OffsetDeleteRequestPartition, OffsetDeleteRequestTopic
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import OffsetDeleteRequest
-from groupcoord.protocol.messages.offset_delete import OffsetDeleteRequestPartition, OffsetDeleteRequestTopic
 from tests.coordinator.world import Member, World, subscription
 
 OFFERS: tuple[list[tuple[str, bytes]], ...] = (

@@ -12,6 +12,7 @@ from groupcoord.coordinator.events import RebalanceStarted, ShardLoaded, ShardNo
 from groupcoord.coordinator.loading import NO_PRODUCER, Loading
 from groupcoord.coordinator.offset_store import CommittedOffset, OffsetMap
 from groupcoord.protocol.apis import ApiKey
+from groupcoord.protocol.apis.offset_delete import OffsetDeleteRequestPartition, OffsetDeleteRequestTopic
 from groupcoord.protocol.batches.record_batch import build_batch
 from groupcoord.protocol.batches.records import Record
 from groupcoord.protocol.coordinator_records.typed import (
@@ -27,7 +28,6 @@ from groupcoord.protocol.coordinator_records.typed import (
 )
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import DeleteGroupsRequest, OffsetDeleteRequest
-from groupcoord.protocol.messages.offset_delete import OffsetDeleteRequestPartition, OffsetDeleteRequestTopic
 from tests.coordinator.test_any_order import comes_back_as_it_was
 from tests.coordinator.world import GROUP, Member, World, subscription
 from tests.protocol.kafkas_records import recorded

@@ -2,9 +2,9 @@ import pytest
 
 from groupcoord.coordinator.events import GroupCreated, OffsetsCommitted, RequestRefused
 from groupcoord.protocol.apis import ApiKey
+from groupcoord.protocol.apis.offset_commit import OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import OffsetCommitRequest
-from groupcoord.protocol.messages.offset_commit import OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from tests.coordinator.world import Asked, World
 
 NO, MISSING, TOO_LARGE = ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.OFFSET_METADATA_TOO_LARGE

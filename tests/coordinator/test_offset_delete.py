@@ -1,8 +1,8 @@
 from groupcoord.coordinator.events import OffsetsRemoved, RequestRefused
 from groupcoord.protocol.apis import ApiKey
+from groupcoord.protocol.apis.offset_delete import OffsetDeleteRequestPartition, OffsetDeleteRequestTopic
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import OffsetDeleteRequest
-from groupcoord.protocol.messages.offset_delete import OffsetDeleteRequestPartition, OffsetDeleteRequestTopic
 from tests.coordinator.world import Asked, World, subscription
 
 NO, MISSING, SUBSCRIBED = ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC

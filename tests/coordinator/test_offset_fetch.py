@@ -3,9 +3,9 @@ import uuid
 import pytest
 
 from groupcoord.protocol.apis import ApiKey
+from groupcoord.protocol.apis.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import OffsetFetchRequest
-from groupcoord.protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from tests.coordinator.world import World
 
 

@@ -7,9 +7,9 @@ import pytest
 
 from groupcoord.coordinator.events import GroupRemoved, RequestRefused
 from groupcoord.protocol.apis import ApiKey
+from groupcoord.protocol.apis.offset_delete import OffsetDeleteRequestPartition, OffsetDeleteRequestTopic
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import FindCoordinatorRequest, OffsetDeleteRequest
-from groupcoord.protocol.messages.offset_delete import OffsetDeleteRequestPartition, OffsetDeleteRequestTopic
 from tests.coordinator.world import INITIAL_DELAY_MS, Asked, Member, World
 
 LOST = ErrorCode.NOT_COORDINATOR

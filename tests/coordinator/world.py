@@ -21,6 +21,15 @@ from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import TimerKey
 from groupcoord.protocol import messages as m
 from groupcoord.protocol.apis import APIS, ApiKey
+from groupcoord.protocol.apis.join_group import JoinGroupRequestProtocol
+from groupcoord.protocol.apis.leave_group import MemberIdentity
+from groupcoord.protocol.apis.offset_commit import OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from groupcoord.protocol.apis.offset_fetch import (
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+)
+from groupcoord.protocol.apis.sync_group import SyncGroupRequestAssignment
 from groupcoord.protocol.batches.key_value_reader import OffsetKeyValue
 from groupcoord.protocol.batches.record_batch import build_batch
 from groupcoord.protocol.batches.records import Record
@@ -34,15 +43,6 @@ from groupcoord.protocol.consumer_protocol import (
 from groupcoord.protocol.coordinator_records.typed import GroupMetadataKey, OffsetCommitKey, read_key, read_value
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.framing import encode_request, encode_response, parse_request, parse_response
-from groupcoord.protocol.messages.join_group import JoinGroupRequestProtocol
-from groupcoord.protocol.messages.leave_group import MemberIdentity
-from groupcoord.protocol.messages.offset_commit import OffsetCommitRequestPartition, OffsetCommitRequestTopic
-from groupcoord.protocol.messages.offset_fetch import (
-    OffsetFetchRequestGroup,
-    OffsetFetchRequestTopic,
-    OffsetFetchRequestTopics,
-)
-from groupcoord.protocol.messages.sync_group import SyncGroupRequestAssignment
 from tests.coordinator.invariants import Watch
 
 E = TypeVar("E", bound=Event)

@@ -21,11 +21,11 @@ from groupcoord.offsets_log.source import (
     SourceError,
     UnreadableData,
 )
+from groupcoord.protocol.apis.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from groupcoord.protocol.batches.record_batch import build_batch
 from groupcoord.protocol.batches.records import Record
 from groupcoord.protocol.coordinator_records.typed import OffsetCommitKey, OffsetCommitValue, write_key, write_value
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from groupcoord.server.server import Server
 from tests.clients.in_process import groupcoord
 

@@ -17,13 +17,13 @@ from groupcoord.offsets_log.directory import (
 )
 from groupcoord.offsets_log.source import SourceError
 from groupcoord.protocol.apis import APIS, ApiKey
-from groupcoord.protocol.batches.record_batch import build_batch, read_header
-from groupcoord.protocol.batches.records import Record
-from groupcoord.protocol.messages.offset_fetch import (
+from groupcoord.protocol.apis.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
+from groupcoord.protocol.batches.record_batch import build_batch, read_header
+from groupcoord.protocol.batches.records import Record
 from groupcoord.server.system import SystemRandomSource
 from groupcoord.storage.errors import StorageError
 from groupcoord.storage.storage import Storage

@@ -10,7 +10,7 @@ from typing import Any
 from groupcoord.pipeline.sources.wire import BrokerSocket
 from groupcoord.protocol import messages as m
 from groupcoord.protocol.apis import ApiKey
-from groupcoord.protocol.messages.offset_fetch import OffsetFetchRequestGroup
+from groupcoord.protocol.apis.offset_fetch import OffsetFetchRequestGroup
 from groupcoord.server.running import running
 
 VERSIONS = {

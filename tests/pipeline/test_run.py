@@ -17,6 +17,9 @@ from groupcoord.pipeline.schemas import LOG, TABLES
 from groupcoord.pipeline.sources.factory import plan_source
 from groupcoord.protocol import messages as m
 from groupcoord.protocol.apis import ApiKey
+from groupcoord.protocol.apis.join_group import JoinGroupRequestProtocol
+from groupcoord.protocol.apis.offset_commit import OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from groupcoord.protocol.apis.sync_group import SyncGroupRequestAssignment
 from groupcoord.protocol.consumer_protocol import (
     Assignment,
     Subscription,
@@ -25,9 +28,6 @@ from groupcoord.protocol.consumer_protocol import (
     write_subscription,
 )
 from groupcoord.protocol.coordinator_records.typed import OffsetCommitKey, write_key
-from groupcoord.protocol.messages.join_group import JoinGroupRequestProtocol
-from groupcoord.protocol.messages.offset_commit import OffsetCommitRequestPartition, OffsetCommitRequestTopic
-from groupcoord.protocol.messages.sync_group import SyncGroupRequestAssignment
 from tests.pipeline.cluster import Coordinator, Offsets, serving
 from tests.pipeline.frames import log_of
 from tests.pipeline.random_log import RandomLog

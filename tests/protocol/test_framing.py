@@ -12,12 +12,11 @@ from groupcoord.protocol.apis import APIS, Api, ApiKey
 from groupcoord.protocol.errors import WireError
 from groupcoord.protocol.framing import FrameBuffer, encode_request, encode_response, parse_request, parse_response
 from groupcoord.protocol.messages import ApiVersionsResponse, HeartbeatRequest, HeartbeatResponse
-from groupcoord.protocol.version_compat import DOWNGRADES
 from tests.protocol import kafka_python
 from tests.protocol.samples import EVERY_VERSION, make, name_of
 
 HEARTBEAT = APIS[ApiKey.HEARTBEAT]
-OF_ONE_SHAPE = [(api, version) for api, version in EVERY_VERSION if api.response not in DOWNGRADES]
+OF_ONE_SHAPE = [(api, version) for api, version in EVERY_VERSION if api.downgrade is None]
 BEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
 
 

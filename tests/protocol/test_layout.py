@@ -7,10 +7,10 @@ from kio.schema.fetch.v12.request import FetchRequest as KioFetchRequest
 from kio.schema.offset_commit.v2.request import OffsetCommitRequest as KioOffsetCommitRequest
 from kio.schema.produce.v9.response import ProduceResponse as KioProduceResponse
 
+from groupcoord.protocol.apis.fetch import FetchPartition, FetchRequest
+from groupcoord.protocol.apis.offset_commit import OffsetCommitRequest
+from groupcoord.protocol.apis.produce import PartitionProduceResponse, ProduceResponse
 from groupcoord.protocol.codec.schema import ParsedAnnotation, SchemaField, field_name_of, parse_annotation, schema_of
-from groupcoord.protocol.messages.fetch import FetchPartition, FetchRequest
-from groupcoord.protocol.messages.offset_commit import OffsetCommitRequest
-from groupcoord.protocol.messages.produce import PartitionProduceResponse, ProduceResponse
 
 
 @pytest.mark.parametrize(

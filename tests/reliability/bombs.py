@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from groupcoord.protocol import messages as m
+from groupcoord.protocol.apis import list_offsets, metadata, offset_fetch
 from groupcoord.protocol.batches.compression import Compression, compress
 from groupcoord.protocol.batches.record_batch import BatchHeader, frame_batch
 from groupcoord.protocol.batches.records import varint
-from groupcoord.protocol.messages import list_offsets, metadata, offset_fetch
 from tests.reliability.outcome import Outcome
 from tests.reliability.quiet import Quiet
 from tests.reliability.requests import join, produce

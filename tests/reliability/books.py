@@ -9,6 +9,8 @@ import struct
 from collections.abc import Iterator
 from typing import Any, Protocol
 
+from groupcoord.protocol.apis.delete_records import DeleteRecordsPartition, DeleteRecordsTopic
+from groupcoord.protocol.apis.list_offsets import ListOffsetsPartition, ListOffsetsTopic
 from groupcoord.protocol.batches.record_batch import records_in
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import (
@@ -16,8 +18,6 @@ from groupcoord.protocol.messages import (
     InitProducerIdRequest,
     ListOffsetsRequest,
 )
-from groupcoord.protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsTopic
-from groupcoord.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsTopic
 from tests.conformance.batches import Rec, batch
 from tests.reliability.load import Ask, Asking
 from tests.reliability.requests import fetch, fetched, produce, stored

@@ -4,6 +4,14 @@ import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from groupcoord.protocol.apis.create_partitions import CreatePartitionsTopic
+from groupcoord.protocol.apis.describe_configs import DescribeConfigsResource
+from groupcoord.protocol.apis.incremental_alter_configs import AlterableConfig, AlterConfigsResource
+from groupcoord.protocol.apis.offset_fetch import (
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
+from groupcoord.protocol.apis.sync_group import SyncGroupRequestAssignment
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import (
     CreatePartitionsRequest,
@@ -12,14 +20,6 @@ from groupcoord.protocol.messages import (
     OffsetFetchRequest,
     SyncGroupRequest,
 )
-from groupcoord.protocol.messages.create_partitions import CreatePartitionsTopic
-from groupcoord.protocol.messages.describe_configs import DescribeConfigsResource
-from groupcoord.protocol.messages.incremental_alter_configs import AlterableConfig, AlterConfigsResource
-from groupcoord.protocol.messages.offset_fetch import (
-    OffsetFetchRequestGroup,
-    OffsetFetchRequestTopics,
-)
-from groupcoord.protocol.messages.sync_group import SyncGroupRequestAssignment
 from tests.reliability.load import Ask, Asking
 from tests.reliability.requests import Membership, commit, commit_errors, create, delete, describe, join, metadata_of
 from tests.reliability.talk import Talk

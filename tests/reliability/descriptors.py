@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from groupcoord.protocol.apis.offset_fetch import OffsetFetchRequestGroup
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import OffsetFetchRequest
-from groupcoord.protocol.messages.offset_fetch import OffsetFetchRequestGroup
 from tests.conformance.batches import Rec, batch
 from tests.reliability.outcome import Outcome
 from tests.reliability.requests import commit, commit_errors, create, delete, fetch, fetched, produce, refused, stored

@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from crc32c import crc32c
 
 from groupcoord.protocol.apis import APIS, Api, ApiKey
+from groupcoord.protocol.apis.join_group import JoinGroupRequestProtocol
+from groupcoord.protocol.apis.produce import PartitionProduceData, TopicProduceData
+from groupcoord.protocol.apis.sync_group import SyncGroupRequestAssignment
 from groupcoord.protocol.errors import WireError
 from groupcoord.protocol.framing import encode_request, parse_request
 from groupcoord.protocol.messages import (
@@ -21,12 +24,9 @@ from groupcoord.protocol.messages import (
     ProduceRequest,
     SyncGroupRequest,
 )
-from groupcoord.protocol.messages.join_group import JoinGroupRequestProtocol
-from groupcoord.protocol.messages.produce import PartitionProduceData, TopicProduceData
-from groupcoord.protocol.messages.sync_group import SyncGroupRequestAssignment
 from tests.conformance.batches import Rec, batch
+from tests.protocol import error_samples
 from tests.protocol.samples import make
-from tests.server import error_samples
 
 TOPIC = "orders"
 """What valid requests are about. Those that would remove it name another one instead, of the same length."""

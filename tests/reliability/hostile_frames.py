@@ -16,8 +16,8 @@ import time
 import uuid
 from pathlib import Path
 
+from groupcoord.protocol.apis.delete_topics import DeleteTopicState
 from groupcoord.protocol.messages import DeleteGroupsRequest, DeleteTopicsRequest, ListGroupsRequest, MetadataRequest
-from groupcoord.protocol.messages.delete_topics import DeleteTopicState
 from tests.reliability import quiet
 from tests.reliability.hostile import LAST_CORRELATION_ID, TOPIC, Case, Frames
 from tests.reliability.outcome import Outcome

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from groupcoord.broker.topic_names import CONSUMER_OFFSETS
+from groupcoord.protocol.apis.incremental_alter_configs import AlterableConfig, AlterConfigsResource
 from groupcoord.protocol.messages import FindCoordinatorRequest, IncrementalAlterConfigsRequest
-from groupcoord.protocol.messages.incremental_alter_configs import AlterableConfig, AlterConfigsResource
 from tests.reliability.books import Client, Compacted, Idempotent, Plain, ProducerIds, Retained
 from tests.reliability.coordination import Admin, Committer, Member
 from tests.reliability.forks import Fork, Forks

@@ -13,9 +13,9 @@ from groupcoord.config.settings import BrokerConfig
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import Call, Reply
 from groupcoord.protocol.apis import APIS, ApiKey
+from groupcoord.protocol.apis.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from groupcoord.protocol.batches.record_batch import read_header, records_in
 from groupcoord.protocol.messages import OffsetFetchRequest
-from groupcoord.protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from groupcoord.storage import storage as storage_module
 from groupcoord.storage.storage import Storage
 

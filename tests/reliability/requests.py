@@ -2,6 +2,14 @@
 
 from typing import Any, NamedTuple
 
+from groupcoord.protocol.apis.create_topics import CreatableTopic, CreatableTopicConfig
+from groupcoord.protocol.apis.delete_topics import DeleteTopicState
+from groupcoord.protocol.apis.fetch import FetchPartition, FetchTopic
+from groupcoord.protocol.apis.join_group import JoinGroupRequestProtocol
+from groupcoord.protocol.apis.leave_group import MemberIdentity
+from groupcoord.protocol.apis.metadata import MetadataRequestTopic
+from groupcoord.protocol.apis.offset_commit import OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from groupcoord.protocol.apis.produce import PartitionProduceData, TopicProduceData
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import (
     CreateTopicsRequest,
@@ -15,14 +23,6 @@ from groupcoord.protocol.messages import (
     ProduceRequest,
     SyncGroupRequest,
 )
-from groupcoord.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig
-from groupcoord.protocol.messages.delete_topics import DeleteTopicState
-from groupcoord.protocol.messages.fetch import FetchPartition, FetchTopic
-from groupcoord.protocol.messages.join_group import JoinGroupRequestProtocol
-from groupcoord.protocol.messages.leave_group import MemberIdentity
-from groupcoord.protocol.messages.metadata import MetadataRequestTopic
-from groupcoord.protocol.messages.offset_commit import OffsetCommitRequestPartition, OffsetCommitRequestTopic
-from groupcoord.protocol.messages.produce import PartitionProduceData, TopicProduceData
 from tests.reliability.talk import Talk
 
 NEWEST_JOIN = 9

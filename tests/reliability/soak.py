@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from groupcoord.protocol.apis.fetch import FetchPartition, FetchTopic
 from groupcoord.protocol.messages import FetchRequest, InitProducerIdRequest, ListGroupsRequest
-from groupcoord.protocol.messages.fetch import FetchPartition, FetchTopic
 from tests.conformance.batches import Rec, batch
 from tests.reliability.outcome import Outcome
 from tests.reliability.requests import (

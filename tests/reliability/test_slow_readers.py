@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from groupcoord.protocol.apis import APIS, ApiKey
+from groupcoord.protocol.apis.fetch import FetchPartition, FetchTopic
 from groupcoord.protocol.messages import FetchRequest, MetadataRequest
-from groupcoord.protocol.messages.fetch import FetchPartition, FetchTopic
 from groupcoord.server.connection import CHUNK_BYTES
 from groupcoord.server.running import running
 from groupcoord.server.server import Server

@@ -9,6 +9,7 @@ import pytest
 from groupcoord.core.effects import Append, Call, CloseConnection, Effect, EmitEvent, NoReply, RawReply, Reply
 from groupcoord.core.events import AdminAction, Event
 from groupcoord.protocol.apis import APIS, ApiKey
+from groupcoord.protocol.apis.describe_groups import DescribedGroup
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import (
     ApiVersionsRequest,
@@ -17,7 +18,6 @@ from groupcoord.protocol.messages import (
     DescribeGroupsResponse,
     HeartbeatResponse,
 )
-from groupcoord.protocol.messages.describe_groups import DescribedGroup
 from groupcoord.server import request_cache
 from groupcoord.server.background_worker import WorkOutcome
 from groupcoord.server.dispatcher import ERRORS_KEPT, RETRY_AFTER_ERROR_SECONDS

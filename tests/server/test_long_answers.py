@@ -8,9 +8,9 @@ from groupcoord.broker.log_segment import LogSegment
 from groupcoord.broker.stretch import Stretch
 from groupcoord.core.effects import Call, Effect, Reply
 from groupcoord.protocol.apis import APIS, ApiKey
+from groupcoord.protocol.apis.fetch import FetchableTopicResponse, PartitionData
 from groupcoord.protocol.framing import encode_response
 from groupcoord.protocol.messages import FetchRequest, FetchResponse
-from groupcoord.protocol.messages.fetch import FetchableTopicResponse, PartitionData
 from groupcoord.server.connection import CHUNK_BYTES, READ_AHEAD_BYTES, TURN_BYTES, in_chunks
 from tests.server.sockets import Client, Run, running
 from tests.server.support import HEARTBEAT, FakeNode, Peer, Shell, frame, heartbeat

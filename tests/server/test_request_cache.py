@@ -6,10 +6,10 @@ from groupcoord.broker.log_segment import LogSegment
 from groupcoord.broker.stretch import Stretch
 from groupcoord.core.effects import Call
 from groupcoord.protocol.apis import APIS, ApiKey
+from groupcoord.protocol.apis.fetch import FetchableTopicResponse, PartitionData
 from groupcoord.protocol.errors import WireError
 from groupcoord.protocol.framing import encode_response, parse_request
 from groupcoord.protocol.messages import FetchResponse, HeartbeatResponse, JoinGroupResponse
-from groupcoord.protocol.messages.fetch import FetchableTopicResponse, PartitionData
 from groupcoord.server import request_cache
 from groupcoord.server.request_cache import SHORT_BYTES, RequestCache, ResponseCache
 from tests.server.support import HEARTBEAT, JOIN_GROUP, frame, heartbeat

@@ -17,8 +17,8 @@ from groupcoord.core.effects import EmitEvent, Reply
 from groupcoord.core.events import AdminAction, Event
 from groupcoord.partitioners.java_random import JavaRandom
 from groupcoord.protocol.apis import ApiKey
+from groupcoord.protocol.apis.join_group import JoinGroupResponseMember
 from groupcoord.protocol.messages import JoinGroupResponse
-from groupcoord.protocol.messages.join_group import JoinGroupResponseMember
 from groupcoord.server import server as server_module
 from groupcoord.server.connection import ServerConnection
 from groupcoord.server.server import Server

@@ -10,10 +10,10 @@ import pytest
 from groupcoord.broker.log_validator import Checked, LogValidator
 from groupcoord.core.effects import Call
 from groupcoord.protocol.apis import APIS, ApiKey
+from groupcoord.protocol.apis.produce import PartitionProduceData, ProduceResponse, TopicProduceData
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.framing import encode_request, parse_response
 from groupcoord.protocol.messages import HeartbeatRequest, ProduceRequest
-from groupcoord.protocol.messages.produce import PartitionProduceData, ProduceResponse, TopicProduceData
 from groupcoord.testing import Cluster
 from groupcoord.testing.faults import Produce
 from groupcoord.testing.trace import RequestReceived, ResponseSent

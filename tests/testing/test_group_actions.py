@@ -2,9 +2,9 @@ import pytest
 
 from groupcoord.coordinator.events import GroupRemoved, MemberRemoved, RebalanceStarted, StaticMemberReplaced
 from groupcoord.core.events import AdminAction
+from groupcoord.protocol.apis.delete_topics import DeleteTopicState
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import DeleteTopicsRequest
-from groupcoord.protocol.messages.delete_topics import DeleteTopicState
 from groupcoord.testing import group_actions
 from groupcoord.testing.faults import DeleteTopics, JoinGroup
 from tests.testing.faults.support import World, join

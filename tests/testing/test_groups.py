@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
+from groupcoord.protocol.apis.join_group import JoinGroupRequestProtocol
 from groupcoord.protocol.messages import JoinGroupRequest
-from groupcoord.protocol.messages.join_group import JoinGroupRequestProtocol
 from groupcoord.testing import Cluster, WaitTimeoutError
 from groupcoord.testing.in_process_transport import InProcessConnection
 

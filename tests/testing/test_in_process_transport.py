@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from groupcoord.protocol.apis.join_group import JoinGroupRequestProtocol
 from groupcoord.protocol.messages import HeartbeatRequest, JoinGroupRequest
-from groupcoord.protocol.messages.join_group import JoinGroupRequestProtocol
 from groupcoord.testing import Cluster
 from groupcoord.testing.in_process_transport import InProcessConnection
 

@@ -7,8 +7,8 @@ import pytest
 
 from groupcoord.core.effects import Call, Reply
 from groupcoord.protocol.apis import APIS, ApiKey
+from groupcoord.protocol.apis.fetch import FetchPartition, FetchTopic
 from groupcoord.protocol.messages import FetchRequest
-from groupcoord.protocol.messages.fetch import FetchPartition, FetchTopic
 from groupcoord.testing import Cluster
 from groupcoord.testing.trace import RequestReceived
 

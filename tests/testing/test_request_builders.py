@@ -2,6 +2,15 @@
 
 import pytest
 
+from groupcoord.protocol.apis.create_partitions import CreatePartitionsTopicResult
+from groupcoord.protocol.apis.create_topics import CreatableTopicResult
+from groupcoord.protocol.apis.delete_topics import DeletableTopicResult
+from groupcoord.protocol.apis.metadata import (
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from groupcoord.protocol.apis.offset_commit import OffsetCommitResponsePartition, OffsetCommitResponseTopic
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import (
     CreatePartitionsResponse,
@@ -10,15 +19,6 @@ from groupcoord.protocol.messages import (
     MetadataResponse,
     OffsetCommitResponse,
 )
-from groupcoord.protocol.messages.create_partitions import CreatePartitionsTopicResult
-from groupcoord.protocol.messages.create_topics import CreatableTopicResult
-from groupcoord.protocol.messages.delete_topics import DeletableTopicResult
-from groupcoord.protocol.messages.metadata import (
-    MetadataResponseBroker,
-    MetadataResponsePartition,
-    MetadataResponseTopic,
-)
-from groupcoord.protocol.messages.offset_commit import OffsetCommitResponsePartition, OffsetCommitResponseTopic
 from groupcoord.testing.request_builders import (
     codes_of,
     commit_request,

@@ -12,9 +12,9 @@ from groupcoord.client.errors import DisconnectedError, UnsupportedVersionError
 from groupcoord.client.member.settings import ExponentialBackoff
 from groupcoord.client.network_client import NetworkClient
 from groupcoord.client.options import addresses
+from groupcoord.protocol.apis.join_group import JoinGroupRequestProtocol
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import HeartbeatRequest, JoinGroupRequest
-from groupcoord.protocol.messages.join_group import JoinGroupRequestProtocol
 from groupcoord.testing import Cluster
 from groupcoord.testing.faults import FindCoordinator, Heartbeat
 from groupcoord.testing.tcp_connection import BrokerLocator, TcpConnection

@@ -14,9 +14,9 @@ from groupcoord.client.member.context import (
     MemberState,
 )
 from groupcoord.client.member.error_reactions import ErrorReaction
+from groupcoord.protocol.apis.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from groupcoord.protocol.apis.heartbeat import HeartbeatRequest, HeartbeatResponse
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from groupcoord.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 
 class Heartbeater:

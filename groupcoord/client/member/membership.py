@@ -32,8 +32,8 @@ from groupcoord.client.member.heartbeat import CoordinatorLookup, Heartbeater
 from groupcoord.client.member.rebalance import Rebalance
 from groupcoord.client.member.settings import ExponentialBackoff, MemberSettings
 from groupcoord.core.events import AdminAction, Answered, TimerFired
+from groupcoord.protocol.apis.leave_group import LeaveGroupRequest, MemberIdentity
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 
 
 class Membership:

@@ -35,14 +35,14 @@ from groupcoord.client.member.context import (
 from groupcoord.client.member.error_reactions import ErrorReaction
 from groupcoord.client.member.heartbeat import Heartbeater
 from groupcoord.client.member.ownership import AssignmentApplier, Revocation
-from groupcoord.protocol.errors import ErrorCode, WireError
-from groupcoord.protocol.messages.join_group import (
+from groupcoord.protocol.apis.join_group import (
     JoinGroupRequest,
     JoinGroupRequestProtocol,
     JoinGroupResponse,
     JoinGroupResponseMember,
 )
-from groupcoord.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
+from groupcoord.protocol.apis.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
+from groupcoord.protocol.errors import ErrorCode, WireError
 
 JOIN_LAPSE_MS = 5_000
 """So much longer than the group waits for its slowest member, a member waits for the group (``JOIN_GROUP_TIMEOUT_LAPSE``)."""

@@ -10,9 +10,9 @@ from groupcoord.coordinator.shard import Shard
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import Call
 from groupcoord.core.handler_context import HandlerContext
+from groupcoord.protocol.apis.leave_group import MemberIdentity, MemberResponse
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import LeaveGroupRequest, LeaveGroupResponse
-from groupcoord.protocol.messages.leave_group import MemberIdentity, MemberResponse
 
 
 def leave_group(shard: Shard, ctx: HandlerContext, call: Call, request: LeaveGroupRequest) -> None:

@@ -21,9 +21,9 @@ from groupcoord.coordinator.events import (
 )
 from groupcoord.coordinator.shard import Shard
 from groupcoord.core.handler_context import HandlerContext
+from groupcoord.protocol.apis.join_group import JoinGroupResponseMember
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import JoinGroupResponse, SyncGroupResponse
-from groupcoord.protocol.messages.join_group import JoinGroupResponseMember
 
 
 def prepare_or_complete(shard: Shard, ctx: HandlerContext, group: ClassicGroup, reason: str) -> None:

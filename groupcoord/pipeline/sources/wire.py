@@ -13,11 +13,11 @@ from typing import Any, NamedTuple, Self, TypeVar
 from groupcoord.pipeline.errors import PipelineError
 from groupcoord.protocol import messages as m
 from groupcoord.protocol.apis import APIS, ApiKey
+from groupcoord.protocol.apis.fetch import FetchPartition, FetchTopic
+from groupcoord.protocol.apis.list_offsets import ListOffsetsPartition, ListOffsetsTopic
+from groupcoord.protocol.apis.metadata import MetadataRequestTopic
 from groupcoord.protocol.errors import ErrorCode, WireError
 from groupcoord.protocol.framing import FrameBuffer, encode_request, parse_response
-from groupcoord.protocol.messages.fetch import FetchPartition, FetchTopic
-from groupcoord.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsTopic
-from groupcoord.protocol.messages.metadata import MetadataRequestTopic
 
 CLIENT_ID = "groupcoord-pipeline"
 TIMEOUT_S = 30

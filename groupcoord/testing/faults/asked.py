@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 from groupcoord.broker.fetch_sessions import NoSuchShardError
 from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.core.effects import Call
+from groupcoord.protocol.api import ALL_TOPICS, values_of
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.messages import ProduceRequest
-from groupcoord.testing.faults.fields import EVERY, FIELDS, values
 
 _SHOWN = 300
 """So many characters of a request are shown; a Produce has a megabyte of them."""
@@ -77,18 +77,18 @@ class Asked:
     @cached_property
     def groups(self) -> tuple[str, ...]:
         """The groups it names."""
-        return tuple(map(str, values(FIELDS[self.call.api.key].groups, self.request)))
+        return tuple(map(str, values_of(self.call.api.groups, self.request)))
 
     @cached_property
     def members(self) -> tuple[str, ...]:
         """The member ids and instance ids it names; a newcomer's member id is ``""``."""
-        return tuple(map(str, values(FIELDS[self.call.api.key].members, self.request)))
+        return tuple(map(str, values_of(self.call.api.members + self.call.api.instances, self.request)))
 
     @cached_property
     def topics(self) -> tuple[str, ...] | None:
         """The topics it names, or reads in its fetch session; None stands for all there are."""
-        found = values(FIELDS[self.call.api.key].topics, self.request)
-        if EVERY in found:
+        found = values_of(self.call.api.topics, self.request)
+        if ALL_TOPICS in found:
             return None
         names = [
             self._known.name_of(value) or f"id {value}" if isinstance(value, uuid.UUID) else value for value in found

@@ -8,7 +8,6 @@ from typing import Any, TypedDict, Unpack
 from groupcoord.protocol.apis import Api, ApiKey
 from groupcoord.testing.faults.apis import ApiLike, api_of, nearest
 from groupcoord.testing.faults.asked import Asked
-from groupcoord.testing.faults.fields import FIELDS
 from groupcoord.testing.faults.problems import Findings, is_number
 from groupcoord.testing.faults.spans import Span
 
@@ -69,9 +68,8 @@ class Match:
         findings.tell()
 
     def _agree_with(self, api: Api, findings: Findings) -> None:
-        fields = FIELDS[api.key]
-        for name, places in (("group", fields.groups), ("member", fields.members), ("topic", fields.topics)):
-            if getattr(self, name) is not None and not places:
+        for name, fields in (("group", api.groups), ("member", api.members + api.instances), ("topic", api.topics)):
+            if getattr(self, name) is not None and not fields:
                 findings.add(name, f"a request of {api.name} names no {name}")
         if self.version is None or api.key == ApiKey.API_VERSIONS:  # the one that is answered at whatever version
             return

@@ -12,7 +12,6 @@ from groupcoord.core.events import AdminAction, TimerFired
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import Deadline, TimerKey, Timers
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.server.error_responses import error_response
 from groupcoord.testing.faults.asked import NOTHING_KNOWN, Asked, TopicsKnown
 from groupcoord.testing.faults.damage import damaged
 from groupcoord.testing.faults.events import FaultInjected, FaultOver
@@ -174,7 +173,7 @@ class FaultyNode(Layer):
                 raise TypeError(f"{api.response.__name__} is what answers {api.name}, not {response!r}")
         except Exception as error:  # whatever a test's function may raise
             self.book.function_failed(installed, error)
-            response = error_response(api, call.version, asked.request, ErrorCode.UNKNOWN_SERVER_ERROR)
+            response = api.error_response(asked.request, call.version, ErrorCode.UNKNOWN_SERVER_ERROR)
             if response is None:
                 ctx.close_connection(asked.call, f"a function of {installed.name} failed")
                 return

@@ -8,7 +8,6 @@ from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.framing import encode_response, parse_response
 from groupcoord.protocol.messages import ApiVersionsResponse
-from groupcoord.server.error_responses import error_response
 
 
 def refusal(call: Call, request: Any, code: ErrorCode) -> Reply | None:
@@ -21,7 +20,7 @@ def refusal(call: Call, request: Any, code: ErrorCode) -> Reply | None:
         # Of a version that is not known here: it is answered in version 0, which every client reads.
         call, response = call._replace(version=0), ApiVersionsResponse(error_code=code)
     else:
-        response = error_response(call.api, call.version, request, code)
+        response = call.api.error_response(request, call.version, code)
     if response is None:
         return None
     frame = encode_response(call.api, call.version, call.correlation_id, response)

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from groupcoord.protocol.apis.describe_configs import DescribeConfigsResource
+from groupcoord.protocol.apis.incremental_alter_configs import AlterableConfig, AlterConfigsResource
 from groupcoord.protocol.messages import DescribeConfigsRequest, IncrementalAlterConfigsRequest
-from groupcoord.protocol.messages.describe_configs import DescribeConfigsResource
-from groupcoord.protocol.messages.incremental_alter_configs import AlterableConfig, AlterConfigsResource
 from tests.conformance.actors import Client, Stagehand
 from tests.conformance.batches import batch
 from tests.conformance.data import DataClient

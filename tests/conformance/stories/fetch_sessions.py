@@ -1,6 +1,6 @@
 """Fetch sessions (KIP-227): full, incremental, forgotten, unknown."""
 
-from groupcoord.protocol.messages.fetch import FetchPartition
+from groupcoord.protocol.apis.fetch import FetchPartition
 from tests.conformance.actors import Stagehand
 from tests.conformance.batches import batch
 from tests.conformance.data import DataClient, forgotten

@@ -2,7 +2,7 @@
 
 import uuid
 
-from groupcoord.protocol.messages.fetch import FetchPartition, ReplicaState
+from groupcoord.protocol.apis.fetch import FetchPartition, ReplicaState
 from tests.conformance.actors import Stagehand
 from tests.conformance.batches import batch
 from tests.conformance.data import DataClient, fetch_request, produce_request

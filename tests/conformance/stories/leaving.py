@@ -1,7 +1,7 @@
 """LeaveGroup: alone, in batches, for others; in every state."""
 
+from groupcoord.protocol.apis.leave_group import MemberIdentity
 from groupcoord.protocol.messages import LeaveGroupRequest
-from groupcoord.protocol.messages.leave_group import MemberIdentity
 from tests.conformance.admin import Admin
 from tests.conformance.members import Member, share_out, stable
 from tests.conformance.stories.syncing import completing

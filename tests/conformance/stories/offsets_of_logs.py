@@ -1,9 +1,9 @@
 """ListOffsets, OffsetForLeaderEpoch, DeleteRecords: where a log begins, ends, and was at a time."""
 
+from groupcoord.protocol.apis.delete_records import DeleteRecordsPartition, DeleteRecordsTopic
+from groupcoord.protocol.apis.list_offsets import ListOffsetsPartition, ListOffsetsTopic
+from groupcoord.protocol.apis.offset_for_leader_epoch import OffsetForLeaderPartition, OffsetForLeaderTopic
 from groupcoord.protocol.messages import DeleteRecordsRequest, OffsetForLeaderEpochRequest
-from groupcoord.protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsTopic
-from groupcoord.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsTopic
-from groupcoord.protocol.messages.offset_for_leader_epoch import OffsetForLeaderPartition, OffsetForLeaderTopic
 from tests.conformance.actors import Stagehand
 from tests.conformance.batches import THEN_MS, Rec, batch
 from tests.conformance.data import DataClient, produce_request

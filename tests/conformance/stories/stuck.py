@@ -3,7 +3,7 @@ then stays done."""
 
 from collections.abc import Mapping, Sequence
 
-from groupcoord.protocol.messages.join_group import JoinGroupRequestProtocol
+from groupcoord.protocol.apis.join_group import JoinGroupRequestProtocol
 from tests.conformance.admin import Admin
 from tests.conformance.embedded import subscription
 from tests.conformance.members import Member, share_out, stable

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from groupcoord.protocol.messages.sync_group import SyncGroupRequestAssignment
+from groupcoord.protocol.apis.sync_group import SyncGroupRequestAssignment
 from tests.conformance.admin import Admin
 from tests.conformance.members import Member, share_out, stable
 from tests.conformance.story import Story, story

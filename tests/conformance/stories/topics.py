@@ -5,16 +5,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from groupcoord.protocol.apis.create_partitions import CreatePartitionsAssignment, CreatePartitionsTopic
+from groupcoord.protocol.apis.create_topics import CreatableReplicaAssignment, CreatableTopic, CreatableTopicConfig
+from groupcoord.protocol.apis.delete_topics import DeleteTopicState
+from groupcoord.protocol.apis.metadata import MetadataRequestTopic
 from groupcoord.protocol.messages import (
     CreatePartitionsRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,
     MetadataRequest,
 )
-from groupcoord.protocol.messages.create_partitions import CreatePartitionsAssignment, CreatePartitionsTopic
-from groupcoord.protocol.messages.create_topics import CreatableReplicaAssignment, CreatableTopic, CreatableTopicConfig
-from groupcoord.protocol.messages.delete_topics import DeleteTopicState
-from groupcoord.protocol.messages.metadata import MetadataRequestTopic
 from tests.conformance.actors import Client, Stagehand
 from tests.conformance.batches import batch
 from tests.conformance.data import DataClient

@@ -2,9 +2,9 @@ import pytest
 
 from groupcoord.coordinator.events import LeaderElected, MemberRemoved, RequestRefused
 from groupcoord.protocol.apis import ApiKey
+from groupcoord.protocol.apis.leave_group import MemberIdentity
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import LeaveGroupRequest
-from groupcoord.protocol.messages.leave_group import MemberIdentity
 from tests.coordinator.world import GROUP, INITIAL_DELAY_MS, Asked, World, subscription
 
 NO, UNKNOWN, FENCED = ErrorCode.NONE, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID

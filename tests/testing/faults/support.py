@@ -11,13 +11,13 @@ from groupcoord.core.effects import Call, CloseConnection, Effect, EmitEvent, No
 from groupcoord.core.events import Event
 from groupcoord.protocol import messages as m
 from groupcoord.protocol.apis import APIS, Api
+from groupcoord.protocol.apis.join_group import JoinGroupRequestProtocol
+from groupcoord.protocol.apis.leave_group import MemberIdentity
+from groupcoord.protocol.apis.offset_commit import OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.framing import parse_request
-from groupcoord.protocol.messages.join_group import JoinGroupRequestProtocol
-from groupcoord.protocol.messages.leave_group import MemberIdentity
-from groupcoord.protocol.messages.offset_commit import OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from groupcoord.testing.faults import Faults, FaultyNode, Heartbeat, JoinGroup, OffsetCommit, SyncGroup
-from tests.server.error_samples import samples
+from tests.protocol.error_samples import samples
 
 E = TypeVar("E", bound=Event)
 

@@ -1,7 +1,7 @@
 from groupcoord.core.effects import Call
 from groupcoord.protocol import messages as m
 from groupcoord.protocol.apis import Api
-from groupcoord.protocol.messages.fetch import FetchPartition, FetchTopic
+from groupcoord.protocol.apis.fetch import FetchPartition, FetchTopic
 from groupcoord.testing.faults import (
     ApiVersions,
     Fetch,
@@ -13,7 +13,7 @@ from groupcoord.testing.faults import (
     TopicsKnown,
 )
 from groupcoord.testing.faults.asked import Asked
-from tests.server.error_samples import ORDERS
+from tests.protocol.error_samples import ORDERS
 from tests.testing.faults.support import World, heartbeat, leave, produce
 
 

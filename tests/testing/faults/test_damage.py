@@ -8,10 +8,10 @@ import pytest
 from groupcoord.broker.log_segment import LogSegment
 from groupcoord.broker.stretch import Stretch
 from groupcoord.core.effects import Call, RawReply, Reply
+from groupcoord.protocol.apis.fetch import FetchableTopicResponse, PartitionData
 from groupcoord.protocol.errors import WireError
 from groupcoord.protocol.framing import encode_response, parse_response
 from groupcoord.protocol.messages import FetchResponse, HeartbeatResponse
-from groupcoord.protocol.messages.fetch import FetchableTopicResponse, PartitionData
 from groupcoord.testing.faults import Damage, Fetch, Heartbeat
 from groupcoord.testing.faults.damage import damaged
 

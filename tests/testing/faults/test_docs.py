@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from groupcoord.protocol.apis.fetch import FetchPartition, FetchTopic
+from groupcoord.protocol.apis.produce import PartitionProduceData, TopicProduceData
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import FetchRequest, FindCoordinatorRequest, ProduceRequest
-from groupcoord.protocol.messages.fetch import FetchPartition, FetchTopic
-from groupcoord.protocol.messages.produce import PartitionProduceData, TopicProduceData
 from groupcoord.testing.faults import FaultsFileError, Fetch, FindCoordinator, Heartbeat, Produce
 from groupcoord.testing.faults.files import faults_from_text
 from groupcoord.testing.faults.rule import MATCH_FIELDS

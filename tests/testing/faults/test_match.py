@@ -5,7 +5,7 @@ import pytest
 from groupcoord.core.effects import Call
 from groupcoord.protocol import messages as m
 from groupcoord.protocol.apis import Api
-from groupcoord.protocol.messages.metadata import MetadataRequestTopic
+from groupcoord.protocol.apis.metadata import MetadataRequestTopic
 from groupcoord.testing.faults import (
     ApiVersions,
     Heartbeat,

@@ -9,10 +9,10 @@ from groupcoord.core.effects import Call, CloseConnection, Effect, NoReply, RawR
 from groupcoord.core.events import AdminAction, Requested, TimerFired
 from groupcoord.core.timers import TimerKey
 from groupcoord.protocol import messages as m
+from groupcoord.protocol.apis.fetch import FetchPartition, FetchTopic
+from groupcoord.protocol.apis.offset_fetch import OffsetFetchRequestGroup
+from groupcoord.protocol.apis.produce import PartitionProduceData, TopicProduceData
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.messages.fetch import FetchPartition, FetchTopic
-from groupcoord.protocol.messages.offset_fetch import OffsetFetchRequestGroup
-from groupcoord.protocol.messages.produce import PartitionProduceData, TopicProduceData
 from groupcoord.testing.faults import (
     ApiVersions,
     FaultInjected,

@@ -5,8 +5,8 @@ import dataclasses
 from groupcoord.coordinator.events import Departure, MemberJoined, MemberRemoved
 from groupcoord.core.events import Requested
 from groupcoord.protocol.apis import ApiKey
+from groupcoord.protocol.apis.leave_group import MemberIdentity
 from groupcoord.protocol.messages import LeaveGroupRequest
-from groupcoord.protocol.messages.leave_group import MemberIdentity
 from groupcoord.testing.trace import RequestReceived, Trace
 from groupcoord.testing.trace.events import TraceEntry
 from groupcoord.testing.trace.group_history import GroupHistory

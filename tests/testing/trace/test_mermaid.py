@@ -9,8 +9,8 @@ from groupcoord.client.member.events import RejoinWanted
 from groupcoord.coordinator.events import StateChanged
 from groupcoord.core.events import AdminAction, Answered
 from groupcoord.protocol.apis import ApiKey
+from groupcoord.protocol.apis.leave_group import MemberIdentity
 from groupcoord.protocol.messages import LeaveGroupRequest, MetadataRequest
-from groupcoord.protocol.messages.leave_group import MemberIdentity
 from groupcoord.testing.trace import ConnectionClosed, ConnectionOpened, RequestUnanswered, Trace
 from groupcoord.testing.trace.golden import assert_golden
 from groupcoord.testing.trace.mermaid import escape

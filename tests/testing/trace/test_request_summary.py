@@ -6,38 +6,38 @@ from typing import Any
 import pytest
 
 from groupcoord.protocol import messages as m
-from groupcoord.protocol.consumer_protocol import Assignment, TopicPartition, write_assignment
-from groupcoord.protocol.messages.delete_groups import DeletableGroupResult
-from groupcoord.protocol.messages.fetch import (
+from groupcoord.protocol.apis.delete_groups import DeletableGroupResult
+from groupcoord.protocol.apis.fetch import (
     FetchableTopicResponse,
     FetchPartition,
     FetchTopic,
     PartitionData,
 )
-from groupcoord.protocol.messages.find_coordinator import Coordinator
-from groupcoord.protocol.messages.join_group import JoinGroupRequestProtocol, JoinGroupResponseMember
-from groupcoord.protocol.messages.leave_group import MemberIdentity, MemberResponse
-from groupcoord.protocol.messages.list_offsets import ListOffsetsPartitionResponse, ListOffsetsTopicResponse
-from groupcoord.protocol.messages.metadata import MetadataRequestTopic
-from groupcoord.protocol.messages.offset_commit import (
+from groupcoord.protocol.apis.find_coordinator import Coordinator
+from groupcoord.protocol.apis.join_group import JoinGroupRequestProtocol, JoinGroupResponseMember
+from groupcoord.protocol.apis.leave_group import MemberIdentity, MemberResponse
+from groupcoord.protocol.apis.list_offsets import ListOffsetsPartitionResponse, ListOffsetsTopicResponse
+from groupcoord.protocol.apis.metadata import MetadataRequestTopic
+from groupcoord.protocol.apis.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
-from groupcoord.protocol.messages.offset_fetch import (
+from groupcoord.protocol.apis.offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchResponseGroup,
     OffsetFetchResponsePartitions,
     OffsetFetchResponseTopics,
 )
-from groupcoord.protocol.messages.produce import (
+from groupcoord.protocol.apis.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
     TopicProduceData,
     TopicProduceResponse,
 )
-from groupcoord.protocol.messages.sync_group import SyncGroupRequestAssignment
+from groupcoord.protocol.apis.sync_group import SyncGroupRequestAssignment
+from groupcoord.protocol.consumer_protocol import Assignment, TopicPartition, write_assignment
 from groupcoord.testing.trace.request_summary import error_of, request_details, response_details, spoken_of
 from tests.coordinator.world import subscription
 

@@ -10,9 +10,9 @@ from groupcoord.coordinator.events import GenerationStarted, MemberRemoved, Stat
 from groupcoord.core.effects import Append, Call, CloseConnection, NoReply, RawReply, Reply
 from groupcoord.core.events import AdminAction, Event, Requested, TimerFired
 from groupcoord.protocol.apis import APIS, ApiKey
+from groupcoord.protocol.apis.fetch import FetchPartition, FetchTopic
+from groupcoord.protocol.apis.produce import PartitionProduceData, TopicProduceData
 from groupcoord.protocol.messages import FetchRequest, HeartbeatRequest, HeartbeatResponse, ProduceRequest
-from groupcoord.protocol.messages.fetch import FetchPartition, FetchTopic
-from groupcoord.protocol.messages.produce import PartitionProduceData, TopicProduceData
 from groupcoord.testing.trace import (
     ConnectionClosed,
     ConnectionOpened,

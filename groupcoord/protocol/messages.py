@@ -1,0 +1,90 @@
+"""One version-free request and response per API; nested classes stay in their modules.
+
+"vN is flexible" means compact lengths and tagged fields from there on (KIP-482). The errors listed are those a server without
+ACLs, quotas and transactions answers; UNKNOWN_SERVER_ERROR can come with every API.
+"""
+
+from groupcoord.protocol.apis.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from groupcoord.protocol.apis.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
+from groupcoord.protocol.apis.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from groupcoord.protocol.apis.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from groupcoord.protocol.apis.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
+from groupcoord.protocol.apis.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from groupcoord.protocol.apis.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from groupcoord.protocol.apis.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
+from groupcoord.protocol.apis.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from groupcoord.protocol.apis.fetch import FetchRequest, FetchResponse
+from groupcoord.protocol.apis.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from groupcoord.protocol.apis.heartbeat import HeartbeatRequest, HeartbeatResponse
+from groupcoord.protocol.apis.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+from groupcoord.protocol.apis.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from groupcoord.protocol.apis.join_group import JoinGroupRequest, JoinGroupResponse
+from groupcoord.protocol.apis.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from groupcoord.protocol.apis.list_groups import ListGroupsRequest, ListGroupsResponse
+from groupcoord.protocol.apis.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from groupcoord.protocol.apis.metadata import MetadataRequest, MetadataResponse
+from groupcoord.protocol.apis.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from groupcoord.protocol.apis.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from groupcoord.protocol.apis.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+from groupcoord.protocol.apis.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+)
+from groupcoord.protocol.apis.produce import ProduceRequest, ProduceResponse
+from groupcoord.protocol.apis.sync_group import SyncGroupRequest, SyncGroupResponse
+
+__all__ = [
+    "ApiVersionsRequest",
+    "ApiVersionsResponse",
+    "CreatePartitionsRequest",
+    "CreatePartitionsResponse",
+    "CreateTopicsRequest",
+    "CreateTopicsResponse",
+    "DeleteGroupsRequest",
+    "DeleteGroupsResponse",
+    "DeleteRecordsRequest",
+    "DeleteRecordsResponse",
+    "DeleteTopicsRequest",
+    "DeleteTopicsResponse",
+    "DescribeClusterRequest",
+    "DescribeClusterResponse",
+    "DescribeConfigsRequest",
+    "DescribeConfigsResponse",
+    "DescribeGroupsRequest",
+    "DescribeGroupsResponse",
+    "FetchRequest",
+    "FetchResponse",
+    "FindCoordinatorRequest",
+    "FindCoordinatorResponse",
+    "HeartbeatRequest",
+    "HeartbeatResponse",
+    "IncrementalAlterConfigsRequest",
+    "IncrementalAlterConfigsResponse",
+    "InitProducerIdRequest",
+    "InitProducerIdResponse",
+    "JoinGroupRequest",
+    "JoinGroupResponse",
+    "LeaveGroupRequest",
+    "LeaveGroupResponse",
+    "ListGroupsRequest",
+    "ListGroupsResponse",
+    "ListOffsetsRequest",
+    "ListOffsetsResponse",
+    "MetadataRequest",
+    "MetadataResponse",
+    "OffsetCommitRequest",
+    "OffsetCommitResponse",
+    "OffsetDeleteRequest",
+    "OffsetDeleteResponse",
+    "OffsetFetchRequest",
+    "OffsetFetchResponse",
+    "OffsetForLeaderEpochRequest",
+    "OffsetForLeaderEpochResponse",
+    "ProduceRequest",
+    "ProduceResponse",
+    "SyncGroupRequest",
+    "SyncGroupResponse",
+]
