@@ -1,4 +1,6 @@
-"""One version-free request and response per API; nested classes stay in their modules.
+"""The request and the response of every API; nested classes are in ``apis/``.
+
+Written by ``python -m tools.messages``.
 
 "vN is flexible" means compact lengths and tagged fields from there on (KIP-482). The errors listed are those a server without
 ACLs, quotas and transactions answers; UNKNOWN_SERVER_ERROR can come with every API.
@@ -29,10 +31,7 @@ from groupcoord.protocol.apis.metadata import MetadataRequest, MetadataResponse
 from groupcoord.protocol.apis.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from groupcoord.protocol.apis.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from groupcoord.protocol.apis.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
-from groupcoord.protocol.apis.offset_for_leader_epoch import (
-    OffsetForLeaderEpochRequest,
-    OffsetForLeaderEpochResponse,
-)
+from groupcoord.protocol.apis.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 from groupcoord.protocol.apis.produce import ProduceRequest, ProduceResponse
 from groupcoord.protocol.apis.sync_group import SyncGroupRequest, SyncGroupResponse
 

@@ -14,6 +14,7 @@ from groupcoord.protocol.codec.schema import parse_annotation
 from tests.protocol import kafka_python
 from tests.protocol.kafka_python import Definition
 from tests.protocol.samples import EVERY_VERSION, codecs_of, make, name_of
+from tools import messages
 
 MESSAGES = [message for api in APIS.values() for message in (api.request, api.response)]
 
@@ -97,3 +98,36 @@ def _classes(message: type[Any]) -> Iterator[type[Any]]:
         inner = parse_annotation(field.type).inner
         if isinstance(inner, type) and dataclasses.is_dataclass(inner):
             yield from _classes(inner)
+
+
+def test_the_tool_that_writes_messages_would_write_these_fields() -> None:
+    for api in APIS.values():
+        package = messages.package_of(api.name)
+        versions = [version for version in messages.versions_of(package) if api.serves(version)]
+        for kind, message in (("request", api.request), ("response", api.response)):
+            written = {each.name: each for each in messages.message_classes(package, kind, versions)}
+            ours = {cls.__name__: cls for cls in _classes(message)}
+            assert set(ours) == set(written)
+            for name, cls in ours.items():
+                types = {field.name: parse_annotation(field.type) for field in dataclasses.fields(cls)}
+                assert {
+                    field.name: (field.type_name, field.is_array, field.is_nullable)
+                    for field in written[name].fields.values()
+                } == {
+                    field: (_KIO_NAMES.get(kind.inner.__name__, kind.inner.__name__), kind.is_array, kind.is_nullable)
+                    for field, kind in types.items()
+                }
+
+
+_KIO_NAMES = {"UUID": "uuid.UUID", "LazyBytes": "bytes"}
+
+
+def test_the_tool_writes_an_api_that_is_not_there() -> None:
+    source = messages.formatted(messages.draft("ConsumerGroupHeartbeat"))
+    assert "class ConsumerGroupHeartbeatRequest:" in source
+    assert "ConsumerGroupHeartbeatResponse(\n        error_code=error, member_epoch=0" in source
+    assert "groups=(GROUP_ID,)" in source
+
+
+def test_the_index_of_messages_is_fresh() -> None:
+    assert messages.formatted(messages.index()) == (messages.PROTOCOL / "messages.py").read_text(encoding="utf-8")

@@ -69,13 +69,13 @@ def codec_for(ours: type[M], package: str, version: int, kind: str) -> Codec[M]:
     """
     found = _CODECS.get((ours, version))
     if found is None:
-        module = _schema(f"kio.schema.{package}.v{version}.{kind}")
+        module = import_kio(f"kio.schema.{package}.v{version}.{kind}")
         class_name = package.replace("_", " ").title().replace(" ", "") + ("" if kind == "data" else kind.title())
         found = _CODECS[ours, version] = Codec(schema_of(ours, getattr(module, class_name)))
     return found
 
 
-def _schema(name: str) -> ModuleType:
+def import_kio(name: str) -> ModuleType:
     """One of kio's modules, imported.
 
     kio tells hypothesis about its types where that is installed, which nobody here needs and which takes half a second; so it

@@ -22,7 +22,7 @@ FIXED = {
 }
 """Kinds of one size, which can never be null: their codes in ``struct``."""
 
-_PLAIN_KINDS = {
+PLAIN_KINDS = {
     "error_code": "int16",
     "timedelta_i32": "int32",
     "timedelta_i64": "int64",
@@ -100,7 +100,7 @@ def schema_of(ours: type[Any], theirs: type[Any]) -> MessageSchema:
         inner, is_array, is_nullable = parse_annotation(field.type)
         kafka_type = field.metadata.get("kafka_type", "struct")
         name = field_name_of(field.name, kafka_type)
-        kind = _PLAIN_KINDS.get(kafka_type, kafka_type)
+        kind = PLAIN_KINDS.get(kafka_type, kafka_type)
         struct = schema_of(parse_annotation(our_types[name]).inner, inner) if kind == "struct" else None
         # kio says None for an all-zero id and a date of -1; neither is a null on the wire.
         is_nullable = is_nullable and (is_array or kind not in FIXED)
