@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from groupcoord.testing import Cluster
+    from groupcoord.testing.cluster import Cluster
+    from groupcoord.testing.sync_api import SyncCluster
 
 _CLUSTER = pytest.StashKey["Cluster"]()
 _FAILED = pytest.StashKey[bool]()
@@ -17,8 +18,8 @@ _LINES = 200
 """So many lines of the trace are in a report: the last ones."""
 
 _MARKER = (
-    "kafka(topics=, config=, clock=, ...): how the broker of the fixtures kafka and kafka_sync is made; "
-    "the arguments are those of groupcoord.testing.Cluster"
+    "kafka(topics=, config=, clock=, ...): how the cluster of the fixtures kafka and kafka_sync is made; "
+    "the arguments are those of groupcoord.Cluster, and the clock is manual unless the marker says otherwise"
 )
 
 
@@ -27,7 +28,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.getgroup("groupcoord").addoption(
         "--rewrite-golden",
         action="store_true",
-        help="write the golden files of groupcoord.testing.assert_golden anew instead of comparing with them",
+        help="write the golden files of groupcoord.assert_golden anew instead of comparing with them",
     )
 
 
@@ -42,21 +43,21 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def kafka(request: pytest.FixtureRequest) -> "Cluster":
-    """A broker in the event loop of an asynchronous test, on a clock that the test moves; see ``groupcoord.testing``."""
+    """A ``groupcoord.Cluster`` in the event loop of an asynchronous test, on a clock that the test moves."""
     by_anyio = "anyio_backend" in request.fixturenames
     found: Cluster = request.getfixturevalue("_kafka_of_anyio" if by_anyio else "_kafka_of_asyncio")
     return found
 
 
 @pytest.fixture
-def kafka_sync(request: pytest.FixtureRequest) -> Iterator[Any]:
-    """The same broker in a thread of its own, for tests without asyncio: every method without ``await``."""
-    cluster = _cluster(request)
-    blocking = cluster.__enter__()
+def kafka_sync(request: pytest.FixtureRequest) -> Iterator["SyncCluster"]:
+    """The same for tests without asyncio, every method without ``await``: the broker runs in a thread of its own."""
+    kafka = _cluster(request).sync()
+    kafka.__enter__()
     try:
-        yield blocking
+        yield kafka
     finally:
-        cluster.__exit__(_failure(request), None, None)
+        kafka.__exit__(_failure(request), None, None)
 
 
 async def _kafka_by_anyio(request: pytest.FixtureRequest) -> AsyncIterator["Cluster"]:
@@ -89,15 +90,15 @@ async def _served(request: pytest.FixtureRequest) -> AsyncIterator["Cluster"]:
 
 
 def _cluster(request: pytest.FixtureRequest) -> "Cluster":
-    from groupcoord.testing import Cluster  # noqa: PLC0415 - see above
+    from groupcoord.testing.cluster import Cluster  # noqa: PLC0415 - see above
 
     marker = request.node.get_closest_marker("kafka")
     if marker is not None and marker.args:
-        raise pytest.UsageError("the marker kafka takes named arguments only, those of groupcoord.testing.Cluster")
-    settings = {} if marker is None else marker.kwargs
-    if settings.get("clock") == "virtual":
+        raise pytest.UsageError("the marker kafka takes named arguments only, those of groupcoord.Cluster")
+    settings = {"clock": "manual"} | ({} if marker is None else marker.kwargs)
+    if settings["clock"] == "virtual":
         raise pytest.UsageError(
-            "a test on simulated time makes its broker itself: groupcoord.testing.virtual_time around the test, and in it "
+            "a test on simulated time makes its broker itself: groupcoord.virtual_time around the test, and in it "
             "`async with Cluster(clock='virtual')`"
         )
     cluster = request.node.stash[_CLUSTER] = Cluster(**settings)

@@ -19,14 +19,14 @@ ORDERS = {"orders": 6}
 
 @pytest.mark.kafka(topics=ORDERS)
 async def test_asynchronous(kafka):
-    a, b = await kafka.members(2, group="app", topics="orders")
+    a, b = await kafka.consumers(2, group="app", topics="orders")
     b.vanish()
-    await kafka.advance(seconds=50)
+    await kafka.clock.advance(50)
     assert len(a.assigned) == 6
 
 @pytest.mark.kafka(topics=ORDERS)
 def test_synchronous(kafka_sync):
-    member = kafka_sync.member("app", "orders")
+    member = kafka_sync.manual_member("app", "orders")
     member.join().result()
     member.sync().result()
     assert len(member.assigned) == 6
@@ -83,8 +83,8 @@ def test_a_failure_shows_what_happened_on_the_broker(pytester: pytest.Pytester) 
 
         @pytest.mark.asyncio
         async def test_it(kafka):
-            kafka.when("Heartbeat").drop()
-            await kafka.member("app", "orders").join()
+            kafka.faults.when("Heartbeat").drop()
+            await kafka.manual_member("app", "orders").join()
             assert False, "because"
         """,
     )
@@ -100,10 +100,10 @@ def test_a_rule_that_was_not_used_fails_the_test(pytester: pytest.Pytester) -> N
 
         @pytest.mark.asyncio
         async def test_it(kafka):
-            kafka.when("Heartbeat").drop()
+            kafka.faults.when("Heartbeat").drop()
 
         def test_that(kafka_sync):
-            kafka_sync.when("Heartbeat").drop()
+            kafka_sync.faults.when("Heartbeat").drop()
         """,
     )
     result.assert_outcomes(passed=2, errors=2)

@@ -1,4 +1,6 @@
-"""Writes the parts of the documentation that say what the code says: ``python -m tools.docs`` (``--check`` only compares).
+"""Writes what is generated: parts of the documentation, and the synchronous face of the test cluster.
+
+``python -m tools.docs`` writes, with ``--check`` it only compares.
 
 A part stands between ``<!-- generated: NAME -->`` and ``<!-- end -->`` in a Markdown file.
 """
@@ -11,7 +13,7 @@ from pathlib import Path
 
 from groupcoord.config.stand_in import DEFAULTS, DEV_DEFAULTS
 from groupcoord.protocol.apis import APIS
-from tools import conformance, deviations, faults, pipeline, scenarios, simulation, trace
+from tools import conformance, deviations, faults, pipeline, scenarios, simulation, sync_api, trace
 from tools.story import tell
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -91,12 +93,11 @@ def fresh(text: str) -> str:
 def main(arguments: list[str]) -> int:
     """Write, or with ``--check`` compare; returns the exit code."""
     stale = []
-    for name in FILES:
-        path = ROOT / name
-        before = path.read_text(encoding="utf-8")
-        after = fresh(before)
-        if before != after:
-            stale.append(name)
+    written = {ROOT / name: fresh((ROOT / name).read_text(encoding="utf-8")) for name in FILES}
+    written[sync_api.PATH] = sync_api.module_text()
+    for path, after in written.items():
+        if path.read_text(encoding="utf-8") != after:
+            stale.append(str(path.relative_to(ROOT)))
             if "--check" not in arguments:
                 path.write_text(after, encoding="utf-8")
     if stale and "--check" in arguments:

@@ -4,8 +4,11 @@ from groupcoord.testing.auto_member import AutoMember
 from groupcoord.testing.clock_driver import ClockError
 from groupcoord.testing.clocks import ClockMode
 from groupcoord.testing.cluster import Cluster
+from groupcoord.testing.cluster_clock import ClusterClock
+from groupcoord.testing.cluster_group import ClusterGroup
 from groupcoord.testing.deadlines import PendingDeadline
-from groupcoord.testing.groups import Group, GroupView, MemberView
+from groupcoord.testing.groups import GroupDescription, MemberDescription
+from groupcoord.testing.kafka_cluster import KafkaCluster
 from groupcoord.testing.manual_member import ManualMember
 from groupcoord.testing.remote_cluster import RemoteCluster
 from groupcoord.testing.remote_group import RemoteGroup
@@ -19,10 +22,12 @@ __all__ = [
     "ClockError",
     "ClockMode",
     "Cluster",
-    "Group",
-    "GroupView",
+    "ClusterClock",
+    "ClusterGroup",
+    "GroupDescription",
+    "KafkaCluster",
     "ManualMember",
-    "MemberView",
+    "MemberDescription",
     "PendingDeadline",
     "RemoteCluster",
     "RemoteGroup",

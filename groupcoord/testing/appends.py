@@ -47,13 +47,13 @@ class HeldAppends:
         self.held: list[Append] = []
         """In the order in which they came, without those that were let go."""
 
-    async def arrived(self, count: int = 1, *, timeout_s: float | None = None) -> list[Append]:
+    async def wait(self, count: int = 1, *, timeout: float | None = None) -> list[Append]:
         """Wait until ``count`` appends are held. Raises WaitTimeoutError."""
         await self._waiting.until(
             lambda: len(self.held) >= count or None,
             f"{self._rule}: {count} should be held",
             lambda: f"{len(self.held)} are",
-            timeout_s=timeout_s,
+            timeout=timeout,
         )
         return self.held
 

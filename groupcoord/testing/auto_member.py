@@ -18,7 +18,6 @@ from groupcoord.client.member import actions as a
 from groupcoord.client.member.actions import TopicsView
 from groupcoord.client.member.context import MemberState
 from groupcoord.client.member.membership import Membership
-from groupcoord.client.member.settings import MemberSettings
 from groupcoord.core.effects import EmitEvent
 from groupcoord.core.events import Event
 from groupcoord.protocol.errors import ErrorCode
@@ -26,17 +25,26 @@ from groupcoord.testing.clocks import Clock
 from groupcoord.testing.in_process_transport import MemberConnection
 from groupcoord.testing.request_builders import BY_NAME, codes_of, commit_request, question, topics_view
 
-METADATA_MAX_AGE_MS = 300_000
-"""Kafka's default of ``metadata.max.age.ms``."""
 TOPIC_MISSING_MS = 1_000
 """After so long a member asks again for a topic that it wants and that there is not."""
 
 
 class AutoMember:
-    """A member of a group. ``told`` is what its callbacks were told, in order: ("assigned", partitions) and so on.
+    """A member of a group that heartbeats, joins, leads and rebalances by itself.
 
     As Kafka's client it asks for metadata when it leads, and after ``metadata_max_age_ms`` (milliseconds) again.
     """
+
+    assigned: frozenset[TopicPartition]
+    """What it owns now."""
+    consumed: dict[TopicPartition, int]
+    """The next offset of each partition: what is committed when partitions are given up."""
+    rebalance_callbacks: list[tuple[str, tuple[TopicPartition, ...]]]
+    """What its callbacks were called with, in order: ("assigned", partitions), ("revoked", …), ("lost", …)."""
+    errors: list[Exception]
+    """What a call of its user would have raised."""
+    has_left: bool
+    """Whether it sent LeaveGroup."""
 
     def __init__(
         self,
@@ -50,12 +58,10 @@ class AutoMember:
         moved: Callable[[], None],
     ) -> None:
         self.membership = membership
-        self.assigned: frozenset[TopicPartition] = frozenset()
-        self.rebalance_callbacks: list[tuple[str, tuple[TopicPartition, ...]]] = []
-        self.errors: list[Exception] = []
-        """What its user would have been raised."""
-        self.consumed: dict[TopicPartition, int] = {}
-        """The next offset of each partition: what is committed when partitions are given up."""
+        self.assigned = frozenset()
+        self.rebalance_callbacks = []
+        self.errors = []
+        self.consumed = {}
         self.has_left = False
         self._line = line
         self._topics = tuple(topics)
@@ -297,16 +303,6 @@ class AutoMember:
         self._line.ask(
             request, partial(self._hear, answered), version=BY_NAME, broker_id=None if to is None else to.node_id
         )
-
-
-def settings_of(
-    count: int, group: str, instance_ids: Sequence[str] | None, settings: Mapping[str, Any]
-) -> list[MemberSettings]:
-    """The settings of ``count`` members of ``group``. Raises ValueError for what can never work, TypeError for what is none."""
-    names: Sequence[str | None] = [None] * count if instance_ids is None else instance_ids
-    if len(names) != count:
-        raise ValueError(f"{count} members have {len(names)} instance ids")
-    return [MemberSettings(group_id=group, instance_id=name, **settings) for name in names]
 
 
 class MemberScheduler:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from groupcoord.testing.faults import Held, Hold
+from groupcoord.testing.waiting import TIMEOUT_S
 
 
 class Barrier:
@@ -17,9 +18,9 @@ class Barrier:
         """The requests that have gathered so far, in the order in which they came."""
         return self._hold.waiting
 
-    async def gathered(self, *, timeout_s: float = 10.0) -> tuple[Held, ...]:
-        """Wait until all are there. Raises TimeoutError that says who is."""
-        await self._hold.arrived(self._size, timeout_s=timeout_s)
+    async def wait(self, *, timeout: float | None = None) -> tuple[Held, ...]:
+        """Wait until all are there. Raises NotArrived, which says which requests are."""
+        await self._hold.arrived(self._size, timeout_s=TIMEOUT_S if timeout is None else timeout)
         return self._hold.waiting
 
     def release(self, order: Sequence[int] | None = None) -> None:

@@ -1,6 +1,7 @@
 """Moving the time of a cluster by hand, one deadline after the other, so that each thing happens at its own moment."""
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from groupcoord.cluster.cluster_core import ClusterCore
@@ -66,8 +67,10 @@ class ClockDriver:
         await self._go_to(waiting[0].at_ms, lambda: False, heartbeats=heartbeats)
         return waiting[0]
 
-    async def advance_until(self, condition: Callable[[], object], limit_ms: int, *, heartbeats: bool) -> None:
-        """Let time pass, deadline by deadline, until ``condition`` holds.
+    async def advance_until(
+        self, condition: Callable[[], object | Awaitable[object]], limit_ms: int, *, heartbeats: bool
+    ) -> None:
+        """Let time pass, deadline by deadline, until ``condition()`` is true, or what it returns is when awaited.
 
         Raises ClockError, WaitTimeoutError if it does not within ``limit_ms`` of the clock.
         """
@@ -75,16 +78,18 @@ class ClockDriver:
         start_ms = clock()
         await self._world.settle()
         await self._go_to(start_ms + limit_ms, condition, heartbeats=heartbeats)
-        if not condition():
+        if not await _holds(condition):
             name = getattr(condition, "__name__", repr(condition))
             left = "; ".join(str(each) for each in pending(self._world.node, clock())[:3]) or "nothing"
             raise WaitTimeoutError(f"{name} does not hold after {limit_ms / 1000:g} s. Pending: {left}")
 
-    async def _go_to(self, target_ms: int, enough: Callable[[], object], *, heartbeats: bool) -> None:
+    async def _go_to(
+        self, target_ms: int, enough: Callable[[], object | Awaitable[object]], *, heartbeats: bool
+    ) -> None:
         world, clock = self._world, self._clock()
         await world.settle()
         rounds = 0
-        while not enough():
+        while not await _holds(enough):
             at_ms = world.next_deadline()
             if at_ms is None or at_ms > target_ms:
                 break
@@ -98,7 +103,7 @@ class ClockDriver:
             world.scheduler.expire()
             world.wake()
             await world.settle()
-        if not enough():
+        if not await _holds(enough):
             clock.move_to(max(target_ms, clock()))
             world.wake()
             await world.settle()
@@ -108,3 +113,8 @@ class ClockDriver:
         if not isinstance(clock, ManualClock):
             raise ClockError("this cluster's time passes by itself; only with clock='manual' the test moves it")
         return clock
+
+
+async def _holds(condition: Callable[[], object | Awaitable[object]]) -> bool:
+    found = condition()
+    return bool(await found if inspect.isawaitable(found) else found)

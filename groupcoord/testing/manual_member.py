@@ -48,9 +48,25 @@ T = TypeVar("T")
 class ManualMember:
     """A member of ``group`` that does nothing by itself; times are milliseconds.
 
-    What it knows it has from the answers: ``member_id``, ``generation``, ``leader``, ``assigned``. A test may set them, to
-    speak as somebody it is not.
+    ``member_id``, ``generation``, ``leader``, ``protocol`` and ``assigned`` are what the last answers said. A test
+    may set them, to speak as another member.
     """
+
+    group: str
+    topics: tuple[str, ...]
+    instance_id: str | None
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    member_id: str
+    """Empty before the coordinator gave it one."""
+    generation: int
+    """-1 before the first generation."""
+    leader: str
+    """The member id of the leader of its generation."""
+    protocol: str
+    """The assignor that the group agreed on."""
+    assigned: frozenset[TopicPartition]
+    """What the last SyncGroup gave it."""
 
     def __init__(
         self,
@@ -73,7 +89,7 @@ class ManualMember:
         self.generation = -1
         self.leader = ""
         self.protocol = ""
-        self.assigned: frozenset[TopicPartition] = frozenset()
+        self.assigned = frozenset()
         self._line = line
         self._assignors = {assignor.name: assignor for assignor in assignors}
         self._partition_counts = partition_counts

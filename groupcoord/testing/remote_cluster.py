@@ -1,54 +1,63 @@
-"""A broker elsewhere, with the faces of the cluster that need no clock: the same test against a real Kafka::
+"""A Kafka cluster elsewhere, with the methods of a ``Cluster`` that need no clock or faults: the same test on a real Kafka::
 
 async with RemoteCluster("127.0.0.1:9092") as kafka:
-    await kafka.topic("orders", 2)
-    a, b = kafka.member("app", "orders"), kafka.member("app", "orders")
-    await a.rejoin()
-    joining = b.join()
-    await kafka.group("app").rebalancing()
-    assert await a.heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS
+await kafka.create_topic("orders", 2)
+a, b = kafka.manual_member("app", "orders"), kafka.manual_member("app", "orders")
+await a.rejoin()
+joining = b.join()
+await kafka.group("app").wait_rebalancing()
+assert await a.heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS
 """
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from groupcoord.assignors import Assignor
 from groupcoord.client.member.actions import TopicsView
 from groupcoord.client.member.membership import Membership
 from groupcoord.client.member.settings import ExponentialBackoff, MemberSettings
-from groupcoord.client.network_client import (
-    ConnectionPurpose,
-    NetworkClient,
-)
-from groupcoord.client.options import addresses, assignors_of
-from groupcoord.protocol.apis.leave_group import MemberIdentity
+from groupcoord.client.network_client import ConnectionPurpose, NetworkClient
+from groupcoord.client.options import addresses
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.messages import LeaveGroupRequest, LeaveGroupResponse, MetadataResponse
+from groupcoord.protocol.messages import ListGroupsRequest, MetadataResponse, ProduceRequest, ProduceResponse
 from groupcoord.testing import clocks
-from groupcoord.testing.auto_member import METADATA_MAX_AGE_MS, AutoMember, MemberScheduler, settings_of
+from groupcoord.testing.auto_member import AutoMember, MemberScheduler
 from groupcoord.testing.clocks import ClockMode
-from groupcoord.testing.manual_member import ManualMember
+from groupcoord.testing.kafka_cluster import (
+    METADATA_MAX_AGE_MS,
+    PRODUCE_BY_NAME,
+    BrokerHandle,
+    ConsumerOptions,
+    KafkaCluster,
+)
 from groupcoord.testing.remote_group import RemoteGroup
 from groupcoord.testing.request_builders import creation, deletion, growth, question, raise_refusal, topics_view
 from groupcoord.testing.seeded_random import SeededRandomSource
+from groupcoord.testing.sync import LoopThread
 from groupcoord.testing.tcp_connection import REQUEST_TIMEOUT_MS, BrokerLocator, TcpConnection
 from groupcoord.testing.waiting import Waiting, poll
 
-HEARTBEAT_INTERVAL_MS = 50
-"""Of living members, unless told otherwise: they hear of a rebalance by their heartbeats, in real time."""
+if TYPE_CHECKING:
+    from groupcoord.testing.sync_api import SyncRemoteCluster
 
 
-class RemoteCluster:
-    """The broker at ``bootstrap_servers`` (``host:port``), any Kafka or groupcoord, while the ``async with`` block runs.
+class RemoteCluster(KafkaCluster):
+    """The cluster at ``bootstrap_servers`` (``host:port``), any Kafka or groupcoord, while the ``async with`` block runs.
 
-    Time is real; names of topics and groups are the caller's to keep unique. At the end of the block the members are gone
-    without a word; topics and groups stay. It fails, with an ExceptionGroup, if something went wrong that nobody was told.
+    Time is real. The caller chooses unique names for topics and groups. The end of the block closes the connections of all
+    members, without LeaveGroup; topics and groups stay. It raises an ExceptionGroup if a request failed that no caller waited
+    for. ``consumers`` heartbeat every 50 ms unless ``heartbeat_interval_ms`` says otherwise: they hear of a rebalance by their
+    heartbeats, in real time. A ``manual_member`` that leads knows the topics as they were at the beginning of the block, after
+    the last one was made, changed or deleted here, or at the last ``settle``.
     """
 
+    _consumer_defaults: ClassVar[ConsumerOptions] = {"heartbeat_interval_ms": 50}
+
     def __init__(self, bootstrap_servers: str) -> None:
-        self.address = bootstrap_servers
+        super().__init__()
+        self._address = bootstrap_servers
         self._bootstrap = addresses(bootstrap_servers)
         self._chance = SeededRandomSource(0)
         self._cluster: NetworkClient
@@ -58,12 +67,17 @@ class RemoteCluster:
         self._waiting = Waiting()
         self._topics = TopicsView()
         self._lines: list[TcpConnection] = []
-        self._scripted: list[ManualMember] = []
-        self._living: list[AutoMember] = []
+        self._auto_members: list[AutoMember] = []
         self._problems: list[Exception] = []
 
     def __repr__(self) -> str:
         return f"<RemoteCluster {self.address}>"
+
+    def sync(self) -> "SyncRemoteCluster":
+        """The same without ``await``: ``with RemoteCluster(...).sync() as kafka``."""
+        from groupcoord.testing.sync_api import SyncRemoteCluster  # noqa: PLC0415 - it imports this module
+
+        return SyncRemoteCluster(self, LoopThread())
 
     async def __aenter__(self) -> Self:
         loop = asyncio.get_running_loop()
@@ -79,6 +93,7 @@ class RemoteCluster:
         )
         self._places = BrokerLocator(self._cluster, self._bootstrap[0])
         try:
+            await self._cluster.refresh(())
             await self._learn()
         except BaseException:
             await self._cluster.close()
@@ -89,9 +104,9 @@ class RemoteCluster:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._scheduler.stop()
-        for living in self._living:
+        for living in self._auto_members:
             living.vanish()
-        for scripted in self._scripted:
+        for scripted in self._manual_members:
             scripted.vanish()
         for line in self._lines:
             await line.closed()
@@ -99,9 +114,22 @@ class RemoteCluster:
         if self._problems:
             raise ExceptionGroup(f"errors in talking to {self.address}", self._problems)
 
+    @property
+    def address(self) -> str:
+        """``host:port``, as it was given: the bootstrap server for clients."""
+        return self._address
+
+    @property
+    def brokers(self) -> Mapping[int, BrokerHandle]:
+        """The brokers by id, as the cluster told when topics were last looked up."""
+        return {
+            broker_id: BrokerHandle(broker_id, f"{broker.host}:{broker.port}", broker.rack)
+            for broker_id, broker in sorted(self._cluster.brokers.items())
+        }
+
     # Topics.
 
-    async def topic(self, name: str, partitions: int = 1) -> None:
+    async def create_topic(self, name: str, partitions: int = 1) -> None:
         """Create a topic; returns when all its partitions can be used. Raises ValueError if the broker refuses it."""
         raise_refusal(await self._cluster.request_any(creation(name, partitions)))
         await self._until_it_has(name, partitions)
@@ -117,6 +145,16 @@ class RemoteCluster:
         """Delete ``topic``; returns when there is none. Raises ValueError if the broker refuses it."""
         raise_refusal(await self._cluster.request_any(deletion(topic)))
         await self._until_it_has(topic, None)
+
+    async def _produce(self, request: ProduceRequest, topic: str, partition: int) -> ProduceResponse:
+        await self._cluster.refresh((topic,))
+        leader = self._cluster.place((topic, partition))
+        if leader is None:
+            raise ValueError(f"{topic}-{partition}: {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION.name}: it has no leader")
+        answer: ProduceResponse = await self._cluster.request_of(
+            leader.leader, request, ConnectionPurpose.GENERAL, limit=PRODUCE_BY_NAME
+        )
+        return answer
 
     async def _until_it_has(self, topic: str, partitions: int | None) -> None:
         await poll(
@@ -139,14 +177,14 @@ class RemoteCluster:
         """The group of that name, whether it exists or not."""
         return RemoteGroup(name, self)
 
-    async def remove(self, group: str, member_id: str) -> None:
-        """Remove a member as an administrator does, by LeaveGroup in its name. Raises ValueError if the broker refuses it."""
-        identity = MemberIdentity(member_id=member_id, reason="an administrator removes it")
-        request = LeaveGroupRequest(group_id=group, members=(identity,), member_id=member_id)
-        answer: LeaveGroupResponse = await self.ask_coordinator(group, request)
-        code = ErrorCode(answer.error_code or answer.members[0].error_code)
-        if code:
-            raise ValueError(f"{member_id} is not removed from {group}: {code.name}")
+    async def list_groups(self) -> list[str]:
+        """The names of all groups that exist, in order."""
+        await self._cluster.refresh(())
+        answers = [
+            await self._cluster.request_of(broker_id, ListGroupsRequest(), ConnectionPurpose.GENERAL)
+            for broker_id in tuple(self._cluster.brokers)
+        ]
+        return sorted(group.group_id for answer in answers for group in answer.groups)
 
     async def ask_coordinator(self, group: str, request: Any, *, limit: int | None = None) -> Any:
         """The answer of the coordinator of ``group``, in a version up to ``limit``. Raises ClientError."""
@@ -155,28 +193,28 @@ class RemoteCluster:
 
     def newest_generation(self, group: str) -> int:
         """The latest generation of ``group`` that a member in this program was told, or -1."""
-        told = [member.generation for member in self._scripted if member.group == group]
-        told += [member.generation for member in self._living if member.group == group]
+        told = [member.generation for member in self._manual_members if member.group == group]
+        told += [member.generation for member in self._auto_members if member.group == group]
         return max(told, default=-1)
 
     # Waiting.
 
-    async def until(self, condition: Callable[[], object], what: str, *, timeout_s: float | None = None) -> None:
-        """Wait until ``condition`` holds of members in this program: it is looked at whenever one of them hears something.
+    async def wait_until(self, condition: Callable[[], object], what: str, *, timeout: float | None = None) -> None:
+        """Wait until ``condition()`` is true of members in this process; it is called whenever one of them got an answer.
 
-        Raises WaitTimeoutError that says ``what`` did not happen.
+        ``what`` says in the error what should be true.
         """
         await self._waiting.until(
             lambda: bool(condition()),
             what,
-            lambda: "; ".join(repr(member) for member in (*self._scripted, *self._living)),
-            timeout_s=timeout_s,
+            lambda: "; ".join(repr(member) for member in (*self._manual_members, *self._auto_members)),
+            timeout=timeout,
         )
 
     async def settle(self) -> None:
         """Let all that was asked be on its way, and the broker answer something: topics are looked up.
 
-        What the coordinator has made of it nobody can know by this; wait for a state of the group instead.
+        This does not tell what the coordinator has done with it; wait for a state of the group instead.
         """
         for line in self._lines:
             await line.sent()
@@ -184,77 +222,37 @@ class RemoteCluster:
 
     # Members in this process.
 
-    def member(
-        self,
-        group: str,
-        *topics: str,
-        assignors: str | Sequence[str | Assignor] = "range",
-        instance_id: str | None = None,
-        client_id: str | None = None,
-        session_timeout_ms: int = 45_000,
-        rebalance_timeout_ms: int = 60_000,
-    ) -> ManualMember:
-        """A member of which the test takes every step.
+    def _now_ms(self) -> int:
+        return self._clock()
 
-        If it leads, it knows the topics as they were at the beginning of the block, after the last one was made, changed or
-        deleted here, or at the last ``settle``.
-        """
-        member = ManualMember(
-            self._line(client_id or f"{group}-{len(self._lines) + 1}"),
-            group=group,
-            topics=topics,
-            assignors=assignors_of(assignors),
-            partition_counts=self._partition_counts,
-            instance_id=instance_id,
-            session_timeout_ms=session_timeout_ms,
-            rebalance_timeout_ms=rebalance_timeout_ms,
-        )
-        self._scripted.append(member)
-        return member
+    def _connect(self, client_id: str) -> TcpConnection:
+        line = TcpConnection(self._places, client_id, heard=self._waiting.look, failed=self._problems.append)
+        self._lines.append(line)
+        return line
 
-    async def members(
-        self,
-        count: int,
-        *,
-        group: str,
-        topics: str | Sequence[str],
-        assignor: str | Sequence[str | Assignor] = "range",
-        instance_ids: Sequence[str] | None = None,
-        metadata_max_age_ms: int = METADATA_MAX_AGE_MS,
-        heartbeat_interval_ms: int = HEARTBEAT_INTERVAL_MS,
-        **settings: Any,
-    ) -> list[AutoMember]:
-        """``count`` members that live by themselves, in real time; returns when the group is stable with them.
+    def _next_client_id(self, group: str) -> str:
+        return f"{group}-{len(self._lines) + 1}"
 
-        ``settings`` are those of ``MemberSettings``; times are milliseconds. A leader looks
-        for new partitions every ``metadata_max_age_ms``. Raises WaitTimeoutError.
-        """
-        wanted = [topics] if isinstance(topics, str) else topics
-        settings["heartbeat_interval_ms"] = heartbeat_interval_ms
-        new = [
-            self._alive(wanted, assignors_of(assignor), each, metadata_max_age_ms)
-            for each in settings_of(count, group, instance_ids, settings)
-        ]
-        for member in new:
-            member.start()
-        seen = self.group(group)
+    async def _wait_for_members(self, group: str, new: Sequence[AutoMember], timeout: float | None) -> None:
+        handle = self.group(group)
 
         async def all_in() -> bool:
-            await self.until(
+            await self.wait_until(
                 lambda: all(member.is_stable and member.generation == self.newest_generation(group) for member in new),
-                f"{count} members of {group} should be in",
+                f"{len(new)} members of {group} should be in",
+                timeout=timeout,
             )
-            view = await seen.view()
-            return view.state == "Stable" and {member.member_id for member in new} <= view.assignment.keys()
+            seen = await handle.describe()
+            return seen.state == "Stable" and {member.member_id for member in new} <= seen.assignment.keys()
 
-        await poll(all_in, bool, f"group {group} should be stable with {count} members more", lambda _: "It is not")
-        return new
+        what = f"group {group} should be stable with {len(new)} members more"
+        await poll(all_in, bool, what, lambda _: "It is not", timeout=timeout)
 
-    def _alive(
-        self, topics: Sequence[str], assignors: Sequence[Assignor], settings: MemberSettings, metadata_max_age_ms: int
+    def _auto_member(
+        self, settings: MemberSettings, topics: Sequence[str], assignors: Sequence[Assignor], metadata_max_age_ms: int
     ) -> AutoMember:
         member = AutoMember(
-            self._line(f"{settings.group_id}-{len(self._lines) + 1}"),
+            self._connect(self._next_client_id(settings.group_id)),
             Membership(settings, assignors, chance=self._chance.fraction),
             topics,
             now_ms=self._clock,
@@ -262,14 +260,9 @@ class RemoteCluster:
             listener=lambda _: None,
             moved=self._moved,
         )
-        self._living.append(member)
+        self._auto_members.append(member)
         self._scheduler.add(member)
         return member
-
-    def _line(self, client_id: str) -> TcpConnection:
-        line = TcpConnection(self._places, client_id, heard=self._waiting.look, failed=self._problems.append)
-        self._lines.append(line)
-        return line
 
     def _moved(self) -> None:
         self._scheduler.see_to_timer()

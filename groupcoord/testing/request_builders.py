@@ -8,6 +8,7 @@ from groupcoord.client.member.actions import TopicsView
 from groupcoord.protocol.apis.create_partitions import CreatePartitionsTopic
 from groupcoord.protocol.apis.create_topics import CreatableTopic
 from groupcoord.protocol.apis.delete_topics import DeleteTopicState
+from groupcoord.protocol.apis.leave_group import MemberIdentity
 from groupcoord.protocol.apis.metadata import MetadataRequestTopic
 from groupcoord.protocol.apis.offset_commit import OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from groupcoord.protocol.errors import ErrorCode
@@ -15,6 +16,8 @@ from groupcoord.protocol.messages import (
     CreatePartitionsRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,
+    LeaveGroupRequest,
+    LeaveGroupResponse,
     MetadataRequest,
     MetadataResponse,
     OffsetCommitRequest,
@@ -40,6 +43,19 @@ def growth(topic: str, total: int) -> CreatePartitionsRequest:
 def deletion(topic: str) -> DeleteTopicsRequest:
     """Delete ``topic``."""
     return DeleteTopicsRequest(topic_names=(topic,), topics=(DeleteTopicState(name=topic),), timeout_ms=_TIMEOUT_MS)
+
+
+def removal(group: str, member_id: str) -> LeaveGroupRequest:
+    """Remove a member as an administrator does, by LeaveGroup in its name."""
+    identity = MemberIdentity(member_id=member_id, reason="an administrator removes it")
+    return LeaveGroupRequest(group_id=group, members=(identity,), member_id=member_id)
+
+
+def raise_removal_refusal(response: LeaveGroupResponse, member: str) -> None:
+    """Raise ValueError if the broker refused a ``removal``."""
+    code = ErrorCode(response.error_code or response.members[0].error_code)
+    if code:
+        raise ValueError(f"{member} is not removed: {code.name}")
 
 
 def raise_refusal(response: Any) -> None:

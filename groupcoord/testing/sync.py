@@ -1,44 +1,67 @@
-"""The cluster for programs without asyncio: a loop in a thread of its own, and everything without ``await``::
+"""What the synchronous face stands on: an event loop in a thread of its own, and proxies that call into it.
 
-    with Cluster(topics={"orders": 6}) as kafka:
-        ...                                  # any client, in this thread or elsewhere
-        kafka.group("app").stable(members=2)
-        kafka.advance(seconds=46)
-
-Every method is that of the cluster, its groups and its members, called where their loop is; what one would await there is
-waited for here. Only the steps of a scripted member return at once, with a ``concurrent.futures.Future``.
+The proxies themselves, one class for each asynchronous class, are generated: :mod:`groupcoord.testing.sync_api`.
 """
 
 import asyncio
 import concurrent.futures
-import inspect
 import threading
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
-
-from groupcoord.testing.appends import HeldAppends
-from groupcoord.testing.auto_member import AutoMember
-from groupcoord.testing.barrier import Barrier
-from groupcoord.testing.groups import Group
-from groupcoord.testing.manual_member import ManualMember
+from contextlib import AbstractAsyncContextManager
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar
 
 T = TypeVar("T")
+TargetT = TypeVar("TargetT")
+ContextT = TypeVar("ContextT", bound=AbstractAsyncContextManager[Any])
 
 
 class LoopThread:
-    """An event loop in a thread of its own, until ``stop``."""
+    """An event loop in a thread of its own, from ``start`` to ``stop``."""
 
     def __init__(self) -> None:
-        self.loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._run, name="groupcoord cluster", daemon=True)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Start the thread."""
+        loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=_run, args=(loop,), name="groupcoord cluster", daemon=True)
         self._thread.start()
+        self._loop = loop
+
+    def stop(self) -> None:
+        """End the loop and its thread."""
+        if self._thread is not None:
+            self.loop.call_soon_threadsafe(self.loop.stop)
+            self._thread.join()
+            self._thread = self._loop = None
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The loop. Raises RuntimeError while the thread does not run."""
+        if self._loop is None:
+            raise RuntimeError("the cluster does not run: use it inside its `with` block")
+        return self._loop
 
     def wait_for(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """What ``coroutine`` returns, run on the loop. Raises what it raises."""
-        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result()
+        """Run ``coroutine`` on the loop, and return its result. Raises what it raises.
+
+        On the loop itself, as in a condition that is called there, only coroutines that wait for nothing can run: others raise
+        RuntimeError.
+        """
+        if threading.current_thread() is not self._thread:
+            return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result()
+        try:
+            coroutine.send(None)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        coroutine.close()
+        raise RuntimeError("a condition cannot wait: it may only look at what is there")
 
     def call(self, function: Callable[[], T]) -> T:
-        """What ``function`` returns, called on the loop. Raises what it raises."""
+        """Call ``function`` on the loop, and return its result. Raises what it raises."""
         if threading.current_thread() is self._thread:
             return function()
 
@@ -47,68 +70,69 @@ class LoopThread:
 
         return self.wait_for(called())
 
-    def stop(self) -> None:
-        """End the loop and its thread."""
-        self.loop.call_soon_threadsafe(self.loop.stop)
-        self._thread.join()
 
-    def _run(self) -> None:
-        asyncio.set_event_loop(self.loop)
-        try:
-            self.loop.run_forever()
-        finally:
-            self.loop.run_until_complete(self.loop.shutdown_asyncgens())
-            self.loop.close()
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    asyncio.set_event_loop(loop)
+    try:
+        loop.run_forever()
+    finally:
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.close()
 
 
-class Blocking:
-    """``target``, whose methods run on the loop of ``thread``."""
+class SyncProxy(Generic[TargetT]):
+    """The base of the generated classes: ``target``, whose methods run on the loop of ``thread``."""
 
-    def __init__(self, target: object, thread: LoopThread) -> None:
+    def __init__(self, target: TargetT, thread: LoopThread) -> None:
         self._target = target
         self._thread = thread
 
     def __repr__(self) -> str:
-        return self._thread.call(lambda: repr(self._target))
+        return repr(self._target)
 
-    def __dir__(self) -> list[str]:
-        return [name for name in dir(self._target) if not name.startswith("_")]
+    def _call(self, function: Callable[[], T]) -> T:
+        return self._thread.call(function)
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        found = self._thread.call(lambda: getattr(self._target, name))
-        if not inspect.ismethod(found):
-            return self._given(found)
+    def _wait(self, start: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        return self._thread.wait_for(start())
 
-        def method(*arguments: Any, **named: Any) -> Any:
-            return self._given(self._thread.call(lambda: self._begun(found(*arguments, **named))))
-
-        return method
-
-    def _begun(self, result: Any) -> Any:
-        """In the loop: what can only be awaited there becomes what can be waited for anywhere."""
-        if asyncio.isfuture(result):
-            return _future_of(result)
-        if inspect.iscoroutine(result):
-            return _Waited(asyncio.run_coroutine_threadsafe(result, self._thread.loop))
-        return result
-
-    def _given(self, result: Any) -> Any:
-        if isinstance(result, _Waited):
-            result = result.future.result()
-        if isinstance(result, Group | AutoMember | ManualMember | Barrier | HeldAppends):
-            return Blocking(result, self._thread)
-        if isinstance(result, list):
-            return [self._given(each) for each in result]
-        return result
+    def _future(self, start: Callable[[], "asyncio.Future[T]"]) -> "concurrent.futures.Future[T]":
+        """What ``start`` begins at once, as a future that any thread can wait for."""
+        return self._call(lambda: _future_of(start()))
 
 
-class _Waited:
-    """The result of a coroutine, which whoever called it gets when it is there."""
+class SyncContext(SyncProxy[ContextT]):
+    """A proxy of an asynchronous context manager: the thread runs while the ``with`` block does."""
 
-    def __init__(self, future: "concurrent.futures.Future[Any]") -> None:
-        self.future = future
+    def __enter__(self) -> Self:
+        self._thread.start()
+        try:
+            self._thread.wait_for(_enter(self._target))
+        except BaseException:
+            self._thread.stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            self._thread.wait_for(_exit(self._target, kind, error, traceback))
+        finally:
+            self._thread.stop()
+
+
+async def _enter(context: AbstractAsyncContextManager[Any]) -> None:
+    await context.__aenter__()
+
+
+async def _exit(
+    context: AbstractAsyncContextManager[Any],
+    kind: type[BaseException] | None,
+    error: BaseException | None,
+    traceback: TracebackType | None,
+) -> None:
+    await context.__aexit__(kind, error, traceback)
 
 
 def _future_of(inner: "asyncio.Future[T]") -> "concurrent.futures.Future[T]":

@@ -38,7 +38,7 @@ class Waiting:
         what: str,
         seen: Callable[[], str],
         *,
-        timeout_s: float | None = None,
+        timeout: float | None = None,
     ) -> T:
         """Wait until ``condition`` returns something that is true, and return that.
 
@@ -55,7 +55,7 @@ class Waiting:
         if not holds():
             future = asyncio.get_running_loop().create_future()
             self._looks[future] = holds
-            limit = TIMEOUT_S if timeout_s is None else timeout_s
+            limit = TIMEOUT_S if timeout is None else timeout
             try:
                 async with asyncio.timeout(limit):
                     await future
@@ -72,13 +72,13 @@ async def poll(
     what: str,
     seen: Callable[[T], str],
     *,
-    timeout_s: float | None = None,
+    timeout: float | None = None,
 ) -> T:
     """``ask`` until ``enough`` holds of the answer, and return that.
 
     Raises WaitTimeoutError that says ``what`` did not happen and what was ``seen`` last, and what ``ask`` and ``enough`` raise.
     """
-    loop, limit_s = asyncio.get_running_loop(), TIMEOUT_S if timeout_s is None else timeout_s
+    loop, limit_s = asyncio.get_running_loop(), TIMEOUT_S if timeout is None else timeout
     end_s = loop.time() + limit_s
     while not enough(answer := await ask()):
         if loop.time() >= end_s:

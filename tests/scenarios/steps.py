@@ -5,7 +5,7 @@ from typing import Any
 
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import JoinGroupResponse
-from groupcoord.testing import Cluster, ManualMember, RemoteCluster
+from groupcoord.testing import KafkaCluster, ManualMember
 
 
 async def gather(*asked: Awaitable[Any]) -> list[Any]:
@@ -16,9 +16,7 @@ async def gather(*asked: Awaitable[Any]) -> list[Any]:
     return responses
 
 
-async def joined(
-    kafka: Cluster | RemoteCluster, leader: ManualMember, *others: ManualMember
-) -> list[JoinGroupResponse]:
+async def joined(kafka: KafkaCluster, leader: ManualMember, *others: ManualMember) -> list[JoinGroupResponse]:
     """A new group: ``leader`` alone in generation 1, then all in generation 2, in which nobody has synced yet."""
     await leader.rejoin()
     joining = [other.join() for other in others]
@@ -29,13 +27,13 @@ async def joined(
     return responses
 
 
-async def together(kafka: Cluster | RemoteCluster, leader: ManualMember, *others: ManualMember) -> None:
+async def together(kafka: KafkaCluster, leader: ManualMember, *others: ManualMember) -> None:
     """A new group: ``leader`` alone in generation 1, then all in generation 2, each with what it was assigned."""
     await joined(kafka, leader, *others)
     await gather(*[member.sync() for member in (*others, leader)])
 
 
-async def enters(kafka: Cluster | RemoteCluster, newcomer: ManualMember, *present: ManualMember) -> None:
+async def enters(kafka: KafkaCluster, newcomer: ManualMember, *present: ManualMember) -> None:
     """``newcomer`` comes to those who are ``present``, the leader first: one generation on, each with what it was assigned."""
     joining = newcomer.join()
     await _becomes(kafka, newcomer.group, members=len(present) + 1)
@@ -43,15 +41,14 @@ async def enters(kafka: Cluster | RemoteCluster, newcomer: ManualMember, *presen
     await gather(*[member.sync() for member in (newcomer, *present)])
 
 
-async def again(kafka: Cluster | RemoteCluster, leader: ManualMember, *followers: ManualMember) -> None:
+async def again(kafka: KafkaCluster, leader: ManualMember, *followers: ManualMember) -> None:
     """The same members, one generation on."""
     joining = leader.join()
     # In a stable group, the same JoinGroup once more starts nothing if a follower sends it: the leader's comes first.
-    await kafka.group(leader.group).rebalancing()
+    await kafka.group(leader.group).wait_rebalancing()
     await gather(joining, *[follower.join() for follower in followers])
     await gather(*[member.sync() for member in (*followers, leader)])
 
 
-async def _becomes(kafka: Cluster | RemoteCluster, group: str, *, members: int) -> None:
-    found: Any = kafka.group(group)  # of either kind
-    await found.becomes(lambda view: len(view.members) == members, f"have {members} members")
+async def _becomes(kafka: KafkaCluster, group: str, *, members: int) -> None:
+    await kafka.group(group).wait_until(lambda view: len(view.members) == members, f"have {members} members")

@@ -45,14 +45,14 @@ async def test_a_spare_stays_and_takes_over() -> None:
         reading(kafka, "active"),
         reading(kafka, "spare") as (spare, record),
     ):
-        await kafka.group("app").stable(members=2, timeout_s=30)
+        await kafka.group("app").wait_stable(members=2, timeout=30)
         if spare.assignment():
-            await kafka.expire("app", "spare")  # so that it is the other one that reads
-            await kafka.group("app").becomes(lambda view: bool(view.member("active").assigned), "change", timeout_s=30)
+            await kafka.group("app").expire_member("spare")  # so that it is the other one that reads
+            await kafka.group("app").wait_until(lambda view: bool(view.member("active").assigned), "change", timeout=30)
         await asyncio.wait([record], timeout=900)
         kafka.trace.of(MemberRemoved, how=Departure.LEFT).none()
-        assert len(kafka.group("app").view().members) == 2
-        await kafka.expire("app", "active")
+        assert len((await kafka.group("app").describe()).members) == 2
+        await kafka.group("app").expire_member("active")
         await kafka.produce("orders", b"at last")
         await asyncio.wait([record], timeout=60)
         assert record.result().value == b"at last"
@@ -73,20 +73,20 @@ async def test_too_long_between_two_polls() -> None:
         reading(kafka, "quick") as (quick, reads),
         reading(kafka, "slow") as (slow, record),
     ):
-        await kafka.group("app").stable(members=2, timeout_s=30)
+        await kafka.group("app").wait_stable(members=2, timeout=30)
         mine = next(iter(slow.assignment()))
-        begun_ms = kafka.now_ms()
+        begun_ms = kafka.clock.now_ms()
         await kafka.produce("orders", b"a lot of work", partition=mine.partition)
         await asyncio.wait([record], timeout=30)
-        await kafka.group("app").becomes(lambda view: len(view.members) == 1, "do without it", timeout_s=400)
+        await kafka.group("app").wait_until(lambda view: len(view.members) == 1, "do without it", timeout=400)
         gone = kafka.trace.of(MemberRemoved).one()
         assert gone.how is Departure.LEFT
         assert 300_000 <= gone.at_ms - begun_ms <= 310_000
-        await kafka.group("app").stable(members=1, timeout_s=30)
+        await kafka.group("app").wait_stable(members=1, timeout=30)
         await asyncio.wait([reads], timeout=1)  # it hears what it was assigned
         assert quick.assignment() == {P0, P1}
         again = asyncio.create_task(slow.getone())
-        await kafka.group("app").stable(members=2, timeout_s=30)
+        await kafka.group("app").wait_stable(members=2, timeout=30)
         await kafka.produce("orders", b"to one", partition=0)
         await kafka.produce("orders", b"to the other", partition=1)
         await asyncio.wait([again], timeout=30)
@@ -107,14 +107,14 @@ async def test_back_after_a_minute_without_network() -> None:
     async with Cluster(topics={"orders": 2}, clock="virtual") as kafka:
         quick = {"fetch_max_wait_ms": 3_000}
         async with reading(kafka, "there", **quick) as (there, _), reading(kafka, "away", **quick) as (away, record):
-            await kafka.group("app").stable(members=2, timeout_s=30)
-            before = kafka.group("app").view().member("away").member_id
-            with kafka.when(client_id="away").drop():
+            await kafka.group("app").wait_stable(members=2, timeout=30)
+            before = (await kafka.group("app").describe()).member("away").member_id
+            with kafka.faults.when(client_id="away").drop():
                 await asyncio.wait([record], timeout=100)
                 assert there.assignment() == {P0, P1}
                 kafka.trace.of(MemberRemoved, member=before, how=Departure.SESSION_OVER).one()
-            await kafka.group("app").stable(members=2, timeout_s=100)
-            (mine,) = kafka.group("app").view().member("away").assigned
+            await kafka.group("app").wait_stable(members=2, timeout=100)
+            (mine,) = (await kafka.group("app").describe()).member("away").assigned
             await kafka.produce("orders", b"welcome back", partition=mine[1])
             await asyncio.wait([record], timeout=60)
             assert record.result().value == b"welcome back"
@@ -134,16 +134,16 @@ async def test_a_coordinator_after_a_minute() -> None:
         Cluster(topics={"orders": 2}, clock="virtual") as kafka,
         reading(kafka, "a", retry_backoff_ms=1_000) as (_, record),
     ):
-        await kafka.group("app").stable(members=1, timeout_s=30)
-        before = kafka.group("app").view().member("a").member_id
-        with kafka.when("FindCoordinator").refuse("COORDINATOR_NOT_AVAILABLE"):
+        await kafka.group("app").wait_stable(members=1, timeout=30)
+        before = (await kafka.group("app").describe()).member("a").member_id
+        with kafka.faults.when("FindCoordinator").refuse("COORDINATOR_NOT_AVAILABLE"):
             await kafka.stop()
             await asyncio.wait([record], timeout=5)
             await kafka.restart()
             await asyncio.wait([record], timeout=60)
-            assert before not in kafka.group("app").assignment()
+            assert before not in await kafka.group("app").assignment()
             assert len(kafka.trace.of(RequestReceived, api="FindCoordinator")) > 10
-        view = await kafka.group("app").stable(members=1, timeout_s=30)
+        view = await kafka.group("app").wait_stable(members=1, timeout=30)
         assert view.member("a").member_id != before
         await kafka.produce("orders", b"it reads")
         await asyncio.wait([record], timeout=30)
@@ -164,7 +164,7 @@ async def test_loading_passes() -> None:
             await record
             await consumer.commit()
         for api in ("FindCoordinator", "JoinGroup"):
-            kafka.when(api).refuse("COORDINATOR_LOAD_IN_PROGRESS").times(5)
+            kafka.faults.when(api).refuse("COORDINATOR_LOAD_IN_PROGRESS").times(5)
         async with reading(kafka, "second") as (_, record):
             await asyncio.wait([record], timeout=60)
             assert record.result().value == b"new"
@@ -182,9 +182,9 @@ async def test_many_commits_lose_their_connection_together() -> None:
         Cluster(topics={"orders": 1}, clock="virtual") as kafka,
         reading(kafka, "a", enable_auto_commit=False) as (consumer, _),
     ):
-        await kafka.group("app").stable(members=1, timeout_s=30)
+        await kafka.group("app").wait_stable(members=1, timeout=30)
         searched = len(kafka.trace.of(RequestReceived, api="FindCoordinator"))
-        hold = kafka.when("OffsetCommit").hold()
+        hold = kafka.faults.when("OffsetCommit").hold()
         commits = [asyncio.create_task(consumer.commit({P0: number})) for number in range(100)]
         await hold.arrived()
         await kafka.stop()
@@ -192,7 +192,7 @@ async def test_many_commits_lose_their_connection_together() -> None:
         await asyncio.gather(*commits)
         assert len(kafka.trace.of(RequestReceived, api="FindCoordinator")) - searched <= 3
         await consumer.commit({P0: 100})
-        assert kafka.group("app").committed("orders", 0) == 100
+        assert await kafka.group("app").committed("orders", 0) == 100
         assert len(kafka.trace.of(RebalanceStarted)) == 1
 
 
@@ -209,7 +209,7 @@ async def test_new_partitions_find_an_owner() -> None:
         Cluster(topics={"orders": 1}, clock="virtual") as kafka,
         reading(kafka, "a", metadata_max_age_ms=60_000) as (consumer, record),
     ):
-        await kafka.group("app").stable(members=1, timeout_s=30)
+        await kafka.group("app").wait_stable(members=1, timeout=30)
         await kafka.add_partitions("orders", 1)
         await kafka.produce("orders", b"early", partition=1)
         await asyncio.wait([record], timeout=100)

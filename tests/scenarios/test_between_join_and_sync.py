@@ -23,15 +23,15 @@ async def test_a_leader_that_never_assigns_is_let_go(kafka: Cluster) -> None:
     Right: from the end of the join phase each has the longest rebalance timeout of the group to send SyncGroup. Who has not
     is out, whoever waits is told REBALANCE_IN_PROGRESS, and the next one leads.
     """
-    kafka.topic("orders", 2)
-    a, b = (kafka.member("app", "orders", session_timeout_ms=300_000) for _ in range(2))
+    await kafka.create_topic("orders", 2)
+    a, b = (kafka.manual_member("app", "orders", session_timeout_ms=300_000) for _ in range(2))
     await a.rejoin()
     await gather(b.join(), a.join())
     syncing = b.sync()
-    await kafka.advance(seconds=59)
+    await kafka.clock.advance(59)
     assert await a.heartbeat() == E.NONE  # alive, and of no use
     assert not syncing.done()
-    await kafka.advance(seconds=2)
+    await kafka.clock.advance(2)
     assert (await syncing).error_code == E.REBALANCE_IN_PROGRESS
     assert await a.heartbeat() == E.UNKNOWN_MEMBER_ID
     kafka.trace.of(MemberRemoved, member=a.member_id, how=Departure.NOT_SYNCED, timeout_ms=60_000).one()
@@ -48,16 +48,16 @@ async def test_a_follower_that_never_fetches_its_assignment_is_let_go(kafka: Clu
 
     Right: the time to send SyncGroup goes on in Stable. Who lets it pass is out, and what it had goes to the others.
     """
-    kafka.topic("orders", 2)
-    a, b = (kafka.member("app", "orders", session_timeout_ms=300_000) for _ in range(2))
+    await kafka.create_topic("orders", 2)
+    a, b = (kafka.manual_member("app", "orders", session_timeout_ms=300_000) for _ in range(2))
     await a.rejoin()
     await gather(b.join(), a.join())
     await gather(a.sync())
-    assert kafka.group("app").state == "Stable"
+    assert await kafka.group("app").state() == "Stable"
     assert a.assigned == {P0} or a.assigned == {P1}
-    await kafka.advance(seconds=59)
+    await kafka.clock.advance(59)
     assert await b.heartbeat() == E.NONE
-    await kafka.advance(seconds=2)
+    await kafka.clock.advance(2)
     assert await b.heartbeat() == E.UNKNOWN_MEMBER_ID
     assert await a.heartbeat() == E.REBALANCE_IN_PROGRESS
     await a.rejoin()
@@ -74,8 +74,8 @@ async def test_the_leader_leaves_before_it_has_assigned(cluster: RemoteCluster, 
     Right: who waits in SyncGroup is told REBALANCE_IN_PROGRESS at once, and another one leads, with no former assignment to
     go by.
     """
-    await cluster.topic(orders, 2)
-    a, b = cluster.member(app, orders), cluster.member(app, orders)
+    await cluster.create_topic(orders, 2)
+    a, b = cluster.manual_member(app, orders), cluster.manual_member(app, orders)
     await joined(cluster, a, b)
     syncing = b.sync()
     assert await a.leave() == E.NONE
@@ -95,15 +95,15 @@ async def test_living_members_do_without_a_leader_whose_assignment_is_lost(kafka
     Right: when the leader's time is over it is out, the follower joins again by itself, leads, and takes everything. The
     other one finds that it is nobody any more, tells its user that all is lost, and comes back.
     """
-    kafka.topic("orders", 4)
-    how: dict[str, Any] = {"group": "app", "topics": "orders", "assignor": "cooperative-sticky"}
-    (a,) = await kafka.members(1, max_poll_interval_ms=20_000, **how)
+    await kafka.create_topic("orders", 4)
+    how: dict[str, Any] = {"group": "app", "topics": "orders", "assignors": "cooperative-sticky"}
+    (a,) = await kafka.consumers(1, max_poll_interval_ms=20_000, **how)
     unheard, owned = a.member_id, tuple(sorted(a.assigned))
-    kafka.when("SyncGroup", member=unheard).drop()
-    (b,) = await kafka.members(1, max_poll_interval_ms=20_000, **how)
+    kafka.faults.when("SyncGroup", member=unheard).drop()
+    (b,) = await kafka.consumers(1, max_poll_interval_ms=20_000, **how)
     kafka.trace.of(MemberRemoved, member=unheard, how=Departure.NOT_SYNCED, timeout_ms=20_000).one()
     assert len(b.assigned) == 4
-    await kafka.advance(seconds=60)
+    await kafka.clock.advance(60)
     assert ("lost", owned) in a.rebalance_callbacks
     assert len(a.assigned) == len(b.assigned) == 2
     assert a.assigned.isdisjoint(b.assigned)
@@ -120,12 +120,12 @@ async def test_a_goodbye_ends_the_own_join(cluster: RemoteCluster, app: str, ord
     Right: LeaveGroup answers the waiting JoinGroup of that member, with UNKNOWN_MEMBER_ID and no id, and the group goes on
     without it.
     """
-    await cluster.topic(orders, 2)
-    a, b = cluster.member(app, orders), cluster.member(app, orders)
+    await cluster.create_topic(orders, 2)
+    a, b = cluster.manual_member(app, orders), cluster.manual_member(app, orders)
     await together(cluster, a, b)
     b.assigned = frozenset()  # it gave up everything, and says so: a rejoin with other metadata
     waiting = b.join()
-    await cluster.group(app).rebalancing()
+    await cluster.group(app).wait_rebalancing()
     assert await b.leave() == E.NONE
     answer = await waiting
     assert (answer.error_code, answer.member_id, answer.generation_id) == (E.UNKNOWN_MEMBER_ID, "", -1)
@@ -142,22 +142,22 @@ async def test_who_leaves_while_it_syncs_is_no_member_afterwards(kafka: Cluster)
     Right: it drops the answer to what it has left behind. When its user polls again it joins as a newcomer, and owns in the
     end what the coordinator thinks it owns.
     """
-    kafka.topic("orders", 2)
-    a, b = await kafka.members(2, group="app", topics="orders", max_poll_interval_ms=60_000)
+    await kafka.create_topic("orders", 2)
+    a, b = await kafka.consumers(2, group="app", topics="orders", max_poll_interval_ms=60_000)
     left = b.member_id
-    hold = kafka.when("SyncGroup", client_id=b.client_id).hold_answer()
-    await kafka.force_rebalance("app")
-    await kafka.advance(seconds=5)
+    hold = kafka.faults.when("SyncGroup", client_id=b.client_id).hold_answer()
+    await kafka.group("app").force_rebalance()
+    await kafka.clock.advance(5)
     assert len(hold.waiting) == 1  # it was given a partition, and does not know yet
     b.be_busy()
-    await kafka.advance(seconds=65)
+    await kafka.clock.advance(65)
     assert a.assigned == {P0, P1}
     hold.release()
     await kafka.settle()
     assert b.assigned == frozenset()
     b.poll()
-    await kafka.advance(seconds=10)
-    view = kafka.group("app").view()
+    await kafka.clock.advance(10)
+    view = await kafka.group("app").describe()
     assert left not in view.assignment
     assert view.assignment == {a.member_id: a.assigned, b.member_id: b.assigned}
     assert len(a.assigned) == len(b.assigned) == 1

@@ -22,22 +22,22 @@ async def test_a_newcomer_with_nothing_in_common_is_refused(cluster: RemoteClust
     Right: the newcomer is refused, and the group does not notice. The way is two rolling restarts: first all get both names,
     then the old one is taken away.
     """
-    await cluster.topic(orders, 2)
+    await cluster.create_topic(orders, 2)
     group = cluster.group(app)
-    a = cluster.member(app, orders, assignors="range")
-    b = cluster.member(app, orders, assignors="cooperative-sticky")
+    a = cluster.manual_member(app, orders, assignors="range")
+    b = cluster.manual_member(app, orders, assignors="cooperative-sticky")
     await a.rejoin()
     assert (await b.join()).error_code == E.INCONSISTENT_GROUP_PROTOCOL
     assert b.member_id == ""
     assert await a.heartbeat() == E.NONE
-    assert list((await group.stable()).assignment) == [a.member_id]
+    assert list((await group.wait_stable()).assignment) == [a.member_id]
 
-    both = cluster.member(app, orders, assignors=["cooperative-sticky", "range"])
+    both = cluster.manual_member(app, orders, assignors=["cooperative-sticky", "range"])
     await enters(cluster, both, a)
-    assert (await group.stable()).protocol == "range"
+    assert (await group.wait_stable()).protocol == "range"
     await a.leave()
     await both.rejoin()
-    assert (await group.stable()).protocol == "cooperative-sticky"
+    assert (await group.wait_stable()).protocol == "cooperative-sticky"
     await enters(cluster, b, both)  # in which it is told what to give up, and in the next one it is b's
     await again(cluster, both, b)
     assert len(both.assigned) == len(b.assigned) == 1
@@ -50,17 +50,17 @@ async def test_a_lone_member_cannot_change_its_assignor_either(cluster: RemoteCl
 
     Right: it has to agree with what it said itself. It leaves first, or comes with both names for once.
     """
-    await cluster.topic(orders, 1)
-    a = cluster.member(app, orders, assignors="range")
+    await cluster.create_topic(orders, 1)
+    a = cluster.manual_member(app, orders, assignors="range")
     await a.rejoin()
-    changed = cluster.member(app, orders, assignors="cooperative-sticky")
+    changed = cluster.manual_member(app, orders, assignors="cooperative-sticky")
     changed.member_id = a.member_id
     assert (await changed.join()).error_code == E.INCONSISTENT_GROUP_PROTOCOL
     assert await a.heartbeat() == E.NONE
     await a.leave()
     changed.member_id = ""
     await changed.rejoin()
-    assert (await cluster.group(app).stable()).protocol == "cooperative-sticky"
+    assert (await cluster.group(app).wait_stable()).protocol == "cooperative-sticky"
 
 
 async def test_from_eager_to_cooperative(cluster: RemoteCluster, app: str, orders: str) -> None:
@@ -72,14 +72,14 @@ async def test_from_eager_to_cooperative(cluster: RemoteCluster, app: str, order
 
     Right: after the change a member is told of all that it is to have, also of what it had before.
     """
-    await cluster.topic(orders, 4)
+    await cluster.create_topic(orders, 4)
     group = cluster.group(app)
-    (a,) = await cluster.members(1, group=app, topics=orders, assignor="range")
-    (b,) = await cluster.members(1, group=app, topics=orders, assignor=["cooperative-sticky", "range"])
-    assert (await group.stable(members=2)).protocol == "range"
+    (a,) = await cluster.consumers(1, group=app, topics=orders, assignors="range")
+    (b,) = await cluster.consumers(1, group=app, topics=orders, assignors=["cooperative-sticky", "range"])
+    assert (await group.wait_stable(members=2)).protocol == "range"
     a.leave()
-    await cluster.until(lambda: b.is_stable and len(b.assigned) == 4, "b should have everything")
-    assert (await group.stable(members=1)).protocol == "cooperative-sticky"
+    await cluster.wait_until(lambda: b.is_stable and len(b.assigned) == 4, "b should have everything")
+    assert (await group.wait_stable(members=1)).protocol == "cooperative-sticky"
     believed: set[tuple[str, int]] = set()  # by its user, who knows only what it was told
     for what, partitions in b.rebalance_callbacks:
         believed = believed | set(partitions) if what == "assigned" else believed - set(partitions)
@@ -96,13 +96,13 @@ async def test_only_what_has_to_move_moves(cluster: RemoteCluster, app: str, ord
     Right: who joins takes from those who have most, and the others gain nothing. What somebody leaves behind is shared out,
     and nobody else loses anything.
     """
-    await cluster.topic(orders, 10)
-    how: dict[str, Any] = {"group": app, "topics": orders, "assignor": "cooperative-sticky"}
-    a, b = await cluster.members(2, **how)
-    await cluster.until(lambda: len(a.assigned) == len(b.assigned) == 5, "a and b should have five each")
+    await cluster.create_topic(orders, 10)
+    how: dict[str, Any] = {"group": app, "topics": orders, "assignors": "cooperative-sticky"}
+    a, b = await cluster.consumers(2, **how)
+    await cluster.wait_until(lambda: len(a.assigned) == len(b.assigned) == 5, "a and b should have five each")
     before, told = (a.assigned, b.assigned), (len(a.rebalance_callbacks), len(b.rebalance_callbacks))
-    (c,) = await cluster.members(1, **how)
-    await cluster.until(
+    (c,) = await cluster.consumers(1, **how)
+    await cluster.wait_until(
         lambda: sorted(len(each.assigned) for each in (a, b, c)) == [3, 3, 4], "each should have three or four"
     )
     assert a.assigned < before[0]
@@ -113,7 +113,7 @@ async def test_only_what_has_to_move_moves(cluster: RemoteCluster, app: str, ord
 
     between, told = (a.assigned, b.assigned), (len(a.rebalance_callbacks), len(b.rebalance_callbacks))
     c.leave()
-    await cluster.until(lambda: len(a.assigned) == len(b.assigned) == 5, "a and b should have five each again")
+    await cluster.wait_until(lambda: len(a.assigned) == len(b.assigned) == 5, "a and b should have five each again")
     assert a.assigned > between[0]
     assert b.assigned > between[1]
     assert {what for what, some in a.rebalance_callbacks[told[0] :] + b.rebalance_callbacks[told[1] :] if some} == {

@@ -73,7 +73,7 @@ def test_the_elder_of_two_with_one_name_ends(kafka_sync: Any) -> None:
     static: dict[str, Any] = {"group_instance_id": "w-1"}
     with confluent(kafka_sync, client_id="elder", **static) as elder:
         polled(lambda: len(elder.assignment()) == 2, elder)
-        before = kafka_sync.group("app").stable(members=1).member("w-1").member_id
+        before = kafka_sync.group("app").wait_stable(members=1).member("w-1").member_id
         with confluent(kafka_sync, client_id="younger", **static) as younger:
             polled(lambda: len(younger.assignment()) == 2, younger)
             errors: list[Any] = []
@@ -88,7 +88,7 @@ def test_the_elder_of_two_with_one_name_ends(kafka_sync: Any) -> None:
             assert "fenced by other consumer with same group.instance.id" in errors[0].str()
             with pytest.raises(KafkaException, match="Fatal error"):
                 elder.commit(offsets=[TopicPartition("orders", 0, 1)], asynchronous=False)
-            assert kafka_sync.group("app").view().member("w-1").member_id != before
+            assert kafka_sync.group("app").describe().member("w-1").member_id != before
             assert len(kafka_sync.trace.of(RebalanceStarted)) == 1
 
 
@@ -107,7 +107,7 @@ def test_a_rolling_restart_is_no_rebalance(kafka_sync: Any) -> None:
                 polled(lambda: len(restarts.assignment()) == 1, stays, restarts)
                 assert len(kafka_sync.trace.of(RebalanceStarted)) == 2
                 assert len(kafka_sync.trace.of(StaticMemberReplaced, rebalances=False)) == restart
-            kafka_sync.advance(seconds=30)  # the session is 45 s, and nobody is in a hurry
+            kafka_sync.clock.advance(30)  # the session is 45 s, and nobody is in a hurry
         kafka_sync.trace.of(RequestReceived, api="LeaveGroup").none()
         kafka_sync.trace.of(MemberRemoved).none()
 
@@ -129,7 +129,7 @@ def test_lost_partitions_are_not_revoked(kafka_sync: Any, protocol: str) -> None
     }
     with confluent(kafka_sync, listener=listener, client_id="b", partition_assignment_strategy=protocol) as consumer:
         polled(lambda: told == ["assigned"], consumer)
-        kafka_sync.expire("app", "b")
+        kafka_sync.group("app").expire_member("b")
         polled(lambda: len(told) >= 3, consumer)
         assert told == ["assigned", "lost", "assigned"]
         assert len(consumer.assignment()) == 2
@@ -148,7 +148,7 @@ def test_a_lone_committer_finds_the_coordinator_again(kafka_sync: Any) -> None:
     consumer = Consumer({"bootstrap.servers": kafka_sync.address, "group.id": "app", "enable.auto.commit": False})
     consumer.assign([TopicPartition("orders", 0, 0)])
     for offset, broker_id in enumerate((1, 2, 3), start=1):
-        kafka_sync.move_coordinator("app", broker_id)
+        kafka_sync.group("app").move_coordinator(to=broker_id)
         for _ in range(10):  # one may fail on its way to the old one, as long as the next does not
             with suppress(KafkaException):
                 consumer.commit(offsets=[TopicPartition("orders", 0, offset)], asynchronous=False)
@@ -175,14 +175,14 @@ def test_a_restart_is_no_rebalance(kafka_sync: Any) -> None:
     )
     try:
         assert next(consumer).value == b"before"
-        member = kafka_sync.group("app").stable(members=1).members[0].member_id
+        member = kafka_sync.group("app").wait_stable(members=1).members[0].member_id
         rebalances = len(kafka_sync.trace.of(RebalanceStarted))  # it may have joined before it knew the topic
         kafka_sync.stop()
-        kafka_sync.advance(seconds=120)
+        kafka_sync.clock.advance(120)
         kafka_sync.restart()
         kafka_sync.produce("orders", b"after")
         assert next(consumer).value == b"after"
-        assert kafka_sync.group("app").stable().members[0].member_id == member
+        assert kafka_sync.group("app").wait_stable().members[0].member_id == member
         assert len(kafka_sync.trace.of(RebalanceStarted)) == rebalances
     finally:
         consumer.close()
@@ -230,10 +230,10 @@ def test_no_answer_is_not_no_offset(kafka_sync: Any, first: Callable[[Any], byte
     Right: that is no answer. Ask again, the same broker or the one that coordinates now.
     """
     kafka_sync.produce("orders", b"done before", b"new")
-    before = kafka_sync.member("app", "orders")
+    before = kafka_sync.manual_member("app", "orders")
     before.join().result()
     before.sync().result()
     before.commit({("orders", 0): 1, ("orders", 1): 0}).result()
     before.leave().result()
-    kafka_sync.when("OffsetFetch").refuse(error).times(2).optional()
+    kafka_sync.faults.when("OffsetFetch").refuse(error).times(2).optional()
     assert first(kafka_sync) == b"new"

@@ -26,12 +26,12 @@ async def test_a_commit_that_races_a_rebalance(cluster: RemoteCluster, app: str,
     the leader's SyncGroup it says REBALANCE_IN_PROGRESS, and to those who missed the rebalance ILLEGAL_GENERATION. A client
     finishes the rebalance and commits again what it still has.
     """
-    await cluster.topic(orders, 2)
-    a, b = cluster.member(app, orders), cluster.member(app, orders)
+    await cluster.create_topic(orders, 2)
+    a, b = cluster.manual_member(app, orders), cluster.manual_member(app, orders)
     p0 = (orders, 0)
     await a.rejoin()
     joining = b.join()
-    await cluster.group(app).becomes(lambda view: view.state == "PreparingRebalance", "wait for a")
+    await cluster.group(app).wait_until(lambda view: view.state == "PreparingRebalance", "wait for a")
     assert await a.commit({p0: 5}) == {p0: E.NONE}
     old = a.generation
     await gather(a.join(), joining)
@@ -56,20 +56,20 @@ async def test_an_overtaken_commit_costs_nothing(kafka: Cluster) -> None:
     Right: what matters is the generation in which the commit was sent. If the member has a later one by now, the answer is no
     news to it; it keeps what it has.
     """
-    kafka.topic("orders", 4)
-    how: dict[str, Any] = {"group": "app", "topics": "orders", "assignor": "cooperative-sticky"}
-    (a,) = await kafka.members(1, **how)
-    late = kafka.when("OffsetCommit", client_id=a.client_id).hold()
+    await kafka.create_topic("orders", 4)
+    how: dict[str, Any] = {"group": "app", "topics": "orders", "assignors": "cooperative-sticky"}
+    (a,) = await kafka.consumers(1, **how)
+    late = kafka.faults.when("OffsetCommit", client_id=a.client_id).hold()
     codes: list[dict[tuple[str, int], E]] = []
     a.commit({P0: 7}, codes.append)
     await late.arrived()
     a.consumed.clear()  # there is nothing else to commit
-    (b,) = await kafka.members(1, **how)
-    await kafka.advance(seconds=10)
+    (b,) = await kafka.consumers(1, **how)
+    await kafka.clock.advance(10)
     assert (len(a.assigned), len(b.assigned)) == (2, 2)
     rebalances = len(kafka.trace.of(RebalanceStarted, group="app"))
     late.release()
-    await kafka.advance(seconds=10)
+    await kafka.clock.advance(10)
     assert codes == [{P0: E.ILLEGAL_GENERATION}]
     assert "lost" not in [what for what, _ in a.rebalance_callbacks]
     assert (a.is_stable, len(a.assigned)) == (True, 2)
@@ -87,17 +87,17 @@ async def test_a_refused_commit_is_followed_by_a_rejoin(kafka: Cluster) -> None:
     Right: REBALANCE_IN_PROGRESS ends this commit, which the user may try again, and begins a rejoin. What was consumed is
     committed before the partitions are given up, and then everything goes on.
     """
-    kafka.topic("orders", 2)
-    (a,) = await kafka.members(1, group="app", topics="orders")
-    kafka.when("OffsetCommit").refuse("REBALANCE_IN_PROGRESS")
+    await kafka.create_topic("orders", 2)
+    (a,) = await kafka.consumers(1, group="app", topics="orders")
+    kafka.faults.when("OffsetCommit").refuse("REBALANCE_IN_PROGRESS")
     codes: list[dict[tuple[str, int], E]] = []
     a.commit({P0: 7}, codes.append)
-    await kafka.advance(seconds=10)
+    await kafka.clock.advance(10)
     assert codes == [{P0: E.REBALANCE_IN_PROGRESS}]
     assert (a.generation, a.is_stable) == (2, True)
     assert a.assigned == {P0, P1}
     assert a.errors == []
-    assert kafka.group("app").committed("orders", 0) == 7
+    assert await kafka.group("app").committed("orders", 0) == 7
     assert (
         len(kafka.trace.of(RequestReceived, api="OffsetCommit")) == 2
     )  # the refused one, and one before it joined again
@@ -113,10 +113,10 @@ async def test_the_next_owner_begins_where_the_last_one_ended(cluster: RemoteClu
 
     Right: commit before JoinGroup. Until then the old generation is valid, and the coordinator takes the commit.
     """
-    await cluster.topic(orders, 2)
-    (a,) = await cluster.members(1, group=app, topics=orders)
+    await cluster.create_topic(orders, 2)
+    (a,) = await cluster.consumers(1, group=app, topics=orders)
     a.consumed |= {(orders, 0): 5, (orders, 1): 8}
-    (b,) = await cluster.members(1, group=app, topics=orders)
+    (b,) = await cluster.consumers(1, group=app, topics=orders)
     assert await cluster.group(app).offsets() == {(orders, 0): 5, (orders, 1): 8}
     assert b.generation == 2  # there was only the one rebalance in which a gave something up
     assert len(b.assigned) == 1
@@ -132,21 +132,21 @@ async def test_a_late_commit_disturbs_nobody(kafka: Cluster) -> None:
     Right: the late commit is refused and changes nothing for the others. Only when its user asks for records does the member
     join again.
     """
-    kafka.topic("orders", 2)
-    a, b = await kafka.members(2, group="app", topics="orders", max_poll_interval_ms=10_000)
+    await kafka.create_topic("orders", 2)
+    a, b = await kafka.consumers(2, group="app", topics="orders", max_poll_interval_ms=10_000)
     a.be_busy()
-    await kafka.advance(seconds=20)
+    await kafka.clock.advance(20)
     assert b.assigned == {P0, P1}
     generation = b.generation
     codes: list[dict[tuple[str, int], E]] = []
     a.commit({P0: 9}, codes.append)
-    await kafka.advance(seconds=20)
+    await kafka.clock.advance(20)
     assert codes == [{P0: E.UNKNOWN_MEMBER_ID}]
-    assert kafka.group("app").committed("orders", 0) is None
+    assert await kafka.group("app").committed("orders", 0) is None
     assert b.generation == generation
     assert b.assigned == {P0, P1}
     a.poll()
-    await kafka.advance(seconds=10)
+    await kafka.clock.advance(10)
     assert len(a.assigned) == len(b.assigned) == 1
 
 
@@ -159,14 +159,14 @@ async def test_the_last_commit_that_arrives_wins(kafka: Cluster) -> None:
     Right: it does not. The coordinator compares generations, and no offsets. A client has one commit under way, or closes
     the connection on which it has given one up.
     """
-    kafka.topic("orders", 1)
-    a = kafka.member("app", "orders")
+    await kafka.create_topic("orders", 1)
+    a = kafka.manual_member("app", "orders")
     await a.rejoin()
-    late = kafka.when("OffsetCommit").hold()
+    late = kafka.faults.when("OffsetCommit").hold()
     first = a.commit({P0: 1})
     await late.arrived()
     assert await a.commit({P0: 2}) == {P0: E.NONE}
-    assert kafka.group("app").committed("orders", 0) == 2
+    assert await kafka.group("app").committed("orders", 0) == 2
     late.release()
     assert await first == {P0: E.NONE}
-    assert kafka.group("app").committed("orders", 0) == 1
+    assert await kafka.group("app").committed("orders", 0) == 1

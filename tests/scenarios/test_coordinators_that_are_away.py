@@ -22,16 +22,16 @@ async def test_loading_passes(kafka: Cluster) -> None:
 
     Right: ask the same broker again, after a pause that grows.
     """
-    kafka.topic("orders", 2)
-    begun_ms = kafka.now_ms()
-    with kafka.when("JoinGroup").refuse("COORDINATOR_LOAD_IN_PROGRESS").times(4):
-        (a,) = await kafka.members(1, group="app", topics="orders")
+    await kafka.create_topic("orders", 2)
+    begun_ms = kafka.clock.now_ms()
+    with kafka.faults.when("JoinGroup").refuse("COORDINATOR_LOAD_IN_PROGRESS").times(4):
+        (a,) = await kafka.consumers(1, group="app", topics="orders")
     asked = kafka.trace.of(RequestReceived, api="JoinGroup")
     assert len(asked) == 6  # 4 refused, one that is given an id, one that joins
     pauses = [asked[number + 1].at_ms - asked[number].at_ms for number in range(4)]
     assert pauses == sorted(pauses)
     assert 80 <= pauses[0] < pauses[-1] <= 1_200
-    assert kafka.now_ms() - begun_ms < 10_000
+    assert kafka.clock.now_ms() - begun_ms < 10_000
     kafka.trace.of(CoordinatorLost).none()
     assert (a.errors, len(a.assigned)) == ([], 2)
 
@@ -43,17 +43,17 @@ async def test_a_member_that_has_joined_does_not_mind_loading(kafka: Cluster) ->
 
     Right: the commit is refused with a code that says later, the member is what it was, and nobody joins.
     """
-    kafka.topic("orders", 2)
-    (a,) = await kafka.members(1, group="app", topics="orders")
-    kafka.when("OffsetCommit").refuse("COORDINATOR_LOAD_IN_PROGRESS").times(2)
+    await kafka.create_topic("orders", 2)
+    (a,) = await kafka.consumers(1, group="app", topics="orders")
+    kafka.faults.when("OffsetCommit").refuse("COORDINATOR_LOAD_IN_PROGRESS").times(2)
     codes: list[dict[tuple[str, int], E]] = []
     for _ in range(3):
         a.commit({P0: 5}, codes.append)
         await kafka.settle()
     assert [each[P0] for each in codes] == [E.COORDINATOR_LOAD_IN_PROGRESS] * 2 + [E.NONE]
-    await kafka.advance(seconds=20)
+    await kafka.clock.advance(20)
     assert (a.is_stable, a.generation, a.errors) == (True, 1, [])
-    assert kafka.group("app").committed("orders", 0) == 5
+    assert await kafka.group("app").committed("orders", 0) == 5
 
 
 async def test_a_coordinator_after_ten_minutes(kafka: Cluster) -> None:
@@ -67,18 +67,18 @@ async def test_a_coordinator_after_ten_minutes(kafka: Cluster) -> None:
     Right: FindCoordinator, for as long as it takes, with a pause. When it succeeds the member finds itself unknown, tells its
     user that everything is lost, and joins.
     """
-    kafka.topic("orders", 2)
-    (a,) = await kafka.members(1, group="app", topics="orders", retry_backoff_max_ms=5_000)
+    await kafka.create_topic("orders", 2)
+    (a,) = await kafka.consumers(1, group="app", topics="orders", retry_backoff_max_ms=5_000)
     before = a.member_id
-    with kafka.when("FindCoordinator").refuse("COORDINATOR_NOT_AVAILABLE"):
+    with kafka.faults.when("FindCoordinator").refuse("COORDINATOR_NOT_AVAILABLE"):
         await kafka.stop()
-        await kafka.advance(seconds=5)
+        await kafka.clock.advance(5)
         await kafka.restart()
-        await kafka.advance(seconds=600)
-        assert before not in kafka.group("app").assignment()  # its session is long over
+        await kafka.clock.advance(600)
+        assert before not in await kafka.group("app").assignment()  # its session is long over
         asked = len(kafka.trace.of(RequestReceived, api="FindCoordinator"))
     assert 100 <= asked <= 200  # once in five seconds or so
-    await kafka.advance(seconds=10)
+    await kafka.clock.advance(10)
     assert (a.is_stable, len(a.assigned), a.errors) == (True, 2, [])
     assert a.member_id != before
     assert [what for what, some in a.rebalance_callbacks if some] == ["assigned", "lost", "assigned"]
@@ -96,22 +96,22 @@ async def test_back_after_a_minute_without_network(kafka: Cluster) -> None:
     Right: the first answer, UNKNOWN_MEMBER_ID, makes the partitions lost. A commit that fails does not keep the member from
     joining, and what it did meanwhile is somebody else's by now.
     """
-    kafka.topic("orders", 2)
-    a, b = await kafka.members(2, group="app", topics="orders")
+    await kafka.create_topic("orders", 2)
+    a, b = await kafka.consumers(2, group="app", topics="orders")
     mine = min(b.assigned)
     codes: list[dict[tuple[str, int], E]] = []
-    with kafka.when(client_id=b.client_id).drop():
-        await kafka.advance(seconds=100)
+    with kafka.faults.when(client_id=b.client_id).drop():
+        await kafka.clock.advance(100)
         assert a.assigned == {P0, P1}
         assert b.assigned == {mine}  # nobody could tell it
         b.consumed[mine] = 5
     b.commit({mine: 5}, codes.append)
-    await kafka.advance(seconds=60)
+    await kafka.clock.advance(60)
     assert codes == [{mine: E.UNKNOWN_MEMBER_ID}]
     assert ("lost", (mine,)) in b.rebalance_callbacks
     assert len(a.assigned) == len(b.assigned) == 1
     assert b.errors == []
-    assert kafka.group("app").committed(*mine) is None
+    assert await kafka.group("app").committed(*mine) is None
 
 
 async def test_a_restart_is_no_rebalance(kafka: Cluster) -> None:
@@ -124,13 +124,13 @@ async def test_a_restart_is_no_rebalance(kafka: Cluster) -> None:
     Right: a stable group is in the log, with members, generation and assignment. Sessions begin anew when it has been read,
     so who heartbeats in time notices nothing, however long the broker was away.
     """
-    kafka.topic("orders", 4)
-    a, b = await kafka.members(2, group="app", topics="orders")
+    await kafka.create_topic("orders", 4)
+    a, b = await kafka.consumers(2, group="app", topics="orders")
     before = (a.generation, a.assigned, b.assigned)
     await kafka.stop()
-    await kafka.advance(seconds=120)  # nobody counts meanwhile
+    await kafka.clock.advance(120)  # nobody counts meanwhile
     await kafka.restart()
-    await kafka.advance(seconds=60)
+    await kafka.clock.advance(60)
     assert (a.generation, a.assigned, b.assigned) == before
     assert a.is_stable
     assert b.is_stable
@@ -145,17 +145,17 @@ async def test_who_died_while_the_broker_was_away_has_its_session_from_then_on(k
 
     Right: everybody has a whole session from the load on, and then whoever was not heard of is out.
     """
-    kafka.topic("orders", 4)
-    a, b = await kafka.members(2, group="app", topics="orders")
+    await kafka.create_topic("orders", 4)
+    a, b = await kafka.consumers(2, group="app", topics="orders")
     gone = b.member_id
     await kafka.stop()
     b.vanish()
-    await kafka.advance(seconds=120)
+    await kafka.clock.advance(120)
     await kafka.restart()
-    back_ms = kafka.now_ms()
-    await kafka.advance(seconds=44)
-    assert gone in kafka.group("app").assignment()
-    await kafka.advance(seconds=5)
+    back_ms = kafka.clock.now_ms()
+    await kafka.clock.advance(44)
+    assert gone in await kafka.group("app").assignment()
+    await kafka.clock.advance(5)
     assert len(a.assigned) == 4
     assert kafka.trace.of(MemberRemoved, member=gone).one().at_ms - back_ms == 45_000
 
@@ -168,10 +168,10 @@ async def test_many_commits_lose_their_connection_together(kafka: Cluster) -> No
 
     Right: each fails once, the coordinator is looked for once, and the last offset can be committed afterwards.
     """
-    kafka.topic("orders", 1)
-    a = kafka.member("app", "orders")
+    await kafka.create_topic("orders", 1)
+    a = kafka.manual_member("app", "orders")
     await a.rejoin()
-    hold = kafka.when("OffsetCommit").hold().times(100)
+    hold = kafka.faults.when("OffsetCommit").hold().times(100)
     committing = [a.commit({P0: number}) for number in range(100)]
     await hold.arrived(100)
     await kafka.stop()

@@ -29,21 +29,21 @@ async def test_the_coordinator_moves_in_the_middle_of_a_commit(kafka: Cluster) -
     Right: a commit that waits for its replicas is answered NOT_COORDINATOR when the partition goes; whether it was stored
     nobody knows. The client looks for the coordinator and commits again, in the same generation.
     """
-    kafka.topic("orders", 1)
-    a = kafka.member("app", "orders")
+    await kafka.create_topic("orders", 1)
+    a = kafka.manual_member("app", "orders")
     await a.rejoin()
     held = kafka.hold_append(group="app")
     committing = a.commit({P0: 5})
-    await held.arrived()
+    await held.wait()
     assert not committing.done()
-    await kafka.unload("app")
+    await kafka.group("app").unload_coordinator()
     assert await committing == {P0: E.NOT_COORDINATOR}
     assert await a.commit({P0: 5}) == {P0: E.NOT_COORDINATOR}
-    await kafka.load("app")
-    assert kafka.group("app").committed("orders", 0) is None  # the replica that leads now did not have it
+    await kafka.group("app").load_coordinator()
+    assert await kafka.group("app").committed("orders", 0) is None  # the replica that leads now did not have it
     assert await a.commit({P0: 5}) == {P0: E.NONE}
-    assert kafka.group("app").committed("orders", 0) == 5
-    assert (await a.heartbeat(), kafka.group("app").view().generation) == (E.NONE, 1)
+    assert await kafka.group("app").committed("orders", 0) == 5
+    assert (await a.heartbeat(), (await kafka.group("app").describe()).generation) == (E.NONE, 1)
 
 
 @pytest.mark.kafka(topics={"orders": 4}, brokers=3)
@@ -56,13 +56,13 @@ async def test_a_move_is_no_rebalance(kafka: Cluster) -> None:
 
     Right: look for the coordinator and repeat the request. The generation is the same, and nobody joins.
     """
-    a, b = await kafka.members(2, group="app", topics="orders")
+    a, b = await kafka.consumers(2, group="app", topics="orders")
     for broker_id in (1, 2, 3):
-        await kafka.move_coordinator("app", broker_id)
-        await kafka.advance(seconds=10)
+        await kafka.group("app").move_coordinator(to=broker_id)
+        await kafka.clock.advance(10)
         a.commit({min(a.assigned): broker_id})
         await kafka.settle()
-        assert kafka.group("app").committed(*min(a.assigned)) == broker_id
+        assert await kafka.group("app").committed(*min(a.assigned)) == broker_id
     assert len(kafka.trace.of(RebalanceStarted, group="app")) == 1
     assert len(kafka.trace.of(CoordinatorLost, member=a.member_id)) == 3
     assert a.is_stable
@@ -80,18 +80,18 @@ async def test_a_coordinator_that_moves_while_members_join(kafka: Cluster) -> No
 
     Right: who waits is told NOT_COORDINATOR, finds the other broker, joins there, and in the end all have their share.
     """
-    (a,) = await kafka.members(1, group="app", topics="orders")
-    b = kafka.member("app", "orders")
+    (a,) = await kafka.consumers(1, group="app", topics="orders")
+    b = kafka.manual_member("app", "orders")
     joining = b.join()
-    await kafka.group("app").rebalancing()
+    await kafka.group("app").wait_rebalancing()
     present = kafka.node.coordinator.shard_of("app").partition  # of __consumer_offsets
     leaders = kafka.node.broker.topics.get("__consumer_offsets")
     assert leaders is not None
-    await kafka.move_coordinator("app", leaders.leaders[present] % 3 + 1)
+    await kafka.group("app").move_coordinator(to=leaders.leaders[present] % 3 + 1)
     assert (await joining).error_code == E.NOT_COORDINATOR
     b.member_id = ""  # what the new coordinator knows of it: nothing
     joining = b.join()
-    await kafka.advance(seconds=10)
+    await kafka.clock.advance(10)
     await gather(joining)
     await gather(b.sync())
     assert len(a.assigned) == len(b.assigned) == 2
@@ -108,22 +108,22 @@ async def test_a_join_phase_does_not_survive_its_coordinator(kafka: Cluster) -> 
     Right: waiting JoinGroups are answered NOT_COORDINATOR. The next coordinator knows the generation before, Stable, as it
     was written; joining begins anew from there.
     """
-    kafka.topic("orders", 2)
-    a, b = kafka.member("app", "orders"), kafka.member("app", "orders")
+    await kafka.create_topic("orders", 2)
+    a, b = kafka.manual_member("app", "orders"), kafka.manual_member("app", "orders")
     await a.rejoin()
     joining = b.join()
-    await kafka.group("app").rebalancing()
-    await kafka.unload("app")
+    await kafka.group("app").wait_rebalancing()
+    await kafka.group("app").unload_coordinator()
     assert (await joining).error_code == E.NOT_COORDINATOR
-    await kafka.load("app")
-    view = kafka.group("app").view()
+    await kafka.group("app").load_coordinator()
+    view = await kafka.group("app").describe()
     assert (view.state, view.generation, set(view.assignment)) == ("Stable", 1, {a.member_id})
     assert await a.heartbeat() == E.NONE
     assert (await b.join()).error_code == E.UNKNOWN_MEMBER_ID  # its id went with the old coordinator
     b.member_id = ""
     await gather(b.join(), a.join())
     await gather(b.sync(), a.sync())
-    assert kafka.group("app").view().generation == 2
+    assert (await kafka.group("app").describe()).generation == 2
 
 
 async def test_a_sync_phase_does_not_survive_its_coordinator(kafka: Cluster) -> None:
@@ -135,23 +135,23 @@ async def test_a_sync_phase_does_not_survive_its_coordinator(kafka: Cluster) -> 
     Right: a waiting SyncGroup is answered NOT_COORDINATOR. The generation that was begun and never assigned was not written
     either; the members of the one before are still members, and are told so by ILLEGAL_GENERATION.
     """
-    kafka.topic("orders", 2)
-    a, b = kafka.member("app", "orders"), kafka.member("app", "orders")
+    await kafka.create_topic("orders", 2)
+    a, b = kafka.manual_member("app", "orders"), kafka.manual_member("app", "orders")
     await together(kafka, a, b)
     joining = a.join()
-    await kafka.group("app").rebalancing()
+    await kafka.group("app").wait_rebalancing()
     await gather(joining, b.join())
     syncing = b.sync()
     await kafka.settle()
     assert (a.generation, syncing.done()) == (3, False)
-    await kafka.unload("app")
+    await kafka.group("app").unload_coordinator()
     assert (await syncing).error_code == E.NOT_COORDINATOR
-    await kafka.load("app")
-    assert kafka.group("app").view().generation == 2
+    await kafka.group("app").load_coordinator()
+    assert (await kafka.group("app").describe()).generation == 2
     assert (await a.sync()).error_code == E.ILLEGAL_GENERATION
     assert await b.heartbeat() == E.ILLEGAL_GENERATION
     joining = a.join()
-    await kafka.group("app").rebalancing()
+    await kafka.group("app").wait_rebalancing()
     await gather(joining, b.join())
     await gather(b.sync(), a.sync())
     assert (a.generation, len(a.assigned), len(b.assigned)) == (3, 1, 1)
@@ -168,12 +168,12 @@ async def test_a_wrong_pointer_is_followed_patiently(kafka: Cluster) -> None:
 
     Right: each round asks anew, with a pause; the first right answer ends it. If that is soon enough nobody rebalances.
     """
-    kafka.topic("orders", 2)
-    (a,) = await kafka.members(1, group="app", topics="orders")
-    with kafka.when("Heartbeat").refuse("NOT_COORDINATOR"):
-        await kafka.advance(seconds=20)
+    await kafka.create_topic("orders", 2)
+    (a,) = await kafka.consumers(1, group="app", topics="orders")
+    with kafka.faults.when("Heartbeat").refuse("NOT_COORDINATOR"):
+        await kafka.clock.advance(20)
     rounds = len(kafka.trace.of(CoordinatorLost, member=a.member_id))
-    await kafka.advance(seconds=10)
+    await kafka.clock.advance(10)
     assert 15 <= rounds <= 40  # 20 s, and at the end a second between two rounds
     assert len(kafka.trace.of(CoordinatorFound, member=a.member_id)) == rounds
     assert len(kafka.trace.of(RequestReceived, api="Heartbeat")) <= rounds + 4

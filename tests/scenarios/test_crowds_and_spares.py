@@ -20,13 +20,13 @@ async def test_a_storm_of_newcomers_is_one_generation(kafka: Cluster) -> None:
     Right: the first rebalance of an empty group waits `group.initial.rebalance.delay.ms`, and as long again if somebody came
     meanwhile, until the rebalance timeout of the first one: one generation for all.
     """
-    crew = [kafka.member("app", "orders") for _ in range(20)]
+    crew = [kafka.manual_member("app", "orders") for _ in range(20)]
     joining = [member.join() for member in crew[:10]]
-    await kafka.advance(seconds=2)
+    await kafka.clock.advance(2)
     joining += [member.join() for member in crew[10:]]
-    await kafka.advance(ms=3_999)
+    await kafka.clock.advance(3.999)
     assert not any(each.done() for each in joining)
-    await kafka.advance(ms=1)
+    await kafka.clock.advance(0.001)
     assert {each.generation_id for each in await gather(*joining)} == {1}
     await gather(*[member.sync() for member in crew])
     assert sorted(len(member.assigned) for member in crew) == [2] * 20
@@ -44,9 +44,9 @@ async def test_a_storm_without_patience_still_ends(kafka: Cluster) -> None:
 
     Right: whoever comes while members are joining takes part in the same rebalance, so it is not twenty.
     """
-    (a,) = await kafka.members(1, group="app", topics="orders")
+    (a,) = await kafka.consumers(1, group="app", topics="orders")
     before = a.generation
-    crew = await kafka.members(20, group="app", topics="orders")
+    crew = await kafka.consumers(20, group="app", topics="orders")
     assert a.generation == before + 1
     assert sorted(len(member.assigned) for member in (a, *crew)) == [1, 1, *[2] * 19]
     assert len(frozenset().union(*[member.assigned for member in (a, *crew)])) == 40
@@ -66,13 +66,13 @@ async def test_a_spare_stays_and_takes_over(kafka: Cluster) -> None:
     Right: waiting for records is polling. A spare heartbeats for as long as it takes, is assigned nothing, and takes over when
     it is its turn.
     """
-    crew = await kafka.members(3, group="app", topics="orders", heartbeat_interval_ms=15_000)
-    await kafka.advance(seconds=900)  # three times max.poll.interval.ms
+    crew = await kafka.consumers(3, group="app", topics="orders", heartbeat_interval_ms=15_000)
+    await kafka.clock.advance(900)  # three times max.poll.interval.ms
     kafka.trace.of(MemberRemoved).none()
     assert [member.generation for member in crew] == [1, 1, 1]
     (active,) = [member for member in crew if member.assigned]
     active.vanish()
-    await kafka.advance(seconds=60)
+    await kafka.clock.advance(60)
     spares = [member for member in crew if member is not active]
     assert sorted(len(member.assigned) for member in spares) == [0, 1]
 
@@ -86,7 +86,7 @@ async def test_the_group_is_full(kafka: Cluster) -> None:
 
     Right: the newcomer gets GROUP_MAX_SIZE_REACHED, which is fatal for it, and nobody else notices. Who leaves makes room.
     """
-    a, b, c = (kafka.member("app", "orders") for _ in range(3))
+    a, b, c = (kafka.manual_member("app", "orders") for _ in range(3))
     await together(kafka, a, b)
     assert (await c.join()).error_code == E.GROUP_MAX_SIZE_REACHED
     assert await a.heartbeat() == await b.heartbeat() == E.NONE
@@ -107,7 +107,7 @@ async def test_an_id_is_no_place_in_a_full_group(kafka: Cluster) -> None:
     Right: an id is a promise of nothing. Who joins first is in, up to the limit, and the last ones are out, even one that
     was there before. (Kafka does not look then whether all are there: the generation begins at the rebalance timeout.)
     """
-    a, b, c, d = (kafka.member("app", "orders") for _ in range(4))
+    a, b, c, d = (kafka.manual_member("app", "orders") for _ in range(4))
     await a.rejoin()
     for newcomer in (b, c, d):
         assert (await newcomer.join(come_back=False)).error_code == E.MEMBER_ID_REQUIRED
@@ -116,8 +116,8 @@ async def test_an_id_is_no_place_in_a_full_group(kafka: Cluster) -> None:
     assert (await d.join()).error_code == E.GROUP_MAX_SIZE_REACHED
     assert await a.heartbeat() == E.REBALANCE_IN_PROGRESS
     assert (await a.join()).error_code == E.GROUP_MAX_SIZE_REACHED
-    await kafka.advance(seconds=60)
+    await kafka.clock.advance(60)
     await gather(*joining)
     await gather(c.sync(), b.sync())
-    assert set(kafka.group("app").assignment()) == {b.member_id, c.member_id}
+    assert set(await kafka.group("app").assignment()) == {b.member_id, c.member_id}
     assert len(b.assigned) == len(c.assigned) == 1

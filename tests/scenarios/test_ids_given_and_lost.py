@@ -22,17 +22,17 @@ async def test_a_newcomer_comes_back_with_its_id(cluster: RemoteCluster, app: st
     Right: who joins without an id is told MEMBER_ID_REQUIRED and an id, and nothing else has happened; with that id it becomes
     a member (KIP-394). A static member has a name already and needs no second step.
     """
-    await cluster.topic(orders, 1)
-    a = cluster.member(app, orders)
+    await cluster.create_topic(orders, 1)
+    a = cluster.manual_member(app, orders)
     assert (await a.join(come_back=False)).error_code == E.MEMBER_ID_REQUIRED
     # Kafka answers before the record of the new group is in the log, and until then describes it as Dead.
-    view = await cluster.group(app).becomes(lambda view: view.state == "Empty", "be made")
+    view = await cluster.group(app).wait_until(lambda view: view.state == "Empty", "be made")
     assert view.members == ()
     assert await a.heartbeat() == E.UNKNOWN_MEMBER_ID  # an id is no membership
     given = a.member_id
     await a.rejoin()
     assert (a.member_id, a.generation) == (given, 1)
-    static = cluster.member(f"{app}-static", orders, instance_id="w-1")
+    static = cluster.manual_member(f"{app}-static", orders, instance_id="w-1")
     assert (await static.join(come_back=False)).error_code == E.NONE
 
 
@@ -46,13 +46,13 @@ async def test_before_there_were_ids_a_second_try_was_a_second_member(
     Right: for its sake the coordinator still makes a member of whoever asks; the ghost that comes of a second try is only gone
     when it leaves or its session is over.
     """
-    await cluster.topic(orders, 1)
-    ghost, second_try = cluster.member(app, orders), cluster.member(app, orders)
+    await cluster.create_topic(orders, 1)
+    ghost, second_try = cluster.manual_member(app, orders), cluster.manual_member(app, orders)
     assert (await ghost.join(version=3, come_back=False)).error_code == E.NONE
     trying = second_try.join(version=3, come_back=False)
-    await cluster.group(app).becomes(lambda view: len(view.members) == 2, "have two members for one client")
+    await cluster.group(app).wait_until(lambda view: len(view.members) == 2, "have two members for one client")
     assert not trying.done()  # it waits for the other one, which is itself
-    await cluster.remove(app, ghost.member_id)
+    await cluster.group(app).remove_member(ghost.member_id)
     assert (await trying).generation_id == 2
 
 
@@ -67,17 +67,17 @@ async def test_an_abandoned_id_holds_the_group_up(kafka: Cluster) -> None:
     Right: a client comes back with the id it was given, however old the request. The coordinator lets such an id go after the
     session timeout that came with it, no earlier, and ends the rebalance in that moment.
     """
-    kafka.topic("orders", 2)
-    a = kafka.member("app", "orders", session_timeout_ms=300_000, rebalance_timeout_ms=300_000)
-    b = kafka.member("app", "orders", rebalance_timeout_ms=300_000)
+    await kafka.create_topic("orders", 2)
+    a = kafka.manual_member("app", "orders", session_timeout_ms=300_000, rebalance_timeout_ms=300_000)
+    b = kafka.manual_member("app", "orders", rebalance_timeout_ms=300_000)
     await a.rejoin()
     await b.join(come_back=False)
     abandoned, b.member_id = b.member_id, ""
     joining, leading = b.join(), a.join()
-    await kafka.advance(seconds=44)
-    assert kafka.group("app").state == "PreparingRebalance"
-    assert abandoned in [each.member for each in kafka.deadlines(group="app")]
-    await kafka.advance(seconds=1)
+    await kafka.clock.advance(44)
+    assert await kafka.group("app").state() == "PreparingRebalance"
+    assert abandoned in [each.member for each in kafka.clock.deadlines(group="app")]
+    await kafka.clock.advance(1)
     await gather(joining, leading)
     kafka.trace.of(MemberRemoved, member=abandoned, how=Departure.NEVER_CAME_BACK).one()
     assert b.member_id != abandoned
@@ -91,17 +91,17 @@ async def test_a_promised_member_that_leaves_ends_the_waiting(cluster: RemoteClu
 
     Right: LeaveGroup of an id that was only given is NONE, and if nobody else is missing, everybody who waits is answered.
     """
-    await cluster.topic(orders, 1)
-    a, b = cluster.member(app, orders), cluster.member(app, orders)
+    await cluster.create_topic(orders, 1)
+    a, b = cluster.manual_member(app, orders), cluster.manual_member(app, orders)
     await a.rejoin()
     await b.join(come_back=False)
     leading = a.join()
-    await cluster.group(app).becomes(lambda view: view.state == "PreparingRebalance", "wait for b")
+    await cluster.group(app).wait_until(lambda view: view.state == "PreparingRebalance", "wait for b")
     assert not leading.done()
     assert await b.leave("changed its mind") == E.NONE
     assert (await leading).generation_id == 2
     await gather(a.sync())
-    view = await cluster.group(app).stable()
+    view = await cluster.group(app).wait_stable()
     assert [member.member_id for member in view.members] == [a.member_id]
 
 
@@ -115,14 +115,14 @@ async def test_a_newcomer_waits_five_minutes_at_most(kafka: Cluster) -> None:
     Right: a first JoinGroup that has waited for 300 seconds is answered UNKNOWN_MEMBER_ID, with no id: start over. The
     rebalance goes on without it.
     """
-    kafka.topic("orders", 1)
-    slow = kafka.member("app", "orders", session_timeout_ms=1_800_000, rebalance_timeout_ms=900_000)
-    new = kafka.member("app", "orders")
+    await kafka.create_topic("orders", 1)
+    slow = kafka.manual_member("app", "orders", session_timeout_ms=1_800_000, rebalance_timeout_ms=900_000)
+    new = kafka.manual_member("app", "orders")
     await slow.rejoin()
     joining = new.join()
-    await kafka.advance(seconds=299)
+    await kafka.clock.advance(299)
     assert not joining.done()
-    await kafka.advance(seconds=2)
+    await kafka.clock.advance(2)
     answer = await joining
     assert (answer.error_code, answer.member_id) == (E.UNKNOWN_MEMBER_ID, "")
     kafka.trace.of(MemberRemoved, how=Departure.FIRST_JOIN_OVER).one()
@@ -140,11 +140,11 @@ async def test_a_dead_id_stays_dead_and_a_new_one_is_had(cluster: RemoteCluster,
     Right: a dead id is unknown to every API and never comes to life again. Who was told so forgets what was under way, and
     joins once, without an id. A generation that was never begun is an illegal one.
     """
-    await cluster.topic(orders, 2)
-    a, b = cluster.member(app, orders), cluster.member(app, orders)
+    await cluster.create_topic(orders, 2)
+    a, b = cluster.manual_member(app, orders), cluster.manual_member(app, orders)
     await together(cluster, a, b)
     dead, p0 = b.member_id, (orders, 0)
-    await cluster.remove(app, dead)
+    await cluster.group(app).remove_member(dead)
     assert await b.heartbeat() == E.UNKNOWN_MEMBER_ID
     assert await b.commit({p0: 1}) == {p0: E.UNKNOWN_MEMBER_ID}
     assert (await b.sync()).error_code == E.UNKNOWN_MEMBER_ID
@@ -168,16 +168,16 @@ async def test_unknown_at_sync_means_join_as_a_newcomer(kafka: Cluster) -> None:
     Right: join again, as a newcomer. If the coordinator should still have the old id, that ghost costs the group one session
     timeout, and no more.
     """
-    kafka.topic("orders", 2)
-    kafka.when("SyncGroup").refuse("UNKNOWN_MEMBER_ID")
-    begin_ms = kafka.now_ms()
-    (a,) = await kafka.members(1, group="app", topics="orders")  # lets time pass until it is in
+    await kafka.create_topic("orders", 2)
+    kafka.faults.when("SyncGroup").refuse("UNKNOWN_MEMBER_ID")
+    begin_ms = kafka.clock.now_ms()
+    (a,) = await kafka.consumers(1, group="app", topics="orders")  # lets time pass until it is in
     ghost = kafka.trace.of(MemberRemoved, group="app").one().member
     assert a.errors == []
     assert a.assigned == {P0, P1}
     assert a.member_id != ghost
-    assert list(kafka.group("app").assignment()) == [a.member_id]
-    assert kafka.now_ms() - begin_ms <= a.membership.settings.session_timeout_ms + 3_000  # and a heartbeat
+    assert list(await kafka.group("app").assignment()) == [a.member_id]
+    assert kafka.clock.now_ms() - begin_ms <= a.membership.settings.session_timeout_ms + 3_000  # and a heartbeat
 
 
 async def test_an_illegal_generation_keeps_the_id(kafka: Cluster) -> None:
@@ -189,11 +189,11 @@ async def test_an_illegal_generation_keeps_the_id(kafka: Cluster) -> None:
 
     Right: the partitions are lost, the id is not. JoinGroup with it, and there is no ghost.
     """
-    kafka.topic("orders", 2)
-    (a,) = await kafka.members(1, group="app", topics="orders")
+    await kafka.create_topic("orders", 2)
+    (a,) = await kafka.consumers(1, group="app", topics="orders")
     me = a.member_id
-    kafka.when("Heartbeat").refuse("ILLEGAL_GENERATION")
-    await kafka.advance(seconds=10)
+    kafka.faults.when("Heartbeat").refuse("ILLEGAL_GENERATION")
+    await kafka.clock.advance(10)
     assert ("lost", (P0, P1)) in a.rebalance_callbacks
     assert (a.member_id, a.generation) == (me, 2)
     assert a.assigned == {P0, P1}

@@ -21,19 +21,19 @@ async def test_who_is_closing_does_not_join_again(kafka: Cluster) -> None:
 
     Right: after closing has begun there is no JoinGroup any more: finish, commit, LeaveGroup.
     """
-    kafka.topic("orders", 4)
-    a, b = await kafka.members(2, group="app", topics="orders")
+    await kafka.create_topic("orders", 4)
+    a, b = await kafka.consumers(2, group="app", topics="orders")
     mine, leaving = min(b.assigned), b.member_id
     b.be_busy()
     b.consumed[mine] = 5
-    await kafka.force_rebalance("app", "the first of the deployment has left")
-    await kafka.advance(seconds=4)
+    await kafka.group("app").force_rebalance("the first of the deployment has left")
+    await kafka.clock.advance(4)
     kafka.trace.of(RejoinWanted, member=leaving, reason="group is already rebalancing").one()  # it knows
     b.leave()
-    await kafka.advance(seconds=10)
+    await kafka.clock.advance(10)
     kafka.trace.of(MemberRejoined, member=leaving).none()
     assert kafka.trace.of(RequestReceived, client_id=b.client_id).last.api == "LeaveGroup"
-    assert kafka.group("app").committed(*mine) == 5
+    assert await kafka.group("app").committed(*mine) == 5
     assert (len(a.assigned), a.generation) == (4, 2)
 
 
@@ -48,14 +48,14 @@ async def test_heartbeats_go_on_while_the_user_finishes(kafka: Cluster) -> None:
     Right: heartbeats go on until JoinGroup is sent. They are answered REBALANCE_IN_PROGRESS, and they count. The group waits
     for the rebalance timeout.
     """
-    kafka.topic("orders", 2)
-    (a,) = await kafka.members(1, group="app", topics="orders")  # session 45 s, max.poll.interval 300 s
+    await kafka.create_topic("orders", 2)
+    (a,) = await kafka.consumers(1, group="app", topics="orders")  # session 45 s, max.poll.interval 300 s
     mine = a.member_id
     a.be_busy()
-    b = kafka.member("app", "orders")
+    b = kafka.manual_member("app", "orders")
     joining = b.join()
-    await kafka.advance(seconds=120)
-    assert mine in kafka.group("app").assignment()
+    await kafka.clock.advance(120)
+    assert mine in await kafka.group("app").assignment()
     assert not joining.done()
     told = kafka.trace.of(ResponseSent, api="Heartbeat", member=mine, error="REBALANCE_IN_PROGRESS")
     assert len(told) == 120 / 3
@@ -64,7 +64,7 @@ async def test_heartbeats_go_on_while_the_user_finishes(kafka: Cluster) -> None:
     await kafka.settle()
     await gather(joining)
     await gather(b.sync())
-    assert kafka.group("app").committed("orders", 0) == 9  # its last commit came in time
+    assert await kafka.group("app").committed("orders", 0) == 9  # its last commit came in time
     assert a.member_id == mine
     assert len(a.assigned) == len(b.assigned) == 1
 
@@ -77,18 +77,18 @@ async def test_a_quick_restart_is_one_rebalance_and_a_slow_one_is_two(kafka: Clu
     Right: a dynamic member that goes and comes is two changes of the group. If it is back before the others have joined
     again, they are one rebalance; and nobody waits longer than the slowest heartbeat.
     """
-    kafka.topic("orders", 4)
-    a, b = await kafka.members(2, group="app", topics="orders")
+    await kafka.create_topic("orders", 4)
+    a, b = await kafka.consumers(2, group="app", topics="orders")
     before = a.generation
     b.leave()
-    (c,) = await kafka.members(1, group="app", topics="orders")  # at once
+    (c,) = await kafka.consumers(1, group="app", topics="orders")  # at once
     assert a.generation == c.generation == before + 1
     c.leave()
-    await kafka.advance(seconds=10)
-    (d,) = await kafka.members(1, group="app", topics="orders")
+    await kafka.clock.advance(10)
+    (d,) = await kafka.consumers(1, group="app", topics="orders")
     assert a.generation == d.generation == before + 3
     rebalances = kafka.trace.of(RebalanceStarted, group="app")
-    assert kafka.now_ms() - rebalances.last.at_ms <= 3_000  # one heartbeat
+    assert kafka.clock.now_ms() - rebalances.last.at_ms <= 3_000  # one heartbeat
 
 
 async def test_a_dynamic_member_that_restarts_costs_two(cluster: RemoteCluster, app: str, orders: str) -> None:
@@ -98,13 +98,13 @@ async def test_a_dynamic_member_that_restarts_costs_two(cluster: RemoteCluster, 
 
     Right: one generation without it and one with it, and in each of them everything has an owner.
     """
-    await cluster.topic(orders, 4)
-    a, b = await cluster.members(2, group=app, topics=orders)
+    await cluster.create_topic(orders, 4)
+    a, b = await cluster.consumers(2, group=app, topics=orders)
     before = a.generation
     b.leave()
-    await cluster.until(lambda: len(a.assigned) == 4, "who stays should have everything")
+    await cluster.wait_until(lambda: len(a.assigned) == 4, "who stays should have everything")
     assert a.generation == before + 1
-    (c,) = await cluster.members(1, group=app, topics=orders)
-    await cluster.until(lambda: len(a.assigned) == len(c.assigned) == 2, "both should have a half")
+    (c,) = await cluster.consumers(1, group=app, topics=orders)
+    await cluster.wait_until(lambda: len(a.assigned) == len(c.assigned) == 2, "both should have a half")
     assert a.generation == c.generation == before + 2
     assert a.assigned.isdisjoint(c.assigned)

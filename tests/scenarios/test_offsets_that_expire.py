@@ -27,16 +27,16 @@ async def test_offsets_of_an_empty_group_expire(kafka: Cluster) -> None:
     Right: an empty group keeps its offsets for `offsets.retention.minutes` *since it became empty*. Then they go, and the
     group with them.
     """
-    a = kafka.member("app", "orders", session_timeout_ms=1_800_000)
+    a = kafka.manual_member("app", "orders", session_timeout_ms=1_800_000)
     await a.rejoin()
     assert await a.commit({P0: 5}) == {P0: E.NONE}
-    await kafka.advance(seconds=1_000)
+    await kafka.clock.advance(1_000)
     assert await a.leave() == E.NONE  # the hour begins here
-    await kafka.advance(seconds=3_599)
-    assert kafka.group("app").committed("orders", 0) == 5
-    await kafka.advance(seconds=61)
-    assert kafka.group("app").committed("orders", 0) is None
-    assert kafka.group("app").state == "Dead"
+    await kafka.clock.advance(3_599)
+    assert await kafka.group("app").committed("orders", 0) == 5
+    await kafka.clock.advance(61)
+    assert await kafka.group("app").committed("orders", 0) is None
+    assert await kafka.group("app").state() == "Dead"
 
 
 @pytest.mark.kafka(topics={"orders": 1}, config=AN_HOUR)
@@ -47,18 +47,18 @@ async def test_who_comes_back_in_time_starts_the_clock_anew(kafka: Cluster) -> N
 
     Right: each time the group becomes empty the whole retention begins again, however old the commit is.
     """
-    a = kafka.member("app", "orders")
+    a = kafka.manual_member("app", "orders")
     await a.rejoin()
     assert await a.commit({P0: 5}) == {P0: E.NONE}
     assert await a.leave() == E.NONE
     for _ in range(3):
-        await kafka.advance(seconds=3_000)
-        a = kafka.member("app", "orders")
+        await kafka.clock.advance(3_000)
+        a = kafka.manual_member("app", "orders")
         await a.rejoin()
         assert await a.leave() == E.NONE
-    assert kafka.group("app").committed("orders", 0) == 5
-    await kafka.advance(seconds=3_700)
-    assert kafka.group("app").state == "Dead"
+    assert await kafka.group("app").committed("orders", 0) == 5
+    await kafka.clock.advance(3_700)
+    assert await kafka.group("app").state() == "Dead"
 
 
 @pytest.mark.kafka(topics={"orders": 1, "old": 1}, config=AN_HOUR)
@@ -70,12 +70,12 @@ async def test_a_living_group_keeps_what_it_subscribes_to(kafka: Cluster) -> Non
 
     Right: while the group is Stable, the offsets of topics that it subscribes to do not expire. Those of others do.
     """
-    (a,) = await kafka.members(1, group="app", topics="orders", heartbeat_interval_ms=30_000)
+    (a,) = await kafka.consumers(1, group="app", topics="orders", heartbeat_interval_ms=30_000)
     a.commit({P0: 5, ("old", 0): 7})
     await kafka.settle()
-    assert kafka.group("app").offsets() == {P0: 5, ("old", 0): 7}
-    await kafka.advance(seconds=7_200)
-    assert kafka.group("app").offsets() == {P0: 5}
+    assert await kafka.group("app").offsets() == {P0: 5, ("old", 0): 7}
+    await kafka.clock.advance(7_200)
+    assert await kafka.group("app").offsets() == {P0: 5}
     assert a.is_stable
 
 
@@ -90,19 +90,19 @@ async def test_nothing_expires_during_a_rebalance(kafka: Cluster) -> None:
     that nobody subscribes to.
     """
     long: dict[str, Any] = {"session_timeout_ms": 900_000, "rebalance_timeout_ms": 900_000}
-    a, b = (kafka.member("app", "orders", **long) for _ in range(2))
+    a, b = (kafka.manual_member("app", "orders", **long) for _ in range(2))
     await a.rejoin()
     committed = {P0: 5, ("old", 0): 7}
     await a.commit(committed)
     joining = b.join()
-    await kafka.advance(seconds=200)
-    assert kafka.group("app").state == "PreparingRebalance"
-    assert kafka.group("app").offsets() == committed
+    await kafka.clock.advance(200)
+    assert await kafka.group("app").state() == "PreparingRebalance"
+    assert await kafka.group("app").offsets() == committed
     await gather(a.join(), joining)
-    await kafka.advance(seconds=200)
-    assert kafka.group("app").state == "CompletingRebalance"
-    assert kafka.group("app").offsets() == committed
+    await kafka.clock.advance(200)
+    assert await kafka.group("app").state() == "CompletingRebalance"
+    assert await kafka.group("app").offsets() == committed
     kafka.trace.of(OffsetsRemoved).none()
     await gather(b.sync(), a.sync())
-    await kafka.advance(seconds=20)
-    assert kafka.group("app").offsets() == {P0: 5}
+    await kafka.clock.advance(20)
+    assert await kafka.group("app").offsets() == {P0: 5}

@@ -24,18 +24,18 @@ async def test_a_zombie_learns_that_it_is_one(kafka: Cluster) -> None:
     Right: the first answer that it hears says that it is no member. Everything is lost then, nothing is read any more, and it
     joins.
     """
-    kafka.topic("orders", 2)
-    a, b = await kafka.members(2, group="app", topics="orders")
+    await kafka.create_topic("orders", 2)
+    a, b = await kafka.consumers(2, group="app", topics="orders")
     zombie, mine = b.member_id, min(b.assigned)
     b.pause()
-    await kafka.advance(seconds=60)
+    await kafka.clock.advance(60)
     assert a.assigned == {P0, P1}
     assert b.assigned == {mine}  # two owners, and nobody can help it
     b.resume()
     await kafka.settle()
     assert b.rebalance_callbacks[-1] == ("lost", (mine,))
     assert b.assigned == frozenset()
-    await kafka.advance(seconds=10)
+    await kafka.clock.advance(10)
     assert b.member_id != zombie
     assert len(a.assigned) == len(b.assigned) == 1
     kafka.trace.of(MemberRemoved, member=zombie, how=Departure.SESSION_OVER).one()
@@ -49,19 +49,22 @@ async def test_a_zombie_cannot_commit(kafka: Cluster) -> None:
 
     Right: the commit of who is no member is refused, whatever it says of itself, and what the new owner committed stands.
     """
-    kafka.topic("orders", 2)
-    zombie, other = kafka.member("app", "orders"), kafka.member("app", "orders", session_timeout_ms=300_000)
+    await kafka.create_topic("orders", 2)
+    zombie, other = (
+        kafka.manual_member("app", "orders"),
+        kafka.manual_member("app", "orders", session_timeout_ms=300_000),
+    )
     await zombie.rejoin()
     assert await zombie.commit({P0: 3}) == {P0: E.NONE}
     joining = other.join()
-    await kafka.advance(seconds=46)
+    await kafka.clock.advance(46)
     await gather(joining)
     await gather(other.sync())
     assert await other.commit({P0: 7}) == {P0: E.NONE}
     assert await zombie.commit({P0: 4}) == {P0: E.UNKNOWN_MEMBER_ID}
     zombie.generation = other.generation
     assert await zombie.commit({P0: 4}) == {P0: E.UNKNOWN_MEMBER_ID}
-    assert kafka.group("app").committed("orders", 0) == 7
+    assert await kafka.group("app").committed("orders", 0) == 7
 
 
 async def test_lost_partitions_are_not_revoked(kafka: Cluster) -> None:
@@ -75,20 +78,20 @@ async def test_lost_partitions_are_not_revoked(kafka: Cluster) -> None:
     Right: the user is told one of the two, once, for all that it owned. `lost` if the generation is gone, with no commit;
     `revoked` otherwise. Under the cooperative protocol, too.
     """
-    kafka.topic("orders", 4)
-    a, b = await kafka.members(2, group="app", topics="orders", assignor="cooperative-sticky")
+    await kafka.create_topic("orders", 4)
+    a, b = await kafka.consumers(2, group="app", topics="orders", assignors="cooperative-sticky")
     owned, told = tuple(sorted(b.assigned)), len(b.rebalance_callbacks)
     assert len(owned) == 2
     b.consumed |= dict.fromkeys(owned, 9)
     b.pause()
-    await kafka.advance(seconds=60)
+    await kafka.clock.advance(60)
     assert len(a.assigned) == 4
     b.resume()
-    await kafka.advance(seconds=20)
+    await kafka.clock.advance(20)
     assert b.rebalance_callbacks[told] == ("lost", owned)
     assert [what for what, some in b.rebalance_callbacks[told + 1 :] if some] == ["assigned"]
     assert len(a.assigned) == len(b.assigned) == 2
-    assert kafka.group("app").offsets() == {}
+    assert await kafka.group("app").offsets() == {}
 
 
 async def test_a_goodbye_gives_back_what_a_crash_keeps(kafka: Cluster) -> None:
@@ -98,15 +101,15 @@ async def test_a_goodbye_gives_back_what_a_crash_keeps(kafka: Cluster) -> None:
 
     Right: that is `revoked`, after a commit, and the next owner begins where this one ended, at once.
     """
-    kafka.topic("orders", 2)
-    a, b = await kafka.members(2, group="app", topics="orders", assignor="cooperative-sticky")
+    await kafka.create_topic("orders", 2)
+    a, b = await kafka.consumers(2, group="app", topics="orders", assignors="cooperative-sticky")
     (mine,) = b.assigned
     b.consumed[mine] = 9
     b.leave()
     await kafka.settle()
     assert b.rebalance_callbacks[-1] == ("revoked", (mine,))
-    assert kafka.group("app").committed(*mine) == 9
-    await kafka.advance(seconds=3)  # a's next heartbeat
+    assert await kafka.group("app").committed(*mine) == 9
+    await kafka.clock.advance(3)  # a's next heartbeat
     assert a.assigned == {P0, P1}
 
 
@@ -121,21 +124,21 @@ async def test_a_lost_goodbye_costs_a_session(kafka: Cluster) -> None:
     Right: send, wait for the answer for a moment, close. The coordinator cannot know better; it lets the newcomer in at the
     end of the dead one's session, to the second.
     """
-    kafka.topic("orders", 1)
-    a, b = kafka.member("app", "orders"), kafka.member("app", "orders")
+    await kafka.create_topic("orders", 1)
+    a, b = kafka.manual_member("app", "orders"), kafka.manual_member("app", "orders")
     await a.rejoin()
-    kafka.when("LeaveGroup").drop()
+    kafka.faults.when("LeaveGroup").drop()
     a.leave()
     await kafka.settle()
     a.vanish()
     joining = b.join()
-    await kafka.advance(ms=44_999)
+    await kafka.clock.advance(44.999)
     assert not joining.done()
-    await kafka.advance(ms=1)
+    await kafka.clock.advance(0.001)
     assert (await joining).leader == b.member_id
     await gather(b.sync())
     assert await b.leave() == E.NONE
-    c = kafka.member("app", "orders")
+    c = kafka.manual_member("app", "orders")
     await c.rejoin()  # at once
     assert c.assigned == {P0}
 
@@ -151,22 +154,22 @@ async def test_too_long_between_two_polls(kafka: Cluster) -> None:
     Right: it leaves and says why, others take over at once, for there is no session to wait for, and the next poll tells what
     was lost and joins. It ends nothing.
     """
-    kafka.topic("orders", 2)
-    a, b = await kafka.members(2, group="app", topics="orders")
+    await kafka.create_topic("orders", 2)
+    a, b = await kafka.consumers(2, group="app", topics="orders")
     slow, mine = b.member_id, min(b.assigned)
     b.be_busy()
-    await kafka.advance(seconds=299)
-    assert slow in kafka.group("app").assignment()  # it heartbeats
-    await kafka.advance(seconds=1)
+    await kafka.clock.advance(299)
+    assert slow in await kafka.group("app").assignment()  # it heartbeats
+    await kafka.clock.advance(1)
     gone = kafka.trace.of(MemberRemoved, member=slow).one()
     assert gone.how is Departure.LEFT
     assert "poll timeout" in gone.reason
-    await kafka.advance(seconds=3)
+    await kafka.clock.advance(3)
     assert a.assigned == {P0, P1}
     kafka.trace.of(PolledTooLate, max_poll_interval_ms=300_000).one()
     told = len(b.rebalance_callbacks)
     b.poll()
-    await kafka.advance(seconds=10)
+    await kafka.clock.advance(10)
     assert b.rebalance_callbacks[told] == ("lost", (mine,))
     assert len(b.assigned) == 1
     assert b.errors == []
@@ -183,14 +186,14 @@ async def test_busy_is_not_dead(kafka: Cluster) -> None:
     Right: a busy user costs nothing until the poll interval is over; a process that stands still is out after its session.
     The group can tell the two, and says so.
     """
-    kafka.topic("orders", 3)
-    _, busy, still = await kafka.members(3, group="app", topics="orders")
+    await kafka.create_topic("orders", 3)
+    _, busy, still = await kafka.consumers(3, group="app", topics="orders")
     names = busy.member_id, still.member_id
     busy.be_busy()
     still.pause()
-    stood_ms = kafka.now_ms()
-    await kafka.advance(seconds=60)
-    there = kafka.group("app").assignment()
+    stood_ms = kafka.clock.now_ms()
+    await kafka.clock.advance(60)
+    there = await kafka.group("app").assignment()
     assert names[0] in there
     assert names[1] not in there
     removed = kafka.trace.of(MemberRemoved).one()

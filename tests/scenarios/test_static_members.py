@@ -25,17 +25,17 @@ async def test_a_rolling_restart_is_no_rebalance(kafka: Cluster) -> None:
     Right: a static member closes without a goodbye. If it is back within its session it has its partitions again, in the
     same generation, and nobody else notices.
     """
-    kafka.topic("orders", 6)
+    await kafka.create_topic("orders", 6)
     names = ["w-0", "w-1", "w-2"]
-    crew = await kafka.members(3, group="app", topics="orders", instance_ids=names)
+    crew = await kafka.consumers(3, group="app", topics="orders", instance_ids=names)
     rebalances = len(kafka.trace.of(RebalanceStarted, group="app"))
     for number, name in enumerate(names):
         before, generation = crew[number].assigned, crew[number].generation
         crew[number].leave("a new version")
         await kafka.settle()
         assert crew[number].has_left
-        await kafka.advance(seconds=40)  # the session is 45 s
-        (crew[number],) = await kafka.members(1, group="app", topics="orders", instance_ids=[name])
+        await kafka.clock.advance(40)  # the session is 45 s
+        (crew[number],) = await kafka.consumers(1, group="app", topics="orders", instance_ids=[name])
         assert (crew[number].assigned, crew[number].generation) == (before, generation)
         kafka.trace.of(StaticMemberReplaced, instance_id=name, rebalances=False).one()
     kafka.trace.of(RequestReceived, api="LeaveGroup").none()
@@ -50,18 +50,18 @@ async def test_a_restart_that_takes_too_long_is_two_rebalances(kafka: Cluster) -
 
     Right: after the session, and not before, the others share what it had; when it is back at last they give it up again.
     """
-    kafka.topic("orders", 4)
-    a, b = await kafka.members(2, group="app", topics="orders", instance_ids=["w-0", "w-1"])
+    await kafka.create_topic("orders", 4)
+    a, b = await kafka.consumers(2, group="app", topics="orders", instance_ids=["w-0", "w-1"])
     before = a.generation
     b.leave()
-    gone_ms = kafka.now_ms()
-    await kafka.advance(seconds=40)
+    gone_ms = kafka.clock.now_ms()
+    await kafka.clock.advance(40)
     assert len(a.assigned) == 2
-    await kafka.advance(seconds=10)
+    await kafka.clock.advance(10)
     assert len(a.assigned) == 4
     out = kafka.trace.of(MemberRemoved, group="app", how=Departure.SESSION_OVER).one()
     assert 40_000 <= out.at_ms - gone_ms <= 45_000
-    (back,) = await kafka.members(1, group="app", topics="orders", instance_ids=["w-1"])
+    (back,) = await kafka.consumers(1, group="app", topics="orders", instance_ids=["w-1"])
     assert (len(a.assigned), len(back.assigned), a.generation) == (2, 2, before + 2)
 
 
@@ -73,19 +73,19 @@ async def test_a_static_member_is_missing_and_given_its_share(kafka: Cluster) ->
 
     Right: at the rebalance timeout a static member stays in the group and is given its share. Its session alone decides.
     """
-    kafka.topic("orders", 2)
+    await kafka.create_topic("orders", 2)
     times: dict[str, Any] = {"session_timeout_ms": 300_000, "rebalance_timeout_ms": 20_000}
-    a = kafka.member("app", "orders", **times)
-    away = kafka.member("app", "orders", instance_id="w", **times)
+    a = kafka.manual_member("app", "orders", **times)
+    away = kafka.manual_member("app", "orders", instance_id="w", **times)
     await together(kafka, a, away)
     leading = a.join()
-    await kafka.advance(seconds=19)
+    await kafka.clock.advance(19)
     assert not leading.done()
-    await kafka.advance(seconds=1)
+    await kafka.clock.advance(1)
     await gather(leading)
     await gather(a.sync())
     assert len(a.assigned) == 1  # the other one is kept for w
-    back = kafka.member("app", "orders", instance_id="w", **times)
+    back = kafka.manual_member("app", "orders", instance_id="w", **times)
     await back.rejoin()
     assert back.generation == a.generation
     assert a.assigned | back.assigned == {P0, P1}
@@ -100,18 +100,22 @@ async def test_a_static_member_is_back_with_another_timeout(kafka: Cluster) -> N
 
     Right: a static member that is back counts with its new timeouts from the next rebalance on.
     """
-    kafka.topic("orders", 2)
-    a = kafka.member("app", "orders", session_timeout_ms=900_000, rebalance_timeout_ms=10_000)
-    old = kafka.member("app", "orders", instance_id="w", session_timeout_ms=900_000, rebalance_timeout_ms=300_000)
+    await kafka.create_topic("orders", 2)
+    a = kafka.manual_member("app", "orders", session_timeout_ms=900_000, rebalance_timeout_ms=10_000)
+    old = kafka.manual_member(
+        "app", "orders", instance_id="w", session_timeout_ms=900_000, rebalance_timeout_ms=300_000
+    )
     await together(kafka, a, old)
-    back = kafka.member("app", "orders", instance_id="w", session_timeout_ms=900_000, rebalance_timeout_ms=10_000)
+    back = kafka.manual_member(
+        "app", "orders", instance_id="w", session_timeout_ms=900_000, rebalance_timeout_ms=10_000
+    )
     assert (await back.join()).generation_id == 2  # no rebalance
     leading = a.join()
-    await kafka.advance(seconds=9)
+    await kafka.clock.advance(9)
     assert not leading.done()
-    await kafka.advance(seconds=1)
+    await kafka.clock.advance(1)
     assert (await leading).generation_id == 3
-    assert len(kafka.group("app").view().members) == 2
+    assert len((await kafka.group("app").describe()).members) == 2
 
 
 async def test_a_replacement_survives_the_coordinator(kafka: Cluster) -> None:
@@ -124,18 +128,18 @@ async def test_a_replacement_survives_the_coordinator(kafka: Cluster) -> None:
 
     Right: the group is written before the newcomer's JoinGroup is answered, so the next coordinator knows who it is.
     """
-    kafka.topic("orders", 1)
-    elder, younger = (kafka.member("app", "orders", instance_id="w") for _ in range(2))
+    await kafka.create_topic("orders", 1)
+    elder, younger = (kafka.manual_member("app", "orders", instance_id="w") for _ in range(2))
     await elder.rejoin()
     held = kafka.hold_append(group="app")
     joining = younger.join()
-    await held.arrived()
+    await held.wait()
     assert not joining.done()
     held.release()
     await gather(joining)
     await gather(younger.sync())
-    await kafka.unload("app")
-    await kafka.load("app")
+    await kafka.group("app").unload_coordinator()
+    await kafka.group("app").load_coordinator()
     assert await younger.heartbeat() == E.NONE
     assert await elder.heartbeat() == E.FENCED_INSTANCE_ID
 
@@ -151,12 +155,12 @@ async def test_a_late_join_without_an_id_fences_its_own_sender(kafka: Cluster) -
     Right: the coordinator cannot tell. A client that did not say goodbye keeps its id, and a late JoinGroup with that id is
     from the same member.
     """
-    kafka.topic("orders", 1)
-    a = kafka.member("app", "orders", instance_id="w")
+    await kafka.create_topic("orders", 1)
+    a = kafka.manual_member("app", "orders", instance_id="w")
     await a.rejoin()
     mine = a.member_id
 
-    late = kafka.when("JoinGroup").hold()
+    late = kafka.faults.when("JoinGroup").hold()
     lost = a.join()
     await late.arrived()
     await a.rejoin()
@@ -166,7 +170,7 @@ async def test_a_late_join_without_an_id_fences_its_own_sender(kafka: Cluster) -
     await a.rejoin()
 
     a.member_id = ""
-    late = kafka.when("JoinGroup").hold()
+    late = kafka.faults.when("JoinGroup").hold()
     lost = a.join()
     await late.arrived()
     await gather(a.join())
@@ -188,8 +192,8 @@ async def test_the_younger_of_two_with_one_name_stays(cluster: RemoteCluster, ap
     Right: the younger takes the place, in the same generation and with the same partitions. The elder is told
     FENCED_INSTANCE_ID whatever it asks, raises that, and ends.
     """
-    await cluster.topic(orders, 2)
-    elder, younger = (cluster.member(app, orders, instance_id="w-1") for _ in range(2))
+    await cluster.create_topic(orders, 2)
+    elder, younger = (cluster.manual_member(app, orders, instance_id="w-1") for _ in range(2))
     await elder.rejoin()
     await gather(younger.join())
     await gather(younger.sync())
@@ -211,14 +215,14 @@ async def test_a_waiting_member_is_fenced(cluster: RemoteCluster, app: str, orde
 
     Right: the one who waits in JoinGroup is told FENCED_INSTANCE_ID at once, and the other one takes its place.
     """
-    await cluster.topic(orders, 3)
-    a, elder, c = (cluster.member(app, orders, instance_id=name) for name in (None, "w", None))
+    await cluster.create_topic(orders, 3)
+    a, elder, c = (cluster.manual_member(app, orders, instance_id=name) for name in (None, "w", None))
     await together(cluster, a, elder, c)
     leading = a.join()
-    await cluster.group(app).rebalancing()
+    await cluster.group(app).wait_rebalancing()
     waiting = elder.join()
     assert await elder.heartbeat() == E.REBALANCE_IN_PROGRESS
-    younger = cluster.member(app, orders, instance_id="w")
+    younger = cluster.manual_member(app, orders, instance_id="w")
     replacing = younger.join()
     assert (await waiting).error_code == E.FENCED_INSTANCE_ID
     assert not leading.done()  # c is missing
@@ -237,11 +241,11 @@ async def test_a_replacement_while_the_leader_assigns(cluster: RemoteCluster, ap
     Right: while the leader assigns, a replacement starts the rebalance over. The elder's SyncGroup is told
     FENCED_INSTANCE_ID, the leader's REBALANCE_IN_PROGRESS.
     """
-    await cluster.topic(orders, 2)
-    a, elder = cluster.member(app, orders), cluster.member(app, orders, instance_id="w")
+    await cluster.create_topic(orders, 2)
+    a, elder = cluster.manual_member(app, orders), cluster.manual_member(app, orders, instance_id="w")
     await joined(cluster, a, elder)
     syncing = elder.sync()
-    younger = cluster.member(app, orders, instance_id="w")
+    younger = cluster.manual_member(app, orders, instance_id="w")
     replacing = younger.join()
     assert (await syncing).error_code == E.FENCED_INSTANCE_ID
     assert (await a.sync()).error_code == E.REBALANCE_IN_PROGRESS
@@ -258,13 +262,15 @@ async def test_nobody_notices_who_is_back_at_once(cluster: RemoteCluster, app: s
 
     Right: all have what they had, in the generation that they had it in.
     """
-    await cluster.topic(orders, 4)
+    await cluster.create_topic(orders, 4)
     names = ["w-0", "w-1"]
-    crew = await cluster.members(2, group=app, topics=orders, instance_ids=names)
+    crew = await cluster.consumers(2, group=app, topics=orders, instance_ids=names)
     before = [(member.generation, member.assigned) for member in crew]
     back: list[AutoMember] = []
     for name in names:
         crew[len(back)].leave("a new version")
-        await cluster.until(lambda: all(each.has_left for each in crew[: len(back) + 1]), f"{name} should have closed")
-        back.extend(await cluster.members(1, group=app, topics=orders, instance_ids=[name]))
+        await cluster.wait_until(
+            lambda: all(each.has_left for each in crew[: len(back) + 1]), f"{name} should have closed"
+        )
+        back.extend(await cluster.consumers(1, group=app, topics=orders, instance_ids=[name]))
     assert [(member.generation, member.assigned) for member in back] == before

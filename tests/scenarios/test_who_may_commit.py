@@ -22,9 +22,9 @@ async def test_a_commit_after_the_goodbye_is_not_taken(cluster: RemoteCluster, a
     Right: the coordinator does not know those who have left. A client that is closed stops fetching, commits, and leaves, in
     this order.
     """
-    await cluster.topic(orders, 2)
+    await cluster.create_topic(orders, 2)
     p0 = (orders, 0)
-    a = cluster.member(app, orders)
+    a = cluster.manual_member(app, orders)
     await a.rejoin()
     assert await a.commit({p0: 3}) == {p0: E.NONE}
     assert await a.leave() == E.NONE
@@ -32,10 +32,10 @@ async def test_a_commit_after_the_goodbye_is_not_taken(cluster: RemoteCluster, a
     assert await cluster.group(app).committed(*p0) == 3
 
     other = f"{app}-other"
-    (b,) = await cluster.members(1, group=other, topics=orders)
+    (b,) = await cluster.consumers(1, group=other, topics=orders)
     b.consumed[p0] = 9
     b.leave()
-    await cluster.until(lambda: b.has_left, "b should have left")
+    await cluster.wait_until(lambda: b.has_left, "b should have left")
     assert await cluster.group(other).committed(*p0) == 9
     assert await cluster.group(other).state() == "Empty"
 
@@ -49,17 +49,17 @@ async def test_who_is_out_is_told_and_begins_anew(cluster: RemoteCluster, app: s
     Right: whatever request was answered UNKNOWN_MEMBER_ID, the member stops, tells its user that the partitions are lost, and
     joins as a newcomer. Nothing of the commit is stored.
     """
-    await cluster.topic(orders, 2)
-    (a,) = await cluster.members(1, group=app, topics=orders)
-    (b,) = await cluster.members(1, group=app, topics=orders, heartbeat_interval_ms=30_000)  # a commit tells it first
+    await cluster.create_topic(orders, 2)
+    (a,) = await cluster.consumers(1, group=app, topics=orders)
+    (b,) = await cluster.consumers(1, group=app, topics=orders, heartbeat_interval_ms=30_000)  # a commit tells it first
     gone, (mine,) = b.member_id, b.assigned
-    await cluster.remove(app, gone)
+    await cluster.group(app).remove_member(gone)
     codes: list[dict[tuple[str, int], E]] = []
     b.commit({mine: 9}, codes.append)
-    await cluster.until(lambda: codes, "the commit should be answered")
+    await cluster.wait_until(lambda: codes, "the commit should be answered")
     assert codes == [{mine: E.UNKNOWN_MEMBER_ID}]
     assert await cluster.group(app).committed(*mine) is None
-    await cluster.until(lambda: b.is_stable and len(a.assigned) == len(b.assigned) == 1, "b should be in again")
+    await cluster.wait_until(lambda: b.is_stable and len(a.assigned) == len(b.assigned) == 1, "b should be in again")
     assert ("lost", (mine,)) in b.rebalance_callbacks
     assert b.member_id not in ("", gone)
     assert b.errors == []
@@ -74,8 +74,8 @@ async def test_the_coordinator_does_not_ask_who_owns_a_partition(cluster: Remote
     Right: a client commits of what it was told to commit what it has at the moment of sending, and says nothing of the rest.
     It has to look itself: the coordinator takes the commit of any member of the generation, for any partition.
     """
-    await cluster.topic(orders, 2)
-    a, b = cluster.member(app, orders), cluster.member(app, orders)
+    await cluster.create_topic(orders, 2)
+    a, b = cluster.manual_member(app, orders), cluster.manual_member(app, orders)
     await together(cluster, a, b)
     (foreign,) = b.assigned
     assert foreign not in a.assigned
@@ -91,9 +91,9 @@ async def test_the_coordinator_compares_no_offsets(cluster: RemoteCluster, app: 
 
     Right: the coordinator takes it. It is of a member, and of the present generation, and that is all it looks at.
     """
-    await cluster.topic(orders, 1)
+    await cluster.create_topic(orders, 1)
     p0 = (orders, 0)
-    a, old_connection = cluster.member(app, orders), cluster.member(app, orders)
+    a, old_connection = cluster.manual_member(app, orders), cluster.manual_member(app, orders)
     await a.rejoin()
     old_connection.member_id, old_connection.generation = a.member_id, a.generation
     assert await a.commit({p0: 2}) == {p0: E.NONE}
@@ -110,14 +110,14 @@ async def test_nothing_is_committed_for_a_lost_assignment(kafka: Cluster) -> Non
 
     Right: partitions that are lost are told as lost, and nothing is committed for them. The member joins again and goes on.
     """
-    kafka.topic("orders", 2)
-    (a,) = await kafka.members(1, group="app", topics="orders", instance_ids=["w-1"])
+    await kafka.create_topic("orders", 2)
+    (a,) = await kafka.consumers(1, group="app", topics="orders", instance_ids=["w-1"])
     a.consumed[P0] = 7
     a.pause()
-    await kafka.advance(seconds=120)
+    await kafka.clock.advance(120)
     kafka.trace.of(MemberRemoved, group="app", how=Departure.SESSION_OVER).one()
     a.resume()
-    await kafka.advance(seconds=10)
+    await kafka.clock.advance(10)
     assert ("lost", (P0, P1)) in a.rebalance_callbacks
     assert a.errors == []
     assert a.is_stable
@@ -133,9 +133,9 @@ async def test_a_static_member_that_forgets_its_id_is_fenced(cluster: RemoteClus
     Right: a request in the name of an instance, whose member id is not the one that this instance has, is fenced. Empty is
     not the one it has, either.
     """
-    await cluster.topic(orders, 1)
+    await cluster.create_topic(orders, 1)
     p0 = (orders, 0)
-    a = cluster.member(app, orders, instance_id="w-1")
+    a = cluster.manual_member(app, orders, instance_id="w-1")
     await a.rejoin()
     known, a.member_id = a.member_id, ""
     assert await a.commit({p0: 5}) == {p0: E.FENCED_INSTANCE_ID}
@@ -155,9 +155,9 @@ async def test_a_stranger_commits_only_while_nobody_is_there(cluster: RemoteClus
     Right: a group without members is a mere store of offsets, and anybody may commit; while it has members, only they. Who
     has no membership to lose raises that the commit failed, and does not try to join.
     """
-    await cluster.topic(orders, 1)
+    await cluster.create_topic(orders, 1)
     p0 = (orders, 0)
-    stranger, member = cluster.member(app, orders), cluster.member(app, orders)
+    stranger, member = cluster.manual_member(app, orders), cluster.manual_member(app, orders)
     assert await stranger.commit({p0: 1}) == {p0: E.NONE}  # as generation -1, without an id
     await member.rejoin()
     assert await stranger.commit({p0: 2}) == {p0: E.UNKNOWN_MEMBER_ID}
@@ -179,10 +179,10 @@ async def test_a_topic_that_is_gone_spoils_only_its_own_commit(cluster: RemoteCl
     topic go; its own commit keeps nobody from joining.
     """
     gone = f"{orders}-gone"
-    await cluster.topic(orders, 1)
-    await cluster.topic(gone, 1)
+    await cluster.create_topic(orders, 1)
+    await cluster.create_topic(gone, 1)
     p0, lost = (orders, 0), (gone, 0)
-    a = cluster.member(app, orders, gone)
+    a = cluster.manual_member(app, [orders, gone])
     await a.rejoin()
     assert a.assigned == {p0, lost}
     await cluster.delete_topic(gone)

@@ -13,7 +13,7 @@ from tests.scenarios.steps import again, gather, joined
 
 pytestmark = pytest.mark.asyncio
 
-COOPERATIVE: dict[str, Any] = {"group": "app", "topics": "orders", "assignor": "cooperative-sticky"}
+COOPERATIVE: dict[str, Any] = {"group": "app", "topics": "orders", "assignors": "cooperative-sticky"}
 
 
 def had_by_two(kafka: Cluster) -> set[TopicPartition]:
@@ -37,7 +37,7 @@ async def keep_up(kafka: Cluster, member: ManualMember) -> None:
     for _ in range(5):
         owned = member.assigned
         joining = member.join()
-        await kafka.advance(seconds=3)
+        await kafka.clock.advance(3)
         await gather(joining)
         await member.sync()  # may be refused: somebody who gave up partitions joins again at once
         await kafka.settle()
@@ -57,12 +57,12 @@ async def test_a_refused_sync_leaves_one_owner_for_each_partition(kafka: Cluster
 
     Right: in the end each partition has one owner, no two had one at the same time, and nobody lost what did not move.
     """
-    kafka.topic("orders", 6)
-    a, b = await kafka.members(2, **COOPERATIVE)
+    await kafka.create_topic("orders", 6)
+    a, b = await kafka.consumers(2, **COOPERATIVE)
     before = a.assigned, b.assigned
-    kafka.when("SyncGroup", client_id=b.client_id).refuse("REBALANCE_IN_PROGRESS").times(2)
-    (c,) = await kafka.members(1, **COOPERATIVE)
-    await kafka.advance(seconds=30)
+    kafka.faults.when("SyncGroup", client_id=b.client_id).refuse("REBALANCE_IN_PROGRESS").times(2)
+    (c,) = await kafka.consumers(1, **COOPERATIVE)
+    await kafka.clock.advance(30)
     owned = [each.assigned for each in (a, b, c)]
     assert [len(each) for each in owned] == [2, 2, 2]
     assert len(frozenset().union(*owned)) == 6
@@ -84,9 +84,9 @@ async def test_the_claim_of_the_later_generation_wins(kafka: Cluster) -> None:
     Right: the coordinator hands the claims to the leader as they are, and the leader believes the one of the later
     generation. Who owns its partitions rightly does not even hear of it.
     """
-    kafka.topic("orders", 4)
-    (a,) = await kafka.members(1, **COOPERATIVE)
-    zombie = kafka.member("app", "orders", assignors="cooperative-sticky")
+    await kafka.create_topic("orders", 4)
+    (a,) = await kafka.consumers(1, **COOPERATIVE)
+    zombie = kafka.manual_member("app", "orders", assignors="cooperative-sticky")
     await keep_up(kafka, zombie)
     assert len(zombie.assigned) == len(a.assigned) == 2
     rightly, told = a.assigned, len(a.rebalance_callbacks)
@@ -110,9 +110,9 @@ async def test_two_equal_claims_are_believed_of_nobody(kafka: Cluster) -> None:
 
     Right: it is treated as free, everything has one owner in the end, and nothing is given to one before the other gave it up.
     """
-    kafka.topic("orders", 4)
-    (a,) = await kafka.members(1, **COOPERATIVE)
-    b = kafka.member("app", "orders", assignors="cooperative-sticky")
+    await kafka.create_topic("orders", 4)
+    (a,) = await kafka.consumers(1, **COOPERATIVE)
+    b = kafka.manual_member("app", "orders", assignors="cooperative-sticky")
     await keep_up(kafka, b)
     b.assigned |= {min(a.assigned)}
     await keep_up(kafka, b)
@@ -131,13 +131,13 @@ async def test_new_partitions_find_an_owner(kafka: Cluster) -> None:
     Right: the coordinator does nothing by itself under the classic protocol. The leader sees it within
     `metadata.max.age.ms` and joins again, and then everything has an owner.
     """
-    kafka.topic("orders", 2)
-    a, b = await kafka.members(2, group="app", topics="orders", metadata_max_age_ms=60_000)
+    await kafka.create_topic("orders", 2)
+    a, b = await kafka.consumers(2, group="app", topics="orders", metadata_max_age_ms=60_000)
     before = a.generation
     await kafka.add_partitions("orders", 2)
-    await kafka.advance(seconds=55)
+    await kafka.clock.advance(55)
     assert a.generation == before
-    await kafka.advance(seconds=15)
+    await kafka.clock.advance(15)
     assert a.generation == b.generation == before + 1
     assert len(a.assigned) == len(b.assigned) == 2
     assert a.assigned.isdisjoint(b.assigned)
@@ -152,17 +152,17 @@ async def test_partitions_that_come_while_the_leader_assigns(kafka: Cluster) -> 
 
     Right: it compares with what it *assigned by*, and joins again.
     """
-    kafka.topic("orders", 2)
-    (a,) = await kafka.members(1, group="app", topics="orders")
-    hold = kafka.when("SyncGroup").hold()
-    await kafka.force_rebalance("app")
-    await kafka.advance(seconds=3)
+    await kafka.create_topic("orders", 2)
+    (a,) = await kafka.consumers(1, group="app", topics="orders")
+    hold = kafka.faults.when("SyncGroup").hold()
+    await kafka.group("app").force_rebalance()
+    await kafka.clock.advance(3)
     assert len(hold.waiting) == 1  # it has assigned two partitions
     await kafka.add_partitions("orders", 2)
     a.refresh_metadata()
     await kafka.settle()
     hold.release()
-    await kafka.advance(seconds=3)
+    await kafka.clock.advance(3)
     assert len(a.assigned) == 4
     assert a.generation == 3
     assert len(kafka.trace.of(RebalanceStarted, group="app")) == 3
@@ -179,13 +179,13 @@ async def test_a_leader_that_knew_too_little_assigns_again(cluster: RemoteCluste
     rebalances a Stable group even if it says nothing new.
     """
     payments = f"{orders}-payments"
-    await cluster.topic(orders, 2)
-    a, b = cluster.member(app, orders), cluster.member(app, payments)
+    await cluster.create_topic(orders, 2)
+    a, b = cluster.manual_member(app, orders), cluster.manual_member(app, payments)
     await joined(cluster, a, b)
     said = a.assigned
     await gather(b.sync(), a.sync())  # there is no such topic as far as a knows
     assert b.assigned == frozenset()
-    await cluster.topic(payments, 2)
+    await cluster.create_topic(payments, 2)
     a.assigned, a.generation = said, 1  # what it said of itself when it joined last: it says nothing new
     await again(cluster, a, b)
     assert b.assigned == {(payments, 0), (payments, 1)}
@@ -201,12 +201,12 @@ async def test_living_members_see_a_topic_that_comes_later(cluster: RemoteCluste
     Right: whoever leads asks for metadata by itself, and in the end everything has one owner.
     """
     payments = f"{orders}-payments"
-    await cluster.topic(orders, 2)
-    a, b = await cluster.members(2, group=app, topics=[orders, payments], metadata_max_age_ms=200)
+    await cluster.create_topic(orders, 2)
+    a, b = await cluster.consumers(2, group=app, topics=[orders, payments], metadata_max_age_ms=200)
     assert a.assigned | b.assigned == {(orders, 0), (orders, 1)}
-    await cluster.topic(payments, 1)
-    await cluster.until(lambda: len(a.assigned | b.assigned) == 3, "the new topic should have an owner")
+    await cluster.create_topic(payments, 1)
+    await cluster.wait_until(lambda: len(a.assigned | b.assigned) == 3, "the new topic should have an owner")
     await cluster.add_partitions(payments, 1)
-    await cluster.until(lambda: len(a.assigned | b.assigned) == 4, "its new partition should have an owner")
-    await cluster.until(lambda: len(a.assigned) == len(b.assigned) == 2, "each should have as much as the other")
+    await cluster.wait_until(lambda: len(a.assigned | b.assigned) == 4, "its new partition should have an owner")
+    await cluster.wait_until(lambda: len(a.assigned) == len(b.assigned) == 2, "each should have as much as the other")
     assert a.assigned.isdisjoint(b.assigned)

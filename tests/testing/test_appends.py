@@ -12,56 +12,56 @@ T = ("orders", 0)
 
 
 async def test_an_append_that_fails_leaves_everything_as_it_was() -> None:
-    async with Cluster(topics=ORDERS) as kafka:
-        member = kafka.member("app", "orders")
+    async with Cluster(topics=ORDERS, clock="manual") as kafka:
+        member = kafka.manual_member("app", "orders")
         await member.rejoin()
         kafka.fail_append("NOT_ENOUGH_REPLICAS", group="app")
         assert await member.commit({T: 5}) == {T: ErrorCode.COORDINATOR_NOT_AVAILABLE}
-        assert kafka.group("app").committed(*T) is None
+        assert await kafka.group("app").committed(*T) is None
         assert await member.commit({T: 6}) == {T: ErrorCode.NONE}
-        assert kafka.group("app").committed(*T) == 6
+        assert await kafka.group("app").committed(*T) == 6
         with pytest.raises(KeyError):
             kafka.fail_append("NO_SUCH_ERROR")
 
 
 async def test_an_append_that_is_held_holds_its_answer() -> None:
-    async with Cluster(topics=ORDERS) as kafka:
-        member, other = kafka.member("app", "orders"), kafka.member("other", "orders")
+    async with Cluster(topics=ORDERS, clock="manual") as kafka:
+        member, other = kafka.manual_member("app", "orders"), kafka.manual_member("other", "orders")
         for each in (member, other):
             await each.rejoin()
         held = kafka.hold_append(group="app", times=2)
         committing = member.commit({T: 5})
-        await held.arrived()
+        await held.wait()
         assert await other.commit({T: 1}) == {T: ErrorCode.NONE}  # its group is in another partition
         assert not committing.done()
         held.release()
         assert await committing == {T: ErrorCode.NONE}
         committing = member.commit({T: 7})
-        await held.arrived()
+        await held.wait()
         held.fail("NOT_ENOUGH_REPLICAS")
         assert await committing == {T: ErrorCode.COORDINATOR_NOT_AVAILABLE}
-        assert kafka.group("app").committed(*T) == 5
+        assert await kafka.group("app").committed(*T) == 5
         with pytest.raises(WaitTimeoutError, match="hold_append of group app: 1 should be held"):
-            await held.arrived(timeout_s=0.01)
+            await held.wait(timeout=0.01)
 
 
 async def test_a_commit_that_waits_too_long_is_told_so() -> None:
-    async with Cluster(topics=ORDERS) as kafka:
-        member = kafka.member("app", "orders")
+    async with Cluster(topics=ORDERS, clock="manual") as kafka:
+        member = kafka.manual_member("app", "orders")
         await member.rejoin()
         kafka.hold_append()
         committing = member.commit({T: 5})
-        await kafka.advance(seconds=5)
+        await kafka.clock.advance(5)
         assert await committing == {T: ErrorCode.COORDINATOR_NOT_AVAILABLE}
 
 
 async def test_what_is_behind_a_failed_append_has_failed_with_it() -> None:
-    async with Cluster(topics=ORDERS) as kafka:
-        member = kafka.member("app", "orders")
+    async with Cluster(topics=ORDERS, clock="manual") as kafka:
+        member = kafka.manual_member("app", "orders")
         await member.rejoin()
         held = kafka.hold_append(times=2)
         both = member.commit({T: 5}), member.commit({T: 6})
-        await held.arrived(2)
+        await held.wait(2)
         held.fail(ErrorCode.NOT_ENOUGH_REPLICAS)
         for each in both:
             assert await each == {T: ErrorCode.COORDINATOR_NOT_AVAILABLE}
@@ -69,7 +69,7 @@ async def test_what_is_behind_a_failed_append_has_failed_with_it() -> None:
 
 async def test_a_rule_for_appends_that_never_came_fails_the_block() -> None:
     async def story() -> None:
-        async with Cluster(topics=ORDERS) as kafka:
+        async with Cluster(topics=ORDERS, clock="manual") as kafka:
             kafka.hold_append(group="app")
             kafka.fail_append("KAFKA_STORAGE_ERROR")
 
@@ -78,23 +78,23 @@ async def test_a_rule_for_appends_that_never_came_fails_the_block() -> None:
 
 
 async def test_groups_move_between_brokers() -> None:
-    async with Cluster(topics=ORDERS, brokers=3, racks=["a", "b", "c"]) as kafka:
+    async with Cluster(topics=ORDERS, brokers=3, racks=["a", "b", "c"], clock="manual") as kafka:
         assert len(kafka.addresses) == 3
         assert kafka.addresses[0] == kafka.address
-        (living,) = await kafka.members(1, group="app", topics="orders")
-        scripted = kafka.member("other", "orders")
+        (living,) = await kafka.consumers(1, group="app", topics="orders")
+        scripted = kafka.manual_member("other", "orders")
         await scripted.rejoin()
         assert await kafka.produce("orders", b"a", partition=1) == 0
         for broker_id in (2, 3, 1):
-            await kafka.move_coordinator("app", broker_id)
-            await kafka.move_coordinator("other", broker_id)
+            await kafka.group("app").move_coordinator(to=broker_id)
+            await kafka.group("other").move_coordinator(to=broker_id)
             assert await scripted.heartbeat() == ErrorCode.NONE
-            await kafka.advance(seconds=10)
+            await kafka.clock.advance(10)
             living.commit({T: broker_id})
             await kafka.settle()
-            assert kafka.group("app").committed(*T) == broker_id
-            await kafka.move_leader("orders", 1, broker_id)
+            assert await kafka.group("app").committed(*T) == broker_id
+            await kafka.move_leader("orders", 1, to=broker_id)
             await kafka.produce("orders", b"a", partition=1)
         assert living.generation == 1
         with pytest.raises(ValueError, match="there is no broker 9"):
-            await kafka.move_coordinator("app", 9)
+            await kafka.group("app").move_coordinator(to=9)

@@ -61,7 +61,7 @@ def errors(frame: bytes) -> set[int]:
 async def test_it_is_told_and_answered_as_always_and_others_are_served_meanwhile(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with Cluster(topics={"orders": 1}) as kafka:
+    async with Cluster(topics={"orders": 1}, clock="manual") as kafka:
         check, begun, may_go_on = LogValidator.check, threading.Event(), threading.Event()
 
         def held(validator: LogValidator, records: bytes, now_ms: int) -> Checked:
@@ -85,8 +85,8 @@ async def test_it_is_told_and_answered_as_always_and_others_are_served_meanwhile
 
 
 async def test_a_rule_acts_on_the_answer() -> None:
-    async with Cluster(topics={"orders": 1}) as kafka:
-        kafka.when(Produce).disconnect_answer()
+    async with Cluster(topics={"orders": 1}, clock="manual") as kafka:
+        kafka.faults.when(Produce).disconnect_answer()
         line = await Line.to(kafka)
         line.writer.write(producing())
         assert await line.reader.read() == b""
@@ -97,7 +97,7 @@ async def test_a_rule_acts_on_the_answer() -> None:
 
 
 async def test_a_broker_that_is_stopped_does_it_at_once() -> None:
-    async with Cluster(topics={"orders": 1}) as kafka:
+    async with Cluster(topics={"orders": 1}, clock="manual") as kafka:
         await kafka.stop()
         call = Call(1, 1, PRODUCE, 9, "c", "/127.0.0.1")
-        assert len(kafka.node.handle(call, request(), kafka.now_ms())) == 1
+        assert len(kafka.node.handle(call, request(), kafka.clock.now_ms())) == 1

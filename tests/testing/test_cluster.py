@@ -15,7 +15,7 @@ ORDERS = {"orders": 6}
 
 
 async def test_it_listens_while_its_block_runs() -> None:
-    kafka = Cluster(topics=ORDERS)
+    kafka = Cluster(topics=ORDERS, clock="manual")
     assert repr(kafka) == "<Cluster not started>"
     assert not kafka.is_started
     with pytest.raises(RuntimeError, match="inside its `async with` block"):
@@ -31,7 +31,7 @@ async def test_it_listens_while_its_block_runs() -> None:
 
 
 async def test_it_belongs_to_one_loop() -> None:
-    async with Cluster() as kafka:
+    async with Cluster(clock="manual") as kafka:
         with pytest.raises(RuntimeError, match="in another event loop than the one that uses it now"):
             await asyncio.to_thread(lambda: asyncio.run(kafka.settle()))
 
@@ -45,8 +45,8 @@ async def test_settings_that_cannot_be_are_refused(wrong: dict[str, Any]) -> Non
 
 async def test_the_same_seed_gives_the_same_ids() -> None:
     async def ids(seed: int) -> tuple[str, str]:
-        async with Cluster(topics=ORDERS, seed=seed) as kafka:
-            member = kafka.member("app", "orders")
+        async with Cluster(topics=ORDERS, seed=seed, clock="manual") as kafka:
+            member = kafka.manual_member("app", "orders")
             await member.join()
             return member.member_id, str(kafka.node.broker.topics.topic_id("orders"))
 
@@ -54,85 +54,89 @@ async def test_the_same_seed_gives_the_same_ids() -> None:
 
 
 async def test_a_silent_member_is_out_when_the_test_says_so() -> None:
-    async with Cluster(topics=ORDERS) as kafka:
-        a, b = await kafka.members(2, group="app", topics="orders")
+    async with Cluster(topics=ORDERS, clock="manual") as kafka:
+        a, b = await kafka.consumers(2, group="app", topics="orders")
         assert len(a.assigned) == len(b.assigned) == 3
         b.vanish()
-        await kafka.advance(seconds=44.999)
-        assert len(kafka.group("app").view().members) == 2
-        await kafka.advance(ms=1)
-        assert [member.client_id for member in kafka.group("app").view().members] == ["app-1"]
-        await kafka.advance(seconds=3)
+        await kafka.clock.advance(44.999)
+        assert len((await kafka.group("app").describe()).members) == 2
+        await kafka.clock.advance(0.001)
+        assert [member.client_id for member in (await kafka.group("app").describe()).members] == ["app-1"]
+        await kafka.clock.advance(3)
         assert a.assigned == {("orders", partition) for partition in range(6)}
         assert "app-2's session of 45,000 ms ran out at" in kafka.trace.why("app", 2)
 
 
 async def test_deadlines_say_what_will_happen_and_why() -> None:
-    async with Cluster(topics=ORDERS) as kafka:
-        member = kafka.member("app", "orders", session_timeout_ms=10_000)
-        other = kafka.member("other", "orders", session_timeout_ms=8_000)
+    async with Cluster(topics=ORDERS, clock="manual") as kafka:
+        member = kafka.manual_member("app", "orders", session_timeout_ms=10_000)
+        other = kafka.manual_member("other", "orders", session_timeout_ms=8_000)
         for each in (member, other):
             await each.rejoin()
-        (deadline,) = kafka.deadlines(group="app")
+        (deadline,) = kafka.clock.deadlines(group="app")
         assert (deadline.kind, deadline.group, deadline.member) == ("session", "app", member.member_id)
         ends = f"the session of {member.member_id} in group app ends unless it is heard"
         assert str(deadline) == f"in 10.000 s {ends}"
-        assert [each.group for each in kafka.deadlines()] == ["other", "app"]
-        everything = kafka.deadlines(everything=True)
+        assert [each.group for each in kafka.clock.deadlines()] == ["other", "app"]
+        everything = kafka.clock.deadlines(everything=True)
         assert {each.kind for each in everything} >= {"session", "retention"}
         assert {each.group for each in everything} == {"app", "other", ""}
-        assert kafka.groups() == ["app", "other"]
-        assert (await kafka.advance_to_next(group="app")).reason == ends
-        assert kafka.groups() == ["app", "other"]
-        assert kafka.group("app").state == "Empty"
+        assert await kafka.list_groups() == ["app", "other"]
+        assert (await kafka.clock.advance_to_next(group="app")).reason == ends
+        assert await kafka.list_groups() == ["app", "other"]
+        assert await kafka.group("app").state() == "Empty"
         with pytest.raises(WaitTimeoutError, match="nothing will ever happen in group app by itself"):
-            await kafka.advance_to_next(group="app")
+            await kafka.clock.advance_to_next(group="app")
 
 
 async def test_time_passes_until_a_condition_holds() -> None:
-    async with Cluster(topics=ORDERS) as kafka:
-        await kafka.member("app", "orders").rejoin()
-        before = kafka.now_ms()
-        await kafka.advance_until(lambda: kafka.group("app").state == "Empty")
-        assert kafka.now_ms() - before == 45_000
+    async with Cluster(topics=ORDERS, clock="manual") as kafka:
+        await kafka.manual_member("app", "orders").rejoin()
+        before = kafka.clock.now_ms()
+
+        async def is_empty() -> bool:
+            return await kafka.group("app").state() == "Empty"
+
+        await kafka.clock.advance_until(is_empty)
+        assert kafka.clock.now_ms() - before == 45_000
 
         def pigs_fly() -> bool:
             return False
 
         with pytest.raises(WaitTimeoutError, match=r"pigs_fly does not hold after 5 s\. Pending: nothing"):
-            await kafka.advance_until(pigs_fly, limit_s=5)
-        assert kafka.now_ms() - before == 50_000
+            await kafka.clock.advance_until(pigs_fly, timeout=5)
+        assert kafka.clock.now_ms() - before == 50_000
         with pytest.raises(ValueError, match="time does not go back"):
-            await kafka.advance(seconds=-1)
+            await kafka.clock.advance(-1)
 
 
 async def test_what_is_due_for_ever_does_not_hang_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with Cluster(topics=ORDERS) as kafka:
-        (member,) = await kafka.members(1, group="app", topics="orders")
+    async with Cluster(topics=ORDERS, clock="manual") as kafka:
+        (member,) = await kafka.consumers(1, group="app", topics="orders")
         monkeypatch.setattr(member, "next_deadline", lambda: 0)
         monkeypatch.setattr(clock_driver, "MOST_ROUNDS", 10)
         with pytest.raises(RuntimeError, match="again and again, and time does not pass"):
-            await kafka.advance(seconds=1)
+            await kafka.clock.advance(1)
 
 
 async def test_only_a_manual_clock_is_moved_by_the_test() -> None:
     async with Cluster(topics=ORDERS, clock="real") as kafka:
         with pytest.raises(ClockError, match="only with clock='manual' the test moves it"):
-            await kafka.advance(seconds=1)
+            await kafka.clock.advance(1)
 
 
 @pytest.mark.slow
 async def test_on_a_fast_clock_everything_happens_sooner() -> None:
     async with Cluster(topics=ORDERS, clock="fast", speed=50) as kafka:
-        a, b = await kafka.members(2, group="app", topics="orders")
+        a, b = await kafka.consumers(2, group="app", topics="orders")
         b.vanish()
-        view = await kafka.group("app").stable(members=1, generation=a.generation + 1)
+        view = await kafka.group("app").wait_stable(members=1, generation=a.generation + 1)
         assert [(each.client_id, len(each.assigned)) for each in view.members] == [("app-1", 6)]
 
 
 async def test_after_a_restart_groups_are_what_the_log_says() -> None:
-    async with Cluster(topics=ORDERS) as kafka:
-        a, b = kafka.member("app", "orders"), kafka.member("app", "orders")
+    async with Cluster(topics=ORDERS, clock="manual") as kafka:
+        a, b = kafka.manual_member("app", "orders"), kafka.manual_member("app", "orders")
         await a.rejoin()
         await a.commit({("orders", 0): 4})
         waiting = b.join()
@@ -142,61 +146,61 @@ async def test_after_a_restart_groups_are_what_the_log_says() -> None:
             with pytest.raises(ConnectionResetError, match=r"the connection of app-. was closed"):
                 await asked
         await kafka.restart()
-        assert kafka.group("app").view().text() == "app Stable gen=1, 1 member: app-1"
-        assert kafka.group("app").committed("orders", 0) == 4
+        assert (await kafka.group("app").describe()).text() == "app Stable gen=1, 1 member: app-1"
+        assert await kafka.group("app").committed("orders", 0) == 4
         assert await a.heartbeat() == ErrorCode.NONE
         b.vanish()
 
 
 async def test_time_passes_while_the_broker_is_down() -> None:
-    async with Cluster(topics=ORDERS) as kafka:
-        (a,) = await kafka.members(1, group="app", topics="orders")
+    async with Cluster(topics=ORDERS, clock="manual") as kafka:
+        (a,) = await kafka.consumers(1, group="app", topics="orders")
         await kafka.stop()
         await kafka.stop()
-        await kafka.force_rebalance("app")
-        await kafka.advance(seconds=100)
+        await kafka.group("app").force_rebalance()
+        await kafka.clock.advance(100)
         assert a.membership.coordinator is None
         await kafka.restart()
-        await kafka.advance(seconds=50)
+        await kafka.clock.advance(50)
         assert a.is_stable
         assert a.generation == 1  # sessions begin anew with a broker that starts
-        assert kafka.group("app").view().member("app-1").assigned == a.assigned
+        assert (await kafka.group("app").describe()).member("app-1").assigned == a.assigned
 
 
 async def test_a_group_moves_away_and_comes_back() -> None:
-    async with Cluster(topics=ORDERS) as kafka:
-        member = kafka.member("app", "orders")
+    async with Cluster(topics=ORDERS, clock="manual") as kafka:
+        member = kafka.manual_member("app", "orders")
         await member.rejoin()
-        await kafka.unload("app")
+        await kafka.group("app").unload_coordinator()
         assert await member.heartbeat() == ErrorCode.NOT_COORDINATOR
-        assert kafka.group("app").state == "NOT_COORDINATOR"
-        await kafka.load("app")
+        assert await kafka.group("app").state() == "NOT_COORDINATOR"
+        await kafka.group("app").load_coordinator()
         assert await member.heartbeat() == ErrorCode.NONE
 
 
 async def test_an_administrator_rebalances_and_fences() -> None:
-    async with Cluster(topics=ORDERS) as kafka:
-        member = kafka.member("app", "orders", instance_id="one")
+    async with Cluster(topics=ORDERS, clock="manual") as kafka:
+        member = kafka.manual_member("app", "orders", instance_id="one")
         await member.rejoin()
-        await kafka.force_rebalance("app", "for fun")
+        await kafka.group("app").force_rebalance("for fun")
         assert await member.heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS
         await member.rejoin()
-        await kafka.fence("app", "one")
+        await kafka.group("app").fence_member("one")
         assert await member.heartbeat() == ErrorCode.FENCED_INSTANCE_ID
 
 
 async def test_a_session_ends_at_once_by_any_name_of_its_member() -> None:
-    async with Cluster(topics=ORDERS) as kafka:
-        member = kafka.member("app", "orders", client_id="victim")
+    async with Cluster(topics=ORDERS, clock="manual") as kafka:
+        member = kafka.manual_member("app", "orders", client_id="victim")
         await member.rejoin()
-        await kafka.expire("app", "victim")
+        await kafka.group("app").expire_member("victim")
         assert await member.heartbeat() == ErrorCode.UNKNOWN_MEMBER_ID
         with pytest.raises(LookupError, match="no member called 'victim' in app Empty gen=2, 0 members"):
-            await kafka.expire("app", "victim")
+            await kafka.group("app").expire_member("victim")
 
 
 async def test_nobody_heartbeats_for_who_is_no_member() -> None:
-    async with Cluster(topics=ORDERS) as kafka:
+    async with Cluster(topics=ORDERS, clock="manual") as kafka:
         host, port = kafka.address.split(":")
         reader, writer = await asyncio.open_connection(host, int(port))
         # ApiVersions v0: the connection is known from then on.
@@ -212,17 +216,17 @@ async def test_nobody_heartbeats_for_who_is_no_member() -> None:
 
 
 async def test_records_can_be_put_where_a_consumer_finds_them() -> None:
-    async with Cluster() as kafka:
-        kafka.topic("orders", 2)
+    async with Cluster(clock="manual") as kafka:
+        await kafka.create_topic("orders", 2)
         assert await kafka.produce("orders", b"a", b"b", partition=1) == 0
         assert await kafka.produce("orders", b"c", partition=1, key=b"k") == 2
-        with pytest.raises(AssertionError, match="UNKNOWN_TOPIC_OR_PARTITION"):
+        with pytest.raises(ValueError, match="orders-2: UNKNOWN_TOPIC_OR_PARTITION"):
             await kafka.produce("orders", b"d", partition=2)
 
 
 async def test_an_error_of_the_server_fails_the_block() -> None:
     async def story() -> None:
-        async with Cluster(topics=ORDERS) as kafka:
+        async with Cluster(topics=ORDERS, clock="manual") as kafka:
             kafka.node.coordinator.handle = None  # type: ignore[method-assign,assignment]
             host, port = kafka.address.split(":")
             reader, writer = await asyncio.open_connection(host, int(port))
@@ -239,8 +243,8 @@ async def test_an_error_of_the_server_fails_the_block() -> None:
 
 async def test_a_rule_that_was_not_used_fails_the_block() -> None:
     async def story(divisor: int) -> None:
-        async with Cluster() as kafka:
-            kafka.when("Heartbeat").drop()
+        async with Cluster(clock="manual") as kafka:
+            kafka.faults.when("Heartbeat").drop()
             _ = 1 / divisor
 
     with pytest.raises(FaultRulesFailed, match="rule 1 never acted"):
@@ -250,43 +254,43 @@ async def test_a_rule_that_was_not_used_fails_the_block() -> None:
 
 
 async def test_requests_gather_and_go_in_the_order_of_the_test() -> None:
-    async with Cluster(topics=ORDERS, config={"group.initial.rebalance.delay.ms": 3_000}) as kafka:
-        barrier = kafka.barrier("JoinGroup", "app", n=2)
-        a = kafka.member("app", "orders", instance_id="a")
-        b = kafka.member("app", "orders", instance_id="b")
+    async with Cluster(topics=ORDERS, config={"group.initial.rebalance.delay.ms": 3_000}, clock="manual") as kafka:
+        barrier = kafka.barrier("JoinGroup", group="app", size=2)
+        a = kafka.manual_member("app", "orders", instance_id="a")
+        b = kafka.manual_member("app", "orders", instance_id="b")
         joining = a.join(), b.join()
-        gathered = await barrier.gathered()
+        gathered = await barrier.wait()
         assert [held.request.group_instance_id for held in gathered] == ["a", "b"]
         assert barrier.waiting == gathered
         with pytest.raises(ValueError, match=r"2 requests wait, which \[0, 0\] does not order"):
             barrier.release([0, 0])
         barrier.release([1, 0])
-        await kafka.advance(seconds=6)  # somebody new came during the first three
+        await kafka.clock.advance(6)  # somebody new came during the first three
         await asyncio.gather(*joining)
         assert b.is_leader
         assert not a.is_leader
 
 
 async def test_requests_that_gather_may_go_in_the_order_they_came() -> None:
-    async with Cluster(topics=ORDERS) as kafka:
-        barrier = kafka.barrier("JoinGroup", n=1)
-        member = kafka.member("app", "orders", instance_id="a")
+    async with Cluster(topics=ORDERS, clock="manual") as kafka:
+        barrier = kafka.barrier("JoinGroup", size=1)
+        member = kafka.manual_member("app", "orders", instance_id="a")
         joining = member.join()
-        await barrier.gathered()
+        await barrier.wait()
         barrier.release()
         assert (await joining).error_code == ErrorCode.NONE
         assert kafka.faults.unused() == []
 
 
 async def test_topics_grow_and_go() -> None:
-    async with Cluster(topics=ORDERS) as kafka:
+    async with Cluster(topics=ORDERS, clock="manual") as kafka:
         await kafka.add_partitions("orders", 2)
-        member = kafka.member("app", "orders")
+        member = kafka.manual_member("app", "orders")
         await member.rejoin()
         assert len(member.assigned) == 8
         await member.commit({("orders", 7): 1})
         await kafka.delete_topic("orders")
-        assert kafka.group("app").offsets() == {}
+        assert await kafka.group("app").offsets() == {}
         with pytest.raises(ValueError, match="orders: UNKNOWN_TOPIC_OR_PARTITION"):
             await kafka.delete_topic("orders")
         with pytest.raises(ValueError, match="orders: UNKNOWN_TOPIC_OR_PARTITION"):

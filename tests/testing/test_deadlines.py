@@ -9,28 +9,28 @@ pytestmark = pytest.mark.asyncio
 
 
 async def test_what_rules_delay_is_pending_too() -> None:
-    async with Cluster(topics={"orders": 1}) as kafka:
-        member = kafka.member("app", "orders")
+    async with Cluster(topics={"orders": 1}, clock="manual") as kafka:
+        member = kafka.manual_member("app", "orders")
         await member.rejoin()
-        kafka.when(Heartbeat).delay(5_000)
+        kafka.faults.when(Heartbeat).delay(5_000)
         beating = member.heartbeat()
-        first, second = kafka.deadlines()
-        assert (first.kind, first.at_ms - kafka.now_ms(), second.kind) == ("fault", 5_000, "session")
+        first, second = kafka.clock.deadlines()
+        assert (first.kind, first.at_ms - kafka.clock.now_ms(), second.kind) == ("fault", 5_000, "session")
         assert str(first).startswith("in 5.000 s rule 1 lets go what it delays: Heartbeat")
-        await kafka.advance(seconds=5)
+        await kafka.clock.advance(5)
         assert await beating == 0
 
 
 async def test_a_group_waits_for_its_members() -> None:
-    async with Cluster(topics={"orders": 1}) as kafka:
-        a, b = kafka.member("app", "orders"), kafka.member("app", "orders")
+    async with Cluster(topics={"orders": 1}, clock="manual") as kafka:
+        a, b = kafka.manual_member("app", "orders"), kafka.manual_member("app", "orders")
         await a.rejoin()
         joining = b.join()
         await kafka.settle()
-        assert [each.reason for each in kafka.deadlines() if each.kind == "join"] == [
+        assert [each.reason for each in kafka.clock.deadlines() if each.kind == "join"] == [
             "group app waits no longer for members to join"
         ]
         await a.join()
         await joining
-        assert "group app waits no longer for members to sync" in [each.reason for each in kafka.deadlines()]
-        kafka.when(JoinGroup).refuse("NOT_COORDINATOR").optional()
+        assert "group app waits no longer for members to sync" in [each.reason for each in kafka.clock.deadlines()]
+        kafka.faults.when(JoinGroup).refuse("NOT_COORDINATOR").optional()

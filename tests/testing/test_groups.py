@@ -5,29 +5,69 @@ import asyncio
 import pytest
 
 from groupcoord.protocol.apis.join_group import JoinGroupRequestProtocol
+from groupcoord.protocol.consumer_protocol import Assignment, TopicPartition, write_assignment
 from groupcoord.protocol.messages import JoinGroupRequest
 from groupcoord.testing import Cluster, WaitTimeoutError
+from groupcoord.testing.groups import GroupDescription, MemberDescription, assigned_by
 from groupcoord.testing.in_process_transport import InProcessConnection
 
-pytestmark = pytest.mark.asyncio
+ASSIGNMENT = write_assignment(Assignment(assigned_partitions=(TopicPartition(topic="orders", partitions=(0, 2)),)))
 
 
+def seen(member_id: str, client_id: str = "", instance_id: str | None = None) -> MemberDescription:
+    assigned = assigned_by(ASSIGNMENT, "consumer")
+    return MemberDescription(
+        member_id=member_id, instance_id=instance_id, client_id=client_id, client_host="/127.0.0.1", assigned=assigned
+    )
+
+
+def test_members_are_found_by_any_of_their_names() -> None:
+    one, two = seen("m-1", "a", "i"), seen("m-2", "b")
+    group = GroupDescription(group="app", state="Stable", protocol="range", members=(one, two))
+    assert group.member("m-1") is group.member("a") is group.member("i") is one
+    assert group.assignment == {"m-1": frozenset({("orders", 0), ("orders", 2)}), "m-2": two.assigned}
+    with pytest.raises(LookupError, match="no member called 'c' in app Stable, 2 members: a, b"):
+        group.member("c")
+    with pytest.raises(LookupError, match="2 members called"):
+        GroupDescription(group="app", state="Stable", protocol="range", members=(one, one)).member("a")
+
+
+def test_a_group_in_one_line() -> None:
+    assert GroupDescription(group="app", state="Empty", protocol=None, members=()).text() == "app Empty, 0 members"
+    assert (
+        GroupDescription(group="app", state="Stable", protocol="p", members=(seen("m"),)).text()
+        == "app Stable, 1 member: m"
+    )
+
+
+def test_what_is_no_assignment_of_a_consumer_is_none() -> None:
+    assert assigned_by(ASSIGNMENT, "connect") == assigned_by(b"", "consumer") == frozenset()
+    assert assigned_by(b"\0", "consumer") == frozenset()
+
+
+@pytest.mark.asyncio
 async def test_a_group_that_is_not_there_is_dead() -> None:
-    async with Cluster() as kafka:
+    async with Cluster(clock="manual") as kafka:
         group = kafka.group("app")
-        assert (group.state, group.assignment(), group.offsets(), group.lag()) == ("Dead", {}, {}, {})
-        assert group.committed("orders", 0) is None
-        assert repr(group) == "<Group app Dead gen=0, 0 members>"
-        assert await group.dead() == group.view()
+        assert (await group.state(), await group.assignment(), await group.offsets(), await group.lag()) == (
+            "Dead",
+            {},
+            {},
+            {},
+        )
+        assert await group.committed("orders", 0) is None
+        assert repr(group) == "<ClusterGroup app Dead gen=0, 0 members>"
+        assert await group.wait_dead() == await group.describe()
 
 
+@pytest.mark.asyncio
 async def test_members_and_what_they_have() -> None:
-    async with Cluster(topics={"orders": 2}) as kafka:
-        a = kafka.member("app", "orders", instance_id="one", client_id="a")
+    async with Cluster(topics={"orders": 2}, clock="manual") as kafka:
+        a = kafka.manual_member("app", "orders", instance_id="one", client_id="a")
         await a.rejoin()
-        waiting = kafka.member("app", "orders", client_id="b").join()
+        waiting = kafka.manual_member("app", "orders", client_id="b").join()
         await kafka.settle()
-        view = kafka.group("app").view()
+        view = await kafka.group("app").describe()
         assert view.text() == "app PreparingRebalance gen=1, 2 members: a, b (waits in join)"
         assert (view.protocol, view.leader) == ("range", a.member_id)
         assert view.member("one") == view.member("a") == view.member(a.member_id)
@@ -36,24 +76,26 @@ async def test_members_and_what_they_have() -> None:
         waiting.cancel()
 
 
+@pytest.mark.asyncio
 async def test_a_member_waits_in_sync() -> None:
-    async with Cluster(topics={"orders": 2}) as kafka:
-        a, b = kafka.member("app", "orders", client_id="a"), kafka.member("app", "orders", client_id="b")
+    async with Cluster(topics={"orders": 2}, clock="manual") as kafka:
+        a, b = kafka.manual_member("app", "orders", client_id="a"), kafka.manual_member("app", "orders", client_id="b")
         await a.rejoin()
         joining = b.join()
         await a.join()
         await joining
         syncing = b.sync()
         await kafka.settle()
-        view = await kafka.group("app").rebalancing()
+        view = await kafka.group("app").wait_rebalancing()
         assert view.text() == "app CompletingRebalance gen=2, 2 members: a, b (waits in sync)"
         await a.sync()
         await syncing
-        assert (await kafka.group("app").stable(2, generation=2)).state == "Stable"
+        assert (await kafka.group("app").wait_stable(2, generation=2)).state == "Stable"
 
 
+@pytest.mark.asyncio
 async def test_what_is_not_a_consumers_assignment_is_none() -> None:
-    async with Cluster() as kafka:
+    async with Cluster(clock="manual") as kafka:
         for number, protocol_type in enumerate(("connect", "consumer")):
             group = f"workers-{number}"
             request = JoinGroupRequest(
@@ -67,48 +109,50 @@ async def test_what_is_not_a_consumers_assignment_is_none() -> None:
             )
             joined = asyncio.get_running_loop().create_future()
             InProcessConnection(kafka._engine, "c").ask(request, joined.set_result)
-            member = kafka.member(group)
+            member = kafka.manual_member(group)
             member.member_id, member.generation = (await joined).member_id, 1
             member.instance_id = "i"
             found = kafka.node.coordinator.shard_of(group).groups[group]
             found.members[member.member_id].assignment = b"\0"
-            assert kafka.group(group).assignment() == {member.member_id: frozenset()}
+            assert await kafka.group(group).assignment() == {member.member_id: frozenset()}
 
 
+@pytest.mark.asyncio
 async def test_offsets_and_lag() -> None:
-    async with Cluster(topics={"orders": 2}) as kafka:
-        member = kafka.member("app", "orders")
+    async with Cluster(topics={"orders": 2}, clock="manual") as kafka:
+        member = kafka.manual_member("app", "orders")
         await member.rejoin()
         await kafka.produce("orders", b"a", b"b", b"c")
-        wait = asyncio.ensure_future(kafka.group("app").commits("orders", 0, 1))
+        wait = asyncio.ensure_future(kafka.group("app").wait_committed("orders", 0, 1))
         await member.commit({("orders", 0): 2, ("orders", 1): 9})
         assert await wait == 2
         group = kafka.group("app")
-        assert group.offsets() == {("orders", 0): 2, ("orders", 1): 9}
-        assert group.lag() == {("orders", 0): 1, ("orders", 1): 0}
+        assert await group.offsets() == {("orders", 0): 2, ("orders", 1): 9}
+        assert await group.lag() == {("orders", 0): 1, ("orders", 1): 0}
         shard = kafka.node.coordinator.shard_of("app")
         committed = shard.offsets.get("app", "orders", 0)
         assert committed is not None
         shard.offsets.put("app", "gone", 0, committed)
-        assert group.lag() == {("orders", 0): 1, ("orders", 1): 0}
+        assert await group.lag() == {("orders", 0): 1, ("orders", 1): 0}
         with pytest.raises(
             WaitTimeoutError, match=r"should commit 3 for orders-0: not within 0\.01 s\. It has committed 2"
         ):
-            await group.commits("orders", 0, 3, timeout_s=0.01)
+            await group.wait_committed("orders", 0, 3, timeout=0.01)
 
 
+@pytest.mark.asyncio
 async def test_waiting_for_a_generation_and_for_the_end() -> None:
-    async with Cluster(topics={"orders": 1}) as kafka:
-        group, member = kafka.group("app"), kafka.member("app", "orders")
-        begins = asyncio.ensure_future(group.generation(1))
+    async with Cluster(topics={"orders": 1}, clock="manual") as kafka:
+        group, member = kafka.group("app"), kafka.manual_member("app", "orders")
+        begins = asyncio.ensure_future(group.wait_generation(1))
         joining = member.join()
         assert (await begins).state == "CompletingRebalance"
         await joining
         await member.sync()
-        ends = asyncio.ensure_future(group.empty())
+        ends = asyncio.ensure_future(group.wait_empty())
         await member.leave()
         assert (await ends).members == ()
         with pytest.raises(
             WaitTimeoutError, match="group app should be stable with 2 members in generation 9: not within"
         ):
-            await group.stable(2, generation=9, timeout_s=0.01)
+            await group.wait_stable(2, generation=9, timeout=0.01)

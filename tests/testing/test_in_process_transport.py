@@ -16,7 +16,7 @@ BEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
 
 
 async def test_answers_come_later_and_to_nobody_once_it_is_closed() -> None:
-    async with Cluster() as kafka:
+    async with Cluster(clock="manual") as kafka:
         heard: list[Any] = []
         line, other = InProcessConnection(kafka._engine, "c"), InProcessConnection(kafka._engine, "d")
         assert line.number != other.number
@@ -31,7 +31,7 @@ async def test_answers_come_later_and_to_nobody_once_it_is_closed() -> None:
 
 
 async def test_while_the_broker_is_down_connections_are_closed() -> None:
-    async with Cluster() as kafka:
+    async with Cluster(clock="manual") as kafka:
         await kafka.stop()
         heard: list[Any] = []
         line, other = InProcessConnection(kafka._engine, "c"), InProcessConnection(kafka._engine, "d")
@@ -43,7 +43,7 @@ async def test_while_the_broker_is_down_connections_are_closed() -> None:
 
 
 async def test_an_older_version_says_what_it_can_say() -> None:
-    async with Cluster() as kafka:
+    async with Cluster(clock="manual") as kafka:
         line = InProcessConnection(kafka._engine, "c")
         joined: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         request = JoinGroupRequest(

@@ -13,8 +13,8 @@ ORDERS = {"orders": 4}
 
 
 async def test_a_generation_step_by_step() -> None:
-    async with Cluster(topics=ORDERS) as kafka:
-        a, b = kafka.member("app", "orders", client_id="a"), kafka.member("app", "orders", client_id="b")
+    async with Cluster(topics=ORDERS, clock="manual") as kafka:
+        a, b = kafka.manual_member("app", "orders", client_id="a"), kafka.manual_member("app", "orders", client_id="b")
         assert repr(a) == "<ManualMember a (no id yet) gen=-1>"
         assert [a.is_leader, b.is_leader] == [False, False]
         await a.rejoin()
@@ -42,16 +42,16 @@ async def test_a_generation_step_by_step() -> None:
 
 
 async def test_a_member_that_the_leader_forgets_has_nothing() -> None:
-    async with Cluster(topics=ORDERS) as kafka:
-        member = kafka.member("app", "orders")
+    async with Cluster(topics=ORDERS, clock="manual") as kafka:
+        member = kafka.manual_member("app", "orders")
         await member.join()
         await member.sync({})
         assert member.assigned == frozenset()
 
 
 async def test_a_newcomer_may_stay_away() -> None:
-    async with Cluster(topics=ORDERS) as kafka:
-        member = kafka.member("app", "orders")
+    async with Cluster(topics=ORDERS, clock="manual") as kafka:
+        member = kafka.manual_member("app", "orders")
         assert (await member.join(come_back=False)).error_code == ErrorCode.MEMBER_ID_REQUIRED
         assert member.member_id
         assert member.generation == -1
@@ -59,19 +59,19 @@ async def test_a_newcomer_may_stay_away() -> None:
 
 
 async def test_a_refusal_ends_the_two_steps_of_a_rejoin() -> None:
-    async with Cluster(topics=ORDERS) as kafka:
-        kafka.when(JoinGroup).refuse("GROUP_MAX_SIZE_REACHED")
+    async with Cluster(topics=ORDERS, clock="manual") as kafka:
+        kafka.faults.when(JoinGroup).refuse("GROUP_MAX_SIZE_REACHED")
         with pytest.raises(AssertionError, match="GROUP_MAX_SIZE_REACHED"):
-            await kafka.member("app", "orders").rejoin()
-        member = kafka.member("app", "orders")
-        kafka.when("SyncGroup").refuse("REBALANCE_IN_PROGRESS")
+            await kafka.manual_member("app", "orders").rejoin()
+        member = kafka.manual_member("app", "orders")
+        kafka.faults.when("SyncGroup").refuse("REBALANCE_IN_PROGRESS")
         with pytest.raises(AssertionError, match="REBALANCE_IN_PROGRESS"):
             await member.rejoin()
 
 
 async def test_who_has_vanished_hears_and_says_nothing() -> None:
-    async with Cluster(topics=ORDERS) as kafka:
-        a, b = kafka.member("app", "orders"), kafka.member("app", "orders")
+    async with Cluster(topics=ORDERS, clock="manual") as kafka:
+        a, b = kafka.manual_member("app", "orders"), kafka.manual_member("app", "orders")
         await a.rejoin()
         joining = b.join()
         await kafka.settle()
@@ -83,22 +83,22 @@ async def test_who_has_vanished_hears_and_says_nothing() -> None:
 
 
 async def test_a_closed_connection_and_a_lost_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with Cluster(topics=ORDERS) as kafka:
-        member = kafka.member("app", "orders")
-        kafka.when(Heartbeat).disconnect()
+    async with Cluster(topics=ORDERS, clock="manual") as kafka:
+        member = kafka.manual_member("app", "orders")
+        kafka.faults.when(Heartbeat).disconnect()
         with pytest.raises(ConnectionResetError, match="the connection of app-1 was closed: Heartbeat"):
             await member.heartbeat()
-        kafka.when(Heartbeat).corrupt()
+        kafka.faults.when(Heartbeat).corrupt()
         with pytest.raises(ConnectionResetError):
             await member.heartbeat()
         monkeypatch.setattr(manual_member, "TIMEOUT_S", 0.01)
-        hold = kafka.when(Heartbeat).hold()
+        hold = kafka.faults.when(Heartbeat).hold()
         lost = member.heartbeat()
         with pytest.raises(WaitTimeoutError, match=r"Heartbeat of app-1 was not answered within 0\.01 s"):
             await lost
         hold.release()
         await kafka.settle()
-        kafka.when(Heartbeat).drop()
+        kafka.faults.when(Heartbeat).drop()
         lost = member.heartbeat()
         with pytest.raises(WaitTimeoutError):
             await lost
@@ -107,8 +107,8 @@ async def test_a_closed_connection_and_a_lost_answer(monkeypatch: pytest.MonkeyP
 
 
 async def test_who_joins_in_an_old_version_is_a_member_at_once() -> None:
-    async with Cluster(topics=ORDERS) as kafka:
-        old, new = kafka.member("app", "orders"), kafka.member("app", "orders")
+    async with Cluster(topics=ORDERS, clock="manual") as kafka:
+        old, new = kafka.manual_member("app", "orders"), kafka.manual_member("app", "orders")
         assert (await old.join(version=3, come_back=False)).error_code == ErrorCode.NONE
         await old.sync()
         assert (await new.join(version=4, come_back=False)).error_code == ErrorCode.MEMBER_ID_REQUIRED
@@ -120,8 +120,8 @@ async def test_who_joins_in_an_old_version_is_a_member_at_once() -> None:
 
 
 async def test_a_cooperative_leader_moves_a_partition_in_two_generations() -> None:
-    async with Cluster(topics=ORDERS) as kafka:
-        a, b = (kafka.member("app", "orders", assignors="cooperative-sticky") for _ in range(2))
+    async with Cluster(topics=ORDERS, clock="manual") as kafka:
+        a, b = (kafka.manual_member("app", "orders", assignors="cooperative-sticky") for _ in range(2))
         await a.rejoin()
         kept = []
         for _ in range(2):

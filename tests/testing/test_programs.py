@@ -39,16 +39,18 @@ def test_a_silent_program_loses_its_share_to_the_other(kafka_sync: Any, library:
     group = kafka.group("app")
     with ExitStack() as programs:
         a, b = (programs.enter_context(running([*command, kafka.address, name])) for name in "ab")
-        group.stable(members=2, timeout_s=60)
+        group.wait_stable(members=2, timeout=60)
         b.pause()
-        with kafka.when("Heartbeat", client_id="b").drop().always().optional():  # nobody heartbeats in its name
-            kafka.advance(seconds=50)
-        view = group.stable(members=1, timeout_s=60)
+        with kafka.faults.when("Heartbeat", client_id="b").drop().always().optional():  # nobody heartbeats in its name
+            kafka.clock.advance(50)
+        view = group.wait_stable(members=1, timeout=60)
         assert view.members[0].client_id == "a"
         # A kafka-python that leads before it knows the topic gives nothing to anybody, and joins again when it does.
-        eventually(lambda: len(group.stable(members=1).members[0].assigned) == 6, saying="it takes over all there is")
+        eventually(
+            lambda: len(group.wait_stable(members=1).members[0].assigned) == 6, saying="it takes over all there is"
+        )
         assert "session of 45,000 ms ran out" in kafka.trace.why("app", view.generation)
         kafka.produce("orders", b"an espresso", partition=5)
         eventually(lambda: a.lines == ["an espresso"], saying="who has the partition now reads from it")
         b.resume()
-        group.stable(members=2, timeout_s=60)  # it has heard of it, and is back
+        group.wait_stable(members=2, timeout=60)  # it has heard of it, and is back

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.asyncio
 
 
 async def test_a_consumer_consumes_while_time_stands_still() -> None:
-    async with Cluster(topics={"orders": 1}) as kafka:
+    async with Cluster(topics={"orders": 1}, clock="manual") as kafka:
         consumer = aiokafka.AIOKafkaConsumer(
             "orders",
             bootstrap_servers=kafka.address,
@@ -26,11 +26,11 @@ async def test_a_consumer_consumes_while_time_stands_still() -> None:
             heartbeat_interval_ms=50,
         )
         async with consumer:
-            began = kafka.now_ms()
+            began = kafka.clock.now_ms()
             await kafka.produce("orders", b"a")
             assert (await consumer.getone()).value == b"a"
             await consumer.commit()  # it waits behind no fetch
-            assert kafka.group("app").committed("orders", 0) == 1
+            assert await kafka.group("app").committed("orders", 0) == 1
             more = asyncio.ensure_future(consumer.getone())
             fetches = kafka._engine.waiting.until(
                 lambda: len(kafka.trace.of(RequestReceived, api="Fetch")) > 5, "fetches should end", lambda: ""
@@ -38,16 +38,16 @@ async def test_a_consumer_consumes_while_time_stands_still() -> None:
             await fetches  # though nothing came, and no time passed
             await kafka.produce("orders", b"b")
             assert (await more).value == b"b"
-            await kafka.advance(seconds=120)  # somebody who is connected keeps its session
-            assert len(kafka.group("app").view().members) == 1
-            assert kafka.now_ms() == began + 120_000
-            await kafka.advance(seconds=46, heartbeats=False)
-            assert kafka.group("app").state in ("Empty", "Dead")
-            await kafka.group("app").stable(members=1)  # it was told by its next heartbeat, and is back
+            await kafka.clock.advance(120)  # somebody who is connected keeps its session
+            assert len((await kafka.group("app").describe()).members) == 1
+            assert kafka.clock.now_ms() == began + 120_000
+            await kafka.clock.advance(46, heartbeats=False)
+            assert await kafka.group("app").state() in ("Empty", "Dead")
+            await kafka.group("app").wait_stable(members=1)  # it was told by its next heartbeat, and is back
 
 
 async def test_a_fetch_ends_when_the_time_is_moved_past_it() -> None:
-    async with Cluster(topics={"orders": 1}) as kafka:
+    async with Cluster(topics={"orders": 1}, clock="manual") as kafka:
         engine = kafka._engine
         topic_id = kafka.node.broker.topics.topic_id("orders")
         request = FetchRequest(
@@ -64,12 +64,14 @@ async def test_a_fetch_ends_when_the_time_is_moved_past_it() -> None:
         )
         api = APIS[ApiKey.FETCH]
         call = Call(77, 1, api, 12, "c", "/127.0.0.1")
-        assert not [each for each in engine.transport.handle(call, request, kafka.now_ms()) if isinstance(each, Reply)]
-        waiting = [each for each in kafka.deadlines(everything=True) if each.kind == "fetch"]
+        assert not [
+            each for each in engine.transport.handle(call, request, kafka.clock.now_ms()) if isinstance(each, Reply)
+        ]
+        waiting = [each for each in kafka.clock.deadlines(everything=True) if each.kind == "fetch"]
         assert waiting[0].reason.startswith("a fetch on connection 77")
         assert len(engine._real_time_fetches._timers) == 1
-        await kafka.advance(seconds=60)
-        assert not [each for each in kafka.deadlines(everything=True) if each.kind == "fetch"]
+        await kafka.clock.advance(60)
+        assert not [each for each in kafka.clock.deadlines(everything=True) if each.kind == "fetch"]
         await asyncio.wait([asyncio.ensure_future(kafka.settle())])
-        engine.transport.handle(call, request, kafka.now_ms())
+        engine.transport.handle(call, request, kafka.clock.now_ms())
         assert len(engine._real_time_fetches._timers) == 1

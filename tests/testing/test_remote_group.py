@@ -13,35 +13,35 @@ pytestmark = pytest.mark.asyncio
 
 
 async def test_a_group_that_is_not_there() -> None:
-    async with Cluster() as kafka, RemoteCluster(kafka.address) as remote:
+    async with Cluster(clock="manual") as kafka, RemoteCluster(kafka.address) as remote:
         group = remote.group("app")
         assert repr(group) == "<RemoteGroup app>"
         assert (await group.state(), await group.assignment(), await group.offsets()) == ("Dead", {}, {})
         assert await group.committed("orders", 0) is None
-        assert await group.dead() == await group.view()
+        assert await group.wait_dead() == await group.describe()
 
 
 async def test_from_the_first_member_to_the_last() -> None:
-    async with Cluster(topics={"orders": 2}) as kafka, RemoteCluster(kafka.address) as remote:
-        group, member = remote.group("app"), remote.member("app", "orders", instance_id="one", client_id="a")
-        begins, stands = asyncio.ensure_future(group.generation(1)), asyncio.ensure_future(group.stable(1))
+    async with Cluster(topics={"orders": 2}, clock="manual") as kafka, RemoteCluster(kafka.address) as remote:
+        group, member = remote.group("app"), remote.manual_member("app", "orders", instance_id="one", client_id="a")
+        begins, stands = asyncio.ensure_future(group.wait_generation(1)), asyncio.ensure_future(group.wait_stable(1))
         await member.join()
-        assert (await group.rebalancing()).text() == "app CompletingRebalance, 1 member: a"
+        assert (await group.wait_rebalancing()).text() == "app CompletingRebalance gen=1, 1 member: a"
         await member.sync()
-        assert await begins == 1
+        assert (await begins).generation == 1
         view = await stands
         assert (view.state, view.protocol, view.member("one").client_host) == ("Stable", "range", "/127.0.0.1")
         assert view.assignment == await group.assignment() == {member.member_id: member.assigned}
         assert len(member.assigned) == 2
         await member.leave()
-        assert (await group.empty()).members == ()
+        assert (await group.wait_empty()).members == ()
 
 
 async def test_offsets() -> None:
-    async with Cluster(topics={"orders": 2}) as kafka, RemoteCluster(kafka.address) as remote:
-        group, member = remote.group("app"), remote.member("app", "orders")
+    async with Cluster(topics={"orders": 2}, clock="manual") as kafka, RemoteCluster(kafka.address) as remote:
+        group, member = remote.group("app"), remote.manual_member("app", "orders")
         await member.rejoin()
-        wait = asyncio.ensure_future(group.commits("orders", 0, 2))
+        wait = asyncio.ensure_future(group.wait_committed("orders", 0, 2))
         await member.commit({("orders", 0): 2, ("orders", 1): 9})
         assert await wait == 2
         assert await group.offsets() == {("orders", 0): 2, ("orders", 1): 9}
@@ -52,17 +52,17 @@ async def test_offsets() -> None:
             nothing = tuple(replace(each, committed_offset=-1) for each in found.topics[0].partitions)
             return replace(answer, groups=(replace(found, topics=(replace(found.topics[0], partitions=nothing),)),))
 
-        kafka.when("OffsetFetch").after(forgotten)
+        kafka.faults.when("OffsetFetch").after(forgotten)
         assert await group.offsets() == {}
         with pytest.raises(
             WaitTimeoutError, match=r"should commit 3 for orders-0: not within 0 s\. It has committed 2"
         ):
-            await group.commits("orders", 0, 3, timeout_s=0)
+            await group.wait_committed("orders", 0, 3, timeout=0)
 
 
 async def test_a_coordinator_that_has_moved_is_seen_as_such() -> None:
-    async with Cluster() as kafka, RemoteCluster(kafka.address) as remote:
-        kafka.when("DescribeGroups").refuse("NOT_COORDINATOR")
+    async with Cluster(clock="manual") as kafka, RemoteCluster(kafka.address) as remote:
+        kafka.faults.when("DescribeGroups").refuse("NOT_COORDINATOR")
         assert await remote.group("app").state() == ErrorCode.NOT_COORDINATOR.name
         with pytest.raises(WaitTimeoutError, match=r"app should rebalance: not within 0 s\. It is app Dead, 0 members"):
-            await remote.group("app").rebalancing(timeout_s=0)
+            await remote.group("app").wait_rebalancing(timeout=0)

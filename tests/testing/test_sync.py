@@ -17,40 +17,41 @@ def clusters() -> int:
 
 
 def test_everything_without_await() -> None:
-    with Cluster(topics=ORDERS) as kafka:
+    with Cluster(topics=ORDERS, clock="manual").sync() as kafka:
         assert clusters() == 1
         assert repr(kafka) == f"<Cluster {kafka.address}>"
-        assert {"advance", "group", "address"} <= set(dir(kafka))
-        a, b = kafka.members(2, group="app", topics="orders")
+        a, b = kafka.consumers(2, group="app", topics="orders")
         assert len(a.assigned) == 2
         b.vanish()
-        kafka.advance(seconds=50)
+        kafka.clock.advance(50)
         assert len(a.assigned) == 4
-        assert kafka.group("app").stable(members=1).generation == 2
-        assert kafka.group("app").state == "Stable"
-        assert kafka.deadlines()[0].kind == "session"
+        assert kafka.group("app").wait_stable(members=1).generation == 2
+        assert kafka.group("app").state() == "Stable"
+        assert kafka.clock.deadlines()[0].kind == "session"
         assert kafka.trace.of()
-        with pytest.raises(AttributeError):
-            _ = kafka._engine
+        b.vanish()
+        kafka.clock.advance_until(lambda: kafka.group("app").state() == "Stable")
+        with pytest.raises(RuntimeError, match="a condition cannot wait"):
+            kafka.clock.advance_until(lambda: kafka.group("app").wait_dead())
         with pytest.raises(WaitTimeoutError, match="group app should be empty"):
-            kafka.group("app").empty(timeout_s=0.01)
+            kafka.group("app").wait_empty(timeout=0.01)
     assert clusters() == 0
 
 
 def test_steps_are_waited_for_where_the_test_wants() -> None:
-    with Cluster(topics=ORDERS) as kafka:
-        member = kafka.member("app", "orders")
+    with Cluster(topics=ORDERS, clock="manual").sync() as kafka:
+        member = kafka.manual_member("app", "orders")
         assert member.join().result().error_code == ErrorCode.NONE
         member.sync().result()
-        kafka.when(Heartbeat).disconnect()
+        kafka.faults.when(Heartbeat).disconnect()
         with pytest.raises(ConnectionResetError):
             member.heartbeat().result()
-        barrier = kafka.barrier(Heartbeat, "app", n=1)
+        barrier = kafka.barrier(Heartbeat, group="app", size=1)
         beating = member.heartbeat()
-        assert len(barrier.gathered()) == 1
+        assert len(barrier.wait()) == 1
         barrier.release()
         assert beating.result() == ErrorCode.NONE
-        hold = kafka.when(Heartbeat).hold()
+        hold = kafka.faults.when(Heartbeat).hold()
         lost = member.heartbeat()
         hold.wait_arrived()
         member.vanish()
@@ -58,8 +59,8 @@ def test_steps_are_waited_for_where_the_test_wants() -> None:
 
 
 def test_what_cannot_start_leaves_no_thread() -> None:
-    with pytest.raises(ValueError, match=r"no/name"), Cluster(topics={"no/name": 1}):
+    with pytest.raises(ValueError, match=r"no/name"), Cluster(topics={"no/name": 1}, clock="manual").sync():
         pass
-    with pytest.raises(ValueError, match="simulated time is for asyncio programs"), Cluster(clock="virtual"):
+    with pytest.raises(ValueError, match="simulated time is for asyncio programs"), Cluster(clock="virtual").sync():
         pass
     assert clusters() == 0

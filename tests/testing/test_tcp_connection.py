@@ -84,7 +84,7 @@ async def answer_of(ask: Callable[[Callable[[Any], None]], None]) -> Any:
 
 
 async def test_requests_arrive_in_order_over_one_connection() -> None:
-    async with Cluster() as kafka, lines_to(kafka) as lines:
+    async with Cluster(clock="manual") as kafka, lines_to(kafka) as lines:
         line = lines.line()
         answers: list[Any] = []
         line.ask(BEAT, answers.append, version=0)
@@ -99,9 +99,9 @@ async def test_requests_arrive_in_order_over_one_connection() -> None:
 
 
 async def test_what_waits_for_others_has_a_connection_of_its_own() -> None:
-    async with Cluster() as kafka, lines_to(kafka) as lines:
+    async with Cluster(clock="manual") as kafka, lines_to(kafka) as lines:
         line = lines.line()
-        hold = kafka.when("JoinGroup").hold().times(2)
+        hold = kafka.faults.when("JoinGroup").hold().times(2)
         waiting = asyncio.gather(*[answer_of(partial(line.ask, joining(group))) for group in "ab"])
         await hold.arrived(2)
         await answer_of(lambda to: line.ask(BEAT, to))
@@ -114,9 +114,9 @@ async def test_what_waits_for_others_has_a_connection_of_its_own() -> None:
 
 
 async def test_a_closed_connection_is_told_and_a_new_one_opened() -> None:
-    async with Cluster() as kafka, lines_to(kafka) as lines:
+    async with Cluster(clock="manual") as kafka, lines_to(kafka) as lines:
         line = lines.line()
-        kafka.when(Heartbeat).disconnect()
+        kafka.faults.when(Heartbeat).disconnect()
         assert await answer_of(lambda to: line.ask(BEAT, to)) is None
         assert (await answer_of(lambda to: line.ask(BEAT, to))).error_code == ErrorCode.UNKNOWN_MEMBER_ID
         assert (await answer_of(lambda to: line.ask(joining("a"), to))).error_code == ErrorCode.NONE
@@ -128,9 +128,9 @@ async def test_a_closed_connection_is_told_and_a_new_one_opened() -> None:
 
 
 async def test_who_is_closed_hears_and_says_nothing() -> None:
-    async with Cluster() as kafka, lines_to(kafka) as lines:
+    async with Cluster(clock="manual") as kafka, lines_to(kafka) as lines:
         line = lines.line()
-        hold = kafka.when(Heartbeat).hold()
+        hold = kafka.faults.when(Heartbeat).hold()
         heard: list[Any] = []
         line.ask(BEAT, heard.append)
         await hold.arrived()
@@ -147,7 +147,7 @@ async def test_what_nobody_was_told_is_kept() -> None:
     def fails(_: Any) -> None:
         raise ZeroDivisionError
 
-    async with Cluster() as kafka, lines_to(kafka) as lines:
+    async with Cluster(clock="manual") as kafka, lines_to(kafka) as lines:
         line = lines.line()
         assert await answer_of(lambda to: line.ask(BEAT, to, version=99)) is None
         line.ask(BEAT, fails)
@@ -156,13 +156,13 @@ async def test_what_nobody_was_told_is_kept() -> None:
 
 
 async def test_places() -> None:
-    async with Cluster() as kafka, lines_to(kafka) as lines:
+    async with Cluster(clock="manual") as kafka, lines_to(kafka) as lines:
         first = addresses(kafka.address)[0]
         assert await lines.places.broker(None) == first
         assert await lines.places.broker(1) == await lines.places.broker(1) == first
-        kafka.when(FindCoordinator).refuse("COORDINATOR_NOT_AVAILABLE")
+        kafka.faults.when(FindCoordinator).refuse("COORDINATOR_NOT_AVAILABLE")
         assert await lines.places.coordinator("g") == first  # asked again
-        kafka.when(FindCoordinator).refuse("GROUP_AUTHORIZATION_FAILED")
+        kafka.faults.when(FindCoordinator).refuse("GROUP_AUTHORIZATION_FAILED")
         with pytest.raises(ValueError, match="group 'g': GROUP_AUTHORIZATION_FAILED"):
             await lines.places.coordinator("g")
         with pytest.raises(DisconnectedError, match="broker 9 is not known"):

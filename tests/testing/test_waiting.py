@@ -43,7 +43,7 @@ async def test_an_error_of_the_condition_is_raised_to_who_waits() -> None:
 
 async def test_a_wait_in_vain_says_what_was_seen() -> None:
     with pytest.raises(WaitTimeoutError, match=r"it should happen: not within 0\.01 s\. It is raining"):
-        await Waiting().until(lambda: None, "it should happen", lambda: "It is raining", timeout_s=0.01)
+        await Waiting().until(lambda: None, "it should happen", lambda: "It is raining", timeout=0.01)
 
 
 async def test_until_the_answer_is_enough() -> None:
@@ -54,4 +54,4 @@ async def test_until_the_answer_is_enough() -> None:
 
     assert await poll(ask, lambda answer: answer == 2, "it should be 2", str) == 2
     with pytest.raises(WaitTimeoutError, match=r"it should be 0: not within 0 s\. It was 3"):
-        await poll(ask, lambda answer: answer == 0, "it should be 0", lambda answer: f"It was {answer}", timeout_s=0)
+        await poll(ask, lambda answer: answer == 0, "it should be 0", lambda answer: f"It was {answer}", timeout=0)

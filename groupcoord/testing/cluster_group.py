@@ -1,0 +1,162 @@
+"""A group of a cluster in this process: its state is looked up where it is, and a test can do to it what an operator could."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from groupcoord.assignors import TopicPartition
+from groupcoord.broker.topic_names import CONSUMER_OFFSETS
+from groupcoord.cluster.cluster_core import ClusterCore
+from groupcoord.coordinator.classic.group import ClassicGroup
+from groupcoord.coordinator.classic.member import Member
+from groupcoord.coordinator.classic.states import GroupState
+from groupcoord.core.api_error import ApiError
+from groupcoord.core.effects import Effect
+from groupcoord.testing import group_actions
+from groupcoord.testing.engine import Engine
+from groupcoord.testing.groups import GroupDescription, GroupHandle, MemberDescription, assigned_by
+from groupcoord.testing.request_builders import raise_removal_refusal, removal
+
+
+class ClusterGroup(GroupHandle):
+    """One group of a :class:`~groupcoord.testing.cluster.Cluster`. Actions raise ValueError for what cannot be done."""
+
+    def __init__(self, name: str, engine: Engine, ask: Callable[..., Awaitable[Any]]) -> None:
+        super().__init__(name)
+        self._engine = engine
+        self._ask = ask
+
+    def __repr__(self) -> str:
+        return f"<ClusterGroup {self.description().text()}>"
+
+    # What it is.
+
+    async def describe(self) -> GroupDescription:
+        """The group as it is now."""
+        return self.description()
+
+    def description(self) -> GroupDescription:
+        """As ``describe``, without ``await``: for conditions."""
+        try:
+            found = self._engine.node.coordinator.shard_of(self.name).groups.get(self.name)
+        except ApiError as refusal:
+            return GroupDescription(group=self.name, state=refusal.code.name, generation=0)
+        if found is None:
+            return GroupDescription(group=self.name, state=GroupState.DEAD, generation=0)
+        return GroupDescription(
+            group=self.name,
+            state=found.state,
+            generation=found.generation_id,
+            protocol=found.protocol_name,
+            leader=found.leader_id,
+            members=tuple(_member(found, member) for member in found.members.values()),
+        )
+
+    async def committed(self, topic: str, partition: int) -> int | None:
+        """The committed offset, as the coordinator has it; None if there is none."""
+        return self._committed(topic, partition)
+
+    def _committed(self, topic: str, partition: int) -> int | None:
+        found = self._engine.node.coordinator.shard_of(self.name).offsets.get(self.name, topic, partition)
+        return None if found is None else found.offset
+
+    async def offsets(self) -> Mapping[TopicPartition, int]:
+        """All committed offsets."""
+        store = self._engine.node.coordinator.shard_of(self.name).offsets
+        return {
+            (topic, partition): committed.offset
+            for topic, partitions in store.of_group(self.name)
+            for partition, committed in partitions
+        }
+
+    async def lag(self) -> Mapping[TopicPartition, int]:
+        """How many records are behind each committed offset, for partitions that exist."""
+        found = {}
+        for (topic, partition), offset in (await self.offsets()).items():
+            log = self._engine.node.broker.log(topic, partition)
+            if log is not None:
+                found[topic, partition] = max(0, log.log_end_offset - offset)
+        return found
+
+    # Waiting.
+
+    async def wait_until(
+        self, condition: Callable[[GroupDescription], bool], what: str, *, timeout: float | None = None
+    ) -> GroupDescription:
+        """Wait until ``condition`` is true of the group; ``what`` says in the error what the group should have done."""
+        return await self._engine.waiting.until(
+            lambda: seen if condition(seen := self.description()) else None,
+            f"group {self.name} should {what}",
+            lambda: f"It is {self.description().text()}",
+            timeout=timeout,
+        )
+
+    async def wait_committed(self, topic: str, partition: int, offset: int, *, timeout: float | None = None) -> int:
+        """Wait until ``offset`` or a later one is committed; returns the committed offset."""
+        found: tuple[int] = await self._engine.waiting.until(
+            lambda: (at,) if (at := self._committed(topic, partition)) is not None and at >= offset else None,
+            f"group {self.name} should commit {offset} for {topic}-{partition}",
+            lambda: f"It has committed {self._committed(topic, partition)}; {self.description().text()}",
+            timeout=timeout,
+        )
+        return found[0]
+
+    # Acting.
+
+    async def remove_member(self, member: str) -> None:
+        """Remove ``member`` (its member id, instance id or client id) as an administrator does, with LeaveGroup.
+
+        Raises LookupError, and ValueError if the broker refuses it.
+        """
+        request = removal(self.name, self.description().member(member).member_id)
+        raise_removal_refusal(await self._ask(request, broker_id=self._engine.coordinator_of(self.name)), member)
+
+    async def expire_member(self, member: str) -> None:
+        """The session of ``member`` (its member id, instance id or client id) ends now. Raises LookupError, ValueError."""
+        found = self.description().member(member)
+        await self._act(group_actions.expire(*self._at, found.member_id, self._engine.now_ms()), f"expire {member}")
+
+    async def fence_member(self, instance_id: str) -> None:
+        """Another member takes the place of the static member ``instance_id``, which is fenced."""
+        await self._act(group_actions.fence(*self._at, instance_id, self._engine.now_ms()), f"fence {instance_id}")
+
+    async def force_rebalance(self, reason: str = "the test wants it") -> None:
+        """The members have to join again; ``reason`` is what events say."""
+        effects = group_actions.force_rebalance(*self._at, reason, self._engine.now_ms())
+        await self._act(effects, f"force a rebalance: {reason}")
+
+    async def unload_coordinator(self) -> None:
+        """The broker coordinates this group no longer, nor the others of its partition, until ``load_coordinator``."""
+        await self._act(group_actions.unload(*self._at, self._engine.now_ms()), f"unload {self.name}")
+
+    async def load_coordinator(self) -> None:
+        """Read the groups of that partition of ``__consumer_offsets`` from the log, and coordinate them again."""
+        await self._act(group_actions.load(*self._at, self._engine.now_ms()), f"load {self.name}")
+        await self._engine.loaded()
+
+    async def move_coordinator(self, to: int) -> None:
+        """Let the broker with the id ``to`` coordinate this group, and the others of its partition."""
+        partition = self._engine.node.coordinator.shard_of(self.name).partition
+        effects = self._engine.node.move_leader(CONSUMER_OFFSETS, partition, to, self._engine.now_ms())
+        self._engine.apply(effects, f"broker {to} is to coordinate {self.name}")
+        await self._engine.loaded()
+
+    @property
+    def _at(self) -> tuple[ClusterCore, str]:
+        return self._engine.node, self.name
+
+    async def _act(self, effects: list[Effect], wish: str) -> None:
+        self._engine.apply(effects, wish)
+        await self._engine.settle()
+
+
+def _member(group: ClassicGroup, member: Member) -> MemberDescription:
+    return MemberDescription(
+        member_id=member.member_id,
+        instance_id=member.instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        session_timeout_ms=member.session_timeout_ms,
+        protocols=member.protocol_names,
+        assigned=assigned_by(member.assignment, group.protocol_type),
+        waits_in="join" if member.parked_join else "sync" if member.parked_sync else None,
+    )
