@@ -3,6 +3,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 COVERED := protocol core config assignors partitioners coordinator broker cluster server storage client offsets_log testing simulation
 export KAFKA_VERSION ?= 4.3.1
+# What runs without the tracer of coverage: it starts processes, or computes for long on lines that other tests reach.
+WITHOUT_COVERAGE := tests/cli tests/conformance tests/assignors/test_digests.py
 # `make kafka-versions` is about another one: the newest of Kafka 3, unless told.
 OTHER_KAFKA := $(if $(filter 4.3.1,$(KAFKA_VERSION)),3.9.2,$(KAFKA_VERSION))
 # A Docker daemon, if there is one or START_DOCKERD=1 allows to start one, and in it an image of Kafka.
@@ -22,9 +24,9 @@ demo: .venv/client ## a consumer group of three real clients, living on groupcoo
 serve: .venv/client ## a broker for development on 127.0.0.1:9092
 	@$(BIN)/groupcoord serve --dev --topic orders:6
 
-test: cover ## all tests, real clients included, with branch coverage; what measures time or drives clients runs alone
-	$(BIN)/pytest -n auto -m "not clients" tests/cli tests/conformance
-	$(BIN)/pytest -m clients
+test: cover ## all tests, real clients included, with branch coverage
+	$(BIN)/pytest -n auto -m "not clients" $(WITHOUT_COVERAGE)
+	$(BIN)/pytest -n auto --dist loadfile -m clients
 
 lint: .venv/dev ## format, lint, types, import contracts and generated docs
 	$(BIN)/ruff format --check .
@@ -37,7 +39,7 @@ check: lint ## what lint does, and the quick tests: before every commit
 	$(BIN)/pytest -n auto -m "not slow and not clients and not spark"
 
 cover: .venv/dev ## every branch of everything but the command line and the pipeline is tested
-	$(BIN)/pytest -n auto --hypothesis-profile=same -m "not clients and not spark" --ignore=tests/cli --ignore=tests/conformance $(COVERED:%=--cov=groupcoord.%) \
+	$(BIN)/pytest -n auto --hypothesis-profile=same -m "not clients and not spark" $(WITHOUT_COVERAGE:%=--ignore=%) $(COVERED:%=--cov=groupcoord.%) \
 	  --cov-report=term --cov-fail-under=100
 
 SEEDS ?= 1000
@@ -61,7 +63,7 @@ bench: .venv/dev ## figures beside their peers, measured in one run
 	$(BIN)/python -m bench
 
 conformance: .venv/dev ## every story told to a real Kafka in a container and to groupcoord (START_DOCKERD=1 starts a daemon)
-	$(WITH_KAFKA) $(BIN)/pytest -m real_kafka
+	$(WITH_KAFKA) $(BIN)/pytest -n 2 --dist loadfile -m real_kafka
 
 faults: .venv/dev ## deliberate faults in the coordinator, one at a time: the recordings notice each
 	$(BIN)/python -m tests.conformance.faults

@@ -1,10 +1,10 @@
 """Every story told to a real broker in a container and to groupcoord over real sockets: ``make conformance``.
 
-Both transcripts are compared step by step with each other, and the real broker's with what was recorded of one. The stories
-of one setting are told together, to both at the same time: they mostly wait.
+Both transcripts are compared step by step with each other, and the real broker's with what was recorded of one. All stories
+are told at the same time, to both, with a broker for each setting: they mostly wait.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
@@ -35,26 +35,25 @@ class Both(NamedTuple):
 
 
 class Telling:
-    """Tells the stories that this run has chosen, a setting at a time, when they are first asked for."""
+    """Tells the stories that this run has chosen, with a thread for each setting, from the moment that it is made."""
 
-    def __init__(self, tales: Sequence[Tale], start: StartRealKafka, say: Callable[[str], None]) -> None:
-        self._tales, self._start, self._say = tales, start, say
+    def __init__(
+        self, tales: Sequence[Tale], start: StartRealKafka, say: Callable[[str], None], pool: ThreadPoolExecutor
+    ) -> None:
+        self._start, self._say = start, say
         self._told: dict[str, Future[Both]] = {}
+        for setting in settings.ALL:
+            chosen = [tale for tale in tales if tale.settings is setting]
+            if chosen:
+                self._told[setting.name] = pool.submit(self._tell, setting, chosen)
 
     def of(self, setting: Settings) -> Both:
-        """Both transcripts of every story of ``setting``. A setting that failed fails again at once."""
+        """Both transcripts of every chosen story of ``setting``. Raises what the telling raised."""
         if setting.name not in self._told:
-            self._told[setting.name] = Future()
-            try:
-                self._told[setting.name].set_result(self._tell(setting))
-            except KeyboardInterrupt:
-                raise
-            except BaseException as problem:  # a skip is none of Exception's
-                self._told[setting.name].set_exception(problem)
+            pytest.skip("no story of this setting was chosen")
         return self._told[setting.name].result()
 
-    def _tell(self, setting: Settings) -> Both:
-        tales = [tale for tale in self._tales if tale.settings is setting]
+    def _tell(self, setting: Settings, tales: Sequence[Tale]) -> Both:
         with (
             self._start(setting.properties) as broker,
             groupcoord(setting.properties, dev=False) as server,
@@ -69,7 +68,7 @@ class Telling:
 
 
 @pytest.fixture(scope="session")
-def telling(request: pytest.FixtureRequest, start_real_kafka: StartRealKafka) -> Telling:
+def telling(request: pytest.FixtureRequest, start_real_kafka: StartRealKafka) -> Iterator[Telling]:
     if kafka_version() != KAFKA_VERSION:
         pytest.exit(
             f"groupcoord answers as Kafka {KAFKA_VERSION} does; `KAFKA_VERSION={kafka_version()} make kafka-versions` "
@@ -81,10 +80,13 @@ def telling(request: pytest.FixtureRequest, start_real_kafka: StartRealKafka) ->
     plugins = request.config.pluginmanager
 
     def say(line: str) -> None:
-        with plugins.getplugin("capturemanager").global_and_fixture_disabled():
-            plugins.getplugin("terminalreporter").write_line(line)
+        terminal = plugins.getplugin("terminalreporter")  # a worker of xdist has none
+        if terminal is not None:
+            with plugins.getplugin("capturemanager").global_and_fixture_disabled():
+                terminal.write_line(line)
 
-    return Telling([tale for tale in all_tales() if tale in chosen], start_real_kafka, say)
+    with ThreadPoolExecutor(len(settings.ALL)) as pool:
+        yield Telling([tale for tale in all_tales() if tale in chosen], start_real_kafka, say, pool)
 
 
 @pytest.mark.parametrize("tale", [pytest.param(tale, id=f"{tale.topic}.{tale.name}") for tale in all_tales()])
