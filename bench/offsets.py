@@ -20,12 +20,12 @@ from bench.servers import groupcoord
 from bench.storage import plain_read, plain_write
 from bench.table import Table
 from bench.wire import request_frame
-from groupcoord.broker.journal import IN_MEMORY, Journal
 from groupcoord.broker.partition_log import PartitionLog
+from groupcoord.broker.storage_backend import IN_MEMORY_STORAGE, StorageBackend
 from groupcoord.broker.topic_names import CONSUMER_OFFSETS
 from groupcoord.cli.serve import GARBAGE_THRESHOLD
 from groupcoord.cluster.cluster_core import ClusterCore
-from groupcoord.config.settings import load as config_of
+from groupcoord.config.broker_config import load as config_of
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.apis.offset_commit import OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from groupcoord.protocol.batches.record_batch import build_batch
@@ -49,7 +49,7 @@ from groupcoord.protocol.coordinator_records.typed import (
     write_value,
 )
 from groupcoord.protocol.messages import HeartbeatRequest, OffsetCommitRequest
-from groupcoord.storage.storage import Storage
+from groupcoord.storage.data_directory import DataDirectory
 
 SECONDS = 3.0
 CONNECTIONS = (1, 100)
@@ -158,7 +158,7 @@ def _replays(directory: Path) -> Table:
         for count in RECORDS_PER_BATCH:
             batches = list(_batches(records, count))
             path = directory / f"{keys}-{count}"
-            with _node(Storage(path, _CONFIG, new_uuid=uuid.uuid4, now_ms=_NOW_MS)) as (node, log):
+            with _node(DataDirectory(path, _CONFIG, new_uuid=uuid.uuid4, now_ms=_NOW_MS)) as (node, log):
                 for batch in batches:
                     log.append(batch, _NOW_MS)
                 size = log.size
@@ -263,8 +263,8 @@ def _compactions(directory: Path) -> Table:
         "of processor time",
         "MB/s",
     )
-    _compaction(table, "a log in memory", IN_MEMORY, batches)
-    storage = Storage(directory / "compacted", _CONFIG, new_uuid=uuid.uuid4, now_ms=_NOW_MS)
+    _compaction(table, "a log in memory", IN_MEMORY_STORAGE, batches)
+    storage = DataDirectory(directory / "compacted", _CONFIG, new_uuid=uuid.uuid4, now_ms=_NOW_MS)
     size = _compaction(table, "a log with --data-dir", storage, batches)
     plain = directory / "plain"
     written = plain_write(plain, b"".join(batches[:100]), size)
@@ -274,9 +274,9 @@ def _compactions(directory: Path) -> Table:
     return table
 
 
-def _compaction(table: Table, what: str, journal: Journal, batches: list[bytes]) -> int:
+def _compaction(table: Table, what: str, storage: StorageBackend, batches: list[bytes]) -> int:
     """Adds a row; the size of the log."""
-    with _node(journal) as (node, log):
+    with _node(storage) as (node, log):
         for batch in batches:
             log.append(batch, _NOW_MS)
         size = log.size
@@ -304,9 +304,9 @@ class _Chance:
 
 
 @contextmanager
-def _node(journal: Journal) -> Iterator[tuple[ClusterCore, PartitionLog]]:
+def _node(storage: StorageBackend) -> Iterator[tuple[ClusterCore, PartitionLog]]:
     """A node that has read what there is, and the only partition of its ``__consumer_offsets``."""
-    node = ClusterCore(_CONFIG, random=_Chance(), now_ms=_NOW_MS, journal=journal)
+    node = ClusterCore(_CONFIG, random=_Chance(), now_ms=_NOW_MS, storage=storage)
     while node.next_deadline() == 0:
         node.expire(_NOW_MS)
     log = node.broker.log(CONSUMER_OFFSETS, 0)
@@ -320,8 +320,8 @@ def _node(journal: Journal) -> Iterator[tuple[ClusterCore, PartitionLog]]:
     finally:
         gc.set_threshold(*before)
         gc.unfreeze()
-        if isinstance(journal, Storage):
-            journal.close()
+        if isinstance(storage, DataDirectory):
+            storage.close()
 
 
 def _batches(records: list[KeyValue], count: int) -> Iterator[bytes]:

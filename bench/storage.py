@@ -11,12 +11,12 @@ from pathlib import Path
 
 from bench.table import Table
 from groupcoord.broker.broker import Broker
-from groupcoord.broker.journal import IN_MEMORY, Journal
 from groupcoord.broker.partition_log import PartitionLog
-from groupcoord.config.settings import BrokerConfig
+from groupcoord.broker.storage_backend import IN_MEMORY_STORAGE, StorageBackend
+from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.protocol.batches.record_batch import build_batch
 from groupcoord.protocol.batches.records import Record
-from groupcoord.storage.storage import Storage
+from groupcoord.storage.data_directory import DataDirectory
 
 TOTAL_BYTES = 1_000_000_000
 RECORD_BYTES = 1_000
@@ -38,8 +38,8 @@ def run() -> list[Table]:
         speed.add(
             "a plain file, written batch by batch", f"{plain_write(directory / 'plain', batch, TOTAL_BYTES):,.0f}"
         )
-        speed.add("a log in memory, appended to", f"{_append(_log(IN_MEMORY), batch):,.0f}")
-        storage = Storage(directory / "data", _CONFIG, new_uuid=uuid.uuid4, now_ms=_NOW_MS)
+        speed.add("a log in memory, appended to", f"{_append(_log(IN_MEMORY_STORAGE), batch):,.0f}")
+        storage = DataDirectory(directory / "data", _CONFIG, new_uuid=uuid.uuid4, now_ms=_NOW_MS)
         log = _log(storage)
         speed.add("a log with --data-dir, appended to", f"{_append(log, batch):,.0f}")
         speed.add("a plain file, read 1 MB by 1 MB", f"{plain_read(directory / 'plain'):,.0f}")
@@ -52,8 +52,8 @@ def _batch(records: int) -> bytes:
     return build_batch([Record(index, _NOW_MS, None, value) for index in range(records)])
 
 
-def _log(journal: Journal) -> PartitionLog:
-    broker = Broker(_CONFIG, new_topic_id=uuid.uuid4, new_session_id=lambda: 1, now_ms=_NOW_MS, journal=journal)
+def _log(storage: StorageBackend) -> PartitionLog:
+    broker = Broker(_CONFIG, new_topic_id=uuid.uuid4, new_session_id=lambda: 1, now_ms=_NOW_MS, storage=storage)
     return broker.topics.create("bench", 1, {"retention.bytes": "-1"}, _NOW_MS).partitions[0]
 
 
@@ -143,8 +143,8 @@ def _flushes(directory: Path) -> Table:
         os.fsync(descriptor)
     table.add("a plain file, written and fsynced", f"{SYNCED / (time.perf_counter() - began):,.0f}")
     os.close(descriptor)
-    storage = Storage(directory / "flushed", _CONFIG, new_uuid=uuid.uuid4, now_ms=_NOW_MS)
-    broker = Broker(_CONFIG, new_topic_id=uuid.uuid4, new_session_id=lambda: 1, now_ms=_NOW_MS, journal=storage)
+    storage = DataDirectory(directory / "flushed", _CONFIG, new_uuid=uuid.uuid4, now_ms=_NOW_MS)
+    broker = Broker(_CONFIG, new_topic_id=uuid.uuid4, new_session_id=lambda: 1, now_ms=_NOW_MS, storage=storage)
     log = broker.topics.create("bench", 1, {"flush.messages": "1"}, _NOW_MS).partitions[0]
     began = time.perf_counter()
     for _ in range(SYNCED):
@@ -154,7 +154,7 @@ def _flushes(directory: Path) -> Table:
     return table
 
 
-def _starts(directory: Path, storage: Storage) -> Table:
+def _starts(directory: Path, storage: DataDirectory) -> Table:
     """A start after a clean end, and one that has to check every batch."""
     table = Table("starts with a data directory of 1 GB", "what", "seconds", "MB more in memory")
     storage.close()
@@ -164,7 +164,7 @@ def _starts(directory: Path, storage: Storage) -> Table:
             (directory / "recovery-point-offset-checkpoint").unlink()
         before = _resident_bytes()
         began = time.perf_counter()
-        again = Storage(directory, _CONFIG, new_uuid=uuid.uuid4, now_ms=_NOW_MS)
+        again = DataDirectory(directory, _CONFIG, new_uuid=uuid.uuid4, now_ms=_NOW_MS)
         table.add(what, f"{time.perf_counter() - began:.2f}", f"{(_resident_bytes() - before) / 1e6:,.1f}")
         again.close()
     return table

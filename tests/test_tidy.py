@@ -10,7 +10,7 @@ from tools import docs
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = sorted(path for folder in ("groupcoord", "tests", "bench", "tools") for path in (ROOT / folder).rglob("*.py"))
-DATA_MODULES = {"errors.py", "broker_table.py", "topic_table.py", "documentation.py", "schemas.py"}
+DATA_MODULES = {"errors.py", "property_tables.py", "documentation.py", "schemas.py"}
 
 
 @pytest.mark.slow  # `make check` asks the same

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-from groupcoord.config.stand_in import DEFAULTS, DEV_DEFAULTS
+from groupcoord.config.default_overrides import DEFAULTS, DEV_DEFAULTS
 from groupcoord.protocol.apis import APIS
 from tools import conformance, deviations, faults, pipeline, scenarios, simulation, sync_api, trace
 from tools.story import tell

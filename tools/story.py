@@ -8,7 +8,7 @@ from typing import Any
 
 from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.cluster.layer import ServedCluster
-from groupcoord.config.settings import load
+from groupcoord.config.broker_config import load
 from groupcoord.core.effects import Call, Effect, EmitEvent, Reply
 from groupcoord.core.events import Event
 from groupcoord.protocol.apis import APIS, ApiKey

@@ -8,26 +8,26 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from groupcoord.broker.alter_configs import handle_describe_configs, handle_incremental_alter_configs
 from groupcoord.broker.broker_registry import BrokerRegistry
-from groupcoord.broker.config_admin import handle_describe_configs, handle_incremental_alter_configs
 from groupcoord.broker.fetch import handle_fetch
 from groupcoord.broker.fetch_purgatory import FetchPurgatory
 from groupcoord.broker.fetch_sessions import FetchSessions
-from groupcoord.broker.journal import IN_MEMORY, Journal
-from groupcoord.broker.metadata import handle_describe_cluster, handle_metadata
-from groupcoord.broker.offsets_lookup import (
+from groupcoord.broker.init_producer_id import handle_init_producer_id
+from groupcoord.broker.log_manager import LogManager
+from groupcoord.broker.log_offsets import (
     handle_delete_records,
     handle_list_offsets,
     handle_offset_for_leader_epoch,
 )
+from groupcoord.broker.metadata import handle_describe_cluster, handle_metadata
 from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.broker.produce import handle_produce
-from groupcoord.broker.producers import handle_init_producer_id
+from groupcoord.broker.storage_backend import IN_MEMORY_STORAGE, StorageBackend
 from groupcoord.broker.topic_admin import handle_create_partitions, handle_create_topics, handle_delete_topics
 from groupcoord.broker.topic_creation import internal_topic
 from groupcoord.broker.topics import Topic, TopicStore
-from groupcoord.broker.upkeep import Upkeep
-from groupcoord.config.settings import BrokerConfig
+from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.core.background_work import WorkRunner, run_inline
 from groupcoord.core.effects import Call, Effect, LogRecord
 from groupcoord.core.events import AdminAction
@@ -41,7 +41,7 @@ Handler = Callable[["Broker", HandlerContext, Call, Any], None]
 
 
 class Broker:
-    """Topics and logs of one node. ``journal`` is where they are kept; what it has kept is there again.
+    """Topics and logs of one node. ``storage`` is where they are kept; what it has kept is there again.
 
     A node may stand for a ``cluster`` of several brokers, of which ``config`` is the first one's configuration.
 
@@ -57,7 +57,7 @@ class Broker:
         new_topic_id: Callable[[], uuid.UUID],
         new_session_id: Callable[[], int],
         now_ms: int,
-        journal: Journal = IN_MEMORY,
+        storage: StorageBackend = IN_MEMORY_STORAGE,
         cluster: BrokerRegistry | None = None,
     ) -> None:
         self.config = config
@@ -66,18 +66,20 @@ class Broker:
         self.compacts_at_once = False
         """Compact inline and never in the background: for tests that move the clock."""
         self.cluster = cluster or BrokerRegistry(config.node_id)
-        self.journal = journal
+        self.storage = storage
         self.timers = Timers()
-        self.topics = TopicStore(config, new_topic_id=new_topic_id, journal=journal)
+        self.topics = TopicStore(config, new_topic_id=new_topic_id, storage=storage)
         self.fetch_purgatory = FetchPurgatory(self.timers)
         self.fetch_sessions_of = tuple(
             FetchSessions(config.max_incremental_fetch_session_cache_slots, new_session_id) for _ in self.cluster.ids
         )
         """Of each broker its cache of sessions."""
-        self._producer_ids_end = journal.next_producer_id()
+        self._producer_ids_end = storage.next_producer_id()
         self._producer_ids = [range(0)] * len(self.cluster)
         self.on_topics_deleted: Callable[[HandlerContext, Sequence[Topic]], None] = lambda _turn, _topics: None
-        self._upkeep = Upkeep(self.timers, lambda: self.config, self._logs, now_ms, journal, self._compaction_runner)
+        self._log_manager = LogManager(
+            self.timers, lambda: self.config, self._logs, now_ms, storage, self._compaction_runner
+        )
         self._restore(now_ms)
 
     def handle(self, call: Call, request: Any, now_ms: int) -> list[Effect]:
@@ -102,20 +104,20 @@ class Broker:
     def new_producer_id(self, broker: int = 0) -> int:
         """The next id for a producer at ``broker``. Raises BatchError if nothing can be kept.
 
-        Each broker takes a thousand at a time (``ProducerIdsBlock``). The journal is told, so that after a restart none comes
+        Each broker takes a thousand at a time (``ProducerIdsBlock``). The storage is told, so that after a restart none comes
         twice.
         """
         left = self._producer_ids[broker]
         if not left:
             end = self._producer_ids_end + _PRODUCER_ID_BLOCK
-            self.journal.producer_ids_reserved(end)
+            self.storage.producer_ids_reserved(end)
             left, self._producer_ids_end = range(self._producer_ids_end, end), end
         self._producer_ids[broker] = left[1:]
         return left[0]
 
     def _restore(self, now_ms: int) -> None:
-        """Have the topics again that the journal has kept. Raises Refused if it cannot keep what is added to them."""
-        for kept in self.journal.recovered_topics():
+        """Have the topics again that the storage has kept. Raises Refused if it cannot keep what is added to them."""
+        for kept in self.storage.recovered_topics():
             topic = self.topics.restore(kept)
             if kept.adopted and topic.is_internal:
                 count, _, configs = internal_topic(topic.name, self.config)
@@ -123,7 +125,7 @@ class Broker:
                 topic.add_partitions(max(0, count - len(topic.partitions)))
             for log in topic.partitions:
                 if log.size:
-                    self._upkeep.appended(log, now_ms)
+                    self._log_manager.appended(log, now_ms)
 
     # --- logs
 
@@ -149,7 +151,7 @@ class Broker:
 
     def appended(self, ctx: HandlerContext, log: PartitionLog) -> None:
         """``log`` has grown: answer the fetches that now have enough, and see to it that it is looked after."""
-        self._upkeep.appended(log, ctx.now_ms)
+        self._log_manager.appended(log, ctx.now_ms)
         self.fetch_purgatory.appended(ctx, log)
 
     def move_leader(self, ctx: HandlerContext, topic: Topic, partition: int, broker_id: int) -> None:
@@ -167,7 +169,7 @@ class Broker:
         if log is None:
             raise KeyError(f"{topic}-{partition}")
         ctx = HandlerContext(now_ms, AdminAction(f"{log.name} is to be compacted"))
-        self._upkeep.compact(ctx, log)
+        self._log_manager.compact(ctx, log)
         return ctx.effects
 
     def topics_deleted(self, ctx: HandlerContext, topics: Sequence[Topic]) -> None:

@@ -8,14 +8,14 @@ Source: ``ClusterControlManager`` and ``ReplicationControlManager``.
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.config.listeners import Endpoint
-from groupcoord.config.settings import BrokerConfig
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import Call
 from groupcoord.core.scala import mutable_map_order
 from groupcoord.partitioners.java_random import Random
-from groupcoord.partitioners.placement import PlacementError
-from groupcoord.partitioners.striped import UsableBroker, check_replication_factor, place_replicas
+from groupcoord.partitioners.replica_assignment import PlacementError
+from groupcoord.partitioners.striped_replica_placer import UsableBroker, check_replication_factor, place_replicas
 from groupcoord.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from groupcoord.broker.fetch_purgatory import ParkedFetch, Watched
-from groupcoord.broker.fetch_sessions import Answers, FetchContext, Fetched, NoSuchShardError, Reader, Wanted
-from groupcoord.broker.leader_epochs import UNDEFINED_EPOCH
-from groupcoord.broker.partition_log import PartitionLog, Read
+from groupcoord.broker.fetch_purgatory import DelayedFetch, WatchedPartition
+from groupcoord.broker.fetch_sessions import Answers, FetchContext, NoSuchShardError, Reader, TopicIdPartition, Wanted
+from groupcoord.broker.leader_epoch_cache import UNDEFINED_EPOCH
+from groupcoord.broker.partition_log import FetchDataInfo, PartitionLog
 from groupcoord.broker.topics import Topic
 from groupcoord.core.effects import Call
 from groupcoord.core.handler_context import HandlerContext
@@ -51,9 +51,9 @@ def handle_fetch(broker: "Broker", ctx: HandlerContext, call: Call, request: Fet
         if uses_topic_ids:
             name = None if topic.topic_id is None else broker.topics.topic_name(topic.topic_id)
         for partition in topic.partitions:
-            wanted[Fetched(topic.topic_id, name, partition.partition)] = partition
+            wanted[TopicIdPartition(topic.topic_id, name, partition.partition)] = partition
     forgotten = [
-        Fetched(topic.topic_id, topic.topic, partition)
+        TopicIdPartition(topic.topic_id, topic.topic, partition)
         for topic in request.forgotten_topics_data
         for partition in topic.partitions
     ]
@@ -78,10 +78,10 @@ class _NamelessTopicError(Exception):
 class _PartitionRead(NamedTuple):
     """What became of one partition: an error, an epoch that diverges, or a read of ``log``."""
 
-    fetched: Fetched
+    fetched: TopicIdPartition
     error: ErrorCode = ErrorCode.NONE
     log: PartitionLog | None = None
-    read: Read | None = None
+    read: FetchDataInfo | None = None
     diverging: EpochEndOffset = _NO_DIVERGENCE
     leader: LeaderIdAndEpoch = _NO_LEADER  # where the reader's idea of it was wrong
 
@@ -140,15 +140,15 @@ class _Fetch:
             self._answer_now(ctx, results)
             return
         watched = [
-            Watched(result.log, result.read.start, self._known[result.fetched].partition_max_bytes)
+            WatchedPartition(result.log, result.read.start, self._known[result.fetched].partition_max_bytes)
             for result in results
             if result.log is not None and result.read is not None
         ]
-        parked = ParkedFetch(self._call, tuple(watched), min_bytes, self._answer, self._fails)
-        if parked.satisfied():
+        delayed = DelayedFetch(self._call, tuple(watched), min_bytes, self._answer, self._fails)
+        if delayed.satisfied():
             self._answer_now(ctx, results)
         else:
-            self._broker.fetch_purgatory.park(parked, ctx.now_ms + self._request.max_wait_ms)
+            self._broker.fetch_purgatory.watch(delayed, ctx.now_ms + self._request.max_wait_ms)
 
     def _answer_now(self, ctx: HandlerContext, results: list[_PartitionRead]) -> None:
         try:
@@ -176,7 +176,7 @@ class _Fetch:
         return results
 
     def _read(
-        self, fetched: Fetched, partition: FetchPartition, max_bytes: int, *, at_least_one: bool
+        self, fetched: TopicIdPartition, partition: FetchPartition, max_bytes: int, *, at_least_one: bool
     ) -> _PartitionRead:
         topic = self._broker.topics.get(fetched.topic or "")
         if topic is None:  # gone while the fetch waited
@@ -195,7 +195,7 @@ class _Fetch:
             return _PartitionRead(fetched, problem.error)
         return _PartitionRead(fetched, log=log, read=read)
 
-    def _check_reader(self, topic: Topic, fetched: Fetched, partition: FetchPartition) -> ErrorCode:
+    def _check_reader(self, topic: Topic, fetched: TopicIdPartition, partition: FetchPartition) -> ErrorCode:
         """Is this the broker to read from, is the reader's idea of the leader right, and is it somebody who may read?
 
         Consumers read from followers, too, since KIP-392; other brokers from the leader alone.
@@ -232,7 +232,7 @@ class _Fetch:
         answers = {result.fetched: self._partition_data(result, copies=copies) for result in results} | self._unknown
         error, session_id, selected = self._context.conclude(answers, ctx.now_ms)
         # A topic is named again whenever another one stands between its partitions: their order is kept.
-        groups: list[tuple[Fetched, list[PartitionData]]] = []
+        groups: list[tuple[TopicIdPartition, list[PartitionData]]] = []
         for fetched, data in selected.items():
             if groups and groups[-1][0][:2] == (None, None):
                 raise _NamelessTopicError
@@ -285,7 +285,7 @@ class _Fetch:
             log_start_offset=result.log.log_start_offset,
             diverging_epoch=result.diverging,
             aborted_transactions=() if committed and read is not None and not read.cut_short else None,
-            records=b"" if read is None else read.data() if copies else read.stretch(),
+            records=b"" if read is None else read.data() if copies else read.record_slice(),
         )
 
 

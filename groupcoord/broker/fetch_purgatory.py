@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from groupcoord.broker.partition_log import PartitionLog, Position
+from groupcoord.broker.partition_log import LogOffsetMetadata, PartitionLog
 from groupcoord.core.effects import Call
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import TimerKey, Timers
 
 # Deviation (bounded-memory): see broker/topic_config.py
-MOST_PARKED = 65_536
+MAX_DELAYED_FETCHES = 65_536
 """A fetch whose client is gone waits on, for weeks if the client said so. Beyond as many as there can be connections the oldest
 is answered with what there is. Kafka has no such bound."""
 
@@ -21,20 +21,20 @@ _TOO_MANY = TimerKey("fetch", "purgatory")
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class WatchedPartition:
     """One partition of a waiting fetch: where it reads, and how many bytes of it count at most."""
 
     log: PartitionLog
-    start: Position
+    start: LogOffsetMetadata
     max_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
-class ParkedFetch:
+class DelayedFetch:
     """A fetch that waits: answered by ``answer`` once ``min_bytes`` have come in over all it watches, or it ``fails``."""
 
     call: Call
-    watched: tuple[Watched, ...]
+    watched: tuple[WatchedPartition, ...]
     min_bytes: int
     answer: Callable[[HandlerContext], None]
     fails: Callable[[], bool] = lambda: False
@@ -58,32 +58,32 @@ class FetchPurgatory:
 
     def __init__(self, timers: Timers) -> None:
         self._timers = timers
-        self._parked: dict[TimerKey, ParkedFetch] = {}
+        self._delayed: dict[TimerKey, DelayedFetch] = {}
         self._watchers: dict[PartitionLog, dict[TimerKey, None]] = {}
         self._count = 0
 
     def __len__(self) -> int:
-        return len(self._parked)
+        return len(self._delayed)
 
-    def park(self, fetch: ParkedFetch, until_ms: int) -> None:
+    def watch(self, fetch: DelayedFetch, until_ms: int) -> None:
         """Let ``fetch`` wait, at most until ``until_ms``."""
         self._count += 1
         key = TimerKey("fetch", f"connection {fetch.call.connection_id}", f"fetch {self._count}")
-        self._parked[key] = fetch
+        self._delayed[key] = fetch
         for partition in fetch.watched:
             self._watchers.setdefault(partition.log, {})[key] = None
         self._timers.schedule(key, until_ms, lambda ctx: self._answer(ctx, key))
-        if len(self._parked) > MOST_PARKED:
+        if len(self._delayed) > MAX_DELAYED_FETCHES:
             self._timers.schedule(_TOO_MANY, 0, self._let_go)
 
     def _let_go(self, ctx: HandlerContext) -> None:
-        while len(self._parked) > MOST_PARKED:
-            self._answer(ctx, next(iter(self._parked)))
+        while len(self._delayed) > MAX_DELAYED_FETCHES:
+            self._answer(ctx, next(iter(self._delayed)))
 
     def appended(self, ctx: HandlerContext, log: PartitionLog) -> None:
         """``log`` has grown: answer the fetches that now have enough."""
         for key in tuple(self._watchers.get(log, ())):
-            if self._parked[key].satisfied():
+            if self._delayed[key].satisfied():
                 self._answer(ctx, key)
 
     def leader_moved(self, ctx: HandlerContext, log: PartitionLog, leader: int) -> None:
@@ -92,7 +92,7 @@ class FetchPurgatory:
         At the new leader itself nobody looks before the next append, as in Kafka.
         """
         for key in tuple(self._watchers.get(log, ())):
-            if self._parked[key].call.broker != leader and self._parked[key].fails():
+            if self._delayed[key].call.broker != leader and self._delayed[key].fails():
                 self._answer(ctx, key)
 
     def gone(self, ctx: HandlerContext, logs: Iterable[PartitionLog]) -> None:
@@ -102,7 +102,7 @@ class FetchPurgatory:
                 self._answer(ctx, key)
 
     def _answer(self, ctx: HandlerContext, key: TimerKey) -> None:
-        fetch: Any = self._parked.pop(key)
+        fetch: Any = self._delayed.pop(key)
         self._timers.cancel(key)
         for partition in fetch.watched:
             watchers = self._watchers[partition.log]

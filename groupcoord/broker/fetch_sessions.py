@@ -24,7 +24,7 @@ SHARDS = 8
 _INT32_MAX = (1 << 31) - 1
 
 
-class Fetched(NamedTuple):
+class TopicIdPartition(NamedTuple):
     """A partition as a request names it: by topic id from v13 on (``topic`` is None if the id is unknown), by name before."""
 
     topic_id: uuid.UUID | None
@@ -37,8 +37,8 @@ class Fetched(NamedTuple):
         return self.topic if self.topic_id is None else self.topic_id, self.partition
 
 
-Wanted = dict[Fetched, FetchPartition]
-Answers = dict[Fetched, PartitionData]
+Wanted = dict[TopicIdPartition, FetchPartition]
+Answers = dict[TopicIdPartition, PartitionData]
 
 
 class CachedPartition:
@@ -46,7 +46,9 @@ class CachedPartition:
 
     __slots__ = ("fetched", "high_watermark", "log_start_offset", "wanted")
 
-    def __init__(self, fetched: Fetched, wanted: FetchPartition, high_watermark: int, log_start_offset: int) -> None:
+    def __init__(
+        self, fetched: TopicIdPartition, wanted: FetchPartition, high_watermark: int, log_start_offset: int
+    ) -> None:
         self.fetched = fetched
         self.wanted = wanted
         self.high_watermark = high_watermark
@@ -97,7 +99,7 @@ class FetchSession:
         self.size = len(self.partitions)
         self.settled = now_ms - self.created_ms > EVICTION_MS
 
-    def update(self, wanted: Wanted, forgotten: Iterable[Fetched]) -> None:
+    def update(self, wanted: Wanted, forgotten: Iterable[TopicIdPartition]) -> None:
         """Take over what a request adds, changes and forgets."""
         for fetched, partition in wanted.items():
             cached = self.partitions.get(fetched.key)
@@ -117,7 +119,7 @@ class FetchSession:
         for cached in self.partitions.values():
             topic_id, topic, partition = cached.fetched
             if topic is None and topic_id is not None:
-                cached.fetched = Fetched(topic_id, topic_name(topic_id), partition)
+                cached.fetched = TopicIdPartition(topic_id, topic_name(topic_id), partition)
         return {cached.fetched: cached.wanted for cached in self.partitions.values()}
 
     def news(self, answers: Answers) -> Answers:
@@ -161,7 +163,7 @@ class FetchSessions:
         return self._shard_of(session_id).sessions[session_id]
 
     def open(
-        self, request: FetchRequest, wanted: Wanted, forgotten: Iterable[Fetched], now_ms: int, reader: Reader
+        self, request: FetchRequest, wanted: Wanted, forgotten: Iterable[TopicIdPartition], now_ms: int, reader: Reader
     ) -> "FetchContext":
         """What ``request`` is about. Closes a session that it ends; the answer of a refused one has an error.
 
@@ -279,7 +281,7 @@ class FetchContext:
         self._wanted = wanted
         self._wants_session = wants_session
 
-    def wanted(self, topic_name: Callable[[uuid.UUID], str | None]) -> Mapping[Fetched, FetchPartition]:
+    def wanted(self, topic_name: Callable[[uuid.UUID], str | None]) -> Mapping[TopicIdPartition, FetchPartition]:
         """What is to be read, in order."""
         return self._wanted if self.session is None else self.session.all_wanted(topic_name)
 

@@ -9,7 +9,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from groupcoord.broker.lookups import Find, first_since
+from groupcoord.broker.timestamp_search import BatchSearch, find_first_since
 from groupcoord.protocol.batches.record_batch import INT32_MAX, NO_TIMESTAMP, BatchHeader, read_header
 from groupcoord.protocol.batches.records import Record
 
@@ -25,14 +25,14 @@ class LogSegment:
         "created_ms",
         "data",
         "modified_ms",
-        "stretches",
+        "slices",
     )
 
     def __init__(self, base_offset: int, now_ms: int) -> None:
         self.base_offset = base_offset
         self.created_ms = self.modified_ms = now_ms
         self.data = bytearray()
-        self.stretches = 0
+        self.slices = 0
         """How many answers refer to it."""
         self._base_offsets = array("q")
         self._positions = array("q")
@@ -105,7 +105,9 @@ class LogSegment:
         """It is part of no log any more: give back the memory."""
         self.data = bytearray()
 
-    def first_record_since(self, timestamp_ms: int, start_offset: int, find: Find = first_since) -> Record | None:
+    def first_record_since(
+        self, timestamp_ms: int, start_offset: int, find: BatchSearch = find_first_since
+    ) -> Record | None:
         """The first record from ``start_offset`` on that is not older than ``timestamp_ms``."""
         for index in range(bisect_left(self._latest, timestamp_ms), len(self._positions)):
             header = read_header(self.data, self._positions[index])
@@ -116,7 +118,7 @@ class LogSegment:
                 return record
         return None
 
-    def latest_record(self, find: Find = first_since) -> Record | None:
+    def latest_record(self, find: BatchSearch = find_first_since) -> Record | None:
         """The first record that has the largest timestamp of all, or None if there is no record."""
         if not self._positions:
             return None

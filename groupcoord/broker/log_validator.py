@@ -7,7 +7,7 @@ Source: ``UnifiedLog.analyzeAndValidateRecords`` and ``LogValidator``.
 
 from typing import NamedTuple
 
-from groupcoord.broker.log_settings import LogSettings
+from groupcoord.broker.log_config import LogConfig
 from groupcoord.protocol.batches.compression import Compression
 from groupcoord.protocol.batches.record_batch import (
     COMPRESSION_MASK,
@@ -49,22 +49,22 @@ _TARGETS = {
 }
 
 
-class RecordError(NamedTuple):
+class RejectedRecord(NamedTuple):
     """What is wrong with the record at ``batch_index``."""
 
     batch_index: int
     message: str
 
 
-class RecordsRefusedError(BatchError):
+class RecordValidationError(BatchError):
     """Records of the batch are not to be stored; the producer learns which ones and why (KIP-467)."""
 
-    def __init__(self, error: ErrorCode, reason: str, record_errors: tuple[RecordError, ...]) -> None:
+    def __init__(self, error: ErrorCode, reason: str, record_errors: tuple[RejectedRecord, ...]) -> None:
         super().__init__(error, reason)
         self.record_errors = record_errors
 
 
-class Checked(NamedTuple):
+class CheckedBatch(NamedTuple):
     """A batch that may be stored, wherever: ``data`` is as it was produced or built anew, ``header`` its header.
 
     ``attributes`` and ``max_timestamp_ms`` are what it shall have of these; None for the latter is the time of the append.
@@ -80,17 +80,17 @@ class Checked(NamedTuple):
         """Do the records get the time of the append?"""
         return self.max_timestamp_ms is None
 
-    def placed(self, offset: int, leader_epoch: int, now_ms: int) -> "ValidBatch":
+    def placed(self, offset: int, leader_epoch: int, now_ms: int) -> "StampedBatch":
         """The batch, stamped for ``offset``."""
         stamped = bytearray(self.data)
         stamp_offsets(stamped, offset, leader_epoch)
         latest = now_ms if self.max_timestamp_ms is None else self.max_timestamp_ms
         if self.log_append_time != self.header.log_append_time or latest != self.header.max_timestamp_ms:
             stamp_time(stamped, self.attributes, latest)
-        return ValidBatch(stamped, read_header(stamped))
+        return StampedBatch(stamped, read_header(stamped))
 
 
-class ValidBatch(NamedTuple):
+class StampedBatch(NamedTuple):
     """A batch as it is to be stored, at its offset; ``header`` is what its bytes say."""
 
     data: bytearray
@@ -132,15 +132,15 @@ class LogValidator:
 
     __slots__ = ("partition", "settings")
 
-    def __init__(self, settings: LogSettings, partition: str) -> None:
+    def __init__(self, settings: LogConfig, partition: str) -> None:
         self.settings = settings
         self.partition = partition
 
-    def validate(self, records: bytes, offset: int, leader_epoch: int, now_ms: int) -> ValidBatch:
+    def validate(self, records: bytes, offset: int, leader_epoch: int, now_ms: int) -> StampedBatch:
         """The batch that ``records`` begin with, checked and stamped for ``offset``. Raises BatchError."""
         return self.check(records, now_ms).placed(offset, leader_epoch, now_ms)
 
-    def check(self, records: bytes, now_ms: int) -> Checked:
+    def check(self, records: bytes, now_ms: int) -> CheckedBatch:
         """The batch that ``records`` begin with, checked; where it will be stored does not matter. Raises BatchError.
 
         What lies behind it is the rest of a batch that was cut short, and is dropped as Kafka drops it.
@@ -192,7 +192,7 @@ class LogValidator:
             return
         raise BatchError(ErrorCode.INVALID_RECORD, f"{problem} in topic partition {self.partition}")
 
-    def _check_records(self, batch: bytes, header: BatchHeader, now_ms: int) -> Checked:
+    def _check_records(self, batch: bytes, header: BatchHeader, now_ms: int) -> CheckedBatch:
         settings = self.settings
         source = header.compression
         target = _TARGETS.get(settings.compression_type, source)
@@ -209,7 +209,7 @@ class LogValidator:
             # Kafka wants to build the batch anew for this, and fails because it has skipped keys and values.
             raise BatchError(ErrorCode.UNKNOWN_SERVER_ERROR, f"compressed records with gaps in {self.partition}")
         latest = None if settings.log_append_time else max(NO_TIMESTAMP, min(highest, _INT64_MAX))
-        return Checked(batch, header, self._attributes(header, source), latest)
+        return CheckedBatch(batch, header, self._attributes(header, source), latest)
 
     def _suspicious(self, header: BatchHeader, lowest: int, highest: int, now_ms: int) -> bool:
         """Can there be a record whose time is refused? Told from the extremes, so that good batches need no second look."""
@@ -221,8 +221,8 @@ class LogValidator:
         )
 
     def _refuse_wrong_records(self, data: Buffer, position: int, header: BatchHeader, now_ms: int) -> None:
-        """Raise RecordsRefusedError if there is at least one record to complain about."""
-        errors: list[RecordError] = []
+        """Raise RecordValidationError if there is at least one record to complain about."""
+        errors: list[RejectedRecord] = []
         time_is_wrong = False
         records = read_records(
             data,
@@ -238,19 +238,19 @@ class LogValidator:
                 # Kafka tells of every one; see the deviation unpacked-size-limit.
                 break
             if self.settings.compact and record.key is None:
-                errors.append(RecordError(index, message))
+                errors.append(RejectedRecord(index, message))
             elif (problem := self._time_problem(header, record, now_ms)) is not None:
-                errors.append(RecordError(index, problem))
+                errors.append(RejectedRecord(index, problem))
                 time_is_wrong = True
         if time_is_wrong:
-            raise RecordsRefusedError(
+            raise RecordValidationError(
                 ErrorCode.INVALID_TIMESTAMP,
                 "One or more records have been rejected due to invalid timestamp",
                 tuple(errors),
             )
         if errors:
             shown = ", ".join(f"RecordError(batchIndex={index}, message='{text}')" for index, text in errors[:3])
-            raise RecordsRefusedError(
+            raise RecordValidationError(
                 ErrorCode.INVALID_RECORD,
                 f"One or more records have been rejected due to {len(errors)} record errors in total, "
                 f"and only showing the first three errors at most: [{shown}]",
@@ -283,7 +283,9 @@ class LogValidator:
         kept = header.attributes & (TRANSACTIONAL | CONTROL | DELETE_HORIZON)
         return kept | compression | (LOG_APPEND_TIME if self.settings.log_append_time else 0)
 
-    def _rebuild(self, data: Buffer, position: int, header: BatchHeader, target: Compression, now_ms: int) -> Checked:
+    def _rebuild(
+        self, data: Buffer, position: int, header: BatchHeader, target: Compression, now_ms: int
+    ) -> CheckedBatch:
         """The records in a new batch: other compression, offsets without gaps."""
         settings = self.settings
         levels = {
@@ -307,7 +309,7 @@ class LogValidator:
                 f"which exceeds the maximum configured size of {settings.max_message_bytes}.",
             )
         made = read_header(built)
-        return Checked(built, made, made.attributes, None if settings.log_append_time else made.max_timestamp_ms)
+        return CheckedBatch(built, made, made.attributes, None if settings.log_append_time else made.max_timestamp_ms)
 
 
 def _timestamps(header: BatchHeader, found: Walk) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""The log of one partition: append, read, look up, and forget what is old. Its journal says where the batches are kept.
+"""The log of one partition: append, read, look up, and forget what is old. Its storage says where the batches are kept.
 
 There is one replica, so that a record is committed as soon as it is appended: high watermark and last stable offset are the
 end of the log. Source: ``UnifiedLog`` and ``LocalLog``.
@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
-from groupcoord.broker.journal import IN_MEMORY_LOG, LogJournal, RecoveredLog, Segment
-from groupcoord.broker.leader_epochs import UNDEFINED_EPOCH, UNDEFINED_OFFSET, LeaderEpochs
+from groupcoord.broker.leader_epoch_cache import UNDEFINED_EPOCH, UNDEFINED_OFFSET, LeaderEpochCache
+from groupcoord.broker.log_config import LogConfig
 from groupcoord.broker.log_segment import LogSegment
-from groupcoord.broker.log_settings import LogSettings
-from groupcoord.broker.log_validator import Checked, LogValidator
-from groupcoord.broker.lookups import Find, first_since
-from groupcoord.broker.producer_state import ProducerStates
-from groupcoord.broker.stretch import DEPARTED, Stretch
+from groupcoord.broker.log_validator import CheckedBatch, LogValidator
+from groupcoord.broker.producer_state_manager import ProducerStateManager
+from groupcoord.broker.record_slices import DELETED_SEGMENTS, RecordSlice
+from groupcoord.broker.storage_backend import IN_MEMORY_LOG_BACKEND, LogBackend, RecoveredLog, Segment
+from groupcoord.broker.timestamp_search import BatchSearch, find_first_since
 from groupcoord.core.effects import LogRecord
 from groupcoord.protocol.batches.record_batch import NO_TIMESTAMP, BatchError, BatchHeader, build_batch, read_header
 from groupcoord.protocol.batches.records import Record
@@ -30,7 +30,7 @@ _SEGMENTS_IN_MEMORY = 8  # of a log whose memory is bounded, at least
 _base_offset = attrgetter("base_offset")
 
 
-class Appended(NamedTuple):
+class LogAppendInfo(NamedTuple):
     """What came of an append: where the records are. ``log_append_time_ms`` is -1 unless the topic's records have it.
 
     ``duplicate``: they had been appended before, there, and this time nothing was.
@@ -43,7 +43,7 @@ class Appended(NamedTuple):
     duplicate: bool
 
 
-class Position(NamedTuple):
+class LogOffsetMetadata(NamedTuple):
     """A place in a log: offset, the base offset of its segment, and bytes from the segment's beginning."""
 
     offset: int
@@ -51,13 +51,13 @@ class Position(NamedTuple):
     byte: int
 
 
-class Read(NamedTuple):
+class FetchDataInfo(NamedTuple):
     """What a read found, without a copy of it: ``length`` bytes of ``segment`` from ``start`` on.
 
     ``cut_short``: there is a batch at the offset, and not one byte of it could be given.
     """
 
-    start: Position
+    start: LogOffsetMetadata
     segment: Segment | None
     length: int
     cut_short: bool
@@ -66,9 +66,9 @@ class Read(NamedTuple):
         """The bytes."""
         return self.segment.copy(self.start.byte, self.length) if self.segment and self.length else b""
 
-    def stretch(self) -> LazyBytes:
+    def record_slice(self) -> LazyBytes:
         """The bytes where they lie; they can be read even if the log deletes them meanwhile."""
-        return Stretch(self.segment, self.start.byte, self.length) if self.segment and self.length else b""
+        return RecordSlice(self.segment, self.start.byte, self.length) if self.segment and self.length else b""
 
 
 class FoundOffset(NamedTuple):
@@ -82,22 +82,22 @@ class FoundOffset(NamedTuple):
 class PartitionLog:
     """The batches of one partition. ``name`` is ``topic-0``, for messages; ``settings`` may be replaced at any time."""
 
-    def __init__(self, settings: LogSettings, name: str = "", journal: LogJournal = IN_MEMORY_LOG) -> None:
+    def __init__(self, settings: LogConfig, name: str = "", backend: LogBackend = IN_MEMORY_LOG_BACKEND) -> None:
         self.settings = settings
         self.name = name
-        self.journal = journal
+        self.backend = backend
         self.log_start_offset = 0
         self.log_end_offset = 0
-        self.producers = ProducerStates(name)
-        self.epochs = LeaderEpochs()
+        self.producers = ProducerStateManager(name)
+        self.epochs = LeaderEpochCache()
         self.cleaned_to = 0
         """What lies before this offset has been compacted, if anything is."""
         self._segments: list[Segment] = []
 
     @classmethod
-    def recovered(cls, settings: LogSettings, name: str, kept: RecoveredLog) -> "PartitionLog":
+    def recovered(cls, settings: LogConfig, name: str, kept: RecoveredLog) -> "PartitionLog":
         """The log as it was kept."""
-        log = cls(settings, name, kept.journal)
+        log = cls(settings, name, kept.backend)
         log.log_start_offset, log.log_end_offset = kept.log_start_offset, kept.log_end_offset
         log.producers, log.epochs, log.cleaned_to = kept.producers, kept.epochs, kept.cleaned_to
         log._segments = kept.segments
@@ -138,7 +138,7 @@ class PartitionLog:
         """Checks what is to be appended, by the settings as they are now."""
         return LogValidator(self.settings, self.name)
 
-    def append(self, records: bytes, now_ms: int, outcome: Checked | BatchError | None = None) -> Appended:
+    def append(self, records: bytes, now_ms: int, outcome: CheckedBatch | BatchError | None = None) -> LogAppendInfo:
         """Append the batch a client produced. Raises BatchError, and then nothing has changed.
 
         ``outcome`` is what checking the batch came to, if that has been done already.
@@ -151,7 +151,7 @@ class PartitionLog:
         if header.has_producer_id:
             kept = self.producers.duplicate_of(header)
             if kept is not None:
-                return Appended(
+                return LogAppendInfo(
                     kept.first_offset, kept.last_offset, kept.timestamp_ms, self.log_start_offset, duplicate=True
                 )
             self.producers.check(header)
@@ -159,9 +159,11 @@ class PartitionLog:
         if header.has_producer_id:
             self.producers.appended(header)
         append_time = now_ms if checked.log_append_time else NO_TIMESTAMP
-        return Appended(header.base_offset, header.last_offset, append_time, self.log_start_offset, duplicate=False)
+        return LogAppendInfo(
+            header.base_offset, header.last_offset, append_time, self.log_start_offset, duplicate=False
+        )
 
-    def append_own(self, records: Sequence[LogRecord], now_ms: int) -> Appended:
+    def append_own(self, records: Sequence[LogRecord], now_ms: int) -> LogAppendInfo:
         """Append records of the broker itself, as one batch with ``now_ms`` as their time.
 
         Raises BatchError(MESSAGE_TOO_LARGE or RECORD_LIST_TOO_LARGE), and then nothing has changed.
@@ -177,7 +179,7 @@ class PartitionLog:
             raise BatchError(ErrorCode.MESSAGE_TOO_LARGE, reason)
         self._check_segment_size(header)
         self._store(batch, header, now_ms)
-        return Appended(base, header.last_offset, NO_TIMESTAMP, self.log_start_offset, duplicate=False)
+        return LogAppendInfo(base, header.last_offset, NO_TIMESTAMP, self.log_start_offset, duplicate=False)
 
     def _check_segment_size(self, header: BatchHeader) -> None:
         if header.size > self.settings.segment_bytes:
@@ -195,14 +197,14 @@ class PartitionLog:
             or segment.is_full_for(header.last_offset)
         ):
             segment = self._roll(now_ms)
-        self.journal.append(self, segment, batch, header, now_ms)
+        self.backend.append(self, segment, batch, header, now_ms)
         self.log_end_offset = header.last_offset + 1
 
     def _active_segment(self, now_ms: int) -> Segment:
         return self._segments[-1] if self._segments else self._roll(now_ms)
 
     def _roll(self, now_ms: int) -> Segment:
-        segment = self.journal.new_segment(self, self.log_end_offset, now_ms)
+        segment = self.backend.new_segment(self, self.log_end_offset, now_ms)
         self._segments.append(segment)
         self._delete_by_size(self.settings.memory_bytes, now_ms)
         return segment
@@ -220,7 +222,7 @@ class PartitionLog:
 
     # --- reading
 
-    def read(self, offset: int, max_bytes: int, *, at_least_one: bool) -> Read:
+    def read(self, offset: int, max_bytes: int, *, at_least_one: bool) -> FetchDataInfo:
         """Up to ``max_bytes`` of batches, from the one that holds ``offset`` on and within one segment.
 
         The last batch may be cut off, as in Kafka. ``at_least_one``: the first batch comes whole, whatever its size.
@@ -241,29 +243,29 @@ class PartitionLog:
                 return self._nothing()
             if max_bytes < 0:
                 raise BatchError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Invalid max size {max_bytes} for log read")
-            start = Position(found.header.base_offset, segment.base_offset, found.position)
+            start = LogOffsetMetadata(found.header.base_offset, segment.base_offset, found.position)
             allowed = max(max_bytes, found.header.size) if at_least_one else max_bytes
             if allowed < found.header.size:
-                return Read(start, segment, 0, cut_short=allowed > 0)
-            return Read(start, segment, min(segment.size - found.position, allowed), cut_short=False)
+                return FetchDataInfo(start, segment, 0, cut_short=allowed > 0)
+            return FetchDataInfo(start, segment, min(segment.size - found.position, allowed), cut_short=False)
         return self._nothing()
 
-    def _nothing(self) -> Read:
-        return Read(self.end_position, None, 0, cut_short=False)
+    def _nothing(self) -> FetchDataInfo:
+        return FetchDataInfo(self.end_position, None, 0, cut_short=False)
 
     @property
-    def end_position(self) -> Position:
+    def end_position(self) -> LogOffsetMetadata:
         """Where the next batch will be."""
         if not self._segments:
-            return Position(self.log_end_offset, self.log_end_offset, 0)
-        return Position(self.log_end_offset, self._segments[-1].base_offset, self._segments[-1].size)
+            return LogOffsetMetadata(self.log_end_offset, self.log_end_offset, 0)
+        return LogOffsetMetadata(self.log_end_offset, self._segments[-1].base_offset, self._segments[-1].size)
 
     def _segment_index(self, offset: int) -> int:
         return max(0, bisect_right(self._segments, offset, key=_base_offset) - 1)
 
     # --- looking up
 
-    def offset_for_timestamp(self, timestamp_ms: int, find: Find = first_since) -> FoundOffset | None:
+    def offset_for_timestamp(self, timestamp_ms: int, find: BatchSearch = find_first_since) -> FoundOffset | None:
         """The first record that is not older than ``timestamp_ms``, or what one of the negative timestamps asks for.
 
         ``find`` searches in a batch, and what it raises is raised. None: there is no such record.
@@ -308,7 +310,7 @@ class PartitionLog:
         if target > before:
             self.log_start_offset = target
             try:
-                self.journal.start_moved(self)
+                self.backend.start_moved(self)
             except BatchError:
                 self.log_start_offset = before
                 raise
@@ -322,14 +324,14 @@ class PartitionLog:
     def replace_segments(self, old: Sequence[Segment], cleaned: Sequence[LogSegment], *, written: bool = False) -> None:
         """Have ``cleaned`` instead of ``old``, which lie one behind the other and are not the last. Raises BatchError.
 
-        ``written``: the journal has written them already.
+        ``written``: the storage has written them already.
         """
         first = self._segments.index(old[0])
-        self._segments[first : first + len(old)] = self.journal.replaced(self, old, cleaned, written=written)
+        self._segments[first : first + len(old)] = self.backend.replaced(self, old, cleaned, written=written)
 
     def topic_deleted(self) -> None:
         """Its topic is gone, and all segments with it."""
-        DEPARTED.add(self._segments)
+        DELETED_SEGMENTS.add(self._segments)
 
     def apply_retention(self, now_ms: int) -> None:
         """Delete the segments that nobody can read any more, that are too many, or too old.
@@ -367,8 +369,8 @@ class PartitionLog:
         if count == 0:
             return
         if count == len(self._segments):
-            self._segments.append(self.journal.new_segment(self, self.log_end_offset, now_ms))
+            self._segments.append(self.backend.new_segment(self, self.log_end_offset, now_ms))
         self.log_start_offset = max(self.log_start_offset, self._segments[count].base_offset)
         doomed = self._segments[:count]
         del self._segments[:count]
-        self.journal.deleted(self, doomed)
+        self.backend.deleted(self, doomed)

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from groupcoord.broker.log_validator import ZSTD_FROM, Checked, LogValidator, RecordsRefusedError, check_format
-from groupcoord.broker.lookups import INLINE_BYTES
+from groupcoord.broker.log_validator import ZSTD_FROM, CheckedBatch, LogValidator, RecordValidationError, check_format
 from groupcoord.broker.partition_log import PartitionLog
+from groupcoord.broker.timestamp_search import INLINE_BYTES
 from groupcoord.broker.topic_names import INTERNAL
 from groupcoord.core.background_work import BackgroundWork
 from groupcoord.core.effects import Call
@@ -67,7 +67,7 @@ class _Target(NamedTuple):
 
 
 _Outcomes = dict[_Target, PartitionProduceResponse]
-_Checks = dict[_Target, Checked | BatchError]
+_Checks = dict[_Target, CheckedBatch | BatchError]
 
 
 class _RefusedError(Exception):
@@ -210,7 +210,7 @@ def _append(
     log: PartitionLog,
     records: bytes,
     grown: list[PartitionLog],
-    checked: Checked | BatchError | None,
+    checked: CheckedBatch | BatchError | None,
 ) -> PartitionProduceResponse:
     """Append to one partition, and note in ``grown`` the log if there is more in it now."""
     if request.acks not in _VALID_ACKS:
@@ -224,7 +224,7 @@ def _append(
         return replace(failed, current_leader=leader) if call.version >= _LEADER_FROM else failed
     try:
         appended = log.append(records, ctx.now_ms, checked)
-    except RecordsRefusedError as problem:
+    except RecordValidationError as problem:
         errors = tuple(
             BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=text)
             for index, text in problem.record_errors

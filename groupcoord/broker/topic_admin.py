@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from groupcoord.broker import topic_names
 from groupcoord.broker.broker_registry import Replicas
-from groupcoord.broker.java_order import hash_order
 from groupcoord.broker.topic_config import effective_texts
-from groupcoord.broker.topic_creation import UNSET, Plan, plan_topic
+from groupcoord.broker.topic_creation import UNSET, TopicPlan, plan_topic
 from groupcoord.broker.topics import Topic
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import Call
 from groupcoord.core.handler_context import HandlerContext
+from groupcoord.core.java import hash_order
 from groupcoord.protocol.apis.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -73,12 +73,12 @@ def _create_topics(broker: "Broker", ctx: HandlerContext, request: CreateTopicsR
         text = "Excessively large number of partitions per request."
         raise ApiError(ErrorCode.POLICY_VIOLATION, text)
     outcomes = [_planned(broker, topic) for topic in wanted]
-    plans = [outcome for outcome in outcomes if isinstance(outcome, Plan)]
+    plans = [outcome for outcome in outcomes if isinstance(outcome, TopicPlan)]
     if sum(1 + len(plan.configs) + len(plan.replicas) for plan in plans) > MOST_RECORDS_PER_REQUEST:
         raise ApiError(ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
     results = [
         _created(broker, outcome, None if request.validate_only else ctx.now_ms)
-        if isinstance(outcome, Plan)
+        if isinstance(outcome, TopicPlan)
         else outcome
         for outcome in outcomes
     ]
@@ -97,7 +97,7 @@ def _planned_partitions(topic: CreatableTopic, default: int) -> int:
     return default if topic.num_partitions == UNSET else max(topic.num_partitions, 0)
 
 
-def _planned(broker: "Broker", topic: CreatableTopic) -> Plan | CreatableTopicResult:
+def _planned(broker: "Broker", topic: CreatableTopic) -> TopicPlan | CreatableTopicResult:
     try:
         return plan_topic(broker, topic)
     except ApiError as refused:
@@ -108,7 +108,7 @@ def _not_created(name: str, refused: ApiError) -> CreatableTopicResult:
     return CreatableTopicResult(name=name, error_code=refused.code, error_message=refused.message)
 
 
-def _created(broker: "Broker", plan: Plan, now_ms: int | None) -> CreatableTopicResult:
+def _created(broker: "Broker", plan: TopicPlan, now_ms: int | None) -> CreatableTopicResult:
     """Create the topic, or, without a time, only say how it would be: then it has an id that nobody will see again."""
     if now_ms is None:
         topic_id = broker.topics.free_id()

@@ -4,11 +4,11 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from groupcoord.broker.java_order import hash_order
-from groupcoord.broker.log_settings import LogSettings
-from groupcoord.config.properties import TOPIC, Change, Property
-from groupcoord.config.settings import BrokerConfig
-from groupcoord.config.values import InvalidValueError, Value
+from groupcoord.broker.log_config import LogConfig
+from groupcoord.config.broker_config import BrokerConfig
+from groupcoord.config.config_def import InvalidValueError, Value
+from groupcoord.config.properties import TOPIC, Property, UpdateMode
+from groupcoord.core.java import hash_order
 
 
 class Source:
@@ -33,7 +33,7 @@ MEMORY_BYTES = 128 * 1024 * 1024
 _UNLIMITED = -1
 _SETTINGS = tuple(
     (field.name, field.name.replace("_", "."))
-    for field in dataclasses.fields(LogSettings)
+    for field in dataclasses.fields(LogConfig)
     if field.name != "memory_bytes"
 )
 
@@ -74,14 +74,14 @@ def default_value(row: Property, config: BrokerConfig) -> Value:
     return row.default_value()
 
 
-def log_settings(overrides: Mapping[str, str], config: BrokerConfig) -> LogSettings:
+def log_config(overrides: Mapping[str, str], config: BrokerConfig) -> LogConfig:
     """The settings of the logs of a topic with these ``overrides``, which have been checked."""
     values = effective_values(overrides, config)
     settings: dict[str, Any] = {field: values[name] for field, name in _SETTINGS}
     settings["cleanup_policy"] = frozenset(settings["cleanup_policy"])
     if values["internal.segment.bytes"] is not None:
         settings["segment_bytes"] = values["internal.segment.bytes"]
-    return LogSettings(**settings, memory_bytes=_memory_bytes(overrides, config, settings["retention_bytes"]))
+    return LogConfig(**settings, memory_bytes=_memory_bytes(overrides, config, settings["retention_bytes"]))
 
 
 def _memory_bytes(overrides: Mapping[str, str], config: BrokerConfig, retention_bytes: int) -> int:
@@ -113,7 +113,7 @@ def effective_texts(overrides: Mapping[str, str], config: BrokerConfig) -> Itera
     for name, row in sorted(TOPIC.items()):
         if name in overrides:
             yield Effective(name, overrides[name], Source.TOPIC)
-        elif row.change is not Change.INTERNAL:
+        elif row.change is not UpdateMode.INTERNAL:
             yield _from_layers(row, layers)
 
 

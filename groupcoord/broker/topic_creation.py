@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from groupcoord.broker import topic_config, topic_names
 from groupcoord.broker.broker_registry import BrokerRegistry, Replicas
 from groupcoord.broker.topics import Topic
-from groupcoord.config.settings import BrokerConfig
-from groupcoord.config.values import InvalidValueError
+from groupcoord.config.broker_config import BrokerConfig
+from groupcoord.config.config_def import InvalidValueError
 from groupcoord.core.api_error import ApiError
 from groupcoord.protocol.apis.create_topics import CreatableTopic, CreatableTopicConfig
 from groupcoord.protocol.errors import ErrorCode
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 UNSET = -1
 
 
-class Plan(NamedTuple):
+class TopicPlan(NamedTuple):
     """A topic that may be created; ``replicas`` are those of each of its partitions."""
 
     name: str
@@ -29,7 +29,7 @@ class Plan(NamedTuple):
     configs: dict[str, str]
 
 
-def plan_topic(broker: "Broker", topic: CreatableTopic) -> Plan:
+def plan_topic(broker: "Broker", topic: CreatableTopic) -> TopicPlan:
     """What creating ``topic`` comes to. Raises Refused."""
     name = topic.name
     fault = topic_names.fault_text(name)
@@ -42,7 +42,7 @@ def plan_topic(broker: "Broker", topic: CreatableTopic) -> Plan:
         text = f"Topic '{name}' collides with existing topic: {neighbour}"
         raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, text)
     configs = _checked_configs(topic.configs, broker.config)
-    return Plan(name, _placed(broker, topic), configs)
+    return TopicPlan(name, _placed(broker, topic), configs)
 
 
 def _checked_configs(given: Sequence[CreatableTopicConfig], config: BrokerConfig) -> dict[str, str]:

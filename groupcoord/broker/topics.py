@@ -6,12 +6,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from groupcoord.broker import topic_names
 from groupcoord.broker.broker_registry import Replicas
-from groupcoord.broker.journal import IN_MEMORY, Journal, RecoveredTopic
-from groupcoord.broker.log_settings import LogSettings
+from groupcoord.broker.log_config import LogConfig
 from groupcoord.broker.partition_log import PartitionLog
-from groupcoord.broker.refused import refusing_what_cannot_be_kept
-from groupcoord.broker.topic_config import log_settings
-from groupcoord.config.settings import BrokerConfig
+from groupcoord.broker.storage_backend import (
+    IN_MEMORY_STORAGE,
+    RecoveredTopic,
+    StorageBackend,
+    storage_errors_as_api_errors,
+)
+from groupcoord.broker.topic_config import log_config
+from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.core.timeline import TimelineMap
 
 _RESERVED_IDS = frozenset(map(uuid.UUID, ("0" * 32, "0" * 31 + "1")))
@@ -26,7 +30,7 @@ class Topic:
 
     __slots__ = (
         "_home",
-        "_journal",
+        "_storage",
         "configs",
         "created_ms",
         "leaders",
@@ -42,9 +46,9 @@ class Topic:
         name: str,
         topic_id: uuid.UUID,
         configs: Mapping[str, str],
-        settings: LogSettings,
+        settings: LogConfig,
         created_ms: int,
-        journal: Journal = IN_MEMORY,
+        storage: StorageBackend = IN_MEMORY_STORAGE,
         home: int = 1,
     ) -> None:
         self.name = name
@@ -58,7 +62,7 @@ class Topic:
         """Of each partition the id of the broker that leads it; another tuple whenever that changes."""
         self.created_ms = created_ms
         self._home = home
-        self._journal = journal
+        self._storage = storage
 
     def __repr__(self) -> str:
         return f"<Topic {self.name} partitions={len(self.partitions)}>"
@@ -70,16 +74,16 @@ class Topic:
 
     def add_partitions(self, count: int, replicas: Sequence[Replicas] | None = None) -> None:
         """Add ``count`` empty partitions, with these ``replicas``. Raises Refused if they cannot be kept."""
-        with refusing_what_cannot_be_kept():
-            self._journal.partitions_added(self.topic_id, len(self.partitions) + count)
+        with storage_errors_as_api_errors():
+            self._storage.partitions_added(self.topic_id, len(self.partitions) + count)
         self.add_logs(count, replicas)
 
     def add_logs(self, count: int, replicas: Sequence[Replicas] | None = None) -> None:
-        """Add ``count`` empty partitions of which the journal knows."""
+        """Add ``count`` empty partitions of which the storage knows."""
         first = len(self.partitions)
         self.have(
             [
-                PartitionLog(self.settings, f"{self.name}-{index}", self._journal.log(self.name, index))
+                PartitionLog(self.settings, f"{self.name}-{index}", self._storage.log(self.name, index))
                 for index in range(first, first + count)
             ],
             replicas,
@@ -110,27 +114,31 @@ class Topic:
         Raises Refused if they cannot be kept.
         """
         if configs != self.configs:
-            with refusing_what_cannot_be_kept():
-                self._journal.topic_configured(self.topic_id, configs)
+            with storage_errors_as_api_errors():
+                self._storage.topic_configured(self.topic_id, configs)
         self.configs = dict(configs)
-        self.settings = _settings(configs, config, self._journal)
+        self.settings = _settings(configs, config, self._storage)
         for log in self.partitions:
             log.settings = self.settings
 
 
-def _settings(configs: Mapping[str, str], config: BrokerConfig, journal: Journal) -> LogSettings:
-    settings = log_settings(configs, config)
-    return settings if journal.in_memory else dataclasses.replace(settings, memory_bytes=-1)
+def _settings(configs: Mapping[str, str], config: BrokerConfig, storage: StorageBackend) -> LogConfig:
+    settings = log_config(configs, config)
+    return settings if storage.in_memory else dataclasses.replace(settings, memory_bytes=-1)
 
 
 class TopicStore:
-    """All topics. ``new_topic_id`` is where their ids come from, ``journal`` where they are kept."""
+    """All topics. ``new_topic_id`` is where their ids come from, ``storage`` where they are kept."""
 
     def __init__(
-        self, config: BrokerConfig, *, new_topic_id: Callable[[], uuid.UUID], journal: Journal = IN_MEMORY
+        self,
+        config: BrokerConfig,
+        *,
+        new_topic_id: Callable[[], uuid.UUID],
+        storage: StorageBackend = IN_MEMORY_STORAGE,
     ) -> None:
         self._config = config
-        self._journal = journal
+        self._storage = storage
         self._new_topic_id = new_topic_id
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[uuid.UUID, Topic] = {}
@@ -194,19 +202,19 @@ class TopicStore:
         if name in self._by_name:
             raise ValueError(f"topic {name} exists")
         topic_id = self.free_id()
-        with refusing_what_cannot_be_kept():
-            self._journal.topic_created(name, topic_id, partitions, configs, now_ms)
-        settings = _settings(configs, self._config, self._journal)
-        topic = Topic(name, topic_id, configs, settings, now_ms, self._journal, self._config.node_id)
+        with storage_errors_as_api_errors():
+            self._storage.topic_created(name, topic_id, partitions, configs, now_ms)
+        settings = _settings(configs, self._config, self._storage)
+        topic = Topic(name, topic_id, configs, settings, now_ms, self._storage, self._config.node_id)
         topic.add_logs(partitions, replicas)
         self._add(topic)
         return topic
 
     def restore(self, kept: RecoveredTopic) -> Topic:
-        """Have a topic again that the journal has kept."""
-        settings = _settings(kept.configs, self._config, self._journal)
+        """Have a topic again that the storage has kept."""
+        settings = _settings(kept.configs, self._config, self._storage)
         topic = Topic(
-            kept.name, kept.topic_id, kept.configs, settings, kept.created_ms, self._journal, self._config.node_id
+            kept.name, kept.topic_id, kept.configs, settings, kept.created_ms, self._storage, self._config.node_id
         )
         topic.have(
             [PartitionLog.recovered(settings, f"{kept.name}-{index}", log) for index, log in enumerate(kept.logs)]
@@ -224,8 +232,8 @@ class TopicStore:
         """Remove the topic called ``name`` and return it. Raises KeyError, and Refused if that cannot be kept."""
         for log in self._by_name[name].partitions:
             log.topic_deleted()
-        with refusing_what_cannot_be_kept():
-            self._journal.topic_deleted(self._by_name[name].topic_id)
+        with storage_errors_as_api_errors():
+            self._storage.topic_deleted(self._by_name[name].topic_id)
         topic = self._by_name.pop(name)
         del self._by_id[topic.topic_id]
         key = topic_names.collision_key(name)

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from groupcoord.broker.events import LogCleaned
 from groupcoord.cli.assign_tables import table
-from groupcoord.config.errors import ConfigError
-from groupcoord.config.settings import load
+from groupcoord.config.broker_config import load
+from groupcoord.config.config_def import ConfigError
 from groupcoord.offsets_log.cluster_source import ClusterSource
 from groupcoord.offsets_log.compaction_preview import (
     CompactionPreview,

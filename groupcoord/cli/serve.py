@@ -12,17 +12,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from groupcoord.cli.main import forget_output
-from groupcoord.config.errors import ConfigError
+from groupcoord.config.broker_config import BrokerConfig, load
+from groupcoord.config.config_def import ConfigError
+from groupcoord.config.default_overrides import DEFAULTS, DEV_DEFAULTS, DefaultOverride
 from groupcoord.config.properties import BROKER
-from groupcoord.config.settings import BrokerConfig, load
-from groupcoord.config.stand_in import DEFAULTS, DEV_DEFAULTS, StandIn
 from groupcoord.server import log
 from groupcoord.server.log import LogRateLimiter
 from groupcoord.server.server import Server
 from groupcoord.server.system import NowMs, SystemRandomSource, raise_descriptor_limit, wall_clock
 
 if TYPE_CHECKING:
-    from groupcoord.storage.storage import Storage
+    from groupcoord.storage.data_directory import DataDirectory
     from groupcoord.testing.faults.files import NamedRule
 
 logger = logging.getLogger(__name__)
@@ -164,7 +164,7 @@ ctrl-C end it."""
     )
 
 
-def _difference(here: StandIn) -> str:
+def _difference(here: DefaultOverride) -> str:
     """What ``--help`` says of a default that is not Kafka's."""
     kafkas = BROKER[here.name].default
     instead = "" if kafkas is None else f"  (Kafka: {kafkas})"
@@ -232,12 +232,12 @@ async def _serve(
         return await _serve_node(config, topics, now_ms, None, several, rules)
     # Not on every system, and a third of the start if it is not wanted.
     try:
+        from groupcoord.storage.data_directory import DataDirectory  # noqa: PLC0415
         from groupcoord.storage.errors import StorageError  # noqa: PLC0415
-        from groupcoord.storage.storage import Storage  # noqa: PLC0415
     except ImportError as problem:  # there is no fcntl
         return _complain(f"--data-dir needs a POSIX system: {problem}", 1)
     try:
-        storage = Storage(data_dir, config, new_uuid=SystemRandomSource().uuid, now_ms=now_ms())
+        storage = DataDirectory(data_dir, config, new_uuid=SystemRandomSource().uuid, now_ms=now_ms())
     except StorageError as problem:
         return _complain(str(problem), 1)
     for finding in storage.findings:
@@ -253,12 +253,12 @@ async def _serve_node(
     config: BrokerConfig,
     topics: list[Topic],
     now_ms: NowMs,
-    storage: "Storage | None",
+    storage: "DataDirectory | None",
     several: Brokers,
     rules: "list[NamedRule]",
 ) -> int:
     # The cluster is most of what there is to import, and a mistake on the command line should be told before that.
-    from groupcoord.broker.journal import IN_MEMORY  # noqa: PLC0415
+    from groupcoord.broker.storage_backend import IN_MEMORY_STORAGE  # noqa: PLC0415
     from groupcoord.cluster.assemble import InvalidTopicError, assemble  # noqa: PLC0415
 
     try:
@@ -267,7 +267,7 @@ async def _serve_node(
             random=SystemRandomSource(),
             now_ms=now_ms(),
             topics=[(name, config.num_partitions if count is None else count) for name, count in topics],
-            journal=storage or IN_MEMORY,
+            storage=storage or IN_MEMORY_STORAGE,
             brokers=several.number,
             racks=several.racks,
         )

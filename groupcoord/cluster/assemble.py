@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from groupcoord.broker.broker_registry import BrokerRegistry
-from groupcoord.broker.journal import IN_MEMORY, Journal
+from groupcoord.broker.storage_backend import IN_MEMORY_STORAGE, StorageBackend
 from groupcoord.cluster.cluster_core import ClusterCore, RandomSource
 from groupcoord.cluster.layer import Layer, ServedCluster
-from groupcoord.config.settings import BrokerConfig
+from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.core.effects import Effect
 
 L = TypeVar("L", bound=Layer)
@@ -65,18 +65,18 @@ def assemble(
     random: RandomSource,
     now_ms: int,
     topics: Iterable[tuple[str, int]] = (),
-    journal: Journal = IN_MEMORY,
+    storage: StorageBackend = IN_MEMORY_STORAGE,
     brokers: int = 1,
     racks: Sequence[str] = (),
 ) -> Assembly:
     """A cluster of ``brokers`` with ``topics``, which are names with numbers of partitions; no layers yet.
 
-    If ``journal`` keeps data, a topic that is there already with that number of partitions stays as it is. Raises
+    If ``storage`` keeps data, a topic that is there already with that number of partitions stays as it is. Raises
     InvalidTopicError, and ValueError for brokers that cannot be; see ClusterCore.
     """
-    core = ClusterCore(config, random=random, now_ms=now_ms, journal=journal, brokers=brokers, racks=racks)
+    core = ClusterCore(config, random=random, now_ms=now_ms, storage=storage, brokers=brokers, racks=racks)
     for name, partitions in topics:
-        if not journal.in_memory and core.broker.topics.partition_count(name) == partitions:
+        if not storage.in_memory and core.broker.topics.partition_count(name) == partitions:
             continue
         try:
             core.create_topic(name, partitions, now_ms)

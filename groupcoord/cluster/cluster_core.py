@@ -11,14 +11,14 @@ from typing import Any, Protocol
 
 from groupcoord.broker.broker import Broker
 from groupcoord.broker.broker_registry import BrokerRegistry
-from groupcoord.broker.journal import IN_MEMORY, Journal
+from groupcoord.broker.storage_backend import IN_MEMORY_STORAGE, StorageBackend
 from groupcoord.broker.topic_creation import create_automatically, create_topic
 from groupcoord.broker.topic_names import CONSUMER_OFFSETS
 from groupcoord.broker.topics import Topic
 from groupcoord.cluster.api_versions import api_versions
 from groupcoord.cluster.append_gate import Appends
 from groupcoord.cluster.offsets_loader import OffsetsLoader
-from groupcoord.config.settings import BrokerConfig
+from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.coordinator.config import CoordinatorConfig
 from groupcoord.coordinator.coordinator import GroupCoordinator
 from groupcoord.coordinator.routing import GROUP, Address
@@ -45,11 +45,11 @@ class RandomSource(Protocol):
 
 
 class ClusterCore:
-    """One broker and coordinator, with everything in memory unless ``journal`` keeps it somewhere else, too.
+    """One broker and coordinator, with everything in memory unless ``storage`` keeps it somewhere else, too.
 
     With more ``brokers`` it is a cluster of so many: their ids count from ``node.id``, ``racks`` are theirs in turn, each call
     says which one it came to, and ``config`` is that of the first, as ``load`` makes it for so many brokers. Raises ValueError
-    for brokers that cannot be, or several with a ``journal``.
+    for brokers that cannot be, or several with a ``storage``.
     """
 
     def __init__(
@@ -58,18 +58,18 @@ class ClusterCore:
         *,
         random: RandomSource,
         now_ms: int,
-        journal: Journal = IN_MEMORY,
+        storage: StorageBackend = IN_MEMORY_STORAGE,
         brokers: int = 1,
         racks: Sequence[str] = (),
     ) -> None:
-        if brokers > 1 and not journal.in_memory:
+        if brokers > 1 and not storage.in_memory:
             raise ValueError("only one broker's data can be kept")
         self.broker = Broker(
             config,
             new_topic_id=random.uuid,
             new_session_id=random.session_id,
             now_ms=now_ms,
-            journal=journal,
+            storage=storage,
             cluster=BrokerRegistry(config.node_id, brokers, racks=racks, random=random),
         )
         self.coordinator = GroupCoordinator(

@@ -2,7 +2,7 @@
 
 from typing import Any, Protocol
 
-from groupcoord.config.settings import BrokerConfig
+from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.core.background_work import BackgroundWork, OnWorkDone, SubmitWork
 from groupcoord.core.effects import Call, Effect
 

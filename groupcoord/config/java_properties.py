@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from groupcoord.config.errors import ConfigError
+from groupcoord.config.config_def import ConfigError
 
 _NEWLINE = re.compile(r"\r\n|\r|\n")
 _BLANKS = " \t\f"

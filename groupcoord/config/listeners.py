@@ -9,7 +9,7 @@ Deviation (scope-of-a-stand-in): see cluster/api_versions.py.
 import re
 from typing import NamedTuple
 
-from groupcoord.config.values import trim
+from groupcoord.config.config_def import trim
 
 _LISTENER = re.compile(r"(.*)://(\[[0-9a-zA-Z%\-:]*\]|[0-9a-zA-Z._\-]*):(-?\d+)", re.ASCII)
 _PROTOCOLS = frozenset({"PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"})

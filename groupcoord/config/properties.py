@@ -8,16 +8,14 @@ import enum
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from groupcoord.config.broker_table import ROWS as BROKER_ROWS
+from groupcoord.config.config_def import ConfigType, Validator, Value, read, validator
 from groupcoord.config.documentation import BROKER_DOCUMENTATION, TOPIC_DOCUMENTATION
-from groupcoord.config.rules import Rule, rule
-from groupcoord.config.topic_table import ROWS as TOPIC_ROWS
-from groupcoord.config.values import ConfigType, Value, read
+from groupcoord.config.property_tables import BROKER_ROWS, TOPIC_ROWS
 
 _HOUR_MS, _MINUTE_MS = 3_600_000, 60_000
 
 
-class Change(enum.Enum):
+class UpdateMode(enum.Enum):
     """How a broker property may be changed while the broker runs (``DynamicBrokerConfig``)."""
 
     NEVER = "-"
@@ -42,10 +40,10 @@ class Property(NamedTuple):
 
     name: str
     type: ConfigType
-    rule_word: str
+    validator_word: str
     default: str | None
     documentation: str
-    change: Change = Change.CLUSTER
+    change: UpdateMode = UpdateMode.CLUSTER
     synonyms: tuple[Synonym, ...] = ()
 
     @property
@@ -59,20 +57,20 @@ class Property(NamedTuple):
         return self.type is ConfigType.PASSWORD
 
     @property
-    def rule(self) -> Rule:
+    def validator(self) -> Validator:
         """What values it may have."""
-        return rule(self.rule_word)
+        return validator(self.validator_word)
 
     @property
     def expects(self) -> str:
         """Type and range, for people: ``INT, at least 1``."""
-        range_text = self.rule.expects
+        range_text = self.validator.expects
         return f"{self.type.name}, {range_text}" if range_text else self.type.name
 
     def parse(self, text: str) -> Value:
         """The value of ``text``. Raises InvalidValueError, in Kafka's words."""
         value = read(self.name, self.type, text)
-        return self.rule.check(self.name, value)
+        return self.validator.check(self.name, value)
 
     def default_value(self) -> Value:
         """The value of the default."""
@@ -88,7 +86,7 @@ def _broker_properties() -> Iterator[Property]:
             word,
             _default(default),
             BROKER_DOCUMENTATION.get(name, ""),
-            change=Change(change),
+            change=UpdateMode(change),
         )
 
 
@@ -101,7 +99,7 @@ def _topic_properties() -> Iterator[Property]:
             word,
             _default(default),
             TOPIC_DOCUMENTATION.get(name, ""),
-            change=Change.INTERNAL if name.startswith("internal.") else Change.CLUSTER,
+            change=UpdateMode.INTERNAL if name.startswith("internal.") else UpdateMode.CLUSTER,
             synonyms=tuple(map(_synonym, synonyms)),
         )
 

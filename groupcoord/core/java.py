@@ -86,6 +86,11 @@ def hash_map_order(keys: Iterable[K], hash_code: Callable[[K], int]) -> list[K]:
     return sorted(distinct, key=lambda key: _spread(hash_code(key)) & (capacity - 1))
 
 
+def hash_order(names: Iterable[str]) -> list[str]:
+    """The distinct ``names`` as a ``HashMap`` or ``HashSet`` iterates into which they were put one by one."""
+    return hash_map_order(names, string_hash)
+
+
 def hash_set_order(keys: Iterable[K], hash_code: Callable[[K], int]) -> list[K]:
     """The distinct ``keys`` as a ``HashSet`` iterates that was made of a list of them: its table is large enough at once."""
     listed = list(keys)

@@ -3,14 +3,14 @@
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
+from groupcoord.broker.cleaner import clean, cleanable
 from groupcoord.broker.compaction import is_tombstone
-from groupcoord.broker.journal import IN_MEMORY_LOG, RecoveredLog, Segment
-from groupcoord.broker.leader_epochs import LeaderEpochs
-from groupcoord.broker.log_cleaner import clean, cleanable
+from groupcoord.broker.leader_epoch_cache import LeaderEpochCache
+from groupcoord.broker.log_config import LogConfig
 from groupcoord.broker.log_segment import LogSegment
-from groupcoord.broker.log_settings import LogSettings
 from groupcoord.broker.partition_log import PartitionLog
-from groupcoord.broker.producer_state import ProducerStates
+from groupcoord.broker.producer_state_manager import ProducerStateManager
+from groupcoord.broker.storage_backend import IN_MEMORY_LOG_BACKEND, RecoveredLog, Segment
 from groupcoord.broker.topic_names import CONSUMER_OFFSETS
 from groupcoord.offsets_log.source import Batch, SourceError
 from groupcoord.protocol.batches.record_batch import BatchError, records_in
@@ -74,7 +74,7 @@ def preview_compaction(partition: int, batches: Iterable[Batch], now_ms: int) ->
 def _log(partition: int, batches: Iterable[Batch], now_ms: int) -> PartitionLog:
     name = f"{CONSUMER_OFFSETS}-{partition}"
     segments: list[Segment] = []
-    producers, end = ProducerStates(name), 0
+    producers, end = ProducerStateManager(name), 0
     for batch in batches:
         header = batch.header
         if not segments or segments[-1].base_offset != batch.segment:
@@ -84,8 +84,8 @@ def _log(partition: int, batches: Iterable[Batch], now_ms: int) -> PartitionLog:
         if header.has_producer_id and not header.control:
             producers.appended(header)
     start = segments[0].base_offset if segments else 0
-    settings = LogSettings(cleanup_policy=frozenset({"compact"}), segment_bytes=OFFSETS_SEGMENT_BYTES)
-    kept = RecoveredLog(IN_MEMORY_LOG, segments, start, end, producers, LeaderEpochs(), 0)
+    settings = LogConfig(cleanup_policy=frozenset({"compact"}), segment_bytes=OFFSETS_SEGMENT_BYTES)
+    kept = RecoveredLog(IN_MEMORY_LOG_BACKEND, segments, start, end, producers, LeaderEpochCache(), 0)
     return PartitionLog.recovered(settings, name, kept)
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from groupcoord.broker.broker import Broker
 from groupcoord.broker.events import LogCleaned, LogNotCleaned
 from groupcoord.broker.topic_names import CONSUMER_OFFSETS
-from groupcoord.config.settings import BrokerConfig
+from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.core.effects import EmitEvent
 from groupcoord.offsets_log.entries import (
     LogEntry,
@@ -22,12 +22,12 @@ from groupcoord.offsets_log.source import (
     UnreadableData,
     unreadable,
 )
-from groupcoord.storage.catalogue import FILE_NAME
+from groupcoord.storage.adopted_folders import misplaced
+from groupcoord.storage.data_directory import DataDirectory
+from groupcoord.storage.directory_lock import DirectoryLock
 from groupcoord.storage.errors import StorageError
-from groupcoord.storage.group_places import misplaced
-from groupcoord.storage.lock import DirectoryLock
-from groupcoord.storage.names import LEADER_EPOCHS, LOG, PARTITION_METADATA, PRODUCER_SNAPSHOT, segment_file
-from groupcoord.storage.storage import Storage
+from groupcoord.storage.log_file_names import LEADER_EPOCHS, LOG, PARTITION_METADATA, PRODUCER_SNAPSHOT, segment_file
+from groupcoord.storage.metadata_file import FILE_NAME
 
 
 class ImportResult(NamedTuple):
@@ -88,13 +88,13 @@ def compact(
 @contextlib.contextmanager
 def _in_use(
     directory: Path, config: BrokerConfig, new_uuid: Callable[[], uuid.UUID], now_ms: int
-) -> Iterator[tuple[Storage, Broker]]:
+) -> Iterator[tuple[DataDirectory, Broker]]:
     """The directory as a server opens it, and leaves it that ends in order."""
-    storage = Storage(directory, config, new_uuid=new_uuid, now_ms=now_ms)
+    storage = DataDirectory(directory, config, new_uuid=new_uuid, now_ms=now_ms)
     try:
         yield (
             storage,
-            Broker(storage.config, new_topic_id=new_uuid, new_session_id=lambda: 1, now_ms=now_ms, journal=storage),
+            Broker(storage.config, new_topic_id=new_uuid, new_session_id=lambda: 1, now_ms=now_ms, storage=storage),
         )
     finally:
         storage.close()

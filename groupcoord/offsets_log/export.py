@@ -5,8 +5,8 @@ from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from groupcoord.broker.leader_epochs import LeaderEpochs
-from groupcoord.broker.log_settings import LogSettings
+from groupcoord.broker.leader_epoch_cache import LeaderEpochCache
+from groupcoord.broker.log_config import LogConfig
 from groupcoord.broker.topic_names import CONSUMER_OFFSETS
 from groupcoord.offsets_log.compaction_preview import OFFSETS_SEGMENT_BYTES
 from groupcoord.offsets_log.source import (
@@ -21,9 +21,9 @@ from groupcoord.protocol.batches.records import InvalidRecordsError, Record
 from groupcoord.protocol.batches.rewrite import delete_horizon_ms, with_records
 from groupcoord.protocol.coordinator_records.generic import RecordError, group_of, parse_key
 from groupcoord.storage.checkpoints import partition_metadata, write_epochs
-from groupcoord.storage.files import replace
-from groupcoord.storage.names import LEADER_EPOCHS, PARTITION_METADATA
-from groupcoord.storage.stored_segment import StoredSegment, create_segment
+from groupcoord.storage.file_io import replace
+from groupcoord.storage.file_segment import FileSegment, create_segment
+from groupcoord.storage.log_file_names import LEADER_EPOCHS, PARTITION_METADATA
 
 
 class ExportedPartition(NamedTuple):
@@ -116,10 +116,10 @@ def _is_of(record: Record, groups: Collection[str]) -> bool:
 def _write(
     partition: int, folder: Path, batches: Iterator[Batch], topic_id: uuid.UUID | None, *, even_if_empty: bool
 ) -> ExportedPartition | None:
-    segment: StoredSegment | None = None
+    segment: FileSegment | None = None
     of_source = -1
     count = records = size = 0
-    epochs = LeaderEpochs(())
+    epochs = LeaderEpochCache(())
     for batch in batches:
         header = batch.header
         if segment is None or of_source != batch.segment or not _fits(segment, header):
@@ -141,11 +141,11 @@ def _write(
     return ExportedPartition(partition, folder, count, records, size)
 
 
-def _new_segment(folder: Path, base_offset: int) -> StoredSegment:
+def _new_segment(folder: Path, base_offset: int) -> FileSegment:
     folder.mkdir(exist_ok=True)
     create_segment(folder, base_offset)
-    return StoredSegment(folder, base_offset, LogSettings(), 0)
+    return FileSegment(folder, base_offset, LogConfig(), 0)
 
 
-def _fits(segment: StoredSegment, header: BatchHeader) -> bool:
+def _fits(segment: FileSegment, header: BatchHeader) -> bool:
     return segment.size + header.size <= OFFSETS_SEGMENT_BYTES and not segment.is_full_for(header.last_offset)

@@ -11,9 +11,9 @@ from typing import NamedTuple, Protocol
 
 from groupcoord.broker.topic_names import CONSUMER_OFFSETS
 from groupcoord.protocol.batches.record_batch import BatchHeader
-from groupcoord.storage.batch_files import BatchFault, checked_batches
 from groupcoord.storage.checkpoints import CheckpointError, read_topic_id
-from groupcoord.storage.names import PARTITION_METADATA, log_files, partition_folder
+from groupcoord.storage.log_file_names import PARTITION_METADATA, log_files, partition_folder
+from groupcoord.storage.log_file_reader import CorruptBatchError, checked_batches
 
 
 class SourceError(Exception):
@@ -118,7 +118,7 @@ def _read(partition: int, path: Path) -> Iterator[Batch | UnreadableData]:
             for stored in checked_batches(path, position, expected):
                 yield Batch(partition, segment, stored.header, bytes(stored.data))
             return
-        except BatchFault as fault:
+        except CorruptBatchError as fault:
             yield UnreadableData(partition, fault.offset, fault.reason, f"{path} at byte {fault.position}")
             if fault.torn or fault.size is None:
                 return

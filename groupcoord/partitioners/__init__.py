@@ -3,8 +3,8 @@
 Chance is an argument everywhere, so that the same chance gives the same answer.
 """
 
-from groupcoord.partitioners.hashes import KEYED, fnv1a, murmur2, positive
 from groupcoord.partitioners.java_random import JavaRandom, Random
+from groupcoord.partitioners.key_hashes import KEYED, fnv1a, murmur2, positive
 from groupcoord.partitioners.partitioners import (
     CustomPartitioner,
     DefaultPartitioner,
@@ -13,9 +13,9 @@ from groupcoord.partitioners.partitioners import (
     RoundRobinPartitioner,
     for_kafka_python,
 )
-from groupcoord.partitioners.placement import BrokerRack, PlacementError, assign_replicas, rack_alternated
+from groupcoord.partitioners.replica_assignment import BrokerRack, PlacementError, assign_replicas, rack_alternated
 from groupcoord.partitioners.sticky_partition import StickyPartition
-from groupcoord.partitioners.striped import UsableBroker, place_replicas
+from groupcoord.partitioners.striped_replica_placer import UsableBroker, place_replicas
 
 __all__ = [
     "KEYED",

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from groupcoord.partitioners.hashes import java, positive
+from groupcoord.partitioners.key_hashes import java, positive
 from groupcoord.partitioners.sticky_partition import StickyPartition
 
 DEFAULT_BATCH_SIZE = 16_384
@@ -88,7 +88,7 @@ class DefaultPartitioner:
 
 
 class KeyHashPartitioner:
-    """Records with a key by ``hashed`` (see :data:`groupcoord.partitioners.hashes.KEYED`), the others by ``otherwise``."""
+    """Records with a key by ``hashed`` (see :data:`groupcoord.partitioners.key_hashes.KEYED`), the others by ``otherwise``."""
 
     def __init__(self, hashed: Callable[[bytes, int], int], otherwise: Partitioner) -> None:
         self._hashed = hashed

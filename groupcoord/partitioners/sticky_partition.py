@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 
-from groupcoord.partitioners.hashes import positive
+from groupcoord.partitioners.key_hashes import positive
 
 
 class StickyPartition:

@@ -16,7 +16,7 @@ import logging
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from groupcoord.broker.stretch import SegmentGoneError
+from groupcoord.broker.record_slices import SegmentDeletedError
 from groupcoord.core.effects import Call
 from groupcoord.protocol.batches.record_batch import BatchError
 from groupcoord.protocol.codec.primitives import LazyBytes
@@ -284,7 +284,7 @@ class ServerConnection(asyncio.Protocol):
                 if written >= TURN_BYTES:
                     self._dispatcher.soon(self._send_rest)
                     return
-        except (OSError, BatchError, SegmentGoneError) as problem:  # its length is written: nothing else can be said
+        except (OSError, BatchError, SegmentDeletedError) as problem:  # its length is written: nothing else can be said
             logger.warning("closing %s: the rest of its answer cannot be read: %s", self.peer, problem)
             self.abort()
             return

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from groupcoord.config.settings import BrokerConfig, connection_overrides
+from groupcoord.config.broker_config import BrokerConfig, connection_overrides
 
 if TYPE_CHECKING:
     from groupcoord.server.connection import ServerConnection

@@ -8,7 +8,7 @@ import socket
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from groupcoord.config.settings import BrokerConfig
+from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.server.connection import ServerConnection
 from groupcoord.server.connection_registry import ConnectionRegistry
 from groupcoord.server.dispatcher import Dispatcher

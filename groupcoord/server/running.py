@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 
-from groupcoord.broker.journal import IN_MEMORY, Journal
+from groupcoord.broker.storage_backend import IN_MEMORY_STORAGE, StorageBackend
 from groupcoord.cluster.assemble import assemble
-from groupcoord.config.settings import as_items, load
+from groupcoord.config.broker_config import as_items, load
 from groupcoord.core.events import Event
 from groupcoord.server.server import Server
 from groupcoord.server.system import SystemRandomSource, wall_clock
@@ -37,23 +37,25 @@ async def running(
     now_ms = wall_clock()
     broker_config = load(as_items(config or {}), dev=dev, brokers=brokers)
     with ExitStack() as stack:
-        journal: Journal = IN_MEMORY
+        storage: StorageBackend = IN_MEMORY_STORAGE
         files_to_come: Callable[[], int] = int  # 0
         if data_dir is not None:
             if brokers > 1:
                 raise ValueError("data_dir is for one broker only")
-            from groupcoord.storage.storage import Storage  # noqa: PLC0415 - not on every system
+            from groupcoord.storage.data_directory import DataDirectory  # noqa: PLC0415 - not on every system
 
-            journal = storage = Storage(data_dir, broker_config, new_uuid=SystemRandomSource().uuid, now_ms=now_ms())
-            stack.callback(storage.close)
-            broker_config = storage.config
-            files_to_come = storage.files_to_come
+            storage = directory = DataDirectory(
+                data_dir, broker_config, new_uuid=SystemRandomSource().uuid, now_ms=now_ms()
+            )
+            stack.callback(directory.close)
+            broker_config = directory.config
+            files_to_come = directory.files_to_come
         assembly = assemble(
             broker_config,
             random=SystemRandomSource(),
             now_ms=now_ms(),
             topics=(topics or {}).items(),
-            journal=journal,
+            storage=storage,
             brokers=brokers,
             racks=racks,
         )

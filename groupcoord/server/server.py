@@ -42,7 +42,7 @@ class Server:
 
     A node that stands for several brokers gives its ``cluster``: each of them listens on a port of its own, the second on the
     port behind the first one's and so on, or on any ports. ``on_connection`` is told of each connection that is open now (True)
-    or gone (False). ``files_to_come`` says how many descriptors the node's journal may still want.
+    or gone (False). ``files_to_come`` says how many descriptors the node's storage may still want.
     """
 
     def __init__(

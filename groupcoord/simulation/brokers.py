@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from groupcoord.cluster.append_gate import HOLD, STORE, AppendDecision
 from groupcoord.cluster.cluster_core import ClusterCore
-from groupcoord.config.settings import BrokerConfig, load
+from groupcoord.config.broker_config import BrokerConfig, load
 from groupcoord.coordinator.availability import Unavailable
 from groupcoord.coordinator.classic.group import ClassicGroup
 from groupcoord.coordinator.classic.states import GroupState

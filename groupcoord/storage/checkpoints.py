@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from groupcoord.broker.leader_epochs import EpochStart
+from groupcoord.broker.leader_epoch_cache import EpochEntry
 from groupcoord.config import java_properties
-from groupcoord.storage.files import replace
-from groupcoord.storage.names import Partition
+from groupcoord.storage.file_io import replace
+from groupcoord.storage.log_file_names import Partition
 
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 LOG_START_OFFSETS = "log-start-offset-checkpoint"
@@ -80,16 +80,16 @@ def read_offsets(path: Path) -> dict[Partition, int]:
         raise CheckpointError(f"{path} has a line that is not topic, partition and offset") from None
 
 
-def write_epochs(path: Path, epochs: Iterable[EpochStart]) -> None:
+def write_epochs(path: Path, epochs: Iterable[EpochEntry]) -> None:
     """Write the leader epochs of a log. Raises OSError."""
     _write_table(path, (f"{epoch} {start_offset}" for epoch, start_offset in epochs))
 
 
-def read_epochs(path: Path) -> list[EpochStart]:
+def read_epochs(path: Path) -> list[EpochEntry]:
     """The leader epochs of a log, ascending. Raises CheckpointError, OSError."""
     rows = _read_table(path, 2)
     try:
-        return sorted(EpochStart(int(epoch), int(start_offset)) for epoch, start_offset in rows)
+        return sorted(EpochEntry(int(epoch), int(start_offset)) for epoch, start_offset in rows)
     except ValueError:
         raise CheckpointError(f"{path} has a line that is not epoch and offset") from None
 

@@ -7,7 +7,7 @@ import struct
 
 from crc32c import crc32c
 
-from groupcoord.broker.producer_state import KeptBatch, ProducerStates
+from groupcoord.broker.producer_state_manager import BatchMetadata, ProducerStateManager
 
 _VERSION = 1
 _HEAD = struct.Struct(">hIi")  # version, checksum of what follows it, number of entries
@@ -22,7 +22,7 @@ class SnapshotError(ValueError):
     """A file that is no snapshot, or not all of one."""
 
 
-def encode(producers: ProducerStates) -> bytes:
+def encode(producers: ProducerStateManager) -> bytes:
     """The file's content."""
     entries = [
         _ENTRY.pack(
@@ -41,21 +41,21 @@ def encode(producers: ProducerStates) -> bytes:
     return struct.pack(">hI", _VERSION, crc32c(body)) + body
 
 
-def decode(data: bytes, partition: str) -> ProducerStates:
+def decode(data: bytes, partition: str) -> ProducerStateManager:
     """What the file with that content remembers. Raises SnapshotError.
 
     A producer of which only the end of a transaction is known is left out: it may go on anywhere.
     """
-    producers = ProducerStates(partition)
+    producers = ProducerStateManager(partition)
     for producer_id, epoch, last_sequence, last_offset, offset_delta, timestamp_ms, _, _ in _entries(data):
         if last_offset >= 0:
-            kept = KeptBatch(last_sequence, last_offset, offset_delta, timestamp_ms)
+            kept = BatchMetadata(last_sequence, last_offset, offset_delta, timestamp_ms)
             producers.restore(producer_id, epoch, kept)
     return producers
 
 
 def producer_ids(data: bytes) -> list[int]:
-    """Every producer that the file with that content names. Raises SnapshotError."""
+    """Every producer that the file with that content log_file_names. Raises SnapshotError."""
     return [entry[0] for entry in _entries(data)]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from groupcoord.broker.topic_names import CONSUMER_OFFSETS
 from groupcoord.cluster.assemble import assemble
 from groupcoord.cluster.layer import Layer
-from groupcoord.config.settings import as_items, load
+from groupcoord.config.broker_config import as_items, load
 from groupcoord.core.effects import NO_CONNECTION, Call, CloseConnection, Effect, NoReply, Reply
 from groupcoord.core.events import AdminAction
 from groupcoord.core.timers import Deadline

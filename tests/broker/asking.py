@@ -5,7 +5,7 @@ import uuid
 from typing import Any
 
 from groupcoord.broker.broker import Broker
-from groupcoord.config.settings import BrokerConfig
+from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.core.effects import Call, Reply
 from groupcoord.protocol.apis import APIS
 from groupcoord.protocol.apis.create_topics import (

@@ -10,7 +10,7 @@ from crc32c import crc32c
 from groupcoord.broker.broker import Broker
 from groupcoord.broker.broker_registry import BrokerRegistry
 from groupcoord.broker.partition_log import PartitionLog
-from groupcoord.config.settings import BrokerConfig
+from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.core.effects import Call, CloseConnection, Effect, NoReply, Reply
 from groupcoord.partitioners.java_random import JavaRandom
 from groupcoord.protocol.apis import APIS

@@ -13,8 +13,8 @@ import json
 from pathlib import Path
 from typing import NamedTuple
 
+from groupcoord.broker.log_config import LogConfig
 from groupcoord.broker.log_segment import LogSegment
-from groupcoord.broker.log_settings import LogSettings
 from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.protocol.batches.record_batch import DELETE_HORIZON, BatchHeader, extents, read_header
 
@@ -50,9 +50,9 @@ def recorded(topic: str, state: str) -> list[KafkaSegment]:
     ]
 
 
-def settings_of(topic: str) -> LogSettings:
+def settings_of(topic: str) -> LogConfig:
     """The configuration of the recorded topic."""
-    return LogSettings(
+    return LogConfig(
         cleanup_policy=frozenset({"compact"}),
         delete_retention_ms=DELETE_RETENTION_MS,
         index_interval_bytes=300,

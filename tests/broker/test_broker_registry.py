@@ -6,7 +6,7 @@ import pytest
 
 from groupcoord.broker.broker_registry import BrokerRegistry, ClusterBroker
 from groupcoord.broker.topics import Topic
-from groupcoord.config.settings import BrokerConfig, load
+from groupcoord.config.broker_config import BrokerConfig, load
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import Call, CloseConnection, Reply
 from groupcoord.core.events import AdminAction

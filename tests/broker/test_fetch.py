@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from groupcoord.broker.fetch import COPIED_BYTES
-from groupcoord.broker.stretch import Stretch
+from groupcoord.broker.record_slices import RecordSlice
 from groupcoord.core.events import AdminAction
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.apis.fetch import (
@@ -60,7 +60,7 @@ class TestReading:
         short = plane.fetch(reading("orders", wanting(5), wanting(2, 1)))
         long = plane.fetch(reading("orders", wanting(0), wanting(0, 1), wanting(0, 2)))
         assert [type(data.records) for data in partitions(short)] == [bytes, bytes]
-        assert [type(data.records) for data in partitions(long)] == [Stretch, Stretch, bytes]
+        assert [type(data.records) for data in partitions(long)] == [RecordSlice, RecordSlice, bytes]
         assert [offsets(data) for data in partitions(long)] == [[0, 1, 2, 3, 4, 5], [0, 1, 2], []]
 
     def test_topics_may_be_named_by_id(self, plane: DataPlane) -> None:
@@ -228,7 +228,7 @@ class TestWaiting:
 
     def test_a_fetch_that_waits_holds_no_records(self, plane: DataPlane) -> None:
         plane.send(fetch_request(reading("orders", wanting(0)), wait_ms=500, min_bytes=1 << 20), 12)
-        (parked,) = plane.broker.fetch_purgatory._parked.values()
+        (parked,) = plane.broker.fetch_purgatory._delayed.values()
         assert [(watched.start, watched.log) for watched in parked.watched] == [((0, 0, 0), plane.log("orders"))]
 
     def test_what_it_got_meanwhile_is_answered_when_the_time_is_up(self, plane: DataPlane) -> None:

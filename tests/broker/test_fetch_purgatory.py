@@ -1,7 +1,7 @@
 import pytest
 
-from groupcoord.broker.fetch_purgatory import FetchPurgatory, ParkedFetch, Watched
-from groupcoord.broker.log_settings import LogSettings
+from groupcoord.broker.fetch_purgatory import DelayedFetch, FetchPurgatory, WatchedPartition
+from groupcoord.broker.log_config import LogConfig
 from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.core.effects import Call
 from groupcoord.core.events import AdminAction
@@ -14,7 +14,7 @@ SIZE = len(batch(b"x"))
 
 
 def log(**settings: int) -> PartitionLog:
-    return PartitionLog(LogSettings(**settings), "orders-0")  # type: ignore[arg-type]
+    return PartitionLog(LogConfig(**settings), "orders-0")  # type: ignore[arg-type]
 
 
 class Waiting:
@@ -26,13 +26,13 @@ class Waiting:
         self.answered: list[str] = []
         self.ctx = HandlerContext(NOW_MS, AdminAction("a test"))
 
-    def park(
+    def watch(
         self, name: str, *logs: PartitionLog, min_bytes: int = 1, max_bytes: int = 1 << 20, ms: int = 500
-    ) -> ParkedFetch:
+    ) -> DelayedFetch:
         call = Call(1, 1, APIS[ApiKey.FETCH], 12, name, "/127.0.0.1")
-        watched = tuple(Watched(one, one.end_position, max_bytes) for one in logs)
-        fetch = ParkedFetch(call, watched, min_bytes, lambda ctx: self.answered.append(name))
-        self.purgatory.park(fetch, NOW_MS + ms)
+        watched = tuple(WatchedPartition(one, one.end_position, max_bytes) for one in logs)
+        fetch = DelayedFetch(call, watched, min_bytes, lambda ctx: self.answered.append(name))
+        self.purgatory.watch(fetch, NOW_MS + ms)
         return fetch
 
     def append(self, one: PartitionLog) -> None:
@@ -47,8 +47,8 @@ def waiting() -> Waiting:
 
 def test_an_append_answers_who_waits_for_it(waiting: Waiting) -> None:
     one, other = log(), log()
-    waiting.park("one", one)
-    waiting.park("other", other)
+    waiting.watch("one", one)
+    waiting.watch("other", other)
     waiting.append(one)
     assert waiting.answered == ["one"]
     assert (len(waiting.purgatory), len(waiting.timers)) == (1, 1)
@@ -56,7 +56,7 @@ def test_an_append_answers_who_waits_for_it(waiting: Waiting) -> None:
 
 def test_bytes_are_counted_over_all_partitions(waiting: Waiting) -> None:
     one, other = log(), log()
-    waiting.park("both", one, other, min_bytes=2 * SIZE)
+    waiting.watch("both", one, other, min_bytes=2 * SIZE)
     waiting.append(one)
     assert waiting.answered == []
     waiting.append(other)
@@ -65,7 +65,7 @@ def test_bytes_are_counted_over_all_partitions(waiting: Waiting) -> None:
 
 def test_no_partition_counts_for_more_than_it_may_bring(waiting: Waiting) -> None:
     one = log()
-    waiting.park("little", one, min_bytes=SIZE, max_bytes=SIZE - 1)
+    waiting.watch("little", one, min_bytes=SIZE, max_bytes=SIZE - 1)
     waiting.append(one)
     waiting.append(one)
     assert waiting.answered == []
@@ -74,15 +74,15 @@ def test_no_partition_counts_for_more_than_it_may_bring(waiting: Waiting) -> Non
 def test_a_closed_segment_is_reason_enough(waiting: Waiting) -> None:
     one = log(segment_bytes=SIZE)
     waiting.append(one)
-    fetch = waiting.park("patient", one, min_bytes=1 << 20)
+    fetch = waiting.watch("patient", one, min_bytes=1 << 20)
     assert not fetch.satisfied()
     waiting.append(one)
     assert waiting.answered == ["patient"]
 
 
 def test_who_waits_long_enough_is_answered(waiting: Waiting) -> None:
-    waiting.park("late", log(), ms=900)
-    waiting.park("soon", log(), ms=400)
+    waiting.watch("late", log(), ms=900)
+    waiting.watch("soon", log(), ms=400)
     assert waiting.timers.next_deadline() == NOW_MS + 400
     waiting.timers.fire_due(NOW_MS + 899)
     assert waiting.answered == ["soon"]
@@ -93,8 +93,8 @@ def test_who_waits_long_enough_is_answered(waiting: Waiting) -> None:
 
 def test_who_waits_for_something_that_goes_is_answered_once(waiting: Waiting) -> None:
     one, other, third = log(), log(), log()
-    waiting.park("both", one, other)
-    waiting.park("third", third)
+    waiting.watch("both", one, other)
+    waiting.watch("third", third)
     waiting.purgatory.gone(waiting.ctx, [one, other])
     assert waiting.answered == ["both"]
     waiting.append(other)
@@ -105,17 +105,17 @@ def test_who_waits_for_something_that_goes_is_answered_once(waiting: Waiting) ->
 def test_many_wait_in_the_order_they_came(waiting: Waiting) -> None:
     one = log()
     for name in "abc":
-        waiting.park(name, one)
+        waiting.watch(name, one)
     waiting.append(one)
     assert waiting.answered == ["a", "b", "c"]
 
 
 def test_when_too_many_wait_the_oldest_are_answered(waiting: Waiting, monkeypatch: pytest.MonkeyPatch) -> None:
     """Deviation (bounded-memory)."""
-    monkeypatch.setattr("groupcoord.broker.fetch_purgatory.MOST_PARKED", 3)
+    monkeypatch.setattr("groupcoord.broker.fetch_purgatory.MAX_DELAYED_FETCHES", 3)
     one = log()
     for number in range(5):
-        waiting.park(f"fetch {number}", one, ms=1 << 31)
+        waiting.watch(f"fetch {number}", one, ms=1 << 31)
     assert waiting.timers.next_deadline() == 0
     waiting.timers.fire_due(NOW_MS)
     assert waiting.answered == ["fetch 0", "fetch 1"]

@@ -6,10 +6,10 @@ from groupcoord.broker.fetch_sessions import (
     EVICTION_MS,
     Answers,
     FetchContext,
-    Fetched,
     FetchSessions,
     NoSuchShardError,
     Reader,
+    TopicIdPartition,
     Wanted,
     next_epoch,
 )
@@ -26,7 +26,7 @@ def sessions(slots: int = 1000, ids: tuple[int, ...] = tuple(range(101, 200)), s
 
 
 def want(*partitions: int, offset: int = 0, topic: str = "orders") -> Wanted:
-    return {Fetched(None, topic, index): wanting(offset, index) for index in partitions}
+    return {TopicIdPartition(None, topic, index): wanting(offset, index) for index in partitions}
 
 
 def answer(
@@ -47,7 +47,7 @@ def opened(
     session_id: int,
     epoch: int,
     wanted: Wanted | None = None,
-    forgotten: tuple[Fetched, ...] = (),
+    forgotten: tuple[TopicIdPartition, ...] = (),
     now_ms: int = NOW_MS,
     *,
     by_id: bool = False,
@@ -126,7 +126,7 @@ class TestIncrements:
         cache = sessions()
         session_id = started(cache, 0, 1, 2)
         changes = want(1, offset=7) | want(0, topic="other")
-        gone = (Fetched(None, "orders", 0), Fetched(None, "orders", 77))
+        gone = (TopicIdPartition(None, "orders", 0), TopicIdPartition(None, "orders", 77))
         context = opened(cache, session_id, 1, changes, gone)
         expected = want(1, offset=7) | want(2) | want(0, topic="other")
         assert context.wanted(nameless) == expected
@@ -137,12 +137,12 @@ class TestIncrements:
         session_id = started(cache, 0, 1, 2)
         context = opened(cache, session_id, 1)
         found = answers(want(0, 1, 2))
-        found[Fetched(None, "orders", 1)] = answer(1, high_watermark=3)
+        found[TopicIdPartition(None, "orders", 1)] = answer(1, high_watermark=3)
         error, said, sent = context.conclude(found, NOW_MS)
         assert (error, said, sent) == (
             ErrorCode.NONE,
             session_id,
-            {Fetched(None, "orders", 1): answer(1, high_watermark=3)},
+            {TopicIdPartition(None, "orders", 1): answer(1, high_watermark=3)},
         )
         assert opened(cache, session_id, 2).conclude(found, NOW_MS)[2] == {}
 
@@ -175,14 +175,16 @@ class TestIncrements:
         cache = sessions()
         session_id = started(cache, 0, 1, 2)
         found = answers(want(0, 1, 2))
-        found[Fetched(None, "orders", 0)] = answer(0, records=b"x")
+        found[TopicIdPartition(None, "orders", 0)] = answer(0, records=b"x")
         opened(cache, session_id, 1).conclude(found, NOW_MS)
         assert [fetched.partition for fetched in opened(cache, session_id, 2).wanted(nameless)] == [1, 2, 0]
 
     def test_a_session_without_partitions_is_over(self) -> None:
         cache = sessions()
         session_id = started(cache, 0)
-        context = opened(cache, session_id, 1, want(5), (Fetched(None, "orders", 0), Fetched(None, "orders", 5)))
+        context = opened(
+            cache, session_id, 1, want(5), (TopicIdPartition(None, "orders", 0), TopicIdPartition(None, "orders", 5))
+        )
         assert len(cache) == 0
         assert context.conclude(answers(want(5)), NOW_MS) == (ErrorCode.NONE, 0, answers(want(5)))
 
@@ -202,16 +204,16 @@ class TestIncrements:
 
     def test_the_name_of_an_id_is_looked_up_until_there_is_one(self) -> None:
         cache = sessions()
-        wanted = {Fetched(ORDERS, None, 0): wanting(0)}
+        wanted = {TopicIdPartition(ORDERS, None, 0): wanting(0)}
         _, session_id, _ = opened(cache, 0, 0, wanted, by_id=True).conclude(answers(wanted), NOW_MS)
         assert opened(cache, session_id, 1, by_id=True).wanted(nameless) == wanted
-        named = {Fetched(ORDERS, "orders", 0): wanting(0)}
+        named = {TopicIdPartition(ORDERS, "orders", 0): wanting(0)}
         assert opened(cache, session_id, 2, by_id=True).wanted({ORDERS: "orders"}.get) == named
         assert opened(cache, session_id, 3, by_id=True).wanted(nameless) == named
 
     def test_an_id_is_one_partition_with_and_without_its_name(self) -> None:
-        assert Fetched(ORDERS, None, 3).key == Fetched(ORDERS, "orders", 3).key
-        assert Fetched(None, "orders", 3).key != Fetched(None, "other", 3).key
+        assert TopicIdPartition(ORDERS, None, 3).key == TopicIdPartition(ORDERS, "orders", 3).key
+        assert TopicIdPartition(None, "orders", 3).key != TopicIdPartition(None, "other", 3).key
 
     def test_epochs_start_again_behind_the_largest(self) -> None:
         assert [next_epoch(1), next_epoch((1 << 31) - 1)] == [2, 1]

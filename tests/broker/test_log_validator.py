@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from groupcoord.broker.log_settings import INT64_MAX, LogSettings
-from groupcoord.broker.log_validator import LogValidator, RecordsRefusedError, ValidBatch, check_format
+from groupcoord.broker.log_config import INT64_MAX, LogConfig
+from groupcoord.broker.log_validator import LogValidator, RecordValidationError, StampedBatch, check_format
 from groupcoord.protocol.batches.compression import Compression, compress
 from groupcoord.protocol.batches.record_batch import (
     HEADER_BYTES,
@@ -23,8 +23,8 @@ from tests.conformance.batches import old_message
 HOUR_MS = 3_600_000
 
 
-def validate(data: bytes, offset: int = 0, **settings: Any) -> ValidBatch:
-    return LogValidator(LogSettings(**settings), "orders-0").validate(data, offset, 0, NOW_MS)
+def validate(data: bytes, offset: int = 0, **settings: Any) -> StampedBatch:
+    return LogValidator(LogConfig(**settings), "orders-0").validate(data, offset, 0, NOW_MS)
 
 
 def refused(data: bytes, **settings: Any) -> tuple[ErrorCode, str]:
@@ -149,7 +149,7 @@ class TestKeys:
 
     def test_a_compacted_topic_wants_them(self) -> None:
         records = [Record(0, THEN_MS, None, b"a"), Record(1, THEN_MS, b"k", b"b"), Record(2, THEN_MS, None, b"c")]
-        with pytest.raises(RecordsRefusedError) as refusal:
+        with pytest.raises(RecordValidationError) as refusal:
             validate(build_batch(records), cleanup_policy=frozenset({"compact"}))
         text = "Compacted topic cannot accept message without key in topic partition orders-0"
         assert refusal.value.error == ErrorCode.INVALID_RECORD
@@ -160,7 +160,7 @@ class TestKeys:
         )
 
     def test_three_of_many_are_shown(self) -> None:
-        with pytest.raises(RecordsRefusedError) as refusal:
+        with pytest.raises(RecordValidationError) as refusal:
             validate(batch(*[b"v"] * 5, key=None), cleanup_policy=frozenset({"compact", "delete"}))
         assert len(refusal.value.record_errors) == 5
         assert refusal.value.reason.count("batchIndex=") == 3
@@ -178,7 +178,7 @@ class TestTime:
     @pytest.mark.parametrize("codec", list(Compression))
     def test_a_record_may_be_an_hour_ahead_of_the_clock(self, codec: Compression) -> None:
         validate(batch(b"x", at_ms=NOW_MS + HOUR_MS, attributes=codec))
-        with pytest.raises(RecordsRefusedError) as refusal:
+        with pytest.raises(RecordValidationError) as refusal:
             validate(batch(b"x", b"y", at_ms=NOW_MS + HOUR_MS, step_ms=1, attributes=codec))
         assert refusal.value.error == ErrorCode.INVALID_TIMESTAMP
         assert refusal.value.reason == "One or more records have been rejected due to invalid timestamp"
@@ -197,7 +197,7 @@ class TestTime:
         assert validate(batch(b"x", at_ms=-1), message_timestamp_before_max_ms=1_000).header.max_timestamp_ms == -1
 
     def test_the_range_in_the_message_overflows_as_javas(self) -> None:
-        with pytest.raises(RecordsRefusedError, match="invalid timestamp") as refusal:
+        with pytest.raises(RecordValidationError, match="invalid timestamp") as refusal:
             validate(
                 batch(b"x", at_ms=NOW_MS - 9),
                 message_timestamp_after_max_ms=INT64_MAX,
@@ -207,7 +207,7 @@ class TestTime:
 
     def test_both_errors_of_a_batch_are_told_and_the_time_wins(self) -> None:
         records = [Record(0, NOW_MS, None, b"a"), Record(1, NOW_MS - 10, b"k", b"b"), Record(2, NOW_MS, b"k", b"c")]
-        with pytest.raises(RecordsRefusedError) as refusal:
+        with pytest.raises(RecordValidationError) as refusal:
             validate(build_batch(records), cleanup_policy=frozenset({"compact"}), message_timestamp_before_max_ms=5)
         assert refusal.value.error == ErrorCode.INVALID_TIMESTAMP
         assert [index for index, _ in refusal.value.record_errors] == [0, 1]
@@ -241,7 +241,7 @@ class TestTime:
 
     def test_a_producer_does_not_say_append_time_where_the_broker_does(self) -> None:
         data = patched(batch(b"xyz"), attributes=8)
-        with pytest.raises(RecordsRefusedError) as refusal:
+        with pytest.raises(RecordValidationError) as refusal:
             validate(data, message_timestamp_type="LogAppendTime")
         assert refusal.value.error == ErrorCode.INVALID_TIMESTAMP
         record = f"DefaultRecord(offset=0, timestamp={THEN_MS}, key=1 bytes, value=3 bytes)"

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from groupcoord.config.settings import BrokerConfig
+from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.protocol.apis.describe_cluster import DescribeClusterBroker, DescribeClusterRequest
 from groupcoord.protocol.apis.metadata import (
     MetadataRequest,

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from groupcoord.broker.log_settings import LogSettings
+from groupcoord.broker.log_config import LogConfig
 from groupcoord.broker.partition_log import (
     EARLIEST,
     EARLIEST_LOCAL,
@@ -11,8 +11,8 @@ from groupcoord.broker.partition_log import (
     LATEST_TIERED,
     MAX_TIMESTAMP,
     FoundOffset,
+    LogOffsetMetadata,
     PartitionLog,
-    Position,
 )
 from groupcoord.core.effects import LogRecord
 from groupcoord.protocol.batches.record_batch import BatchError, read_header, records_in
@@ -25,7 +25,7 @@ SEGMENTED = {"segment_bytes": 2 * SIZE, "retention_ms": -1}
 
 
 def log(**settings: Any) -> PartitionLog:
-    return PartitionLog(LogSettings(**settings), "orders-0")
+    return PartitionLog(LogConfig(**settings), "orders-0")
 
 
 def filled(count: int, *, step_ms: int = 100, **settings: Any) -> PartitionLog:
@@ -124,7 +124,7 @@ class TestSegments:
 class TestReading:
     def test_an_empty_log_has_nothing_to_read(self) -> None:
         read = log().read(0, 100, at_least_one=True)
-        assert (read.data(), read.start, read.cut_short) == (b"", Position(0, 0, 0), False)
+        assert (read.data(), read.start, read.cut_short) == (b"", LogOffsetMetadata(0, 0, 0), False)
 
     @pytest.mark.parametrize("offset", [-1, 4])
     def test_an_offset_outside_is_out_of_range(self, offset: int) -> None:
@@ -140,7 +140,7 @@ class TestReading:
         made.append(batch(b"d"), NOW_MS)
         read = made.read(2, 1 << 20, at_least_one=False)
         assert offsets(read.data()) == [0, 1, 2, 3]
-        assert read.start == Position(0, 0, 0)
+        assert read.start == LogOffsetMetadata(0, 0, 0)
 
     @pytest.mark.parametrize(("max_bytes", "length"), [(SIZE, SIZE), (SIZE + 50, SIZE + 50), (5 * SIZE, 3 * SIZE)])
     def test_the_last_batch_may_be_cut_off(self, max_bytes: int, length: int) -> None:
@@ -154,7 +154,7 @@ class TestReading:
     @pytest.mark.parametrize(("max_bytes", "cut_short"), [(0, False), (1, True), (SIZE - 1, True)])
     def test_and_not_at_all_otherwise(self, max_bytes: int, cut_short: bool) -> None:
         read = filled(3).read(1, max_bytes, at_least_one=False)
-        assert (read.data(), read.cut_short, read.start) == (b"", cut_short, Position(1, 0, SIZE))
+        assert (read.data(), read.cut_short, read.start) == (b"", cut_short, LogOffsetMetadata(1, 0, SIZE))
 
     def test_a_read_stays_in_one_segment(self) -> None:
         made = filled(5, **SEGMENTED)
@@ -165,7 +165,7 @@ class TestReading:
             [3],
             [4],
         ]
-        assert made.read(5, 1 << 20, at_least_one=True).start == Position(5, 4, SIZE)
+        assert made.read(5, 1 << 20, at_least_one=True).start == LogOffsetMetadata(5, 4, SIZE)
 
     def test_gaps_are_read_over(self) -> None:
         """As compaction leaves them: in a segment, at its end, and at the end of the log."""
@@ -175,7 +175,7 @@ class TestReading:
             segment.__init__(segment.base_offset, NOW_MS)  # type: ignore[misc]
         assert offsets(made.read(0, 1 << 20, at_least_one=True).data()) == [0, 1]
         nothing = made.read(2, 1 << 20, at_least_one=True)
-        assert (nothing.data(), nothing.start) == (b"", Position(6, 4, 0))
+        assert (nothing.data(), nothing.start) == (b"", LogOffsetMetadata(6, 4, 0))
         late = batch(b"late")
         made.append(late, NOW_MS)
         assert offsets(made.read(2, 1 << 20, at_least_one=True).data()) == [6]
@@ -304,7 +304,7 @@ class TestForgetting:
 
     def test_new_settings_count_at_once(self) -> None:
         made = filled(5, **SEGMENTED)
-        made.settings = LogSettings(retention_bytes=0, max_message_bytes=10)
+        made.settings = LogConfig(retention_bytes=0, max_message_bytes=10)
         made.apply_retention(NOW_MS)
         assert made.log_start_offset == 5
         with pytest.raises(BatchError):

@@ -2,13 +2,13 @@
 
 import pytest
 
-from groupcoord.broker.topic_config import MEMORY_BYTES, Effective, check, default_value, effective_texts, log_settings
+from groupcoord.broker.topic_config import MEMORY_BYTES, Effective, check, default_value, effective_texts, log_config
+from groupcoord.config.broker_config import BrokerConfig, ConfigResource
+from groupcoord.config.config_def import InvalidValueError
+from groupcoord.config.default_overrides import DEFAULTS
 from groupcoord.config.properties import TOPIC
-from groupcoord.config.settings import BrokerConfig, Resource
-from groupcoord.config.stand_in import DEFAULTS
-from groupcoord.config.values import InvalidValueError
 
-ALL_BROKERS, THIS_BROKER = Resource(4, ""), Resource(4, "1")
+ALL_BROKERS, THIS_BROKER = ConfigResource(4, ""), ConfigResource(4, "1")
 TIERED = "Tiered Storage functionality is disabled in the broker. Topic cannot be configured with remote log storage."
 
 
@@ -62,7 +62,7 @@ def test_what_the_broker_has_no_property_for_has_kafkas_default() -> None:
 
 
 def test_a_log_gets_what_it_needs() -> None:
-    settings = log_settings(
+    settings = log_config(
         {"cleanup.policy": "delete,compact", "segment.bytes": "2000000", "compression.type": "gzip"},
         BrokerConfig.of({"message.max.bytes": 9}),
     )
@@ -71,7 +71,7 @@ def test_a_log_gets_what_it_needs() -> None:
 
 
 def test_a_test_may_have_small_segments() -> None:
-    assert log_settings({"internal.segment.bytes": "100"}, BrokerConfig.of()).segment_bytes == 100
+    assert log_config({"internal.segment.bytes": "100"}, BrokerConfig.of()).segment_bytes == 100
 
 
 def test_texts_are_those_of_the_strongest_layer() -> None:
@@ -110,9 +110,9 @@ def test_memory_is_bounded_unless_somebody_says_otherwise(
     overrides: dict[str, str], properties: dict[str, object], kept: int
 ) -> None:
     """Deviation (bounded-memory)."""
-    assert log_settings(overrides, BrokerConfig.of(properties)).memory_bytes == kept
+    assert log_config(overrides, BrokerConfig.of(properties)).memory_bytes == kept
 
 
 def test_no_limit_counts_also_when_it_is_said_later() -> None:
-    config = BrokerConfig.of().changed(Resource(4, ""), {"log.retention.bytes": "-1"})
-    assert log_settings({}, config).memory_bytes == -1
+    config = BrokerConfig.of().changed(ConfigResource(4, ""), {"log.retention.bytes": "-1"})
+    assert log_config({}, config).memory_bytes == -1

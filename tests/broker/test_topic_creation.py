@@ -2,7 +2,7 @@
 
 import pytest
 
-from groupcoord.broker.topic_creation import Plan, create_automatically, create_topic, plan_topic
+from groupcoord.broker.topic_creation import TopicPlan, create_automatically, create_topic, plan_topic
 from groupcoord.core.api_error import ApiError
 from groupcoord.protocol.apis.create_topics import CreatableTopic
 from groupcoord.protocol.errors import ErrorCode
@@ -102,11 +102,11 @@ def test_a_partition_is_assigned_once() -> None:
 
 def test_what_is_left_open_is_the_brokers() -> None:
     broker = Asking({"num.partitions": 3}).broker
-    assert plan_topic(broker, topic("x", -1, -1)) == Plan("x", [(1,)] * 3, {})
-    assert plan_topic(broker, topic("x", 2, -1, configs=(("retention.ms", "1"), ("retention.ms", "2")))) == Plan(
+    assert plan_topic(broker, topic("x", -1, -1)) == TopicPlan("x", [(1,)] * 3, {})
+    assert plan_topic(broker, topic("x", 2, -1, configs=(("retention.ms", "1"), ("retention.ms", "2")))) == TopicPlan(
         "x", [(1,)] * 2, {"retention.ms": "2"}
     )
-    assert plan_topic(broker, topic("x", assignments={1: (1,), 0: (1,)})) == Plan("x", [(1,)] * 2, {})
+    assert plan_topic(broker, topic("x", assignments={1: (1,), 0: (1,)})) == TopicPlan("x", [(1,)] * 2, {})
     with pytest.raises(ApiError, match="target replication factor of 2"):
         plan_topic(Asking({"default.replication.factor": 2}).broker, topic("x", -1, -1))
 

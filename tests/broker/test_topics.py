@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import pytest
 
 from groupcoord.broker.topics import TopicStore
-from groupcoord.config.settings import BrokerConfig
+from groupcoord.config.broker_config import BrokerConfig
 
 
 def store(ids: Iterable[int] = range(1000, 2000)) -> TopicStore:

@@ -10,7 +10,7 @@ import pytest
 from groupcoord.cli import offsets
 from groupcoord.cli.main import main
 from groupcoord.protocol.batches.record_batch import read_header
-from groupcoord.storage.lock import DirectoryLock
+from groupcoord.storage.directory_lock import DirectoryLock
 from tests.broker.data_plane import patched
 from tests.clients.in_process import groupcoord
 from tests.offsets_log.recorded import KAFKA_FILES, log_of, positions

@@ -12,9 +12,9 @@ import pytest
 
 from groupcoord.cli import serve
 from groupcoord.cli.main import main
-from groupcoord.config.errors import ConfigError
+from groupcoord.config.config_def import ConfigError
+from groupcoord.config.default_overrides import DEFAULTS, DEV_DEFAULTS
 from groupcoord.config.properties import BROKER
-from groupcoord.config.stand_in import DEFAULTS, DEV_DEFAULTS
 from groupcoord.server.log import LINES_PER_KIND, LogRateLimiter
 from groupcoord.server.server import Server
 
@@ -341,7 +341,7 @@ def test_a_disk_that_fails_ends_it(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     async def failing(server: Server, _: object) -> None:
-        server.node.broker.journal.failed(OSError(28, "No space left on device"))  # type: ignore[attr-defined]
+        server.node.broker.storage.failed(OSError(28, "No space left on device"))  # type: ignore[attr-defined]
 
     monkeypatch.setattr(Server, "serve", failing)
     line = f"the data directory {tmp_path} has failed: No space left on device"
@@ -351,7 +351,7 @@ def test_a_disk_that_fails_ends_it(
 def test_a_system_without_posix(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setitem(sys.modules, "groupcoord.storage.storage", None)
+    monkeypatch.setitem(sys.modules, "groupcoord.storage.data_directory", None)
     code, line = refused(capsys, "--data-dir", str(tmp_path))
     assert code == 1
     assert line.startswith("--data-dir needs a POSIX system: ")

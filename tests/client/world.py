@@ -25,7 +25,7 @@ from groupcoord.client.member.events import (
 from groupcoord.client.member.membership import Membership
 from groupcoord.client.member.settings import MemberSettings
 from groupcoord.cluster.cluster_core import ClusterCore
-from groupcoord.config.settings import load
+from groupcoord.config.broker_config import load
 from groupcoord.core.effects import Call, Effect, EmitEvent, Reply
 from groupcoord.protocol.apis import APIS
 

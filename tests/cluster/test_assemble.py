@@ -6,7 +6,7 @@ import pytest
 
 from groupcoord.cluster.assemble import Assembly, InvalidTopicError, assemble
 from groupcoord.cluster.layer import Layer, ServedCluster, earlier
-from groupcoord.config.settings import load
+from groupcoord.config.broker_config import load
 from groupcoord.core.background_work import BackgroundWork, OnWorkDone, SubmitWork
 from groupcoord.core.effects import Call, Effect, NoReply, Reply
 from groupcoord.protocol.apis import APIS, ApiKey

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from groupcoord.cluster.cluster_core import ClusterCore
-from groupcoord.config.settings import load
+from groupcoord.config.broker_config import load
 from groupcoord.core.effects import Append, Call, Effect, Reply
 from groupcoord.core.java import partition_for
 from groupcoord.protocol.apis import APIS, ApiKey

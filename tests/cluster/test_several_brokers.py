@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from groupcoord.broker.journal import InMemory
+from groupcoord.broker.storage_backend import InMemoryStorage
 from groupcoord.cluster.cluster_core import ClusterCore
-from groupcoord.config.settings import load
+from groupcoord.config.broker_config import load
 from groupcoord.core.effects import Call, Effect, Reply
 from groupcoord.core.java import partition_for
 from groupcoord.protocol.apis import APIS
@@ -360,8 +360,8 @@ def test_fewer_brokers_than_kafkas_replicas_have_as_many_as_can_be() -> None:
 
 
 def test_only_one_brokers_data_can_be_kept() -> None:
-    class Kept(InMemory):
+    class Kept(InMemoryStorage):
         in_memory = False
 
     with pytest.raises(ValueError, match="only one broker's data can be kept"):
-        ClusterCore(load(dev=True), random=Counting(), now_ms=0, brokers=2, journal=Kept())
+        ClusterCore(load(dev=True), random=Counting(), now_ms=0, brokers=2, storage=Kept())

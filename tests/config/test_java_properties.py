@@ -2,7 +2,7 @@
 
 import pytest
 
-from groupcoord.config.errors import ConfigError
+from groupcoord.config.config_def import ConfigError
 from groupcoord.config.java_properties import Entry, parse
 
 

@@ -4,11 +4,11 @@ import dataclasses
 
 import pytest
 
-from groupcoord.broker.log_settings import LogSettings
+from groupcoord.broker.log_config import LogConfig
+from groupcoord.config.broker_config import BrokerConfig
+from groupcoord.config.config_def import ConfigType
 from groupcoord.config.documentation import BROKER_DOCUMENTATION, TOPIC_DOCUMENTATION
-from groupcoord.config.properties import BROKER, DYNAMIC_ONLY, TOPIC, Change, Property, Synonym, broker_property
-from groupcoord.config.settings import BrokerConfig
-from groupcoord.config.values import ConfigType
+from groupcoord.config.properties import BROKER, DYNAMIC_ONLY, TOPIC, Property, Synonym, UpdateMode, broker_property
 
 EVERY_ROW = [*BROKER.values(), *TOPIC.values(), *DYNAMIC_ONLY.values()]
 
@@ -22,7 +22,7 @@ def test_a_default_is_an_allowed_value(row: Property) -> None:
 
 
 def test_kafka_has_so_many() -> None:
-    shown = [row for row in BROKER.values() if row.change is not Change.INTERNAL]
+    shown = [row for row in BROKER.values() if row.change is not UpdateMode.INTERNAL]
     assert (len(BROKER), len(shown), len(TOPIC)) == (360, 340, 34)
 
 
@@ -34,7 +34,7 @@ def test_only_what_exists_is_documented() -> None:
 def test_what_code_asks_for_is_documented() -> None:
     fields = {field.name.replace("_", ".") for field in dataclasses.fields(BrokerConfig)}
     assert {name for name in fields if name in BROKER and not BROKER[name].acts} == set()
-    settings = {field.name.replace("_", ".") for field in dataclasses.fields(LogSettings)} - {"memory.bytes"}
+    settings = {field.name.replace("_", ".") for field in dataclasses.fields(LogConfig)} - {"memory.bytes"}
     assert {name for name in TOPIC if TOPIC[name].acts} == settings | {"internal.segment.bytes"}
 
 
@@ -49,14 +49,14 @@ def test_a_row_says_what_it_is() -> None:
     assert (row.type, row.default, row.change, row.acts, row.sensitive) == (
         ConfigType.INT,
         "1",
-        Change.NEVER,
+        UpdateMode.NEVER,
         True,
         False,
     )
     assert row.expects == "INT, at least 1"
     assert BROKER["ssl.key.password"].sensitive
     assert BROKER["broker.rack"].expects == "STRING"
-    assert BROKER["listeners"].change is Change.ONE_BROKER
+    assert BROKER["listeners"].change is UpdateMode.ONE_BROKER
 
 
 def test_a_topics_default_comes_from_the_broker() -> None:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from groupcoord.cluster.cluster_core import ClusterCore
-from groupcoord.config.settings import load
+from groupcoord.config.broker_config import load
 from groupcoord.server.connection import ServerConnection
 from groupcoord.server.connection_registry import ConnectionRegistry
 from groupcoord.server.dispatcher import Dispatcher, UnexpectedError

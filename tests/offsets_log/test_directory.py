@@ -8,7 +8,7 @@ import pytest
 
 from groupcoord.broker.events import LogCleaned, LogNotCleaned
 from groupcoord.cluster.cluster_core import ClusterCore
-from groupcoord.config.settings import BrokerConfig
+from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.core.effects import Call, Reply
 from groupcoord.offsets_log.directory import (
     ImportResult,
@@ -25,8 +25,8 @@ from groupcoord.protocol.apis.offset_fetch import (
 from groupcoord.protocol.batches.record_batch import build_batch, read_header
 from groupcoord.protocol.batches.records import Record
 from groupcoord.server.system import SystemRandomSource
+from groupcoord.storage.data_directory import DataDirectory
 from groupcoord.storage.errors import StorageError
-from groupcoord.storage.storage import Storage
 from tests.broker.data_plane import patched
 from tests.offsets_log.recorded import COMMITTED, KAFKA_FILES, VERSIONS, Committed, log_of, positions
 
@@ -41,8 +41,8 @@ def imported(folders: Path, directory: Path, config: BrokerConfig = THREE) -> Im
 
 def served(directory: Path, groups: Committed, config: BrokerConfig = THREE) -> Committed:
     """What a server that is started on ``directory`` tells of the groups."""
-    storage = Storage(directory, config, new_uuid=uuid.uuid4, now_ms=NOW_MS)
-    node = ClusterCore(storage.config, random=SystemRandomSource(), now_ms=NOW_MS, journal=storage)
+    storage = DataDirectory(directory, config, new_uuid=uuid.uuid4, now_ms=NOW_MS)
+    node = ClusterCore(storage.config, random=SystemRandomSource(), now_ms=NOW_MS, storage=storage)
     while node.next_deadline() == 0:
         node.expire(NOW_MS)
     topics = (OffsetFetchRequestTopics(name="orders", partition_indexes=(0, 1)),)
@@ -162,7 +162,7 @@ def test_only_an_empty_directory_is_made_one(tmp_path: Path) -> None:
 
 
 def test_a_directory_in_use_is_left_alone(tmp_path: Path) -> None:
-    storage = Storage(tmp_path, THREE, new_uuid=uuid.uuid4, now_ms=NOW_MS)
+    storage = DataDirectory(tmp_path, THREE, new_uuid=uuid.uuid4, now_ms=NOW_MS)
     assert "is in use: another server" in refused(KAFKA_FILES / "4.3.1", tmp_path)
     with pytest.raises(StorageError, match="is in use: another server"):
         compacted(tmp_path)
@@ -181,16 +181,16 @@ def test_what_fails_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_a_disk_that_fails_in_the_end_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(storage: Storage) -> None:
+    def fail(storage: DataDirectory) -> None:
         storage.failure = "the disk has failed"
 
-    real = Storage.close
+    real = DataDirectory.close
 
-    def close(storage: Storage) -> None:
+    def close(storage: DataDirectory) -> None:
         real(storage)
         fail(storage)
 
-    monkeypatch.setattr(Storage, "close", close)
+    monkeypatch.setattr(DataDirectory, "close", close)
     with pytest.raises(SourceError, match="the disk has failed"):
         imported(KAFKA_FILES / "4.3.1", tmp_path / "data")
 
@@ -198,7 +198,7 @@ def test_a_disk_that_fails_in_the_end_is_told(tmp_path: Path, monkeypatch: pytes
 def test_only_a_data_directory_is_compacted(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="is no data directory of groupcoord: it has no groupcoord-metadata"):
         compacted(tmp_path)
-    Storage(tmp_path, THREE, new_uuid=uuid.uuid4, now_ms=NOW_MS).close()
+    DataDirectory(tmp_path, THREE, new_uuid=uuid.uuid4, now_ms=NOW_MS).close()
     assert compacted(tmp_path) == [], "nothing is in it"
 
 

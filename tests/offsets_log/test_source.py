@@ -144,7 +144,7 @@ def test_what_the_system_refuses_is_told(tmp_path: Path, monkeypatch: pytest.Mon
     def refuse(*_: object) -> object:
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr("groupcoord.storage.batch_files.opened", refuse)
+    monkeypatch.setattr("groupcoord.storage.log_file_reader.opened", refuse)
     with pytest.raises(SourceError, match=f"^cannot use {path}: Permission denied$"):
         list(source.read(2))
     monkeypatch.setattr(Path, "iterdir", refuse)

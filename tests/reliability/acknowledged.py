@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from groupcoord.broker.partition_log import PartitionLog
-from groupcoord.config.settings import Resource
+from groupcoord.config.broker_config import ConfigResource
 from groupcoord.core.api_error import ApiError
 from groupcoord.storage.errors import StorageError
 from tests.conformance.batches import Rec, batch
 from tests.reliability.lives import NOW_MS, Broken, Life, contents
 
-RESOURCE = Resource(32, "g0")
+RESOURCE = ConfigResource(32, "g0")
 """A group of which the configurations are changed."""
 
 
@@ -129,7 +129,7 @@ class Acknowledged:
         pending = self.pending
         if life.node.broker.new_producer_id() <= self.producer_id:
             raise Broken(f"a producer id up to {self.producer_id} is handed out again")
-        configs = life.storage._catalogue.contents.configs.get(RESOURCE, {})
+        configs = life.storage._metadata_file.contents.configs.get(RESOURCE, {})
         if configs != self.group_configs and (pending.step != "group" or configs != pending.configs):
             raise Broken(f"the group has {configs}, and not {self.group_configs}")
         for group, values in self.commits.items():

@@ -32,7 +32,7 @@ from groupcoord.protocol.batches.record_batch import (
 )
 from groupcoord.storage import checkpoints
 from groupcoord.storage.errors import StorageError
-from groupcoord.storage.names import Partition, log_files
+from groupcoord.storage.log_file_names import Partition, log_files
 from tests.broker.data_plane import NOW_MS
 from tests.conformance.batches import Rec, batch
 from tests.reliability.outcome import Outcome

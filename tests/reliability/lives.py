@@ -9,15 +9,15 @@ from unittest import mock
 
 from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.cluster.cluster_core import ClusterCore
-from groupcoord.config.settings import BrokerConfig
+from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import Call, Reply
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.apis.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from groupcoord.protocol.batches.record_batch import read_header, records_in
 from groupcoord.protocol.messages import OffsetFetchRequest
-from groupcoord.storage import storage as storage_module
-from groupcoord.storage.storage import Storage
+from groupcoord.storage import data_directory as storage_module
+from groupcoord.storage.data_directory import DataDirectory
 
 NOW_MS = 1_700_000_000_000
 KEPT = "kept"
@@ -97,9 +97,9 @@ class Life:
 
     def __init__(self, directory: Path, rng: random.Random) -> None:
         with mock.patch.object(storage_module, "BackgroundSync", Inline):
-            self.storage = Storage(directory, _CONFIG, new_uuid=Chance(rng).uuid, now_ms=NOW_MS)
+            self.storage = DataDirectory(directory, _CONFIG, new_uuid=Chance(rng).uuid, now_ms=NOW_MS)
         try:
-            self.node = ClusterCore(self.storage.config, random=Chance(rng), now_ms=NOW_MS, journal=self.storage)
+            self.node = ClusterCore(self.storage.config, random=Chance(rng), now_ms=NOW_MS, storage=self.storage)
             while self.node.next_deadline() == 0:
                 self.node.expire(NOW_MS)
         except ApiError:
@@ -140,7 +140,7 @@ class Life:
         """End at once."""
         for store in self.storage._stores.values():
             store.close()
-        self.storage._catalogue.close()
+        self.storage._metadata_file.close()
         self.storage._release.close()
 
 

@@ -52,7 +52,7 @@ def test_who_does_not_read_costs_a_piece_and_gets_everything_later(run: Run, kep
                 _, answer = await reader.answer(FETCH)
                 assert answer.responses[0].partitions[0].records == whole
                 await reader.close()
-            assert log.segments[0].stretches == 0
+            assert log.segments[0].slices == 0
 
     run(story())
 

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable
 from typing import Any, cast
 
-from groupcoord.config.settings import BrokerConfig
+from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.core.background_work import SubmitWork
 from groupcoord.core.effects import Call, Effect, EmitEvent, NoReply, Reply
 from groupcoord.core.events import Event

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from groupcoord.config.settings import BrokerConfig
+from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.core.effects import Reply
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.messages import JoinGroupResponse

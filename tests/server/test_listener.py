@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from groupcoord.config.settings import BrokerConfig
+from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.server import listener
 from groupcoord.server.connection import ServerConnection
 from groupcoord.server.listener import bind

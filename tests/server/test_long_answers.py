@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from groupcoord.broker.log_segment import LogSegment
-from groupcoord.broker.stretch import Stretch
+from groupcoord.broker.record_slices import RecordSlice
 from groupcoord.core.effects import Call, Effect, Reply
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.apis.fetch import FetchableTopicResponse, PartitionData
@@ -31,7 +31,7 @@ class Fetching:
         return [Reply(call, self.response())]
 
     def response(self) -> FetchResponse:
-        data = PartitionData(partition_index=0, high_watermark=7, records=Stretch(self.segment, 0, self.size))
+        data = PartitionData(partition_index=0, high_watermark=7, records=RecordSlice(self.segment, 0, self.size))
         return FetchResponse(responses=(FetchableTopicResponse(partitions=(data,)),))
 
     def frame(self, correlation_id: int = 1) -> bytes:
@@ -69,13 +69,13 @@ def test_who_reads_gets_all_of_it_in_order(shell: Shell, fetching: Fetching) -> 
     assert peer.correlation_ids() == [1, 2, 1]
     assert fetching.frame(2) in written(peer)
     assert max(map(len, peer.transport.writes)) <= CHUNK_BYTES
-    assert fetching.segment.stretches == 0
+    assert fetching.segment.slices == 0
 
 
 def test_who_does_not_read_has_one_piece_in_memory(shell: Shell, fetching: Fetching) -> None:
     peer = shell.slow_peer(FETCH, fetch())
     assert (len(written(peer)), peer.transport.unread) == (CHUNK_BYTES, CHUNK_BYTES)
-    assert fetching.segment.stretches == 1
+    assert fetching.segment.slices == 1
     peer.read_on()
     assert (len(written(peer)), peer.transport.unread) == (2 * CHUNK_BYTES, CHUNK_BYTES)
     read_all(peer)
@@ -157,12 +157,12 @@ def test_an_end_at_once_lets_go_of_the_log(shell: Shell, fetching: Fetching, way
     peer = shell.peer()
     peer.connection.data_received(frame(FETCH, fetch()))
     shell.loop.ctx()
-    assert fetching.segment.stretches == 1
+    assert fetching.segment.slices == 1
     if way == "abort":
         peer.connection.abort()
     else:
         peer.vanish()
-    assert fetching.segment.stretches == 0
+    assert fetching.segment.slices == 0
     shell.loop.settle()
     assert len(written(peer)) == TURN_BYTES
 
@@ -199,7 +199,7 @@ def test_a_shutdown_loses_nothing_of_an_answer_that_is_being_read(run: Run) -> N
             client = await Client.connect(server)
             client.send(FETCH, fetch())
             begun = await client.reader.readexactly(4)
-            assert fetching.segment.stretches == 1
+            assert fetching.segment.slices == 1
             shutting_down = asyncio.create_task(server.shutdown())
             rest = await client.reader.read(-1)
             await shutting_down
@@ -207,7 +207,7 @@ def test_a_shutdown_loses_nothing_of_an_answer_that_is_being_read(run: Run) -> N
         return begun + rest
 
     assert run(story()) == fetching.frame()
-    assert fetching.segment.stretches == 0
+    assert fetching.segment.slices == 0
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 from groupcoord.broker.log_segment import LogSegment
-from groupcoord.broker.stretch import Stretch
+from groupcoord.broker.record_slices import RecordSlice
 from groupcoord.core.effects import Call
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.apis.fetch import FetchableTopicResponse, PartitionData
@@ -103,7 +103,7 @@ def test_a_long_fetch_is_in_parts_and_a_short_one_is_not() -> None:
     segment = LogSegment(0, 0)
     segment.data += b"records"
     asked = Call(1, 7, FETCH, 12, "client-1", "/127.0.0.1")
-    for records in (b"records", Stretch(segment, 0, 7)):
+    for records in (b"records", RecordSlice(segment, 0, 7)):
         data = PartitionData(partition_index=0, high_watermark=0, records=records)
         response = FetchResponse(responses=(FetchableTopicResponse(topic="a", partitions=(data,)),))
         written = ResponseCache().write(asked, response)

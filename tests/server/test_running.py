@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from groupcoord.config.errors import ConfigError
+from groupcoord.config.config_def import ConfigError
 from groupcoord.core.events import Event
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.messages import MetadataRequest

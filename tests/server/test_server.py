@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from groupcoord.broker.broker_registry import BrokerRegistry
-from groupcoord.config.errors import ConfigError
+from groupcoord.config.config_def import ConfigError
 from groupcoord.core.effects import EmitEvent, Reply
 from groupcoord.core.events import AdminAction, Event
 from groupcoord.partitioners.java_random import JavaRandom

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from groupcoord.storage import storage
-from groupcoord.storage.background_sync import BackgroundSync
+from groupcoord.storage import data_directory
+from groupcoord.storage.file_io import BackgroundSync
 
 
 @pytest.fixture(autouse=True)
@@ -18,7 +18,7 @@ def all_flushed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             super().__init__()
             begun.append(self)
 
-    monkeypatch.setattr(storage, "BackgroundSync", Noted)
+    monkeypatch.setattr(data_directory, "BackgroundSync", Noted)
     yield
     for background in begun:
         background.close()

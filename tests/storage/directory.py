@@ -7,10 +7,10 @@ from typing import Any
 
 from groupcoord.broker.broker import Broker
 from groupcoord.broker.partition_log import PartitionLog
-from groupcoord.config.settings import BrokerConfig
+from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.protocol.batches.record_batch import records_in
-from groupcoord.storage.partition_store import PartitionStore
-from groupcoord.storage.storage import Storage
+from groupcoord.storage.data_directory import DataDirectory
+from groupcoord.storage.file_log_backend import FileLogBackend
 from tests.broker.data_plane import NOW_MS, batch
 
 KAFKA_FILES = Path(__file__).parent / "kafka_files"
@@ -23,14 +23,14 @@ class Life:
     def __init__(self, directory: Path, **properties: object) -> None:
         named = {name.replace("_", "."): value for name, value in properties.items()}
         self.directory = directory
-        self.storage = Storage(directory, BrokerConfig.of(named), new_uuid=uuid.uuid4, now_ms=NOW_MS)
+        self.storage = DataDirectory(directory, BrokerConfig.of(named), new_uuid=uuid.uuid4, now_ms=NOW_MS)
         sessions = itertools.count(1)
         self.broker = Broker(
             self.storage.config,
             new_topic_id=uuid.uuid4,
             new_session_id=lambda: next(sessions),
             now_ms=NOW_MS,
-            journal=self.storage,
+            storage=self.storage,
         )
 
     def topic(self, name: str = "orders", partitions: int = 1, **configs: object) -> PartitionLog:
@@ -45,10 +45,10 @@ class Life:
         assert log is not None
         return log
 
-    def store(self, name: str = "orders", partition: int = 0) -> PartitionStore:
+    def store(self, name: str = "orders", partition: int = 0) -> FileLogBackend:
         """The files of a log."""
         store = self.storage.log(name, partition)
-        assert isinstance(store, PartitionStore)
+        assert isinstance(store, FileLogBackend)
         return store
 
     def end(self) -> None:
@@ -61,7 +61,7 @@ class Life:
         self.storage._background.close()
         for store in self.storage._stores.values():
             store.close()
-        self.storage._catalogue.close()
+        self.storage._metadata_file.close()
         self.storage._release.close()
 
 

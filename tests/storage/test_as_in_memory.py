@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from groupcoord.broker.log_settings import LogSettings
+from groupcoord.broker.log_config import LogConfig
 from groupcoord.broker.partition_log import EARLIEST, LATEST, MAX_TIMESTAMP, PartitionLog
 from groupcoord.protocol.batches.record_batch import BatchError
 from tests.broker.data_plane import NOW_MS, batch
@@ -51,7 +51,7 @@ def test_it_answers_the_same(steps: list[tuple[str, int, int, int]]) -> None:
         life = Life(Path(name))
         life.broker.topics.create("orders", 1, CONFIGS, NOW_MS)
         memory = PartitionLog(
-            LogSettings(segment_bytes=600, index_interval_bytes=100, retention_bytes=2000, segment_ms=5000), "orders-0"
+            LogConfig(segment_bytes=600, index_interval_bytes=100, retention_bytes=2000, segment_ms=5000), "orders-0"
         )
         for what, *how in steps:
             both = (memory, life.log())

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from groupcoord.broker.leader_epochs import EpochStart
+from groupcoord.broker.leader_epoch_cache import EpochEntry
 from groupcoord.storage import checkpoints
 from groupcoord.storage.checkpoints import CheckpointError, MetaProperties
-from groupcoord.storage.names import Partition
+from groupcoord.storage.log_file_names import Partition
 from tests.storage.directory import KAFKA_FILES
 
 # As Kafka 4.3.1 wrote them.
@@ -32,7 +32,7 @@ def test_leader_epochs(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_text("0\n2\n0 0\n2 4000\n")
     epochs = checkpoints.read_epochs(path)
-    assert epochs == [EpochStart(0, 0), EpochStart(2, 4000)]
+    assert epochs == [EpochEntry(0, 0), EpochEntry(2, 4000)]
     checkpoints.write_epochs(path, epochs)
     assert path.read_text() == "0\n2\n0 0\n2 4000\n"
 

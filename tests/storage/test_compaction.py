@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from groupcoord.broker.log_cleaner import clean, cleanable
-from groupcoord.broker.log_settings import LogSettings
+from groupcoord.broker.cleaner import clean, cleanable
+from groupcoord.broker.log_config import LogConfig
 from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.protocol.batches.record_batch import build_batch, extents, read_header, records_in
 from groupcoord.protocol.batches.records import Record
@@ -59,7 +59,7 @@ class MemoryLog:
     """A log in memory, which would not survive one."""
 
     def __init__(self) -> None:
-        self.log = PartitionLog(LogSettings(cleanup_policy=frozenset({"compact"}), segment_bytes=400), "orders-0")
+        self.log = PartitionLog(LogConfig(cleanup_policy=frozenset({"compact"}), segment_bytes=400), "orders-0")
 
     def kill(self) -> None:
         pass
@@ -150,7 +150,7 @@ def test_the_files_of_a_cleaned_log_are_kafkas(topic: str, run: int, tmp_path: P
     (tmp_path / "cleaner-offset-checkpoint").write_text(f"0\n1\n{topic} 0 {cleaned_to}\n")
     life = Life(tmp_path, offsets_topic_num_partitions=1)
     log = life.log(topic)
-    log.settings = LogSettings(
+    log.settings = LogConfig(
         cleanup_policy=frozenset({"compact"}),
         delete_retention_ms=4_000,
         index_interval_bytes=300,

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from groupcoord.broker.leader_epochs import EpochStart
+from groupcoord.broker.leader_epoch_cache import EpochEntry
 from groupcoord.protocol.batches.record_batch import BatchError, has_right_checksum, read_header
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.storage.checkpoints import RECOVERY_POINTS, write_epochs
 from groupcoord.storage.errors import StorageError
 from tests.broker.data_plane import NOW_MS, batch, patched
 from tests.storage.directory import Life, contents, filled
-from tests.storage.test_recovery import SIZE, files, logged, path_of, recover
+from tests.storage.test_log_loader import SIZE, files, logged, path_of, recover
 
 LAST = "00000000000000000000.log"
 
@@ -262,17 +262,17 @@ def test_a_cleaned_segment_that_is_damaged_replaces_nothing(folder: Path) -> Non
 @pytest.mark.parametrize(
     ("epochs", "reason"),
     [
-        ([EpochStart(0, 0), EpochStart(1 << 40, 3)], "has an epoch or an offset that none can have"),
-        ([EpochStart(-3, 0)], "has an epoch or an offset that none can have"),
-        ([EpochStart(0, -5)], "has an epoch or an offset that none can have"),
-        ([EpochStart(0, 9), EpochStart(1, 5)], "has epochs whose offsets do not ascend"),
+        ([EpochEntry(0, 0), EpochEntry(1 << 40, 3)], "has an epoch or an offset that none can have"),
+        ([EpochEntry(-3, 0)], "has an epoch or an offset that none can have"),
+        ([EpochEntry(0, -5)], "has an epoch or an offset that none can have"),
+        ([EpochEntry(0, 9), EpochEntry(1, 5)], "has epochs whose offsets do not ascend"),
     ],
 )
-def test_a_history_of_leaders_that_cannot_be(folder: Path, epochs: list[EpochStart], reason: str) -> None:
+def test_a_history_of_leaders_that_cannot_be(folder: Path, epochs: list[EpochEntry], reason: str) -> None:
     write_epochs(folder / "leader-epoch-checkpoint", epochs)
     found, said = recover(folder, clean=True)
     assert said == [f"{folder / 'leader-epoch-checkpoint'} {reason}; the log goes on without its history of leaders"]
-    assert found.epochs.entries == [EpochStart(0, 0)]
+    assert found.epochs.entries == [EpochEntry(0, 0)]
 
 
 def test_without_the_checkpoint_of_recovery_points_nothing_is_made_up(tmp_path: Path) -> None:

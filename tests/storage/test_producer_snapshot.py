@@ -5,7 +5,7 @@ import struct
 import pytest
 from crc32c import crc32c
 
-from groupcoord.broker.producer_state import KeptBatch, ProducerStates
+from groupcoord.broker.producer_state_manager import BatchMetadata, ProducerStateManager
 from groupcoord.storage import producer_snapshot
 from groupcoord.storage.producer_snapshot import SnapshotError
 from tests.storage.directory import KAFKA_FILES
@@ -21,16 +21,16 @@ def test_kafkas_is_read_and_written_again() -> None:
 
 
 def test_one_without_producers() -> None:
-    data = producer_snapshot.encode(ProducerStates("a-0"))
+    data = producer_snapshot.encode(ProducerStateManager("a-0"))
     assert len(data) == 10
     assert list(producer_snapshot.decode(data, "a-0").items()) == []
 
 
 def test_what_a_snapshot_keeps_is_the_last_batch() -> None:
-    producers = ProducerStates("a-0")
-    producers.restore(7, 3, KeptBatch(last_sequence=9, last_offset=29, offset_delta=4, timestamp_ms=1000))
+    producers = ProducerStateManager("a-0")
+    producers.restore(7, 3, BatchMetadata(last_sequence=9, last_offset=29, offset_delta=4, timestamp_ms=1000))
     entry = producer_snapshot.decode(producer_snapshot.encode(producers), "a-0")[7]
-    assert (entry.epoch, list(entry.batches), entry.last_timestamp_ms) == (3, [KeptBatch(9, 29, 4, 1000)], 1000)
+    assert (entry.epoch, list(entry.batches), entry.last_timestamp_ms) == (3, [BatchMetadata(9, 29, 4, 1000)], 1000)
 
 
 def test_a_producer_with_nothing_but_the_end_of_a_transaction_may_go_on_anywhere() -> None:

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from groupcoord.broker.log_validator import Checked, LogValidator
+from groupcoord.broker.log_validator import CheckedBatch, LogValidator
 from groupcoord.core.effects import Call
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.apis.produce import PartitionProduceData, ProduceResponse, TopicProduceData
@@ -64,7 +64,7 @@ async def test_it_is_told_and_answered_as_always_and_others_are_served_meanwhile
     async with Cluster(topics={"orders": 1}, clock="manual") as kafka:
         check, begun, may_go_on = LogValidator.check, threading.Event(), threading.Event()
 
-        def held(validator: LogValidator, records: bytes, now_ms: int) -> Checked:
+        def held(validator: LogValidator, records: bytes, now_ms: int) -> CheckedBatch:
             begun.set()
             may_go_on.wait()
             return check(validator, records, now_ms)

@@ -1,9 +1,9 @@
 """Each commit beside the one before it: from this come the gaps, the odd commits, and the last ten of each partition.
 
-A sort of all commits would be the dearest step of a run. So each partition of the log is cut into stretches, which are
+A sort of all commits would be the dearest step of a run. So each partition of the log is cut into slices, which are
 followed one by one; what goes on from there is little, and is sorted. What is followed are numbers only: a
 hash stands for group, topic, its partition, and the partition of the log. One pair of these in 2⁶⁴ would be taken for one. No
-task holds more than some stretches, however many commits a group has.
+task holds more than some slices, however many commits a group has.
 """
 
 from collections.abc import Callable, Iterator
@@ -50,7 +50,7 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 def compare_commits(recent: int, stretch_bits: int) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """A function from record batches of IN_STRETCH, with whole stretches of 2 to the power of ``stretch_bits`` offsets, to such
+    """A function from record batches of IN_STRETCH, with whole slices of 2 to the power of ``stretch_bits`` offsets, to such
     of FOLLOWED.
 
     ``recent`` is how many of the last commits of each key go on: at least one.

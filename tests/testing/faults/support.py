@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 from groupcoord.cluster.cluster_core import ClusterCore
-from groupcoord.config.settings import load
+from groupcoord.config.broker_config import load
 from groupcoord.core.effects import Call, CloseConnection, Effect, EmitEvent, NoReply, RawReply, Reply
 from groupcoord.core.events import Event
 from groupcoord.protocol import messages as m

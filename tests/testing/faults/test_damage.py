@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from groupcoord.broker.log_segment import LogSegment
-from groupcoord.broker.stretch import Stretch
+from groupcoord.broker.record_slices import RecordSlice
 from groupcoord.core.effects import Call, RawReply, Reply
 from groupcoord.protocol.apis.fetch import FetchableTopicResponse, PartitionData
 from groupcoord.protocol.errors import WireError
@@ -79,7 +79,7 @@ def test_the_checksum_of_the_first_batch_is_wrong() -> None:
     empty = PartitionData(partition_index=0, high_watermark=0, records=b"")
     segment = LogSegment(0, 0)
     segment.data += bytes(range(61))
-    full = PartitionData(partition_index=1, high_watermark=0, records=Stretch(segment, 0, 61))
+    full = PartitionData(partition_index=1, high_watermark=0, records=RecordSlice(segment, 0, 61))
     answer = FetchResponse(
         responses=(
             FetchableTopicResponse(topic="a", partitions=(empty,)),

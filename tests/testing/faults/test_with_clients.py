@@ -12,7 +12,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.errors import KafkaError
 
 from groupcoord.cluster.cluster_core import ClusterCore
-from groupcoord.config.settings import load
+from groupcoord.config.broker_config import load
 from groupcoord.coordinator.events import GenerationStarted, GroupEvent, MemberRejoined
 from groupcoord.core.events import Event
 from groupcoord.protocol.errors import WireError

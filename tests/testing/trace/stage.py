@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any, cast
 
 from groupcoord.cluster.cluster_core import ClusterCore
-from groupcoord.config.settings import load
+from groupcoord.config.broker_config import load
 from groupcoord.coordinator.coordinator import GroupCoordinator
 from groupcoord.core.effects import NO_CONNECTION, Call, Effect, Reply
 from groupcoord.core.events import AdminAction

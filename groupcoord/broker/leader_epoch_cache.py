@@ -1,0 +1,73 @@
+"""Which leader wrote which part of a log (KIP-101): for readers that ask whether what they have is still true.
+
+A log made here begins with epoch 0, and a lone broker never loses a partition; a log that a cluster left behind brings its
+history, and goes on in its last epoch. Source: ``LeaderEpochFileCache``.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from typing import NamedTuple
+
+UNDEFINED_EPOCH = UNDEFINED_OFFSET = -1
+
+
+class EpochEntry(NamedTuple):
+    """An epoch, and the offset of its first record."""
+
+    epoch: int
+    start_offset: int
+
+
+class LeaderEpochCache:
+    """The epochs of one log, ascending by both; never empty."""
+
+    __slots__ = ("entries",)
+
+    def __init__(self, entries: Iterable[EpochEntry] = (EpochEntry(0, 0),)) -> None:
+        self.entries = list(entries) or [EpochEntry(0, 0)]
+
+    @property
+    def latest(self) -> int:
+        """The epoch of the present leader."""
+        return self.entries[-1].epoch
+
+    def assign(self, epoch: int, start_offset: int) -> None:
+        """A batch of ``epoch`` begins at ``start_offset``; nothing changes unless that is a new one."""
+        if epoch > self.latest:
+            self.entries.append(EpochEntry(epoch, start_offset))
+
+    def begin(self, end_offset: int) -> None:
+        """Another leader has the log, which ends at ``end_offset``; an epoch in which nothing was written did not begin."""
+        following = EpochEntry(self.latest + 1, end_offset)
+        while self.entries and self.entries[-1].start_offset >= end_offset:
+            self.entries.pop()
+        self.entries.append(following)
+
+    def truncate_from(self, end_offset: int) -> None:
+        """The log ends at ``end_offset``: epochs that began behind it did not begin, but the last one stays."""
+        while len(self.entries) > 1 and self.entries[-1].start_offset >= end_offset:
+            self.entries.pop()
+
+    def of_offset(self, offset: int) -> int:
+        """The epoch that wrote ``offset``."""
+        index = bisect_right(self.entries, offset, key=lambda entry: entry.start_offset) - 1
+        return self.entries[max(index, 0)].epoch
+
+    def end_of(self, epoch: int, log_start_offset: int, log_end_offset: int) -> tuple[int, int]:
+        """(epoch, end offset) of the largest epoch up to ``epoch``, or (-1, -1) if that cannot be told.
+
+        Source: ``LeaderEpochFileCache.endOffsetFor``.
+        """
+        if epoch == UNDEFINED_EPOCH or epoch > self.latest:
+            return UNDEFINED_EPOCH, UNDEFINED_OFFSET
+        if epoch == self.latest:
+            return epoch, log_end_offset
+        entries = self.since(log_start_offset)
+        index = bisect_right(entries, epoch, key=lambda entry: entry.epoch)
+        return epoch if index == 0 else entries[index - 1].epoch, entries[index].start_offset
+
+    def since(self, log_start_offset: int) -> list[EpochEntry]:
+        """The epochs of what is left of a log that starts at ``log_start_offset``; the first one begins there."""
+        later = [entry for entry in self.entries if entry.start_offset > log_start_offset]
+        first = self.entries[len(self.entries) - len(later) - 1]
+        return later if len(later) == len(self.entries) else [EpochEntry(first.epoch, log_start_offset), *later]

@@ -1,0 +1,214 @@
+"""Where in a log something is, and where it starts: ListOffsets, OffsetForLeaderEpoch, DeleteRecords.
+
+Source: ``ReplicaManager.fetchOffset``, ``.lastOffsetForLeaderEpoch`` and ``.deleteRecords``.
+"""
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from groupcoord.broker.partition_log import (
+    EARLIEST,
+    EARLIEST_LOCAL,
+    EARLIEST_PENDING_UPLOAD,
+    LATEST,
+    LATEST_TIERED,
+    MAX_TIMESTAMP,
+)
+from groupcoord.broker.timestamp_search import SearchDeferredError, TimestampSearch
+from groupcoord.core.effects import Call
+from groupcoord.core.handler_context import HandlerContext
+from groupcoord.core.java import string_hash
+from groupcoord.core.scala import hash_set_order, mutable_map_order
+from groupcoord.protocol.apis.delete_records import (
+    DeleteRecordsPartitionResult,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopicResult,
+)
+from groupcoord.protocol.apis.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from groupcoord.protocol.apis.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopicResult,
+)
+from groupcoord.protocol.batches.record_batch import BatchError
+from groupcoord.protocol.batches.records import InvalidRecordsError
+from groupcoord.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from groupcoord.broker.broker import Broker
+
+_SUPPORTED_SINCE = {
+    EARLIEST: 1,
+    LATEST: 1,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
+"""From which version of ListOffsets on a negative timestamp has a meaning."""
+
+_ISOLATION_LEVELS = frozenset({0, 1})
+_NO_EPOCH = -1
+_DEBUGGER = -2  # a replica id that asks followers, too
+
+
+def handle_list_offsets(broker: "Broker", ctx: HandlerContext, call: Call, request: ListOffsetsRequest) -> None:
+    """Tell the offset that each partition has for a timestamp; partitions and topics come in the order of Kafka's maps."""
+    _list_offsets(broker, ctx, call, request, TimestampSearch())
+
+
+def _list_offsets(
+    broker: "Broker", ctx: HandlerContext, call: Call, request: ListOffsetsRequest, search: TimestampSearch
+) -> None:
+    """Answer, if all lookups are done; else have those done that are not, and try again."""
+    if request.isolation_level not in _ISOLATION_LEVELS:
+        ctx.reply(call, _no_offsets(request, ErrorCode.UNKNOWN_SERVER_ERROR))
+        return
+    named = Counter((topic.name, part.partition_index) for topic in request.topics for part in topic.partitions)
+    answers: dict[tuple[str, int], ListOffsetsPartitionResponse] = {}
+    for topic in request.topics:
+        for part in topic.partitions:
+            index = part.partition_index
+            if named[topic.name, index] > 1:
+                answer = _no_offset(index, ErrorCode.INVALID_REQUEST)
+            elif part.timestamp < 0 and call.version < _SUPPORTED_SINCE.get(part.timestamp, call.version + 1):
+                answer = _no_offset(index, ErrorCode.UNSUPPORTED_VERSION)
+            else:
+                answer = _list_offset(broker, call, request.replica_id, topic.name, part, search)
+            answers[topic.name, index] = answer
+    if search.wanted:
+        broker.run_work(ctx, call, search.work(), lambda later, _: _list_offsets(broker, later, call, request, search))
+        return
+    by_topic: dict[str, list[tuple[str, int]]] = {}
+    for name, index in mutable_map_order(answers, _topic_partition_hash):
+        by_topic.setdefault(name, []).append((name, index))
+    topics = tuple(
+        ListOffsetsTopicResponse(
+            name=name,
+            partitions=tuple(answers[key] for key in mutable_map_order(by_topic[name], _topic_partition_hash)),
+        )
+        for name in hash_set_order(by_topic, string_hash)
+    )
+    ctx.reply(call, ListOffsetsResponse(topics=topics))
+
+
+def _topic_partition_hash(key: tuple[str, int]) -> int:
+    """``TopicPartition.hashCode``."""
+    topic, partition = key
+    return 31 * (31 + partition) + string_hash(topic)
+
+
+def _no_offsets(request: ListOffsetsRequest, error: ErrorCode) -> ListOffsetsResponse:
+    topics = tuple(
+        ListOffsetsTopicResponse(
+            name=topic.name, partitions=tuple(_no_offset(part.partition_index, error) for part in topic.partitions)
+        )
+        for topic in request.topics
+    )
+    return ListOffsetsResponse(topics=topics)
+
+
+def _list_offset(
+    broker: "Broker", call: Call, replica_id: int, name: str, part: ListOffsetsPartition, search: TimestampSearch
+) -> ListOffsetsPartitionResponse:
+    index = part.partition_index
+    topic, log = broker.topics.get(name), broker.log(name, index)
+    if topic is None or log is None:
+        return _no_offset(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    error = broker.cluster.check_reader(
+        call, topic, index, _said(part.current_leader_epoch), leader_only=replica_id != _DEBUGGER
+    )
+    if error:
+        return _no_offset(index, error)
+    try:
+        found = log.offset_for_timestamp(part.timestamp, search)
+    except BatchError as problem:
+        return _no_offset(index, problem.error)
+    except SearchDeferredError:  # this is no answer, and will not be given
+        return _no_offset(index, ErrorCode.NONE)
+    except InvalidRecordsError:  # a compressed batch with records that nobody can read
+        return _no_offset(index, ErrorCode.INVALID_RECORD)
+    if found is None:
+        return _no_offset(index, ErrorCode.NONE)
+    return ListOffsetsPartitionResponse(
+        partition_index=index, timestamp=found.timestamp_ms, offset=found.offset, leader_epoch=found.leader_epoch
+    )
+
+
+def _no_offset(index: int, error: ErrorCode) -> ListOffsetsPartitionResponse:
+    return ListOffsetsPartitionResponse(partition_index=index, error_code=error)
+
+
+def _said(epoch: int) -> int | None:
+    """The epoch of the leader as the client knows it (KIP-320), if it says."""
+    return None if epoch == _NO_EPOCH else epoch
+
+
+def handle_offset_for_leader_epoch(
+    broker: "Broker", ctx: HandlerContext, call: Call, request: OffsetForLeaderEpochRequest
+) -> None:
+    """Tell where an epoch ends in each partition, for readers to find out whether records they have are still true."""
+    topics = tuple(
+        OffsetForLeaderTopicResult(
+            topic=topic.topic,
+            partitions=tuple(_end_of_epoch(broker, call, topic.topic, partition) for partition in topic.partitions),
+        )
+        for topic in request.topics
+    )
+    ctx.reply(call, OffsetForLeaderEpochResponse(topics=topics))
+
+
+def _end_of_epoch(broker: "Broker", call: Call, name: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
+    topic, log = broker.topics.get(name), broker.log(name, asked.partition)
+    if topic is None or log is None:
+        return EpochEndOffset(partition=asked.partition, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    epoch = _said(asked.current_leader_epoch)
+    error = broker.cluster.check_reader(call, topic, asked.partition, epoch, leader_only=True)
+    if error:
+        return EpochEndOffset(partition=asked.partition, error_code=error)
+    epoch, end_offset = log.end_of_epoch(asked.leader_epoch)
+    return EpochEndOffset(partition=asked.partition, leader_epoch=epoch, end_offset=end_offset)
+
+
+def handle_delete_records(broker: "Broker", ctx: HandlerContext, call: Call, request: DeleteRecordsRequest) -> None:
+    """Forget the records of each partition that lie before an offset."""
+    # One that is named twice is done once, with the last offset.
+    offsets = {
+        (topic.name, partition.partition_index): partition.offset
+        for topic in request.topics
+        for partition in topic.partitions
+    }
+    results: dict[str, list[DeleteRecordsPartitionResult]] = {}
+    for (name, index), offset in offsets.items():
+        results.setdefault(name, []).append(_delete_records(broker, call, name, index, offset))
+    topics = tuple(
+        DeleteRecordsTopicResult(name=name, partitions=tuple(partitions)) for name, partitions in results.items()
+    )
+    ctx.reply(call, DeleteRecordsResponse(topics=topics))
+
+
+def _delete_records(broker: "Broker", call: Call, name: str, index: int, offset: int) -> DeleteRecordsPartitionResult:
+    topic, log = broker.topics.get(name), broker.log(name, index)
+    if topic is None or log is None:
+        return _not_deleted(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    if topic.is_internal:
+        return _not_deleted(index, ErrorCode.INVALID_TOPIC_EXCEPTION)
+    if not broker.cluster.leads(call, topic, index):
+        return _not_deleted(index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    try:
+        return DeleteRecordsPartitionResult(partition_index=index, low_watermark=log.delete_records(offset))
+    except BatchError as problem:
+        return _not_deleted(index, problem.error)
+
+
+def _not_deleted(index: int, error: ErrorCode) -> DeleteRecordsPartitionResult:
+    return DeleteRecordsPartitionResult(partition_index=index, low_watermark=-1, error_code=error)

@@ -1,0 +1,376 @@
+"""The configuration of one broker: read from ``key=value`` items and a ``server.properties``, checked, and frozen.
+
+Every property has Kafka's name, type, bounds and default (``properties``); where a stand-in wants another default,
+``stand_in`` says so. What is changed while the broker runs makes a new BrokerConfig.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from groupcoord.config import java_properties, listeners
+from groupcoord.config.config_def import ConfigError, InvalidValueError, Value
+from groupcoord.config.default_overrides import DEFAULTS, DEV_DEFAULTS, DefaultOverride, defaults_for
+from groupcoord.config.dynamic_configs import GROUP, out_of_bounds
+from groupcoord.config.listeners import Endpoint
+from groupcoord.config.properties import BROKER, TOPIC, Property, same_meaning
+
+CLUSTER_ID = "5L6g3nShT-eMCtK--X86sw"  # the one that Kafka's own container image has unless told otherwise
+BROKER_RESOURCE = 4  # ``ConfigResource.Type.BROKER``
+
+_OVERRIDES = "max.connections.per.ip.overrides"
+
+# What BrokerConfig knows besides the properties themselves.
+_ABOUT = frozenset({"static", "dynamic", "values", "without_effect", "cluster_id", "served", "advertised"})
+
+
+class ConfiguredProperty(NamedTuple):
+    """One ``key=value`` and where it was written."""
+
+    origin: str
+    key: str
+    value: str
+
+
+class ConfigResource(NamedTuple):
+    """What can be configured while the broker runs: its type, as DescribeConfigs numbers it, and its name."""
+
+    type: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerConfig:
+    """The effective configuration of a broker. Sizes in bytes, times in the unit that ends the name.
+
+    The attributes in the second half are the properties that code here asks for, with underscores for dots;
+    ``config["any.property"]`` gives the value of every other. Make one with ``load`` or ``BrokerConfig.of``.
+    """
+
+    static: Mapping[str, str]  # what was configured at the start, as text
+    dynamic: Mapping[ConfigResource, Mapping[str, str]]  # what was changed since, by resource: brokers, groups, ...
+    values: Mapping[str, Value] = field(repr=False)
+    without_effect: tuple[str, ...]  # what was configured and is only carried
+    cluster_id: str
+    served: Endpoint
+    advertised: Endpoint
+
+    auto_create_topics_enable: bool
+    broker_rack: str | None
+    connections_max_idle_ms: int
+    default_replication_factor: int
+    delete_topic_enable: bool
+    fetch_max_bytes: int
+    group_initial_rebalance_delay_ms: int
+    group_max_session_timeout_ms: int
+    group_max_size: int
+    group_min_session_timeout_ms: int
+    log_initial_task_delay_ms: int
+    log_retention_check_interval_ms: int
+    max_connections: int
+    max_connections_per_ip: int
+    max_connections_per_ip_overrides: str
+    max_incremental_fetch_session_cache_slots: int
+    node_id: int
+    num_partitions: int
+    offset_metadata_max_bytes: int
+    offsets_commit_timeout_ms: int
+    offsets_retention_check_interval_ms: int
+    offsets_retention_minutes: int
+    offsets_topic_num_partitions: int
+    producer_id_expiration_ms: int
+    socket_listen_backlog_size: int
+    socket_receive_buffer_bytes: int
+    socket_request_max_bytes: int
+    socket_send_buffer_bytes: int
+    transaction_max_timeout_ms: int
+
+    def __getitem__(self, name: str) -> Value:
+        """The value of any property of Kafka. Raises KeyError for what is none."""
+        return self.values[name]
+
+    @classmethod
+    def of(
+        cls,
+        properties: Mapping[str, object] | None = None,
+        *,
+        cluster_id: str = CLUSTER_ID,
+        defaults: Iterable[DefaultOverride] = DEFAULTS,
+    ) -> "BrokerConfig":
+        """The configuration with these properties and, for the rest, these defaults before Kafka's. Raises ConfigError."""
+        given = [ConfiguredProperty("", name, _text(value)) for name, value in (properties or {}).items()]
+        return _configure(given, defaults, cluster_id)
+
+    @property
+    def own_changes(self) -> Mapping[str, str]:
+        """What was changed for this broker while it runs."""
+        return self.dynamic.get(ConfigResource(BROKER_RESOURCE, str(self.node_id)), {})
+
+    @property
+    def default_changes(self) -> Mapping[str, str]:
+        """What was changed for all brokers while they run."""
+        return self.dynamic.get(ConfigResource(BROKER_RESOURCE, ""), {})
+
+    def changed(self, resource: ConfigResource, configs: Mapping[str, str]) -> "BrokerConfig":
+        """A configuration in which ``configs`` are all the changes to ``resource``. Raises InvalidValueError."""
+        dynamic = {**self.dynamic, resource: configs}
+        if not configs:
+            del dynamic[resource]
+        return _build(self.static, dynamic, self.without_effect, self.cluster_id)
+
+    def listening_at(self, host: str, port: int) -> "BrokerConfig":
+        """A configuration that knows where the server listens. Raises ConfigError."""
+        listener = str(Endpoint(self.served.listener, host, port))
+        try:
+            return _build({**self.static, "listeners": listener}, self.dynamic, self.without_effect, self.cluster_id)
+        except ContradictionError as problem:
+            raise ConfigError("", problem.key, listener, problem.reason) from problem
+
+    def of_another(self, node_id: int, rack: str | None, served: Endpoint, advertised: Endpoint) -> "BrokerConfig":
+        """The configuration of a broker beside this one, with which it shares all but its name and its places."""
+        own = {"node.id": str(node_id), "broker.id": str(node_id), "listeners": str(served)}
+        if rack is not None:
+            own["broker.rack"] = rack
+        if "advertised.listeners" in self.static:
+            own["advertised.listeners"] = str(advertised)
+        return _build({**self.static, **own}, self.dynamic, self.without_effect, self.cluster_id)
+
+
+def as_items(properties: Mapping[str, object]) -> list[str]:
+    """Properties as Python has them, as ``key=value`` the way ``load`` takes them."""
+    return [f"{name}={_text(value)}" for name, value in properties.items()]
+
+
+def load(
+    items: Iterable[str] = (),
+    *,
+    file_text: str | None = None,
+    file_name: str = "server.properties",
+    dev: bool = False,
+    cluster_id: str = CLUSTER_ID,
+    brokers: int = 1,
+) -> BrokerConfig:
+    """The configuration of a start.
+
+    ``items`` are ``key=value`` and win over ``file_text``, the text of a ``server.properties``; ``dev`` takes the defaults
+    for quick tests; it is that of the first of ``brokers`` brokers. Raises ConfigError, which names file and line or item, key,
+    value and what is expected.
+    """
+    given: list[ConfiguredProperty] = []
+    if file_text is not None:
+        entries = java_properties.parse(file_text, file_name)
+        given += [ConfiguredProperty(f"{file_name}:{entry.line}", entry.key, entry.value) for entry in entries]
+    given += map(_item, items)
+    defaults = defaults_for(brokers)
+    return _configure(given, (*defaults, *DEV_DEFAULTS) if dev else defaults, cluster_id)
+
+
+def _item(item: str) -> ConfiguredProperty:
+    key, equals, value = item.partition("=")
+    if not equals:
+        raise ConfigError("", item, None, "expected key=value")
+    return ConfiguredProperty("", key.strip(), value)
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _configure(
+    given: Iterable[ConfiguredProperty], defaults: Iterable[DefaultOverride], cluster_id: str
+) -> BrokerConfig:
+    static = {stand_in.name: stand_in.value for stand_in in defaults}
+    configured: dict[str, ConfiguredProperty] = {}
+    for setting in given:
+        row = _known(setting)
+        try:
+            row.parse(setting.value)
+        except InvalidValueError as problem:
+            raise _refused(setting, f"expected {row.expects}") from problem
+        configured[setting.key] = setting
+    static |= {key: setting.value for key, setting in configured.items()}
+    _agree_on_node_id(static, configured)
+    # Where replicas that drop out are remembered (KIP-966), Kafka starts with this one as if somebody had changed it.
+    replicas = static.get("min.insync.replicas", BROKER["min.insync.replicas"].default or "")
+    dynamic = {ConfigResource(BROKER_RESOURCE, ""): {"min.insync.replicas": replicas}}
+    without_effect = tuple(name for name in configured if not BROKER[name].acts)
+    try:
+        return _build(static, dynamic, without_effect, cluster_id)
+    except ContradictionError as problem:
+        default = ConfiguredProperty("", problem.key, static.get(problem.key, ""))
+        raise _refused(configured.get(problem.key, default), problem.reason) from problem
+
+
+def _known(setting: ConfiguredProperty) -> Property:
+    row = BROKER.get(setting.key)
+    if row is not None:
+        return row
+    topic_row = TOPIC.get(setting.key)
+    if topic_row is not None and topic_row.synonyms:
+        hint = f"it is a topic's configuration; the broker's default for it is {topic_row.synonyms[0].name}"
+    else:
+        hint = _nearest(setting.key)
+    raise ConfigError(setting.origin, setting.key, None, f"unknown property; {hint}")
+
+
+def _nearest(key: str) -> str:
+    from difflib import get_close_matches  # noqa: PLC0415 - only a mistake needs it
+
+    close = get_close_matches(key, BROKER, n=1, cutoff=0.0)
+    return f"did you mean {close[0]}?"
+
+
+def _refused(setting: ConfiguredProperty, reason: str) -> ConfigError:
+    shown = "[hidden]" if BROKER[setting.key].sensitive else setting.value
+    return ConfigError(setting.origin, setting.key, shown, reason)
+
+
+def _agree_on_node_id(static: dict[str, str], configured: Mapping[str, ConfiguredProperty]) -> None:
+    """``broker.id`` is the old name of ``node.id``; each stands for the other, and two different ones are refused."""
+    if "broker.id" in configured and "node.id" not in configured:
+        static["node.id"] = static["broker.id"]
+    elif "broker.id" not in configured:
+        static["broker.id"] = static["node.id"]
+    elif int(static["broker.id"]) != int(static["node.id"]):
+        raise _refused(configured["broker.id"], f"node.id is {static['node.id']}; set them to the same value")
+
+
+class ContradictionError(InvalidValueError):
+    """Values that are each allowed and do not go together; ``key`` is the property to change."""
+
+    def __init__(self, key: str, reason: str, kafka_text: str = "") -> None:
+        ValueError.__init__(self, kafka_text or f"{key}: {reason}")
+        self.key = key
+        self.reason = reason
+
+
+def _build(
+    static: Mapping[str, str],
+    dynamic: Mapping[ConfigResource, Mapping[str, str]],
+    without_effect: tuple[str, ...],
+    cluster_id: str,
+) -> BrokerConfig:
+    """The configuration of these texts. What was changed for this broker wins over what was changed for all brokers,
+    and that over ``static``; changes to what is no property of Kafka's are kept without a value. Raises InvalidValueError.
+    """
+    for_all = dynamic.get(ConfigResource(BROKER_RESOURCE, ""), {})
+    own = dynamic.get(ConfigResource(BROKER_RESOURCE, str(int(static["node.id"]))), {})
+    explicit = dict(static)
+    for layer in (for_all, own):
+        for name, text in layer.items():
+            for weaker in same_meaning(name):
+                explicit.pop(weaker, None)
+            explicit[name] = text
+    parsed = {name: BROKER[name].parse(text) for name, text in explicit.items() if name in BROKER}
+    values = {**_default_values(), **parsed}
+    for contradiction in _contradictions(values):
+        raise contradiction
+    served, advertised = _endpoints(values)
+    typed: dict[str, Any] = {name: values[key] for name, key in _attributes().items()}
+    return BrokerConfig(
+        static=static,
+        dynamic=dynamic,
+        values=values,
+        without_effect=without_effect,
+        cluster_id=cluster_id,
+        served=served,
+        advertised=advertised,
+        **typed,
+    )
+
+
+@lru_cache(maxsize=1)
+def _default_values() -> dict[str, Value]:
+    return {name: row.default_value() for name, row in BROKER.items()}
+
+
+@lru_cache(maxsize=1)
+def _attributes() -> dict[str, str]:
+    """Attribute of BrokerConfig → property."""
+    names = [declared.name for declared in dataclasses.fields(BrokerConfig) if declared.name not in _ABOUT]
+    return {name: name.replace("_", ".") for name in names}
+
+
+def _endpoints(values: Mapping[str, Any]) -> tuple[Endpoint, Endpoint]:
+    key = "listener.security.protocol.map"
+    try:
+        protocols = listeners.parse_protocols(values[key])
+        key = "listeners"
+        served = listeners.served_endpoint(
+            values[key],
+            controllers=values["controller.listener.names"],
+            between_brokers=values["inter.broker.listener.name"],
+            protocols=protocols,
+        )
+        key = "advertised.listeners"
+        return served, listeners.advertised_endpoint(served, values[key])
+    except ValueError as problem:
+        raise ContradictionError(key, str(problem)) from problem
+
+
+def _contradictions(values: Mapping[str, Any]) -> Iterator[ContradictionError]:
+    """What Kafka checks across properties, with its words for changes while it runs (``KafkaConfig.validateValues``)."""
+    key, retention = _first_set(values, "log.retention.ms", "log.retention.minutes", "log.retention.hours")
+    if retention == 0:
+        yield _requirement(key, "must be unlimited (-1) or, greater than or equal to 1", "log.retention.ms")
+    key, roll = _first_set(values, "log.roll.ms", "log.roll.hours")
+    if roll < 1:
+        yield _requirement(key, "must be greater than or equal to 1", "log.roll.ms")
+    key, jitter = _first_set(values, "log.roll.jitter.ms", "log.roll.jitter.hours")
+    if jitter < 0:
+        yield _requirement(key, "must be greater than or equal to 0", "log.roll.jitter.ms")
+    if 0 < values["queued.max.request.bytes"] < values["socket.request.max.bytes"]:
+        yield _requirement("queued.max.request.bytes", "must be larger or equal to socket.request.max.bytes")
+    if values["max.connections.per.ip"] == 0 and not values["max.connections.per.ip.overrides"]:
+        overrides = "max.connections.per.ip.overrides property is set."
+        yield _requirement("max.connections.per.ip", f"can be set to zero only if {overrides}")
+    if 0 <= values["connections.max.idle.ms"] <= values["connection.failed.authentication.delay.ms"]:
+        yield _requirement("connections.max.idle.ms", "must exceed connection.failed.authentication.delay.ms")
+    for row in GROUP.values():
+        for synonym in row.synonyms:
+            problem = out_of_bounds(row.name, values[synonym.name], values)
+            if problem:
+                yield ContradictionError(synonym.name, problem, f"{synonym.name} {problem}")
+    try:
+        connection_overrides(values[_OVERRIDES])
+    except ContradictionError as fault:
+        yield fault
+    yield from _impossible_topics(values)
+
+
+def _impossible_topics(values: Mapping[str, Any]) -> Iterator[ContradictionError]:
+    """Kafka starts with these all the same, and then can never create its own topic."""
+    for name in (
+        "offsets.topic.segment.bytes",
+        "transaction.state.log.segment.bytes",
+        "share.coordinator.state.topic.segment.bytes",
+    ):
+        try:
+            TOPIC["segment.bytes"].parse(str(values[name]))
+        except InvalidValueError as problem:
+            yield ContradictionError(name, f"the topic could not be created: {problem}")
+
+
+def _first_set(values: Mapping[str, Any], *names: str) -> tuple[str, int]:
+    return next((name, values[name]) for name in names if values[name] is not None)
+
+
+def _requirement(key: str, reason: str, name: str | None = None) -> ContradictionError:
+    return ContradictionError(key, reason, f"requirement failed: {name or key} {reason}")
+
+
+def connection_overrides(text: str) -> dict[str, int]:
+    """Address → most connections, from ``max.connections.per.ip.overrides``. Raises ContradictionError."""
+    limits = {}
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        address, colon, count = item.rpartition(":")
+        if not address or not count.strip().isdecimal():
+            where = f"begin 0, end -1, length {len(item)}"
+            kafka = f"Error parsing configuration property '{_OVERRIDES}': {where}"
+            if colon:
+                kafka = f'For input string: "{count}"'
+            raise ContradictionError(_OVERRIDES, f"{item} is not of the form ADDRESS:COUNT", kafka)
+        limits[address.strip()] = int(count)
+    return limits

@@ -1,0 +1,310 @@
+"""The start of a data directory: whose it is, which topics are in it, and every log put in order.
+
+Topics are those of the catalogue, and those of which somebody put the folders here, such as from a Kafka cluster. What such
+folders know of is not handed out once more, and it is where it can be found: producer ids, and the groups in
+``__consumer_offsets``. Source: ``LogManager.loadLogs``, ``MetaPropertiesEnsemble``.
+"""
+
+import dataclasses
+import shutil
+import uuid
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+from groupcoord.broker import topic_names
+from groupcoord.broker.storage_backend import RecoveredTopic
+from groupcoord.broker.topic_config import log_config
+from groupcoord.broker.topic_names import CONSUMER_OFFSETS
+from groupcoord.config.broker_config import BrokerConfig
+from groupcoord.config.config_def import InvalidValueError
+from groupcoord.storage import checkpoints, log_file_names
+from groupcoord.storage.adopted_folders import groups_in, largest_producer_id, misplaced, next_block
+from groupcoord.storage.checkpoints import CheckpointError, MetaProperties
+from groupcoord.storage.errors import StorageError
+from groupcoord.storage.file_io import replace, sync, tidy
+from groupcoord.storage.file_log_backend import BackendHost, FileLogBackend
+from groupcoord.storage.log_file_names import Partition
+from groupcoord.storage.log_loader import LogLoader
+from groupcoord.storage.metadata_file import MetadataFile, TopicEntry
+from groupcoord.storage.metadata_file import create as create_metadata_file
+
+METADATA_LOG = "__cluster_metadata-0"
+
+
+class DirectoryLoader:
+    """One start of ``directory``, which is locked. ``findings`` says, in words, what was not as it should be.
+
+    ``config`` becomes that with what was changed while the server ran, in an earlier life. Every method raises OSError,
+    StorageError and CheckpointError.
+    """
+
+    def __init__(
+        self, directory: Path, config: BrokerConfig, *, new_uuid: Callable[[], uuid.UUID], now_ms: int
+    ) -> None:
+        self.config = config
+        self.findings: list[str] = []
+        self.stores: dict[Partition, FileLogBackend] = {}
+        self._directory = directory
+        self._new_uuid = new_uuid
+        self._now_ms = now_ms
+        self.checkpointed: set[Partition] = set()
+        """The partitions that have a line in a checkpoint."""
+        self.has_shortened_logs = False
+        """Does a log end before what its checkpoint says? Then what is appended must not be taken for flushed."""
+        self._brought: set[Partition] = set()  # of which there is a folder, and the catalogue did not know
+        tidy(directory)
+        is_new = self._see_whose_it_is()
+        self.metadata_file = MetadataFile(directory)
+        if not is_new and not self.metadata_file.found:
+            self.findings.append(
+                f"{self.metadata_file.path} is lost, or empty: topics are found again by their folders and have the broker's "
+                "defaults now; topics without a folder, and what was configured while the server ran, are lost"
+            )
+        self._apply_changes()
+
+    def _see_whose_it_is(self) -> bool:
+        """Is the directory a new one?"""
+        directory = self._directory
+        if (directory / METADATA_LOG).exists():
+            raise StorageError(
+                f"{directory} is the log directory of a real Kafka broker: it has {METADATA_LOG}. "
+                "Copy the folders of the topics you want to a directory of their own, and use that."
+            )
+        path = directory / checkpoints.META_PROPERTIES
+        meta = checkpoints.read_meta_properties(path)
+        ours = MetaProperties(self.config.cluster_id, self.config.node_id, "")
+        if meta is None:
+            create_metadata_file(directory)  # first, so that where the one is the other has been
+            named = ours._replace(directory_id=checkpoints.uuid_text(self._new_uuid()))
+            checkpoints.write_meta_properties(path, named)
+        elif meta._replace(directory_id="") != ours:
+            raise StorageError(
+                f"{directory} belongs to node {meta.node_id} of cluster {meta.cluster_id}, and this is node "
+                f"{ours.node_id} of cluster {ours.cluster_id}. Use another directory, or remove {path} to take it over."
+            )
+        return meta is None
+
+    def _apply_changes(self) -> None:
+        for resource, configs in self.metadata_file.contents.configs.items():
+            try:
+                self.config = self.config.changed(resource, configs)
+            except InvalidValueError as problem:
+                self.findings.append(
+                    f"what was changed while the server ran does not go with how it is started, and is left out: {problem}"
+                )
+
+    def recover(self, host: BackendHost) -> list[RecoveredTopic]:
+        """Put every log in order; ``host`` is who looks after them from now on."""
+        marker = self._directory / checkpoints.CLEAN_SHUTDOWN
+        clean = marker.exists()
+        marker.unlink(missing_ok=True)  # whatever happens from now on is not a clean shutdown
+        folders = self._folders()
+        adopted = self._adopt(folders)
+        self._keep_to_the_offsets_topic(folders[CONSUMER_OFFSETS], adopted)
+        producer_ids = [largest_producer_id(self._directory / str(partition)) for partition in self._brought]
+        recovery_points = self._offsets(checkpoints.RECOVERY_POINTS)
+        starts = self._offsets(checkpoints.LOG_START_OFFSETS)
+        cleaned = self._offsets(checkpoints.CLEANED)
+        recovered = []
+        for topic in self.metadata_file.contents.topics.values():
+            logs = []
+            missing: list[Path] = []
+            for index in range(topic.partitions):
+                partition = Partition(topic.name, index)
+                folder = folders[topic.name].get(index)
+                store = self.stores[partition] = FileLogBackend(self._directory / str(partition), host)
+                if folder is None:
+                    missing.append(store.folder)
+                    store.create(topic.topic_id)
+                compacted_to = cleaned.get(partition, 0)
+                recovery = LogLoader(
+                    store.folder,
+                    log_config(topic.configs, self.config),
+                    clean=clean,
+                    recovery_point=recovery_points.get(partition, 0),
+                    log_start_offset=starts.get(partition, 0),
+                    now_ms=self._now_ms,
+                    has_gaps=compacted_to > 0 or partition in self._brought,
+                    report=self.findings.append,
+                )
+                found = recovery.run()
+                self.has_shortened_logs |= found.recovery_point < recovery_points.get(partition, 0)
+                producer_ids += [producer_id for producer_id, _ in found.producers.items()]
+                logs.append(store.take_over(found, compacted_to))
+            if missing:
+                others = f" and {len(missing) - 1} more of topic {topic.name}" * (len(missing) > 1)
+                self.findings.append(f"{missing[0]}{others} is missing: the partition begins anew")
+            recovered.append(
+                RecoveredTopic(
+                    topic.name, topic.topic_id, topic.configs, topic.created_ms, logs, adopted=topic.name in adopted
+                )
+            )
+        contents = self.metadata_file.contents
+        largest = max(producer_ids, default=-1)
+        if largest >= contents.next_producer_id:
+            contents.next_producer_id = next_block(largest)
+        return recovered
+
+    def _folders(self) -> dict[str, dict[int, Path]]:
+        """Topic → partition → folder. What was being deleted goes."""
+        folders: dict[str, dict[int, Path]] = defaultdict(dict)
+        doomed = []
+        for path in sorted(self._directory.iterdir()):
+            partition = log_file_names.partition_folder(path.name)
+            if log_file_names.is_deleted_folder(path.name):
+                doomed.append(path)
+            elif partition is not None and topic_names.fault_text(partition.topic) is None and path.is_dir():
+                tidy(path)
+                if not _is_a_log(path):
+                    continue
+                deleted = self._deleted(partition, path / log_file_names.PARTITION_METADATA)
+                if deleted is None:
+                    folders[partition.topic][partition.number] = path
+                else:
+                    doomed.append(rename_to_delete(path, deleted))
+        if doomed:
+            sync(self._directory)
+        for path in doomed:
+            shutil.rmtree(path)
+        return folders
+
+    def _deleted(self, partition: Partition, file: Path) -> uuid.UUID | None:
+        """The id of the topic if it is one that was deleted in the life before.
+
+        By its name, too: a power cut may have emptied the file, which is not flushed when a topic is made.
+        """
+        topic_id = self._topic_id(file)
+        deleted = self.metadata_file.contents.deleted
+        if topic_id is not None:
+            return topic_id if topic_id in deleted else None
+        if any(topic.name == partition.topic for topic in self.metadata_file.contents.topics.values()):
+            return None
+        gone = [topic for topic in deleted.values() if topic is not None and topic.name == partition.topic]
+        return next((topic.topic_id for topic in gone if partition.number < topic.partitions), None)
+
+    def _topic_id(self, file: Path) -> uuid.UUID | None:
+        """What a ``partition.metadata`` says, or None if there is none, or none that can be read."""
+        try:
+            return checkpoints.read_topic_id(file)
+        except CheckpointError:
+            return None
+
+    def _say_whose(self, file: Path, topic_id: uuid.UUID) -> None:
+        """Have ``partition.metadata`` name the topic."""
+        if self._topic_id(file) is None:
+            replace(file, checkpoints.partition_metadata(topic_id))
+            self.findings.append(
+                f"{file} was missing or did not name a topic; it names {topic_id} now, as the topic does"
+            )
+
+    def _leave_alone(self, name: str, files: Iterable[Path]) -> bool:
+        """Is that a topic of which nobody knows the id, because its files are damaged? Nothing is done to its folders then."""
+        for file in files:
+            try:
+                checkpoints.read_topic_id(file)
+            except CheckpointError as problem:
+                self.findings.append(
+                    f"{problem}. Nothing else says whose the folder is, so that topic {name} is left alone. Restore the file; "
+                    f"or remove it to have the topic with a new id; or move {file.parent} away to be rid of it."
+                )
+                return True
+        return False
+
+    def _adopt(self, folders: Mapping[str, Mapping[int, Path]]) -> set[str]:
+        """Make topics of the folders of which nothing is known; their log_file_names."""
+        topics = self.metadata_file.contents.topics
+        known = {topic.name: topic for topic in topics.values()}
+        adopted = set()
+        for name, partitions in folders.items():
+            files = [path / log_file_names.PARTITION_METADATA for path in partitions.values()]
+            ids = {self._topic_id(file) for file in files} - {None}
+            topic = known.get(name)
+            if topic is None and not ids and self._leave_alone(name, files):
+                continue
+            there = 0 if topic is None else topic.partitions
+            self._brought |= {Partition(name, number) for number in partitions if number >= there}
+            if topic is not None:
+                if ids - {topic.topic_id}:
+                    file = next(file for file in files if self._topic_id(file) not in {None, topic.topic_id})
+                    raise StorageError(
+                        f"a folder of topic {name} in {self._directory} is of another topic of that name: {file} says so, and "
+                        f"{self.metadata_file.path} says that it is {topic.topic_id}. Move the folder away, or mend the file."
+                    )
+                topic.partitions = max(topic.partitions, max(partitions) + 1)
+                for file in files:
+                    self._say_whose(file, topic.topic_id)
+                continue
+            topic_id = ids.pop() if ids else self._new_uuid()
+            if topic_id is None or ids or topic_id in topics:
+                raise StorageError(f"the folders of topic {name} in {self._directory} do not agree on whose they are")
+            for file in files:
+                if self._topic_id(file) is None:
+                    replace(file, checkpoints.partition_metadata(topic_id))
+            adopted.add(name)
+            self.findings.append(f"topic {name} was found in {self._directory}, and has the broker's defaults now")
+            topics[topic_id] = TopicEntry(
+                name=name, topic_id=topic_id, partitions=max(partitions) + 1, configs={}, created_ms=self._now_ms
+            )
+        return adopted
+
+    def _keep_to_the_offsets_topic(self, folders: Mapping[int, Path], adopted: set[str]) -> None:
+        """Groups are where they were stored: the topic that is there says over how many partitions, as in Kafka.
+
+        Of an adopted topic the groups say it; if they do not fit what is configured, somebody has to decide.
+        """
+        self._check_groups(folders, adopted)
+        configured = self.config.offsets_topic_num_partitions
+        topics = self.metadata_file.contents.topics.values()
+        there = next((topic.partitions for topic in topics if topic.name == CONSUMER_OFFSETS), configured)
+        if CONSUMER_OFFSETS in adopted:
+            there = max(there, configured)  # of an adopted topic the last partitions may be missing
+        if there != configured:
+            self.config = _with_offsets_partitions(self.config, there)
+            self.findings.append(
+                f"{CONSUMER_OFFSETS} has {there} partitions in {self._directory}: that counts, and not "
+                f"offsets.topic.num.partitions={configured}"
+            )
+
+    def _check_groups(self, folders: Mapping[int, Path], adopted: set[str]) -> None:
+        brought = [partition for partition in self._brought if partition.topic == CONSUMER_OFFSETS]
+        if not brought:
+            return
+        if CONSUMER_OFFSETS not in adopted:
+            raise StorageError(
+                f"{self._directory / str(brought[0])} is of a partition that {CONSUMER_OFFSETS} did not have, and with one "
+                "more no group would be found where it is. Move the folder away."
+            )
+        groups = groups_in(folders)
+        problem = misplaced(groups, max(folders), self.config.offsets_topic_num_partitions) if groups else None
+        if problem is not None:
+            raise StorageError(f"the groups in {self._directory} would not be found: {problem}")
+
+    def _offsets(self, name: str) -> dict[Partition, int]:
+        try:
+            offsets = checkpoints.read_offsets(self._directory / name)
+        except CheckpointError as problem:
+            self.findings.append(f"{problem}; it is left out")
+            return {}
+        self.checkpointed |= offsets.keys()
+        return offsets
+
+
+def _with_offsets_partitions(config: BrokerConfig, count: int) -> BrokerConfig:
+    name = "offsets.topic.num.partitions"
+    return dataclasses.replace(
+        config,
+        static={**config.static, name: str(count)},
+        values={**config.values, name: count},
+        offsets_topic_num_partitions=count,
+    )
+
+
+def _is_a_log(folder: Path) -> bool:
+    """Is the directory the folder of a partition, and not just called like one?"""
+    return (folder / log_file_names.PARTITION_METADATA).exists() or bool(log_file_names.log_files(folder))
+
+
+def rename_to_delete(folder: Path, topic_id: uuid.UUID) -> Path:
+    """Have the folder of a partition called so that it goes whatever happens, and no half of it is ever taken for a log."""
+    return folder.rename(folder.with_name(f"{folder.name}.{topic_id.hex}-delete"))

@@ -1,0 +1,310 @@
+"""The files of one log while the server runs: the storage that a PartitionLog writes to.
+
+A batch is in the file before it is acknowledged, so that a killed server loses none; it is on the disk, so that a power cut
+does not either, when flush.messages or flush.ms want that, or the system. Source: ``LocalLog``, ``UnifiedLog``.
+"""
+
+import contextlib
+import uuid
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from groupcoord.broker.cleaner_offset_map import PieceCounter
+from groupcoord.broker.log_segment import LogSegment
+from groupcoord.broker.record_slices import DELETED_SEGMENTS
+from groupcoord.broker.storage_backend import RecoveredLog, Segment
+from groupcoord.core.background_work import BackgroundWork, run_to_end
+from groupcoord.protocol.batches.record_batch import BatchError, BatchHeader
+from groupcoord.storage import log_file_names, producer_snapshot
+from groupcoord.storage.checkpoints import partition_metadata
+from groupcoord.storage.file_io import is_shortage, replace, sync
+from groupcoord.storage.file_segment import FileSegment, create_segment, delete_segment
+from groupcoord.storage.log_loader import LoadedLog
+
+if TYPE_CHECKING:
+    from groupcoord.broker.partition_log import PartitionLog
+
+
+class BackendHost(Protocol):
+    """What a partition needs of the storage it is part of."""
+
+    def check(self) -> None:
+        """Raises BatchError if the storage has failed: it takes nothing more."""
+
+    def failed(self, error: OSError, *, undone: bool = False) -> BatchError:
+        """The storage fails for good; what to raise. If it is ``undone``, a shortage of descriptors is not the end."""
+
+    def need_room(self) -> None:
+        """Raises BatchError if a change could run out of descriptors half-way: it is not begun."""
+
+    def used(self, store: "FileLogBackend") -> None:
+        """``store`` is appended to, and has files open."""
+
+    def submit(self, work: Callable[[], None]) -> "Future[None]":
+        """Do ``work`` beside everything else."""
+
+    def starts_changed(self) -> None:
+        """A log starts further on, because somebody deleted records. Raises BatchError."""
+
+
+class _Flush(NamedTuple):
+    """A flush that goes on in the background: when it is done, everything before ``offset`` is on the disk."""
+
+    offset: int
+    done: "Future[None]"
+
+
+class FileLogBackend:
+    """The files in ``folder``. The offsets are what checkpoints are made of."""
+
+    def __init__(self, folder: Path, host: BackendHost) -> None:
+        self.folder = folder
+        self.log_start_offset = 0
+        self.log_end_offset = 0
+        self.first_base_offset = 0
+        self._recovery_point = 0
+        self._host = host
+        self._active: FileSegment | None = None
+        self._flushes: deque[_Flush] = deque()
+        self._waiting: list[FileSegment] = []  # complete ones that are not known to be on the disk
+        self._unflushed_since_ms: int | None = None
+        self._snapshot_at = 0
+        self._names_flushed = False  # are the files that there are in the folder on the disk?
+        self._log: PartitionLog | None = None  # from the first append on
+        self._cleaned_to = 0
+
+    def create(self, topic_id: uuid.UUID) -> None:
+        """Make the folder of a new partition. Raises OSError.
+
+        None of it is flushed: a start makes of the catalogue what a kill or a power cut has left out.
+        """
+        self.folder.mkdir(exist_ok=True)
+        replace(self.folder / log_file_names.PARTITION_METADATA, partition_metadata(topic_id), synced=False)
+        create_segment(self.folder, 0)
+        replace(self.folder / log_file_names.LEADER_EPOCHS, b"0\n1\n0 0\n", synced=False)
+
+    def take_over(self, found: LoadedLog, cleaned_to: int = 0) -> RecoveredLog:
+        """Go on with what recovery has found, in a log that had been compacted up to ``cleaned_to``."""
+        self._cleaned_to = cleaned_to
+        segments = found.segments
+        self._active = segments[-1]
+        self.first_base_offset = segments[0].base_offset
+        self.log_start_offset, self.log_end_offset = found.log_start_offset, found.log_end_offset
+        self._recovery_point = found.recovery_point
+        self._waiting = [segment for segment in segments[:-1] if segment.base_offset >= found.recovery_point]
+        self._snapshot_at = found.log_end_offset
+        return RecoveredLog(
+            self,
+            list(segments),
+            found.log_start_offset,
+            found.log_end_offset,
+            found.producers,
+            found.epochs,
+            cleaned_to,
+        )
+
+    # --- what the log does
+
+    def new_segment(self, log: "PartitionLog", base_offset: int, now_ms: int) -> Segment:
+        """Create the files of a segment; the one before it is complete, and flushed in the background."""
+        self._host.check()
+        self._host.need_room()
+        try:
+            before = self._active
+            if before is not None:
+                before.complete()
+                self._snapshot()
+                self._waiting.append(before)
+                waiting = list(self._waiting)
+                flushed = self._host.submit(lambda: _sync(waiting, self.folder))
+                self._flushes.append(_Flush(base_offset, flushed))
+            create_segment(self.folder, base_offset)
+            self._names_flushed = False
+            self._active = FileSegment(self.folder, base_offset, log.settings, now_ms)
+        except OSError as error:
+            raise self._host.failed(error) from error
+        return self._active
+
+    def append(
+        self, log: "PartitionLog", segment: Segment, batch: bytes | bytearray, header: BatchHeader, now_ms: int
+    ) -> None:
+        """Write a batch, and flush everything if it is time."""
+        self._host.check()
+        active = self._active
+        if active is None or active is not segment:
+            raise AssertionError(f"{segment} is not the last segment of {log}")
+        self._host.used(self)
+        mark = active.mark()
+        end = header.last_offset + 1
+        try:
+            active.append(batch, header, now_ms)
+            if end - self._recovery_point >= log.settings.flush_messages:
+                self._flush(end)
+            elif self._unflushed_since_ms is None:
+                self._unflushed_since_ms = now_ms
+        except OSError as error:
+            active.return_to(mark)
+            raise self._host.failed(error, undone=True) from error
+        self.log_end_offset = end
+        self._log = log
+
+    def replaced(
+        self, log: "PartitionLog", old: Sequence[Segment], cleaned: Sequence[LogSegment], *, written: bool = False
+    ) -> list[Segment]:
+        """Swap segments as Kafka does, so that after a kill at any moment there are all of the old ones or all of the new."""
+        self._host.check()
+        self._host.need_room()
+        self._log = log
+        try:
+            self._sync_waiting()
+            for segment in () if written else cleaned:
+                run_to_end(self.writing(log, segment))
+            self._rename(
+                [segment.base_offset for segment in reversed(cleaned)], log_file_names.CLEANED, log_file_names.SWAP
+            )
+            DELETED_SEGMENTS.add(old)
+            for gone in old:
+                delete_segment(self.folder, gone.base_offset)
+            self._rename([segment.base_offset for segment in cleaned], log_file_names.SWAP, "")
+            sync(self.folder)
+            now = [FileSegment(self.folder, one.base_offset, log.settings, one.created_ms) for one in cleaned]
+        except OSError as error:
+            raise self._host.failed(error) from error
+        gone_offsets = {segment.base_offset for segment in old}
+        self._waiting = [segment for segment in self._waiting if segment.base_offset not in gone_offsets]
+        return list(now)
+
+    def deleted(self, log: "PartitionLog", segments: Sequence[Segment]) -> None:
+        """Remove the files of the oldest segments."""
+        self.log_start_offset = log.log_start_offset
+        self.first_base_offset = log.segments[0].base_offset
+        gone = {segment.base_offset for segment in segments}
+        self._waiting = [segment for segment in self._waiting if segment.base_offset not in gone]
+        try:
+            DELETED_SEGMENTS.add(segments)
+            if not self._names_flushed:
+                # Else a power cut might have the log begin at zero again: its new segment gone, the old ones too.
+                sync(self.folder)
+                self._names_flushed = True
+            for segment in segments:
+                delete_segment(self.folder, segment.base_offset)
+        except OSError as error:
+            self._host.failed(error, undone=True)  # a shortage comes before anything is removed
+
+    def start_moved(self, log: "PartitionLog") -> None:
+        """Records were deleted: that is remembered at once, for their segment may live on. Raises BatchError."""
+        self.log_start_offset = log.log_start_offset
+        self._host.starts_changed()
+
+    # --- flushing
+
+    @property
+    def recovery_point(self) -> int:
+        """Everything before that offset is on the disk. Raises OSError if a flush in the background failed."""
+        self._see_what_is_flushed()
+        return self._recovery_point
+
+    def _see_what_is_flushed(self) -> None:
+        while self._flushes and self._flushes[0].done.done():
+            flush = self._flushes.popleft()
+            flush.done.result()
+            self._recovery_point = max(self._recovery_point, flush.offset)
+            self._waiting = [segment for segment in self._waiting if segment.base_offset >= flush.offset]
+
+    def flush_if_due(self, log: "PartitionLog", now_ms: int) -> bool:
+        """Flush if the oldest batch that is not flushed has waited for flush.ms; is there anything left that waits?"""
+        if self._unflushed_since_ms is not None and now_ms - self._unflushed_since_ms >= log.settings.flush_ms:
+            try:
+                self._host.check()
+                self._flush(self.log_end_offset)
+            except BatchError:
+                return False
+            except OSError as error:
+                self._host.failed(error, undone=True)
+                return is_shortage(error)
+        return self._unflushed_since_ms is not None
+
+    def _sync_waiting(self) -> None:
+        """What compaction leaves out may be on the disk, and a later record that stands for it not yet: so it has to be."""
+        self._see_what_is_flushed()
+        for segment in self._waiting:
+            segment.sync()
+
+    def _flush(self, end: int) -> None:
+        segments = list(self._waiting)
+        if self._active is not None:
+            segments.append(self._active)
+        for segment in segments:
+            segment.sync()
+        if not self._names_flushed:
+            sync(self.folder)
+            self._names_flushed = True
+        self._waiting.clear()
+        self._recovery_point = end
+        self._unflushed_since_ms = None
+
+    @property
+    def cleaned_to(self) -> int:
+        """Up to which offset the log has been compacted."""
+        return self._cleaned_to if self._log is None else self._log.cleaned_to
+
+    def _snapshot(self) -> None:
+        """Write what the log knows of its producers, if anything was appended since the last time."""
+        if self._log is not None and self.log_end_offset > self._snapshot_at:
+            path = self.folder / log_file_names.file_name(self.log_end_offset, log_file_names.PRODUCER_SNAPSHOT)
+            replace(path, producer_snapshot.encode(self._log.producers))
+            self._snapshot_at = self.log_end_offset
+
+    def complete(self) -> None:
+        """The server ends: have everything as it is after a clean shutdown, on the disk. Raises OSError."""
+        if self._active is not None:
+            self._active.complete()
+        self._snapshot()
+        self._flush(self.log_end_offset)
+
+    def close(self) -> None:
+        """Close the files as they are."""
+        if self._active is not None:
+            self._active.close()
+
+    # --- cleaning
+
+    def writing(self, log: "PartitionLog", cleaned: LogSegment) -> BackgroundWork[None]:
+        """Write the files that ``replaced`` is to rename, a piece at a time; a start removes those it finds."""
+        self._host.check()
+        pieces = PieceCounter()
+        create_segment(self.folder, cleaned.base_offset, log_file_names.CLEANED)
+        target = FileSegment(self.folder, cleaned.base_offset, log.settings, cleaned.created_ms, log_file_names.CLEANED)
+        with contextlib.closing(target):
+            for batch, header in cleaned.batches():
+                target.append(batch, header, cleaned.modified_ms)
+                if pieces.is_done(header):
+                    yield
+            target.complete()
+        yield
+        target.sync()
+
+    def discard(self, base_offset: int) -> None:
+        """Remove those files."""
+        for kind in (log_file_names.LOG, log_file_names.OFFSET_INDEX, log_file_names.TIME_INDEX):
+            with contextlib.suppress(OSError):
+                (self.folder / log_file_names.file_name(base_offset, kind + log_file_names.CLEANED)).unlink()
+
+    def failed(self, error: OSError) -> BatchError:
+        """The disk fails, or there are no descriptors."""
+        return self._host.failed(error, undone=True)
+
+    def _rename(self, base_offsets: Sequence[int], before: str, after: str) -> None:
+        for base_offset in base_offsets:
+            for kind in (log_file_names.LOG, log_file_names.OFFSET_INDEX, log_file_names.TIME_INDEX):
+                path = self.folder / log_file_names.file_name(base_offset, kind + before)
+                path.rename(self.folder / log_file_names.file_name(base_offset, kind + after))
+
+
+def _sync(segments: Sequence[FileSegment], folder: Path) -> None:
+    for segment in segments:
+        segment.sync()
+    sync(folder)

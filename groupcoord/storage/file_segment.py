@@ -1,0 +1,368 @@
+"""A segment in its three files. Nothing of it is held in memory but a few numbers: what is read comes from the file.
+
+Only the last segment of a log is appended to, and has its files open. Source: ``LogSegment``.
+"""
+
+import contextlib
+import itertools
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from groupcoord.broker.log_config import LogConfig
+from groupcoord.broker.log_segment import FoundBatch
+from groupcoord.broker.timestamp_search import BatchSearch, find_first_since
+from groupcoord.protocol.batches.record_batch import (
+    HEADER_BYTES,
+    INT32_MAX,
+    NO_TIMESTAMP,
+    BatchError,
+    BatchHeader,
+    read_header,
+)
+from groupcoord.protocol.batches.records import Record
+from groupcoord.protocol.errors import ErrorCode
+from groupcoord.storage.file_io import CHUNK_BYTES, create, is_shortage, opened, read_at, sync, write_at
+from groupcoord.storage.log_file_names import (
+    LOG,
+    OFFSET_INDEX,
+    PRODUCER_SNAPSHOT,
+    TIME_INDEX,
+    TRANSACTION_INDEX,
+    file_name,
+)
+from groupcoord.storage.log_file_reader import CorruptBatchError, checked_batches, headers
+from groupcoord.storage.segment_index import OffsetIndex, TimeIndex, TimestampOffset
+
+_SEARCH_BYTES = 8192  # two intervals of the index
+_OFFSET_ENTRY_BYTES, _TIME_ENTRY_BYTES = 8, 12
+NO_OFFSET = -1
+_WRONG = "its indexes are missing or wrong, and are made anew"
+
+
+class AppendMark(NamedTuple):
+    """What a segment was like before an append."""
+
+    size: int
+    latest: TimestampOffset
+    modified_ms: int
+    indexed_at: int
+    offset_entries: int
+    time_entries: int
+    last_time: TimestampOffset
+
+
+class FileSegment:
+    """The segment of ``folder`` that begins at ``base_offset``; its log file is there.
+
+    Everything raises OSError, but what reads raises BatchError if it is only out of descriptors.
+    """
+
+    def __init__(self, folder: Path, base_offset: int, settings: LogConfig, now_ms: int, state: str = "") -> None:
+        self.path = folder / (file_name(base_offset, LOG) + state)
+        self.base_offset = base_offset
+        self.offset_index = OffsetIndex(folder / (file_name(base_offset, OFFSET_INDEX) + state), base_offset)
+        self.time_index = TimeIndex(folder / (file_name(base_offset, TIME_INDEX) + state), base_offset)
+        found = self.path.stat()
+        self.size = found.st_size
+        self.modified_ms = found.st_mtime_ns // 1_000_000
+        self._created_ms = now_ms
+        self._latest = self.time_index.last
+        self._first_timestamp_ms: int | None = None
+        self._indexed_at = self.size
+        self._interval = settings.index_interval_bytes
+        self._index_bytes = settings.segment_index_bytes
+        self._descriptor: int | None = None
+        self._kept: int | None = None  # a descriptor of the log file, which may have been removed
+        self._gone = False
+        self.slices = 0
+        """How many answers refer to it."""
+        self.behind: int | None = None
+        """An offset that no batch reaches, if one is known: where the log ends, or the next segment begins."""
+
+    def __repr__(self) -> str:
+        return f"<FileSegment {self.path.name} bytes={self.size}>"
+
+    bytes_in_memory = 0
+
+    @property
+    def max_timestamp_ms(self) -> int:
+        """The largest timestamp of all records, or -1."""
+        return self._latest.timestamp_ms
+
+    @property
+    def largest_timestamp_ms(self) -> int:
+        """What counts for retention: the largest timestamp; without any, the time of the last append."""
+        return self.max_timestamp_ms if self.max_timestamp_ms >= 0 else self.modified_ms
+
+    # --- appending
+
+    def append(self, batch: bytes | bytearray, header: BatchHeader, now_ms: int) -> None:
+        """Write a batch that lies behind all others, and its entry in the indexes if one is due."""
+        position = self.size
+        if self._descriptor is None:
+            self._descriptor = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
+        indexed = position - self._indexed_at > self._interval
+        if indexed:  # whatever has to be opened is open before anything is written
+            self.offset_index.open()
+            self.time_index.open()
+        write_at(self._descriptor, batch, position)
+        latest = self._latest
+        if header.max_timestamp_ms > latest.timestamp_ms:
+            latest = TimestampOffset(header.max_timestamp_ms, header.last_offset)
+        if indexed:
+            self.offset_index.append(header.last_offset, position)
+            self.time_index.append(latest)
+            self._indexed_at = position
+        self.size = position + len(batch)
+        self.behind = header.last_offset + 1
+        self._latest = latest
+        self.modified_ms = now_ms
+
+    def mark(self) -> AppendMark:
+        """Where ``return_to`` can return to."""
+        offsets, times = self.offset_index, self.time_index
+        return AppendMark(
+            self.size, self._latest, self.modified_ms, self._indexed_at, offsets.count, times.count, times.last
+        )
+
+    def return_to(self, mark: AppendMark) -> None:
+        """An append was not to be: have the files end before it, if that is still possible."""
+        self.size, self._latest, self.modified_ms, self._indexed_at, *_ = mark
+        with contextlib.suppress(OSError):
+            os.truncate(self.path, self.size)
+            self.offset_index.cut(mark.offset_entries)
+            self.time_index.return_to(mark.time_entries, mark.last_time)
+
+    def is_full_for(self, last_offset: int) -> bool:
+        """Can an index not take an entry for a batch that ends with ``last_offset`` any more?
+
+        One place in the index of times is kept free for the last entry.
+        """
+        return (
+            last_offset - self.base_offset > INT32_MAX
+            or self.offset_index.count >= self._index_bytes // _OFFSET_ENTRY_BYTES
+            or self.time_index.count >= self._index_bytes // _TIME_ENTRY_BYTES - 1
+        )
+
+    def age_ms(self, now_ms: int, timestamp_ms: int) -> int:
+        """How old the segment is at an append of ``timestamp_ms``: by its first batch's time, else by the clock."""
+        first = self._first_timestamp_ms
+        if first is None and self.size:
+            first = self._first_timestamp_ms = read_header(self.copy(0, HEADER_BYTES)).max_timestamp_ms
+        return timestamp_ms - first if first is not None and first >= 0 else now_ms - self._created_ms
+
+    def complete(self) -> None:
+        """Nothing is appended any more, or not for now: the index of times gets its last entry."""
+        self.time_index.append(self._latest)
+        self.close()
+
+    def close(self) -> None:
+        """Close the files."""
+        self.offset_index.close()
+        self.time_index.close()
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def detach(self) -> None:
+        """Its files are about to be removed: keep the log file open for answers, if there is a descriptor to be had."""
+        try:
+            self._kept = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            self.forget()
+
+    def forget(self) -> None:
+        """Close the log file, and read none that may have its name now."""
+        self._gone = True
+        if self._kept is not None:
+            os.close(self._kept)
+            self._kept = None
+
+    def sync(self) -> None:
+        """Have everything on the disk."""
+        for path in (self.path, self.offset_index.path, self.time_index.path):
+            with contextlib.suppress(FileNotFoundError):  # there is no entry yet
+                sync(path)
+
+    # --- reading
+
+    def find(self, offset: int) -> FoundBatch | None:
+        """The first batch that holds ``offset`` or a later one. Raises CorruptBatchError if there is no way to it."""
+        with self._reading() as descriptor:
+            for position, header in self._batches_from(descriptor, offset, _SEARCH_BYTES):
+                if header.last_offset >= offset:
+                    return FoundBatch(position, header)
+        return None
+
+    def copy(self, position: int, length: int) -> bytes:
+        """The ``length`` bytes at ``position``; none once it has been forgotten."""
+        if self._gone:
+            return b""
+        with self._reading() as descriptor:
+            return read_at(descriptor, length, position)
+
+    def first_record_since(
+        self, timestamp_ms: int, start_offset: int, find: BatchSearch = find_first_since
+    ) -> Record | None:
+        """The first record from ``start_offset`` on that is not older than ``timestamp_ms``."""
+        with self._reading() as descriptor:
+            floor = self.time_index.floor(timestamp_ms)
+            for position, header in self._batches_from(descriptor, max(floor.offset, start_offset), _SEARCH_BYTES):
+                if header.max_timestamp_ms < timestamp_ms or header.last_offset < start_offset:
+                    continue
+                batch = read_at(descriptor, header.size, position)
+                if (record := find(batch, header, timestamp_ms, start_offset)) is not None:
+                    return record
+        return None
+
+    def latest_record(self, find: BatchSearch = find_first_since) -> Record | None:
+        """The first record that has the largest timestamp of all, or None if there is no record."""
+        found = self.find(self._latest.offset)
+        if found is None:
+            return None
+        return find(self.copy(found.position, found.header.size), found.header, self.max_timestamp_ms, 0)
+
+    def headers_from(self, offset: int) -> Iterator[BatchHeader]:
+        """The headers of all batches from the one that holds ``offset`` on. Raises CorruptBatchError."""
+        with self._reading() as descriptor:
+            for _, header in self._batches_from(descriptor, offset, CHUNK_BYTES):
+                if header.last_offset >= offset:
+                    yield header
+
+    def next_offset(self) -> int:
+        """The offset behind the last batch. Raises CorruptBatchError."""
+        last = self.offset_index.last
+        following = self.base_offset
+        for header in self.headers_from(self.base_offset if last is None else last[0]):
+            following = header.last_offset + 1
+        return following
+
+    def _batches_from(self, descriptor: int, offset: int, chunk: int) -> Iterator[tuple[int, BatchHeader]]:
+        """Batches with their positions, from where the index says that one with ``offset`` or less before it begins.
+
+        From the first one, if no such batch begins there: nothing is passed over because an index is wrong.
+        """
+        begin = self.offset_index.position_of(offset)
+        if begin:
+            found = headers(self.path, descriptor, begin, self.size, behind=self.behind, chunk=chunk)
+            with contextlib.suppress(CorruptBatchError):
+                first = next(found, None)
+                if first is not None and first[1].base_offset <= offset:
+                    return itertools.chain([first], found)
+        return headers(self.path, descriptor, 0, self.size, behind=self.behind, chunk=chunk)
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[int]:
+        try:
+            if self._kept is not None:
+                yield self._kept
+            elif self._descriptor is not None:
+                yield self._descriptor
+            else:
+                with opened(self.path) as descriptor:
+                    yield descriptor
+        except OSError as error:
+            if is_shortage(error):  # the disk is as it was: who asks again may be answered
+                raise BatchError(ErrorCode.KAFKA_STORAGE_ERROR, f"{error.strerror}: {self.path}") from error
+            raise
+
+    # --- rebuilding
+
+    def rebuild(self, flushed_to: int = 0) -> CorruptBatchError | None:
+        """Check every batch and make the indexes anew; what is wrong with the rest of the file, if anything is.
+
+        Of what is on the disk before the offset ``flushed_to``, what the index leads past is left alone: damage there must not
+        cost the records behind it. The log file is left as it is; ``size`` is what of it is in order.
+        """
+        fault = None
+        self.size = indexed_at = self._keep_indexes_up_to(flushed_to)
+        self._latest = self.time_index.last
+        try:
+            for position, header, _ in checked_batches(self.path, indexed_at, behind=self.behind):
+                if header.max_timestamp_ms > self._latest.timestamp_ms:
+                    self._latest = TimestampOffset(header.max_timestamp_ms, header.last_offset)
+                if position - indexed_at > self._interval:
+                    self.offset_index.append(header.last_offset, position)
+                    self.time_index.append(self._latest)
+                    indexed_at = position
+                self.size = position + header.size
+        except CorruptBatchError as problem:
+            fault = problem
+        self.complete()
+        self._indexed_at = self.size
+        return fault
+
+    def _keep_indexes_up_to(self, offset: int) -> int:
+        """Forget what the indexes say of later batches; where the batch of the last entry that is left begins, or 0."""
+        if offset > self.base_offset and self.offset_index.is_sound() and self.time_index.is_sound():
+            self.offset_index.cut_behind(offset - 1)
+            if (last := self.offset_index.last) is not None:
+                self.time_index.cut_behind(last[0])
+                with contextlib.suppress(CorruptBatchError):
+                    batch = next(checked_batches(self.path, last[1], behind=self.behind), None)
+                    if batch is not None and batch.header.base_offset <= last[0]:
+                        return last[1]
+        self.offset_index.reset()
+        self.time_index.reset()
+        return 0
+
+    def known_offset(self) -> int:
+        """The last offset that the indexes know of, or -1; nothing is known of one that is missing or wrong."""
+        known = [NO_OFFSET]
+        if self.offset_index.is_sound() and (last := self.offset_index.last) is not None:
+            known.append(last[0])
+        if self.time_index.is_sound() and self.time_index.count:
+            known.append(self.time_index.last.offset)
+        return max(known)
+
+    def wrong_indexes(self, *, checksums: bool = False) -> str | None:
+        """What is wrong with the indexes of a segment that is complete, in words, or None.
+
+        Checked: every entry ascends, and the last entries fit the last batches. The rest of the log is not read. Raises
+        CorruptBatchError if a batch behind the last entry is invalid (see ``rebuild``), with ``checksums`` also its records.
+        """
+        if not self.offset_index.is_sound() or not self.time_index.is_sound():
+            return _WRONG
+        offset, position = self.offset_index.last or (self.base_offset, 0)
+        begin = position if position < self.size else 0
+        end, newest = self.base_offset, NO_TIMESTAMP
+        for header in self._tail(begin, checksums=checksums):
+            if end == self.base_offset and begin == position and header.base_offset > offset > self.base_offset:
+                return _WRONG
+            end, newest = header.last_offset + 1, max(newest, header.max_timestamp_ms)
+        if (known := self.known_offset()) >= end:
+            return lost_or_wrong(known, end)
+        found = self.find(self._latest.offset) if self.time_index.count else None
+        if newest > self.max_timestamp_ms or (found and found.header.max_timestamp_ms != self.max_timestamp_ms):
+            return _WRONG
+        return None
+
+    def _tail(self, begin: int, *, checksums: bool) -> Iterator[BatchHeader]:
+        if checksums:
+            yield from (stored.header for stored in checked_batches(self.path, begin, behind=self.behind))
+            return
+        with self._reading() as descriptor:
+            yield from (header for _, header in headers(self.path, descriptor, begin, self.size, behind=self.behind))
+
+
+def lost_or_wrong(known: int, end: int) -> str:
+    """Of a segment that ends before the offset ``end``, while its indexes know of the later offset ``known``."""
+    return (
+        f"its indexes know of offset {known}, and it ends before offset {end}: either records are lost, or the indexes are "
+        "wrong; they are made anew"
+    )
+
+
+def create_segment(folder: Path, base_offset: int, state: str = "") -> None:
+    """Create the files of an empty segment; what is in files of those names is lost. Raises OSError."""
+    for kind in (LOG, OFFSET_INDEX, TIME_INDEX):
+        create(folder / file_name(base_offset, kind + state))
+
+
+def delete_segment(folder: Path, base_offset: int) -> None:
+    """Remove the files of a segment, those of Kafka that nothing here writes included. Raises OSError."""
+    kinds = (LOG, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX, PRODUCER_SNAPSHOT)
+    for kind in kinds:
+        (folder / file_name(base_offset, kind)).unlink(missing_ok=True)

@@ -1,0 +1,347 @@
+"""A partition's folder at a start: what an interrupted change left is finished or undone, what is torn is cut off, the indexes
+are made anew where they have to be, and what the log knows of epochs and producers is put together.
+
+After a clean shutdown, and before the recovery point, everything was flushed: of such a segment the batches behind the last
+entry of its index are held against the file, and at the end of the log against their checksums, too; where that shows a fault,
+each batch is checked, as is each batch behind the recovery point after any other end. Kafka trusts a clean shutdown, and meets
+the fault when it reads the end of the log; after another end it checks the whole segment of the recovery point, so that damage
+to old records costs the latest ones. Source: ``LogLoader``, ``LogSegment.recover``, ``UnifiedLog.rebuildProducerState``.
+"""
+
+import itertools
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from groupcoord.broker.leader_epoch_cache import EpochEntry, LeaderEpochCache
+from groupcoord.broker.log_config import LogConfig
+from groupcoord.broker.producer_state_manager import ProducerStateManager
+from groupcoord.protocol.batches.record_batch import HEADER_BYTES, INT32_MAX, BatchHeader, read_header
+from groupcoord.storage import checkpoints, log_file_names, producer_snapshot
+from groupcoord.storage.errors import StorageError
+from groupcoord.storage.file_io import create, opened, read_at, sync, write_at
+from groupcoord.storage.file_segment import NO_OFFSET, FileSegment, create_segment, delete_segment, lost_or_wrong
+from groupcoord.storage.log_file_reader import CorruptBatchError
+from groupcoord.storage.producer_snapshot import SnapshotError
+
+_COPY_BYTES = 1 << 20
+
+
+class LoadedLog(NamedTuple):
+    """What the folder of a partition holds."""
+
+    segments: list[FileSegment]
+    log_start_offset: int
+    log_end_offset: int
+    recovery_point: int
+    producers: ProducerStateManager
+    epochs: LeaderEpochCache
+
+
+class LogLoader:
+    """The start of the log in ``folder``. Times are milliseconds.
+
+    ``clean``: the server before ended in order. ``recovery_point`` and ``log_start_offset`` are what the checkpoints say.
+    ``has_gaps``: compaction may have left gaps between the offsets. ``report`` is told, in words, of everything that was not as
+    it should be.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        settings: LogConfig,
+        *,
+        clean: bool,
+        recovery_point: int,
+        log_start_offset: int,
+        now_ms: int,
+        has_gaps: bool = False,
+        report: Callable[[str], None],
+    ) -> None:
+        self._folder = folder
+        self._settings = settings
+        self._clean = clean
+        self._recovery_point = recovery_point
+        self._log_start_offset = log_start_offset
+        self._now_ms = now_ms
+        self._has_gaps = has_gaps or settings.compact
+        self._report = report
+        self._suspects: set[Path] = set()
+
+    def run(self) -> LoadedLog:
+        """Put everything in order. Raises OSError, and StorageError for what is not for us to put in order."""
+        self._check_kinds()
+        self._finish_changes()
+        self._remove_orphans()
+        saved = self._epochs()
+        while True:
+            segments = self._load()
+            end = self._end_of(segments)
+            if end < self._log_start_offset:
+                segments, end = self._moved_on(segments, end)
+            if not segments:
+                create_segment(self._folder, end)
+                segments = [FileSegment(self._folder, end, self._settings, self._now_ms)]
+            epochs = LeaderEpochCache(saved)
+            try:
+                producers = self._producers(segments, end, epochs)
+                break
+            except CorruptBatchError as fault:  # in the middle of a segment that was taken to be in order
+                self._suspects.add(fault.path)
+        self._say_what_is_missing(segments, end)
+        segments[-1].behind = end
+        start = max(self._log_start_offset, segments[0].base_offset)
+        epochs.truncate_from(end)
+        if epochs.entries != saved:
+            checkpoints.write_epochs(self._folder / log_file_names.LEADER_EPOCHS, epochs.entries)
+        recovery_point = end if self._clean else min(self._recovery_point, end)
+        return LoadedLog(segments, start, end, recovery_point, producers, epochs)
+
+    def _end_of(self, segments: list[FileSegment]) -> int:
+        return segments[-1].next_offset() if segments else max(self._log_start_offset, 0)
+
+    def _moved_on(self, segments: list[FileSegment], end: int) -> tuple[list[FileSegment], int]:
+        """The checkpoint says that records behind the end of the log were deleted: which of the two is wrong?"""
+        start = self._log_start_offset
+        what = f"{self._folder}: the log ends at offset {end}, before the offset {start} up to which its records were deleted"
+        if self._clean and end == self._recovery_point:
+            self._report(f"{what}; it is as it was flushed, so that it keeps all its records")
+            self._log_start_offset = 0
+            return segments, end
+        self._report(f"{what}; it goes on there")
+        for segment in segments:
+            if segment.size:
+                self._set_aside(segment)
+            delete_segment(self._folder, segment.base_offset)
+        return [], start
+
+    def _say_what_is_missing(self, segments: list[FileSegment], end: int) -> None:
+        """Records that were in the log once, by its checkpoint or by its segments, and are not there now."""
+        for segment, following in itertools.pairwise(segments):
+            behind = segment.next_offset()
+            if behind < following.base_offset and not self._has_gaps:
+                self._report(
+                    f"{segment.path} ends before offset {behind}, and {following.path.name} follows: "
+                    f"the records from offset {behind} to {following.base_offset - 1} are lost"
+                )
+        point = self._recovery_point
+        if end < point:
+            self._report(
+                f"{self._folder}: the log ends before offset {end}, and had been flushed up to offset {point - 1}: the "
+                f"records from offset {end} to {point - 1} are lost, and their offsets are given anew"
+            )
+        elif self._clean and 0 < point < end:
+            self._report(
+                f"{self._folder}: the log ends before offset {end}, and when the server ended it did before offset {point}: "
+                "somebody has put records there, or has changed the checkpoint"
+            )
+
+    def _check_kinds(self) -> None:
+        """Raises StorageError where there is a folder instead of a file."""
+        for path in [*self._files(), self._folder / log_file_names.LEADER_EPOCHS]:
+            if path.is_dir():
+                raise StorageError(f"{path} is a folder, and should be a file. Nothing was changed; move it away.")
+
+    # --- changes that were under way
+
+    def _files(self) -> dict[Path, log_file_names.SegmentFile]:
+        return {
+            path: found
+            for path in sorted(self._folder.iterdir())
+            if (found := log_file_names.segment_file(path.name)) is not None
+        }
+
+    def _finish_changes(self) -> None:
+        """Deleting goes on; cleaned segments that were not complete go, those that were replace what they stand for."""
+        files = self._files()
+        unfinished = [found.base_offset for found in files.values() if found.state == log_file_names.CLEANED]
+        first_unfinished = min(unfinished, default=None)
+        swapped: list[Path] = []
+        for path, found in files.items():
+            if found.state in {log_file_names.DELETED, log_file_names.CLEANED}:
+                path.unlink()
+            elif found.state == log_file_names.SWAP:
+                if first_unfinished is not None and found.base_offset >= first_unfinished:
+                    path.unlink()
+                else:
+                    swapped.append(path)
+        logs = [path for path in swapped if files[path].kind == log_file_names.LOG]
+        if logs:
+            first = files[logs[0]].base_offset
+            last = FileSegment(
+                self._folder, files[logs[-1]].base_offset, self._settings, self._now_ms, log_file_names.SWAP
+            )
+            try:
+                behind = last.next_offset()
+            except CorruptBatchError as fault:
+                raise StorageError(
+                    f"{fault}. It was to replace older segments; nothing was changed. "
+                    f"Move the files {log_file_names.SWAP[1:]} away."
+                ) from None
+            for path, found in files.items():
+                if (
+                    not found.state
+                    and first <= found.base_offset < behind
+                    and found.kind != log_file_names.PRODUCER_SNAPSHOT
+                ):
+                    path.unlink()
+            self._report(
+                f"{self._folder}: segments that were being cleaned when the server ended are the cleaned ones now"
+            )
+        for path in swapped:
+            path.rename(path.with_name(path.name.removesuffix(log_file_names.SWAP)))
+
+    def _remove_orphans(self) -> None:
+        files = self._files()
+        logs = {found.base_offset for found in files.values() if found.kind == log_file_names.LOG}
+        for path, found in files.items():
+            if found.base_offset not in logs and found.kind not in {
+                log_file_names.LOG,
+                log_file_names.PRODUCER_SNAPSHOT,
+            }:
+                self._report(f"{path}: there is no log file to this index, so that it goes")
+                path.unlink()
+
+    # --- segments
+
+    def _load(self) -> list[FileSegment]:
+        segments = [
+            FileSegment(self._folder, int(path.name[:20]), self._settings, self._now_ms)
+            for path in log_file_names.log_files(self._folder)
+        ]
+        for segment, following in itertools.pairwise(segments):
+            segment.behind = following.base_offset
+        for index, segment in enumerate(segments):
+            behind = segment.behind
+            flushed = self._clean or (behind is not None and behind <= self._recovery_point)
+            if flushed and self._is_in_order(segment, last=behind is None):
+                continue
+            # Deviation (damaged-segments): after a kill Kafka checks the whole segment of the recovery point, and cuts off all
+            # that lies behind damage to old records, acknowledged ones among it. Here the check begins at the recovery point:
+            # what was flushed before may be damaged, and does not cost what was appended later. After a clean shutdown Kafka
+            # trusts the files; here a tail that cannot be read is cut off, so that nothing is acknowledged behind it.
+            known = NO_OFFSET if flushed else segment.known_offset()
+            fault = segment.rebuild(0 if flushed or segment.path in self._suspects else self._recovery_point)
+            if fault is None:
+                if known >= (end := segment.next_offset()):
+                    self._report(f"{segment.path}: {lost_or_wrong(known, end)}")
+                continue
+            self._cut(segment, fault, last=behind is None)
+            if flushed:
+                continue
+            for later in segments[index + 1 :]:
+                kept = self._set_aside(later)
+                delete_segment(self._folder, later.base_offset)
+                self._report(f"{later.path} lies behind what was cut off, and is {kept.name} now")
+            return segments[: index + 1]
+        return segments
+
+    def _is_in_order(self, segment: FileSegment, *, last: bool) -> bool:
+        """Is there no reason to check every batch of a segment that was flushed?"""
+        if segment.path in self._suspects:
+            return False
+        try:
+            wrong = segment.wrong_indexes(checksums=last)
+        except CorruptBatchError:
+            return False
+        if wrong is not None:
+            self._report(f"{segment.path}: {wrong}")
+        return wrong is None
+
+    def _set_aside(self, segment: FileSegment) -> Path:
+        kept = segment.path.with_name(f"{segment.path.name}.0{log_file_names.CUT}")
+        segment.path.rename(kept)
+        return kept
+
+    def _cut(self, segment: FileSegment, fault: CorruptBatchError, *, last: bool) -> None:
+        """End the file before the fault. What goes is kept beside it, unless it is only a batch that was never complete."""
+        if fault.old_format:
+            raise StorageError(
+                f"{fault}. Nothing was changed; move the folder {self._folder} away to start without it."
+            )
+        size = segment.path.stat().st_size
+        lost = size - fault.position
+        what = f"{segment.path} is cut off at byte {fault.position}, before offset {fault.offset}: {fault.reason}"
+        if fault.torn and last and not self._had_been_flushed(fault.offset) and not _goes_on(fault):
+            self._report(what)
+        else:
+            kept = segment.path.with_name(f"{segment.path.name}.{fault.position}{log_file_names.CUT}")
+            _copy(segment.path, fault.position, kept)
+            self._report(f"{what}. The {lost} bytes from there on are kept in {kept.name}")
+        os.truncate(segment.path, fault.position)
+        sync(segment.path)
+
+    def _had_been_flushed(self, offset: int) -> bool:
+        return self._clean or offset < self._recovery_point
+
+    # --- what the log knows
+
+    def _epochs(self) -> list[EpochEntry]:
+        path = self._folder / log_file_names.LEADER_EPOCHS
+        try:
+            entries = checkpoints.read_epochs(path)
+            starts = [entry.start_offset for entry in entries]
+            if entries and not (0 <= entries[0].epoch <= entries[-1].epoch <= INT32_MAX and starts[0] >= 0):
+                raise checkpoints.CheckpointError(f"{path} has an epoch or an offset that none can have")
+            if starts != sorted(starts):
+                raise checkpoints.CheckpointError(f"{path} has epochs whose offsets do not ascend")
+            return entries
+        except checkpoints.CheckpointError as problem:
+            self._report(f"{problem}; the log goes on without its history of leaders")
+            return []
+
+    def _producers(self, segments: list[FileSegment], end: int, epochs: LeaderEpochCache) -> ProducerStateManager:
+        """From the last snapshot that can be read, and the batches behind it."""
+        name = self._folder.name
+        snapshots = {
+            found.base_offset: path
+            for path, found in self._files().items()
+            if found.kind == log_file_names.PRODUCER_SNAPSHOT
+        }
+        bases = {segment.base_offset for segment in segments}
+        producers, since, known = ProducerStateManager(name), segments[0].base_offset, False
+        for offset, path in sorted(snapshots.items(), reverse=True):
+            if offset > end or (offset not in bases and offset < segments[-1].base_offset):
+                path.unlink()
+            elif not known:
+                try:
+                    producers, since, known = producer_snapshot.decode(path.read_bytes(), name), offset, True
+                except SnapshotError as problem:
+                    self._report(f"{path} is of no use: {problem}")
+                    path.unlink()
+        for segment, following in zip(segments, [*segments[1:], None], strict=True):
+            if following is None or following.base_offset > since:
+                for header in segment.headers_from(since):
+                    epochs.assign(header.leader_epoch, header.base_offset)
+                    _replay(producers, header, since)
+        return producers
+
+
+def _replay(producers: ProducerStateManager, header: BatchHeader, since: int) -> None:
+    """Markers of transactions have no sequence number, and a snapshot may know the first batches already."""
+    if header.has_producer_id and not header.control and header.base_offset >= since:
+        producers.appended(header)
+
+
+def _goes_on(fault: CorruptBatchError) -> bool:
+    """Is there a further batch in what is taken for a torn one? Then its length is wrong: a torn batch is the last one.
+
+    The offset that follows it is looked for; that of its header is all that can be had.
+    """
+    with opened(fault.path) as descriptor:
+        data = read_at(descriptor, _COPY_BYTES, fault.position)
+    if len(data) <= HEADER_BYTES:
+        return False
+    following = read_header(data).last_offset + 1
+    return data.find((following % (1 << 64)).to_bytes(8), HEADER_BYTES) > 0
+
+
+def _copy(source: Path, position: int, target: Path) -> None:
+    create(target)
+    with opened(source) as reading, opened(target, os.O_WRONLY) as writing:
+        written = 0
+        while data := read_at(reading, _COPY_BYTES, position + written):
+            write_at(writing, data, written)
+            written += len(data)
+        os.fsync(writing)
