@@ -32,5 +32,5 @@ def test_the_programs_run() -> None:
     asyncio.run(names["story"]())
     (server,) = servers
     assert told == server.addresses
-    node: Any = server.node
+    node: Any = server.cluster
     assert node.broker.topics.get("orders").leaders[0] == 2

@@ -284,7 +284,7 @@ async def _serve_node(
         config.served.port,
         now_ms=now_ms,
         listeners=[log.log_event],
-        cluster=assembly.brokers,
+        brokers=assembly.brokers,
         files_to_come=(lambda: 0) if storage is None else storage.files_to_come,
     )
     if storage is not None:

@@ -14,18 +14,17 @@ no more is in memory than has come, whatever length it announces; Kafka makes ro
 import asyncio
 import logging
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from groupcoord.broker.record_slices import SegmentDeletedError
 from groupcoord.core.effects import Call
 from groupcoord.protocol.batches.record_batch import BatchError
 from groupcoord.protocol.codec.primitives import LazyBytes
 from groupcoord.protocol.framing import FrameBuffer
+from groupcoord.server.connection_registry import ConnectionRegistry
 from groupcoord.server.request_cache import RequestCache, ResponseCache
+from groupcoord.server.round import Round
 from groupcoord.server.system import host_and_port, java_host_text
-
-if TYPE_CHECKING:
-    from groupcoord.server.dispatcher import Dispatcher
 
 logger = logging.getLogger(__name__)
 
@@ -68,14 +67,15 @@ class ServerConnection(asyncio.Protocol):
         "_answers",
         "_answers_size",
         "_closing",
-        "_dispatcher",
         "_ended",
         "_frames",
         "_full",
         "_read_paused",
+        "_registry",
         "_requests",
         "_responses",
         "_rest",
+        "_round",
         "_transport",
         "_write_paused",
         "active_at",
@@ -93,7 +93,8 @@ class ServerConnection(asyncio.Protocol):
         self,
         number: int,
         address: tuple[str, int],
-        dispatcher: "Dispatcher",
+        serving: "Round[ServerConnection]",
+        registry: "ConnectionRegistry[ServerConnection]",
         max_request_bytes: int,
         broker: int = 0,
     ) -> None:
@@ -107,9 +108,10 @@ class ServerConnection(asyncio.Protocol):
         """The message of the call in flight, for the log should its answer fail."""
         self.in_line = False
         """Does it stand in one of the dispatcher's lines? Nobody does so twice."""
-        self.active_at = dispatcher.loop_time()
+        self.active_at = serving.loop_time()
         """When bytes last moved, on the loop's clock (seconds)."""
-        self._dispatcher = dispatcher
+        self._round = serving
+        self._registry = registry
         self._frames = FrameBuffer(max_request_bytes)
         self._requests = RequestCache(number, self.client_host, broker)
         self._responses = ResponseCache()
@@ -132,19 +134,19 @@ class ServerConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The connection is open."""
         self._transport = cast("asyncio.Transport", transport)
-        self._dispatcher.opened(self)
+        self._registry.add(self)
 
     def data_received(self, data: bytes) -> None:
         """Bytes came."""
         self._frames.feed(data)
-        dispatcher = self._dispatcher
+        serving = self._round
         if self.in_flight is None and not self.in_line and not self._write_paused:
             self.in_line = True
-            (dispatcher.fresh if len(data) <= FRESH_BYTES else dispatcher.backlog).append(self)
-            if not dispatcher.round_is_due:
-                dispatcher.need_round()
+            (serving.fresh if len(data) <= FRESH_BYTES else serving.backlog).append(self)
+            if not serving.is_due:
+                serving.schedule()
             return
-        self.active_at = dispatcher.loop_time()
+        self.active_at = serving.loop_time()
         if len(self._frames) > READ_AHEAD_BYTES and not self._read_paused and not self._closing:
             self._read_paused = True
             self._transport.pause_reading()
@@ -152,29 +154,29 @@ class ServerConnection(asyncio.Protocol):
     def eof_received(self) -> bool:
         """The peer sends no more; what it sent is still answered, and the connection open until then."""
         self._ended = True
-        self._dispatcher.serve(self)
+        self._round.serve(self)
         return True
 
     def pause_writing(self) -> None:
         """The peer does not read its answers; no request of its is served until it does."""
         self._full = self._write_paused = True
-        self._dispatcher.connections.unread.add(self, self._transport.get_write_buffer_size())
+        self._registry.unread.add(self, self._transport.get_write_buffer_size())
 
     def resume_writing(self) -> None:
         """The peer has read most of what was written."""
         self._full = False
-        self.active_at = self._dispatcher.loop_time()
-        self._dispatcher.connections.unread.remove(self)
+        self.active_at = self._round.loop_time()
+        self._registry.unread.remove(self)
         if self._rest is None:
             self._write_paused = False
-            self._dispatcher.serve(self)
+            self._round.serve(self)
         else:
             self._send_rest()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
         """The connection is gone, whoever ended it."""
         self._drop()
-        self._dispatcher.closed(self)
+        self._registry.remove(self)
 
     # What the dispatcher calls.
 
@@ -186,7 +188,7 @@ class ServerConnection(asyncio.Protocol):
         self.in_line = False
         if self.in_flight is not None or self._write_paused or self._closing:
             return None
-        self.active_at = self._dispatcher.round_at
+        self.active_at = self._round.began_at
         frame = self._frames.next_frame()
         if self._read_paused and (frame is None or len(self._frames) <= READ_AHEAD_BYTES):
             self._read_paused = False
@@ -218,9 +220,9 @@ class ServerConnection(asyncio.Protocol):
         answers = self._answers
         if self._frames or self._ended:
             self.in_line = True
-            self._dispatcher.backlog.append(self)
+            self._round.backlog.append(self)
         if not answers:
-            self._dispatcher.unflushed.append(self)
+            self._round.unflushed.append(self)
         answers.append(data)
         self._answers_size += len(data)
         if self._answers_size > ANSWERS_BYTES:
@@ -238,7 +240,7 @@ class ServerConnection(asyncio.Protocol):
         """The call in flight is done without an answer; the next request has its turn."""
         self.in_flight = self.request = None
         self.in_line = True
-        self._dispatcher.backlog.append(self)
+        self._round.backlog.append(self)
 
     def flush(self) -> None:
         """Write the answers that are in line."""
@@ -248,7 +250,7 @@ class ServerConnection(asyncio.Protocol):
         data = answers[0] if len(answers) == 1 else b"".join(answers)
         answers.clear()
         self._answers_size = 0
-        self.active_at = self._dispatcher.round_at
+        self.active_at = self._round.began_at
         self._transport.write(data)
 
     def close(self) -> None:
@@ -273,7 +275,7 @@ class ServerConnection(asyncio.Protocol):
         """Write what the transport takes of a long answer, and serve the next request when all of it is written."""
         if self._rest is None:  # aborted before this turn came
             return
-        self.active_at = self._dispatcher.loop_time()
+        self.active_at = self._round.loop_time()
         written = 0
         try:
             for piece in self._rest:
@@ -282,7 +284,7 @@ class ServerConnection(asyncio.Protocol):
                 if self._full:
                     return
                 if written >= TURN_BYTES:
-                    self._dispatcher.soon(self._send_rest)
+                    self._round.call_soon(self._send_rest)
                     return
         except (OSError, BatchError, SegmentDeletedError) as problem:  # its length is written: nothing else can be said
             logger.warning("closing %s: the rest of its answer cannot be read: %s", self.peer, problem)
@@ -293,14 +295,14 @@ class ServerConnection(asyncio.Protocol):
             self._transport.close()
             return
         self._write_paused = self._full
-        self._dispatcher.serve(self)
+        self._round.serve(self)
 
     def _drop(self) -> None:
         """Nothing more is written, nor kept."""
         self._closing = True
         self._answers.clear()
         self._rest = None
-        self._dispatcher.connections.unread.remove(self)
+        self._registry.unread.remove(self)
 
 
 def in_chunks(parts: Iterable[LazyBytes], chunk_bytes: int = CHUNK_BYTES) -> Iterator[bytes]:

@@ -1,4 +1,4 @@
-"""Who is connected: the limits on how many, and the end of those on which nothing moves.
+"""The open connections: limits on their number, on idle time, and on the answers that wait in memory for their peers.
 
 Source: ``SocketServer.ConnectionQuotas`` and ``Selector.IdleExpiryManager``.
 """
@@ -7,12 +7,9 @@ import asyncio
 import logging
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import Generic, Protocol, TypeVar
 
 from groupcoord.config.broker_config import BrokerConfig, connection_overrides
-
-if TYPE_CHECKING:
-    from groupcoord.server.connection import ServerConnection
 
 logger = logging.getLogger(__name__)
 
@@ -20,44 +17,73 @@ _overrides = lru_cache(maxsize=4)(connection_overrides)
 
 # Deviation (bounded-memory): see broker/topic_config.py
 MAX_UNREAD_BYTES = 256 << 20
-"""So much may wait for all peers together; beyond that, who has not read for the longest time is cut off."""
+"""So many bytes of answers may wait for all peers together; beyond that, the peer that has not read for the longest time is
+cut off. Each connection has at most one answer that waits (or what came together, up to ``ANSWERS_BYTES``), because nothing
+more of a peer is served until it reads; and of an answer with records no more than a chunk is in memory. So this limit is for
+what is left: hundreds of peers that ask for a large Metadata, say, and never read it. Kafka has no such limit, and runs out
+of memory."""
 
 UNREAD_GRACE_SECONDS = 1.0
-"""So long more may wait: in one round of a busy server hundreds of long answers are given, before anybody could read."""
+"""So long more may wait: one round of a busy server writes hundreds of long answers before any peer could read."""
 
 
-class ConnectionRegistry:
-    """The open connections of one server. ``config`` is asked each time, for some limits can be changed while it runs."""
+class OpenConnection(Protocol):
+    """What the registry knows of a connection; ``active_at`` is when bytes last moved, on the loop's clock (seconds)."""
 
-    def __init__(self, config: Callable[[], BrokerConfig], loop: asyncio.AbstractEventLoop) -> None:
-        self.open: dict[int, ServerConnection] = {}
-        self.unread = UnreadAnswers(loop)
+    active_at: float
+    number: int
+    ip: str
+    peer: str
+
+    def abort(self) -> None:
+        """Close at once."""
+
+
+C = TypeVar("C", bound=OpenConnection)
+
+
+class ConnectionRegistry(Generic[C]):
+    """The open connections of one server.
+
+    ``config`` is called each time, because some limits can change while the server runs. ``on_change`` is told of each
+    connection that is open now (True) or gone (False).
+    """
+
+    def __init__(
+        self,
+        config: Callable[[], BrokerConfig],
+        loop: asyncio.AbstractEventLoop,
+        on_change: Callable[[C, bool], None] | None = None,
+    ) -> None:
+        self.open: dict[int, C] = {}
+        self.unread: UnreadAnswers[C] = UnreadAnswers(loop)
         self._config = config
         self._loop = loop
-        self._taken = 0
+        self._on_change = on_change
+        self._reserved = 0
         self._per_ip: dict[str, int] = {}
         self._one_closed = asyncio.Event()
         self._idle_timer: asyncio.TimerHandle | None = None
 
     @property
     def full(self) -> bool:
-        """Are all of ``max.connections`` taken? Then nobody is accepted until one of them goes, as in Kafka."""
-        return self._taken >= self._config().max_connections
+        """Is ``max.connections`` reached? Then no connection is accepted until one closes, as in Kafka."""
+        return self._reserved >= self._config().max_connections
 
-    def too_many_of(self, ip: str) -> int | None:
-        """The limit of connections from ``ip``, if they have reached it; a further one is closed at once, as in Kafka."""
+    def limit_reached(self, ip: str) -> int | None:
+        """The limit of connections from ``ip`` if it is reached; a further one is closed at once, as in Kafka."""
         config = self._config()
         limit = _overrides(config.max_connections_per_ip_overrides).get(ip, config.max_connections_per_ip)
         return limit if self._per_ip.get(ip, 0) >= limit else None
 
-    def take_place(self, ip: str) -> None:
-        """A connection from ``ip`` is accepted; it has its place from now until ``give_back``."""
-        self._taken += 1
+    def reserve(self, ip: str) -> None:
+        """Count an accepted connection from ``ip``, until ``release``."""
+        self._reserved += 1
         self._per_ip[ip] = self._per_ip.get(ip, 0) + 1
 
-    def give_back(self, ip: str) -> None:
-        """That connection is gone."""
-        self._taken -= 1
+    def release(self, ip: str) -> None:
+        """A connection from ``ip`` is gone."""
+        self._reserved -= 1
         left = self._per_ip[ip] - 1
         if left:
             self._per_ip[ip] = left
@@ -65,19 +91,25 @@ class ConnectionRegistry:
             del self._per_ip[ip]
         self._one_closed.set()
 
-    def add(self, connection: "ServerConnection") -> None:
-        """``connection``, whose place is taken, is open."""
+    def add(self, connection: C) -> None:
+        """``connection``, which was counted by ``reserve``, is open."""
         self.open[connection.number] = connection
         if self._idle_timer is None:
             self._set_idle_timer()
+        if self._on_change is not None:
+            self._on_change(connection, True)  # noqa: FBT003 - says which of two
+        logger.debug("%s connected", connection.peer)
 
-    def remove(self, connection: "ServerConnection") -> None:
-        """``connection`` is gone, and so is its place."""
+    def remove(self, connection: C) -> None:
+        """``connection`` is gone. A call of it that is still in flight will not be answered, as in Kafka."""
         del self.open[connection.number]
-        self.give_back(connection.ip)
+        self.release(connection.ip)
+        if self._on_change is not None:
+            self._on_change(connection, False)  # noqa: FBT003 - says which of two
+        logger.debug("%s disconnected", connection.peer)
 
     async def one_closed(self, timeout_seconds: float) -> None:
-        """Wait until a connection goes, or for so long."""
+        """Wait until a connection closes, or for so long."""
         self._one_closed.clear()
         try:
             async with asyncio.timeout(timeout_seconds):
@@ -93,9 +125,9 @@ class ConnectionRegistry:
             self._idle_timer = None
 
     def _set_idle_timer(self) -> None:
-        """One timer for all: it is set for the moment the longest idle one is due.
+        """Set one timer for all connections, for the moment when the longest idle one is due.
 
-        Looking at every connection then is cheaper than to keep an order that every byte received would change.
+        Looking at every connection then is cheaper than keeping an order that every received byte would change.
         """
         max_idle_ms = self._config().connections_max_idle_ms
         self._idle_timer = None
@@ -114,27 +146,27 @@ class ConnectionRegistry:
         self._set_idle_timer()
 
 
-class UnreadAnswers:
-    """How many bytes wait for whom; who has waited longest comes first."""
+class UnreadAnswers(Generic[C]):
+    """How many bytes wait for which connection; the one that has waited longest comes first."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, most_bytes: int = MAX_UNREAD_BYTES) -> None:
         self._loop = loop
         self._most_bytes = most_bytes
-        self._waiting: dict[ServerConnection, int] = {}
+        self._waiting: dict[C, int] = {}
         self._timer: asyncio.TimerHandle | None = None
         self.bytes = 0
-        """What waits in all."""
+        """The sum of what waits."""
 
-    def add(self, connection: "ServerConnection", size: int) -> None:
-        """The peer of ``connection`` does not read on, and so many bytes wait for it."""
+    def add(self, connection: C, size: int) -> None:
+        """The peer of ``connection`` does not read, and so many bytes wait for it."""
         self.remove(connection)
         self._waiting[connection] = size
         self.bytes += size
         if self.bytes > self._most_bytes and self._timer is None:
             self._timer = self._loop.call_at(self._loop.time() + UNREAD_GRACE_SECONDS, self._cut_off)
 
-    def remove(self, connection: "ServerConnection") -> None:
-        """It has read, or is gone."""
+    def remove(self, connection: C) -> None:
+        """The peer has read, or the connection is gone."""
         self.bytes -= self._waiting.pop(connection, 0)
 
     def stop(self) -> None:

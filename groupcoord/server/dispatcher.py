@@ -1,21 +1,20 @@
-"""Requests to the node and its effects to connections: the one place where the pure parts meet the loop.
+"""Requests to the cluster, and its effects to connections: the one place where the pure parts meet the event loop.
 
-What comes in is served in rounds, one in each round of the event loop: requests are handled and their effects carried out,
-then all answers are written, at last the one timer is set if it has to be. There is no task, future or timer per request; and
-a hundred requests one after the other, then a hundred writes, take a fifth less time than both by turns.
+Requests are served in rounds, one in each round of the event loop: requests are handled and their effects executed, then all
+answers are written, and last the one timer is set if it has to be. There is no task, future or timer per request. Handling a
+hundred requests and then writing a hundred answers takes a fifth less time than doing both in turns.
 
-**Turns.** A round ends after ``ROUND_SECONDS``, and the loop looks at the sockets before the next one. Each connection stands
-in one line at most, and is served one request when it is at the head: in ``fresh`` if it had nothing to be served and something
-short came in, in ``backlog`` if it goes on with what it has sent ahead. ``fresh`` comes first, for ``FRESH_SECONDS``; the rest
-of the round is for ``backlog``, which always gets one turn. So whoever asks now and then waits for a round or two, however many
-others have sent thousands of requests ahead; those share what is left, one request each in turn. Kafka's network threads take
-one request of each connection that is readable, too (``Selector.poll``; a channel is muted until it is answered).
+**Turns.** A round ends after ``ROUND_SECONDS``, and the loop looks at the sockets before the next one. The line ``fresh`` is
+served first, for ``FRESH_SECONDS``; the rest of the round is for ``backlog``, of which at least one connection is served. So
+a client that sends a request now and then waits for a round or two, however many others have sent thousands of requests
+ahead; those share what is left, one request each in turn. Kafka's network threads take one request of each readable
+connection, too (``Selector.poll``; a channel is muted until it is answered).
 
-**What is due** waits for what came before. A timer that fires while connections stand in line gets in line itself, behind
-them: in ``fresh``, then in ``backlog``. And if it fires late, the process was stopped or did not get the processor: the loop
-then looks at the sockets first, so that no member is thrown out whose heartbeat lies there. Both are bounded by one request of
-each connection in each of the lines. Kafka's timers have threads of their own (``SystemTimerReaper``): there it is chance what
-comes first.
+**Timers** wait for requests that came before them. A timer that fires while connections are in line gets in line itself,
+behind them: in ``fresh``, then in ``backlog``. If it fires late, the process was stopped or did not get the processor: the
+loop then looks at the sockets first, so that no member is removed whose heartbeat lies there. Both are bounded by one request
+of each connection in each of the lines. Kafka's timers have threads of their own (``SystemTimerReaper``), so there the order
+is random.
 """
 
 import asyncio
@@ -35,32 +34,33 @@ from groupcoord.protocol.errors import ErrorCode, WireError
 from groupcoord.server.background_worker import WorkOutcome
 from groupcoord.server.connection import ServerConnection, Software
 from groupcoord.server.connection_registry import ConnectionRegistry
+from groupcoord.server.round import Round
 from groupcoord.server.system import NowMs, SecondsUntil
 
 logger = logging.getLogger(__name__)
 
 ERRORS_KEPT = 100
-"""Unexpected errors kept for whoever asks; a server that fails for hours must not fill the memory with it."""
+"""So many unexpected errors are kept; a server that fails for hours must not fill the memory with them."""
 
 RETRY_AFTER_ERROR_SECONDS = 0.1
 """A timer that failed and is still due is tried again so much later: not at once, which would be a busy loop."""
 
 ROUND_SECONDS = 0.004
 """So long requests are served before the loop looks at the sockets again. Reading before and writing after take about as long
-once more, and who has just missed a look waits for the next one: 10 to 20 ms in all, where Kafka's worst is 38 with 300 clients
-that send ahead. What a round of the loop itself costs, some 20 µs, does not count beside it."""
+once more, and a request that has just missed a look waits for the next one: 10 to 20 ms in all, where Kafka's worst is 38
+with 300 clients that send ahead. What a round of the loop itself costs, some 20 µs, does not count beside it."""
 
 FRESH_SECONDS = 0.003
 """The part of it that new requests may take away from those that were sent ahead."""
 
 LATE_SECONDS = 0.05
-"""A timer that fires so much too late says that the process stood still: no round takes as long."""
+"""If a timer fires so much too late, the process stood still: no round takes as long."""
 
 _API_VERSIONS = ApiKey.API_VERSIONS
 
 
 class UnexpectedError(NamedTuple):
-    """An exception that nobody meant to raise, the call it happened in, if any, and that call's request."""
+    """An unexpected exception, the call it happened in, if any, and that call's request."""
 
     error: Exception
     call: Call | None
@@ -68,119 +68,73 @@ class UnexpectedError(NamedTuple):
 
 
 class Dispatcher:
-    """Between the connections of one server and its node."""
+    """Between the connections of one server and its cluster. ``listeners`` are told every event."""
 
     def __init__(
         self,
-        node: ServedCluster,
-        connections: ConnectionRegistry,
+        cluster: ServedCluster,
+        connections: ConnectionRegistry[ServerConnection],
+        serving: Round[ServerConnection],
         loop: asyncio.AbstractEventLoop,
         now_ms: NowMs,
         listeners: Iterable[Callable[[Event], None]],
         seconds_until: SecondsUntil | None = None,
     ) -> None:
-        self._seconds_until = seconds_until or (lambda at_ms: (at_ms - now_ms()) / 1000)
-        self.loop_time = loop.time
-        """The loop's clock (seconds), by which idle connections are told."""
-        self.round_at = loop.time()
-        """When the round that is going on began, on the loop's clock."""
-        self.connections = connections
-        self.fresh: deque[ServerConnection | None] = deque()
-        """Connections that something came in for, when they had nothing to be served. None stands for what is due by now."""
-        self.backlog: deque[ServerConnection | None] = deque()
-        """Connections that go on with what they have sent ahead. None stands for what is due by now."""
-        self.unflushed: list[ServerConnection] = []
-        """Connections with answers that are not written yet."""
-        self.on_connection: Callable[[ServerConnection, bool], None] | None = None
-        """Told of each connection that is open now (True), or gone (False)."""
         self.unexpected_errors: list[UnexpectedError] = []
-        self.now_ms = now_ms
+        self._cluster = cluster
+        self._connections = connections
+        self._serving = serving
         self._loop = loop
-        self._node = node
+        self._now_ms = now_ms
         self._listeners = tuple(listeners)
+        self._seconds_until = seconds_until or (lambda at_ms: (at_ms - now_ms()) / 1000)
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at_ms = 0
         self._timer_is_late_at = 0.0  # on the loop's clock
-        self._due_waits = False  # a timer has fired, and what is due has not been done yet
-        self.round_is_due = False
-        """Will there be a round? Then whoever gets in line need not ask for one."""
+        self._timers_wait = False  # the timer has fired, and what is due has not been done yet
         self._stopped = False
         self._not_before = 0.0  # on the loop's clock: no timer before that, after a failure
         self._tracing = logger.isEnabledFor(logging.DEBUG)
-
-    # What connections call.
-
-    def opened(self, connection: ServerConnection) -> None:
-        """A connection is there."""
-        self.connections.add(connection)
-        if self.on_connection is not None:
-            self.on_connection(connection, True)  # noqa: FBT003 - says which of two
-        if self._tracing:
-            logger.debug("%s connected", connection.peer)
-
-    def closed(self, connection: ServerConnection) -> None:
-        """A connection is gone; a call of it that is still in flight will be answered to nobody, as in Kafka."""
-        self.connections.remove(connection)
-        if self.on_connection is not None:
-            self.on_connection(connection, False)  # noqa: FBT003 - says which of two
-        if self._tracing:
-            logger.debug("%s disconnected", connection.peer)
-
-    def serve(self, connection: ServerConnection) -> None:
-        """Let ``connection`` get in line with what it has sent before, unless it stands there, or will when it is answered."""
-        if connection.in_flight is None and not connection.in_line:
-            connection.in_line = True
-            self.backlog.append(connection)
-            self.need_round()
-
-    def need_round(self) -> None:
-        """Let a round begin when the loop has seen to what is there to read."""
-        if not self.round_is_due:
-            self.round_is_due = True
-            self._loop.call_soon(self._round)
-
-    def soon(self, callback: Callable[[], None]) -> None:
-        """Call ``callback`` when others have had their turn."""
-        self._loop.call_soon(callback)
+        serving.run = self._run_round
 
     # What the server and the timer call.
 
     def execute_effects(self, effects: Iterable[Effect]) -> None:
-        """Do what the node decided outside of any request."""
+        """Execute what the cluster decided outside of any request."""
         self._apply(effects)
-        self.need_round()
+        self._serving.schedule()
 
     def work_done(self, outcome: WorkOutcome) -> None:
-        """Go on with what work was done aside for: a request, whose connection may be gone, or nobody's."""
+        """Go on with the request that background work was done for, whose connection may be gone, or with no request."""
         call, then, result, error = outcome
         try:
             if error is not None:
                 raise error
-            effects = then(result, self.now_ms())
+            effects = then(result, self._now_ms())
         except Exception as problem:  # as if it had happened while the request was handled
-            connection = None if call is None else self.connections.open.get(call.connection_id)
+            connection = None if call is None else self._connections.open.get(call.connection_id)
             if call is None or connection is None or connection.in_flight is not call:
                 self.unexpected(problem, call, None)
             else:
                 self._fail(connection, call, problem)
-            self.need_round()
+            self._serving.schedule()
         else:
             self.execute_effects(effects)
 
     def wake(self) -> None:
-        """Let the node do what is due now, at once."""
-        self._do_what_is_due()
-        self.need_round()
+        """Fire what is due now, at once."""
+        self._fire_timers()
+        self._serving.schedule()
 
     def stop(self) -> None:
-        """No timer fires any more."""
+        """Set no timer any more."""
         self._stopped = True
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def unexpected(self, error: Exception, call: Call | None, request: Any) -> None:
-        """Log an exception that nobody meant to raise, and keep it for whoever asks."""
+        """Log an unexpected exception, and keep it."""
         where = f"{call.api.name} v{call.version} of {call.client_id} at {call.client_host}" if call else "the server"
         asked = f", request {_short(request)}" if call else ""
         logger.error("unexpected error in %s%s", where, asked, exc_info=error)
@@ -189,54 +143,63 @@ class Dispatcher:
 
     # How a round goes.
 
-    def _round(self) -> None:
-        """Serve those in line, then write the answers, then see to the next round and to the timer."""
-        self.round_is_due = False
-        self.round_at = now = self.loop_time()
-        fresh, backlog, unflushed = self.fresh, self.backlog, self.unflushed
+    def _run_round(self) -> None:
+        """Serve those in line, write the answers, then schedule the next round and set the timer."""
+        serving = self._serving
+        serving.is_due = False
+        serving.began_at = now = serving.loop_time()
+        fresh, backlog, unflushed = serving.fresh, serving.backlog, serving.unflushed
         if fresh:
             self._serve_line(fresh, now + FRESH_SECONDS)
         if backlog:
             self._serve_line(backlog, now + ROUND_SECONDS)
-        effects = self._node.flush(self.now_ms())
-        if effects:
-            self._apply(effects)
+        self._flush_cluster()
         for connection in unflushed:
             connection.flush()
         unflushed.clear()
         if fresh or backlog:
-            self.need_round()
-        self._see_to_timer()
+            serving.schedule()
+        self._set_timer()
+
+    def _flush_cluster(self) -> None:
+        """Let the cluster complete what it put off during the round, before the answers are written."""
+        try:
+            effects = self._cluster.flush(self._now_ms())
+        except Exception as error:  # answers of others are written all the same
+            self.unexpected(error, None, None)
+        else:
+            if effects:
+                self._apply(effects)
 
     def _serve_line(self, line: deque[ServerConnection | None], until: float) -> None:
         """Serve those in ``line`` until that moment on the loop's clock, but one of them at least."""
-        loop_time, serve_one = self.loop_time, self._serve_one
+        loop_time, serve_one = self._serving.loop_time, self._serve_one
         while line:
             connection = line.popleft()
             if connection is None:
-                self._turn_of_what_is_due(line)
+                self._timers_turn(line)
             else:
                 serve_one(connection)
             if loop_time() >= until:
                 return
 
-    def _turn_of_what_is_due(self, line: deque[ServerConnection | None]) -> None:
-        """Those who were in ``line`` before it are served; now those in the other line, then what is due."""
-        if line is self.fresh:
-            self.backlog.append(None)
+    def _timers_turn(self, line: deque[ServerConnection | None]) -> None:
+        """The connections that were in ``line`` before the timers are served; next are those in the other line."""
+        if line is self._serving.fresh:
+            self._serving.backlog.append(None)
             return
-        self._due_waits = False
+        self._timers_wait = False
         if not self._stopped:
-            self._do_what_is_due()
+            self._fire_timers()
 
-    def _do_what_is_due(self) -> None:
-        now_ms = self.now_ms()
-        deadline = self._node.next_deadline()
+    def _fire_timers(self) -> None:
+        now_ms = self._now_ms()
+        deadline = self._cluster.next_deadline()
         if deadline is not None and deadline <= now_ms:
             try:
-                effects = self._node.expire(now_ms)
+                effects = self._cluster.expire(now_ms)
             except Exception as error:  # one failed timer must not stop the others
-                self._not_before = self.loop_time() + RETRY_AFTER_ERROR_SECONDS
+                self._not_before = self._serving.loop_time() + RETRY_AFTER_ERROR_SECONDS
                 self.unexpected(error, None, None)
             else:
                 self._apply(effects)
@@ -257,9 +220,9 @@ class Dispatcher:
             asked = _short(connection.request)
             logger.debug("%s asks v%d %s", connection.peer, call.version, asked, extra={"call": call})
         if call.api.key is _API_VERSIONS:
-            self._greet(connection, call)
+            self._learn_software(connection, call)
         try:
-            effects = self._node.handle(call, connection.request, self.now_ms())
+            effects = self._cluster.handle(call, connection.request, self._now_ms())
             if len(effects) == 1 and not self._tracing:
                 (effect,) = effects
                 if type(effect) is Reply and effect[0] is call:
@@ -271,7 +234,7 @@ class Dispatcher:
             self._apply(effects)
 
     def _apply(self, effects: Iterable[Effect]) -> None:
-        connections = self.connections.open
+        connections = self._connections.open
         for effect in effects:
             if isinstance(effect, Reply):
                 call, response, _ = effect
@@ -288,16 +251,16 @@ class Dispatcher:
                 except Exception as error:  # a response that cannot be written is a fault of its handler
                     self._fail(connection, call, error)
             elif isinstance(effect, EmitEvent):
-                self._tell(effect.event)
+                self._notify(effect.event)
             else:
-                self._end(effect)
+                self._finish(effect)
 
-    def _end(self, effect: Effect) -> None:
+    def _finish(self, effect: Effect) -> None:
         """A call that ends without an answer, or without a proper one."""
         if not isinstance(effect, NoReply | CloseConnection | RawReply):
             self.unexpected(RuntimeError(f"an effect that is not the server's: {effect!r}"), None, None)
             return
-        connection = self.connections.open.get(effect.call.connection_id)
+        connection = self._connections.open.get(effect.call.connection_id)
         if connection is None or connection.in_flight is not effect.call:
             return
         if isinstance(effect, CloseConnection):
@@ -310,14 +273,14 @@ class Dispatcher:
         else:
             connection.settle()
 
-    def _tell(self, event: Event) -> None:
+    def _notify(self, event: Event) -> None:
         for listener in self._listeners:
             try:
                 listener(event)
             except Exception as error:  # whoever watches must not disturb what is watched
                 self.unexpected(error, None, None)
 
-    def _greet(self, connection: ServerConnection, call: Call) -> None:
+    def _learn_software(self, connection: ServerConnection, call: Call) -> None:
         """Learn from ApiVersions what software this is, unless it is about to be refused for what it says of it."""
         request = connection.request
         if call.version >= SOFTWARE_NAME_FROM and request is not None and names_its_software(request):
@@ -351,14 +314,14 @@ class Dispatcher:
             self.unexpected(another, call, connection.request)
         connection.close()
 
-    def _see_to_timer(self) -> None:
+    def _set_timer(self) -> None:
         """See that ``wake`` is called when the node next wants it.
 
         A timer that is set for an earlier moment stays: it will find nothing due and set the next one. So a heartbeat, which
         moves a session's deadline later, costs no timer.
         """
-        deadline_ms = self._node.deadline_lower_bound()
-        if deadline_ms is None or self._stopped or self._due_waits:
+        deadline_ms = self._cluster.deadline_lower_bound()
+        if deadline_ms is None or self._stopped or self._timers_wait:
             return
         if self._timer is not None and self._timer_at_ms <= deadline_ms:
             return
@@ -368,7 +331,7 @@ class Dispatcher:
         if delay is None:
             self._timer = None
             return
-        at = max(self.loop_time() + delay, self._not_before)
+        at = max(self._serving.loop_time() + delay, self._not_before)
         self._timer = self._loop.call_at(at, self._timer_fired)
         self._timer_at_ms = deadline_ms
         self._timer_is_late_at = at + LATE_SECONDS if delay > 0 else math.inf
@@ -376,19 +339,18 @@ class Dispatcher:
     def _timer_fired(self) -> None:
         """Do what is due, or let it get in line if there is one or may be one in the sockets."""
         self._timer = None
-        self._due_waits = True
-        if self.loop_time() >= self._timer_is_late_at:
+        self._timers_wait = True
+        if self._serving.loop_time() >= self._timer_is_late_at:
             # What is called soon is called before what the loop finds in the sockets in that round, hence twice.
-            self._loop.call_soon(lambda: self._loop.call_soon(self._get_in_line))
+            self._loop.call_soon(lambda: self._loop.call_soon(self._timers_get_in_line))
         else:
-            self._get_in_line()
+            self._timers_get_in_line()
 
-    def _get_in_line(self) -> None:
+    def _timers_get_in_line(self) -> None:
         """What is due gets in line, which may be empty: then it is done at once."""
-        self.fresh.append(None)
-        if self.round_is_due:
-            return
-        self._round()
+        self._serving.fresh.append(None)
+        if not self._serving.is_due:
+            self._run_round()
 
 
 def _answers(call: Call, in_flight: Call | None) -> bool:

@@ -1,4 +1,4 @@
-"""Listening sockets, and taking in who knocks."""
+"""Listening sockets, and accepting connections from them."""
 
 import asyncio
 import errno
@@ -11,7 +11,7 @@ from typing import Any
 from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.server.connection import ServerConnection
 from groupcoord.server.connection_registry import ConnectionRegistry
-from groupcoord.server.dispatcher import Dispatcher
+from groupcoord.server.round import Round
 from groupcoord.server.system import SPARE_DESCRIPTORS, descriptors_left, host_and_port
 
 logger = logging.getLogger(__name__)
@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 _NO_SUCH_ADDRESS = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
 _RETRY_SECONDS = 1.0
 _PORT_TRIES = 10
-_AT_ONCE = 100  # then others have a turn: somebody who keeps knocking must not keep the loop from them
+_AT_ONCE = 100  # then other tasks have a turn: a client that connects again and again must not keep the loop from them
 
 
 async def bind(host: str, port: int, config: BrokerConfig) -> list[socket.socket]:
@@ -81,22 +81,22 @@ def _listen(family: socket.AddressFamily, address: tuple[Any, ...], config: Brok
 
 
 class Acceptor:
-    """Takes in connections from listening sockets while there is room.
+    """Accepts connections from listening sockets while there is room.
 
-    ``files_to_come`` says how many descriptors others will want: nobody is let in for those.
+    ``files_to_come`` says how many file descriptors the data directory may still need: they are not used for connections.
     """
 
     def __init__(
         self,
         config: Callable[[], BrokerConfig],
-        connections: ConnectionRegistry,
-        dispatcher: Dispatcher,
+        connections: ConnectionRegistry[ServerConnection],
+        serving: Round[ServerConnection],
         files_to_come: Callable[[], int] = lambda: 0,
     ) -> None:
         self._config = config
         self._files_to_come = files_to_come
         self._connections = connections
-        self._dispatcher = dispatcher
+        self._serving = serving
         self._numbers = itertools.count(1)
         self._short_of_resources = False
 
@@ -109,7 +109,8 @@ class Acceptor:
             try:
                 accepted = self._accept_some(listening)
             except OSError as problem:
-                # Out of file descriptors, or nearly. Who knocks keeps waiting; say so once, and try when somebody has gone.
+                # Out of file descriptors, or nearly. Clients keep waiting; log it once, and try again when a connection has
+                # closed.
                 if not self._short_of_resources:
                     self._short_of_resources = True
                     count = len(self._connections.open)
@@ -122,11 +123,11 @@ class Acceptor:
             try:
                 await asyncio.shield(taking_in)
             except asyncio.CancelledError:
-                await taking_in  # so that whoever closes the connections finds them all
+                await taking_in  # so that a shutdown finds them all
                 raise
 
     def _accept_some(self, listening: socket.socket) -> list[tuple[socket.socket, tuple[Any, ...]]]:
-        """Those who wait now and may come in, with their addresses. Raises OSError if nobody could be accepted at all."""
+        """The connections that can be accepted now, with their addresses. Raises OSError if none could be accepted at all."""
         accepted: list[tuple[socket.socket, tuple[Any, ...]]] = []
         while len(accepted) < _AT_ONCE and not self._connections.full:
             try:
@@ -141,9 +142,9 @@ class Acceptor:
             if self._short_of_resources:
                 self._short_of_resources = False
                 logger.info("accepting connections again")
-            limit = self._connections.too_many_of(address[0])
+            limit = self._connections.limit_reached(address[0])
             if limit is None:
-                self._connections.take_place(address[0])
+                self._connections.reserve(address[0])
                 accepted.append((sock, address))
             else:
                 logger.warning("closing a connection from %s: it has %d already, its limit", address[0], limit)
@@ -151,7 +152,7 @@ class Acceptor:
         return accepted
 
     def _check_descriptors(self, listening: socket.socket) -> None:
-        """Raises OSError if one more connection would take a descriptor that somebody else needs to answer the others."""
+        """Raises OSError if one more connection would take a descriptor that is needed to answer the others."""
         left = descriptors_left(listening.fileno())
         if left is not None and left <= SPARE_DESCRIPTORS + self._files_to_come():
             raise OSError(errno.EMFILE, f"{left} file descriptors are left, and they are kept for files")
@@ -167,18 +168,20 @@ class Acceptor:
             if config.socket_send_buffer_bytes != -1:
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, config.socket_send_buffer_bytes)
             most_bytes = config.socket_request_max_bytes
-            connection = ServerConnection(next(self._numbers), (ip, port), self._dispatcher, most_bytes, broker)
+            connection = ServerConnection(
+                next(self._numbers), (ip, port), self._serving, self._connections, most_bytes, broker
+            )
             await asyncio.get_running_loop().connect_accepted_socket(lambda: connection, sock)
         except Exception as problem:
             sock.close()
-            self._connections.give_back(ip)
+            self._connections.release(ip)
             if not isinstance(problem, OSError):
                 raise
             logger.debug("%s left while it was taken in: %s", host_and_port(ip, port), problem)
 
 
 async def _readable(listening: socket.socket) -> None:
-    """Wait until somebody knocks.
+    """Wait until a client connects.
 
     Not the loop's ``sock_accept``: one that is cancelled after it has accepted loses the connection.
     """

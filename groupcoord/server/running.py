@@ -65,7 +65,7 @@ async def running(
             port,
             now_ms=now_ms,
             listeners=listeners,
-            cluster=assembly.brokers,
+            brokers=assembly.brokers,
             files_to_come=files_to_come,
         ) as server:
             yield server

@@ -1,7 +1,4 @@
-"""A node on a port, or on one for each of its brokers: the life of a server in the order it happens.
-
-``serve``: startup, run, shutdown.
-"""
+"""A cluster on a port, or on one for each of its brokers: startup, run, shutdown."""
 
 import asyncio
 import contextlib
@@ -23,6 +20,7 @@ from groupcoord.server.connection import ServerConnection
 from groupcoord.server.connection_registry import ConnectionRegistry
 from groupcoord.server.dispatcher import Dispatcher, UnexpectedError
 from groupcoord.server.listener import Acceptor, bind
+from groupcoord.server.round import Round
 from groupcoord.server.system import NowMs, SecondsUntil, host_and_port, wall_clock
 
 logger = logging.getLogger(__name__)
@@ -34,37 +32,37 @@ _LAST_PORT = 65_535
 
 
 class Server:
-    """Serves ``node`` at ``host`` and ``port`` (0 picks one), in the running loop.
+    """Serves ``cluster`` at ``host`` and ``port`` (0 picks one), in the running loop.
 
-    ``async with Server(node) as server`` starts it and stops it; ``serve`` does both, with signals for the end. ``now_ms`` is
+    ``async with Server(cluster) as server`` starts it and stops it; ``serve`` does both, and ends on signals. ``now_ms`` is
     the clock: the wall clock, unless a test brings its own; ``seconds_until`` then tells how long to wait for a moment on it,
-    and if it says None, ``wake`` is called whenever the clock has moved. ``listeners`` are told every event.
+    and if it returns None, ``wake`` has to be called whenever the clock has moved. ``listeners`` are told every event.
 
-    A node that stands for several brokers gives its ``cluster``: each of them listens on a port of its own, the second on the
-    port behind the first one's and so on, or on any ports. ``on_connection`` is told of each connection that is open now (True)
-    or gone (False). ``files_to_come`` says how many descriptors the node's storage may still want.
+    A cluster of several brokers gives its ``brokers``: each of them listens on a port of its own, the second on the port behind
+    the first one's and so on, or on any ports. ``on_connection`` is told of each connection that is open now (True) or gone
+    (False). ``files_to_come`` says how many file descriptors the data directory may still need.
     """
 
     def __init__(
         self,
-        node: ServedCluster,
+        cluster: ServedCluster,
         host: str = "127.0.0.1",
         port: int = 0,
         *,
         now_ms: NowMs | None = None,
         listeners: Iterable[Callable[[Event], None]] = (),
         seconds_until: SecondsUntil | None = None,
-        cluster: BrokerRegistry | None = None,
+        brokers: BrokerRegistry | None = None,
         on_connection: Callable[[ServerConnection, bool], None] | None = None,
         files_to_come: Callable[[], int] = lambda: 0,
     ) -> None:
-        self.node = node
+        self.cluster = cluster
         self.host = host
         self.port = port
         self._now_ms = now_ms or wall_clock()
         self._listeners = tuple(listeners)
         self._seconds_until = seconds_until
-        self._cluster = cluster
+        self._brokers = brokers
         self._on_connection = on_connection
         self._files_to_come = files_to_come
         self._ports: list[int] = []
@@ -72,7 +70,7 @@ class Server:
         self._accepting: list[asyncio.Task[None]] = []
         self._stop = asyncio.Event()
         self._signal: signal.Signals | None = None
-        self._connections: ConnectionRegistry
+        self._connections: ConnectionRegistry[ServerConnection]
         self._dispatcher: Dispatcher
         self._worker: BackgroundWorker
 
@@ -105,18 +103,18 @@ class Server:
         """Listen and accept. Raises OSError if it cannot listen there, ConfigError if that cannot be advertised."""
         loop = asyncio.get_running_loop()
         try:
-            await self._listen(1 if self._cluster is None else len(self._cluster))
+            await self._listen(1 if self._brokers is None else len(self._brokers))
         except BaseException:
             self._close_sockets()
             raise
-        self._connections = ConnectionRegistry(lambda: self.node.config, loop)
+        self._connections = ConnectionRegistry(lambda: self.cluster.config, loop, self._on_connection)
+        serving: Round[ServerConnection] = Round(loop)
         self._dispatcher = Dispatcher(
-            self.node, self._connections, loop, self._now_ms, self._listeners, self._seconds_until
+            self.cluster, self._connections, serving, loop, self._now_ms, self._listeners, self._seconds_until
         )
-        self._dispatcher.on_connection = self._on_connection
         self._worker = BackgroundWorker(loop, self._dispatcher.work_done)
-        self.node.use_worker(self._worker.submit)
-        acceptor = Acceptor(lambda: self.node.config, self._connections, self._dispatcher, self._files_to_come)
+        self.cluster.use_worker(self._worker.submit)
+        acceptor = Acceptor(lambda: self.cluster.config, self._connections, serving, self._files_to_come)
         self._accepting = [
             loop.create_task(self._accept(acceptor, broker, listening)) for broker, listening in self._sockets
         ]
@@ -124,14 +122,14 @@ class Server:
         logger.info("serving at %s", ", ".join(self.addresses))
 
     async def shutdown(self) -> None:
-        """Accept nobody more, let peers read what they were answered, close everything."""
+        """Accept no more connections, let peers read their answers, close everything."""
         for task in self._accepting:
             task.cancel()
         try:
             await asyncio.gather(*self._accepting, return_exceptions=True)
         finally:
             self._close_sockets()
-            self.node.use_worker(None)
+            self.cluster.use_worker(None)
             self._worker.stop()
             self._dispatcher.stop()
             self._connections.stop()
@@ -156,7 +154,7 @@ class Server:
     ) -> None:
         await self.shutdown()
 
-    # For whoever has the server in the same process.
+    # For code in the same process.
 
     def stop(self) -> None:
         """Let ``serve`` return."""
@@ -167,12 +165,12 @@ class Server:
         self._dispatcher.wake()
 
     def execute_effects(self, effects: Iterable[Effect]) -> None:
-        """Do what the node decided when it was asked for something without a request: create a topic, delete a group."""
+        """Execute what the cluster decided without a request: to create a topic, to delete a group."""
         self._dispatcher.execute_effects(effects)
 
     @property
     def unexpected_errors(self) -> list[UnexpectedError]:
-        """Exceptions that nobody meant to raise, the first hundred of them. A test should find none."""
+        """The first hundred exceptions that should not have happened. A test should find none."""
         return self._dispatcher.unexpected_errors
 
     def is_connected(self, connection_id: int) -> bool:
@@ -187,23 +185,24 @@ class Server:
     # The inside of the lifecycle.
 
     async def _listen(self, brokers: int) -> None:
-        """Open the sockets, and let the node know where; an OSError says in ``filename`` which address is not to be had."""
+        """Open the sockets, and tell the cluster their addresses. An OSError has in ``filename`` the address that cannot be
+        had."""
         ports = self._ports or [self.port and self.port + number for number in range(brokers)]
         self._ports = []
         for broker, port in enumerate(ports):
             try:
                 if port > _LAST_PORT:
                     raise OSError(errno.EADDRNOTAVAIL, f"there is no port above {_LAST_PORT}")
-                sockets = await bind(self.host, port, self.node.config)
+                sockets = await bind(self.host, port, self.cluster.config)
             except OSError as problem:
                 problem.filename = host_and_port(self.host, port)
                 raise
             self._sockets += [(broker, listening) for listening in sockets]
             self._ports.append(sockets[0].getsockname()[1])
-            if self._cluster is None or not broker:
-                self.node.listening_at(self.host, self._ports[0])
+            if self._brokers is None or not broker:
+                self.cluster.listening_at(self.host, self._ports[0])
             else:
-                self._cluster.listening_at(broker, self.host, self._ports[broker])
+                self._brokers.listening_at(broker, self.host, self._ports[broker])
         self.port = self._ports[0]
 
     async def _accept(self, acceptor: Acceptor, broker: int, listening: socket.socket) -> None:

@@ -75,7 +75,7 @@ class Engine:
             port,
             now_ms=self.clock,
             seconds_until=self.clock.seconds_until,
-            cluster=assembly.brokers,
+            brokers=assembly.brokers,
             on_connection=self._connected,
         )
         self.is_up = False

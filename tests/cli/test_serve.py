@@ -169,12 +169,12 @@ def configured(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Server:
 def test_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
     server = configured(monkeypatch)
     assert server.address == "127.0.0.1:9092"
-    assert server.node.config.group_initial_rebalance_delay_ms == 3_000
+    assert server.cluster.config.group_initial_rebalance_delay_ms == 3_000
 
 
 def test_dev_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
     server = configured(monkeypatch, "--dev")
-    assert server.node.config.group_initial_rebalance_delay_ms == 0
+    assert server.cluster.config.group_initial_rebalance_delay_ms == 0
 
 
 def test_properties_of_file_and_command_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -184,7 +184,7 @@ def test_properties_of_file_and_command_line(monkeypatch: pytest.MonkeyPatch, tm
         monkeypatch, "--config", str(file), "-c", "group.max.size=8", "-c", "default.replication.factor=1"
     )
     assert server.address == "127.0.0.9:1234"
-    assert (server.node.config.num_partitions, server.node.config.group_max_size) == (3, 8)
+    assert (server.cluster.config.num_partitions, server.cluster.config.group_max_size) == (3, 8)
 
 
 def test_host_and_port_win_over_listeners(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,7 +196,7 @@ def test_host_and_port_win_over_listeners(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_topics(monkeypatch: pytest.MonkeyPatch) -> None:
     server = configured(monkeypatch, "--topic", "orders:6", "--topic", "plain", "-c", "num.partitions=2")
-    topics = {topic.name: len(topic.partitions) for topic in server.node.broker.topics.all()}  # type: ignore[attr-defined]
+    topics = {topic.name: len(topic.partitions) for topic in server.cluster.broker.topics.all()}  # type: ignore[attr-defined]
     assert (topics["orders"], topics["plain"]) == (6, 2)
 
 
@@ -341,7 +341,7 @@ def test_a_disk_that_fails_ends_it(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     async def failing(server: Server, _: object) -> None:
-        server.node.broker.storage.failed(OSError(28, "No space left on device"))  # type: ignore[attr-defined]
+        server.cluster.broker.storage.failed(OSError(28, "No space left on device"))  # type: ignore[attr-defined]
 
     monkeypatch.setattr(Server, "serve", failing)
     line = f"the data directory {tmp_path} has failed: No space left on device"

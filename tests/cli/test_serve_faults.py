@@ -29,7 +29,7 @@ def rules(tmp_path: Path) -> str:
 
 def test_without_rules_there_is_nothing_around_the_node(monkeypatch: pytest.MonkeyPatch, rules: str) -> None:
     def node_of(server: Server) -> object:
-        return server.node
+        return server.cluster
 
     assert not isinstance(node_of(configured(monkeypatch)), FaultyNode)
     assert isinstance(node_of(configured(monkeypatch, "--faults", rules)), FaultyNode)

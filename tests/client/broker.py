@@ -63,9 +63,9 @@ class Broker:
         self.requests: list[Any] = []
         self.calls: list[Call] = []
         self._instead: dict[type, deque[Any]] = {}
-        self._handle: Handle = server.node.handle
+        self._handle: Handle = server.cluster.handle
         self._waiting: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
-        server.node.handle = self._handle_or_not  # type: ignore[method-assign]
+        server.cluster.handle = self._handle_or_not  # type: ignore[method-assign]
 
     @property
     def address(self) -> str:

@@ -36,7 +36,7 @@ class Trio:
     def __init__(self, server: Server, loop: asyncio.AbstractEventLoop) -> None:
         self._server, self._loop = server, loop
         self.bootstrap = server.address
-        node: Any = server.node
+        node: Any = server.cluster
         self.node: ClusterCore = node
 
     def leaders(self, topic: str) -> tuple[int, ...]:

@@ -18,6 +18,7 @@ from groupcoord.config.broker_config import load
 from groupcoord.server.connection import ServerConnection
 from groupcoord.server.connection_registry import ConnectionRegistry
 from groupcoord.server.dispatcher import Dispatcher, UnexpectedError
+from groupcoord.server.round import Round
 from tests.conformance.wire import Hungup, Wire
 
 START_MS = 1_767_225_600_000
@@ -122,9 +123,11 @@ class VirtualWire:
     def __init__(self, target: "VirtualTarget", number: int) -> None:
         self._loop = target.loop
         limit = target.node.config.socket_request_max_bytes
-        self._connection = ServerConnection(number, ("127.0.0.1", 20_000 + number), target.dispatcher, limit)
+        self._connection = ServerConnection(
+            number, ("127.0.0.1", 20_000 + number), target.round, target.connections, limit
+        )
         self._transport = VirtualTransport(target.loop, self._connection)
-        target.connections.take_place("127.0.0.1")
+        target.connections.reserve("127.0.0.1")
         self._connection.connection_made(cast("asyncio.Transport", self._transport))
         self._closed = False
 
@@ -184,8 +187,9 @@ class VirtualTarget:
         self.node = ClusterCore(load(items, dev=False), random=CountedChance(seed), now_ms=START_MS)
         self.node.listening_at("127.0.0.1", PORT)
         loop = cast("asyncio.AbstractEventLoop", self.loop)
-        self.connections = ConnectionRegistry(lambda: self.node.config, loop)
-        self.dispatcher = Dispatcher(self.node, self.connections, loop, self.now_ms, ())
+        self.connections: ConnectionRegistry[ServerConnection] = ConnectionRegistry(lambda: self.node.config, loop)
+        self.round: Round[ServerConnection] = Round(loop)
+        self.dispatcher = Dispatcher(self.node, self.connections, self.round, loop, self.now_ms, ())
         self.dispatcher.wake()
         self._numbers = itertools.count(1)
 

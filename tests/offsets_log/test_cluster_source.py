@@ -35,8 +35,8 @@ BUSY = partition_for("billing", PARTITIONS)
 
 
 def node_of(server: Server) -> ClusterCore:
-    assert isinstance(server.node, ClusterCore)
-    return server.node
+    assert isinstance(server.cluster, ClusterCore)
+    return server.cluster
 
 
 def commit(group: str, offset: int) -> LogRecord:

@@ -24,7 +24,7 @@ BATCHES = [batch([bytes([number]) * 500_000]) for number in range(6)]
 
 def fetch(server: Server) -> FetchRequest:
     partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 30)
-    topic_id = server.node.broker.topics.topic_id("slow")  # type: ignore[attr-defined] # it is a node
+    topic_id = server.cluster.broker.topics.topic_id("slow")  # type: ignore[attr-defined] # it is a node
     return FetchRequest(max_wait_ms=0, min_bytes=0, topics=(FetchTopic(topic_id=topic_id, partitions=(partition,)),))
 
 
@@ -34,7 +34,7 @@ def test_who_does_not_read_costs_a_piece_and_gets_everything_later(run: Run, kep
         data_dir = tmp_path if kept == "in files" else None
         small = {"socket.send.buffer.bytes": 65_536}
         async with running(topics={"slow": 1}, data_dir=data_dir, config=small) as server:
-            log = server.node.broker.log("slow", 0)  # type: ignore[attr-defined]
+            log = server.cluster.broker.log("slow", 0)  # type: ignore[attr-defined]
             for sent in BATCHES:
                 log.append(sent, NOW_MS)
             whole = log.read(0, 1 << 30, at_least_one=True).data()

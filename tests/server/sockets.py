@@ -12,7 +12,7 @@ from groupcoord.protocol.apis import Api
 from groupcoord.protocol.framing import parse_response
 from groupcoord.protocol.messages import HeartbeatResponse
 from groupcoord.server.server import Server
-from tests.server.support import HEARTBEAT, FakeNode, frame, heartbeat
+from tests.server.support import HEARTBEAT, FakeCluster, frame, heartbeat
 
 PATIENCE_SECONDS = 20.0
 
@@ -41,9 +41,9 @@ def runner(loop_factory: LoopFactory) -> Run:
 
 
 @asynccontextmanager
-async def running(node: FakeNode | None = None, **options: Any) -> AsyncIterator[Server]:
+async def running(node: FakeCluster | None = None, **options: Any) -> AsyncIterator[Server]:
     """A server until the block ends, in which nothing may have gone wrong unexpectedly."""
-    async with Server(node or FakeNode(), **options) as server:
+    async with Server(node or FakeCluster(), **options) as server:
         yield server
     assert server.unexpected_errors == []
 
@@ -92,7 +92,7 @@ class Client:
         self.writer.transport.abort()
 
 
-def counted(node: FakeNode, calls: int) -> asyncio.Event:
+def counted(node: FakeCluster, calls: int) -> asyncio.Event:
     """Set when ``node`` has been called so often."""
     reached = asyncio.Event()
     handle = node.handle

@@ -24,6 +24,7 @@ from groupcoord.protocol.messages import (
 from groupcoord.server.connection import ServerConnection
 from groupcoord.server.connection_registry import ConnectionRegistry
 from groupcoord.server.dispatcher import Dispatcher
+from groupcoord.server.round import Round
 
 HEARTBEAT = APIS[ApiKey.HEARTBEAT]
 JOIN_GROUP = APIS[ApiKey.JOIN_GROUP]
@@ -58,7 +59,7 @@ def frame(api: Api, message: Any, *, version: int | None = None, correlation_id:
     return encode_request(api, api.max_version if version is None else version, correlation_id, "client-1", message)
 
 
-class FakeNode:
+class FakeCluster:
     """Answers heartbeats, parks JoinGroups, is silent to a Produce without acks; ``on`` replaces that for one API."""
 
     def __init__(self, **properties: object) -> None:
@@ -282,19 +283,22 @@ class Shell:
     """A dispatcher with a fake node and a fake loop, and as many peers as asked for."""
 
     def __init__(self, **properties: object) -> None:
-        self.node = FakeNode(**properties)
+        self.cluster = FakeCluster(**properties)
         self.loop = FakeLoop()
         self.events: list[Event] = []
         loop = cast("asyncio.AbstractEventLoop", self.loop)
-        self.connections = ConnectionRegistry(lambda: self.node.config, loop)
-        self.dispatcher = Dispatcher(self.node, self.connections, loop, self.loop.now_ms, [self.events.append])
+        self.connections: ConnectionRegistry[ServerConnection] = ConnectionRegistry(lambda: self.cluster.config, loop)
+        self.round: Round[ServerConnection] = Round(loop)
+        self.dispatcher = Dispatcher(
+            self.cluster, self.connections, self.round, loop, self.loop.now_ms, [self.events.append]
+        )
         self._numbers = itertools.count(1)
 
     def peer(self, ip: str = "127.0.0.1") -> Peer:
         number = next(self._numbers)
-        self.connections.take_place(ip)
-        limit = self.node.config.socket_request_max_bytes
-        return Peer(self, ServerConnection(number, (ip, 50_000 + number), self.dispatcher, limit))
+        self.connections.reserve(ip)
+        limit = self.cluster.config.socket_request_max_bytes
+        return Peer(self, ServerConnection(number, (ip, 50_000 + number), self.round, self.connections, limit))
 
     def slow_peer(self, api: Api, message: Any) -> Peer:
         """One that has asked and does not read."""

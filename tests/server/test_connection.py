@@ -31,10 +31,10 @@ def test_a_request_is_answered(shell: Shell) -> None:
     peer = shell.peer()
     peer.ask(HEARTBEAT, heartbeat(), correlation_id=7)
     assert peer.answer(HEARTBEAT) == ALIVE
-    (call,) = shell.node.calls
+    (call,) = shell.cluster.calls
     assert (call.connection_id, call.correlation_id, call.api) == (1, 7, HEARTBEAT)
     assert (call.client_id, call.client_host) == ("client-1", "/127.0.0.1")
-    assert shell.node.requests == [heartbeat()]
+    assert shell.cluster.requests == [heartbeat()]
 
 
 def test_a_request_waits_until_the_one_before_is_answered(shell: Shell) -> None:
@@ -43,10 +43,10 @@ def test_a_request_waits_until_the_one_before_is_answered(shell: Shell) -> None:
     peer = shell.peer()
     peer.ask(JOIN_GROUP, join(), correlation_id=1)
     peer.ask(HEARTBEAT, heartbeat(), correlation_id=2)
-    assert [call.correlation_id for call in shell.node.calls] == [1]
+    assert [call.correlation_id for call in shell.cluster.calls] == [1]
     assert peer.frames() == []
-    shell.execute_effects(Reply(shell.node.parked(), JOINED))
-    assert [call.correlation_id for call in shell.node.calls] == [1, 2]
+    shell.execute_effects(Reply(shell.cluster.parked(), JOINED))
+    assert [call.correlation_id for call in shell.cluster.calls] == [1, 2]
     assert peer.correlation_ids() == [1, 2]
 
 
@@ -61,8 +61,8 @@ def test_other_connections_do_not_wait(shell: Shell) -> None:
 def test_an_answer_may_come_from_somebody_elses_request(shell: Shell) -> None:
     first, second = shell.peer(), shell.peer()
     first.ask(JOIN_GROUP, join())
-    parked = shell.node.parked()
-    shell.node.on[ApiKey.JOIN_GROUP] = lambda call, _: [Reply(call, JOINED), Reply(parked, JOINED)]
+    parked = shell.cluster.parked()
+    shell.cluster.on[ApiKey.JOIN_GROUP] = lambda call, _: [Reply(call, JOINED), Reply(parked, JOINED)]
     first.ask(HEARTBEAT, heartbeat(), correlation_id=2)
     second.ask(JOIN_GROUP, join())
     assert second.answer(JOIN_GROUP) == JOINED
@@ -93,7 +93,7 @@ def test_a_frame_may_come_in_any_pieces(shell: Shell) -> None:
     for index in range(len(whole)):
         peer.send(whole[index : index + 1])
     assert peer.correlation_ids() == [1, 2]
-    assert shell.node.requests[-2:] == [heartbeat(), heartbeat("n")]
+    assert shell.cluster.requests[-2:] == [heartbeat(), heartbeat("n")]
 
 
 def test_who_sends_ahead_of_the_answers_is_not_read_from(shell: Shell) -> None:
@@ -105,7 +105,7 @@ def test_who_sends_ahead_of_the_answers_is_not_read_from(shell: Shell) -> None:
         peer.send(ahead)
         sent += 1
     assert READ_AHEAD_BYTES < sent * len(ahead) <= READ_AHEAD_BYTES + len(ahead)
-    shell.execute_effects(Reply(shell.node.parked(), JOINED))
+    shell.execute_effects(Reply(shell.cluster.parked(), JOINED))
     assert peer.transport.is_reading()
     assert len(peer.correlation_ids()) == 1 + sent
 
@@ -116,7 +116,7 @@ def test_a_request_longer_than_the_read_ahead_still_comes_in(shell: Shell) -> No
     peer.ask(JOIN_GROUP, join())
     peer.send(long[:100_000])
     assert not peer.transport.is_reading()
-    shell.execute_effects(Reply(shell.node.parked(), JOINED))
+    shell.execute_effects(Reply(shell.cluster.parked(), JOINED))
     assert peer.transport.is_reading()
     peer.send(long[100_000:])
     assert len(peer.frames()) == 5
@@ -127,9 +127,9 @@ def test_reading_stays_paused_while_the_next_request_is_in_flight_too(shell: She
     peer.ask(JOIN_GROUP, join(), correlation_id=1)
     peer.send(frame(JOIN_GROUP, join(), correlation_id=2) + b"".join([frame(HEARTBEAT, heartbeat())] * 2_000))
     assert not peer.transport.is_reading()
-    shell.execute_effects(Reply(shell.node.parked(), JOINED))
+    shell.execute_effects(Reply(shell.cluster.parked(), JOINED))
     assert not peer.transport.is_reading()
-    shell.execute_effects(Reply(shell.node.parked(), JOINED))
+    shell.execute_effects(Reply(shell.cluster.parked(), JOINED))
     assert peer.transport.is_reading()
     assert len(peer.frames()) == 2_002
 
@@ -139,23 +139,23 @@ def test_who_does_not_read_the_answers_gets_no_more_of_them(shell: Shell) -> Non
     peer.transport.full = True
     peer.ask(HEARTBEAT, heartbeat(), correlation_id=1)
     peer.ask(HEARTBEAT, heartbeat(), correlation_id=2)
-    assert len(shell.node.calls) == 1
+    assert len(shell.cluster.calls) == 1
     while peer.transport.is_reading():
         peer.ask(HEARTBEAT, heartbeat(), correlation_id=3)
     peer.read()
     assert peer.transport.is_reading()
     assert peer.correlation_ids()[:3] == [1, 2, 3]
-    assert len(shell.node.calls) > READ_AHEAD_BYTES // 100
+    assert len(shell.cluster.calls) > READ_AHEAD_BYTES // 100
 
 
 def test_answers_that_wait_for_each_other_are_bounded(shell: Shell) -> None:
     long = JoinGroupResponse(protocol_name="range", leader="m" * 30_000, member_id="m", members=())
-    shell.node.on[ApiKey.JOIN_GROUP] = lambda call, _: [Reply(call, long)]
+    shell.cluster.on[ApiKey.JOIN_GROUP] = lambda call, _: [Reply(call, long)]
     peer = shell.peer()
     peer.transport.full = True
     peer.send(frame(JOIN_GROUP, join()) * 10)
     assert sum(map(len, peer.transport.writes)) <= ANSWERS_BYTES + 31_000
-    assert len(shell.node.calls) < 10
+    assert len(shell.cluster.calls) < 10
 
 
 def test_what_was_asked_before_the_end_is_answered(shell: Shell) -> None:
@@ -163,7 +163,7 @@ def test_what_was_asked_before_the_end_is_answered(shell: Shell) -> None:
     peer.send(frame(JOIN_GROUP, join(), correlation_id=1) + frame(HEARTBEAT, heartbeat(), correlation_id=2))
     peer.end()
     assert not peer.transport.is_closing()
-    shell.execute_effects(Reply(shell.node.parked(), JOINED))
+    shell.execute_effects(Reply(shell.cluster.parked(), JOINED))
     assert peer.correlation_ids() == [1, 2]
     assert peer.transport.is_closing()
 
@@ -190,7 +190,7 @@ def test_an_answer_to_somebody_who_has_gone_is_dropped(shell: Shell) -> None:
     peer = shell.peer()
     peer.ask(JOIN_GROUP, join())
     peer.vanish()
-    shell.execute_effects(Reply(shell.node.parked(), JOINED))
+    shell.execute_effects(Reply(shell.cluster.parked(), JOINED))
     assert peer.frames() == []
     assert shell.dispatcher.unexpected_errors == []
 
@@ -200,7 +200,7 @@ def test_an_answer_while_the_connection_closes_is_dropped(shell: Shell) -> None:
     peer.ask(JOIN_GROUP, join())
     peer.connection.close()
     peer.connection.close()
-    shell.execute_effects(Reply(shell.node.parked(), JOINED))
+    shell.execute_effects(Reply(shell.cluster.parked(), JOINED))
     assert peer.frames() == []
     assert shell.dispatcher.unexpected_errors == []
 
@@ -217,7 +217,7 @@ def test_nothing_is_served_on_a_closed_connection(shell: Shell) -> None:
     peer = shell.peer()
     peer.connection.abort()
     peer.send(frame(HEARTBEAT, heartbeat()))
-    assert shell.node.calls == []
+    assert shell.cluster.calls == []
 
 
 def test_what_was_asked_right_before_the_end_is_done(shell: Shell) -> None:
@@ -226,7 +226,7 @@ def test_what_was_asked_right_before_the_end_is_done(shell: Shell) -> None:
     peer.connection.data_received(frame(HEARTBEAT, heartbeat()))
     assert peer.connection.eof_received()
     shell.loop.settle()
-    assert len(shell.node.calls) == 1
+    assert len(shell.cluster.calls) == 1
     assert len(peer.frames()) == 1
     assert peer.transport.is_closing()
 
@@ -235,15 +235,15 @@ def test_a_round_serves_everybody_and_then_answers_everybody(shell: Shell) -> No
     peers = [shell.peer() for _ in range(3)]
     for peer in peers:
         peer.connection.data_received(frame(HEARTBEAT, heartbeat()))
-    assert shell.node.calls == []
+    assert shell.cluster.calls == []
     writes_seen: list[int] = []
-    answer = shell.node.on[ApiKey.HEARTBEAT]
+    answer = shell.cluster.on[ApiKey.HEARTBEAT]
 
     def watching(call: Call, request: Any) -> list[Effect]:
         writes_seen.append(sum(len(peer.transport.writes) for peer in peers))
         return answer(call, request)
 
-    shell.node.on[ApiKey.HEARTBEAT] = watching
+    shell.cluster.on[ApiKey.HEARTBEAT] = watching
     shell.loop.settle()
     assert writes_seen == [0, 0, 0]
     assert [len(peer.frames()) for peer in peers] == [1, 1, 1]
@@ -252,7 +252,7 @@ def test_a_round_serves_everybody_and_then_answers_everybody(shell: Shell) -> No
 def test_an_answer_that_waits_when_its_connection_is_aborted_is_not_written(shell: Shell) -> None:
     peer = shell.peer()
     peer.ask(JOIN_GROUP, join())
-    shell.dispatcher.execute_effects([Reply(shell.node.parked(), JOINED)])
+    shell.dispatcher.execute_effects([Reply(shell.cluster.parked(), JOINED)])
     peer.connection.abort()
     shell.loop.settle()
     assert peer.frames() == []
@@ -267,7 +267,7 @@ def test_the_same_answer_again_has_its_own_correlation_id_and_version(shell: She
         assert answer == {0: b"%b\0\0"}.get(version, b"%b\0\0\0\0\0\0" if version < 4 else b"%b\0\0\0\0\0\0\0\0") % (
             correlation_id.to_bytes(4)
         )
-    shell.node.on[ApiKey.HEARTBEAT] = lambda call, _: [Reply(call, HeartbeatResponse(error_code=25))]
+    shell.cluster.on[ApiKey.HEARTBEAT] = lambda call, _: [Reply(call, HeartbeatResponse(error_code=25))]
     peer.ask(HEARTBEAT, heartbeat())
     assert peer.answer(HEARTBEAT).error_code == 25
 

@@ -8,6 +8,7 @@ from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.core.effects import Reply
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.messages import JoinGroupResponse
+from groupcoord.server.connection import ServerConnection
 from groupcoord.server.connection_registry import UNREAD_GRACE_SECONDS, UnreadAnswers
 from tests.server.support import HEARTBEAT, JOIN_GROUP, JOINED, Shell, frame, heartbeat, join
 
@@ -18,16 +19,16 @@ def full(shell: Shell) -> bool:
 
 def test_connections_are_counted_by_address() -> None:
     shell = Shell(max_connections_per_ip=2, max_connections_per_ip_overrides="10.0.0.1:1")
-    assert shell.connections.too_many_of("127.0.0.1") is None
+    assert shell.connections.limit_reached("127.0.0.1") is None
     first = shell.peer()
-    assert shell.connections.too_many_of("127.0.0.1") is None
+    assert shell.connections.limit_reached("127.0.0.1") is None
     shell.peer()
-    assert shell.connections.too_many_of("127.0.0.1") == 2
-    assert shell.connections.too_many_of("127.0.0.2") is None
+    assert shell.connections.limit_reached("127.0.0.1") == 2
+    assert shell.connections.limit_reached("127.0.0.2") is None
     shell.peer("10.0.0.1")
-    assert shell.connections.too_many_of("10.0.0.1") == 1
+    assert shell.connections.limit_reached("10.0.0.1") == 1
     first.vanish()
-    assert shell.connections.too_many_of("127.0.0.1") is None
+    assert shell.connections.limit_reached("127.0.0.1") is None
 
 
 def test_nobody_is_let_in_when_all_places_are_taken() -> None:
@@ -44,7 +45,7 @@ def test_limits_can_change_while_it_runs() -> None:
     shell = Shell(max_connections=1)
     shell.peer()
     assert full(shell)
-    shell.node.config = BrokerConfig.of({"max.connections": 2})
+    shell.cluster.config = BrokerConfig.of({"max.connections": 2})
     assert not full(shell)
 
 
@@ -70,7 +71,7 @@ def test_an_answer_is_activity_and_waiting_for_one_is_not() -> None:
     shell = Shell()
     answered, forgotten = shell.peer(), shell.peer()
     answered.ask(JOIN_GROUP, join())
-    parked = shell.node.parked()
+    parked = shell.cluster.parked()
     forgotten.ask(JOIN_GROUP, join())
     shell.loop.advance(599)
     shell.execute_effects(Reply(parked, JOINED))
@@ -145,11 +146,11 @@ LONG = JoinGroupResponse(protocol_name="range", leader="m" * 30_000, member_id="
 def shell() -> Shell:
     made = Shell()
     made.connections.unread._most_bytes = 100_000
-    made.node.on[ApiKey.JOIN_GROUP] = lambda call, _: [Reply(call, LONG)]
+    made.cluster.on[ApiKey.JOIN_GROUP] = lambda call, _: [Reply(call, LONG)]
     return made
 
 
-def waiting(shell: Shell) -> UnreadAnswers:
+def waiting(shell: Shell) -> UnreadAnswers[ServerConnection]:
     return shell.connections.unread
 
 

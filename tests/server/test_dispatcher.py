@@ -28,7 +28,7 @@ from tests.server.support import (
     JOIN_GROUP,
     JOINED,
     PRODUCE,
-    FakeNode,
+    FakeCluster,
     Shell,
     frame,
     heartbeat,
@@ -59,7 +59,7 @@ def fail(*_: Any) -> list[Effect]:
 
 
 def test_notes_go_to_whoever_listens_in_order(shell: Shell) -> None:
-    shell.node.on[ApiKey.HEARTBEAT] = lambda call, _: [
+    shell.cluster.on[ApiKey.HEARTBEAT] = lambda call, _: [
         EmitEvent(happened("a")),
         Reply(call, ALIVE),
         EmitEvent(happened("b")),
@@ -73,19 +73,19 @@ def test_the_node_is_told_the_time(shell: Shell) -> None:
     peer.ask(HEARTBEAT, heartbeat())
     shell.loop.advance(1.5)
     peer.ask(HEARTBEAT, heartbeat())
-    assert shell.node.times == [1_000_000, 1_001_500]
+    assert shell.cluster.times == [1_000_000, 1_001_500]
 
 
 def test_an_unexpected_error_is_answered_in_the_shape_of_the_api(
     shell: Shell, caplog: pytest.LogCaptureFixture
 ) -> None:
-    shell.node.on[ApiKey.HEARTBEAT] = fail
+    shell.cluster.on[ApiKey.HEARTBEAT] = fail
     peer = shell.peer()
     peer.ask(HEARTBEAT, heartbeat("the-member"))
     assert peer.answer(HEARTBEAT).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
     (unexpected,) = shell.dispatcher.unexpected_errors
     assert isinstance(unexpected.error, ZeroDivisionError)
-    assert (unexpected.call, unexpected.request) == (shell.node.calls[0], heartbeat("the-member"))
+    assert (unexpected.call, unexpected.request) == (shell.cluster.calls[0], heartbeat("the-member"))
     (record,) = caplog.records
     assert record.levelno == logging.ERROR
     assert "Heartbeat v4 of client-1 at /127.0.0.1" in record.getMessage()
@@ -95,18 +95,18 @@ def test_an_unexpected_error_is_answered_in_the_shape_of_the_api(
 
 
 def test_after_an_unexpected_error_the_connection_goes_on(shell: Shell) -> None:
-    healthy = shell.node.on[ApiKey.HEARTBEAT]
-    shell.node.on[ApiKey.HEARTBEAT] = fail
+    healthy = shell.cluster.on[ApiKey.HEARTBEAT]
+    shell.cluster.on[ApiKey.HEARTBEAT] = fail
     peer = shell.peer()
     peer.ask(HEARTBEAT, heartbeat(), correlation_id=1)
-    shell.node.on[ApiKey.HEARTBEAT] = healthy
+    shell.cluster.on[ApiKey.HEARTBEAT] = healthy
     peer.ask(HEARTBEAT, heartbeat(), correlation_id=2)
     assert peer.correlation_ids() == [1, 2]
 
 
 def test_an_error_that_nobody_waits_for_ends_the_connection(shell: Shell) -> None:
     """As Kafka closes it when a Produce with acks=0 fails."""
-    shell.node.on[ApiKey.PRODUCE] = fail
+    shell.cluster.on[ApiKey.PRODUCE] = fail
     peer = shell.peer()
     peer.ask(PRODUCE, produce(acks=0))
     assert peer.frames() == []
@@ -116,7 +116,7 @@ def test_an_error_that_nobody_waits_for_ends_the_connection(shell: Shell) -> Non
 
 def test_a_response_that_cannot_be_written_is_an_unexpected_error(shell: Shell) -> None:
     bad = HeartbeatResponse(error_code=1 << 20)
-    shell.node.on[ApiKey.HEARTBEAT] = lambda call, _: [Reply(call, bad)]
+    shell.cluster.on[ApiKey.HEARTBEAT] = lambda call, _: [Reply(call, bad)]
     peer = shell.peer()
     peer.ask(HEARTBEAT, heartbeat())
     assert peer.answer(HEARTBEAT).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
@@ -126,7 +126,7 @@ def test_a_response_that_cannot_be_written_is_an_unexpected_error(shell: Shell) 
 def test_so_is_one_that_answers_a_parked_call(shell: Shell) -> None:
     peer = shell.peer()
     peer.ask(JOIN_GROUP, join())
-    shell.execute_effects(Reply(shell.node.parked(), "no response at all"))
+    shell.execute_effects(Reply(shell.cluster.parked(), "no response at all"))
     assert peer.answer(JOIN_GROUP).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
     assert len(shell.dispatcher.unexpected_errors) == 1
 
@@ -151,7 +151,7 @@ def test_a_fault_of_the_parser_ends_that_connection_alone(shell: Shell, monkeypa
 
 
 def test_errors_are_kept_but_not_for_ever(shell: Shell) -> None:
-    shell.node.on[ApiKey.HEARTBEAT] = fail
+    shell.cluster.on[ApiKey.HEARTBEAT] = fail
     peer = shell.peer()
     for _ in range(ERRORS_KEPT + 5):
         peer.ask(HEARTBEAT, heartbeat())
@@ -163,7 +163,7 @@ def test_a_listener_that_fails_disturbs_nobody(shell: Shell) -> None:
         raise ZeroDivisionError("a bug")
 
     shell.dispatcher._listeners = (failing, *shell.dispatcher._listeners)
-    shell.node.on[ApiKey.HEARTBEAT] = lambda call, _: [EmitEvent(happened("a")), Reply(call, ALIVE)]
+    shell.cluster.on[ApiKey.HEARTBEAT] = lambda call, _: [EmitEvent(happened("a")), Reply(call, ALIVE)]
     peer = shell.peer()
     peer.ask(HEARTBEAT, heartbeat())
     assert peer.answer(HEARTBEAT) == ALIVE
@@ -174,9 +174,9 @@ def test_a_listener_that_fails_disturbs_nobody(shell: Shell) -> None:
 def test_a_listener_may_have_something_done(shell: Shell) -> None:
     waiting, peer = shell.peer(), shell.peer()
     waiting.ask(JOIN_GROUP, join())
-    parked = shell.node.parked()
+    parked = shell.cluster.parked()
     shell.dispatcher._listeners = (lambda _: shell.execute_effects(Reply(parked, JOINED)),)
-    shell.node.on[ApiKey.HEARTBEAT] = lambda call, _: [EmitEvent(happened("a")), Reply(call, ALIVE)]
+    shell.cluster.on[ApiKey.HEARTBEAT] = lambda call, _: [EmitEvent(happened("a")), Reply(call, ALIVE)]
     peer.ask(HEARTBEAT, heartbeat())
     assert waiting.answer(JOIN_GROUP) == JOINED
     assert peer.answer(HEARTBEAT) == ALIVE
@@ -184,7 +184,7 @@ def test_a_listener_may_have_something_done(shell: Shell) -> None:
 
 
 def test_a_second_answer_is_an_unexpected_error(shell: Shell) -> None:
-    shell.node.on[ApiKey.HEARTBEAT] = lambda call, _: [Reply(call, ALIVE), Reply(call, ALIVE)]
+    shell.cluster.on[ApiKey.HEARTBEAT] = lambda call, _: [Reply(call, ALIVE), Reply(call, ALIVE)]
     peer = shell.peer()
     peer.ask(HEARTBEAT, heartbeat(), correlation_id=1)
     assert peer.correlation_ids() == [1]
@@ -200,16 +200,16 @@ def test_an_append_is_not_for_the_server(shell: Shell) -> None:
 
 def test_a_hangup_closes_the_connection(shell: Shell, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    shell.node.on[ApiKey.PRODUCE] = lambda call, _: [CloseConnection(call, "a produce without acks failed")]
+    shell.cluster.on[ApiKey.PRODUCE] = lambda call, _: [CloseConnection(call, "a produce without acks failed")]
     peer = shell.peer()
     peer.send(frame(PRODUCE, produce(acks=0)) + frame(HEARTBEAT, heartbeat()))
     assert peer.transport.is_closing()
-    assert len(shell.node.calls) == 1
+    assert len(shell.cluster.calls) == 1
     assert "127.0.0.1:50001: a produce without acks failed" in caplog.text
 
 
 def test_bytes_are_written_as_they_are_and_the_next_request_has_its_turn(shell: Shell) -> None:
-    shell.node.on[ApiKey.PRODUCE] = lambda call, _: [RawReply(call, b"\0\0\0\4what")]
+    shell.cluster.on[ApiKey.PRODUCE] = lambda call, _: [RawReply(call, b"\0\0\0\4what")]
     peer = shell.peer()
     peer.send(frame(HEARTBEAT, heartbeat()) + frame(PRODUCE, produce(acks=1)) + frame(HEARTBEAT, heartbeat()))
     assert [len(data) for data in peer.frames()] == [12, 4, 12]
@@ -218,19 +218,19 @@ def test_bytes_are_written_as_they_are_and_the_next_request_has_its_turn(shell: 
 
 
 def test_the_connection_may_end_with_them(shell: Shell) -> None:
-    shell.node.on[ApiKey.PRODUCE] = lambda call, _: [RawReply(call, b"\0\0\0\4wh", hangs_up=True)]
+    shell.cluster.on[ApiKey.PRODUCE] = lambda call, _: [RawReply(call, b"\0\0\0\4wh", hangs_up=True)]
     peer = shell.peer()
     peer.send(frame(PRODUCE, produce(acks=1)) + frame(HEARTBEAT, heartbeat()))
     assert peer.transport.writes == [b"\0\0\0\4wh"]
     assert peer.transport.is_closing()
-    assert len(shell.node.calls) == 1
+    assert len(shell.cluster.calls) == 1
 
 
 def test_no_bytes_are_written_to_a_connection_that_is_being_closed(shell: Shell) -> None:
     peer = shell.peer()
     peer.ask(JOIN_GROUP, join())
     peer.connection.close()
-    shell.execute_effects(RawReply(shell.node.parked(), b"\0\0\0\4what"))
+    shell.execute_effects(RawReply(shell.cluster.parked(), b"\0\0\0\4what"))
     assert peer.transport.writes == []
 
 
@@ -241,10 +241,10 @@ def test_the_end_of_a_call_that_is_no_longer_in_flight_does_nothing(shell: Shell
     peer = shell.peer()
     peer.ask(HEARTBEAT, heartbeat())
     peer.ask(JOIN_GROUP, join())
-    shell.execute_effects(effect(shell.node.calls[0]))
-    assert peer.connection.in_flight is shell.node.parked()
+    shell.execute_effects(effect(shell.cluster.calls[0]))
+    assert peer.connection.in_flight is shell.cluster.parked()
     peer.vanish()
-    shell.execute_effects(effect(shell.node.parked()))
+    shell.execute_effects(effect(shell.cluster.parked()))
     assert not peer.transport.is_closing()
 
 
@@ -313,15 +313,15 @@ class TestApiVersions:
 
     def test_an_unknown_version_is_answered_in_version_0(self, shell: Shell) -> None:
         unsupported = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=())
-        shell.node.on[ApiKey.API_VERSIONS] = lambda call, _: [Reply(call._replace(version=0), unsupported)]
+        shell.cluster.on[ApiKey.API_VERSIONS] = lambda call, _: [Reply(call._replace(version=0), unsupported)]
         peer = shell.peer()
         peer.send(b"\0\0\0\x0b\0\x12\0\x63\0\0\0\1\xff\xff\0")
-        assert shell.node.requests == [None]
+        assert shell.cluster.requests == [None]
         assert peer.answer(API_VERSIONS, version=0) == unsupported
         assert shell.dispatcher.unexpected_errors == []
 
     def test_a_fault_then_ends_the_connection(self, shell: Shell) -> None:
-        shell.node.on[ApiKey.API_VERSIONS] = fail
+        shell.cluster.on[ApiKey.API_VERSIONS] = fail
         peer = shell.peer()
         peer.send(b"\0\0\0\x0b\0\x12\0\x63\0\0\0\1\xff\xff\0")
         assert peer.transport.is_closing()
@@ -334,14 +334,14 @@ class TestTimer:
         """A request that leaves a deadline behind."""
 
         def park(call: Call, _: Any) -> list[Effect]:
-            shell.node.deadline_ms = shell.loop.now_ms() + in_ms
+            shell.cluster.deadline_ms = shell.loop.now_ms() + in_ms
             return [Reply(call, ALIVE)]
 
-        shell.node.on[ApiKey.HEARTBEAT] = park
+        shell.cluster.on[ApiKey.HEARTBEAT] = park
 
     def test_what_is_due_is_done_on_time(self, shell: Shell) -> None:
         due: list[int] = []
-        shell.node.on_expiry = lambda now_ms: due.append(now_ms) or []  # type: ignore[func-returns-value]
+        shell.cluster.on_expiry = lambda now_ms: due.append(now_ms) or []  # type: ignore[func-returns-value]
         self.waiting(shell, 3_000)
         shell.peer().ask(HEARTBEAT, heartbeat())
         shell.loop.advance(2.999)
@@ -355,9 +355,9 @@ class TestTimer:
         waiting = shell.peer()
         waiting.ask(JOIN_GROUP, join(), correlation_id=1)
         waiting.ask(HEARTBEAT, heartbeat(), correlation_id=2)
-        parked = shell.node.parked()
-        shell.node.on_expiry = lambda _: [Reply(parked, JOINED)]
-        shell.node.deadline_ms = shell.loop.now_ms() + 10
+        parked = shell.cluster.parked()
+        shell.cluster.on_expiry = lambda _: [Reply(parked, JOINED)]
+        shell.cluster.deadline_ms = shell.loop.now_ms() + 10
         shell.dispatcher.wake()
         shell.loop.advance(0.010)
         assert waiting.correlation_ids() == [1, 2]
@@ -372,9 +372,9 @@ class TestTimer:
         assert shell.loop.timers_set == idle_timer + 1
         shell.loop.advance(30)  # the timer finds that it is too early, and is set again
         assert shell.loop.timers_set == idle_timer + 2
-        assert shell.node.deadline_ms is not None
+        assert shell.cluster.deadline_ms is not None
         shell.loop.advance(14)
-        assert shell.node.deadline_ms is None
+        assert shell.cluster.deadline_ms is None
 
     def test_an_earlier_deadline_moves_it(self, shell: Shell) -> None:
         peer = shell.peer()
@@ -383,11 +383,11 @@ class TestTimer:
             peer.ask(HEARTBEAT, heartbeat())
             shell.loop.settle()
         shell.loop.advance(0.010)
-        assert shell.node.deadline_ms is None
+        assert shell.cluster.deadline_ms is None
 
     def test_it_is_looked_at_once_for_all_requests_of_a_round(self, shell: Shell) -> None:
         looks: list[None] = []
-        shell.node.next_deadline = lambda: looks.append(None)  # type: ignore[method-assign]
+        shell.cluster.next_deadline = lambda: looks.append(None)  # type: ignore[method-assign]
         for peer in [shell.peer() for _ in range(10)]:
             peer.connection.data_received(frame(HEARTBEAT, heartbeat()))
         shell.loop.settle()
@@ -396,34 +396,34 @@ class TestTimer:
     def test_a_clock_moved_by_hand_needs_a_wake(self) -> None:
         shell = Shell()
         hand = [0]
-        shell.dispatcher.now_ms = lambda: hand[0]
-        shell.node.deadline_ms = 60_000
+        shell.dispatcher._now_ms = lambda: hand[0]
+        shell.cluster.deadline_ms = 60_000
         shell.dispatcher.wake()
-        assert shell.node.deadline_ms == 60_000
+        assert shell.cluster.deadline_ms == 60_000
         hand[0] = 60_000
         shell.dispatcher.wake()
-        assert shell.node.deadline_ms is None
+        assert shell.cluster.deadline_ms is None
 
     def test_a_timer_that_fails_is_reported_and_does_not_spin(self, shell: Shell) -> None:
-        class Stuck(FakeNode):
+        class Stuck(FakeCluster):
             def expire(self, now_ms: int) -> list[Effect]:
                 raise ZeroDivisionError("a bug")
 
-        shell.node.__class__ = Stuck
-        shell.node.deadline_ms = shell.loop.now_ms()
+        shell.cluster.__class__ = Stuck
+        shell.cluster.deadline_ms = shell.loop.now_ms()
         shell.dispatcher.wake()
         shell.loop.advance(10 * RETRY_AFTER_ERROR_SECONDS + 0.01)
         assert 10 <= len(shell.dispatcher.unexpected_errors) <= 12
 
     def test_nothing_fires_after_the_stop(self, shell: Shell) -> None:
-        shell.node.deadline_ms = shell.loop.now_ms() + 10
+        shell.cluster.deadline_ms = shell.loop.now_ms() + 10
         shell.dispatcher.wake()
         shell.loop.settle()
         shell.dispatcher.wake()
         shell.dispatcher.stop()
         shell.dispatcher.stop()
         shell.loop.advance(1)
-        assert shell.node.deadline_ms is not None
+        assert shell.cluster.deadline_ms is not None
 
 
 def test_requests_and_answers_are_logged_when_asked_for(caplog: pytest.LogCaptureFixture) -> None:
@@ -444,7 +444,7 @@ def test_requests_and_answers_are_logged_when_asked_for(caplog: pytest.LogCaptur
 
 def test_every_api_is_known(shell: Shell) -> None:
     """The fake node of these tests answers four; the dispatcher treats them all alike but ApiVersions."""
-    assert set(shell.node.on) < set(APIS)
+    assert set(shell.cluster.on) < set(APIS)
 
 
 class TestWorkAside:
@@ -455,7 +455,7 @@ class TestWorkAside:
         peer = shell.peer()
         peer.send(frame(JOIN_GROUP, join()) + frame(HEARTBEAT, heartbeat(), correlation_id=2))
         assert peer.frames() == []
-        call = shell.node.parked()
+        call = shell.cluster.parked()
         shell.dispatcher.work_done(WorkOutcome(call, lambda result, _: [Reply(call, result)], JOINED, None))
         shell.loop.settle()
         assert len(peer.frames()) == 2
@@ -465,7 +465,7 @@ class TestWorkAside:
         peer = shell.peer()
         peer.send(frame(JOIN_GROUP, join()))
         problem = RuntimeError("no")
-        shell.dispatcher.work_done(WorkOutcome(shell.node.parked(), lambda _, __: [], None, problem))
+        shell.dispatcher.work_done(WorkOutcome(shell.cluster.parked(), lambda _, __: [], None, problem))
         shell.loop.settle()
         assert peer.answer(JOIN_GROUP).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
         (unexpected,) = shell.dispatcher.unexpected_errors
@@ -476,7 +476,7 @@ class TestWorkAside:
         peer = shell.peer()
         peer.send(frame(JOIN_GROUP, join()))
         peer.vanish()
-        call = shell.node.parked()
+        call = shell.cluster.parked()
         shell.dispatcher.work_done(
             WorkOutcome(call, lambda _, __: [Reply(call, JOINED), EmitEvent(happened("it"))], None, None)
         )
@@ -495,7 +495,7 @@ class TestNamesThatAreTooLong:
     def test_an_answer_that_can_do_without_the_name_is_an_error(self, caplog: pytest.LogCaptureFixture) -> None:
         shell = Shell()
         peer = shell.peer()
-        shell.node.on[ApiKey.JOIN_GROUP] = lambda call, _: [Reply(call, replace(JOINED, member_id=self.NAME))]
+        shell.cluster.on[ApiKey.JOIN_GROUP] = lambda call, _: [Reply(call, replace(JOINED, member_id=self.NAME))]
         for version in (0, 9):
             peer.send(frame(JOIN_GROUP, join(), version=version))
             assert peer.answer(JOIN_GROUP, version=version).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
@@ -513,7 +513,9 @@ class TestNamesThatAreTooLong:
         group = DescribedGroup(
             error_code=0, group_id=self.NAME, group_state="", protocol_type="", protocol_data="", members=()
         )
-        shell.node.on[ApiKey.DESCRIBE_GROUPS] = lambda call, _: [Reply(call, DescribeGroupsResponse(groups=(group,)))]
+        shell.cluster.on[ApiKey.DESCRIBE_GROUPS] = lambda call, _: [
+            Reply(call, DescribeGroupsResponse(groups=(group,)))
+        ]
         asked = frame(self.DESCRIBE, DescribeGroupsRequest(groups=("~" * 20_000,)), version=version)
         peer.send(asked.replace(b"~", b"\xff") + frame(HEARTBEAT, heartbeat()))
         assert peer.frames() == []
@@ -522,3 +524,36 @@ class TestNamesThatAreTooLong:
             "no answer to DescribeGroups of 127.0.0.1:50001: 'group_id' field is too long to be serialized"
         ]
         assert shell.dispatcher.unexpected_errors == []
+
+
+class TestFlush:
+    """What a cluster puts off is completed once in each round, before the answers are written."""
+
+    def test_answers_of_the_flush_are_written_with_the_others(self, shell: Shell) -> None:
+        peers = [shell.peer(), shell.peer()]
+        put_off: list[Call] = []
+
+        def put_it_off(call: Call, _: Any) -> list[Effect]:
+            put_off.append(call)
+            return []
+
+        def complete(_: int) -> list[Effect]:
+            calls, put_off[:] = put_off[:], []
+            return [Reply(call, JOINED) for call in calls]
+
+        shell.cluster.on[ApiKey.JOIN_GROUP] = put_it_off
+        shell.cluster.on_flush = complete
+        for peer in peers:
+            peer.connection.data_received(frame(JOIN_GROUP, join()))
+        shell.loop.settle()
+        assert [peer.answer(JOIN_GROUP).generation_id for peer in peers] == [1, 1]
+
+    def test_a_flush_that_fails_keeps_no_answer_back(self, shell: Shell) -> None:
+        def fails(_: int) -> list[Effect]:
+            raise RuntimeError("no")
+
+        shell.cluster.on_flush = fails
+        peer = shell.peer()
+        peer.ask(HEARTBEAT, heartbeat())
+        assert len(peer.frames()) == 1
+        assert [str(unexpected.error) for unexpected in shell.dispatcher.unexpected_errors] == ["no"]

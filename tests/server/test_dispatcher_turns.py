@@ -24,7 +24,7 @@ def shell() -> Shell:
         shell.loop.now += COST_SECONDS
         return [Reply(call, ALIVE)]
 
-    shell.node.on[ApiKey.HEARTBEAT] = slow
+    shell.cluster.on[ApiKey.HEARTBEAT] = slow
     return shell
 
 
@@ -38,8 +38,8 @@ def greedy(shell: Shell, count: int, requests: int = 2_000) -> list[Peer]:
 
 def served(shell: Shell) -> list[int]:
     """The numbers of the connections whose requests were served since the last look, in that order."""
-    numbers = [call.connection_id for call in shell.node.calls]
-    shell.node.calls.clear()
+    numbers = [call.connection_id for call in shell.cluster.calls]
+    shell.cluster.calls.clear()
     return numbers
 
 
@@ -88,7 +88,7 @@ class TestTurns:
         for other in others:
             other.connection.data_received(BEAT)
         turns = 0
-        while shell.dispatcher.fresh:
+        while shell.round.fresh:
             shell.loop.ctx()
             numbers = served(shell)
             at = numbers.index(ahead.connection.number)
@@ -101,14 +101,14 @@ class TestTurns:
     def test_a_single_request_that_takes_long_leaves_a_turn_to_those_who_sent_ahead(self, shell: Shell) -> None:
         greedy(shell, 1)
         slow = shell.peer()
-        shell.node.on[ApiKey.JOIN_GROUP] = shell.node.on[ApiKey.HEARTBEAT]
-        answer = shell.node.on[ApiKey.HEARTBEAT]
+        shell.cluster.on[ApiKey.JOIN_GROUP] = shell.cluster.on[ApiKey.HEARTBEAT]
+        answer = shell.cluster.on[ApiKey.HEARTBEAT]
 
         def slower(call: Call, request: Any) -> list[Effect]:
             shell.loop.now += ROUND_SECONDS if call.connection_id == slow.connection.number else 0
             return answer(call, request)
 
-        shell.node.on[ApiKey.HEARTBEAT] = slower
+        shell.cluster.on[ApiKey.HEARTBEAT] = slower
         slow.connection.data_received(BEAT)
         shell.loop.ctx()
         assert served(shell) == [slow.connection.number, 1]
@@ -132,7 +132,7 @@ class TestTurns:
         waiting.send(frame(JOIN_GROUP, join()) + BEAT * 20)
         assert waiting.connection.eof_received()
         other.connection.data_received(BEAT * 20)
-        shell.dispatcher.execute_effects([Reply(shell.node.parked(), JOINED)])
+        shell.dispatcher.execute_effects([Reply(shell.cluster.parked(), JOINED)])
         served(shell)
         shell.loop.ctx()
         assert sorted(served(shell)) == [1] * 4 + [2] * 4
@@ -174,12 +174,12 @@ class TestDue:
     def due(self, shell: Shell) -> list[list[int]]:
         """For each time that something was due: the connections that had been served by then."""
         due: list[list[int]] = []
-        shell.node.on_expiry = lambda _: due.append([call.connection_id for call in shell.node.calls]) or []  # type: ignore[func-returns-value]
+        shell.cluster.on_expiry = lambda _: due.append([call.connection_id for call in shell.cluster.calls]) or []  # type: ignore[func-returns-value]
         return due
 
     def in_seconds(self, shell: Shell, seconds: float) -> None:
         """Something is due then."""
-        shell.node.deadline_ms = shell.loop.now_ms() + round(seconds * 1_000)
+        shell.cluster.deadline_ms = shell.loop.now_ms() + round(seconds * 1_000)
         shell.dispatcher.wake()
         shell.loop.ctx()
 
@@ -216,7 +216,7 @@ class TestDue:
         self.late(shell)
         shell.loop.settle()
         assert due == [[]]
-        assert shell.node.deadline_ms is None
+        assert shell.cluster.deadline_ms is None
 
     def test_a_heartbeat_behind_another_request_counts(self, shell: Shell, due: list[list[int]]) -> None:
         greedy(shell, 20, requests=500)
@@ -233,14 +233,14 @@ class TestDue:
         peers = greedy(shell, 300)
         shell.loop.ctx()
         self.late(shell)
-        shell.node.calls.clear()
+        shell.cluster.calls.clear()
         others = [shell.peer() for _ in range(10)]
         while not due:
             for other in others:
                 other.connection.data_received(BEAT)
             shell.loop.ctx()
         assert len(due[0]) <= 5 * (len(peers) + len(others))
-        assert shell.dispatcher.backlog
+        assert shell.round.backlog
 
     def test_it_is_done_once(self, shell: Shell, due: list[list[int]]) -> None:
         """While it waits no other timer is set for it."""
@@ -263,17 +263,17 @@ class TestDue:
 
     def test_whoever_moves_the_clock_by_hand_need_not_wait_for_it(self, shell: Shell, due: list[list[int]]) -> None:
         shell.peer().connection.data_received(BEAT)
-        shell.node.deadline_ms = shell.loop.now_ms()
+        shell.cluster.deadline_ms = shell.loop.now_ms()
         shell.dispatcher.wake()
         assert due == [[]]
 
     def test_what_was_due_when_its_timer_was_set_is_never_late(self, shell: Shell, due: list[list[int]]) -> None:
         """As a clock moved by hand has it: no time of it passes while the process stands still."""
         shell.dispatcher._seconds_until = lambda _: 0.0
-        shell.node.deadline_ms = shell.loop.now_ms() + 1_000
-        shell.dispatcher.need_round()
+        shell.cluster.deadline_ms = shell.loop.now_ms() + 1_000
+        shell.round.schedule()
         shell.loop.ctx()
-        shell.node.deadline_ms = shell.loop.now_ms()
+        shell.cluster.deadline_ms = shell.loop.now_ms()
         shell.loop.now += 2 * LATE_SECONDS
         shell.loop.fire()
         assert due == [[]]

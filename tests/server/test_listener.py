@@ -15,7 +15,7 @@ from groupcoord.server.listener import bind
 from groupcoord.server.server import Server
 from groupcoord.server.system import SPARE_DESCRIPTORS
 from tests.server.sockets import Client, Run, running
-from tests.server.support import FakeNode
+from tests.server.support import FakeCluster
 
 CONFIG = BrokerConfig.of()
 
@@ -113,7 +113,7 @@ def test_socket_buffers_are_as_configured(run: Run, size: int, monkeypatch: pyte
     monkeypatch.setattr(socket, "socket", Watched)
 
     async def story() -> None:
-        node = FakeNode(socket_receive_buffer_bytes=size, socket_send_buffer_bytes=size)
+        node = FakeCluster(socket_receive_buffer_bytes=size, socket_send_buffer_bytes=size)
         async with running(node) as server:
             client = await Client.connect(server)
             assert await client.alive()
@@ -140,7 +140,7 @@ def test_the_last_piece_of_an_answer_waits_for_no_acknowledgement(run: Run) -> N
 
 def test_one_connection_too_many_from_an_address_is_closed(run: Run, caplog: pytest.LogCaptureFixture) -> None:
     async def story() -> None:
-        async with running(FakeNode(max_connections_per_ip=2)) as server:
+        async with running(FakeCluster(max_connections_per_ip=2)) as server:
             clients = [await Client.connect(server) for _ in range(3)]
             assert await clients[0].alive()
             assert await clients[1].alive()
@@ -160,7 +160,7 @@ def test_one_connection_too_many_from_an_address_is_closed(run: Run, caplog: pyt
 
 def test_when_all_places_are_taken_the_next_one_waits(run: Run) -> None:
     async def story() -> None:
-        async with running(FakeNode(max_connections=1)) as server:
+        async with running(FakeCluster(max_connections=1)) as server:
             first, second = await Client.connect(server), await Client.connect(server)
             assert await first.alive()
             waiting = asyncio.create_task(second.alive())
@@ -276,7 +276,7 @@ def test_who_left_while_being_taken_in_is_passed_over(run: Run, monkeypatch: pyt
     fail_once(monkeypatch, OSError(errno.EINVAL, "Invalid argument"))
 
     async def story() -> None:
-        async with running(FakeNode(max_connections=1)) as server:
+        async with running(FakeCluster(max_connections=1)) as server:
             first = await Client.connect(server)
             assert await first.ended()
             await first.close()
@@ -291,7 +291,7 @@ def test_a_fault_of_the_acceptor_ends_the_server(run: Run, monkeypatch: pytest.M
     fail_once(monkeypatch, ZeroDivisionError("a bug"))
 
     async def story() -> None:
-        server = Server(FakeNode())
+        server = Server(FakeCluster())
         tasks = []
         await server.serve(lambda _: tasks.append(asyncio.create_task(Client.connect(server))))
         (unexpected,) = server.unexpected_errors

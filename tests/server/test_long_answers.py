@@ -13,7 +13,7 @@ from groupcoord.protocol.framing import encode_response
 from groupcoord.protocol.messages import FetchRequest, FetchResponse
 from groupcoord.server.connection import CHUNK_BYTES, READ_AHEAD_BYTES, TURN_BYTES, in_chunks
 from tests.server.sockets import Client, Run, running
-from tests.server.support import HEARTBEAT, FakeNode, Peer, Shell, frame, heartbeat
+from tests.server.support import HEARTBEAT, FakeCluster, Peer, Shell, frame, heartbeat
 
 FETCH = APIS[ApiKey.FETCH]
 LONG = 3 * TURN_BYTES + 1000
@@ -46,7 +46,7 @@ def shell() -> Shell:
 @pytest.fixture
 def fetching(shell: Shell) -> Fetching:
     made = Fetching()
-    shell.node.on[ApiKey.FETCH] = made
+    shell.cluster.on[ApiKey.FETCH] = made
     return made
 
 
@@ -106,7 +106,7 @@ def test_the_next_request_waits_until_all_is_written(shell: Shell, fetching: Fet
     peer = shell.slow_peer(FETCH, fetch())
     peer.ask(HEARTBEAT, heartbeat(), correlation_id=2)
     peer.read_on()
-    assert len(shell.node.calls) == 1
+    assert len(shell.cluster.calls) == 1
     while peer.transport.is_reading():
         peer.ask(HEARTBEAT, heartbeat(), correlation_id=2)
     assert len(peer.connection._frames) <= READ_AHEAD_BYTES + 100
@@ -119,7 +119,7 @@ def test_the_last_piece_may_fill_the_transport_too(shell: Shell, fetching: Fetch
     peer = shell.slow_peer(FETCH, fetch())
     peer.read_on()
     peer.ask(HEARTBEAT, heartbeat(), correlation_id=2)
-    assert (written(peer), len(shell.node.calls)) == (fetching.frame(), 1)
+    assert (written(peer), len(shell.cluster.calls)) == (fetching.frame(), 1)
     peer.read_on()
     assert peer.correlation_ids() == [1, 2]
 
@@ -141,7 +141,7 @@ def test_closing_leaves_a_peer_that_is_not_read_from_as_it_is(shell: Shell, fetc
     peer.connection.close()
     read_all(peer)
     assert peer.transport.is_closing()
-    assert len(shell.node.calls) == 1
+    assert len(shell.cluster.calls) == 1
 
 
 def test_the_end_of_the_peers_requests_does_not_end_its_answer(shell: Shell, fetching: Fetching) -> None:
@@ -181,7 +181,7 @@ def test_an_answer_whose_records_are_gone_ends_the_connection(
 
 def test_each_piece_that_is_read_is_activity(fetching: Fetching) -> None:
     shell = Shell(connections_max_idle_ms=10_000)
-    shell.node.on[ApiKey.FETCH] = fetching
+    shell.cluster.on[ApiKey.FETCH] = fetching
     reading, stuck = shell.slow_peer(FETCH, fetch()), shell.slow_peer(FETCH, fetch())
     shell.loop.advance(9)
     reading.read_on()
@@ -193,7 +193,7 @@ def test_a_shutdown_loses_nothing_of_an_answer_that_is_being_read(run: Run) -> N
     fetching = Fetching(16 << 20)
 
     async def story() -> bytes:
-        node = FakeNode()
+        node = FakeCluster()
         node.on[ApiKey.FETCH] = fetching
         async with running(node) as server:
             client = await Client.connect(server)

@@ -40,11 +40,11 @@ def test_it_serves_the_topics_asked_for(run: Run) -> None:
 def test_it_is_configured_as_a_broker(run: Run) -> None:
     async def story() -> None:
         async with running(config={"group.max.size": 5, "auto.create.topics.enable": False}) as server:
-            assert server.node.config.group_max_size == 5
-            assert server.node.config.auto_create_topics_enable is False
-            assert server.node.config.group_initial_rebalance_delay_ms == 0
+            assert server.cluster.config.group_max_size == 5
+            assert server.cluster.config.auto_create_topics_enable is False
+            assert server.cluster.config.group_initial_rebalance_delay_ms == 0
         async with running(dev=False) as server:
-            assert server.node.config.group_initial_rebalance_delay_ms == 3_000
+            assert server.cluster.config.group_initial_rebalance_delay_ms == 3_000
 
     run(story())
 
@@ -114,7 +114,7 @@ def test_what_went_wrong_unexpectedly_is_raised_at_the_end(run: Run) -> None:
 
         with pytest.raises(ExceptionGroup) as raised:
             async with running(listeners=[fail]) as server:
-                server._dispatcher._tell(None)  # type: ignore[arg-type]
+                server._dispatcher._notify(None)  # type: ignore[arg-type]
         assert raised.group_contains(ZeroDivisionError, match="a bug")
 
     run(story())

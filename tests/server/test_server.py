@@ -23,12 +23,12 @@ from groupcoord.server import server as server_module
 from groupcoord.server.connection import ServerConnection
 from groupcoord.server.server import Server
 from tests.server.sockets import Client, Run, counted, running
-from tests.server.support import HEARTBEAT, JOIN_GROUP, JOINED, FakeNode, frame, heartbeat, join
+from tests.server.support import HEARTBEAT, JOIN_GROUP, JOINED, FakeCluster, frame, heartbeat, join
 
 
 def test_it_accepts_when_it_is_started(run: Run) -> None:
     async def story() -> None:
-        node = FakeNode()
+        node = FakeCluster()
         async with running(node) as server:
             assert server.port
             assert server.address == f"127.0.0.1:{server.port}"
@@ -74,15 +74,15 @@ def test_a_taken_port_is_an_error(run: Run) -> None:
     async def story() -> None:
         async with running() as server:
             with pytest.raises(OSError, match=r"[Aa]ddress.*in use"):
-                await Server(FakeNode(), port=server.port).startup()
+                await Server(FakeCluster(), port=server.port).startup()
 
     run(story())
 
 
 def test_each_broker_listens_on_a_port_of_its_own(run: Run) -> None:
     async def story() -> None:
-        node, cluster = FakeNode(), BrokerRegistry(1, 3, random=JavaRandom(1))
-        async with running(node, cluster=cluster) as server:
+        node, cluster = FakeCluster(), BrokerRegistry(1, 3, random=JavaRandom(1))
+        async with running(node, brokers=cluster) as server:
             assert server.addresses[0] == server.address
             assert len(set(server.addresses)) == 3
             told = [f"{one.host}:{one.port}" for one in cluster.brokers(node.config)[1:]]
@@ -92,7 +92,7 @@ def test_each_broker_listens_on_a_port_of_its_own(run: Run) -> None:
                 assert await client.alive()
                 assert node.calls[-1].broker == broker
                 await client.close()
-        again = Server(node, port=server.port, cluster=BrokerRegistry(1))
+        again = Server(node, port=server.port, brokers=BrokerRegistry(1))
         async with again:
             assert again.addresses == [server.address]
 
@@ -101,7 +101,7 @@ def test_each_broker_listens_on_a_port_of_its_own(run: Run) -> None:
 
 def test_a_server_that_starts_again_has_the_same_ports(run: Run) -> None:
     async def story() -> None:
-        server = Server(FakeNode(), cluster=BrokerRegistry(1, 2, random=JavaRandom(1)))
+        server = Server(FakeCluster(), brokers=BrokerRegistry(1, 2, random=JavaRandom(1)))
         await server.startup()
         first = list(server.addresses)
         await server.shutdown()
@@ -132,14 +132,14 @@ def test_the_ports_lie_one_behind_the_other_and_one_that_is_taken_is_named(run: 
         with two_neighbours() as (free, taken):
             port = taken.getsockname()[1]
             free.close()
-            server = Server(FakeNode(), port=port - 1, cluster=cluster)
+            server = Server(FakeCluster(), port=port - 1, brokers=cluster)
             with pytest.raises(OSError, match=r"[Aa]ddress.*in use") as raised:
                 await server.startup()
             assert raised.value.filename == f"127.0.0.1:{port}"
-        async with running(port=port - 1, cluster=cluster) as server:
+        async with running(port=port - 1, brokers=cluster) as server:
             assert server.addresses == [f"127.0.0.1:{port - 1}", f"127.0.0.1:{port}"]
         with pytest.raises(OSError, match="no port above 65535") as raised:
-            await Server(FakeNode(), port=65_535, cluster=cluster).startup()
+            await Server(FakeCluster(), port=65_535, brokers=cluster).startup()
         assert raised.value.filename == "127.0.0.1:65536"
 
     run(story())
@@ -147,7 +147,7 @@ def test_the_ports_lie_one_behind_the_other_and_one_that_is_taken_is_named(run: 
 
 def test_what_cannot_be_advertised_is_not_served(run: Run) -> None:
     async def story() -> None:
-        class Unhappy(FakeNode):
+        class Unhappy(FakeCluster):
             def listening_at(self, host: str, port: int) -> None:
                 raise ConfigError("", "advertised.listeners", None, "no")
 
@@ -162,7 +162,7 @@ def test_what_cannot_be_advertised_is_not_served(run: Run) -> None:
 
 def test_a_parked_call_is_answered_when_its_timer_fires(run: Run) -> None:
     async def story() -> None:
-        node = FakeNode()
+        node = FakeCluster()
         events: list[Event] = []
         event = Event(at_ms=0, cause=AdminAction("a test"))
         async with running(node, listeners=[events.append]) as server:
@@ -184,7 +184,7 @@ def test_a_parked_call_is_answered_when_its_timer_fires(run: Run) -> None:
 
 def test_a_clock_moved_by_hand(run: Run) -> None:
     async def story() -> None:
-        node, now = FakeNode(), [0]
+        node, now = FakeCluster(), [0]
         node.deadline_ms = 60_000
         node.on_expiry = lambda _: [Reply(node.parked(), JOINED)]
         joined = counted(node, 1)
@@ -202,7 +202,7 @@ def test_a_clock_moved_by_hand(run: Run) -> None:
 
 def test_effects_from_outside_are_carried_out(run: Run) -> None:
     async def story() -> None:
-        node = FakeNode()
+        node = FakeCluster()
         joined = counted(node, 1)
         async with running(node) as server:
             client = await Client.connect(server)
@@ -217,7 +217,7 @@ def test_effects_from_outside_are_carried_out(run: Run) -> None:
 
 def test_who_vanishes_while_parked_is_forgotten(run: Run) -> None:
     async def story() -> None:
-        node = FakeNode()
+        node = FakeCluster()
         joined = counted(node, 1)
         async with running(node) as server:
             vanishing, other = await Client.connect(server), await Client.connect(server)
@@ -235,7 +235,7 @@ def test_who_vanishes_while_parked_is_forgotten(run: Run) -> None:
 
 def test_a_half_closed_connection_gets_its_answers(run: Run) -> None:
     async def story() -> None:
-        node = FakeNode()
+        node = FakeCluster()
         joined = counted(node, 1)
         async with running(node) as server:
             client = await Client.connect(server)
@@ -254,7 +254,7 @@ def test_a_half_closed_connection_gets_its_answers(run: Run) -> None:
 
 def test_a_slow_reader_is_waited_for(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     async def story() -> None:
-        node = FakeNode()
+        node = FakeCluster()
         long = JoinGroupResponse(protocol_name="range", leader="m" * 30_000, member_id="m" * 30_000, members=())
         node.on[ApiKey.JOIN_GROUP] = lambda call, _: [Reply(call, long)]
         blocked = asyncio.Event()
@@ -307,7 +307,7 @@ class TestServe:
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
     def test_a_signal_ends_it(self, run: Run, number: signal.Signals) -> None:
         async def story() -> None:
-            server = Server(FakeNode())
+            server = Server(FakeCluster())
             before = signal.getsignal(number)
             client: list[Client] = []
 
@@ -335,7 +335,7 @@ class TestServe:
             ready.set()
 
         async def serve() -> None:
-            outcome.append(await Server(FakeNode()).serve(announce))
+            outcome.append(await Server(FakeCluster()).serve(announce))
 
         thread = threading.Thread(target=lambda: asyncio.run(serve()))
         thread.start()
@@ -350,7 +350,7 @@ class TestServe:
             def announce(_: Server) -> None:
                 raise ZeroDivisionError("a bug")
 
-            server = Server(FakeNode())
+            server = Server(FakeCluster())
             with pytest.raises(ZeroDivisionError):
                 await server.serve(announce)
             with pytest.raises(ConnectionRefusedError):
@@ -368,8 +368,8 @@ class TestGrace:
         client.send(JOIN_GROUP, join())
         return client
 
-    def node(self) -> FakeNode:
-        node = FakeNode()
+    def cluster(self) -> FakeCluster:
+        node = FakeCluster()
         long = JoinGroupResponse(
             protocol_name="range",
             leader="m",
@@ -383,7 +383,7 @@ class TestGrace:
         monkeypatch.setattr(server_module, "GRACE_SECONDS", 0.05)
 
         async def story() -> None:
-            node = self.node()
+            node = self.cluster()
             joined = counted(node, 1)
             async with running(node) as server:
                 client = await self.stuck(server)
@@ -397,7 +397,7 @@ class TestGrace:
         monkeypatch.setattr(server_module, "GRACE_SECONDS", 1_000)
 
         async def story() -> None:
-            node = self.node()
+            node = self.cluster()
             joined = counted(node, 1)
             server = Server(node)
             clients = []

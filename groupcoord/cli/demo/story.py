@@ -262,7 +262,7 @@ class DemoStory:
         )
         self.backstage.waiting_for = "a client to read __consumer_offsets"
         number, log = await final_check.offsets_log(
-            self.server.address, GROUP, self.server.node.config.offsets_topic_num_partitions
+            self.server.address, GROUP, self.server.cluster.config.offsets_topic_num_partitions
         )
         records = of_group(log, GROUP)
         self._line(
@@ -369,7 +369,7 @@ class DemoStory:
 
     def _held(self) -> dict[int, int]:
         """By partition, the committed offsets that the coordinator has in memory."""
-        node = self.server.node
+        node = self.server.cluster
         if not isinstance(node, ClusterCore):
             raise TypeError(f"{node!r} is not a node with a coordinator")
         offsets = node.coordinator.shard_of(GROUP).offsets

@@ -19,7 +19,7 @@ from groupcoord.testing.faults import (
     TopicsKnown,
     when,
 )
-from tests.server.support import FakeNode
+from tests.server.support import FakeCluster
 from tests.testing.faults.support import World, heartbeat
 
 LOST = ErrorCode.NOT_COORDINATOR
@@ -48,9 +48,9 @@ def test_a_rule_that_is_a_value_is_installed_by_hand(world: World) -> None:
 
 def test_a_node_is_known_by_its_id(world: World) -> None:
     assert world.faulty.broker == world.node.config.node_id == 1
-    assert world.faults.wrap(FakeNode(), broker=7).broker == 7
+    assert world.faults.wrap(FakeCluster(), broker=7).broker == 7
     known = TopicsKnown(lambda _: "orders")
-    assert world.faults.wrap(FakeNode(), known=known).broker == 1
+    assert world.faults.wrap(FakeCluster(), known=known).broker == 1
 
 
 def test_one_set_of_rules_for_several_brokers(world: World) -> None:

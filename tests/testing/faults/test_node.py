@@ -31,7 +31,7 @@ from groupcoord.testing.faults import (
     when,
 )
 from tests.broker.data_plane import batch
-from tests.server.support import FakeNode
+from tests.server.support import FakeCluster
 from tests.testing.faults.support import Asking, World, heartbeat, join, produce
 
 LOST = ErrorCode.NOT_COORDINATOR
@@ -370,7 +370,7 @@ def test_a_rule_that_does_not_match_changes_nothing(world: World) -> None:
 
 
 def test_it_stands_for_its_node() -> None:
-    node = FakeNode(node_id=5)
+    node = FakeCluster(node_id=5)
     faulty = FaultyNode(node, Rulebook())
     faulty.listening_at("h", 1)
     assert (faulty.config, node.listening) == (node.config, ("h", 1))
@@ -380,7 +380,7 @@ def test_it_stands_for_its_node() -> None:
 
 
 def test_without_timers_of_the_node_the_delays_are_all_there_is() -> None:
-    node, book = FakeNode(), Rulebook()
+    node, book = FakeCluster(), Rulebook()
     faulty = FaultyNode(node, book)
     book.add(when(Heartbeat).delay(5))
     call = Call(1, 2, Heartbeat, 4, "c", "/127.0.0.1")
