@@ -129,7 +129,7 @@ class Consumer(AsyncIterator[ConsumerRecord]):
             allow_auto_create_topics=allow_auto_create_topics,
             on_change=self._cluster_changed,
         )
-        self._runner = MemberDriver(
+        self._driver = MemberDriver(
             self._membership,
             self._cluster,
             self._partitions,
@@ -143,7 +143,7 @@ class Consumer(AsyncIterator[ConsumerRecord]):
             now_ms=_clock(),
             on_news=self._tell_news,
         )
-        self._offsets = GroupOffsets(self._runner, self._cluster, backoff)
+        self._offsets = GroupOffsets(self._driver, self._cluster, backoff)
         self._fetcher = Fetcher(
             self._partitions,
             self._cluster,
@@ -161,7 +161,7 @@ class Consumer(AsyncIterator[ConsumerRecord]):
                 rack_id=rack or "",
             ),
             backoff,
-            now_ms=self._runner.now_ms,
+            now_ms=self._driver.now_ms,
             on_news=self._tell_news,
             api_timeout_ms=api_timeout_ms,
         )
@@ -172,7 +172,7 @@ class Consumer(AsyncIterator[ConsumerRecord]):
             self._partitions,
             interval_ms=auto_commit_interval_ms,
             timeout_ms=api_timeout_ms,
-            now_ms=self._runner.now_ms,
+            now_ms=self._driver.now_ms,
         )
         self._news = asyncio.Event()
         self._polling = False
@@ -212,20 +212,20 @@ class Consumer(AsyncIterator[ConsumerRecord]):
             await closing  # whoever cancels gets a member that has left nevertheless; a second time ends it at once
             raise
         if kind is None:
-            self._runner.raise_last_errors()
+            self._driver.raise_last_errors()
 
     async def _close(self, *, failed: bool) -> None:
         self._open = False
         try:
             await self._committer.finish(failed=failed, timeout_ms=CLOSE_TIMEOUT_MS)
-            self._runner.feed(self._membership.leave("the consumer is being closed", self._runner.now_ms()))
+            self._driver.execute_actions(self._membership.leave("the consumer is being closed", self._driver.now_ms()))
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(CLOSE_TIMEOUT_MS / 1000):
-                    await self._runner.left.wait()
+                    await self._driver.left.wait()
         finally:
             self._connected = False
             await self._fetcher.stop()
-            await self._runner.stop()
+            await self._driver.stop()
             self._keeping_fresh.cancel()
             await asyncio.gather(self._keeping_fresh, return_exceptions=True)
             await self._cluster.close()
@@ -272,7 +272,7 @@ class Consumer(AsyncIterator[ConsumerRecord]):
         """From here on the user waits, and whatever concerns it may happen."""
         if not self._open:
             raise ConsumerClosedError("the consumer is not open: poll it inside its `async with` block")
-        if self._runner.is_callback:
+        if self._driver.is_callback:
             raise RuntimeError("a callback cannot poll: the poll waits for the callback")
         if self._polling:
             raise RuntimeError("this consumer is being polled already, by another task")
@@ -280,18 +280,18 @@ class Consumer(AsyncIterator[ConsumerRecord]):
         self._partitions.settle()
         self._committer.tick()
         self._cluster.watch(self._membership.watched_topics)
-        self._runner.feed(self._membership.polled(self._runner.now_ms()))
+        self._driver.execute_actions(self._membership.polled(self._driver.now_ms()))
 
     def _end_poll(self) -> None:
         """From here on the user is busy."""
         self._polling = False
         if self._open:
-            self._runner.feed(self._membership.away(self._runner.now_ms()))
+            self._driver.execute_actions(self._membership.away(self._driver.now_ms()))
             self._fetcher.look()
 
     def _may_deliver(self) -> bool:
         """Are records handed out now? Not while a callback runs. Raises what the user must know first."""
-        if self._runner.in_callback:
+        if self._driver.in_callback:
             return False
         self._raise_errors()
         return True
@@ -303,10 +303,10 @@ class Consumer(AsyncIterator[ConsumerRecord]):
         news = self._news
         self._fetcher.look()
         try:
-            async with asyncio.timeout_at(None if self._runner.in_callback else until_s):
+            async with asyncio.timeout_at(None if self._driver.in_callback else until_s):
                 await news.wait()
         except TimeoutError:
-            return self._runner.in_callback
+            return self._driver.in_callback
         return True
 
     # Subscription and assignment.
@@ -314,7 +314,7 @@ class Consumer(AsyncIterator[ConsumerRecord]):
     def subscribe(self, topics: str | Iterable[str]) -> None:
         """Consume ``topics`` instead of those so far; the group rebalances. Raises ValueError for none."""
         self._topics = options.topic_names(topics)
-        self._runner.feed(self._membership.subscribe(self._topics, self._runner.now_ms()))
+        self._driver.execute_actions(self._membership.subscribe(self._topics, self._driver.now_ms()))
 
     def subscription(self) -> frozenset[str]:
         """The topics this consumer wants."""
@@ -326,7 +326,7 @@ class Consumer(AsyncIterator[ConsumerRecord]):
 
     def enforce_rebalance(self, reason: str = "rebalance enforced by user") -> None:
         """Join again, for a reason that only the user knows (KIP-568)."""
-        self._runner.feed(self._membership.rejoin(reason, self._runner.now_ms()))
+        self._driver.execute_actions(self._membership.rejoin(reason, self._driver.now_ms()))
 
     @property
     def membership(self) -> Membership:
@@ -436,12 +436,12 @@ class Consumer(AsyncIterator[ConsumerRecord]):
 
     def _cluster_changed(self) -> None:
         if self._open:
-            self._runner.feed(self._membership.topics_changed(self._cluster.view(), self._runner.now_ms()))
+            self._driver.execute_actions(self._membership.topics_changed(self._cluster.view(), self._driver.now_ms()))
             self._fetcher.look()
             self._tell_news()
 
     def _raise_errors(self) -> None:
-        self._runner.raise_errors()
+        self._driver.raise_errors()
         self._fetcher.raise_errors()
         for topic, code in self._cluster.topic_errors.items():
             if code in _HOPELESS and topic in self._topics:

@@ -1,8 +1,4 @@
-"""Runs a member: carries out what it wants done and tells it what came of it.
-
-This is all there is between :class:`~groupcoord.client.membership.Membership` and the world: tasks for what takes time, one
-timer for its next deadline.
-"""
+"""Drives a member on asyncio: a task for each action that takes time, one timer for its next deadline."""
 
 import asyncio
 import inspect
@@ -15,6 +11,7 @@ from groupcoord.assignors import (
     run_assignor,
 )
 from groupcoord.client.member import actions as a
+from groupcoord.client.member.action_executor import ActionExecutor
 from groupcoord.client.member.membership import Membership
 from groupcoord.client.network_client import (
     ConnectionPurpose,
@@ -27,8 +24,8 @@ from groupcoord.core.events import Event
 Callback = Callable[[tuple[TopicPartition, ...]], Awaitable[None] | None]
 
 
-class MemberDriver:
-    """One member of one group on the running loop. ``on_news`` is called when a poll may have something to do."""
+class MemberDriver(ActionExecutor):
+    """Drives one member of one group on the running loop. ``on_news`` is called when a poll may have something to do."""
 
     def __init__(
         self,
@@ -42,7 +39,7 @@ class MemberDriver:
         now_ms: Callable[[], int],
         on_news: Callable[[], None],
     ) -> None:
-        self.membership = membership
+        super().__init__(membership, now_ms)
         self.now_ms = now_ms
         self.left = asyncio.Event()
         self._cluster = cluster
@@ -53,7 +50,7 @@ class MemberDriver:
         self._on_news = on_news
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._sent: dict[int, a.SendRequest] = {}
-        self._telling: set[asyncio.Task[None]] = set()
+        self._callback_tasks: set[asyncio.Task[None]] = set()
         self._errors: list[Exception] = []
         self._failure: Exception | None = None
         self._progress = asyncio.Event()
@@ -65,13 +62,13 @@ class MemberDriver:
 
     @property
     def in_callback(self) -> bool:
-        """Is the user being told something?"""
-        return bool(self._telling)
+        """Is a callback of the user running?"""
+        return bool(self._callback_tasks)
 
     @property
     def is_callback(self) -> bool:
-        """Is it a callback that asks this?"""
-        return asyncio.current_task() in self._telling
+        """Is the current task a callback of the user?"""
+        return asyncio.current_task() in self._callback_tasks
 
     def raise_errors(self) -> None:
         """Raise what the user must know: each error once, the one that ended the member every time."""
@@ -84,15 +81,10 @@ class MemberDriver:
         if self._errors:
             raise self._errors.pop(0)
 
-    def feed(self, actions: Iterable[a.Action]) -> None:
-        """Carry ``actions`` out, in order, and set the timer anew."""
-        if self._stopped:
-            return
-        for action in actions:
-            self._carry_out(action)
-        self._set_timer()
-        self._progress.set()
-        self._on_news()
+    def execute_actions(self, actions: Iterable[a.Action]) -> None:
+        """Carry ``actions`` out, in order, unless the driver has been stopped."""
+        if not self._stopped:
+            super().execute_actions(actions)
 
     async def coordinator(self) -> a.CoordinatorNode:
         """The coordinator, as soon as it is known. Raises the error that ended the member."""
@@ -121,60 +113,64 @@ class MemberDriver:
 
     # Actions.
 
-    def _carry_out(self, action: a.Action) -> None:
-        match action:
-            case a.SendRequest():
-                self._sent[action.ticket] = action
-                self._start(action.ticket, partial(self._send, action))
-            case a.CommitOffsets():
-                self._start(action.ticket, partial(self._commit_consumed, action.timeout_ms))
-            case a.FetchMetadata():
-                self._start(action.ticket, partial(self._learn, action.topics))
-            case a.RunAssignor():
-                # In a thread: an assignor that takes a minute must not stop the heartbeats that keep its member alive.
-                assign = partial(asyncio.to_thread, run_assignor, action.assignor, action.group, action.protocol)
-                self._start(action.ticket, assign)
-            case a.InvokeCallback():
-                self._telling.add(self._start(action.ticket, partial(self._tell, action)))
-            case _:
-                self._do_at_once(action)
+    def _executed(self) -> None:
+        self._set_timer()
+        self._progress.set()
+        self._on_news()
 
-    def _do_at_once(
-        self,
-        action: a.CancelAction
-        | a.StopDelivery
-        | a.SetOwned
-        | a.Disconnect
-        | a.RaiseError
-        | a.MembershipEnded
-        | EmitEvent,
-    ) -> None:
-        match action:
-            case a.CancelAction():
-                self._abandon(action.ticket)
-            case a.StopDelivery():
-                self._partitions.hold(action.partitions)
-            case a.SetOwned():
-                self._partitions.own(action.partitions)
-            case a.Disconnect():
-                address = (action.coordinator.host, action.coordinator.port)
-                self._cluster.disconnect(address, ConnectionPurpose.GENERAL, ConnectionPurpose.PARKING)
-            case a.RaiseError():
-                if action.final:
-                    self._failure = action.error
-                else:
-                    self._errors.append(action.error)
-            case a.MembershipEnded():
-                self.left.set()
-            case _:
-                self._note(action.event)
+    def _send_request(self, action: a.SendRequest) -> None:
+        self._sent[action.ticket] = action
+        self._start(action.ticket, partial(self._request, action))
 
-    def _note(self, event: Event) -> None:
+    def _commit_offsets(self, action: a.CommitOffsets) -> None:
+        self._start(action.ticket, partial(self._commit_consumed, action.timeout_ms))
+
+    def _fetch_metadata(self, action: a.FetchMetadata) -> None:
+        self._start(action.ticket, partial(self._refresh_metadata, action.topics))
+
+    def _run_assignor(self, action: a.RunAssignor) -> None:
+        # In a thread: an assignor that takes a minute must not stop the heartbeats that keep its member alive.
+        assign = partial(asyncio.to_thread, run_assignor, action.assignor, action.group, action.protocol)
+        self._start(action.ticket, assign)
+
+    def _invoke_callback(self, action: a.InvokeCallback) -> None:
+        self._callback_tasks.add(self._start(action.ticket, partial(self._call_back, action)))
+
+    def _cancel_action(self, action: a.CancelAction) -> None:
+        sent = self._sent.get(action.ticket)
+        self._tasks[action.ticket].cancel()
+        if sent is not None and sent.to is not None:
+            purpose = ConnectionPurpose.PARKING if sent.parks else ConnectionPurpose.GENERAL
+            self._cluster.disconnect((sent.to.host, sent.to.port), purpose)
+
+    def _stop_delivery(self, action: a.StopDelivery) -> None:
+        self._partitions.hold(action.partitions)
+
+    def _set_owned(self, action: a.SetOwned) -> None:
+        self._partitions.own(action.partitions)
+
+    def _disconnect(self, action: a.Disconnect) -> None:
+        address = (action.coordinator.host, action.coordinator.port)
+        self._cluster.disconnect(address, ConnectionPurpose.GENERAL, ConnectionPurpose.PARKING)
+
+    def _raise_error(self, action: a.RaiseError) -> None:
+        if action.final:
+            self._failure = action.error
+        else:
+            self._errors.append(action.error)
+
+    def _membership_ended(self, action: a.MembershipEnded) -> None:
+        del action
+        self.left.set()
+
+    def _emit_event(self, action: EmitEvent) -> None:
         for listener in self._listeners:
             try:
-                listener(event)
+                listener(action.event)
             except Exception as error:
-                self._errors.append(error)  # somebody who only watches must not stop what is watched
+                self._errors.append(error)  # a listener must not stop the member
+
+    # Tasks.
 
     def _start(self, ticket: int, work: Callable[[], Awaitable[Any]]) -> "asyncio.Task[None]":
         task = asyncio.get_running_loop().create_task(self._work(ticket, work))
@@ -186,7 +182,7 @@ class MemberDriver:
         self._sent.pop(ticket, None)
         task = self._tasks.pop(ticket, None)
         if task is not None:
-            self._telling.discard(task)
+            self._callback_tasks.discard(task)
 
     async def _work(self, ticket: int, work: Callable[[], Awaitable[Any]]) -> None:
         result: Any = None
@@ -196,39 +192,29 @@ class MemberDriver:
         except Exception as problem:
             error = problem
         self._forget(ticket)
-        membership, now_ms = self.membership, self.now_ms()
-        self.feed(
-            membership.complete(ticket, result, now_ms) if error is None else membership.fail(ticket, error, now_ms)
-        )
+        if error is None:
+            self._complete(ticket, result)
+        else:
+            self._fail(ticket, error)
 
-    async def _send(self, action: a.SendRequest) -> Any:
+    async def _request(self, action: a.SendRequest) -> Any:
         if action.to is None:
             return await self._cluster.request_any(action.request, action.timeout_ms)
         lane = ConnectionPurpose.PARKING if action.parks else ConnectionPurpose.GENERAL
         return await self._cluster.request_at((action.to.host, action.to.port), action.request, lane, action.timeout_ms)
 
-    async def _learn(self, topics: frozenset[str]) -> Any:
+    async def _refresh_metadata(self, topics: frozenset[str]) -> Any:
         self._cluster.watch(self._cluster.watched | topics)
         await self._cluster.refresh(self._cluster.watched)
         return self._cluster.view()
 
-    async def _tell(self, action: a.InvokeCallback) -> None:
+    async def _call_back(self, action: a.InvokeCallback) -> None:
         callback = self._callbacks[action.news]
         if callback is None and action.news is a.CallbackKind.LOST:
-            callback = self._callbacks[
-                a.CallbackKind.REVOKED
-            ]  # as in Kafka, losing partitions is told as their revocation
-        told = None if callback is None else callback(action.partitions)
-        if inspect.isawaitable(told):
-            await told
-
-    def _abandon(self, ticket: int) -> None:
-        sent = self._sent.get(ticket)
-        self._tasks[ticket].cancel()
-        if sent is not None and sent.to is not None:
-            self._cluster.disconnect(
-                (sent.to.host, sent.to.port), ConnectionPurpose.PARKING if sent.parks else ConnectionPurpose.GENERAL
-            )
+            callback = self._callbacks[a.CallbackKind.REVOKED]  # as in Kafka
+        returned = None if callback is None else callback(action.partitions)
+        if inspect.isawaitable(returned):
+            await returned
 
     # Time.
 
@@ -245,4 +231,4 @@ class MemberDriver:
 
     def _due(self) -> None:
         self._timer, self._timer_at_ms = None, None
-        self.feed(self.membership.expire(self.now_ms()))
+        self.execute_actions(self.membership.expire(self.now_ms()))

@@ -11,10 +11,9 @@ from groupcoord.assignors import TopicPartition
 from groupcoord.client.connection import BrokerConnection
 from groupcoord.client.errors import ClientError, DisconnectedError
 from groupcoord.client.member.actions import TopicsView
+from groupcoord.client.member.requests import metadata_request
 from groupcoord.client.member.settings import ExponentialBackoff
 from groupcoord.protocol.apis.metadata import (
-    MetadataRequest,
-    MetadataRequestTopic,
     MetadataResponse,
     MetadataResponseTopic,
 )
@@ -175,18 +174,15 @@ class NetworkClient:
 
     async def refresh(self, topics: Iterable[str]) -> None:
         """Ask for ``topics`` and the brokers now. Raises DisconnectedError, UnsupportedVersionError."""
-        asked = tuple(sorted(topics))
-        request = MetadataRequest(
-            topics=tuple(MetadataRequestTopic(name=name) for name in asked),
-            allow_auto_topic_creation=self._allow_auto_create_topics,
-        )
+        asked = frozenset(topics)
+        request = metadata_request(asked, allow_auto_topic_creation=self._allow_auto_create_topics)
         answer: MetadataResponse = await self.request_any(request)
         self.brokers = {
             each.node_id: BrokerMetadata(each.node_id, each.host, each.port, each.rack or None)
             for each in answer.brokers
         }
         answered = {topic.name: topic for topic in answer.topics}
-        for name in asked:
+        for name in sorted(asked):
             self._learn(name, answered.get(name))
         self.on_change()
 

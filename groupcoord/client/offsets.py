@@ -15,14 +15,13 @@ from groupcoord.client.errors import BrokerError, ClientError, DisconnectedError
 from groupcoord.client.member import error_reactions
 from groupcoord.client.member.context import Generation
 from groupcoord.client.member.error_reactions import ErrorReaction
+from groupcoord.client.member.requests import OFFSET_COMMIT_BY_NAME, offset_commit_request
 from groupcoord.client.member.settings import ExponentialBackoff
 from groupcoord.client.member_driver import MemberDriver
 from groupcoord.client.network_client import NetworkClient
 from groupcoord.client.partitions import AssignedPartitions
 from groupcoord.protocol.apis.offset_commit import (
     OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
 from groupcoord.protocol.apis.offset_fetch import (
@@ -34,9 +33,8 @@ from groupcoord.protocol.apis.offset_fetch import (
 )
 from groupcoord.protocol.errors import ErrorCode
 
-COMMIT_BY_NAME = 9
 FETCH_BY_NAME = 9
-"""The last versions that name topics; the later ones have ids, and a topic deleted meanwhile then has no name any more."""
+"""The last version of OffsetFetch that names topics, see OFFSET_COMMIT_BY_NAME."""
 _ORDER = (
     ErrorReaction.FAIL,
     ErrorReaction.NEW_MEMBER,
@@ -59,8 +57,8 @@ class OffsetAndMetadata(NamedTuple):
 class GroupOffsets:
     """The offsets of the group, as its member sees them."""
 
-    def __init__(self, runner: MemberDriver, cluster: NetworkClient, backoff: ExponentialBackoff) -> None:
-        self._runner = runner
+    def __init__(self, driver: MemberDriver, cluster: NetworkClient, backoff: ExponentialBackoff) -> None:
+        self._driver = driver
         self._cluster = cluster
         self._backoff = backoff
 
@@ -98,15 +96,19 @@ class GroupOffsets:
     # Commit.
 
     async def _commit_once(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> ErrorCode:
-        runner = self._runner
-        runner.membership.commits_as()  # a commit that can only fail does not wait for a coordinator
-        coordinator = await runner.coordinator()
-        sent = runner.membership.commits_as()
+        driver = self._driver
+        driver.membership.commits_as()  # a commit that can only fail does not wait for a coordinator
+        coordinator = await driver.coordinator()
+        sent = driver.membership.commits_as()
         request = self._commit_request(offsets, sent)
         try:
-            answer: OffsetCommitResponse = await runner.ask_coordinator(coordinator, request, limit=COMMIT_BY_NAME)
+            answer: OffsetCommitResponse = await driver.ask_coordinator(
+                coordinator, request, limit=OFFSET_COMMIT_BY_NAME
+            )
         except DisconnectedError as problem:
-            runner.feed(runner.membership.coordinator_unreachable(coordinator, str(problem), runner.now_ms()))
+            driver.execute_actions(
+                driver.membership.coordinator_unreachable(coordinator, str(problem), driver.now_ms())
+            )
             return ErrorCode.NETWORK_EXCEPTION
         code = min(
             (ErrorCode(each.error_code) for topic in answer.topics for each in topic.partitions if each.error_code),
@@ -116,8 +118,8 @@ class GroupOffsets:
         verdict = error_reactions.to_offset_commit(code)
         if verdict is ErrorReaction.GO_ON:
             return ErrorCode.NONE
-        error = runner.membership.commit_error(code, sent)
-        runner.feed(runner.membership.commit_answered(code, sent, runner.now_ms()))
+        error = driver.membership.commit_error(code, sent)
+        driver.execute_actions(driver.membership.commit_answered(code, sent, driver.now_ms()))
         if verdict in (ErrorReaction.RETRY, ErrorReaction.SEARCH):
             return code
         raise error
@@ -125,38 +127,23 @@ class GroupOffsets:
     def _commit_request(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], sent: Generation
     ) -> OffsetCommitRequest:
-        by_topic: dict[str, list[OffsetCommitRequestPartition]] = {}
-        for (topic, number), offset in sorted(offsets.items()):
-            by_topic.setdefault(topic, []).append(
-                OffsetCommitRequestPartition(
-                    partition_index=number,
-                    committed_offset=offset.offset,
-                    committed_leader_epoch=offset.leader_epoch,
-                    committed_metadata=offset.metadata,
-                )
-            )
-        settings = self._runner.membership.settings
-        return OffsetCommitRequest(
-            group_id=settings.group_id,
-            generation_id_or_member_epoch=sent.generation_id,
-            member_id=sent.member_id,
-            group_instance_id=settings.instance_id,
-            topics=tuple(
-                OffsetCommitRequestTopic(name=name, partitions=tuple(partitions))
-                for name, partitions in by_topic.items()
-            ),
+        settings = self._driver.membership.settings
+        return offset_commit_request(
+            settings.group_id, sent.generation_id, sent.member_id, settings.instance_id, dict(sorted(offsets.items()))
         )
 
     # Fetch.
 
     async def _fetch_once(self, found: dict[TopicPartition, OffsetAndMetadata | None]) -> ErrorCode:
-        runner = self._runner
-        coordinator = await runner.coordinator()
-        request = _fetch_request(runner.membership.settings.group_id, found)
+        driver = self._driver
+        coordinator = await driver.coordinator()
+        request = _fetch_request(driver.membership.settings.group_id, found)
         try:
-            answer: OffsetFetchResponse = await runner.ask_coordinator(coordinator, request, limit=FETCH_BY_NAME)
+            answer: OffsetFetchResponse = await driver.ask_coordinator(coordinator, request, limit=FETCH_BY_NAME)
         except DisconnectedError as problem:
-            runner.feed(runner.membership.coordinator_unreachable(coordinator, str(problem), runner.now_ms()))
+            driver.execute_actions(
+                driver.membership.coordinator_unreachable(coordinator, str(problem), driver.now_ms())
+            )
             return ErrorCode.NETWORK_EXCEPTION
         for code in _errors_in(answer):
             verdict = error_reactions.to_offset_fetch(code)
@@ -164,7 +151,7 @@ class GroupOffsets:
                 raise BrokerError(code, "OffsetFetch")
             if verdict is ErrorReaction.SEARCH:
                 reason = f"it answered OffsetFetch with {code.name}"
-                runner.feed(runner.membership.coordinator_unreachable(coordinator, reason, runner.now_ms()))
+                driver.execute_actions(driver.membership.coordinator_unreachable(coordinator, reason, driver.now_ms()))
             return code
         for topic in answer.groups[0].topics:
             for each in topic.partitions:

@@ -6,12 +6,12 @@ from groupcoord.assignors import TopicPartition
 from groupcoord.client.errors import CommitFailedError, RebalanceInProgressError
 from groupcoord.client.member import actions as a
 from groupcoord.client.member.membership import Membership
+from groupcoord.client.member.requests import commit_errors, offset_commit_request
 from groupcoord.protocol.apis.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from groupcoord.protocol.messages import OffsetFetchRequest, OffsetFetchResponse
 from groupcoord.simulation.event_queue import Callback, EventQueue
 from groupcoord.simulation.network import MEMBER_COMMITS, OnError, OnResponse, rank
 from groupcoord.simulation.plan import MemberPlan
-from groupcoord.testing.request_builders import codes_of, commit_request
 
 GROUP = "app"
 _FETCH_OFFSETS_RETRY_MS = 500
@@ -142,10 +142,12 @@ class ConsumerApplication:
         if not offsets:
             done()
             return
-        request = commit_request(GROUP, generation.generation_id, generation.member_id, host.plan.instance_id, offsets)
+        request = offset_commit_request(
+            GROUP, generation.generation_id, generation.member_id, host.plan.instance_id, offsets
+        )
 
         def on_response(response: Any) -> None:
-            for code in dict.fromkeys(codes_of(response).values()):
+            for code in dict.fromkeys(commit_errors(response).values()):
                 actions = host.membership.commit_answered(code, generation, self._event_queue.now_ms)
                 host.execute_actions(actions)
             done()

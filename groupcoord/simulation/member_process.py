@@ -3,27 +3,24 @@
 It executes the actions of the membership, as ``groupcoord.client.member_driver`` does, and tells it the time.
 """
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
 from groupcoord.assignors import (
     ASSIGNORS,
     TopicPartition,
-    run_assignor,
 )
 from groupcoord.client.errors import DisconnectedError
 from groupcoord.client.member import actions as a
-from groupcoord.client.member.actions import TopicsView
+from groupcoord.client.member.action_executor import ActionExecutor
 from groupcoord.client.member.context import MemberState
 from groupcoord.client.member.membership import Membership
+from groupcoord.client.member.requests import metadata_request, topics_view
 from groupcoord.client.member.settings import MemberSettings
 from groupcoord.core.effects import EmitEvent
 from groupcoord.core.events import Event
-from groupcoord.protocol.apis.metadata import MetadataRequestTopic
 from groupcoord.protocol.messages import (
     HeartbeatRequest,
     HeartbeatResponse,
-    MetadataRequest,
     MetadataResponse,
     OffsetCommitRequest,
 )
@@ -74,7 +71,7 @@ class _Timer(NamedTuple):
     routine: bool
 
 
-class MemberProcess:
+class MemberProcess(ActionExecutor):
     """One process of a member, from its start to its end. ``chance`` randomizes back-offs."""
 
     def __init__(
@@ -103,7 +100,9 @@ class MemberProcess:
             max_poll_interval_ms=plan.max_poll_interval_ms,
         )
         assignors = [ASSIGNORS.create(name) for name in plan.assignors]
-        self.membership = Membership(settings, assignors, chance=chance.fraction)
+        super().__init__(
+            Membership(settings, assignors, chance=chance.fraction), lambda: environment.event_queue.now_ms
+        )
         self._application = ConsumerApplication(self, self._event_queue)
         self._requests = PendingRequests(self._network, slot_id, self.run, self.run_later)
         self._last_ticket = 0  # of requests that are not the membership's; counted down, so that tickets differ
@@ -261,80 +260,54 @@ class MemberProcess:
         self._application.poll()
         self.execute_actions(self.membership.polled(self._event_queue.now_ms))
 
-    def execute_actions(self, actions: list[a.Action]) -> None:
-        """Execute what the membership asks for, and set the timer anew."""
-        for action in actions:
-            self._execute(action)
+    def _executed(self) -> None:
         if self.alive:
             self.set_timer()
 
-    def _execute(self, action: a.Action) -> None:
-        match action:
-            case a.SendRequest():
-                self._send(action)
-            case a.RunAssignor():
-                self.run_later(lambda: self._assign(action))
-            case a.FetchMetadata():
-                self._fetch_metadata(action.ticket, action.topics)
-            case a.CommitOffsets():
-                self.run_later(lambda: self._commit(action.ticket))
-            case a.InvokeCallback():
-                self.run_later(lambda: self._complete(action.ticket, None), self.plan.callback_ms)
-            case a.SetOwned():
-                self._own(action.partitions)
-            case _:
-                self._execute_rare(action)
+    def _run_assignor(self, action: a.RunAssignor) -> None:
+        self.run_later(lambda: super(MemberProcess, self)._run_assignor(action))
 
-    def _execute_rare(
-        self, action: a.CancelAction | a.StopDelivery | a.Disconnect | a.RaiseError | a.MembershipEnded | EmitEvent
-    ) -> None:
-        match action:
-            case EmitEvent():
-                self._environment.member_event(self, action.event)
-            case a.CancelAction():
-                self._requests.abandon(action.ticket)
-            case a.Disconnect():
-                self._requests.disconnect(self._broker(action.coordinator.node_id), "another broker is the coordinator")
-            case a.RaiseError():
-                if action.final:
-                    self._environment.ended(self, action.error)
-            case a.MembershipEnded():
-                self._environment.ended(self, None)
-            case _:
-                pass  # Hold: the application is given no records
-
-    def _own(self, partitions: frozenset[TopicPartition]) -> None:
-        self.owned = partitions
-        self._application.set_owned(partitions)
-        self._environment.ownership_changed()
-
-    def _assign(self, action: a.RunAssignor) -> None:
-        try:
-            assignment = run_assignor(action.assignor, action.group, action.protocol)
-        except Exception as error:
-            self._fail(action.ticket, error)
-        else:
-            self._complete(action.ticket, assignment)
-
-    def _complete(self, ticket: int, result: Any) -> None:
-        self.execute_actions(self.membership.complete(ticket, result, self._event_queue.now_ms))
-
-    def _fail(self, ticket: int, error: Exception) -> None:
-        self.execute_actions(self.membership.fail(ticket, error, self._event_queue.now_ms))
-
-    def _commit(self, ticket: int) -> None:
+    def _commit_offsets(self, action: a.CommitOffsets) -> None:
         """Commit before a rebalance. The member is not at rest until that is done."""
 
         def done() -> None:
             self._waiting -= 1
-            self._complete(ticket, None)
+            self._complete(action.ticket, None)
 
-        self._waiting += 1
-        self._application.commit(done)
+        def commit() -> None:
+            self._waiting += 1
+            self._application.commit(done)
+
+        self.run_later(commit)
+
+    def _invoke_callback(self, action: a.InvokeCallback) -> None:
+        self.run_later(lambda: self._complete(action.ticket, None), self.plan.callback_ms)
+
+    def _set_owned(self, action: a.SetOwned) -> None:
+        self.owned = action.partitions
+        self._application.set_owned(action.partitions)
+        self._environment.ownership_changed()
+
+    def _cancel_action(self, action: a.CancelAction) -> None:
+        self._requests.abandon(action.ticket)
+
+    def _disconnect(self, action: a.Disconnect) -> None:
+        self._requests.disconnect(self._broker(action.coordinator.node_id), "another broker is the coordinator")
+
+    def _raise_error(self, action: a.RaiseError) -> None:
+        if action.final:
+            self._environment.ended(self, action.error)
+
+    def _membership_ended(self, action: a.MembershipEnded) -> None:
+        del action
+        self._environment.ended(self, None)
+
+    def _emit_event(self, action: EmitEvent) -> None:
+        self._environment.member_event(self, action.event)
 
     # Requests.
 
-    def _send(self, action: a.SendRequest) -> None:
+    def _send_request(self, action: a.SendRequest) -> None:
         ticket, sent_ms = action.ticket, self._event_queue.now_ms
         node_id = None if action.to is None else action.to.node_id
 
@@ -344,7 +317,7 @@ class MemberProcess:
             self._complete(ticket, response)
 
         to = self._broker(node_id), PARKING if action.parks else GENERAL
-        self._send_request(
+        self._submit(
             ticket, to, action.request, action.timeout_ms, on_response, lambda error: self._fail(ticket, error)
         )
 
@@ -354,7 +327,7 @@ class MemberProcess:
             return self._environment.random_broker(self.slot_id)
         return self._environment.broker_number(node_id)
 
-    def _send_request(
+    def _submit(
         self,
         ticket: int,
         to: tuple[int, int],
@@ -383,21 +356,17 @@ class MemberProcess:
         self._last_ticket -= 1
         to = self._broker(coordinator.node_id), GENERAL
         timeout_ms = self.membership.settings.request_timeout_ms
-        self._send_request(self._last_ticket, to, request, timeout_ms, on_response, failed)
+        self._submit(self._last_ticket, to, request, timeout_ms, on_response, failed)
 
-    def _fetch_metadata(self, ticket: int, topics: frozenset[str]) -> None:
-        request = MetadataRequest(
-            topics=tuple(MetadataRequestTopic(name=topic) for topic in sorted(topics)), allow_auto_topic_creation=False
-        )
+    def _fetch_metadata(self, action: a.FetchMetadata) -> None:
+        ticket, timeout_ms = action.ticket, self.membership.settings.request_timeout_ms
 
         def on_response(response: MetadataResponse) -> None:
-            counts: Mapping[str, int] = {
-                str(topic.name): len(topic.partitions) for topic in response.topics if not topic.error_code
-            }
-            self._complete(ticket, TopicsView(partitions=counts))
+            self._complete(ticket, topics_view(response))
 
-        to, timeout_ms = (self._broker(None), GENERAL), self.membership.settings.request_timeout_ms
-        self._send_request(ticket, to, request, timeout_ms, on_response, lambda error: self._fail(ticket, error))
+        to = (self._broker(None), GENERAL)
+        request = metadata_request(action.topics)
+        self._submit(ticket, to, request, timeout_ms, on_response, lambda error: self._fail(ticket, error))
 
     # Time.
 

@@ -9,27 +9,31 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from groupcoord.assignors import (
-    TopicPartition,
-    run_assignor,
-)
+from groupcoord.assignors import TopicPartition
 from groupcoord.client.errors import DisconnectedError
 from groupcoord.client.member import actions as a
+from groupcoord.client.member.action_executor import ActionExecutor
 from groupcoord.client.member.actions import TopicsView
 from groupcoord.client.member.context import MemberState
 from groupcoord.client.member.membership import Membership
+from groupcoord.client.member.requests import (
+    OFFSET_COMMIT_BY_NAME,
+    commit_errors,
+    metadata_request,
+    offset_commit_request,
+    topics_view,
+)
 from groupcoord.core.effects import EmitEvent
 from groupcoord.core.events import Event
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.testing.clocks import Clock
 from groupcoord.testing.in_process_transport import MemberConnection
-from groupcoord.testing.request_builders import BY_NAME, codes_of, commit_request, question, topics_view
 
 TOPIC_MISSING_MS = 1_000
 """After so long a member asks again for a topic that it wants and that there is not."""
 
 
-class AutoMember:
+class AutoMember(ActionExecutor):
     """A member of a group that heartbeats, joins, leads and rebalances by itself.
 
     As Kafka's client it asks for metadata when it leads, and after ``metadata_max_age_ms`` (milliseconds) again.
@@ -57,7 +61,7 @@ class AutoMember:
         listener: Callable[[Event], None],
         moved: Callable[[], None],
     ) -> None:
-        self.membership = membership
+        super().__init__(membership, now_ms)
         self.assigned = frozenset()
         self.rebalance_callbacks = []
         self.errors = []
@@ -65,7 +69,6 @@ class AutoMember:
         self.has_left = False
         self._line = line
         self._topics = tuple(topics)
-        self._now_ms = now_ms
         self._metadata_max_age_ms = metadata_max_age_ms
         self._refresh_at_ms: int | None = None
         self._listener = listener
@@ -108,18 +111,18 @@ class AutoMember:
     def start(self) -> None:
         """Subscribe, and begin to join; the user waits for records from then on."""
         self._refresh_at_ms = self._now_ms() + self._metadata_max_age_ms
-        self._feed(self.membership.subscribe(self._topics, self._now_ms()))
-        self._feed(self.membership.polled(self._now_ms()))
+        self.execute_actions(self.membership.subscribe(self._topics, self._now_ms()))
+        self.execute_actions(self.membership.polled(self._now_ms()))
 
     def subscribe(self, *topics: str) -> None:
         """Want other topics; the group rebalances."""
         self._topics = topics
-        self._feed(self.membership.subscribe(topics, self._now_ms()))
+        self.execute_actions(self.membership.subscribe(topics, self._now_ms()))
 
     def leave(self, reason: str = "the test said so") -> None:
         """Commit what was consumed, tell the user, and say goodbye."""
         self._commit(self._consumed(), lambda _: None, lambda: None)
-        self._feed(self.membership.leave(reason, self._now_ms()))
+        self.execute_actions(self.membership.leave(reason, self._now_ms()))
 
     def vanish(self) -> None:
         """Be gone without a word, as after a crash."""
@@ -143,11 +146,11 @@ class AutoMember:
 
     def be_busy(self) -> None:
         """The user is busy with records: callbacks wait, heartbeats go on, until ``max_poll_interval_ms`` is over."""
-        self._feed(self.membership.away(self._now_ms()))
+        self.execute_actions(self.membership.away(self._now_ms()))
 
     def poll(self) -> None:
         """The user waits for records again."""
-        self._feed(self.membership.polled(self._now_ms()))
+        self.execute_actions(self.membership.polled(self._now_ms()))
 
     def commit(
         self,
@@ -163,7 +166,7 @@ class AutoMember:
         if self._refresh_at_ms is None:
             return  # it has left, or ended
         self._refresh_at_ms = self._now_ms() + self.membership.settings.request_timeout_ms
-        self._line.ask(question(self.membership.watched_topics), partial(self._hear, self._refreshed))
+        self._line.ask(metadata_request(self.membership.watched_topics), partial(self._hear, self._refreshed))
         self._moved()
 
     # The clock.
@@ -182,66 +185,54 @@ class AutoMember:
         now_ms = self._now_ms()
         for ticket in [ticket for ticket, at_ms in self._due.items() if at_ms <= now_ms]:
             self._due.pop(ticket, None)
-            self._feed(self.membership.fail(ticket, DisconnectedError("no answer came in time"), now_ms))
-        deadline = self.membership.next_deadline()
-        if deadline is not None and deadline <= now_ms:
-            self._feed(self.membership.expire(now_ms))
+            self._fail(ticket, DisconnectedError("no answer came in time"))
+        self._expire_membership()
         if self._refresh_at_ms is not None and self._refresh_at_ms <= now_ms:
             self.refresh_metadata()
 
     # What the membership wants done.
 
-    def _feed(self, actions: list[a.Action]) -> None:
-        for action in actions:
-            self._carry_out(action)
+    def _executed(self) -> None:
         self._moved()
 
-    def _carry_out(self, action: a.Action) -> None:
-        match action:
-            case a.SendRequest():
-                self._due[action.ticket] = self._now_ms() + action.timeout_ms
-                to = None if action.to is None else action.to.node_id
-                hear = partial(self._hear, partial(self._answered, action.ticket))
-                self._line.ask(action.request, hear, broker_id=to)
-            case a.RunAssignor():
-                self._assign(action)
-            case a.FetchMetadata():
-                self._due[action.ticket] = self._now_ms() + self.membership.settings.request_timeout_ms
-                self._line.ask(question(action.topics), partial(self._hear, partial(self._learned, action.ticket)))
-            case a.CommitOffsets():
-                finish = partial(self._complete, action.ticket, None)
-                self._commit(self._consumed(), lambda _: finish(), finish)
-            case a.InvokeCallback():
-                self.rebalance_callbacks.append((action.news.value, action.partitions))
-                self._complete(action.ticket, None)
-            case a.CancelAction():
-                self._due.pop(action.ticket, None)
-            case a.SetOwned():
-                self.assigned = action.partitions
-            case a.RaiseError():
-                self.errors.append(action.error)
-                self._refresh_at_ms = None if action.final else self._refresh_at_ms
-            case a.MembershipEnded():
-                self.has_left = True
-                self._refresh_at_ms = None
-            case EmitEvent():
-                self._listener(action.event)
-            case _:
-                pass  # Hold and Disconnect: it has no records to hold back, and no connections
+    def _send_request(self, action: a.SendRequest) -> None:
+        self._due[action.ticket] = self._now_ms() + action.timeout_ms
+        to = None if action.to is None else action.to.node_id
+        hear = partial(self._hear, partial(self._answered, action.ticket))
+        self._line.ask(action.request, hear, broker_id=to)
+
+    def _fetch_metadata(self, action: a.FetchMetadata) -> None:
+        self._due[action.ticket] = self._now_ms() + self.membership.settings.request_timeout_ms
+        self._line.ask(metadata_request(action.topics), partial(self._hear, partial(self._learned, action.ticket)))
+
+    def _commit_offsets(self, action: a.CommitOffsets) -> None:
+        finish = partial(self._complete, action.ticket, None)
+        self._commit(self._consumed(), lambda _: finish(), finish)
+
+    def _invoke_callback(self, action: a.InvokeCallback) -> None:
+        self.rebalance_callbacks.append((action.news.value, action.partitions))
+        self._complete(action.ticket, None)
+
+    def _cancel_action(self, action: a.CancelAction) -> None:
+        self._due.pop(action.ticket, None)
+
+    def _set_owned(self, action: a.SetOwned) -> None:
+        self.assigned = action.partitions
+
+    def _raise_error(self, action: a.RaiseError) -> None:
+        self.errors.append(action.error)
+        self._refresh_at_ms = None if action.final else self._refresh_at_ms
+
+    def _membership_ended(self, action: a.MembershipEnded) -> None:
+        del action
+        self.has_left = True
+        self._refresh_at_ms = None
+
+    def _emit_event(self, action: EmitEvent) -> None:
+        self._listener(action.event)
 
     def _consumed(self) -> dict[TopicPartition, int]:
         return {partition: offset for partition, offset in self.consumed.items() if partition in self.assigned}
-
-    def _assign(self, action: a.RunAssignor) -> None:
-        try:
-            assignment = run_assignor(action.assignor, action.group, action.protocol)
-        except Exception as error:  # a faulty assignor is the leader's problem, as in the client
-            self._feed(self.membership.fail(action.ticket, error, self._now_ms()))
-        else:
-            self._complete(action.ticket, assignment)
-
-    def _complete(self, ticket: int, result: Any) -> None:
-        self._feed(self.membership.complete(ticket, result, self._now_ms()))
 
     def _hear(self, news: Callable[[Any], None], response: Any) -> None:
         if self._paused:
@@ -253,8 +244,7 @@ class AutoMember:
         if self._due.pop(ticket, None) is None:
             return
         if response is None:
-            error = DisconnectedError("the connection was closed")
-            self._feed(self.membership.fail(ticket, error, self._now_ms()))
+            self._fail(ticket, DisconnectedError("the connection was closed"))
         else:
             self._complete(ticket, response)
 
@@ -267,7 +257,7 @@ class AutoMember:
         view = None if response is None else topics_view(response)
         self._look_again(view)
         if view is not None:
-            self._feed(self.membership.topics_changed(view, self._now_ms()))
+            self.execute_actions(self.membership.topics_changed(view, self._now_ms()))
 
     def _look_again(self, seen: TopicsView | None) -> None:
         """Ask for metadata after a while, and soon if there was no answer, or a topic is missing."""
@@ -288,20 +278,25 @@ class AutoMember:
             done({})
             return
         sent, settings = self.membership.generation, self.membership.settings
-        request = commit_request(settings.group_id, sent.generation_id, sent.member_id, settings.instance_id, offsets)
+        request = offset_commit_request(
+            settings.group_id, sent.generation_id, sent.member_id, settings.instance_id, offsets
+        )
 
         def answered(response: Any) -> None:
             if response is None:
                 failed()
                 return
-            codes = codes_of(response)
+            codes = commit_errors(response)
             for code in dict.fromkeys(codes.values()):
-                self._feed(self.membership.commit_answered(code, sent, self._now_ms()))
+                self.execute_actions(self.membership.commit_answered(code, sent, self._now_ms()))
             done(codes)
 
         to = self.membership.coordinator
         self._line.ask(
-            request, partial(self._hear, answered), version=BY_NAME, broker_id=None if to is None else to.node_id
+            request,
+            partial(self._hear, answered),
+            version=OFFSET_COMMIT_BY_NAME,
+            broker_id=None if to is None else to.node_id,
         )
 
 

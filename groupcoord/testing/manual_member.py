@@ -23,6 +23,7 @@ from groupcoord.assignors import (
     write_assignment,
     write_subscription,
 )
+from groupcoord.client.member.requests import OFFSET_COMMIT_BY_NAME, commit_errors, offset_commit_request
 from groupcoord.protocol.apis.join_group import JoinGroupRequestProtocol
 from groupcoord.protocol.apis.leave_group import MemberIdentity
 from groupcoord.protocol.apis.sync_group import SyncGroupRequestAssignment
@@ -39,7 +40,6 @@ from groupcoord.protocol.messages import (
     SyncGroupResponse,
 )
 from groupcoord.testing.in_process_transport import MemberConnection
-from groupcoord.testing.request_builders import BY_NAME, codes_of, commit_request
 from groupcoord.testing.waiting import TIMEOUT_S, WaitTimeoutError
 
 T = TypeVar("T")
@@ -161,8 +161,8 @@ class ManualMember:
 
     def commit(self, offsets: Mapping[TopicPartition, int]) -> "asyncio.Future[dict[TopicPartition, ErrorCode]]":
         """OffsetCommit; the answer says for each partition what came of it."""
-        request = commit_request(self.group, self.generation, self.member_id, self.instance_id, offsets)
-        return self._ask(request, codes_of, version=BY_NAME)
+        request = offset_commit_request(self.group, self.generation, self.member_id, self.instance_id, offsets)
+        return self._ask(request, commit_errors, version=OFFSET_COMMIT_BY_NAME)
 
     def leave(self, reason: str | None = None) -> "asyncio.Future[ErrorCode]":
         """LeaveGroup; the answer is the code for this member."""

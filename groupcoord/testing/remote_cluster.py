@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from groupcoord.assignors import Assignor
 from groupcoord.client.member.actions import TopicsView
 from groupcoord.client.member.membership import Membership
+from groupcoord.client.member.requests import metadata_request, topics_view
 from groupcoord.client.member.settings import ExponentialBackoff, MemberSettings
 from groupcoord.client.network_client import ConnectionPurpose, NetworkClient
 from groupcoord.client.options import addresses
@@ -33,7 +34,7 @@ from groupcoord.testing.kafka_cluster import (
     KafkaCluster,
 )
 from groupcoord.testing.remote_group import RemoteGroup
-from groupcoord.testing.request_builders import creation, deletion, growth, question, raise_refusal, topics_view
+from groupcoord.testing.request_builders import creation, deletion, growth, raise_refusal
 from groupcoord.testing.seeded_random import SeededRandomSource
 from groupcoord.testing.sync import LoopThread
 from groupcoord.testing.tcp_connection import REQUEST_TIMEOUT_MS, BrokerLocator, TcpConnection
@@ -166,7 +167,7 @@ class RemoteCluster(KafkaCluster):
 
     async def _learn(self) -> TopicsView:
         """All topics whose partitions all have a leader."""
-        answer: MetadataResponse = await self._cluster.request_any(question(None))
+        answer: MetadataResponse = await self._cluster.request_any(metadata_request(None))
         led = tuple(topic for topic in answer.topics if all(each.leader_id >= 0 for each in topic.partitions))
         self._topics = topics_view(MetadataResponse(brokers=answer.brokers, topics=led))
         return self._topics

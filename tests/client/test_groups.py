@@ -319,8 +319,8 @@ class Application:
         for commit in inside._committer._under_way:
             commit.cancel()
         await inside._fetcher.stop()
-        await inside._runner.stop()
-        inside._runner.left.set()
+        await inside._driver.stop()
+        inside._driver.left.set()
         await inside._cluster.close()
         inside._cluster._bootstrap = ()
         inside._cluster.brokers = {}

@@ -8,6 +8,7 @@ import pytest
 from groupcoord.assignors import Subscription, write_assignment, write_subscription
 from groupcoord.client.errors import BrokerError
 from groupcoord.client.member.context import MemberState
+from groupcoord.client.member.requests import offset_commit_request
 from groupcoord.coordinator.classic.group import ClassicGroup
 from groupcoord.coordinator.classic.member import Member
 from groupcoord.coordinator.classic.states import GroupState
@@ -38,7 +39,6 @@ from groupcoord.simulation.invariants.members import (
     SessionTimeouts,
     SingleOwner,
 )
-from groupcoord.testing.request_builders import commit_request
 
 ONE, TWO = ("orders", 0), ("orders", 1)
 NEWS: dict[str, Any] = {"at_ms": 0, "cause": AdminAction("test"), "group": "app"}
@@ -301,7 +301,7 @@ def test_beliefs() -> None:
 def commit(
     name: str = "a", generation: int = 3, instance_id: str | None = None, offset: int = 5
 ) -> OffsetCommitRequest:
-    return commit_request("app", generation, name, instance_id, {ONE: offset})
+    return offset_commit_request("app", generation, name, instance_id, {ONE: offset})
 
 
 def commit_answer(code: int = 0) -> Any:

@@ -1,7 +1,8 @@
 from unittest.mock import patch
 
+from groupcoord.client.member import action_executor
 from groupcoord.client.member import actions as a
-from groupcoord.simulation import MemberPlan, SimulatedWorld, SimulationPlan, member_process, simulate_plan
+from groupcoord.simulation import MemberPlan, SimulatedWorld, SimulationPlan, simulate_plan
 from groupcoord.simulation.member_process import MemberProcess
 
 PLAN = SimulationPlan(
@@ -40,7 +41,7 @@ def test_not_every_error_is_the_end() -> None:
 
 
 def test_an_assignor_that_fails_ends_the_leader() -> None:
-    with patch.object(member_process, "run_assignor", side_effect=ValueError("nobody gets anything")):
+    with patch.object(action_executor, "run_assignor", side_effect=ValueError("nobody gets anything")):
         violation = simulate_plan(PLAN).violation
     assert violation is not None
     assert violation.name == "no-unexpected-exit"

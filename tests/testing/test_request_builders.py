@@ -2,6 +2,7 @@
 
 import pytest
 
+from groupcoord.client.member.requests import commit_errors, metadata_request, offset_commit_request, topics_view
 from groupcoord.protocol.apis.create_partitions import CreatePartitionsTopicResult
 from groupcoord.protocol.apis.create_topics import CreatableTopicResult
 from groupcoord.protocol.apis.delete_topics import DeletableTopicResult
@@ -19,16 +20,7 @@ from groupcoord.protocol.messages import (
     MetadataResponse,
     OffsetCommitResponse,
 )
-from groupcoord.testing.request_builders import (
-    codes_of,
-    commit_request,
-    creation,
-    deletion,
-    growth,
-    question,
-    raise_refusal,
-    topics_view,
-)
+from groupcoord.testing.request_builders import creation, deletion, growth, raise_refusal
 
 
 def test_requests_name_their_topic() -> None:
@@ -53,8 +45,8 @@ def test_a_refusal_is_raised_in_the_broker_s_words_or_in_kafka_s() -> None:
 
 
 def test_what_metadata_says_of_topics() -> None:
-    assert question(None).topics is None
-    assert [topic.name for topic in question({"b", "a"}).topics or ()] == ["a", "b"]
+    assert metadata_request(None).topics is None
+    assert [topic.name for topic in metadata_request({"b", "a"}).topics or ()] == ["a", "b"]
     partitions = tuple(
         MetadataResponsePartition(partition_index=number, leader_id=1, replica_nodes=replicas)
         for number, replicas in ((1, (1, 2)), (0, (3,)))
@@ -76,7 +68,7 @@ def test_what_metadata_says_of_topics() -> None:
 
 
 def test_offsets_are_grouped_by_topic() -> None:
-    request = commit_request("app", 3, "m", "one", {("b", 1): 5, ("a", 0): 6, ("b", 0): 7})
+    request = offset_commit_request("app", 3, "m", "one", {("b", 1): 5, ("a", 0): 6, ("b", 0): 7})
     assert (request.group_id, request.generation_id_or_member_epoch, request.member_id) == ("app", 3, "m")
     assert request.group_instance_id == "one"
     assert [
@@ -91,4 +83,4 @@ def test_each_partition_has_its_code() -> None:
         OffsetCommitResponsePartition(partition_index=1, error_code=ErrorCode.REBALANCE_IN_PROGRESS),
     )
     response = OffsetCommitResponse(topics=(OffsetCommitResponseTopic(name="a", partitions=partitions),))
-    assert codes_of(response) == {("a", 0): ErrorCode.NONE, ("a", 1): ErrorCode.REBALANCE_IN_PROGRESS}
+    assert commit_errors(response) == {("a", 0): ErrorCode.NONE, ("a", 1): ErrorCode.REBALANCE_IN_PROGRESS}
