@@ -5,9 +5,9 @@ Source: ``ConfigHelper.describeConfigs`` and ``KafkaApis.handleIncrementalAlterC
 
 import re
 from collections import Counter
-from typing import TYPE_CHECKING
 
 from groupcoord.broker import describe_configs, topic_names
+from groupcoord.broker.broker import Broker
 from groupcoord.broker.config_control import ResourceType, alter
 from groupcoord.broker.describe_configs import Options
 from groupcoord.config.broker_config import BrokerConfig, ConfigResource
@@ -27,13 +27,10 @@ from groupcoord.protocol.apis.incremental_alter_configs import (
 )
 from groupcoord.protocol.errors import ErrorCode
 
-if TYPE_CHECKING:
-    from groupcoord.broker.broker import Broker
-
 _INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
 
 
-def handle_describe_configs(broker: "Broker", ctx: HandlerContext, call: Call, request: DescribeConfigsRequest) -> None:
+def handle_describe_configs(broker: Broker, ctx: HandlerContext, call: Call, request: DescribeConfigsRequest) -> None:
     """Answer with the configurations of each resource, all of them or those it names."""
     options = Options(request.include_synonyms, request.include_documentation)
     results = []
@@ -59,7 +56,7 @@ def handle_describe_configs(broker: "Broker", ctx: HandlerContext, call: Call, r
 
 
 def _entries(
-    broker: "Broker", call: Call, resource: ConfigResource, options: Options
+    broker: Broker, call: Call, resource: ConfigResource, options: Options
 ) -> list[DescribeConfigsResourceResult]:
     config = broker.cluster.config_of(broker.config, call)
     match resource.type:
@@ -85,7 +82,7 @@ def _entries(
             raise ApiError(ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_REQUEST.text)
 
 
-def _topic_entries(broker: "Broker", name: str, options: Options) -> list[DescribeConfigsResourceResult]:
+def _topic_entries(broker: Broker, name: str, options: Options) -> list[DescribeConfigsResourceResult]:
     fault = topic_names.fault_text(name)
     if fault is not None:
         raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, fault)
@@ -108,7 +105,7 @@ def _check_broker_id(config: BrokerConfig, name: str, unexpected: str) -> None:
 
 
 def handle_incremental_alter_configs(
-    broker: "Broker", ctx: HandlerContext, call: Call, request: IncrementalAlterConfigsRequest
+    broker: Broker, ctx: HandlerContext, call: Call, request: IncrementalAlterConfigsRequest
 ) -> None:
     """Change the configuration of each resource, or say why not; a resource that is named twice is not changed at all."""
     times = Counter((resource.resource_type, resource.resource_name) for resource in request.resources)

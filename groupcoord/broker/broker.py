@@ -1,31 +1,18 @@
-"""The data plane: topics, their logs, and every API that is not about groups, behind one pure face.
+"""The broker: topics with their logs, fetches that wait, fetch sessions, producer ids. ``dispatch`` has its handlers.
 
-A handler is ``handle_x(broker, turn, call, request) -> None`` and answers through the turn, now or, for a fetch that waits,
-in a later one.
+Source: ``ReplicaManager``.
 """
 
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
-from groupcoord.broker.alter_configs import handle_describe_configs, handle_incremental_alter_configs
 from groupcoord.broker.broker_registry import BrokerRegistry
-from groupcoord.broker.fetch import handle_fetch
 from groupcoord.broker.fetch_purgatory import FetchPurgatory
 from groupcoord.broker.fetch_sessions import FetchSessions
-from groupcoord.broker.init_producer_id import handle_init_producer_id
 from groupcoord.broker.log_manager import LogManager
-from groupcoord.broker.log_offsets import (
-    handle_delete_records,
-    handle_list_offsets,
-    handle_offset_for_leader_epoch,
-)
-from groupcoord.broker.metadata import handle_describe_cluster, handle_metadata
 from groupcoord.broker.partition_log import PartitionLog
-from groupcoord.broker.produce import handle_produce
 from groupcoord.broker.storage_backend import IN_MEMORY_STORAGE, StorageBackend
-from groupcoord.broker.topic_admin import handle_create_partitions, handle_create_topics, handle_delete_topics
-from groupcoord.broker.topic_creation import internal_topic
+from groupcoord.broker.topic_config import internal_topic
 from groupcoord.broker.topics import Topic, TopicStore
 from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.core.background_work import WorkRunner, run_inline
@@ -33,11 +20,9 @@ from groupcoord.core.effects import Call, Effect, LogRecord
 from groupcoord.core.events import AdminAction
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import Timers
-from groupcoord.protocol.apis import ApiKey
+from groupcoord.protocol.errors import ErrorCode
 
 _PRODUCER_ID_BLOCK = 1000
-
-Handler = Callable[["Broker", HandlerContext, Call, Any], None]
 
 
 class Broker:
@@ -81,12 +66,6 @@ class Broker:
             self.timers, lambda: self.config, self._logs, now_ms, storage, self._compaction_runner
         )
         self._restore(now_ms)
-
-    def handle(self, call: Call, request: Any, now_ms: int) -> list[Effect]:
-        """Do what ``request`` asks; the effects, in order. Raises KeyError for an API that is not the broker's."""
-        ctx = HandlerContext(now_ms, call)
-        HANDLERS[call.api.key](self, ctx, call, request)
-        return ctx.effects
 
     def expire(self, now_ms: int) -> list[Effect]:
         """Fire what is due at ``now_ms``: fetches that have waited long enough, retention, old producers."""
@@ -160,6 +139,29 @@ class Broker:
         leader = self.cluster.ids.index(broker_id)
         self.fetch_purgatory.leader_moved(ctx, topic.partitions[partition], leader)
 
+    # --- leaders and readers
+
+    def leads(self, call: Call, topic: Topic, partition: int) -> bool:
+        """Whether the broker that ``call`` came to leads that partition."""
+        return topic.leaders[partition] == self.cluster.id_of(call)
+
+    def check_reader(
+        self, call: Call, topic: Topic, partition: int, epoch: int | None, *, leader_only: bool
+    ) -> ErrorCode:
+        """The error if the broker that ``call`` came to must not serve a partition to a reader that knows the leader ``epoch``.
+
+        Source: ``ReplicaManager.getPartitionOrError`` and ``Partition.getLocalLog``.
+        """
+        here = self.cluster.id_of(call)
+        if here not in topic.replicas[partition]:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        present = topic.partitions[partition].leader_epoch
+        if epoch is not None and epoch != present:
+            return ErrorCode.UNKNOWN_LEADER_EPOCH if epoch > present else ErrorCode.FENCED_LEADER_EPOCH
+        if leader_only and topic.leaders[partition] != here:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return ErrorCode.NONE
+
     def compact(self, topic: str, partition: int, now_ms: int) -> list[Effect]:
         """Compact all that is in a partition now, whatever its configuration says of when; LogCleaned says what was done.
 
@@ -184,21 +186,3 @@ class Broker:
     def _logs(self) -> Iterator[PartitionLog]:
         for topic in self.topics.all():
             yield from topic.partitions
-
-
-HANDLERS: dict[ApiKey, Handler] = {
-    ApiKey.PRODUCE: handle_produce,
-    ApiKey.FETCH: handle_fetch,
-    ApiKey.LIST_OFFSETS: handle_list_offsets,
-    ApiKey.DELETE_RECORDS: handle_delete_records,
-    ApiKey.INIT_PRODUCER_ID: handle_init_producer_id,
-    ApiKey.OFFSET_FOR_LEADER_EPOCH: handle_offset_for_leader_epoch,
-    ApiKey.CREATE_PARTITIONS: handle_create_partitions,
-    ApiKey.DELETE_TOPICS: handle_delete_topics,
-    ApiKey.CREATE_TOPICS: handle_create_topics,
-    ApiKey.DESCRIBE_CLUSTER: handle_describe_cluster,
-    ApiKey.METADATA: handle_metadata,
-    ApiKey.DESCRIBE_CONFIGS: handle_describe_configs,
-    ApiKey.INCREMENTAL_ALTER_CONFIGS: handle_incremental_alter_configs,
-}
-"""Which handler answers which API; each family of handlers is a module of this package."""

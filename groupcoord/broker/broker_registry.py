@@ -6,7 +6,7 @@ Source: ``ClusterControlManager`` and ``ReplicationControlManager``.
 """
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.config.listeners import Endpoint
@@ -17,9 +17,6 @@ from groupcoord.partitioners.java_random import Random
 from groupcoord.partitioners.replica_assignment import PlacementError
 from groupcoord.partitioners.striped_replica_placer import UsableBroker, check_replication_factor, place_replicas
 from groupcoord.protocol.errors import ErrorCode
-
-if TYPE_CHECKING:
-    from groupcoord.broker.topics import Topic
 
 Replicas = tuple[int, ...]
 """The ids of the brokers that have a partition, the preferred leader first."""
@@ -143,26 +140,3 @@ class BrokerRegistry:
                 return f"The manual partition assignment includes the broker {broker_id} more than once."
             previous = broker_id
         return None
-
-    # --- who may be asked for what
-
-    def leads(self, call: Call, topic: "Topic", partition: int) -> bool:
-        """Does the broker that ``call`` came to lead that partition?"""
-        return topic.leaders[partition] == self.ids[call.broker]
-
-    def check_reader(
-        self, call: Call, topic: "Topic", partition: int, epoch: int | None, *, leader_only: bool
-    ) -> ErrorCode:
-        """May the broker that ``call`` came to say what is in a partition, to somebody who knows it in that leader ``epoch``?
-
-        Source: ``ReplicaManager.getPartitionOrError`` and ``Partition.getLocalLog``.
-        """
-        here = self.ids[call.broker]
-        if here not in topic.replicas[partition]:
-            return ErrorCode.NOT_LEADER_OR_FOLLOWER
-        present = topic.partitions[partition].leader_epoch
-        if epoch is not None and epoch != present:
-            return ErrorCode.UNKNOWN_LEADER_EPOCH if epoch > present else ErrorCode.FENCED_LEADER_EPOCH
-        if leader_only and topic.leaders[partition] != here:
-            return ErrorCode.NOT_LEADER_OR_FOLLOWER
-        return ErrorCode.NONE

@@ -9,9 +9,10 @@ import enum
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from groupcoord.broker import topic_config, topic_names
+from groupcoord.broker.broker import Broker
 from groupcoord.broker.storage_backend import storage_errors_as_api_errors
 from groupcoord.broker.topics import Topic
 from groupcoord.config.broker_config import BrokerConfig, ConfigResource
@@ -22,9 +23,6 @@ from groupcoord.core.api_error import ApiError
 from groupcoord.core.java import hash_order
 from groupcoord.protocol.apis.incremental_alter_configs import AlterableConfig
 from groupcoord.protocol.errors import ErrorCode
-
-if TYPE_CHECKING:
-    from groupcoord.broker.broker import Broker
 
 
 class ResourceType(enum.IntEnum):
@@ -69,7 +67,7 @@ _THREAD_POOLS = (
 
 
 def alter(
-    broker: "Broker",
+    broker: Broker,
     resource: ConfigResource,
     changes: Sequence[AlterableConfig],
     *,
@@ -167,7 +165,7 @@ def _java_split(text: str) -> list[str]:
 # --- topics, groups, client metrics
 
 
-def _topic_change(broker: "Broker", name: str, changes: Sequence[AlterableConfig]) -> ConfigChange:
+def _topic_change(broker: Broker, name: str, changes: Sequence[AlterableConfig]) -> ConfigChange:
     topic = broker.topics.get(name)
     configs = _applied({} if topic is None else topic.configs, changes, TOPIC)
     if not name:

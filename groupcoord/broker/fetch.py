@@ -5,8 +5,9 @@ Source: ``KafkaApis.handleFetchRequest``, ``ReplicaManager.fetchMessages`` and `
 
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from groupcoord.broker.broker import Broker
 from groupcoord.broker.fetch_purgatory import DelayedFetch, WatchedPartition
 from groupcoord.broker.fetch_sessions import Answers, FetchContext, NoSuchShardError, Reader, TopicIdPartition, Wanted
 from groupcoord.broker.leader_epoch_cache import UNDEFINED_EPOCH
@@ -27,9 +28,6 @@ from groupcoord.protocol.apis.fetch import (
 from groupcoord.protocol.batches.record_batch import BatchError
 from groupcoord.protocol.errors import ErrorCode
 
-if TYPE_CHECKING:
-    from groupcoord.broker.broker import Broker
-
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 _FUTURE_REPLICA = -3  # a broker that copies a partition to another of its own disks
 _NO_DIVERGENCE = EpochEndOffset()
@@ -42,7 +40,7 @@ COPIED_BYTES = 65_536
 _WRONG_LEADER = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 
 
-def handle_fetch(broker: "Broker", ctx: HandlerContext, call: Call, request: FetchRequest) -> None:
+def handle_fetch(broker: Broker, ctx: HandlerContext, call: Call, request: FetchRequest) -> None:
     """Answer now if there is enough to read, or something to complain about, or no wish to wait; else when there is."""
     uses_topic_ids = call.version >= 13
     wanted: Wanted = {}
@@ -95,7 +93,7 @@ class _Fetch:
 
     __slots__ = ("_broker", "_call", "_context", "_known", "_replica_id", "_request", "_unknown")
 
-    def __init__(self, broker: "Broker", call: Call, request: FetchRequest, context: FetchContext) -> None:
+    def __init__(self, broker: Broker, call: Call, request: FetchRequest, context: FetchContext) -> None:
         self._broker = broker
         self._call = call
         self._context = context
@@ -203,9 +201,7 @@ class _Fetch:
         consumer = self._replica_id < 0
         old = self._call.version < _FROM_FOLLOWERS_SINCE and self._replica_id != _FUTURE_REPLICA
         epoch = partition.current_leader_epoch if partition.current_leader_epoch >= 0 else None
-        error = self._broker.cluster.check_reader(
-            self._call, topic, fetched.partition, epoch, leader_only=old or not consumer
-        )
+        error = self._broker.check_reader(self._call, topic, fetched.partition, epoch, leader_only=old or not consumer)
         if error is not ErrorCode.NOT_LEADER_OR_FOLLOWER and fetched.topic_id not in (None, topic.topic_id):
             return ErrorCode.INCONSISTENT_TOPIC_ID  # a session that knew an older topic of this name
         followers = set(topic.replicas[fetched.partition]) - {topic.leaders[fetched.partition]}

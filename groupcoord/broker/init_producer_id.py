@@ -1,20 +1,16 @@
 """InitProducerId: ids for idempotent producers. Source: ``TransactionCoordinator.handleInitProducerId``."""
 
-from typing import TYPE_CHECKING
-
+from groupcoord.broker.broker import Broker
 from groupcoord.core.effects import Call
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.apis.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from groupcoord.protocol.batches.record_batch import NO_PRODUCER_ID, BatchError
 from groupcoord.protocol.errors import ErrorCode
 
-if TYPE_CHECKING:
-    from groupcoord.broker.broker import Broker
-
 _NO_EPOCH = -1
 
 
-def handle_init_producer_id(broker: "Broker", ctx: HandlerContext, call: Call, request: InitProducerIdRequest) -> None:
+def handle_init_producer_id(broker: Broker, ctx: HandlerContext, call: Call, request: InitProducerIdRequest) -> None:
     """Hand out the next producer id, with epoch 0. A producer that asks again gets another one."""
     error = _refusal(broker, request)
     if not error:
@@ -26,7 +22,7 @@ def handle_init_producer_id(broker: "Broker", ctx: HandlerContext, call: Call, r
     ctx.reply(call, InitProducerIdResponse(error_code=error, producer_id=NO_PRODUCER_ID, producer_epoch=_NO_EPOCH))
 
 
-def _refusal(broker: "Broker", request: InitProducerIdRequest) -> ErrorCode:
+def _refusal(broker: Broker, request: InitProducerIdRequest) -> ErrorCode:
     if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == _NO_EPOCH):
         return ErrorCode.INVALID_REQUEST
     if request.transactional_id is None:

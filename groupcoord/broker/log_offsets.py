@@ -4,8 +4,8 @@ Source: ``ReplicaManager.fetchOffset``, ``.lastOffsetForLeaderEpoch`` and ``.del
 """
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
+from groupcoord.broker.broker import Broker
 from groupcoord.broker.partition_log import (
     EARLIEST,
     EARLIEST_LOCAL,
@@ -43,9 +43,6 @@ from groupcoord.protocol.batches.record_batch import BatchError
 from groupcoord.protocol.batches.records import InvalidRecordsError
 from groupcoord.protocol.errors import ErrorCode
 
-if TYPE_CHECKING:
-    from groupcoord.broker.broker import Broker
-
 _SUPPORTED_SINCE = {
     EARLIEST: 1,
     LATEST: 1,
@@ -61,13 +58,13 @@ _NO_EPOCH = -1
 _DEBUGGER = -2  # a replica id that asks followers, too
 
 
-def handle_list_offsets(broker: "Broker", ctx: HandlerContext, call: Call, request: ListOffsetsRequest) -> None:
+def handle_list_offsets(broker: Broker, ctx: HandlerContext, call: Call, request: ListOffsetsRequest) -> None:
     """Tell the offset that each partition has for a timestamp; partitions and topics come in the order of Kafka's maps."""
     _list_offsets(broker, ctx, call, request, TimestampSearch())
 
 
 def _list_offsets(
-    broker: "Broker", ctx: HandlerContext, call: Call, request: ListOffsetsRequest, search: TimestampSearch
+    broker: Broker, ctx: HandlerContext, call: Call, request: ListOffsetsRequest, search: TimestampSearch
 ) -> None:
     """Answer, if all lookups are done; else have those done that are not, and try again."""
     if request.isolation_level not in _ISOLATION_LEVELS:
@@ -118,13 +115,13 @@ def _no_offsets(request: ListOffsetsRequest, error: ErrorCode) -> ListOffsetsRes
 
 
 def _list_offset(
-    broker: "Broker", call: Call, replica_id: int, name: str, part: ListOffsetsPartition, search: TimestampSearch
+    broker: Broker, call: Call, replica_id: int, name: str, part: ListOffsetsPartition, search: TimestampSearch
 ) -> ListOffsetsPartitionResponse:
     index = part.partition_index
     topic, log = broker.topics.get(name), broker.log(name, index)
     if topic is None or log is None:
         return _no_offset(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    error = broker.cluster.check_reader(
+    error = broker.check_reader(
         call, topic, index, _said(part.current_leader_epoch), leader_only=replica_id != _DEBUGGER
     )
     if error:
@@ -154,7 +151,7 @@ def _said(epoch: int) -> int | None:
 
 
 def handle_offset_for_leader_epoch(
-    broker: "Broker", ctx: HandlerContext, call: Call, request: OffsetForLeaderEpochRequest
+    broker: Broker, ctx: HandlerContext, call: Call, request: OffsetForLeaderEpochRequest
 ) -> None:
     """Tell where an epoch ends in each partition, for readers to find out whether records they have are still true."""
     topics = tuple(
@@ -167,19 +164,19 @@ def handle_offset_for_leader_epoch(
     ctx.reply(call, OffsetForLeaderEpochResponse(topics=topics))
 
 
-def _end_of_epoch(broker: "Broker", call: Call, name: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
+def _end_of_epoch(broker: Broker, call: Call, name: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
     topic, log = broker.topics.get(name), broker.log(name, asked.partition)
     if topic is None or log is None:
         return EpochEndOffset(partition=asked.partition, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     epoch = _said(asked.current_leader_epoch)
-    error = broker.cluster.check_reader(call, topic, asked.partition, epoch, leader_only=True)
+    error = broker.check_reader(call, topic, asked.partition, epoch, leader_only=True)
     if error:
         return EpochEndOffset(partition=asked.partition, error_code=error)
     epoch, end_offset = log.end_of_epoch(asked.leader_epoch)
     return EpochEndOffset(partition=asked.partition, leader_epoch=epoch, end_offset=end_offset)
 
 
-def handle_delete_records(broker: "Broker", ctx: HandlerContext, call: Call, request: DeleteRecordsRequest) -> None:
+def handle_delete_records(broker: Broker, ctx: HandlerContext, call: Call, request: DeleteRecordsRequest) -> None:
     """Forget the records of each partition that lie before an offset."""
     # One that is named twice is done once, with the last offset.
     offsets = {
@@ -196,13 +193,13 @@ def handle_delete_records(broker: "Broker", ctx: HandlerContext, call: Call, req
     ctx.reply(call, DeleteRecordsResponse(topics=topics))
 
 
-def _delete_records(broker: "Broker", call: Call, name: str, index: int, offset: int) -> DeleteRecordsPartitionResult:
+def _delete_records(broker: Broker, call: Call, name: str, index: int, offset: int) -> DeleteRecordsPartitionResult:
     topic, log = broker.topics.get(name), broker.log(name, index)
     if topic is None or log is None:
         return _not_deleted(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if topic.is_internal:
         return _not_deleted(index, ErrorCode.INVALID_TOPIC_EXCEPTION)
-    if not broker.cluster.leads(call, topic, index):
+    if not broker.leads(call, topic, index):
         return _not_deleted(index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
     try:
         return DeleteRecordsPartitionResult(partition_index=index, low_watermark=log.delete_records(offset))

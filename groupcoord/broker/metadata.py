@@ -7,9 +7,9 @@ The order of topics is that of the collections Kafka keeps them in. Source: ``Ka
 import uuid
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from groupcoord.broker import topic_names
+from groupcoord.broker.broker import Broker
 from groupcoord.broker.topic_creation import create_automatically
 from groupcoord.broker.topics import Topic
 from groupcoord.core.effects import Call
@@ -30,9 +30,6 @@ from groupcoord.protocol.apis.metadata import (
 )
 from groupcoord.protocol.errors import ErrorCode
 
-if TYPE_CHECKING:
-    from groupcoord.broker.broker import Broker
-
 # Bit n stands for operation n of ``AclOperation``. Without an authorizer everybody may do all that a resource knows:
 # read, write, create, delete, alter, describe, describe configs, alter configs ...
 TOPIC_OPERATIONS = sum(1 << operation for operation in (3, 4, 5, 6, 7, 8, 10, 11))
@@ -44,7 +41,7 @@ _FEW = 4  # a Scala set of more than four names is a HashSet for ever
 _BROKER_ENDPOINT, _CONTROLLER_ENDPOINT = 1, 2
 
 
-def handle_metadata(broker: "Broker", ctx: HandlerContext, call: Call, request: MetadataRequest) -> None:
+def handle_metadata(broker: Broker, ctx: HandlerContext, call: Call, request: MetadataRequest) -> None:
     """Answer with the brokers and the topics asked for, which may create topics that are missing."""
     error = _unanswerable(request, call.version)
     if error:
@@ -98,11 +95,11 @@ def _error_response(request: MetadataRequest, error: ErrorCode) -> MetadataRespo
     return MetadataResponse(brokers=(), topics=topics, error_code=error)
 
 
-def _all_topics(broker: "Broker") -> list[MetadataResponseTopic]:
+def _all_topics(broker: Broker) -> list[MetadataResponseTopic]:
     return _existing(broker, mutable_map_order((topic.name for topic in broker.topics), string_hash))
 
 
-def _topics_by_id(broker: "Broker", topic_ids: list[uuid.UUID]) -> list[MetadataResponseTopic]:
+def _topics_by_id(broker: Broker, topic_ids: list[uuid.UUID]) -> list[MetadataResponseTopic]:
     """First the ids that nothing has, then the topics; names that came along are not looked at."""
     ids = set_order(topic_ids, _uuid_hash)
     small = len(ids) <= _FEW
@@ -121,7 +118,7 @@ def _uuid_hash(topic_id: uuid.UUID) -> int:
     return (halves >> 32 ^ halves) & 0xFFFFFFFF
 
 
-def _topics_by_name(broker: "Broker", now_ms: int, asked: list[str], *, create: bool) -> list[MetadataResponseTopic]:
+def _topics_by_name(broker: Broker, now_ms: int, asked: list[str], *, create: bool) -> list[MetadataResponseTopic]:
     """First the topics, then the names that are none. A topic made now is seen by the next request only."""
     names = set_order(asked, string_hash)
     found = _existing(broker, names)
@@ -136,7 +133,7 @@ def _topics_by_name(broker: "Broker", now_ms: int, asked: list[str], *, create: 
     return found + [_missing(name) for name in missing]
 
 
-def _existing(broker: "Broker", names: Iterable[str]) -> list[MetadataResponseTopic]:
+def _existing(broker: Broker, names: Iterable[str]) -> list[MetadataResponseTopic]:
     topics = (broker.topics.get(name) for name in names)
     return [_described(topic) for topic in topics if topic is not None]
 
@@ -167,12 +164,12 @@ def _described(topic: Topic) -> MetadataResponseTopic:
     )
 
 
-def _controller(broker: "Broker") -> int:
+def _controller(broker: Broker) -> int:
     """Whom to ask for changes. Any broker will do, for it passes them on; Kafka names one by chance, this is the first."""
     return broker.cluster.ids[0]
 
 
-def handle_describe_cluster(broker: "Broker", ctx: HandlerContext, call: Call, request: DescribeClusterRequest) -> None:
+def handle_describe_cluster(broker: Broker, ctx: HandlerContext, call: Call, request: DescribeClusterRequest) -> None:
     """Answer with the brokers there are; an endpoint of another type than a broker's is refused."""
     if request.endpoint_type != _BROKER_ENDPOINT:
         if request.endpoint_type == _CONTROLLER_ENDPOINT:

@@ -3,8 +3,9 @@
 import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from groupcoord.broker.broker import Broker
 from groupcoord.broker.log_validator import ZSTD_FROM, CheckedBatch, LogValidator, RecordValidationError, check_format
 from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.broker.timestamp_search import INLINE_BYTES
@@ -36,9 +37,6 @@ from groupcoord.protocol.batches.record_batch import (
     without_frames,
 )
 from groupcoord.protocol.errors import ErrorCode
-
-if TYPE_CHECKING:
-    from groupcoord.broker.broker import Broker
 
 ADMIN_CLIENT_ID = "__admin_client"
 """The client id under which internal topics may be written to."""
@@ -79,13 +77,13 @@ class _RefusedError(Exception):
         self.message = message
 
 
-def handle_produce(broker: "Broker", ctx: HandlerContext, call: Call, request: ProduceRequest) -> None:
+def handle_produce(broker: Broker, ctx: HandlerContext, call: Call, request: ProduceRequest) -> None:
     """Append one batch to each partition; the partitions fare independently."""
     _produce(broker, ctx, call, request, None)
 
 
 def _produce(
-    broker: "Broker", ctx: HandlerContext, call: Call, request: ProduceRequest, outcomes: "_Checks | None"
+    broker: Broker, ctx: HandlerContext, call: Call, request: ProduceRequest, outcomes: "_Checks | None"
 ) -> None:
     """Answer, with the ``outcomes`` of checks that were done aside; None: if there are such, have them done first."""
     batches = _batches(broker, request)
@@ -114,7 +112,7 @@ def _produce(
         broker.appended(ctx, log)
 
 
-def _batches(broker: "Broker", request: ProduceRequest) -> dict[_Target, bytes | None]:
+def _batches(broker: Broker, request: ProduceRequest) -> dict[_Target, bytes | None]:
     """The records of each partition; the last word counts for one that is named twice."""
     batches: dict[_Target, bytes | None] = {}
     for topic in request.topic_data:
@@ -139,7 +137,7 @@ def _refuse_transactions(batches: Iterable[bytes | None]) -> None:
 
 
 def _sorted_out(
-    broker: "Broker", call: Call, batches: dict[_Target, bytes | None]
+    broker: Broker, call: Call, batches: dict[_Target, bytes | None]
 ) -> tuple[dict[_Target, tuple[PartitionLog, bytes]], _Outcomes, _Outcomes]:
     """(log and batch of each partition, what is not there, what is no batch).
 
@@ -202,7 +200,7 @@ def _checks(batches: Sequence[tuple[_Target, LogValidator, bytes]], now_ms: int)
 
 
 def _append(
-    broker: "Broker",
+    broker: Broker,
     ctx: HandlerContext,
     call: Call,
     request: ProduceRequest,
@@ -218,7 +216,7 @@ def _append(
     if target.topic in INTERNAL and call.client_id != ADMIN_CLIENT_ID:
         return _failed(target, ErrorCode.INVALID_TOPIC_EXCEPTION)
     topic = broker.topics.get(target.topic)
-    if topic is not None and not broker.cluster.leads(call, topic, target.partition):
+    if topic is not None and not broker.leads(call, topic, target.partition):
         leader = LeaderIdAndEpoch(leader_id=topic.leaders[target.partition], leader_epoch=log.leader_epoch)
         failed = _failed(target, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return replace(failed, current_leader=leader) if call.version >= _LEADER_FROM else failed
@@ -261,7 +259,7 @@ def _failed(
     )
 
 
-def _respond(broker: "Broker", ctx: HandlerContext, call: Call, request: ProduceRequest, outcomes: _Outcomes) -> None:
+def _respond(broker: Broker, ctx: HandlerContext, call: Call, request: ProduceRequest, outcomes: _Outcomes) -> None:
     """The response; with acks=0 there is none, and the connection closes if anything failed, for the producer to notice."""
     if request.acks != 0:
         topics: dict[tuple[uuid.UUID | None, str], list[PartitionProduceResponse]] = {}

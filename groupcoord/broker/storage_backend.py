@@ -7,9 +7,10 @@ BatchError(KAFKA_STORAGE_ERROR), and then nothing has changed. ``groupcoord.stor
 import contextlib
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from groupcoord.broker.leader_epoch_cache import LeaderEpochCache
+from groupcoord.broker.log_config import LogConfig
 from groupcoord.broker.log_segment import FoundBatch, LogSegment
 from groupcoord.broker.producer_state_manager import ProducerStateManager
 from groupcoord.broker.record_slices import DELETED_SEGMENTS, SliceableSegment
@@ -20,9 +21,6 @@ from groupcoord.core.background_work import BackgroundWork
 from groupcoord.protocol.batches.record_batch import BatchError, BatchHeader
 from groupcoord.protocol.batches.records import Record
 from groupcoord.protocol.errors import ErrorCode
-
-if TYPE_CHECKING:
-    from groupcoord.broker.partition_log import PartitionLog
 
 
 class Segment(SliceableSegment, Protocol):
@@ -63,18 +61,32 @@ class Segment(SliceableSegment, Protocol):
         """The first record that has the largest timestamp of all, or None if there is no record."""
 
 
+class LogState(Protocol):
+    """What a backend reads of the log whose segments it keeps. See PartitionLog."""
+
+    name: str
+    settings: LogConfig
+    log_start_offset: int
+    producers: ProducerStateManager
+    cleaned_to: int
+
+    @property
+    def segments(self) -> Sequence[Segment]:
+        """The segments, oldest first."""
+
+
 class LogBackend(Protocol):
     """Where the segments of one log are kept."""
 
-    def new_segment(self, log: "PartitionLog", base_offset: int, now_ms: int) -> Segment:
+    def new_segment(self, log: LogState, base_offset: int, now_ms: int) -> Segment:
         """An empty segment to go on with; nothing more will be appended to those before. Raises BatchError."""
 
     def append(
-        self, log: "PartitionLog", segment: Segment, batch: bytes | bytearray, header: BatchHeader, now_ms: int
+        self, log: LogState, segment: Segment, batch: bytes | bytearray, header: BatchHeader, now_ms: int
     ) -> None:
         """Add a batch to the last segment, and have it where flush.messages wants it. Raises BatchError."""
 
-    def writing(self, log: "PartitionLog", cleaned: LogSegment) -> BackgroundWork[None]:
+    def writing(self, log: LogState, cleaned: LogSegment) -> BackgroundWork[None]:
         """Write down a segment that is to replace others; this may happen while the log is used. Raises BatchError, OSError."""
 
     def discard(self, base_offset: int) -> None:
@@ -84,20 +96,20 @@ class LogBackend(Protocol):
         """What to raise if segments could not be read, or written, and nothing has changed."""
 
     def replaced(
-        self, log: "PartitionLog", old: Sequence[Segment], cleaned: Sequence[LogSegment], *, written: bool = False
+        self, log: LogState, old: Sequence[Segment], cleaned: Sequence[LogSegment], *, written: bool = False
     ) -> list[Segment]:
         """Keep ``cleaned`` instead of ``old``, all of it or nothing; how the log is to see them. Raises BatchError.
 
         ``written``: that has been done by ``writing``.
         """
 
-    def deleted(self, log: "PartitionLog", segments: Sequence[Segment]) -> None:
+    def deleted(self, log: LogState, segments: Sequence[Segment]) -> None:
         """``segments``, which were the oldest of the log, are not part of it any more."""
 
-    def start_moved(self, log: "PartitionLog") -> None:
+    def start_moved(self, log: LogState) -> None:
         """Somebody deleted records, so that the log starts further on. Raises BatchError."""
 
-    def flush_if_due(self, log: "PartitionLog", now_ms: int) -> bool:
+    def flush_if_due(self, log: LogState, now_ms: int) -> bool:
         """Flush what has waited for flush.ms; does anything wait still?"""
 
 
@@ -166,17 +178,17 @@ class StorageBackend(Protocol):
 class InMemoryLogBackend:
     """Keeps segments in memory alone."""
 
-    def new_segment(self, _log: "PartitionLog", base_offset: int, now_ms: int) -> Segment:
+    def new_segment(self, _log: LogState, base_offset: int, now_ms: int) -> Segment:
         """A segment in memory."""
         return LogSegment(base_offset, now_ms)
 
     def append(
-        self, _log: "PartitionLog", segment: Segment, batch: bytes | bytearray, header: BatchHeader, now_ms: int
+        self, _log: LogState, segment: Segment, batch: bytes | bytearray, header: BatchHeader, now_ms: int
     ) -> None:
         """Add a batch."""
         segment.append(batch, header, now_ms)
 
-    def writing(self, _log: "PartitionLog", _cleaned: LogSegment) -> BackgroundWork[None]:
+    def writing(self, _log: LogState, _cleaned: LogSegment) -> BackgroundWork[None]:
         """Nothing is left to do."""
         yield from ()
 
@@ -188,21 +200,21 @@ class InMemoryLogBackend:
         return BatchError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
 
     def replaced(
-        self, _log: "PartitionLog", old: Sequence[Segment], cleaned: Sequence[LogSegment], *, written: bool = False
+        self, _log: LogState, old: Sequence[Segment], cleaned: Sequence[LogSegment], *, written: bool = False
     ) -> list[Segment]:
         """They are what they are."""
         del written  # there is nothing to write
         DELETED_SEGMENTS.add(old)
         return list(cleaned)
 
-    def deleted(self, _log: "PartitionLog", segments: Sequence[Segment]) -> None:
+    def deleted(self, _log: LogState, segments: Sequence[Segment]) -> None:
         """Nothing is left to do, but for answers that are made of them."""
         DELETED_SEGMENTS.add(segments)
 
-    def start_moved(self, _log: "PartitionLog") -> None:
+    def start_moved(self, _log: LogState) -> None:
         """Nothing is left to do."""
 
-    def flush_if_due(self, _log: "PartitionLog", _now_ms: int) -> bool:
+    def flush_if_due(self, _log: LogState, _now_ms: int) -> bool:
         """Nothing ever waits."""
         return False
 

@@ -6,9 +6,9 @@ Source: ``ControllerApis`` for what concerns a whole request, ``ReplicationContr
 import uuid
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from groupcoord.broker import topic_names
+from groupcoord.broker.broker import Broker
 from groupcoord.broker.broker_registry import Replicas
 from groupcoord.broker.topic_config import effective_texts
 from groupcoord.broker.topic_creation import UNSET, TopicPlan, plan_topic
@@ -37,9 +37,6 @@ from groupcoord.protocol.apis.delete_topics import (
 )
 from groupcoord.protocol.errors import ErrorCode
 
-if TYPE_CHECKING:
-    from groupcoord.broker.broker import Broker
-
 MOST_RECORDS_PER_REQUEST = 10_000
 """What a controller writes for one request at most: a record for each topic, each partition, each configuration."""
 
@@ -48,7 +45,7 @@ _DUPLICATE_NAME = "Duplicate topic name."
 _UNKNOWN_ID = "This server does not host this topic ID."
 
 
-def handle_create_topics(broker: "Broker", ctx: HandlerContext, call: Call, request: CreateTopicsRequest) -> None:
+def handle_create_topics(broker: Broker, ctx: HandlerContext, call: Call, request: CreateTopicsRequest) -> None:
     """Create the topics, or say of each why not; results come in the order asked, then duplicates, then what is forbidden."""
     try:
         results = _create_topics(broker, ctx, request)
@@ -63,7 +60,7 @@ def _check_time(timeout_ms: int, *, work: bool) -> None:
         raise ApiError(ErrorCode.REQUEST_TIMED_OUT)
 
 
-def _create_topics(broker: "Broker", ctx: HandlerContext, request: CreateTopicsRequest) -> list[CreatableTopicResult]:
+def _create_topics(broker: Broker, ctx: HandlerContext, request: CreateTopicsRequest) -> list[CreatableTopicResult]:
     times = Counter(topic.name for topic in request.topics)
     wanted = [topic for topic in request.topics if times[topic.name] == 1]
     forbidden = [topic.name for topic in wanted if topic.name == topic_names.CLUSTER_METADATA]
@@ -97,7 +94,7 @@ def _planned_partitions(topic: CreatableTopic, default: int) -> int:
     return default if topic.num_partitions == UNSET else max(topic.num_partitions, 0)
 
 
-def _planned(broker: "Broker", topic: CreatableTopic) -> TopicPlan | CreatableTopicResult:
+def _planned(broker: Broker, topic: CreatableTopic) -> TopicPlan | CreatableTopicResult:
     try:
         return plan_topic(broker, topic)
     except ApiError as refused:
@@ -108,7 +105,7 @@ def _not_created(name: str, refused: ApiError) -> CreatableTopicResult:
     return CreatableTopicResult(name=name, error_code=refused.code, error_message=refused.message)
 
 
-def _created(broker: "Broker", plan: TopicPlan, now_ms: int | None) -> CreatableTopicResult:
+def _created(broker: Broker, plan: TopicPlan, now_ms: int | None) -> CreatableTopicResult:
     """Create the topic, or, without a time, only say how it would be: then it has an id that nobody will see again."""
     if now_ms is None:
         topic_id = broker.topics.free_id()
@@ -127,7 +124,7 @@ def _created(broker: "Broker", plan: TopicPlan, now_ms: int | None) -> Creatable
     )
 
 
-def handle_delete_topics(broker: "Broker", ctx: HandlerContext, call: Call, request: DeleteTopicsRequest) -> None:
+def handle_delete_topics(broker: Broker, ctx: HandlerContext, call: Call, request: DeleteTopicsRequest) -> None:
     """Delete the topics, by name or id, or say of each why not.
 
     The results may come in any order: Kafka shuffles them, so that nobody can tell which topics do not exist and which one may
@@ -143,7 +140,7 @@ def handle_delete_topics(broker: "Broker", ctx: HandlerContext, call: Call, requ
     ctx.reply(call, DeleteTopicsResponse(responses=tuple(results)))
 
 
-def _delete_topics(broker: "Broker", ctx: HandlerContext, request: DeleteTopicsRequest) -> list[DeletableTopicResult]:
+def _delete_topics(broker: Broker, ctx: HandlerContext, request: DeleteTopicsRequest) -> list[DeletableTopicResult]:
     """What became of each topic, for a request that is in time. Raises Refused."""
     # 1. What says neither or both, and what is said more than once.
     results, states = [], request.topics
@@ -195,9 +192,7 @@ def _not_deleted(name: str | None, topic_id: uuid.UUID | None, refused: ApiError
     return DeletableTopicResult(name=name, topic_id=topic_id, error_code=refused.code, error_message=refused.message)
 
 
-def handle_create_partitions(
-    broker: "Broker", ctx: HandlerContext, call: Call, request: CreatePartitionsRequest
-) -> None:
+def handle_create_partitions(broker: Broker, ctx: HandlerContext, call: Call, request: CreatePartitionsRequest) -> None:
     """Give topics more partitions, or say of each why not; duplicates come first, then the topics by Java's hash."""
     try:
         results = _create_partitions(broker, request)
@@ -206,7 +201,7 @@ def handle_create_partitions(
     ctx.reply(call, CreatePartitionsResponse(results=tuple(results)))
 
 
-def _create_partitions(broker: "Broker", request: CreatePartitionsRequest) -> list[CreatePartitionsTopicResult]:
+def _create_partitions(broker: Broker, request: CreatePartitionsRequest) -> list[CreatePartitionsTopicResult]:
     times = Counter(topic.name for topic in request.topics)
     duplicate = ApiError(ErrorCode.INVALID_REQUEST, _DUPLICATE_NAME)
     results = [_not_added(name, duplicate) for name in hash_order(name for name in times if times[name] > 1)]
@@ -236,9 +231,7 @@ def _create_partitions(broker: "Broker", request: CreatePartitionsRequest) -> li
     return results
 
 
-def _additional_partitions(
-    broker: "Broker", topic: Topic, asked: CreatePartitionsTopic, most: int
-) -> Sequence[Replicas]:
+def _additional_partitions(broker: Broker, topic: Topic, asked: CreatePartitionsTopic, most: int) -> Sequence[Replicas]:
     """The replicas of the partitions that the topic gets on top, or of one more than ``most`` of them. Raises Refused."""
     present = len(topic.partitions)
     if asked.count == present:

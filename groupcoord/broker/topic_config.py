@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from groupcoord.broker import topic_names
 from groupcoord.broker.log_config import LogConfig
 from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.config.config_def import InvalidValueError, Value
@@ -123,3 +124,28 @@ def _from_layers(row: Property, layers: tuple[tuple[Mapping[str, str], int], ...
             if synonym.name in texts:
                 return Effective(row.name, synonym.convert(texts[synonym.name]), source)
     return Effective(row.name, row.default, Source.DEFAULT)
+
+
+def internal_topic(name: str, config: BrokerConfig) -> tuple[int, int, dict[str, str]]:
+    """How many partitions and replicas and which configurations one of Kafka's own topics has."""
+    prefix = _PREFIXES[name]
+    configs = {**_INTERNAL_CONFIGS[name], "segment.bytes": str(config[f"{prefix}.segment.bytes"])}
+    if name != topic_names.CONSUMER_OFFSETS:
+        configs["min.insync.replicas"] = str(config[f"{prefix}.min.isr"])
+    return int(str(config[f"{prefix}.num.partitions"])), int(str(config[f"{prefix}.replication.factor"])), configs
+
+
+_PREFIXES = {
+    topic_names.CONSUMER_OFFSETS: "offsets.topic",
+    topic_names.TRANSACTION_STATE: "transaction.state.log",
+    topic_names.SHARE_GROUP_STATE: "share.coordinator.state.topic",
+}
+_INTERNAL_CONFIGS = {
+    topic_names.CONSUMER_OFFSETS: {"cleanup.policy": "compact", "compression.type": "producer"},
+    topic_names.TRANSACTION_STATE: {
+        "cleanup.policy": "compact",
+        "compression.type": "uncompressed",
+        "unclean.leader.election.enable": "false",
+    },
+    topic_names.SHARE_GROUP_STATE: {"cleanup.policy": "delete", "compression.type": "producer", "retention.ms": "-1"},
+}

@@ -4,9 +4,10 @@ Source: ``ReplicationControlManager.createTopic`` and ``DefaultAutoTopicCreation
 """
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from groupcoord.broker import topic_config, topic_names
+from groupcoord.broker.broker import Broker
 from groupcoord.broker.broker_registry import BrokerRegistry, Replicas
 from groupcoord.broker.topics import Topic
 from groupcoord.config.broker_config import BrokerConfig
@@ -14,9 +15,6 @@ from groupcoord.config.config_def import InvalidValueError
 from groupcoord.core.api_error import ApiError
 from groupcoord.protocol.apis.create_topics import CreatableTopic, CreatableTopicConfig
 from groupcoord.protocol.errors import ErrorCode
-
-if TYPE_CHECKING:
-    from groupcoord.broker.broker import Broker
 
 UNSET = -1
 
@@ -29,7 +27,7 @@ class TopicPlan(NamedTuple):
     configs: dict[str, str]
 
 
-def plan_topic(broker: "Broker", topic: CreatableTopic) -> TopicPlan:
+def plan_topic(broker: Broker, topic: CreatableTopic) -> TopicPlan:
     """What creating ``topic`` comes to. Raises Refused."""
     name = topic.name
     fault = topic_names.fault_text(name)
@@ -58,7 +56,7 @@ def _checked_configs(given: Sequence[CreatableTopicConfig], config: BrokerConfig
     return configs
 
 
-def _placed(broker: "Broker", topic: CreatableTopic) -> list[Replicas]:
+def _placed(broker: Broker, topic: CreatableTopic) -> list[Replicas]:
     """Where each partition has its replicas. Raises Refused."""
     if topic.assignments:
         return _assigned(broker.cluster, topic)
@@ -97,7 +95,7 @@ def _assigned(cluster: BrokerRegistry, topic: CreatableTopic) -> list[Replicas]:
     return [placed[index] for index in range(len(placed))]
 
 
-def create_automatically(broker: "Broker", now_ms: int, names: Iterable[str]) -> None:
+def create_automatically(broker: Broker, now_ms: int, names: Iterable[str]) -> None:
     """Create topics that somebody asked about; one that cannot be created is not, and nobody hears of it."""
     for name in names:
         try:
@@ -107,38 +105,13 @@ def create_automatically(broker: "Broker", now_ms: int, names: Iterable[str]) ->
             continue
 
 
-def create_topic(broker: "Broker", now_ms: int, name: str, partitions: int = UNSET) -> Topic:
+def create_topic(broker: Broker, now_ms: int, name: str, partitions: int = UNSET) -> Topic:
     """Create a topic with the broker's defaults, or, if it is one of Kafka's own, as Kafka creates that. Raises Refused."""
     replicas, configs = UNSET, dict[str, str]()
     if partitions == UNSET and name in topic_names.INTERNAL:
-        partitions, replicas, configs = internal_topic(name, broker.config)
+        partitions, replicas, configs = topic_config.internal_topic(name, broker.config)
     topic = CreatableTopic(
         name=name, num_partitions=partitions, replication_factor=replicas, assignments=(), configs=()
     )
     plan = plan_topic(broker, topic)
     return broker.topics.create(name, len(plan.replicas), configs, now_ms, plan.replicas)
-
-
-def internal_topic(name: str, config: BrokerConfig) -> tuple[int, int, dict[str, str]]:
-    """How many partitions and replicas and which configurations one of Kafka's own topics has."""
-    prefix = _PREFIXES[name]
-    configs = {**_INTERNAL_CONFIGS[name], "segment.bytes": str(config[f"{prefix}.segment.bytes"])}
-    if name != topic_names.CONSUMER_OFFSETS:
-        configs["min.insync.replicas"] = str(config[f"{prefix}.min.isr"])
-    return int(str(config[f"{prefix}.num.partitions"])), int(str(config[f"{prefix}.replication.factor"])), configs
-
-
-_PREFIXES = {
-    topic_names.CONSUMER_OFFSETS: "offsets.topic",
-    topic_names.TRANSACTION_STATE: "transaction.state.log",
-    topic_names.SHARE_GROUP_STATE: "share.coordinator.state.topic",
-}
-_INTERNAL_CONFIGS = {
-    topic_names.CONSUMER_OFFSETS: {"cleanup.policy": "compact", "compression.type": "producer"},
-    topic_names.TRANSACTION_STATE: {
-        "cleanup.policy": "compact",
-        "compression.type": "uncompressed",
-        "unclean.leader.election.enable": "false",
-    },
-    topic_names.SHARE_GROUP_STATE: {"cleanup.policy": "delete", "compression.type": "producer", "retention.ms": "-1"},
-}

@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
+from groupcoord.broker import dispatch
 from groupcoord.broker.broker import Broker
 from groupcoord.broker.broker_registry import BrokerRegistry
 from groupcoord.broker.storage_backend import IN_MEMORY_STORAGE, StorageBackend
@@ -145,7 +146,7 @@ class ClusterCore:
             ctx = HandlerContext(now_ms, call)
             api_versions(ctx, call, request)
             return ctx.effects
-        return self._carry(self.broker.handle(call, request, now_ms), now_ms)
+        return self._carry(dispatch.handle(self.broker, call, request, now_ms), now_ms)
 
     def expire(self, now_ms: int) -> list[Effect]:
         """Fire every timer that is due at ``now_ms``, and read on where partitions of ``__consumer_offsets`` are being read."""

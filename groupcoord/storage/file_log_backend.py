@@ -10,12 +10,12 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from groupcoord.broker.cleaner_offset_map import PieceCounter
 from groupcoord.broker.log_segment import LogSegment
 from groupcoord.broker.record_slices import DELETED_SEGMENTS
-from groupcoord.broker.storage_backend import RecoveredLog, Segment
+from groupcoord.broker.storage_backend import LogState, RecoveredLog, Segment
 from groupcoord.core.background_work import BackgroundWork, run_to_end
 from groupcoord.protocol.batches.record_batch import BatchError, BatchHeader
 from groupcoord.storage import log_file_names, producer_snapshot
@@ -23,9 +23,6 @@ from groupcoord.storage.checkpoints import partition_metadata
 from groupcoord.storage.file_io import is_shortage, replace, sync
 from groupcoord.storage.file_segment import FileSegment, create_segment, delete_segment
 from groupcoord.storage.log_loader import LoadedLog
-
-if TYPE_CHECKING:
-    from groupcoord.broker.partition_log import PartitionLog
 
 
 class BackendHost(Protocol):
@@ -73,7 +70,7 @@ class FileLogBackend:
         self._unflushed_since_ms: int | None = None
         self._snapshot_at = 0
         self._names_flushed = False  # are the files that there are in the folder on the disk?
-        self._log: PartitionLog | None = None  # from the first append on
+        self._log: LogState | None = None  # from the first append on
         self._cleaned_to = 0
 
     def create(self, topic_id: uuid.UUID) -> None:
@@ -108,7 +105,7 @@ class FileLogBackend:
 
     # --- what the log does
 
-    def new_segment(self, log: "PartitionLog", base_offset: int, now_ms: int) -> Segment:
+    def new_segment(self, log: LogState, base_offset: int, now_ms: int) -> Segment:
         """Create the files of a segment; the one before it is complete, and flushed in the background."""
         self._host.check()
         self._host.need_room()
@@ -129,7 +126,7 @@ class FileLogBackend:
         return self._active
 
     def append(
-        self, log: "PartitionLog", segment: Segment, batch: bytes | bytearray, header: BatchHeader, now_ms: int
+        self, log: LogState, segment: Segment, batch: bytes | bytearray, header: BatchHeader, now_ms: int
     ) -> None:
         """Write a batch, and flush everything if it is time."""
         self._host.check()
@@ -152,7 +149,7 @@ class FileLogBackend:
         self._log = log
 
     def replaced(
-        self, log: "PartitionLog", old: Sequence[Segment], cleaned: Sequence[LogSegment], *, written: bool = False
+        self, log: LogState, old: Sequence[Segment], cleaned: Sequence[LogSegment], *, written: bool = False
     ) -> list[Segment]:
         """Swap segments as Kafka does, so that after a kill at any moment there are all of the old ones or all of the new."""
         self._host.check()
@@ -177,7 +174,7 @@ class FileLogBackend:
         self._waiting = [segment for segment in self._waiting if segment.base_offset not in gone_offsets]
         return list(now)
 
-    def deleted(self, log: "PartitionLog", segments: Sequence[Segment]) -> None:
+    def deleted(self, log: LogState, segments: Sequence[Segment]) -> None:
         """Remove the files of the oldest segments."""
         self.log_start_offset = log.log_start_offset
         self.first_base_offset = log.segments[0].base_offset
@@ -194,7 +191,7 @@ class FileLogBackend:
         except OSError as error:
             self._host.failed(error, undone=True)  # a shortage comes before anything is removed
 
-    def start_moved(self, log: "PartitionLog") -> None:
+    def start_moved(self, log: LogState) -> None:
         """Records were deleted: that is remembered at once, for their segment may live on. Raises BatchError."""
         self.log_start_offset = log.log_start_offset
         self._host.starts_changed()
@@ -214,7 +211,7 @@ class FileLogBackend:
             self._recovery_point = max(self._recovery_point, flush.offset)
             self._waiting = [segment for segment in self._waiting if segment.base_offset >= flush.offset]
 
-    def flush_if_due(self, log: "PartitionLog", now_ms: int) -> bool:
+    def flush_if_due(self, log: LogState, now_ms: int) -> bool:
         """Flush if the oldest batch that is not flushed has waited for flush.ms; is there anything left that waits?"""
         if self._unflushed_since_ms is not None and now_ms - self._unflushed_since_ms >= log.settings.flush_ms:
             try:
@@ -272,7 +269,7 @@ class FileLogBackend:
 
     # --- cleaning
 
-    def writing(self, log: "PartitionLog", cleaned: LogSegment) -> BackgroundWork[None]:
+    def writing(self, log: LogState, cleaned: LogSegment) -> BackgroundWork[None]:
         """Write the files that ``replaced`` is to rename, a piece at a time; a start removes those it finds."""
         self._host.check()
         pieces = PieceCounter()

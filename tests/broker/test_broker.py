@@ -1,6 +1,6 @@
 import pytest
 
-from groupcoord.broker.broker import HANDLERS
+from groupcoord.broker.dispatch import HANDLERS, handle
 from groupcoord.core.effects import Call, LogRecord
 from groupcoord.core.events import AdminAction
 from groupcoord.core.handler_context import HandlerContext
@@ -23,7 +23,7 @@ def test_every_api_that_is_not_about_groups_has_a_handler() -> None:
 def test_any_other_is_somebody_elses() -> None:
     call = Call(1, 1, APIS[ApiKey.HEARTBEAT], 4, "c", "/127.0.0.1")
     with pytest.raises(KeyError):
-        DataPlane().broker.handle(call, None, NOW_MS)
+        handle(DataPlane().broker, call, None, NOW_MS)
 
 
 def test_a_log_is_found_by_topic_and_partition() -> None:

@@ -1,0 +1,48 @@
+"""Which handler answers which API, for every API that is not about groups. Source: ``KafkaApis.handle``.
+
+A handler is ``handle_x(broker, ctx, call, request) -> None``. It answers through ``ctx``: now, or later for a fetch that waits.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from groupcoord.broker.alter_configs import handle_describe_configs, handle_incremental_alter_configs
+from groupcoord.broker.broker import Broker
+from groupcoord.broker.fetch import handle_fetch
+from groupcoord.broker.init_producer_id import handle_init_producer_id
+from groupcoord.broker.log_offsets import (
+    handle_delete_records,
+    handle_list_offsets,
+    handle_offset_for_leader_epoch,
+)
+from groupcoord.broker.metadata import handle_describe_cluster, handle_metadata
+from groupcoord.broker.produce import handle_produce
+from groupcoord.broker.topic_admin import handle_create_partitions, handle_create_topics, handle_delete_topics
+from groupcoord.core.effects import Call, Effect
+from groupcoord.core.handler_context import HandlerContext
+from groupcoord.protocol.apis import ApiKey
+
+Handler = Callable[[Broker, HandlerContext, Call, Any], None]
+
+HANDLERS: Mapping[ApiKey, Handler] = {
+    ApiKey.PRODUCE: handle_produce,
+    ApiKey.FETCH: handle_fetch,
+    ApiKey.LIST_OFFSETS: handle_list_offsets,
+    ApiKey.DELETE_RECORDS: handle_delete_records,
+    ApiKey.INIT_PRODUCER_ID: handle_init_producer_id,
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: handle_offset_for_leader_epoch,
+    ApiKey.CREATE_PARTITIONS: handle_create_partitions,
+    ApiKey.DELETE_TOPICS: handle_delete_topics,
+    ApiKey.CREATE_TOPICS: handle_create_topics,
+    ApiKey.DESCRIBE_CLUSTER: handle_describe_cluster,
+    ApiKey.METADATA: handle_metadata,
+    ApiKey.DESCRIBE_CONFIGS: handle_describe_configs,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: handle_incremental_alter_configs,
+}
+
+
+def handle(broker: Broker, call: Call, request: Any, now_ms: int) -> list[Effect]:
+    """Have ``broker`` do what ``request`` asks; the effects, in order. Raises KeyError for an API that has no handler here."""
+    ctx = HandlerContext(now_ms, call)
+    HANDLERS[call.api.key](broker, ctx, call, request)
+    return ctx.effects
