@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
 from groupcoord.client.errors import DisconnectedError, RequestTimedOutError, UnsupportedVersionError
-from groupcoord.protocol.apis import APIS, Api, ApiKey
+from groupcoord.protocol.apis import API_BY_REQUEST, APIS, Api, ApiKey
 from groupcoord.protocol.apis.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from groupcoord.protocol.apis.find_coordinator import (
     Coordinator,
@@ -32,7 +32,6 @@ from groupcoord.protocol.framing import FrameBuffer, encode_request, parse_respo
 SOFTWARE_NAME = "groupcoord"
 SOFTWARE_VERSION = "0.1.0"
 MAX_RESPONSE_BYTES = (1 << 31) - 1
-_API_OF: Mapping[type, Api] = {api.request: api for api in APIS.values()}
 
 
 class _InFlightRequest(NamedTuple):
@@ -84,7 +83,7 @@ class BrokerConnection(asyncio.Protocol):
 
     def highest_version(self, request: type, limit: int | None = None) -> int:
         """The highest version, up to ``limit``, at which both sides speak ``request``. Raises UnsupportedVersionError."""
-        api = _API_OF[request]
+        api = API_BY_REQUEST[request]
         low, high = self._versions.get(api.key, (0, -1))
         version = min(api.max_version, high if limit is None else min(high, limit))
         if version < max(api.min_version, low):
@@ -145,7 +144,7 @@ class BrokerConnection(asyncio.Protocol):
         if self._lost is not None:
             raise self._lost
         assert self._transport is not None  # noqa: S101 - who has a connection has it from `connect`
-        api = _API_OF[type(request)]
+        api = API_BY_REQUEST[type(request)]
         self._correlation_id = self._correlation_id + 1 & 0x7FFFFFFF
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._asked.append(_InFlightRequest(api, version, self._correlation_id, request, answer))

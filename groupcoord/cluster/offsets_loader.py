@@ -9,7 +9,7 @@ from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.batches.key_value_reader import read_key_values
 from groupcoord.protocol.batches.record_batch import BatchError
 from groupcoord.protocol.batches.records import InvalidRecordsError
-from groupcoord.protocol.coordinator_records.commit_scan import batch_size
+from groupcoord.protocol.coordinator_records.commit_fast_path import batch_size
 
 PIECE_BYTES = 1_048_576
 """So much is read in one go; a piece takes some 20 ms, in which nobody is answered."""

@@ -18,15 +18,16 @@ from groupcoord.coordinator.events import ShardLoaded, ShardNotLoaded
 from groupcoord.coordinator.offset_store import CommittedOffset, OffsetMap, OffsetStore
 from groupcoord.coordinator.shard import Shard
 from groupcoord.core.handler_context import HandlerContext
-from groupcoord.protocol.batches.key_value_reader import OffsetKeyValue
-from groupcoord.protocol.batches.record_template_cache import PARTITION_BYTES
-from groupcoord.protocol.coordinator_records.commit_reader import (
+from groupcoord.protocol.batches.key_value_reader import PARTITION_BYTES, OffsetKeyValue
+from groupcoord.protocol.coordinator_records.commit_fast_path import (
     CommitReader,
+    CommitSink,
+    ScanResult,
     group_and_topic,
     group_of,
     is_plain_commit,
+    scan_offset_commits,
 )
-from groupcoord.protocol.coordinator_records.commit_scan import CommitSink, ScanResult, scan_offset_commits
 from groupcoord.protocol.coordinator_records.typed import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -73,7 +74,7 @@ class Loading:
         self._closed = shard.groups = Unavailable(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, why)
 
     def replay_run(self, data: bytes, position: int) -> ScanResult:
-        """Take in the records of the plain batches from ``position`` of ``data`` on: see commit_scan.py.
+        """Take in the records of the plain batches from ``position`` of ``data`` on: see ``scan_offset_commits``.
 
         Raises InvalidRecordsError. For the rest see ``replay``.
         """

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Generic, NamedTuple, TypeVar, cast
 
 from groupcoord.core.timeline import TimelineMap
-from groupcoord.protocol.coordinator_records.commit_reader import CommitReader
+from groupcoord.protocol.coordinator_records.commit_fast_path import CommitReader
 
 V = TypeVar("V")
 
@@ -79,7 +79,7 @@ class OffsetStore(OffsetMap[CommittedOffset | bytes]):
     """The committed offsets. Those that were loaded are the bytes of their records until somebody asks for them.
 
     Of millions of offsets that a log holds, hardly any is asked for soon, and bytes take a fraction of the time and the memory.
-    Only bytes that ``is_plain_commit`` (see commit_reader.py) may be put here: when somebody asks it is too late to complain.
+    Only bytes that ``is_plain_commit`` may be put here: when somebody asks it is too late to complain.
     """
 
     __slots__ = ("_read",)

@@ -24,7 +24,7 @@ from groupcoord.protocol.coordinator_records.generic import (
     parse_key,
     parse_value,
 )
-from groupcoord.protocol.coordinator_records.text import value_text as whole_value
+from groupcoord.protocol.coordinator_records.generic import value_text as whole_value
 from groupcoord.protocol.errors import WireError
 
 OFFSETS_SEGMENT_BYTES = 104_857_600

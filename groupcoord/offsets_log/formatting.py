@@ -34,8 +34,7 @@ from groupcoord.protocol.consumer_protocol import (
     read_assignment,
     read_subscription,
 )
-from groupcoord.protocol.coordinator_records.generic import key_json, value_json
-from groupcoord.protocol.coordinator_records.text import key_text, value_text
+from groupcoord.protocol.coordinator_records.generic import key_json, key_text, value_json, value_text
 from groupcoord.protocol.errors import WireError
 
 

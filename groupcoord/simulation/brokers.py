@@ -13,7 +13,7 @@ from groupcoord.coordinator.classic.states import GroupState
 from groupcoord.coordinator.shard import Shard
 from groupcoord.core.effects import NO_CONNECTION, Append, Call, Effect, EmitEvent, Reply
 from groupcoord.core.events import Event
-from groupcoord.protocol.apis import APIS, Api, ApiKey
+from groupcoord.protocol.apis import API_BY_REQUEST, APIS, ApiKey
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.simulation.application import GROUP
 from groupcoord.simulation.event_queue import EventQueue
@@ -29,7 +29,6 @@ _LAST_VERSION_WITH_NAMES = {
     ApiKey.OFFSET_FETCH: 9,
 }  # later versions have topic ids instead of names
 _HEARTBEAT = APIS[ApiKey.HEARTBEAT]
-_API_BY_REQUEST: dict[type, Api] = {api.request: api for api in APIS.values()}
 
 
 class BrokerObserver(Protocol):
@@ -132,7 +131,7 @@ class SimulatedBrokers:
 
     def handle(self, connection: SimulatedConnection, number: int, request: Any) -> None:
         """Handle a request of a member."""
-        api = _API_BY_REQUEST[type(request)]
+        api = API_BY_REQUEST[type(request)]
         key = api.key
         version = _LAST_VERSION_WITH_NAMES.get(key, api.max_version)
         client_id = self._client_id_of(connection)

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from groupcoord.cluster.layer import Layer, ServedCluster
 from groupcoord.core.effects import Append, Call, Effect, EmitEvent, Reply
-from groupcoord.protocol.apis import APIS, Api
+from groupcoord.protocol.apis import API_BY_REQUEST
 from groupcoord.protocol.framing import encode_request, parse_request
 
 OnResponse = Callable[[Any], None]
@@ -92,12 +92,9 @@ def call_for(
     request: type, connection_id: int, correlation_id: int, client_id: str, version: int | None = None, broker: int = 0
 ) -> Call:
     """A call by somebody in this process, of the API whose request class that is, in its newest version unless told."""
-    api = _BY_REQUEST[request]
+    api = API_BY_REQUEST[request]
     newest = api.max_version if version is None else version
     return Call(connection_id, correlation_id, api, newest, client_id, _IN_PROCESS_HOST, broker)
-
-
-_BY_REQUEST: dict[type, Api] = {api.request: api for api in APIS.values()}
 
 
 class MemberConnection(Protocol):

@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from groupcoord.protocol.api import Api, ApiKey
 
-__all__ = ["APIS", "Api", "ApiKey"]
+__all__ = ["APIS", "API_BY_REQUEST", "Api", "ApiKey"]
 
 
 def _descriptors() -> list[Api]:
@@ -20,3 +20,6 @@ def _descriptors() -> list[Api]:
 
 APIS: Mapping[int, Api] = MappingProxyType({api.key: api for api in sorted(_descriptors(), key=lambda api: api.key)})
 """The descriptors by API number, in order of these."""
+
+API_BY_REQUEST: Mapping[type, Api] = MappingProxyType({api.request: api for api in APIS.values()})
+"""The descriptors by the class of their requests."""

@@ -15,8 +15,7 @@ from typing import Any
 
 import cramjam
 
-from groupcoord.protocol.batches.lz4_frames import readable_frame
-from groupcoord.protocol.batches.zstd_frames import begins_with_a_whole_frame, most_content
+from groupcoord.protocol.batches.compressed_frames import begins_with_a_whole_frame, most_content, readable_frame
 
 # Deviation (unpacked-size-limit): Kafka reads a compressed batch as a stream and sets no limit. What is unpacked here is held
 # whole, so that a few bytes must not unpack to a machine's memory; no producer that keeps within socket.request.max.bytes comes

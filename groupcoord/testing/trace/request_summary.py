@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from groupcoord.protocol import messages as m
+from groupcoord.protocol.api import values_of
+from groupcoord.protocol.apis import API_BY_REQUEST
 from groupcoord.protocol.consumer_protocol import PROTOCOL_TYPE, read_assignment, read_subscription
 from groupcoord.protocol.errors import ErrorCode, WireError
 from groupcoord.testing.trace.events import NO_GENERATION, Detail
@@ -35,15 +37,9 @@ class RequestSubject(NamedTuple):
 
 def spoken_of(message: Any) -> RequestSubject:
     """Whom ``message`` speaks of. One that names several groups or members speaks of none of them here."""
-    group = getattr(message, "group_id", "")
-    if not group:
-        match message:
-            case m.OffsetFetchRequest(groups=(only,)):
-                group = only.group_id
-            case m.DescribeGroupsRequest(groups=(only,)) | m.DeleteGroupsRequest(groups_names=(only,)):
-                group = only
-            case m.FindCoordinatorRequest(key_type=kind, coordinator_keys=(only,)) if kind == GROUP_KEY:
-                group = only
+    api = API_BY_REQUEST.get(type(message))
+    groups = () if api is None else values_of(api.groups, message)
+    group = str(groups[0]) if len(groups) == 1 else ""
     speaker = message
     if isinstance(message, m.LeaveGroupRequest) and len(message.members) == 1:
         (speaker,) = message.members
