@@ -2,17 +2,16 @@
 
 from groupcoord.protocol.api import RequestField
 from groupcoord.protocol.apis import APIS
-from groupcoord.testing.faults.damage import Damage
-from groupcoord.testing.faults.verdicts import VERBS
+from groupcoord.testing.faults.actions import ACTION_TYPES, Damage
 
 
 def verbs() -> str:
     """What each verb does, and its argument."""
     rows = []
-    for verb in VERBS.values():
-        argument = "" if verb.argument is None else f"`{verb.argument.name}`: {verb.argument.text}"
-        where = "programs" if verb.name in _FOR_PROGRAMS or (verb.argument and verb.argument.write is None) else "both"
-        rows.append(f"| `{verb.name}` | {argument} | {verb.text} | {where} |")
+    for each in ACTION_TYPES.values():
+        argument = "" if each.argument is None else f"`{each.argument.name}`: {each.argument.text}"
+        where = "programs" if each.name in _FOR_PROGRAMS or (each.argument and each.argument.write is None) else "both"
+        rows.append(f"| `{each.name}` | {argument} | {each.text} | {where} |")
     return "\n".join(["| verb | argument | what it does | in |", "|---|---|---|---|", *rows]) + "\n"
 
 

@@ -23,7 +23,7 @@ from groupcoord.server.system import NowMs, SystemRandomSource, raise_descriptor
 
 if TYPE_CHECKING:
     from groupcoord.storage.data_directory import DataDirectory
-    from groupcoord.testing.faults.files import NamedRule
+    from groupcoord.testing.faults.rule_file import NamedRule
 
 logger = logging.getLogger(__name__)
 
@@ -187,11 +187,11 @@ def run(arguments: argparse.Namespace) -> int:
         return _complain(f"cannot read {arguments.config}: {problem.strerror}", 1)
     rules: list[NamedRule] = []
     if arguments.faults is not None:
-        from groupcoord.testing.faults.files import FaultsFileError, faults_from_file  # noqa: PLC0415 - rarely wanted
+        from groupcoord.testing.faults.rule_file import RuleFileError, load_rules  # noqa: PLC0415 - rarely wanted
 
         try:
-            rules = faults_from_file(arguments.faults)
-        except FaultsFileError as problem:
+            rules = load_rules(arguments.faults)
+        except RuleFileError as problem:
             return _complain(str(problem), 2)
         except OSError as problem:
             return _complain(f"cannot read {arguments.faults}: {problem.strerror}", 1)
@@ -275,9 +275,11 @@ async def _serve_node(
         return _complain(f"--topic {problem.topic}: {problem}", 2)
     faults = None
     if rules:
-        from groupcoord.testing.faults.serving import ServedFaults  # noqa: PLC0415
+        from groupcoord.testing.faults.api import Faults  # noqa: PLC0415
 
-        faults = ServedFaults(rules, assembly, now_ms)
+        faults = Faults(now_ms=now_ms)
+        faults.add_layer(assembly)
+        faults.add_named(rules)
     server = Server(
         assembly.served,
         config.served.host,
@@ -308,7 +310,7 @@ async def _serve_node(
     except OSError as problem:
         return _complain(f"cannot listen on {problem.filename}: {problem.strerror}", 1)
     if faults is not None:
-        faults.tell_unused()
+        faults.log_unused()
     return 0 if ended_by is None else _EXIT_BY_SIGNAL.get(ended_by.name, 0)
 
 

@@ -2,25 +2,24 @@
 
 from collections.abc import Sequence
 
-from groupcoord.testing.faults import Held, Hold
-from groupcoord.testing.waiting import TIMEOUT_S
+from groupcoord.testing.faults import HeldRequest, HoldRule
 
 
 class Barrier:
     """``size`` requests are held back by ``hold``."""
 
-    def __init__(self, hold: Hold, size: int) -> None:
+    def __init__(self, hold: HoldRule, size: int) -> None:
         self._hold = hold
         self._size = size
 
     @property
-    def waiting(self) -> tuple[Held, ...]:
+    def waiting(self) -> tuple[HeldRequest, ...]:
         """The requests that have gathered so far, in the order in which they came."""
         return self._hold.waiting
 
-    async def wait(self, *, timeout: float | None = None) -> tuple[Held, ...]:
-        """Wait until all are there. Raises NotArrived, which says which requests are."""
-        await self._hold.arrived(self._size, timeout_s=TIMEOUT_S if timeout is None else timeout)
+    async def wait(self, *, timeout: float | None = None) -> tuple[HeldRequest, ...]:
+        """Wait until all are there. Raises HoldTimeout, which says which requests are."""
+        await self._hold.arrived(self._size, timeout=timeout)
         return self._hold.waiting
 
     def release(self, order: Sequence[int] | None = None) -> None:

@@ -18,7 +18,7 @@ from groupcoord.testing import clocks
 from groupcoord.testing.appends import AppendRules
 from groupcoord.testing.auto_member import MemberScheduler
 from groupcoord.testing.clocks import ClockMode, ManualClock
-from groupcoord.testing.faults import Faults, TopicsKnown
+from groupcoord.testing.faults import Faults
 from groupcoord.testing.in_process_transport import InProcessTransport
 from groupcoord.testing.real_time_fetches import RealTimeFetches
 from groupcoord.testing.seeded_random import SeededRandomSource
@@ -60,8 +60,8 @@ class Engine:
         self.node = core = assembly.core
         core.broker.compacts_at_once = True  # a test looks at what follows when it has moved the clock
         self._real_time_fetches = assembly.add(lambda _: RealTimeFetches(core))
-        self._faulty = assembly.add(lambda inner: self.faults.wrap(inner, known=TopicsKnown.to(core)))
-        self._faulty.execute_effects = lambda effects: self._execute(effects, after=self._faulty)
+        self._fault_layer = self.faults.add_layer(assembly)
+        self._fault_layer.execute_effects = lambda effects: self._execute(effects, after=self._fault_layer)
         self._tracing = assembly.add(
             lambda inner: TracingLayer(inner, self.trace, topic_name=core.broker.topics.topic_name)
         )
@@ -195,7 +195,7 @@ class Engine:
 
     def delays(self) -> list[Deadline]:
         """What rules delay, and until when."""
-        return self._faulty.deadlines()
+        return self._fault_layer.deadlines()
 
     def next_deadline(self) -> int | None:
         """When anything is due next (ms): on the broker, if it is up, for members, and for what rules delay."""

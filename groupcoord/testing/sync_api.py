@@ -19,7 +19,7 @@ from groupcoord.testing.cluster import Cluster
 from groupcoord.testing.cluster_clock import ClusterClock
 from groupcoord.testing.cluster_group import ClusterGroup
 from groupcoord.testing.deadlines import PendingDeadline
-from groupcoord.testing.faults import Faults, Held
+from groupcoord.testing.faults import Faults, HeldRequest
 from groupcoord.testing.groups import GroupDescription, GroupHandle
 from groupcoord.testing.kafka_cluster import METADATA_MAX_AGE_MS, BrokerHandle, ConsumerOptions, KafkaCluster
 from groupcoord.testing.manual_member import ManualMember
@@ -249,12 +249,12 @@ class SyncBarrier(SyncProxy[Barrier]):
     """``size`` requests are held back by ``hold``."""
 
     @property
-    def waiting(self) -> tuple[Held, ...]:
+    def waiting(self) -> tuple[HeldRequest, ...]:
         """The requests that have gathered so far, in the order in which they came."""
         return self._call(lambda: self._target.waiting)
 
-    def wait(self, *, timeout: float | None = None) -> tuple[Held, ...]:
-        """Wait until all are there. Raises NotArrived, which says which requests are."""
+    def wait(self, *, timeout: float | None = None) -> tuple[HeldRequest, ...]:
+        """Wait until all are there. Raises HoldTimeout, which says which requests are."""
         return self._wait(lambda: self._target.wait(timeout=timeout))
 
     def release(self, order: Sequence[int] | None = None) -> None:

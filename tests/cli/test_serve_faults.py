@@ -9,7 +9,7 @@ import pytest
 from groupcoord.cli.main import main
 from groupcoord.protocol.framing import parse_response
 from groupcoord.server.server import Server
-from groupcoord.testing.faults import FaultyNode
+from groupcoord.testing.faults import FaultLayer
 from tests.cli.test_serve import configured, refused
 from tests.cli.test_serve_process import PATIENCE_SECONDS, address, process
 from tests.server.support import HEARTBEAT, frame, heartbeat
@@ -31,8 +31,8 @@ def test_without_rules_there_is_nothing_around_the_node(monkeypatch: pytest.Monk
     def node_of(server: Server) -> object:
         return server.cluster
 
-    assert not isinstance(node_of(configured(monkeypatch)), FaultyNode)
-    assert isinstance(node_of(configured(monkeypatch, "--faults", rules)), FaultyNode)
+    assert not isinstance(node_of(configured(monkeypatch)), FaultLayer)
+    assert isinstance(node_of(configured(monkeypatch, "--faults", rules)), FaultLayer)
 
 
 def test_mistakes_in_the_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

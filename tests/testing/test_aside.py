@@ -15,7 +15,6 @@ from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.framing import encode_request, parse_response
 from groupcoord.protocol.messages import HeartbeatRequest, ProduceRequest
 from groupcoord.testing import Cluster
-from groupcoord.testing.faults import Produce
 from groupcoord.testing.trace import RequestReceived, ResponseSent
 from tests.broker.data_plane import batch
 
@@ -86,7 +85,7 @@ async def test_it_is_told_and_answered_as_always_and_others_are_served_meanwhile
 
 async def test_a_rule_acts_on_the_answer() -> None:
     async with Cluster(topics={"orders": 1}, clock="manual") as kafka:
-        kafka.faults.when(Produce).disconnect_answer()
+        kafka.faults.when("Produce").disconnect_answer()
         line = await Line.to(kafka)
         line.writer.write(producing())
         assert await line.reader.read() == b""

@@ -11,7 +11,6 @@ from groupcoord.assignors import (
 )
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.testing import AutoMember, Cluster, WaitTimeoutError
-from groupcoord.testing.faults import FindCoordinator, Heartbeat, OffsetCommit
 from groupcoord.testing.trace import RequestReceived
 
 pytestmark = pytest.mark.asyncio
@@ -59,7 +58,7 @@ async def test_a_commit_says_what_came_of_it() -> None:
         a.commit({}, found.append)
         await kafka.settle()
         assert found == [{}, {("orders", 0): ErrorCode.NONE}]
-        kafka.faults.when(OffsetCommit).disconnect()
+        kafka.faults.when("OffsetCommit").disconnect()
         a.commit({("orders", 0): 4}, found.append)
         await kafka.settle()
         assert len(found) == 2
@@ -72,7 +71,7 @@ async def test_a_zombie_finds_that_its_partitions_have_gone() -> None:
     async with Cluster(topics=ORDERS, clock="manual") as kafka:
         a, b = await kafka.consumers(2, group="app", topics="orders")
         before = b.generation
-        kafka.faults.when(Heartbeat, client_id="app-2").delay_answer(100_000)
+        kafka.faults.when("Heartbeat", client_id="app-2").delay_answer(100_000)
         await kafka.clock.advance(3)
         b.pause()
         await kafka.clock.advance(120)
@@ -111,12 +110,12 @@ async def test_static_members_have_their_names() -> None:
 
 async def test_lost_answers_and_closed_connections_are_survived() -> None:
     async with Cluster(topics=ORDERS, clock="manual") as kafka:
-        kafka.faults.when(FindCoordinator).disconnect()
+        kafka.faults.when("FindCoordinator").disconnect()
         kafka.faults.when("JoinGroup").drop()
         (a,) = await kafka.consumers(1, group="app", topics="orders", request_timeout_ms=5_000)
         assert len(a.assigned) == 4
-        kafka.faults.when(Heartbeat).corrupt("garbage")
-        kafka.faults.when(Heartbeat, nth=3).delay_answer(20_000)
+        kafka.faults.when("Heartbeat").corrupt("garbage")
+        kafka.faults.when("Heartbeat", nth=3).delay_answer(20_000)
         await kafka.clock.advance(40)
         assert a.is_stable
 

@@ -3,7 +3,6 @@
 import pytest
 
 from groupcoord.testing import Cluster
-from groupcoord.testing.faults import Heartbeat, JoinGroup
 
 pytestmark = pytest.mark.asyncio
 
@@ -12,7 +11,7 @@ async def test_what_rules_delay_is_pending_too() -> None:
     async with Cluster(topics={"orders": 1}, clock="manual") as kafka:
         member = kafka.manual_member("app", "orders")
         await member.rejoin()
-        kafka.faults.when(Heartbeat).delay(5_000)
+        kafka.faults.when("Heartbeat").delay(5_000)
         beating = member.heartbeat()
         first, second = kafka.clock.deadlines()
         assert (first.kind, first.at_ms - kafka.clock.now_ms(), second.kind) == ("fault", 5_000, "session")
@@ -33,4 +32,4 @@ async def test_a_group_waits_for_its_members() -> None:
         await a.join()
         await joining
         assert "group app waits no longer for members to sync" in [each.reason for each in kafka.clock.deadlines()]
-        kafka.faults.when(JoinGroup).refuse("NOT_COORDINATOR").optional()
+        kafka.faults.when("JoinGroup").refuse("NOT_COORDINATOR").optional()

@@ -2,12 +2,12 @@ import pytest
 
 from groupcoord.coordinator.events import GroupRemoved, MemberRemoved, RebalanceStarted, StaticMemberReplaced
 from groupcoord.core.events import AdminAction
+from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.apis.delete_topics import DeleteTopicState
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import DeleteTopicsRequest
 from groupcoord.testing import group_actions
-from groupcoord.testing.faults import DeleteTopics, JoinGroup
-from tests.testing.faults.support import World, join
+from tests.testing.faults.support import JoinGroup, World, join
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def test_one_that_is_here_cannot_come_back(world: World) -> None:
 
 def test_nor_can_one_whose_log_is_gone(world: World) -> None:
     request = DeleteTopicsRequest(topics=(DeleteTopicState(name="__consumer_offsets"),), timeout_ms=1)
-    world.ask(DeleteTopics, request)
+    world.ask(APIS[ApiKey.DELETE_TOPICS], request)
     with pytest.raises(
         ValueError, match=r"there is no partition \d+ of __consumer_offsets, where group 'app' would be"
     ):

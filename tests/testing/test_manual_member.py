@@ -4,7 +4,6 @@ import pytest
 
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.testing import Cluster, WaitTimeoutError, manual_member
-from groupcoord.testing.faults import Heartbeat, JoinGroup
 from groupcoord.testing.trace import RequestReceived
 
 pytestmark = pytest.mark.asyncio
@@ -60,7 +59,7 @@ async def test_a_newcomer_may_stay_away() -> None:
 
 async def test_a_refusal_ends_the_two_steps_of_a_rejoin() -> None:
     async with Cluster(topics=ORDERS, clock="manual") as kafka:
-        kafka.faults.when(JoinGroup).refuse("GROUP_MAX_SIZE_REACHED")
+        kafka.faults.when("JoinGroup").refuse("GROUP_MAX_SIZE_REACHED")
         with pytest.raises(AssertionError, match="GROUP_MAX_SIZE_REACHED"):
             await kafka.manual_member("app", "orders").rejoin()
         member = kafka.manual_member("app", "orders")
@@ -85,20 +84,20 @@ async def test_who_has_vanished_hears_and_says_nothing() -> None:
 async def test_a_closed_connection_and_a_lost_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     async with Cluster(topics=ORDERS, clock="manual") as kafka:
         member = kafka.manual_member("app", "orders")
-        kafka.faults.when(Heartbeat).disconnect()
+        kafka.faults.when("Heartbeat").disconnect()
         with pytest.raises(ConnectionResetError, match="the connection of app-1 was closed: Heartbeat"):
             await member.heartbeat()
-        kafka.faults.when(Heartbeat).corrupt()
+        kafka.faults.when("Heartbeat").corrupt()
         with pytest.raises(ConnectionResetError):
             await member.heartbeat()
         monkeypatch.setattr(manual_member, "TIMEOUT_S", 0.01)
-        hold = kafka.faults.when(Heartbeat).hold()
+        hold = kafka.faults.when("Heartbeat").hold()
         lost = member.heartbeat()
         with pytest.raises(WaitTimeoutError, match=r"Heartbeat of app-1 was not answered within 0\.01 s"):
             await lost
         hold.release()
         await kafka.settle()
-        kafka.faults.when(Heartbeat).drop()
+        kafka.faults.when("Heartbeat").drop()
         lost = member.heartbeat()
         with pytest.raises(WaitTimeoutError):
             await lost

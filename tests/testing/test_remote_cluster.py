@@ -8,7 +8,6 @@ import pytest
 from groupcoord.client.errors import DisconnectedError
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.testing import AutoMember, Cluster, RemoteCluster, WaitTimeoutError
-from groupcoord.testing.faults import Metadata
 
 pytestmark = pytest.mark.asyncio
 
@@ -33,7 +32,7 @@ async def test_topics_are_made_changed_and_deleted() -> None:
 
 async def test_a_topic_can_be_used_when_all_its_partitions_are_led() -> None:
     async with Cluster(clock="manual") as kafka, RemoteCluster(kafka.address) as remote:
-        kafka.faults.when(Metadata).after(lambda _, answer: replace(answer, topics=()))  # it has not heard of it yet
+        kafka.faults.when("Metadata").after(lambda _, answer: replace(answer, topics=()))  # it has not heard of it yet
         await remote.create_topic("orders", 2)
         member = remote.manual_member("app", "orders")
         await member.rejoin()

@@ -6,7 +6,6 @@ import pytest
 
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.testing import Cluster, WaitTimeoutError
-from groupcoord.testing.faults import Heartbeat
 
 ORDERS = {"orders": 4}
 
@@ -43,15 +42,15 @@ def test_steps_are_waited_for_where_the_test_wants() -> None:
         member = kafka.manual_member("app", "orders")
         assert member.join().result().error_code == ErrorCode.NONE
         member.sync().result()
-        kafka.faults.when(Heartbeat).disconnect()
+        kafka.faults.when("Heartbeat").disconnect()
         with pytest.raises(ConnectionResetError):
             member.heartbeat().result()
-        barrier = kafka.barrier(Heartbeat, group="app", size=1)
+        barrier = kafka.barrier("Heartbeat", group="app", size=1)
         beating = member.heartbeat()
         assert len(barrier.wait()) == 1
         barrier.release()
         assert beating.result() == ErrorCode.NONE
-        hold = kafka.faults.when(Heartbeat).hold()
+        hold = kafka.faults.when("Heartbeat").hold()
         lost = member.heartbeat()
         hold.wait_arrived()
         member.vanish()

@@ -16,7 +16,6 @@ from groupcoord.protocol.apis.join_group import JoinGroupRequestProtocol
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import HeartbeatRequest, JoinGroupRequest
 from groupcoord.testing import Cluster
-from groupcoord.testing.faults import FindCoordinator, Heartbeat
 from groupcoord.testing.tcp_connection import BrokerLocator, TcpConnection
 from groupcoord.testing.trace import RequestReceived
 
@@ -116,7 +115,7 @@ async def test_what_waits_for_others_has_a_connection_of_its_own() -> None:
 async def test_a_closed_connection_is_told_and_a_new_one_opened() -> None:
     async with Cluster(clock="manual") as kafka, lines_to(kafka) as lines:
         line = lines.line()
-        kafka.faults.when(Heartbeat).disconnect()
+        kafka.faults.when("Heartbeat").disconnect()
         assert await answer_of(lambda to: line.ask(BEAT, to)) is None
         assert (await answer_of(lambda to: line.ask(BEAT, to))).error_code == ErrorCode.UNKNOWN_MEMBER_ID
         assert (await answer_of(lambda to: line.ask(joining("a"), to))).error_code == ErrorCode.NONE
@@ -130,7 +129,7 @@ async def test_a_closed_connection_is_told_and_a_new_one_opened() -> None:
 async def test_who_is_closed_hears_and_says_nothing() -> None:
     async with Cluster(clock="manual") as kafka, lines_to(kafka) as lines:
         line = lines.line()
-        hold = kafka.faults.when(Heartbeat).hold()
+        hold = kafka.faults.when("Heartbeat").hold()
         heard: list[Any] = []
         line.ask(BEAT, heard.append)
         await hold.arrived()
@@ -160,9 +159,9 @@ async def test_places() -> None:
         first = addresses(kafka.address)[0]
         assert await lines.places.broker(None) == first
         assert await lines.places.broker(1) == await lines.places.broker(1) == first
-        kafka.faults.when(FindCoordinator).refuse("COORDINATOR_NOT_AVAILABLE")
+        kafka.faults.when("FindCoordinator").refuse("COORDINATOR_NOT_AVAILABLE")
         assert await lines.places.coordinator("g") == first  # asked again
-        kafka.faults.when(FindCoordinator).refuse("GROUP_AUTHORIZATION_FAILED")
+        kafka.faults.when("FindCoordinator").refuse("GROUP_AUTHORIZATION_FAILED")
         with pytest.raises(ValueError, match="group 'g': GROUP_AUTHORIZATION_FAILED"):
             await lines.places.coordinator("g")
         with pytest.raises(DisconnectedError, match="broker 9 is not known"):

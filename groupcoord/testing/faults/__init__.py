@@ -1,93 +1,36 @@
-"""Faults as data: rules that say which requests are refused, delayed, lost, held, answered otherwise or damaged.
+"""Faults as data: rules that refuse, delay, drop, hold, replace or damage requests and answers.
 
-``kafka.when(Heartbeat, group="app").refuse("REBALANCE_IN_PROGRESS")``: docs/faults.md has the grammar.
+``kafka.when("Heartbeat", group="app").refuse("REBALANCE_IN_PROGRESS")``: docs/faults.md has the grammar.
 """
 
-from groupcoord.testing.faults.apis import (
-    ApiVersions,
-    CreatePartitions,
-    CreateTopics,
-    DeleteGroups,
-    DeleteRecords,
-    DeleteTopics,
-    DescribeCluster,
-    DescribeConfigs,
-    DescribeGroups,
-    Fetch,
-    FindCoordinator,
-    Heartbeat,
-    IncrementalAlterConfigs,
-    InitProducerId,
-    JoinGroup,
-    LeaveGroup,
-    ListGroups,
-    ListOffsets,
-    Metadata,
-    OffsetCommit,
-    OffsetDelete,
-    OffsetFetch,
-    OffsetForLeaderEpoch,
-    Produce,
-    SyncGroup,
-)
-from groupcoord.testing.faults.asked import TopicsKnown
-from groupcoord.testing.faults.damage import Damage
-from groupcoord.testing.faults.events import FaultInjected, FaultOver
-from groupcoord.testing.faults.face import Faults, Hold, NotArrived
-from groupcoord.testing.faults.files import FaultsFileError, NamedRule, faults_from_file
-from groupcoord.testing.faults.grammar import when
-from groupcoord.testing.faults.installed import FaultRulesFailed, Held, Installed
-from groupcoord.testing.faults.match import Match
-from groupcoord.testing.faults.node import FaultyNode
-from groupcoord.testing.faults.problems import RuleProblems
-from groupcoord.testing.faults.rule import Rule
-from groupcoord.testing.faults.rulebook import Rulebook
-from groupcoord.testing.faults.verdicts import Verdict
+from groupcoord.testing.faults.actions import Damage, FaultAction
+from groupcoord.testing.faults.api import Faults, HoldRule, HoldTimeout
+from groupcoord.testing.faults.events import FaultEnded, FaultInjected
+from groupcoord.testing.faults.layer import FaultLayer
+from groupcoord.testing.faults.matching import RequestMatcher, RuleProblems, TopicResolver
+from groupcoord.testing.faults.rule import Rule, when
+from groupcoord.testing.faults.rule_file import NamedRule, RuleFileError, load_rules
+from groupcoord.testing.faults.rulebook import ActiveRule, FaultRulesFailed, HeldRequest, Rulebook
 
 __all__ = [
-    "ApiVersions",
-    "CreatePartitions",
-    "CreateTopics",
+    "ActiveRule",
     "Damage",
-    "DeleteGroups",
-    "DeleteRecords",
-    "DeleteTopics",
-    "DescribeCluster",
-    "DescribeConfigs",
-    "DescribeGroups",
+    "FaultAction",
+    "FaultEnded",
     "FaultInjected",
-    "FaultOver",
+    "FaultLayer",
     "FaultRulesFailed",
     "Faults",
-    "FaultsFileError",
-    "FaultyNode",
-    "Fetch",
-    "FindCoordinator",
-    "Heartbeat",
-    "Held",
-    "Hold",
-    "IncrementalAlterConfigs",
-    "InitProducerId",
-    "Installed",
-    "JoinGroup",
-    "LeaveGroup",
-    "ListGroups",
-    "ListOffsets",
-    "Match",
-    "Metadata",
+    "HeldRequest",
+    "HoldRule",
+    "HoldTimeout",
     "NamedRule",
-    "NotArrived",
-    "OffsetCommit",
-    "OffsetDelete",
-    "OffsetFetch",
-    "OffsetForLeaderEpoch",
-    "Produce",
+    "RequestMatcher",
     "Rule",
+    "RuleFileError",
     "RuleProblems",
     "Rulebook",
-    "SyncGroup",
-    "TopicsKnown",
-    "Verdict",
-    "faults_from_file",
+    "TopicResolver",
+    "load_rules",
     "when",
 ]

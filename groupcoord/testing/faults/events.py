@@ -1,4 +1,4 @@
-"""What rules do, as events: a log and a trace tell them like everything else that happens."""
+"""The events of rules, for the log and the trace."""
 
 from dataclasses import dataclass
 
@@ -7,9 +7,9 @@ from groupcoord.core.events import Event
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultInjected(Event):
-    """Rule ``rule``, installed as ``name``, acted on a request of ``api``; ``action`` says how.
+    """The rule with this ``name`` acted on a request of ``api``; ``action`` says how.
 
-    ``group`` and ``member`` are the first that the request names: None and ``""`` if it names none.
+    ``group`` and ``member`` are the first that the request names; None and ``""`` if there is none.
     """
 
     name: str
@@ -21,12 +21,12 @@ class FaultInjected(Event):
     action: str
 
     def text(self) -> str:
-        return f"fault by {self.name}: {_whose(self.api, self.member, self.client_id)} {self.action}"
+        return f"fault by {self.name}: {_request(self.api, self.member, self.client_id)} {self.action}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FaultOver(Event):
-    """A request or an answer that rule ``rule`` kept for ``held_ms`` goes on; the other fields are as in FaultInjected."""
+class FaultEnded(Event):
+    """A request or an answer that was delayed or held for ``held_ms`` goes on; the other fields are as in FaultInjected."""
 
     name: str
     rule: str
@@ -37,9 +37,9 @@ class FaultOver(Event):
     held_ms: int
 
     def text(self) -> str:
-        whose = _whose(self.api, self.member, self.client_id)
-        return f"fault by {self.name} is over: {whose} goes on after {self.held_ms} ms"
+        request = _request(self.api, self.member, self.client_id)
+        return f"fault by {self.name} is over: {request} goes on after {self.held_ms} ms"
 
 
-def _whose(api: str, member: str, client_id: str | None) -> str:
+def _request(api: str, member: str, client_id: str | None) -> str:
     return f"{api} of {member or client_id or 'a client without id'}"

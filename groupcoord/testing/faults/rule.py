@@ -1,83 +1,95 @@
-"""A rule: which requests, what becomes of them, how often. Rules are values; ``rulebook`` has what became of one."""
+"""A rule as a value: which requests, what happens to them, how often; and ``when(…)``, which makes one."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeVar, Unpack
 
-from groupcoord.testing.faults.apis import Fetch, nearest
-from groupcoord.testing.faults.damage import Damage
-from groupcoord.testing.faults.match import ANY, Match
-from groupcoord.testing.faults.problems import Findings, RuleProblems, is_flag, is_number
-from groupcoord.testing.faults.verdicts import VERBS, Verdict
+from groupcoord.protocol.apis import ApiKey
+from groupcoord.protocol.errors import ErrorCode
+from groupcoord.testing.faults.actions import ACTION_TYPES, AnswerFunction, Damage, EditFunction, FaultAction
+from groupcoord.testing.faults.matching import (
+    ANY,
+    ApiLike,
+    MatchConditions,
+    ProblemCollector,
+    RequestMatcher,
+    RuleProblems,
+    is_number,
+    suggestion,
+)
+
+R = TypeVar("R")
+H = TypeVar("H")
 
 ALWAYS: Literal["always"] = "always"
 MATCH_FIELDS = ("group", "member", "topic", "client_id", "version", "nth", "broker")
-"""The fields of a rule as data that say which requests, besides ``when``."""
+"""The conditions of a rule as data, besides ``when``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """``count`` is how often it acts: so many times, ALWAYS, or None: once, or once for each number that ``nth`` has.
+    """``count`` is how often it acts: a number, ALWAYS, or None: once, or once for each number of ``nth``.
 
-    One that is not ``is_optional`` fails the test if it never acts. Raises RuleProblems for a rule that can never act.
+    Unless it ``is_optional``, a rule that never acts fails the test. Raises RuleProblems for a rule that can never act.
     """
 
-    match: Match
-    verdict: Verdict
+    matcher: RequestMatcher
+    action: FaultAction
     count: int | Literal["always"] | None = None
     is_optional: bool = False
 
     def __post_init__(self) -> None:
-        findings, count = Findings(), self.count
+        problems, count, nth = ProblemCollector(), self.count, self.matcher.nth
         if count not in (None, ALWAYS) and not (is_number(count) and int(count) > 0):
-            findings.add("times", f"{count!r} is neither a number above 0 nor {ALWAYS!r}")
-        elif isinstance(count, int) and self.match.nth is not None and count > (self.match.nth.size or count):
-            findings.add(
-                "times", f"nth is {self.match.nth}, so it acts {self.match.nth.size} times at most, not {count}"
-            )
-        if not is_flag(self.is_optional):
-            findings.add("optional", f"{self.is_optional!r} is neither true nor false")
-        if self.verdict.argument is Damage.CRC and self.match.api is not Fetch:
-            findings.add("how", "only answers to Fetch have batches, and those a checksum: crc goes with Fetch")
-        findings.tell()
+            problems.add("times", f"{count!r} is neither a number above 0 nor {ALWAYS!r}")
+        elif isinstance(count, int) and nth is not None and count > (nth.size or count):
+            problems.add("times", f"nth is {nth}, so it acts {nth.size} times at most, not {count}")
+        optional: object = self.is_optional
+        if not isinstance(optional, bool):
+            problems.add("optional", f"{optional!r} is neither true nor false")
+        api = self.matcher.api
+        if self.action.argument is Damage.CRC and (api is None or api.key != ApiKey.FETCH):
+            problems.add("how", "only answers to Fetch have batches, and those a checksum: crc goes with Fetch")
+        problems.raise_if_any()
 
     def __repr__(self) -> str:
         count = "" if self.count is None else ".always()" if self.count == ALWAYS else f".times({self.count})"
-        return f"{self.match!r}{self.verdict!r}{count}{'.optional()' if self.is_optional else ''}"
+        return f"{self.matcher!r}{self.action!r}{count}{'.optional()' if self.is_optional else ''}"
 
     def times(self, count: int) -> "Rule":
-        """The same, acting so many times."""
+        """The same rule, acting ``count`` times."""
         return replace(self, count=count)
 
     def always(self) -> "Rule":
-        """The same, acting whenever it matches."""
+        """The same rule, acting whenever it matches."""
         return replace(self, count=ALWAYS)
 
     def optional(self) -> "Rule":
-        """The same, and nobody minds if it never acts."""
+        """The same rule, which need not act."""
         return replace(self, is_optional=True)
 
     @property
     def limit(self) -> int | None:
         """How often it acts; None: without limit."""
         if self.count is None:
-            return 1 if self.match.nth is None else self.match.nth.size
+            return 1 if self.matcher.nth is None else self.matcher.nth.size
         return None if self.count == ALWAYS else int(self.count)
 
     @property
     def holds(self) -> bool:
-        """Does it hold requests until somebody lets them go?"""
-        return self.verdict.name in ("hold", "hold_answer")
+        """Does it hold requests or answers until they are released?"""
+        return self.action.name in ("hold", "hold_answer")
 
     def to_dict(self) -> dict[str, Any]:
-        """As data, for files. Raises ValueError for a rule that has a function."""
-        match, verdict = self.match, self.verdict
-        if match.where is not None:
+        """The rule as data. Raises ValueError for a rule with a function."""
+        matcher, action = self.matcher, self.action
+        if matcher.where is not None:
             raise ValueError(f"{self} has a function, which cannot be written as data")
-        data: dict[str, Any] = {"when": ANY if match.api is None else match.api.name, **dict(match.fields())}
-        data["do"] = verdict.name
-        if verdict.verb.argument is not None:
-            data[verdict.verb.argument.name] = verdict.plain_argument
+        data: dict[str, Any] = {"when": ANY if matcher.api is None else matcher.api.name, **dict(matcher.conditions())}
+        data["do"] = action.name
+        if action.type.argument is not None:
+            data[action.type.argument.name] = action.plain_argument
         if self.count is not None:
             data["times"] = self.count
         if self.is_optional:
@@ -86,49 +98,134 @@ class Rule:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "Rule":
-        """What ``to_dict`` wrote. Raises RuleProblems, which names every field that is wrong and what would be right."""
-        findings = Findings()
-        verb = VERBS.get(str(data.get("do")))
-        argument = () if verb is None or verb.argument is None else (verb.argument.name,)
+        """The inverse of ``to_dict``. Raises RuleProblems with all fields that are wrong, and what would be right."""
+        problems = ProblemCollector()
+        action_type = ACTION_TYPES.get(str(data.get("do")))
+        argument = () if action_type is None or action_type.argument is None else (action_type.argument.name,)
         known = ("when", *MATCH_FIELDS, "do", *argument, "times", "optional")
         for name in data:
             if name not in known:
-                findings.add(str(name), _unknown_field(str(name), known, data.get("do")))
+                problems.add(str(name), _unknown_field(str(name), known, data.get("do")))
         for name in ("when", *MATCH_FIELDS, "times"):
             if name in data and data[name] is None:
-                findings.add(name, "there is nothing behind it")
+                problems.add(name, "there is nothing behind it")
         if "when" not in data:
-            findings.add("when", f"it is missing: the name of an API, or {ANY}")
-        fields = {name: data.get(name) for name in MATCH_FIELDS}
-        match = findings.read("when", lambda: Match.of(data.get("when"), **fields))
-        verdict = findings.read("do", lambda: _verdict(data))
-        if match is None or verdict is None:
-            match, verdict = Match(), Verdict("drop")
-        rule = findings.read("times", lambda: cls(match, verdict, data.get("times"), data.get("optional", False)))
-        findings.tell()
+            problems.add("when", f"it is missing: the name of an API, or {ANY}")
+        conditions = {name: data.get(name) for name in MATCH_FIELDS}
+        matcher = problems.read("when", lambda: RequestMatcher.of(data.get("when"), **conditions))
+        action = problems.read("do", lambda: _action(data))
+        if matcher is None or action is None:  # read the rest all the same, for its problems
+            matcher, action = RequestMatcher(), FaultAction("drop")
+        rule = problems.read("times", lambda: cls(matcher, action, data.get("times"), data.get("optional", False)))
+        problems.raise_if_any()
         assert rule is not None
         return rule
 
 
-def _verdict(data: Mapping[str, Any]) -> Verdict:
+def _action(data: Mapping[str, Any]) -> FaultAction:
     """Raises ValueError."""
-    names = [name for name, verb in VERBS.items() if verb.argument is None or verb.argument.write is not None]
+    names = [name for name, each in ACTION_TYPES.items() if each.argument is None or each.argument.write is not None]
     name = data.get("do")
     if name is None:
         raise ValueError(f"it is missing: one of {', '.join(names)}")
     if name not in names:
-        if name in VERBS:
+        if name in ACTION_TYPES:
             raise ValueError(f"{name} takes a function, so it is for programs; there is {', '.join(names)}")
-        raise ValueError(f"there is no verb {name!r}{nearest(str(name), names)}")
-    argument = VERBS[name].argument
+        raise ValueError(f"there is no verb {name!r}{suggestion(str(name), names)}")
+    argument = ACTION_TYPES[name].argument
     if argument is not None and argument.name not in data:
         raise RuleProblems.one(argument.name, f"{name} needs it: {argument.text}")
-    return Verdict(name, None if argument is None else data[argument.name])
+    return FaultAction(name, None if argument is None else data[argument.name])
 
 
-def _unknown_field(name: str, known: tuple[str, ...], verb: Any) -> str:
+def _unknown_field(name: str, known: tuple[str, ...], action_name: Any) -> str:
     if name == "where":
         return "it takes a function, so it is for programs"
-    if any(other.argument is not None and other.argument.name == name for other in VERBS.values()):
-        return f"it does not go with do: {verb}"
-    return f"there is no such field{nearest(name, known)}"
+    if any(each.argument is not None and each.argument.name == name for each in ACTION_TYPES.values()):
+        return f"it does not go with do: {action_name}"
+    return f"there is no such field{suggestion(name, known)}"
+
+
+class RuleBuilder(ABC, Generic[R, H]):
+    """The actions that may follow ``when(…)``. They raise RuleProblems for an invalid argument.
+
+    Those ending in ``_answer`` let the request be handled and act on its answer.
+    """
+
+    @abstractmethod
+    def _build(self, action: FaultAction) -> R: ...
+
+    @abstractmethod
+    def _build_hold(self, action: FaultAction) -> H: ...
+
+    def refuse(self, code: ErrorCode | int | str) -> R:
+        """Answer with ``code``, in the API's own shape; the request is not handled."""
+        return self._build(FaultAction("refuse", code))
+
+    def refuse_answer(self, code: ErrorCode | int | str) -> R:
+        """Handle the request, and answer with ``code`` instead."""
+        return self._build(FaultAction("refuse_answer", code))
+
+    def delay(self, ms: int) -> R:
+        """Handle the request ``ms`` milliseconds later on the clock of the broker."""
+        return self._build(FaultAction("delay", ms))
+
+    def delay_answer(self, ms: int) -> R:
+        """Handle the request, and answer ``ms`` milliseconds later on the clock of the broker."""
+        return self._build(FaultAction("delay_answer", ms))
+
+    def drop(self) -> R:
+        """Never handle the request. The client waits, and no later request on its connection is handled either."""
+        return self._build(FaultAction("drop"))
+
+    def drop_answer(self) -> R:
+        """Handle the request and never answer it."""
+        return self._build(FaultAction("drop_answer"))
+
+    def disconnect(self) -> R:
+        """Close the connection; the request is not handled."""
+        return self._build(FaultAction("disconnect"))
+
+    def disconnect_answer(self) -> R:
+        """Handle the request, and close the connection instead of answering."""
+        return self._build(FaultAction("disconnect_answer"))
+
+    def hold(self) -> H:
+        """Handle the request when it is released."""
+        return self._build_hold(FaultAction("hold"))
+
+    def hold_answer(self) -> H:
+        """Handle the request, and answer when that is released."""
+        return self._build_hold(FaultAction("hold_answer"))
+
+    def answer(self, fn: AnswerFunction) -> R:
+        """Answer with ``fn(request)``, a response in the newest shape; the request is not handled."""
+        return self._build(FaultAction("answer", fn))
+
+    def after(self, fn: EditFunction) -> R:
+        """Handle the request, and answer with ``fn(request, answer)`` when its answer comes."""
+        return self._build(FaultAction("after", fn))
+
+    def corrupt(self, how: Damage | str = Damage.FLIP) -> R:
+        """Handle the request, and damage the bytes of its answer: see Damage."""
+        return self._build(FaultAction("corrupt", how))
+
+
+class When(RuleBuilder[Rule, Rule]):
+    """The result of ``when(…)``."""
+
+    def __init__(self, matcher: RequestMatcher) -> None:
+        self._matcher = matcher
+
+    def _build(self, action: FaultAction) -> Rule:
+        return Rule(self._matcher, action)
+
+    _build_hold = _build
+
+
+def when(api: ApiLike | None = None, **conditions: Unpack[MatchConditions]) -> When:
+    """The first half of a rule: ``when("Heartbeat", group="app").refuse("REBALANCE_IN_PROGRESS")``.
+
+    Takes the fields of RequestMatcher. Raises RuleProblems.
+    """
+    return When(RequestMatcher.of(api, **conditions))

@@ -1,98 +1,331 @@
-"""The rules of one test, in the order they were installed. The first that matches a request acts on it."""
+"""The rules of one test or server: which rule acts on a request, and what became of each rule."""
 
-from groupcoord.testing.faults.asked import Asked
-from groupcoord.testing.faults.installed import FaultRulesFailed, Installed
+from collections import Counter
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+from groupcoord.core.effects import Call
+from groupcoord.testing.faults.actions import error_reply
+from groupcoord.testing.faults.matching import RequestContext
 from groupcoord.testing.faults.rule import Rule
+
+MAX_NEAR_MISSES = 3
+"""How many near misses of an unused rule are shown."""
+
+
+class FaultRulesFailed(AssertionError):
+    """Rules never acted, or their functions raised; the text says which and why."""
+
+
+class NearMiss(NamedTuple):
+    """A request that did not match a rule, and why."""
+
+    distance: int
+    number: int
+    text: str
+    reasons: tuple[str, ...]
+
+
+class HeldRequest:
+    """A request, or the answer to it, that waits to be released. ``resume`` is called with the time of that (ms)."""
+
+    def __init__(self, context: RequestContext, rule: "ActiveRule", resume: Callable[[int], None]) -> None:
+        self.context = context
+        self.rule = rule
+        self._resume = resume
+
+    def __repr__(self) -> str:
+        return f"<HeldRequest {self.context}>"
+
+    @property
+    def call(self) -> Call:
+        """The call of the request: connection, client id, version."""
+        return self.context.call
+
+    @property
+    def request(self) -> Any:
+        """The request, in the shape of the newest version."""
+        return self.context.request
+
+    @property
+    def at_ms(self) -> int:
+        """Since when it is held."""
+        return self.context.held_since_ms
+
+    def release(self, now_ms: int) -> None:
+        """Let it go on. Raises ValueError if it was released before."""
+        waiting = self.rule.waiting
+        if self not in waiting:
+            raise ValueError(f"{self} was released before")
+        self.rule.waiting = tuple(other for other in waiting if other is not self)
+        self._resume(now_ms)
+
+
+class ActiveRule:
+    """A rule in a rulebook and its history. As a context manager it acts until the end of the block, and must act in it."""
+
+    def __init__(self, rule: Rule, name: str, book: "Rulebook") -> None:
+        self.rule = rule
+        self.name = name
+        self.matches = 0
+        """How many requests it took. Some of them may still wait for the answer that it will act on."""
+        self.uses = 0
+        """How often it acted."""
+        self.seen = 0
+        """How many requests matched all conditions but ``nth``."""
+        self.is_removed = False
+        self.waiting: tuple[HeldRequest, ...] = ()
+        """The requests that are held and not yet released."""
+        self.arrivals = 0
+        """How many requests were held so far."""
+        self._book = book
+        self._listeners: list[Callable[[HeldRequest], None]] = []
+        self._in_block = False
+        self._near_misses: list[NearMiss] = []
+        self._other_apis: Counter[str] = Counter()
+        self._same_api = 0
+        self._awaited: dict[int, str] = {}
+        self._reported = False
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {self.rule} used {self.uses} times>"
+
+    # For tests.
+
+    def times(self, count: int) -> Self:
+        """Act ``count`` times."""
+        self.rule = self.rule.times(count)
+        return self
+
+    def always(self) -> Self:
+        """Act whenever it matches."""
+        self.rule = self.rule.always()
+        return self
+
+    def optional(self) -> Self:
+        """It need not act."""
+        self.rule = self.rule.optional()
+        return self
+
+    def remove(self) -> None:
+        """Act no more, also not on answers that it waits for."""
+        self._book.remove(self)
+
+    def __enter__(self) -> Self:
+        self._in_block = True
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Raises FaultRulesFailed if it never acted and the block did not raise."""
+        self.remove()
+        why, self._reported = self.why_unused(), True
+        if error is None and why is not None:
+            raise FaultRulesFailed(f"in its block, {why}")
+
+    async def __aenter__(self) -> Self:
+        return self.__enter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.__exit__(kind, error, traceback)
+
+    # For the rulebook and the layer.
+
+    @property
+    def is_used_up(self) -> bool:
+        """Has it acted as often as it may?"""
+        unlimited = self._in_block and self.rule.count is None and self.rule.matcher.nth is None
+        limit = None if unlimited else self.rule.limit
+        return limit is not None and self.matches >= limit
+
+    def record_match(self, context: RequestContext) -> None:
+        """It takes the request."""
+        self.matches += 1
+        if self.rule.action.type.on_answer and not self.uses:
+            self._awaited[id(context)] = str(context)
+
+    def record_use(self, context: RequestContext) -> None:
+        """It has acted on the request or its answer."""
+        self._awaited.pop(id(context), None)
+        self.uses += 1
+
+    def cancel(self, context: RequestContext) -> None:
+        """The answer that it waits for will not come."""
+        self._awaited.pop(id(context), None)
+
+    def unmatch(self, context: RequestContext, reason: str) -> None:
+        """It took the request but cannot act on it, so the next one counts instead."""
+        self._awaited.pop(id(context), None)
+        self.matches -= 1
+        self.record_near_miss(context, [reason])
+
+    def record_near_miss(self, context: RequestContext, reasons: list[str]) -> None:
+        """Remember the request if it is among the nearest."""
+        api = self.rule.matcher.api
+        if api is not None and context.call.api is not api:
+            self._other_apis[context.call.api.name] += 1
+            return
+        self._same_api += 1
+        distance = len(reasons)
+        if len(self._near_misses) == MAX_NEAR_MISSES and distance >= self._near_misses[-1].distance:
+            return
+        self._near_misses.append(NearMiss(distance, self._same_api, str(context), tuple(reasons)))
+        self._near_misses.sort()
+        del self._near_misses[MAX_NEAR_MISSES:]
+
+    def hold(self, held: HeldRequest) -> None:
+        """Hold a request."""
+        self.waiting += (held,)
+        self.arrivals += 1
+        for listener in tuple(self._listeners):
+            listener(held)
+
+    def on_arrived(self, listener: Callable[[HeldRequest], None]) -> Callable[[], None]:
+        """Call ``listener`` for each request that is held from now on; returns a function that ends this."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    def why_unused(self) -> str | None:
+        """In words, why it never acted; None if it acted, or need not."""
+        if self.uses or self.rule.is_optional or self._reported:
+            return None
+        return "\n".join([f"{self.name} never acted: {self.rule}", *self.near_misses()])
+
+    def near_misses(self) -> list[str]:
+        """In words, the answers that it waits for, or the requests that came nearest."""
+        if self._awaited:
+            return ["  it waits for the answer to", *(f"    {text}" for text in self._awaited.values())]
+        if not self._near_misses:
+            api = self.rule.matcher.api
+            others = ", ".join(f"{name} ({count})" for name, count in self._other_apis.most_common()) or "nothing"
+            return [f"  no {'request' if api is None else api.name} came; what came: {others}"]
+        count = self._same_api
+        lines = [f"  the nearest of {count} requests:" if count > 1 else "  the nearest request:"]
+        for near_miss in self._near_misses:
+            lines += [f"    {near_miss.text}", *(f"      {reason}" for reason in near_miss.reasons)]
+        return lines
 
 
 class Rulebook:
-    """The rules of one test or server; its texts count time from ``start_ms``."""
+    """Rules in the order in which they were added. ``start_ms`` is subtracted from times in texts."""
 
     def __init__(self, start_ms: int = 0) -> None:
         self.start_ms = start_ms
-        self.installed: tuple[Installed, ...] = ()
-        """Those that may still act. Replaced, never changed: it may be looked at from another thread."""
-        self.failures: list[tuple[Installed, Exception]] = []
-        """What functions of rules raised."""
-        self._all: list[Installed] = []
+        self.active: tuple[ActiveRule, ...] = ()
+        """The rules that are not removed. Replaced and never changed, because other threads may read it."""
+        self.failures: list[tuple[ActiveRule, Exception]] = []
+        """Exceptions of functions of rules."""
+        self._all: list[ActiveRule] = []
 
     def __repr__(self) -> str:
-        return f"<Rulebook {len(self.installed)} rules>"
+        return f"<Rulebook {len(self.active)} rules>"
 
     def next_name(self) -> str:
-        """How the next rule is called unless it has a name."""
+        """The name of the next rule, unless it is given one."""
         return f"rule {len(self._all) + 1}"
 
-    def add(self, rule: Rule, name: str | None = None) -> Installed:
-        """Install ``rule`` behind the others."""
-        installed = Installed(rule, name or self.next_name(), self)
-        self.install(installed)
-        return installed
+    def add(self, rule: Rule, name: str | None = None) -> ActiveRule:
+        """Add ``rule`` behind the others."""
+        active = ActiveRule(rule, name or self.next_name(), self)
+        self.append(active)
+        return active
 
-    def install(self, installed: Installed) -> None:
-        """Let ``installed`` act, behind the others."""
-        self._all.append(installed)
-        self.installed += (installed,)
+    def append(self, active: ActiveRule) -> None:
+        """Add ``active`` behind the others."""
+        self._all.append(active)
+        self.active += (active,)
 
-    def remove(self, installed: Installed) -> None:
-        """Let ``installed`` act no more. It is still among those that must have acted, unless its block has told already."""
-        installed.is_removed = True
-        self.installed = tuple(other for other in self.installed if other is not installed)
+    def remove(self, active: ActiveRule) -> None:
+        """Let ``active`` act no more. It still must have acted, unless its block has reported that."""
+        active.is_removed = True
+        self.active = tuple(other for other in self.active if other is not active)
 
-    def take(self, asked: Asked) -> Installed | None:
-        """The rule that acts on ``asked``. Every rule that matches counts it, for its ``nth``, also if another one acts."""
-        taker: Installed | None = None
-        for installed in self.installed:
-            if installed.is_used_up:
+    def match(self, context: RequestContext) -> ActiveRule | None:
+        """The first rule that matches the request. All rules that match count it for ``nth``."""
+        found: ActiveRule | None = None
+        for active in self.active:
+            if active.is_used_up:
                 continue
-            reasons = installed.fields_of(asked)
+            reasons = self._mismatches(active, context)
             if not reasons:
-                installed.seen += 1
-                reasons = installed.of_number(installed.seen)
-            if not reasons and taker is not None:
-                reasons = [f"{taker.name}, installed before, took it"]
+                active.seen += 1
+                reasons = _number_mismatch(active, active.seen)
+            if not reasons and found is not None:
+                reasons = [f"{found.name}, installed before, took it"]
             if reasons:
-                installed.missed(asked, reasons)
+                active.record_near_miss(context, reasons)
             else:
-                taker = installed
-        if taker is not None:
-            taker.matched(asked)
-        return taker
+                found = active
+        if found is not None:
+            found.record_match(context)
+        return found
 
-    def function_failed(self, installed: Installed, error: Exception) -> None:
-        """A function of ``installed`` raised ``error``: that is told at the end."""
-        self.failures.append((installed, error))
+    def _mismatches(self, active: ActiveRule, context: RequestContext) -> list[str]:
+        """Why the request does not match, regardless of ``nth``; empty if it does. Keeps what ``where`` raises."""
+        matcher, action = active.rule.matcher, active.rule.action
+        reasons = matcher.mismatches(context)
+        if reasons:
+            return reasons
+        if action.type.needs_answer and not context.expects_answer:
+            return ["a Produce with acks=0 gets no answer"]
+        refuses = action.name in ("refuse", "refuse_answer")
+        if refuses and error_reply(context.call, context.request, action.argument) is None:
+            return [f"its answer has no place for an error at version {context.call.version}"]
+        if matcher.where is not None:
+            if context.request is None:
+                return ["it was not understood, so where cannot be asked"]
+            try:
+                if not matcher.where(context.request):
+                    return ["where says no"]
+            except Exception as error:  # reported at the end
+                self.record_failure(active, error)
+                return [f"where raises {error!r}"]
+        return []
+
+    def record_failure(self, active: ActiveRule, error: Exception) -> None:
+        """A function of ``active`` raised ``error``. It is reported at the end."""
+        self.failures.append((active, error))
 
     def unused(self) -> list[str]:
         """In words, each rule that should have acted and did not."""
-        return [why for installed in self._all if (why := installed.why_unused()) is not None]
+        return [why for active in self._all if (why := active.why_unused()) is not None]
 
     def check(self) -> None:
         """Raises FaultRulesFailed for rules that never acted, and for functions that raised."""
-        texts = [
-            f"{installed.name}: a function of {installed.rule} raised {error!r}" for installed, error in self.failures
-        ]
+        texts = [f"{active.name}: a function of {active.rule} raised {error!r}" for active, error in self.failures]
         texts += self.unused()
         if texts:
             cause = self.failures[0][1] if self.failures else None
             raise FaultRulesFailed("\n".join(["fault rules:", *texts])) from cause
 
-    def explain(self, asked: Asked) -> str:
-        """What each rule would do with ``asked`` if it came now, and why."""
-        lines = [str(asked)]
-        taker: Installed | None = None
-        for installed in self._all:
-            if installed.is_removed:
-                verdict = "no longer: it was removed"
-            elif installed.is_used_up:
-                verdict = f"no longer: it has acted {installed.uses} of {installed.rule.limit} times"
-            elif reasons := installed.fields_of(asked) or installed.of_number(installed.seen + 1):
-                verdict = f"no: {'; '.join(reasons)}"
-            elif taker is not None:
-                verdict = f"no: {taker.name} comes before"
+    def explain(self, context: RequestContext) -> str:
+        """What each rule would do with the request if it came now, and why."""
+        lines = [str(context)]
+        found: ActiveRule | None = None
+        for active in self._all:
+            if active.is_removed:
+                answer = "no longer: it was removed"
+            elif active.is_used_up:
+                answer = f"no longer: it has acted {active.uses} of {active.rule.limit} times"
+            elif reasons := self._mismatches(active, context) or _number_mismatch(active, active.seen + 1):
+                answer = f"no: {'; '.join(reasons)}"
+            elif found is not None:
+                answer = f"no: {found.name} comes before"
             else:
-                taker, verdict = installed, "yes"
-            lines.append(f"  {installed.name}, {installed.rule}: {verdict}")
+                found, answer = active, "yes"
+            lines.append(f"  {active.name}, {active.rule}: {answer}")
         if not self._all:
             lines.append("  there are no rules")
         return "\n".join(lines)
+
+
+def _number_mismatch(active: ActiveRule, number: int) -> list[str]:
+    """Why the rule does not act on the ``number``-th request that matches its other conditions; empty if it does."""
+    nth = active.rule.matcher.nth
+    if nth is None or number in nth:
+        return []
+    return [f"it is number {number} of those that match otherwise, and nth is {nth}"]

@@ -10,16 +10,29 @@ from groupcoord.config.broker_config import load
 from groupcoord.core.effects import Call, CloseConnection, Effect, EmitEvent, NoReply, RawReply, Reply
 from groupcoord.core.events import Event
 from groupcoord.protocol import messages as m
-from groupcoord.protocol.apis import APIS, Api
+from groupcoord.protocol.apis import APIS, Api, ApiKey
 from groupcoord.protocol.apis.join_group import JoinGroupRequestProtocol
 from groupcoord.protocol.apis.leave_group import MemberIdentity
 from groupcoord.protocol.apis.offset_commit import OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.framing import parse_request
-from groupcoord.testing.faults import Faults, FaultyNode, Heartbeat, JoinGroup, OffsetCommit, SyncGroup
+from groupcoord.testing.faults import FaultLayer, Faults, TopicResolver
 from tests.protocol.error_samples import samples
 
 E = TypeVar("E", bound=Event)
+
+ApiVersions = APIS[ApiKey.API_VERSIONS]
+Fetch = APIS[ApiKey.FETCH]
+FindCoordinator = APIS[ApiKey.FIND_COORDINATOR]
+Heartbeat = APIS[ApiKey.HEARTBEAT]
+JoinGroup = APIS[ApiKey.JOIN_GROUP]
+LeaveGroup = APIS[ApiKey.LEAVE_GROUP]
+ListGroups = APIS[ApiKey.LIST_GROUPS]
+Metadata = APIS[ApiKey.METADATA]
+OffsetCommit = APIS[ApiKey.OFFSET_COMMIT]
+OffsetFetch = APIS[ApiKey.OFFSET_FETCH]
+Produce = APIS[ApiKey.PRODUCE]
+SyncGroup = APIS[ApiKey.SYNC_GROUP]
 
 
 class Counting:
@@ -71,7 +84,7 @@ class World:
         self.node.create_topic("orders", 3, self.now)
         self.faults = Faults(now_ms=lambda: self.now)
         self.when = self.faults.when
-        self.faulty: FaultyNode = self.faults.wrap(self.node)
+        self.faulty: FaultLayer = self.faults.layer(self.node, topics=TopicResolver.of(self.node))
         self.faulty.execute_effects = self.execute_effects
         self.events: list[Event] = []
         self._asked: dict[tuple[int, int], Asking] = {}

@@ -7,8 +7,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groupcoord.protocol.messages import ApiVersionsRequest, FindCoordinatorRequest
-from groupcoord.testing.faults import ApiVersions, FindCoordinator, Heartbeat, Hold, JoinGroup, OffsetCommit, Rule
-from tests.testing.faults.support import Asking, World, commit, heartbeat, join
+from groupcoord.testing.faults import HoldRule, Rule
+from tests.testing.faults.support import (
+    ApiVersions,
+    Asking,
+    FindCoordinator,
+    Heartbeat,
+    JoinGroup,
+    OffsetCommit,
+    World,
+    commit,
+    heartbeat,
+    join,
+)
 
 APIS = (Heartbeat, OffsetCommit, FindCoordinator, ApiVersions, JoinGroup)
 CLIENTS = st.sampled_from(["a", "b"])
@@ -48,13 +59,13 @@ def test_every_call_ends_once_unless_a_rule_lost_it(rules: list[Rule], steps: li
     asked = [asking for step in steps if (asking := take(world, step)) is not None]
     # What is delayed or held is let go.
     for rule in installed:
-        if isinstance(rule, Hold):
+        if isinstance(rule, HoldRule):
             rule.remove()
     while world.faulty.deadlines():
         world.advance(50)
     assert all(len(asking.ends) <= 1 for asking in asked)
-    lost = sum(rule.uses for rule in installed if rule.rule.verdict.name in ("drop", "drop_answer"))
-    assert sum(asking.is_open for asking in asked) == lost
+    cancel = sum(rule.uses for rule in installed if rule.rule.action.name in ("drop", "drop_answer"))
+    assert sum(asking.is_open for asking in asked) == cancel
     for rule in installed:
         assert rule.uses <= (rule.rule.limit or len(asked))
         assert rule.uses == rule.matches
@@ -67,7 +78,7 @@ def take(world: World, step: tuple[Any, Any]) -> Asking | None:
     if what == "advance":
         world.advance(argument)
     elif what == "release":
-        holds = [rule for rule in world.faults.installed if isinstance(rule, Hold)]
+        holds = [rule for rule in world.faults.active if isinstance(rule, HoldRule)]
         if argument < len(holds):
             holds[argument].release()
     else:

@@ -9,11 +9,11 @@ from groupcoord.protocol.apis.fetch import FetchPartition, FetchTopic
 from groupcoord.protocol.apis.produce import PartitionProduceData, TopicProduceData
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import FetchRequest, FindCoordinatorRequest, ProduceRequest
-from groupcoord.testing.faults import FaultsFileError, Fetch, FindCoordinator, Heartbeat, Produce
-from groupcoord.testing.faults.files import faults_from_text
+from groupcoord.testing.faults import RuleFileError
 from groupcoord.testing.faults.rule import MATCH_FIELDS
+from groupcoord.testing.faults.rule_file import parse_rules
 from tests.broker.data_plane import batch
-from tests.testing.faults.support import World
+from tests.testing.faults.support import Fetch, FindCoordinator, Heartbeat, Produce, World
 
 TEXT = (Path(__file__).resolve().parents[3] / "docs" / "faults.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", TEXT, re.DOTALL)
@@ -36,12 +36,12 @@ def test_there_are_no_other_programs() -> None:
 
 
 def test_its_first_file_is_a_rule() -> None:
-    assert len(faults_from_text(blocks("yaml")[0], "faults.yaml")) == 1
+    assert len(parse_rules(blocks("yaml")[0], "faults.yaml")) == 1
 
 
 def test_every_rule_of_its_file_does_what_is_said_there() -> None:
     world = World()
-    for name, rule in faults_from_text(blocks("yaml")[1], "faults.yaml"):
+    for name, rule in parse_rules(blocks("yaml")[1], "faults.yaml"):
         world.faults.add(rule, name)
     again = ErrorCode.REBALANCE_IN_PROGRESS
     unknown = ErrorCode.UNKNOWN_MEMBER_ID
@@ -83,8 +83,8 @@ def test_its_complaint_about_an_unused_rule_is_what_is_said() -> None:
 
 def test_its_complaint_about_a_file_is_what_is_said() -> None:
     text = "- when: Heartbeat\n  do: drop\n\n\n\n\n- when: Heartbeat\n  gruop: app\n  do: refuse\n  code: NOT_COORDINATER\n"
-    with pytest.raises(FaultsFileError) as failed:
-        faults_from_text(text, "faults.yaml")
+    with pytest.raises(RuleFileError) as failed:
+        parse_rules(text, "faults.yaml")
     assert blocks("text")[1] == f"{failed.value}\n"
 
 

@@ -1,9 +1,12 @@
+import inspect
 from typing import Any
 
 import pytest
 
-from groupcoord.testing.faults import Fetch, Heartbeat, JoinGroup, Match, Rule, RuleProblems, Verdict, when
-from groupcoord.testing.faults.rule import ALWAYS
+from groupcoord.testing.faults import FaultAction, RequestMatcher, Rule, RuleProblems, when
+from groupcoord.testing.faults.actions import ACTION_TYPES
+from groupcoord.testing.faults.rule import ALWAYS, RuleBuilder, When
+from tests.testing.faults.support import Fetch, Heartbeat, JoinGroup
 
 RULES = [
     when(Heartbeat, group="app").refuse("REBALANCE_IN_PROGRESS"),
@@ -49,7 +52,7 @@ def test_a_rule_says_what_makes_it() -> None:
     ]
 
 
-@pytest.mark.parametrize("rule", [rule for rule in RULES if rule.match.api is not None], ids=repr)
+@pytest.mark.parametrize("rule", [rule for rule in RULES if rule.matcher.api is not None], ids=repr)
 def test_what_it_says_makes_it(rule: Rule) -> None:
     names = {"when": when, "Heartbeat": Heartbeat, "JoinGroup": JoinGroup, "Fetch": Fetch}
     assert eval(repr(rule), names) == rule
@@ -88,7 +91,7 @@ def test_how_often_it_acts(rule: Rule, limit: int | None) -> None:
             lambda: when(Heartbeat).corrupt("crc"),
             "how: only answers to Fetch have batches, and those a checksum: crc goes with Fetch",
         ),
-        (lambda: Rule(Match(), Verdict("drop"), ALWAYS, 1), "optional: 1 is neither true nor false"),  # type: ignore[arg-type]
+        (lambda: Rule(RequestMatcher(), FaultAction("drop"), ALWAYS, 1), "optional: 1 is neither true nor false"),  # type: ignore[arg-type]
     ],
 )
 def test_rules_that_cannot_be_meant(make: Any, problem: str) -> None:
@@ -137,3 +140,28 @@ def test_everything_that_is_wrong_with_data_is_told(data: dict[Any, Any], proble
     with pytest.raises(RuleProblems) as found:
         Rule.from_dict(data)
     assert list(map(str, found.value.problems)) == problems
+
+
+ARGUMENTS = {"code": "NOT_COORDINATOR", "ms": 5, "how": "cut", "fn": max}
+
+
+@pytest.mark.parametrize("name", ACTION_TYPES)
+def test_every_verb_of_the_table_is_a_method(name: str) -> None:
+    argument = ACTION_TYPES[name].argument
+    given = () if argument is None else (ARGUMENTS[argument.name],)
+    rule = getattr(when(Heartbeat), name)(*given)
+    assert rule == Rule(RequestMatcher(api=Heartbeat), FaultAction(name, *given))
+    parameters = list(inspect.signature(getattr(When, name)).parameters)[1:]
+    assert parameters == ([] if argument is None else [argument.name])
+
+
+def test_every_method_is_a_verb_of_the_table() -> None:
+    assert {name for name in vars(RuleBuilder) if name in ACTION_TYPES or not name.startswith("_")} == set(ACTION_TYPES)
+
+
+def test_damage_is_a_flipped_bit_unless_told() -> None:
+    assert when(Heartbeat).corrupt() == when(Heartbeat).corrupt("flip")
+
+
+def test_a_rule_can_be_about_everything() -> None:
+    assert when().drop().matcher == RequestMatcher()

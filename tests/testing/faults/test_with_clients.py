@@ -18,19 +18,17 @@ from groupcoord.core.events import Event
 from groupcoord.protocol.errors import WireError
 from groupcoord.server.server import Server
 from groupcoord.server.system import SystemRandomSource, wall_clock
-from groupcoord.testing.faults import (
-    Damage,
-    FaultInjected,
-    Faults,
+from groupcoord.testing.faults import Damage, FaultInjected, Faults
+from tests.server.sockets import PATIENCE_SECONDS, Client
+from tests.testing.faults.support import (
     Fetch,
     FindCoordinator,
     Heartbeat,
     JoinGroup,
     OffsetCommit,
     SyncGroup,
+    heartbeat,
 )
-from tests.server.sockets import PATIENCE_SECONDS, Client
-from tests.testing.faults.support import heartbeat
 
 ORDERS = TopicPartition("orders", 0)
 
@@ -44,7 +42,7 @@ class Broker:
         self.node.create_topic("orders", 1, now_ms())
         self.faults = Faults(now_ms=now_ms, run=run)
         self.when = self.faults.when
-        self._faulty = self.faults.wrap(self.node)
+        self._faulty = self.faults.layer(self.node)
         self.server = Server(self._faulty, now_ms=now_ms, listeners=[self._listen])
         self._faulty.execute_effects = self.server.execute_effects
         self.events: list[Event] = []
@@ -143,7 +141,7 @@ class TestAiokafka:
                 await broker.seen(generation(1))
                 hold = broker.when(SyncGroup, group="app").hold_answer()
                 broker.when(Heartbeat).refuse("REBALANCE_IN_PROGRESS")
-                (held,) = await hold.arrived(timeout_s=PATIENCE_SECONDS)
+                (held,) = await hold.arrived(timeout=PATIENCE_SECONDS)
                 assert held.request.generation_id == 2
                 hold.release()
                 await broker.seen(generation(2))
@@ -256,7 +254,7 @@ def test_a_synchronous_client_and_a_broker_in_a_thread_of_its_own() -> None:
         consumer = kafka.KafkaConsumer("orders", bootstrap_servers=broker.server.address, group_id="app")
         polling = threading.Thread(target=consumer.poll, kwargs={"timeout_ms": 500})
         polling.start()
-        (held,) = hold.wait_arrived(timeout_s=PATIENCE_SECONDS)
+        (held,) = hold.wait_arrived(timeout=PATIENCE_SECONDS)
         assert held.call.client_id.startswith("kafka-python")
         assert not [event for event in broker.events if isinstance(event, GroupEvent)]
         hold.release()

@@ -1,26 +1,18 @@
-"""What a test touches: rules that are installed at once, holds that can be waited for, the reckoning at the end."""
-
 import asyncio
+import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from groupcoord.cluster.assemble import Assembly
+from groupcoord.core.effects import Call, Reply
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.testing.faults import (
-    FaultRulesFailed,
-    Faults,
-    Heartbeat,
-    Hold,
-    Installed,
-    JoinGroup,
-    NotArrived,
-    TopicsKnown,
-    when,
-)
+from groupcoord.testing.faults import ActiveRule, FaultRulesFailed, Faults, HoldRule, HoldTimeout, TopicResolver, when
+from groupcoord.testing.faults.rule_file import parse_rules
 from tests.server.support import FakeCluster
-from tests.testing.faults.support import World, heartbeat
+from tests.testing.faults.support import Heartbeat, JoinGroup, World, heartbeat
 
 LOST = ErrorCode.NOT_COORDINATOR
 
@@ -32,29 +24,29 @@ def world() -> World:
 
 def test_a_rule_is_installed_with_its_verb(world: World) -> None:
     beginning = world.when(Heartbeat)
-    before = world.faults.installed
+    before = world.faults.active
     rule = beginning.drop()
-    assert (before, world.faults.installed) == ((), (rule,))
-    assert (type(rule), rule.rule, rule.name) == (Installed, when(Heartbeat).drop(), "rule 1")
+    assert (before, world.faults.active) == ((), (rule,))
+    assert (type(rule), rule.rule, rule.name) == (ActiveRule, when(Heartbeat).drop(), "rule 1")
     assert repr(world.faults) == "<Faults 1 rules>"
 
 
 def test_a_rule_that_is_a_value_is_installed_by_hand(world: World) -> None:
     hold = world.faults.add(when(Heartbeat).hold(), "faults.yaml rule 1")
-    assert isinstance(hold, Hold)
+    assert isinstance(hold, HoldRule)
     assert hold.name == "faults.yaml rule 1"
-    assert type(world.faults.add(when(Heartbeat).drop())) is Installed
+    assert type(world.faults.add(when(Heartbeat).drop())) is ActiveRule
 
 
 def test_a_node_is_known_by_its_id(world: World) -> None:
     assert world.faulty.broker == world.node.config.node_id == 1
-    assert world.faults.wrap(FakeCluster(), broker=7).broker == 7
-    known = TopicsKnown(lambda _: "orders")
-    assert world.faults.wrap(FakeCluster(), known=known).broker == 1
+    assert world.faults.layer(FakeCluster(), broker=7).broker == 7
+    known = TopicResolver(lambda _: "orders")
+    assert world.faults.layer(FakeCluster(), topics=known).broker == 1
 
 
 def test_one_set_of_rules_for_several_brokers(world: World) -> None:
-    other = world.faults.wrap(world.node, broker=2)
+    other = world.faults.layer(world.node, broker=2)
     world.when(Heartbeat, broker=2).refuse(LOST)
     call = world.heartbeat().call
     (_, reply) = other.handle(call, heartbeat(), world.now)
@@ -109,8 +101,8 @@ class TestHold:
         async def story() -> None:
             hold = world.when(Heartbeat, member="a").hold()
             world.heartbeat("b")
-            with pytest.raises(NotArrived) as failed:
-                await hold.arrived(timeout_s=0)
+            with pytest.raises(HoldTimeout) as failed:
+                await hold.arrived(timeout=0)
             assert str(failed.value).splitlines() == [
                 "rule 1: 0 of 1 were held within 0 s: when(Heartbeat, member='a').hold()",
                 "  the nearest request:",
@@ -126,8 +118,8 @@ class TestHold:
             waiting = elsewhere.submit(hold.wait_arrived)
             world.heartbeat()
             assert waiting.result() == hold.waiting
-        with pytest.raises(NotArrived, match="1 of 2 were held within 0 s"):
-            hold.wait_arrived(2, timeout_s=0)
+        with pytest.raises(HoldTimeout, match="1 of 2 were held within 0 s"):
+            hold.wait_arrived(2, timeout=0)
 
     def test_it_ends_with_its_block(self, world: World) -> None:
         with world.when(Heartbeat).hold() as hold:
@@ -159,7 +151,7 @@ class TestHold:
 
         world = World()
         faults = Faults(now_ms=lambda: world.now, run=run)
-        world.faulty = faults.wrap(world.node)
+        world.faulty = faults.layer(world.node)
         world.faulty.execute_effects = world.execute_effects
         hold = faults.when(Heartbeat).hold()
         asking = world.heartbeat()
@@ -168,3 +160,37 @@ class TestHold:
         assert not asking.is_open
         assert len(there) == 4  # installed, listened, listened no more, released
         assert threading.get_ident() not in there
+
+
+TEXT = """\
+- {when: Heartbeat, do: refuse, code: NOT_COORDINATOR}
+- {when: Heartbeat, member: m-9, do: drop}
+- {when: JoinGroup, do: drop, optional: true}
+"""
+
+
+def test_the_log_says_which_rules_there_are_and_which_never_acted(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    world = World()
+    assembly = Assembly(world.node)
+    faults = Faults(now_ms=lambda: world.now)
+    faults.add_layer(assembly)
+    faults.add_named(parse_rules(TEXT, "dir/faults.yaml"))
+    assert caplog.messages == [
+        "faults.yaml rule 1: when(Heartbeat).refuse('NOT_COORDINATOR')",
+        "faults.yaml rule 2: when(Heartbeat, member='m-9').drop()",
+        "faults.yaml rule 3: when(JoinGroup).drop().optional()",
+    ]
+    call = Call(1, 2, Heartbeat, 4, "c", "/127.0.0.1")
+    _, reply = assembly.served.handle(call, heartbeat(), world.now)
+    assert isinstance(reply, Reply)
+    assert reply.response.error_code == ErrorCode.NOT_COORDINATOR
+    caplog.clear()
+    faults.log_unused()
+    assert caplog.messages == [
+        "faults.yaml rule 2 never acted: when(Heartbeat, member='m-9').drop()",
+        "  the nearest request:",
+        f"    Heartbeat v4 from 'c' at 0 ms, broker 1: {heartbeat()!r}",
+        "      member is 'm-1', not 'm-9'",
+    ]
+    assert {record.levelno for record in caplog.records} == {logging.WARNING}

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from groupcoord.testing.faults import FaultsFileError, Heartbeat, OffsetCommit, faults_from_file, when
-from groupcoord.testing.faults.files import faults_from_text
+from groupcoord.testing.faults import RuleFileError, load_rules, when
+from groupcoord.testing.faults.rule_file import parse_rules
+from tests.testing.faults.support import Heartbeat, OffsetCommit
 
 GOOD = """\
 # a rule for each
@@ -23,8 +24,8 @@ GOOD = """\
 
 
 def complaints(text: str) -> list[str]:
-    with pytest.raises(FaultsFileError) as failed:
-        faults_from_text(text, "dir/faults.yaml")
+    with pytest.raises(RuleFileError) as failed:
+        parse_rules(text, "dir/faults.yaml")
     return str(failed.value).splitlines()
 
 
@@ -37,19 +38,19 @@ def test_rules_of_a_file(tmp_path: Path) -> None:
         when(client_id="slow").drop().always(),
     ]
     for name in (path, str(path)):
-        rules = faults_from_file(name)
+        rules = load_rules(name)
         assert [rule.rule for rule in rules] == expected
         assert [rule.name for rule in rules] == [f"faults.yaml rule {number}" for number in (1, 2, 3)]
 
 
 def test_what_a_rule_writes_of_itself_is_read() -> None:
-    rules = [rule for _, rule in faults_from_text(GOOD, "f")]
-    assert [rule for _, rule in faults_from_text(json.dumps([rule.to_dict() for rule in rules]), "f")] == rules
+    rules = [rule for _, rule in parse_rules(GOOD, "f")]
+    assert [rule for _, rule in parse_rules(json.dumps([rule.to_dict() for rule in rules]), "f")] == rules
 
 
 def test_a_file_that_is_not_there() -> None:
     with pytest.raises(FileNotFoundError):
-        faults_from_file("/nowhere/faults.yaml")
+        load_rules("/nowhere/faults.yaml")
 
 
 def test_every_mistake_is_told_with_its_place() -> None:

@@ -1,5 +1,3 @@
-"""Each verb, on made-up time: what is handled, what is answered, and when."""
-
 from dataclasses import replace
 from typing import Any
 
@@ -14,25 +12,31 @@ from groupcoord.protocol.apis.offset_fetch import OffsetFetchRequestGroup
 from groupcoord.protocol.apis.produce import PartitionProduceData, TopicProduceData
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.testing.faults import (
-    ApiVersions,
+    FaultEnded,
     FaultInjected,
-    FaultOver,
+    FaultLayer,
     FaultRulesFailed,
-    FaultyNode,
-    Fetch,
-    Heartbeat,
-    Held,
-    Hold,
-    JoinGroup,
-    OffsetCommit,
-    OffsetFetch,
-    Produce,
+    HeldRequest,
+    HoldRule,
     Rulebook,
     when,
 )
 from tests.broker.data_plane import batch
 from tests.server.support import FakeCluster
-from tests.testing.faults.support import Asking, World, heartbeat, join, produce
+from tests.testing.faults.support import (
+    ApiVersions,
+    Asking,
+    Fetch,
+    Heartbeat,
+    JoinGroup,
+    OffsetCommit,
+    OffsetFetch,
+    Produce,
+    World,
+    heartbeat,
+    join,
+    produce,
+)
 
 LOST = ErrorCode.NOT_COORDINATOR
 NO = ErrorCode.UNKNOWN_MEMBER_ID
@@ -159,7 +163,7 @@ class TestHold:
         asking = world.commit()
         (held,) = hold.waiting
         assert (held.call, held.request.group_id, held.at_ms) == (asking.call, "app", 1_000)
-        assert repr(held).startswith("<Held OffsetCommit v9 from 'c' at 0 ms")
+        assert repr(held).startswith("<HeldRequest OffsetCommit v9 from 'c' at 0 ms")
         world.advance(100_000)
         assert (asking.is_open, committed(world)) == (True, -1)
         hold.release()
@@ -292,7 +296,7 @@ class TestEvents:
         world.when(OffsetCommit).delay(500)
         asking = world.commit()
         world.advance(500)
-        (told,) = world.told(FaultOver)
+        (told,) = world.told(FaultEnded)
         subject = f"OffsetCommit {asking.call.connection_id}:{asking.call.correlation_id}"
         assert told.cause == TimerFired("fault", "rule 1", subject, 1_500)
         assert (told.held_ms, told.member, told.group) == (500, "", "app")
@@ -303,7 +307,7 @@ class TestEvents:
         world.ask(ApiVersions, m.ApiVersionsRequest(), client_id=None)
         world.advance(70)
         hold.release()
-        (told,) = world.told(FaultOver)
+        (told,) = world.told(FaultEnded)
         assert told.cause == AdminAction("rule 1 releases ApiVersions")
         assert (told.held_ms, told.group) == (70, None)
         assert told.text() == "fault by rule 1 is over: ApiVersions of a client without id goes on after 70 ms"
@@ -371,7 +375,7 @@ def test_a_rule_that_does_not_match_changes_nothing(world: World) -> None:
 
 def test_it_stands_for_its_node() -> None:
     node = FakeCluster(node_id=5)
-    faulty = FaultyNode(node, Rulebook())
+    faulty = FaultLayer(node, Rulebook())
     faulty.listening_at("h", 1)
     assert (faulty.config, node.listening) == (node.config, ("h", 1))
     assert (faulty.next_deadline(), faulty.deadline_lower_bound()) == (None, None)
@@ -381,7 +385,7 @@ def test_it_stands_for_its_node() -> None:
 
 def test_without_timers_of_the_node_the_delays_are_all_there_is() -> None:
     node, book = FakeCluster(), Rulebook()
-    faulty = FaultyNode(node, book)
+    faulty = FaultLayer(node, book)
     book.add(when(Heartbeat).delay(5))
     call = Call(1, 2, Heartbeat, 4, "c", "/127.0.0.1")
     faulty.handle(call, heartbeat(), 100)
@@ -394,7 +398,7 @@ def test_a_hold_of_a_node_without_a_way_out_is_a_mistake_of_the_harness(world: W
     world.faulty.execute_effects = None
     hold = world.when(Heartbeat).hold()
     world.heartbeat()
-    assert isinstance(hold, Hold)
-    assert isinstance(hold.waiting[0], Held)
-    with pytest.raises(RuntimeError, match="has no carry_out"):
+    assert isinstance(hold, HoldRule)
+    assert isinstance(hold.waiting[0], HeldRequest)
+    with pytest.raises(RuntimeError, match="has no execute_effects"):
         hold.release()

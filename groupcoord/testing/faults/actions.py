@@ -1,0 +1,334 @@
+"""What a rule does to a request or its answer: one table of action types, error answers, and damage to bytes."""
+
+import dataclasses
+import enum
+import hashlib
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from groupcoord.core.effects import Call, RawReply, Reply
+from groupcoord.protocol.apis import ApiKey
+from groupcoord.protocol.errors import ErrorCode
+from groupcoord.protocol.framing import encode_response, parse_response
+from groupcoord.protocol.messages import ApiVersionsResponse, FetchResponse
+from groupcoord.testing.faults.matching import RuleProblems, is_number, suggestion
+
+AnswerFunction = Callable[[Any], Any]
+EditFunction = Callable[[Any, Any], Any]
+
+
+class Damage(enum.StrEnum):
+    """How ``corrupt`` damages the bytes of an answer."""
+
+    FLIP = "flip"
+    CRC = "crc"
+    LENGTH = "length"
+    TRUNCATED = "truncated"
+    GARBAGE = "garbage"
+    CORRELATION = "correlation"
+    CUT = "cut"
+
+    @property
+    def text(self) -> str:
+        """What it does."""
+        return _DAMAGE_TEXTS[self]
+
+
+_DAMAGE_TEXTS = {
+    Damage.FLIP: "one bit in the middle of the body is flipped",
+    Damage.CRC: "the checksum of the first batch of records is wrong; only for answers to Fetch that have records",
+    Damage.LENGTH: "the length before the answer says 4 bytes more than follow",
+    Damage.TRUNCATED: "the second half of the body is missing, and the length says so",
+    Damage.GARBAGE: "the body is replaced by meaningless bytes of the same length",
+    Damage.CORRELATION: "the correlation id is that of the next request",
+    Damage.CUT: "the first half is sent, then the connection is closed",
+}
+
+
+class ActionArgument(NamedTuple):
+    """The argument of an action type. ``read`` raises ValueError. ``write`` makes data of a value; None for functions."""
+
+    name: str
+    read: Callable[[Any], Any]
+    write: Callable[[Any], Any] | None
+    text: str
+
+
+class FaultActionType(NamedTuple):
+    """``text`` is for the documentation, ``event_text`` for FaultInjected.
+
+    ``on_answer``: the request is handled, and the action is on its answer. ``needs_answer``: a request without an answer does
+    not match.
+    """
+
+    name: str
+    argument: ActionArgument | None
+    text: str
+    event_text: str
+    on_answer: bool = False
+    needs_answer: bool = False
+
+
+def _read_code(value: Any) -> ErrorCode:
+    if isinstance(value, str):
+        if value not in ErrorCode.__members__:
+            raise ValueError(f"there is no error {value!r}{suggestion(value, ErrorCode.__members__)}")
+        value = ErrorCode[value]
+    if not is_number(value) or not -(1 << 15) <= value < 1 << 15:
+        raise ValueError(f"{value!r} is not an error: give its name, an ErrorCode, or a number that an int16 can carry")
+    if value == ErrorCode.NONE.value:
+        raise ValueError("NONE is no error")
+    return ErrorCode(value)
+
+
+def _write_code(code: ErrorCode) -> str | int:
+    return code.name if code.name in ErrorCode.__members__ else int(code)
+
+
+def _read_ms(value: Any) -> int:
+    if not is_number(value) or value <= 0:
+        raise ValueError(f"{value!r} is not a number of milliseconds above 0")
+    return int(value)
+
+
+def _read_damage(value: Any) -> Damage:
+    try:
+        return Damage(value)
+    except ValueError:
+        raise ValueError(f"{value!r} is no damage; there is {', '.join(Damage)}") from None
+
+
+def _read_function(value: Any) -> Any:
+    if callable(value):
+        return value
+    raise ValueError(f"{value!r} is not a function")
+
+
+_CODE = ActionArgument("code", _read_code, _write_code, "the name of an error, or a number that Kafka does not use")
+_MS = ActionArgument("ms", _read_ms, int, "milliseconds on the broker's clock")
+_HOW = ActionArgument(
+    "how", _read_damage, str, "`flip`, `crc`, `length`, `truncated`, `garbage`, `correlation` or `cut`"
+)
+_ANSWER = ActionArgument("fn", _read_function, None, "a function of the request that returns the response")
+_EDIT = ActionArgument("fn", _read_function, None, "a function of the request and its answer that returns the response")
+
+
+def _on_answer(name: str, argument: ActionArgument | None, text: str, event_text: str) -> FaultActionType:
+    return FaultActionType(name, argument, text, event_text, on_answer=True, needs_answer=True)
+
+
+ACTION_TYPES: Mapping[str, FaultActionType] = {
+    action_type.name: action_type
+    for action_type in (
+        FaultActionType(
+            "refuse",
+            _CODE,
+            "answer with that error, in the API's own shape; the request is not handled",
+            "is refused with {0}",
+            needs_answer=True,
+        ),
+        _on_answer(
+            "refuse_answer", _CODE, "handle the request, and answer with that error instead", "is handled and told {0}"
+        ),
+        FaultActionType("delay", _MS, "handle the request that much later", "is handled {0} ms late"),
+        _on_answer(
+            "delay_answer",
+            _MS,
+            "handle the request, and answer that much later",
+            "is handled and answered {0} ms late",
+        ),
+        FaultActionType("drop", None, "neither handle nor answer the request, as if it was lost", "is lost"),
+        _on_answer(
+            "drop_answer",
+            None,
+            "handle the request and never answer it, as if the answer was lost",
+            "is handled and its answer lost",
+        ),
+        FaultActionType("disconnect", None, "close the connection; the request is not handled", "is hung up on"),
+        _on_answer(
+            "disconnect_answer",
+            None,
+            "handle the request, and close the connection instead of answering",
+            "is handled and hung up on",
+        ),
+        FaultActionType("hold", None, "handle the request when the test releases it", "is held"),
+        _on_answer(
+            "hold_answer",
+            None,
+            "handle the request, and answer when the test releases it",
+            "is handled and its answer held",
+        ),
+        FaultActionType(
+            "answer",
+            _ANSWER,
+            "answer with the result of the function; the request is not handled",
+            "is answered by the rule",
+            needs_answer=True,
+        ),
+        _on_answer(
+            "after",
+            _EDIT,
+            "handle the request, and answer with what the function makes of its answer, whenever that comes",
+            "is answered what the rule makes of its answer",
+        ),
+        _on_answer(
+            "corrupt",
+            _HOW,
+            "handle the request, and damage the bytes of its answer",
+            "is answered with damaged bytes ({0})",
+        ),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FaultAction:
+    """An action type with its argument. Raises RuleProblems for an invalid argument."""
+
+    name: str
+    argument: Any = None
+
+    def __post_init__(self) -> None:
+        argument = self.type.argument
+        if argument is None:
+            return
+        try:
+            value = argument.read(self.argument)
+        except ValueError as problem:
+            raise RuleProblems.one(argument.name, str(problem)) from problem
+        object.__setattr__(self, "argument", value)
+
+    def __repr__(self) -> str:
+        if self.type.argument is None:
+            return f".{self.name}()"
+        value = self.argument
+        text = getattr(value, "__qualname__", repr(value)) if callable(value) else repr(self.plain_argument)
+        return f".{self.name}({text})"
+
+    @property
+    def type(self) -> FaultActionType:
+        """The entry of ACTION_TYPES."""
+        return ACTION_TYPES[self.name]
+
+    @property
+    def plain_argument(self) -> Any:
+        """The argument as data. Raises ValueError if it is a function or there is none."""
+        argument = self.type.argument
+        if argument is None or argument.write is None:
+            raise ValueError(f"{self} has no data to write: it takes a function, or nothing")
+        return argument.write(self.argument)
+
+    @property
+    def event_text(self) -> str:
+        """What it does to a request, for FaultInjected."""
+        return self.type.event_text.format(getattr(self.argument, "name", self.argument))
+
+
+# Error answers.
+
+
+def error_reply(call: Call, request: Any, code: ErrorCode) -> Reply | None:
+    """The answer with ``code``, as Kafka's ``getErrorResponse`` makes it. None if there is no place for ``code`` in it.
+
+    Examples are a Metadata of an old version that asks for no topic, and a Produce without an answer.
+    """
+    response: Any
+    if request is None and call.api.key == ApiKey.API_VERSIONS:
+        # An unknown version of ApiVersions is answered in version 0, which every client can read.
+        call, response = call._replace(version=0), ApiVersionsResponse(error_code=code)
+    else:
+        response = call.api.error_response(request, call.version, code)
+    if response is None:
+        return None
+    frame = encode_response(call.api, call.version, call.correlation_id, response)
+    _, parsed = parse_response(call.api, call.version, frame[4:])
+    return Reply(call, response) if _has_error(parsed, code) else None
+
+
+def _has_error(message: Any, code: ErrorCode) -> bool:
+    """Has any field ``error_code`` in ``message`` that value?"""
+    if isinstance(message, tuple):
+        return any(_has_error(item, code) for item in message)
+    if not dataclasses.is_dataclass(message):
+        return False
+    return any(
+        value == code if field.name == "error_code" else _has_error(value, code)
+        for field in dataclasses.fields(message)
+        if (value := getattr(message, field.name)) is not None
+    )
+
+
+# Damaged answers.
+
+_INT32 = struct.Struct(">i")
+_BODY = 8
+"""The offset of the body, behind the length and the correlation id."""
+
+_CRC = 17
+"""The offset of the checksum in a batch, behind base offset, length, leader epoch and magic (``DefaultRecordBatch``)."""
+
+
+def damage_reply(how: Damage, call: Call, answer: Reply) -> Reply | RawReply | None:
+    """``answer`` to ``call`` with damage, always the same for the same answer; None if it has nothing to damage."""
+    if how is Damage.CRC:
+        response = _with_wrong_checksum(answer.response)
+        return None if response is None else Reply(answer.call, response)
+    answered = answer.call
+    data = encode_response(answered.api, answered.version, answered.correlation_id, answer.response)
+    return RawReply(call, _DAMAGE_BYTES[how](data), hangs_up=how is Damage.CUT)
+
+
+def _with_wrong_checksum(response: FetchResponse) -> Any:
+    for topic_index, topic in enumerate(response.responses):
+        for index, partition in enumerate(topic.partitions):
+            if partition.records:
+                records = bytearray(bytes(partition.records))
+                records[_CRC] ^= 0xFF
+                partitions = _replace_item(topic.partitions, index, replace(partition, records=bytes(records)))
+                topics = _replace_item(response.responses, topic_index, replace(topic, partitions=partitions))
+                return replace(response, responses=topics)
+    return None
+
+
+def _replace_item(items: tuple[Any, ...], index: int, item: Any) -> tuple[Any, ...]:
+    return (*items[:index], item, *items[index + 1 :])
+
+
+def _flip(data: bytes) -> bytes:
+    middle = (_BODY + len(data)) // 2
+    return data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :]
+
+
+def _with_wrong_length(data: bytes) -> bytes:
+    return _INT32.pack(len(data)) + data[4:]  # the length does not include its own 4 bytes
+
+
+def _truncate(data: bytes) -> bytes:
+    end = (_BODY + len(data)) // 2
+    return _INT32.pack(end - 4) + data[4:end]
+
+
+def _with_garbage(data: bytes) -> bytes:
+    return data[:_BODY] + hashlib.shake_128(b"garbage").digest(len(data) - _BODY)
+
+
+def _with_next_correlation_id(data: bytes) -> bytes:
+    (correlation_id,) = _INT32.unpack_from(data, 4)
+    following = -(1 << 31) if correlation_id == (1 << 31) - 1 else correlation_id + 1
+    return data[:4] + _INT32.pack(following) + data[_BODY:]
+
+
+def _cut(data: bytes) -> bytes:
+    return data[: len(data) // 2]
+
+
+_DAMAGE_BYTES = {
+    Damage.FLIP: _flip,
+    Damage.LENGTH: _with_wrong_length,
+    Damage.TRUNCATED: _truncate,
+    Damage.GARBAGE: _with_garbage,
+    Damage.CORRELATION: _with_next_correlation_id,
+    Damage.CUT: _cut,
+}

@@ -1,0 +1,208 @@
+"""What a test uses: ``Faults.when(…)``, which adds a rule at once, held requests that can be awaited, and the final check."""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable, Iterable
+from typing import Any, Unpack
+
+from groupcoord.cluster.assemble import Assembly
+from groupcoord.cluster.layer import ServedCluster
+from groupcoord.core.effects import Call
+from groupcoord.testing.faults.actions import FaultAction
+from groupcoord.testing.faults.layer import FaultLayer
+from groupcoord.testing.faults.matching import (
+    NO_TOPICS_KNOWN,
+    ApiLike,
+    MatchConditions,
+    RequestContext,
+    RequestMatcher,
+    TopicResolver,
+    find_api,
+)
+from groupcoord.testing.faults.rule import Rule, RuleBuilder
+from groupcoord.testing.faults.rule_file import NamedRule
+from groupcoord.testing.faults.rulebook import ActiveRule, HeldRequest, Rulebook
+from groupcoord.testing.waiting import TIMEOUT_S
+
+logger = logging.getLogger(__name__)
+
+RunInServer = Callable[[Callable[[], object]], object]
+"""Runs a function in the thread of the server's loop, and returns when it has run."""
+
+
+class HoldTimeout(TimeoutError, AssertionError):
+    """The requests to be held did not come in time; the text says what came instead."""
+
+
+class HoldRule(ActiveRule):
+    """A rule that holds requests, or their answers, until they are released."""
+
+    def __init__(self, rule: Rule, name: str, faults: "Faults") -> None:
+        super().__init__(rule, name, faults.book)
+        self._faults = faults
+
+    async def arrived(self, count: int = 1, *, timeout: float | None = None) -> tuple[HeldRequest, ...]:
+        """Wait until ``count`` requests were held in all; returns those that wait now. Raises HoldTimeout.
+
+        ``timeout`` is in seconds of the event loop.
+        """
+        loop, timeout_s = asyncio.get_running_loop(), TIMEOUT_S if timeout is None else timeout
+        arrived: asyncio.Future[None] = loop.create_future()
+
+        def set_arrived() -> None:
+            if not arrived.done():
+                arrived.set_result(None)
+
+        end = self._call_when_arrived(count, lambda: loop.call_soon_threadsafe(set_arrived))
+        try:
+            async with asyncio.timeout(timeout_s):
+                await arrived
+        except TimeoutError:
+            raise self._timeout(count, timeout_s) from None
+        finally:
+            end()
+        return self.waiting
+
+    def wait_arrived(self, count: int = 1, *, timeout: float | None = None) -> tuple[HeldRequest, ...]:
+        """``arrived`` for a thread without an event loop, other than the server's; ``timeout`` is in real seconds."""
+        timeout_s = TIMEOUT_S if timeout is None else timeout
+        arrived = threading.Event()
+        end = self._call_when_arrived(count, arrived.set)
+        try:
+            if not arrived.wait(timeout_s):
+                raise self._timeout(count, timeout_s)
+        finally:
+            end()
+        return self.waiting
+
+    def release(self, *held: HeldRequest) -> None:
+        """Let ``held`` go on, in that order; without arguments, all that wait, in the order they came.
+
+        Raises ValueError for one that was released before.
+        """
+
+        def release() -> None:
+            for one in held or self.waiting:
+                one.release(self._faults.now_ms())
+
+        self._faults.run(release)
+
+    def remove(self) -> None:
+        """Hold no more, and release all that wait."""
+        super().remove()
+        self.release()
+
+    def _call_when_arrived(self, count: int, callback: Callable[[], object]) -> Callable[[], object]:
+        """Call ``callback`` once ``count`` were held; returns a function that ends this."""
+        ends: list[Callable[[], None]] = []
+
+        def check(_: object = None) -> None:
+            if self.arrivals >= count:
+                callback()
+
+        def begin() -> None:
+            ends.append(self.on_arrived(check))
+            check()
+
+        self._faults.run(begin)
+        return lambda: self._faults.run(ends[0])
+
+    def _timeout(self, count: int, timeout_s: float) -> HoldTimeout:
+        text = f"{self.name}: {self.arrivals} of {count} were held within {timeout_s:g} s: {self.rule}"
+        return HoldTimeout("\n".join([text, *self.near_misses()]))
+
+
+class FaultsWhen(RuleBuilder[ActiveRule, HoldRule]):
+    """The result of ``faults.when(…)``; the action that follows adds the rule."""
+
+    def __init__(self, matcher: RequestMatcher, faults: "Faults") -> None:
+        self._matcher = matcher
+        self._faults = faults
+
+    def _build(self, action: FaultAction) -> ActiveRule:
+        return self._faults.add(Rule(self._matcher, action))
+
+    def _build_hold(self, action: FaultAction) -> HoldRule:
+        hold = self._faults.add(Rule(self._matcher, action))
+        if not isinstance(hold, HoldRule):
+            raise AssertionError(f"{hold} holds")
+        return hold
+
+
+class Faults:
+    """The rules of one test or server, for all its brokers.
+
+    ``now_ms`` is the brokers' clock. ``run`` runs code in the thread of the brokers, if that is not the test's.
+    """
+
+    def __init__(self, *, now_ms: Callable[[], int], run: RunInServer = lambda code: code()) -> None:
+        self.now_ms = now_ms
+        self.run = run
+        self.book = Rulebook(start_ms=now_ms())
+
+    def __repr__(self) -> str:
+        return f"<Faults {len(self.book.active)} rules>"
+
+    def add_layer(self, assembly: Assembly) -> FaultLayer:
+        """Add these faults to ``assembly`` as a layer."""
+        topics = TopicResolver.of(assembly.core)
+        return assembly.add(lambda inner: self.layer(inner, topics=topics))
+
+    def layer(
+        self, inner: ServedCluster, *, broker: int | None = None, topics: TopicResolver = NO_TOPICS_KNOWN
+    ) -> FaultLayer:
+        """A layer with these faults around ``inner``. Set its ``execute_effects`` to that of the server.
+
+        ``broker`` is the id of the first broker for rules, by default its node id.
+        """
+        return FaultLayer(inner, self.book, broker=inner.config.node_id if broker is None else broker, topics=topics)
+
+    def when(self, api: ApiLike | None = None, **conditions: Unpack[MatchConditions]) -> FaultsWhen:
+        """The first half of a rule for requests of ``api``, or of any API: ``when("Heartbeat", group="app").drop()``.
+
+        Takes the fields of RequestMatcher. Raises RuleProblems for conditions that no request can meet.
+        """
+        return FaultsWhen(RequestMatcher.of(api, **conditions), self)
+
+    def add(self, rule: Rule, name: str | None = None) -> ActiveRule:
+        """Add ``rule`` behind the others; ``name`` is its name in events and complaints."""
+        name = name or self.book.next_name()
+        active = HoldRule(rule, name, self) if rule.holds else ActiveRule(rule, name, self.book)
+        self.run(lambda: self.book.append(active))
+        return active
+
+    def add_named(self, rules: Iterable[NamedRule]) -> None:
+        """Add the rules of a file, and log them."""
+        for name, rule in rules:
+            self.add(rule, name)
+            logger.info("%s: %s", name, rule)
+
+    @property
+    def active(self) -> tuple[ActiveRule, ...]:
+        """The rules that are not removed."""
+        return self.book.active
+
+    def explain(
+        self, request: Any, *, client_id: str | None = None, version: int | None = None, broker: int = 0
+    ) -> str:
+        """What each rule would do with ``request`` if it came now, and why. ``version`` is by default the newest."""
+        api = find_api(type(request))
+        call = Call(-1, 0, api, api.max_version if version is None else version, client_id, "/127.0.0.1")
+        return self.book.explain(
+            RequestContext(call, request, self.now_ms(), broker=broker, start_ms=self.book.start_ms)
+        )
+
+    def unused(self) -> list[str]:
+        """In words, each rule that should have acted and did not."""
+        return self.book.unused()
+
+    def log_unused(self) -> None:
+        """Log a warning for each rule that never acted, with the nearest requests; one record for each line."""
+        for why in self.unused():
+            for line in why.splitlines():
+                logger.warning("%s", line)
+
+    def check(self) -> None:
+        """Raises FaultRulesFailed for rules that never acted, and for functions of rules that raised."""
+        self.book.check()

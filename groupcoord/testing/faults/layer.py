@@ -1,0 +1,212 @@
+"""The layer that applies rules: it matches every request, and acts on the request or on its answer.
+
+Pure, like the cluster that it is around: no sockets, no clock.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from groupcoord.cluster.layer import Layer, ServedCluster, earlier
+from groupcoord.core.effects import Call, CloseConnection, Effect, NoReply, Reply
+from groupcoord.core.events import AdminAction, TimerFired
+from groupcoord.core.handler_context import HandlerContext
+from groupcoord.core.timers import Deadline, TimerKey, Timers
+from groupcoord.protocol.errors import ErrorCode
+from groupcoord.testing.faults.actions import damage_reply, error_reply
+from groupcoord.testing.faults.events import FaultEnded, FaultInjected
+from groupcoord.testing.faults.matching import NO_TOPICS_KNOWN, RequestContext, TopicResolver
+from groupcoord.testing.faults.rulebook import ActiveRule, HeldRequest, Rulebook
+
+
+class _AwaitedAnswer(NamedTuple):
+    """A request on whose answer a rule will act."""
+
+    context: RequestContext
+    rule: ActiveRule
+
+
+class FaultLayer(Layer):
+    """Applies the rules of ``book``. ``broker`` is the id of the first broker; ``topics`` resolves ids of topics.
+
+    ``execute_effects`` must be set to that of the server if there are rules that hold requests: it gets the effects of a
+    release.
+    """
+
+    def __init__(
+        self, inner: ServedCluster, book: Rulebook, *, broker: int = 0, topics: TopicResolver = NO_TOPICS_KNOWN
+    ) -> None:
+        super().__init__(inner)
+        self.book = book
+        self.broker = broker
+        self.execute_effects: Callable[[list[Effect]], None] | None = None
+        self._topics = topics
+        self._timers = Timers()
+        self._awaited: dict[tuple[int, int, int], _AwaitedAnswer] = {}
+
+    def handle(self, call: Call, request: Any, now_ms: int) -> list[Effect]:
+        """Handle ``request`` by the first rule that matches it, or by the inner layer."""
+        book = self.book
+        if self._awaited and (former := self._awaited.pop(_key(call), None)) is not None:
+            former.rule.cancel(former.context)  # connection numbers are used again: the server was restarted
+        if not book.active:
+            return self._pass_on(call, request, now_ms)
+        broker = self.broker + call.broker
+        context = RequestContext(call, request, now_ms, broker=broker, topics=self._topics, start_ms=book.start_ms)
+        rule = book.match(context)
+        if rule is None:
+            return self._pass_on(call, request, now_ms)
+        action = rule.rule.action
+        if action.type.on_answer:
+            self._awaited[_key(call)] = _AwaitedAnswer(context, rule)
+            return self._pass_on(call, request, now_ms)
+        ctx = HandlerContext(now_ms, call)
+        self._record_use(ctx, rule, context)
+        self._act(action.name, ctx, rule, context, None)
+        return ctx.effects
+
+    def expire(self, now_ms: int) -> list[Effect]:
+        """Fire timers of delays and of the inner layer; delays that are due before the first inner timer come before it."""
+        inner_ms = self.inner.next_deadline()
+        effects = self._fire(now_ms if inner_ms is None else min(inner_ms, now_ms), now_ms)
+        effects += self.outgoing(self.inner.expire(now_ms), now_ms)
+        return effects + self._fire(now_ms, now_ms)
+
+    def next_deadline(self) -> int | None:
+        """When the next timer is due (ms), that of a delay or of the inner layer."""
+        return earlier(self.inner.next_deadline(), self._timers.next_deadline())
+
+    def deadline_lower_bound(self) -> int | None:
+        """Lower bound of ``next_deadline``."""
+        return earlier(self.inner.deadline_lower_bound(), self._timers.deadline_lower_bound())
+
+    def deadlines(self) -> list[Deadline]:
+        """The pending delays, earliest first, without the deadlines of the inner layer."""
+        return list(self._timers.pending())
+
+    def outgoing(self, effects: list[Effect], now_ms: int) -> list[Effect]:
+        """``effects`` of the inner layer, after rules have acted on the answers among them."""
+        if not self._awaited:
+            return effects
+        outgoing: list[Effect] = []
+        for effect in effects:
+            if isinstance(effect, Reply | NoReply | CloseConnection):
+                awaited = self._awaited.pop(_key(effect.call), None)
+                if awaited is not None:
+                    outgoing += self._answered(awaited, effect, now_ms)
+                    continue
+            outgoing.append(effect)
+        return outgoing
+
+    def _pass_on(self, call: Call, request: Any, now_ms: int) -> list[Effect]:
+        return self.outgoing(self.inner.handle(call, request, now_ms), now_ms)
+
+    def _fire(self, until_ms: int, now_ms: int) -> list[Effect]:
+        effects: list[Effect] = []
+        while (deadline := self._timers.pop_due(until_ms)) is not None:
+            ctx = HandlerContext(now_ms, TimerFired(*deadline.key, deadline.at_ms))
+            deadline.fire(ctx)
+            effects += ctx.effects
+        return effects
+
+    def _record_use(self, ctx: HandlerContext, rule: ActiveRule, context: RequestContext) -> None:
+        rule.record_use(context)
+        ctx.emit(FaultInjected, action=rule.rule.action.event_text, **_event_fields(rule, context))
+
+    def _resume(self, ctx: HandlerContext, rule: ActiveRule, context: RequestContext, answer: Reply | None) -> None:
+        """Send the answer that was delayed or held if there is one, or else handle the request."""
+        ctx.emit(FaultEnded, held_ms=ctx.now_ms - context.held_since_ms, **_event_fields(rule, context))
+        if answer is None:
+            ctx.effects += self._pass_on(context.call, context.request, ctx.now_ms)
+        else:
+            ctx.effects.append(answer._replace(origin=ctx.origin))
+
+    def _act(
+        self, action: str, ctx: HandlerContext, rule: ActiveRule, context: RequestContext, answer: Reply | None
+    ) -> None:
+        """Do what the rule says to the request, or to ``answer`` if that is given."""
+        argument, call = rule.rule.action.argument, context.call
+        match action:
+            case "refuse":
+                refused = error_reply(call, context.request, argument)
+                if refused is None:
+                    raise AssertionError("a rule refuses only what has a place for an error")
+                ctx.effects.append(refused._replace(origin=ctx.origin))
+            case "delay":
+                context.held_since_ms = ctx.now_ms
+                key = TimerKey("fault", rule.name, f"{call.api.name} {call.connection_id}:{call.correlation_id}")
+                self._timers.schedule(key, ctx.now_ms + argument, lambda due: self._resume(due, rule, context, answer))
+            case "hold":
+                context.held_since_ms = ctx.now_ms
+                rule.hold(HeldRequest(context, rule, lambda now_ms: self._release(rule, context, answer, now_ms)))
+            case "disconnect":
+                ctx.close_connection(call, f"{rule.name} says so")
+            case "answer":
+                self._call_function(ctx, rule, context, call, (context.request,))
+            case _:  # drop
+                if not context.expects_answer:
+                    ctx.no_reply(call)  # the client does not wait, so its connection must not either
+
+    def _release(self, rule: ActiveRule, context: RequestContext, answer: Reply | None, now_ms: int) -> None:
+        if self.execute_effects is None:
+            raise RuntimeError("the FaultLayer that holds it has no execute_effects: set it to that of the server")
+        ctx = HandlerContext(now_ms, AdminAction(f"{rule.name} releases {context.call.api.name}"))
+        self._resume(ctx, rule, context, answer)
+        self.execute_effects(ctx.effects)
+
+    def _call_function(
+        self, ctx: HandlerContext, rule: ActiveRule, context: RequestContext, call: Call, arguments: Iterable[Any]
+    ) -> None:
+        """Answer with the result of the rule's function. If that fails, the client gets an error and the test fails."""
+        api = call.api
+        try:
+            response = rule.rule.action.argument(*arguments)
+            if not isinstance(response, api.response):
+                raise TypeError(f"{api.response.__name__} is what answers {api.name}, not {response!r}")
+        except Exception as error:  # a function of a test may raise anything
+            self.book.record_failure(rule, error)
+            response = api.error_response(context.request, call.version, ErrorCode.UNKNOWN_SERVER_ERROR)
+            if response is None:
+                ctx.close_connection(context.call, f"a function of {rule.name} failed")
+                return
+        ctx.reply(call, response)
+
+    def _answered(
+        self, awaited: _AwaitedAnswer, effect: Reply | NoReply | CloseConnection, now_ms: int
+    ) -> list[Effect]:
+        """Let the rule act on the answer that it has waited for."""
+        context, rule = awaited
+        if not isinstance(effect, Reply) or rule.is_removed:
+            rule.cancel(context)
+            return [effect]
+        ctx = HandlerContext(now_ms, context.call)
+        action = rule.rule.action
+        if action.name == "corrupt":
+            damaged = damage_reply(action.argument, context.call, effect)
+            if damaged is None:
+                rule.unmatch(context, "its answer has no records")
+                return [effect]
+            self._record_use(ctx, rule, context)
+            ctx.effects.append(damaged._replace(origin=effect.origin))
+            return ctx.effects
+        self._record_use(ctx, rule, context)
+        if action.name == "after":
+            self._call_function(ctx, rule, context, effect.call, (context.request, effect.response))
+        else:
+            self._act(action.name.removesuffix("_answer"), ctx, rule, context, effect)
+        return ctx.effects
+
+
+def _key(call: Call) -> tuple[int, int, int]:
+    """Identifies a call. Without its version, because an ApiVersions may be answered in another one."""
+    return call.broker, call.connection_id, call.correlation_id
+
+
+def _event_fields(rule: ActiveRule, context: RequestContext) -> dict[str, Any]:
+    return {
+        "name": rule.name,
+        "rule": str(rule.rule),
+        "api": context.call.api.name,
+        "client_id": context.call.client_id,
+        "group": context.groups[0] if context.groups else None,
+        "member": next(filter(None, context.members), ""),
+    }
