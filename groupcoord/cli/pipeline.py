@@ -15,7 +15,7 @@ from groupcoord.pipeline.errors import PipelineError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-NEEDED = ("pyspark", "pyarrow", "pandas")
+NEEDED = ("pyspark", "pyarrow", "pandas", "jinja2")
 MOST_RECORDS = 10_000_000_000
 _WINDOW = re.compile(r"[1-9]\d* (second|minute|hour|day)s?")
 _FROM_WORKER = re.compile(r"(?:PipelineError|ClusterUnavailableError|OffsetOutOfRangeError): (.+)")

@@ -27,9 +27,9 @@ Session = Callable[[argparse.Namespace], "AbstractContextManager[SparkSession]"]
 def configure_report(parser: argparse.ArgumentParser, session: Session) -> None:
     """Declare the options of ``pipeline report``, but those of Spark."""
     parser.description = """\
-Make DIR/report.html anew from the tables that an earlier run has left in DIR.
+Make DIR/report.html anew from DIR/report.json, which an earlier run has left.
 Needs no Spark, unless DIR is a URL."""
-    parser.set_defaults(action=_report, session=session, needed=("pyarrow",))
+    parser.set_defaults(action=_report, session=session, needed=("jinja2",))
     parser.add_argument("directory", metavar="DIR", help="what was --out; a directory, or any URL Spark can write to")
     add_format(parser)
 
@@ -59,7 +59,7 @@ def tell(report: "Report", directory: str, form: str) -> None:
 
         sys.stdout.write(report_to_json(report))
         return
-    from groupcoord.pipeline.report.page.formatting import amount  # noqa: PLC0415
+    from groupcoord.pipeline.report.formatting import amount  # noqa: PLC0415
 
     of = report.overview
     print(
@@ -70,15 +70,19 @@ def tell(report: "Report", directory: str, form: str) -> None:
 
 
 def _report(arguments: argparse.Namespace) -> None:
-    from groupcoord.pipeline.report.remake import is_here, remake, remake_by_spark  # noqa: PLC0415 - of the extra
-
-    if is_here(arguments.directory):
-        report = remake(Path(arguments.directory))
-    elif "://" not in arguments.directory:
+    is_local = Path(arguments.directory).is_dir()
+    if not is_local and "://" not in arguments.directory:
         raise PipelineError(f"there is no directory {arguments.directory}")
+    from groupcoord.pipeline.report.stored_report import (  # noqa: PLC0415 - of the extra
+        render_stored,
+        render_stored_by_spark,
+    )
+
+    if is_local:
+        report = render_stored(Path(arguments.directory))
     else:
         with arguments.session(arguments) as spark:
-            report = remake_by_spark(spark, arguments.directory)
+            report = render_stored_by_spark(spark, arguments.directory)
     tell(report, arguments.directory, arguments.format)
 
 

@@ -188,7 +188,7 @@ class DecodedLog:
 
 def read_records(spark: SparkSession, plan: SourcePlan, output: RunOutput, until: datetime | None) -> DecodedLog:
     """Read and decode all records of ``plan`` that were appended ``until`` then; None: all."""
-    folder, codec = output.staged_here(_BY_TASKS), CODECS.get(spark.conf.get(CODEC, ""))
+    folder, codec = output.local_stage(_BY_TASKS), CODECS.get(spark.conf.get(CODEC, ""))
     if folder is not None and codec is not None:
         return _by_tasks(spark, plan, output, until, folder, codec)
     return _by_spark(spark, plan, output, until)

@@ -141,6 +141,25 @@ CURRENT_GROUPS = TableSchema(
     ),
 )
 
+CAUSE_KINDS = {
+    "log_begins": "the generation before it is compacted away",
+    "empty_join": "a join phase ended without members, and there were none before",
+    "group_emptied": "all members left or timed out",
+    "group_started": "the first members joined a new group",
+    "group_refilled": "members joined a group that was empty",
+    "assignor_changed": "the members agreed on another assignor",
+    "members_restarted": "the same client ids and hosts came back under new member ids",
+    "members_joined_and_left": "some joined, others left or timed out",
+    "members_joined": "members joined",
+    "members_left": "members left or timed out",
+    "subscription_changed": "the members want other topics",
+    "cooperative_second_step": "partitions that members had given up were handed out",
+    "partitions_added": "there are more partitions than before",
+    "partitions_removed": "there are fewer partitions than before",
+    "member_rejoined": "none of these: a member joined again",
+}
+"""The values of ``cause_kind``. The first whose condition holds counts, in this order."""
+
 REBALANCES = TableSchema(
     "rebalances",
     "One row for each new generation of a group, compared with the one before it in the log.",
@@ -193,6 +212,12 @@ REBALANCES = TableSchema(
             "imbalance", "int", "by how many partitions the fullest member exceeds the emptiest", "partitions"
         ),
         ColumnSchema("seconds_since_previous", "double", "time since the previous generation", "s"),
+        ColumnSchema(
+            "cause_kind",
+            "string",
+            "what kind of cause that is: "
+            + ", ".join(f"`{kind}` ({meaning})" for kind, meaning in CAUSE_KINDS.items()),
+        ),
         ColumnSchema("likely_cause", "string", "why it looks as if the group rebalanced, in words"),
     ),
 )

@@ -4,7 +4,8 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from groupcoord.pipeline.report.table_reader import Aggregate, Row, SortOrder, TimeBins
+from groupcoord.pipeline.report.report_model import TimeBins
+from groupcoord.pipeline.report.table_reader import Aggregate, Row, SortOrder
 
 Tables = dict[str, list[Row]]
 
@@ -14,9 +15,6 @@ class PlainReader:
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
-
-    def has(self, table: str) -> bool:
-        return table in self._tables
 
     def rows(
         self,

@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from groupcoord.pipeline.report.json_document import report_to_json
-from groupcoord.pipeline.report.remake import remake
+from groupcoord.pipeline.report.stored_report import render_stored
 
 
 def check_report(out: Path, tables: dict[str, list[dict[str, Any]]]) -> None:
-    """The page of the run in ``out`` can be made again from its tables, and its numbers are theirs."""
+    """The page of the run in ``out`` is rendered from its ``report.json``, whose numbers are those of the tables."""
     page = (out / "report.html").read_bytes()
-    report = remake(out)
+    report = render_stored(out)
     assert (out / "report.html").read_bytes() == page
     of = report.overview
     assert of.records == sum(row["records"] for row in tables["record_counts"] if row["what"] == "in")
@@ -31,7 +31,7 @@ def check_report(out: Path, tables: dict[str, list[dict[str, Any]]]) -> None:
     assert report.quality.adds_up
     for detail in report.details:
         assert len(detail.rebalances) + detail.rebalances_left_out == detail.group.rebalances
-        times = [moment for one in detail.members for piece in one.presence for moment in piece[:2]]
+        times = [moment for one in detail.members for piece in one.spans for moment in piece[:2]]
         times += [one.at_ms for one in detail.rebalances]
         assert all(detail.start_ms <= moment <= detail.end_ms for moment in times)
     assert json.loads(report_to_json(report))["overview"]["groups"] == len(groups)

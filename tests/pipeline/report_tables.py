@@ -49,6 +49,7 @@ def add_generation(
     seconds: float,
     members: dict[str, int],
     cause: str = "a joined",
+    kind: str = "members_joined",
     **said: Any,
 ) -> None:
     """A generation with members and how many partitions each has: rows of ``rebalances`` and ``skew``."""
@@ -63,6 +64,7 @@ def add_generation(
             "group": group,
             "generation": number,
             "at": at(seconds),
+            "cause_kind": kind,
             "likely_cause": cause,
             "hidden_generations": 0,
             "members_before": 1,
@@ -126,7 +128,7 @@ def history() -> Tables:
               partitions=2, late_partitions=1, lag=70)  # fmt: skip
     add_generation(tables, "app", 1, 0, {"a-1": 4})
     add_generation(tables, "app", 2, 30, {"a-1": 2, "b-2": 2}, "b joined")
-    add_generation(tables, "app", 3, 90, {"b-2": 4}, "a left or timed out", moved_needlessly=3, moved=4)
+    add_generation(tables, "app", 3, 90, {"b-2": 4}, "a left or timed out", "members_left", moved_needlessly=3, moved=4)
     add_owner(tables, "app", 0, 0, "a-1", until=90)
     add_owner(tables, "app", 90, 0, "b-2")
     add_owner(tables, "app", 0, 1, "a-1", until=30)
@@ -152,7 +154,7 @@ def history() -> Tables:
     add(tables, "commit_gaps", group="app", topic="orders", partition=0, from_ts=at(7), to_ts=at(50), gap_seconds=43.0,
         usual_seconds=1.0)  # fmt: skip
     add_group(tables, "quiet", rebalances=1, commits=1)
-    add_generation(tables, "quiet", 1, 10, {"q-1": 1}, "q joined a group that was empty")
+    add_generation(tables, "quiet", 1, 10, {"q-1": 1}, "q joined a group that was empty", "group_refilled")
     add_commits(tables, "quiet", 11)
     add_group(tables, "simple", kind="simple", state="Empty", protocol=None, generation=0, members=0, commits=2)
     add_commits(tables, "simple", 20, 21)

@@ -61,7 +61,7 @@ def test_a_report_needs_no_spark(
 ) -> None:
     monkeypatch.setattr("groupcoord.cli.pipeline.find_spec", lambda name: None)
     assert main(["pipeline", "report", str(tmp_path)]) == 1
-    assert capsys.readouterr().err == "groupcoord pipeline: pyarrow missing: pip install 'groupcoord[pipeline]'\n"
+    assert capsys.readouterr().err == "groupcoord pipeline: jinja2 missing: pip install 'groupcoord[pipeline]'\n"
     monkeypatch.setattr("groupcoord.cli.pipeline.find_spec", find_nothing_missing)
     assert main(["pipeline", "report", str(tmp_path / "nowhere")]) == 1
     assert capsys.readouterr().err == f"groupcoord pipeline: there is no directory {tmp_path}/nowhere\n"

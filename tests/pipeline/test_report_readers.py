@@ -1,6 +1,5 @@
-"""Files read by PyArrow and by Spark: the same answers as from plain rows, and pages of the same bytes."""
+"""Tables read in this process and in the tasks of Spark: the same answers as from plain rows; and stored reports."""
 
-import json
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -14,13 +13,14 @@ from pyspark.sql import SparkSession
 from groupcoord.cli.main import main
 from groupcoord.pipeline.arrow import arrow_schema
 from groupcoord.pipeline.errors import PipelineError
-from groupcoord.pipeline.report import arrow_reader
-from groupcoord.pipeline.report.arrow_reader import ArrowReader
+from groupcoord.pipeline.report import arrow_table_reader
+from groupcoord.pipeline.report.arrow_table_reader import ArrowTableReader, local_scan, spark_scan
 from groupcoord.pipeline.report.build_report import build_report
+from groupcoord.pipeline.report.json_document import report_to_json
 from groupcoord.pipeline.report.page import render_page
-from groupcoord.pipeline.report.remake import remake, remake_by_spark
-from groupcoord.pipeline.report.spark_reader import SparkTableReader
-from groupcoord.pipeline.report.table_reader import Aggregate, SortOrder, TableReader, TimeBins
+from groupcoord.pipeline.report.report_model import TimeBins
+from groupcoord.pipeline.report.stored_report import render_stored, render_stored_by_spark
+from groupcoord.pipeline.report.table_reader import Aggregate, SortOrder, TableReader
 from groupcoord.pipeline.schemas import TABLES
 from tests.pipeline.plain_reader import PlainReader, Tables
 from tests.pipeline.report_tables import START, add, at, empty, history, what_if
@@ -130,27 +130,26 @@ QUESTIONS: dict[str, Callable[[TableReader], Any]] = {
         [Aggregate("n", "count"), Aggregate("sum", "sum", "log_offset")],
     ),
     "bins of no groups": lambda reader: reader.binned("commits", "append_ts", {}, [Aggregate("n", "count")]),
-    "what there is": lambda reader: (reader.has("lag"), reader.has("nothing")),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("question", QUESTIONS.values(), ids=QUESTIONS)
-@pytest.mark.parametrize("prune_at", [200_000, 1])
-def test_arrow_answers_as_plain_rows_do(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, question: Callable[[TableReader], Any], prune_at: int
+@pytest.mark.parametrize("merge_at", [200_000, 1])
+def test_local_files_give_the_answers_of_plain_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, merge_at: int
 ) -> None:
-    monkeypatch.setattr(arrow_reader, "_PRUNE_AT", prune_at)
+    monkeypatch.setattr(arrow_table_reader, "MERGE_AT", merge_at)
     for seed in range(3):
         tables = chance(seed)
-        reader = ArrowReader(write(tables, tmp_path / str(seed)))
-        assert question(reader) == question(PlainReader(tables))
+        reader = ArrowTableReader(local_scan(write(tables, tmp_path / str(seed))))
+        for name, question in QUESTIONS.items():
+            assert question(reader) == question(PlainReader(tables)), name
 
 
 @pytest.mark.parametrize("pieces", [1, 3])
 def test_the_page_is_the_same_however_the_rows_lie_in_files(tmp_path: Path, pieces: int) -> None:
     tables = history()
     what_if(tables)
-    page = render_page(build_report(ArrowReader(write(tables, tmp_path, pieces)), SUMMARY))
+    page = render_page(build_report(ArrowTableReader(local_scan(write(tables, tmp_path, pieces))), SUMMARY))
     assert page == render_page(build_report(PlainReader(tables), SUMMARY))
 
 
@@ -159,7 +158,7 @@ def test_times_as_spark_writes_them_without_a_zone(tmp_path: Path) -> None:
     schema = pa.schema([("group", pa.string()), ("from", pa.timestamp("ns"))])
     rows = [{"group": "g", "from": None}, {"group": "g", "from": START * 1_000_000 + 999_999}]
     pq.write_table(pa.Table.from_pylist(rows, schema=schema), tmp_path / "storms" / "part.parquet")
-    found = ArrowReader(tmp_path).rows("storms", ["from"], [SortOrder("from")], 2)
+    found = ArrowTableReader(local_scan(tmp_path)).rows("storms", ["from"], [SortOrder("from")], 2)
     assert found == [{"from": START}, {"from": None}]
 
 
@@ -167,43 +166,42 @@ def test_a_file_that_is_none_is_said(tmp_path: Path) -> None:
     (tmp_path / "lag").mkdir()
     (tmp_path / "lag" / "part.parquet").write_bytes(b"no parquet at all")
     with pytest.raises(PipelineError, match=r"^cannot read the table lag: "):
-        ArrowReader(tmp_path).rows("lag", ["group"], [], 1)
+        ArrowTableReader(local_scan(tmp_path)).rows("lag", ["group"], [], 1)
 
 
 def run_in(folder: Path) -> Path:
-    """A directory as a run leaves it."""
-    write(history(), folder / "tables")
-    (folder / "run.json").write_text(json.dumps(SUMMARY))
+    """A directory as a run leaves it, without its tables and its page."""
+    report = build_report(PlainReader(history()), SUMMARY)
+    (folder / "report.json").write_text(report_to_json(report))
     return folder
 
 
-def test_the_command_makes_the_page_anew(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_renders_the_page_anew(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run_in(tmp_path)
     assert main(["pipeline", "report", str(tmp_path)]) == 0
     assert capsys.readouterr().out == (
         "20 records: 5 rebalances of 4 groups, 1 storm, 1 pause in which commits stopped\n"
         f"tables in {tmp_path}/tables, report in {tmp_path}/report.html\n"
     )
-    page = (tmp_path / "report.html").read_bytes()
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert page == render_page(build_report(PlainReader(history()), SUMMARY))
     assert main(["pipeline", "report", str(tmp_path), "--format", "json"]) == 0
-    assert json.loads(capsys.readouterr().out)["overview"]["groups"] == 4
-    assert (tmp_path / "report.html").read_bytes() == page
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["report.html", "run.json", "tables"]
+    assert capsys.readouterr().out == (tmp_path / "report.json").read_text()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["report.html", "report.json"]
 
 
 @pytest.mark.parametrize(
     ("said", "problem"),
     [
-        (None, "has no run.json, so no run: No such file or directory"),
-        ("{", "is not what a run writes"),
-        ("[]", "is not what"),
+        (None, "has no report.json, so no run: No such file or directory"),
+        ("{", "report.json is not the report of a run"),
     ],
 )
 def test_what_is_no_run_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], said: str | None, problem: str
 ) -> None:
     if said is not None:
-        (tmp_path / "run.json").write_text(said)
+        (tmp_path / "report.json").write_text(said)
     assert main(["pipeline", "report", str(tmp_path)]) == 1
     assert problem in capsys.readouterr().err
     assert not (tmp_path / "report.html").exists()
@@ -213,23 +211,23 @@ def test_a_page_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
     run_in(tmp_path)
     (tmp_path / "report.html").mkdir()
     with pytest.raises(PipelineError, match="cannot write"):
-        remake(tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["report.html", "run.json", "tables"]
+        render_stored(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["report.html", "report.json"]
 
 
-def test_spark_answers_as_plain_rows_do(spark: SparkSession, tmp_path: Path) -> None:
+def test_tasks_of_spark_give_the_answers_of_plain_rows(spark: SparkSession, tmp_path: Path) -> None:
     tables = chance(1)
-    reader = SparkTableReader(spark, str(write(tables, tmp_path)))
+    reader = ArrowTableReader(spark_scan(spark, str(write(tables, tmp_path))))
     answers = {name: question(reader) for name, question in QUESTIONS.items()}
     assert answers == {name: question(PlainReader(tables)) for name, question in QUESTIONS.items()}
 
 
-def test_spark_makes_the_same_page(spark: SparkSession, tmp_path: Path) -> None:
+def test_spark_renders_the_page_where_only_it_can_read(spark: SparkSession, tmp_path: Path) -> None:
     run_in(tmp_path)
-    remake(tmp_path)
+    render_stored(tmp_path)
     page = (tmp_path / "report.html").read_bytes()
     (tmp_path / "report.html").unlink()
-    remake_by_spark(spark, f"file://{tmp_path}/")
+    render_stored_by_spark(spark, f"file://{tmp_path}/")
     assert (tmp_path / "report.html").read_bytes() == page
-    with pytest.raises(PipelineError, match=r"has no run\.json, so no run"):
-        remake_by_spark(spark, f"file://{tmp_path}/tables")
+    with pytest.raises(PipelineError, match=r"has no report\.json, so no run"):
+        render_stored_by_spark(spark, f"file://{tmp_path}/tables")

@@ -44,6 +44,7 @@ def run(spark: SparkSession, source: str, out: Path, options: RunOptions | None 
         summary = run_pipeline(spark, plan, output, options or RunOptions(), RunProgress(lines.append))
     assert sorted(path.name for path in out.iterdir() if not path.name.startswith(".")) == [
         "report.html",
+        "report.json",
         "run.json",
         "tables",
     ]

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from groupcoord.pipeline.errors import PipelineError, SourceWarning
+from groupcoord.pipeline.errors import SourceWarning
 from groupcoord.pipeline.health_symptoms import parts_of
 from groupcoord.pipeline.report.group_details import details_of
 from groupcoord.pipeline.report.group_timelines import (
@@ -13,13 +13,14 @@ from groupcoord.pipeline.report.group_timelines import (
     COUNT,
     LAG_COLUMNS,
     STORM_COLUMNS,
-    heat_of_all,
+    commits_of_all,
     lag_of,
     storm_of,
 )
 from groupcoord.pipeline.report.report_model import (
     ActivityHistogram,
     AssignorResult,
+    CauseCount,
     DataQuality,
     GroupSummary,
     LagStatus,
@@ -29,10 +30,11 @@ from groupcoord.pipeline.report.report_model import (
     PartitionLag,
     Report,
     RunInfo,
+    TimeBins,
     TimeSpan,
     WhatIfResults,
 )
-from groupcoord.pipeline.report.table_reader import Aggregate, Row, SortOrder, TableReader, TimeBins
+from groupcoord.pipeline.report.table_reader import Aggregate, Row, SortOrder, TableReader
 
 TABLE = "what_if_summary"
 _WHAT_IF_SUMS = ("generations", "problems", "moved", "moved_needlessly", "pauses", "rebalances")
@@ -42,8 +44,6 @@ _MOST = 50
 
 def what_if_of(reader: TableReader, groups: Sequence[str]) -> WhatIfResults | None:
     """All groups together, and each of ``groups``; None: the run was not asked for it."""
-    if not reader.has(TABLE):
-        return None
     measures = [*(Aggregate(name, "sum", name) for name in _WHAT_IF_SUMS), Aggregate("worst", "max", "imbalance_worst")]
     rows = reader.totals(TABLE, ["assignor"], measures, [SortOrder("assignor")], _MOST)
     if not rows:
@@ -91,11 +91,7 @@ _OF_GROUP = (*GroupSummary.__dataclass_fields__.keys() - {"first_ms", "last_ms",
 
 
 def build_report(reader: TableReader, summary: Mapping[str, Any]) -> Report:
-    """The report of the tables that ``reader`` has, and of what the run's ``summary`` says of itself. Raises PipelineError."""
-    if not reader.has("group_health"):
-        raise PipelineError(
-            "there is no table group_health: the tables are not whole, or of an older version; run again"
-        )
+    """The report of the tables that ``reader`` has, and of what the run's ``summary`` says of itself."""
     overview = _overview(reader)
     log = None if overview.from_ms is None or overview.to_ms is None else TimeSpan(overview.from_ms, overview.to_ms)
     groups = _groups(reader)
@@ -147,7 +143,7 @@ def _overview(reader: TableReader) -> Overview:
         groups_gone=sum(row["count"] for row in kinds if row["state"] is None),
         lag=sum(lags) if lags else None,
         **{name: sum(row[name] or 0 for row in kinds) for name in _SUMS},
-        course=_course(reader, log["from_ms"], log["to_ms"]),
+        activity=_activity(reader, log["from_ms"], log["to_ms"]),
     )
 
 
@@ -159,7 +155,7 @@ def _whole_from(reader: TableReader, from_ms: int | None) -> int | None:
     return max(holes, default=from_ms)
 
 
-def _course(reader: TableReader, from_ms: int | None, to_ms: int | None) -> ActivityHistogram | None:
+def _activity(reader: TableReader, from_ms: int | None, to_ms: int | None) -> ActivityHistogram | None:
     if from_ms is None or to_ms is None:
         return None
     bins = TimeBins(from_ms, (to_ms - from_ms) // PIECES + 1, PIECES)
@@ -168,7 +164,7 @@ def _course(reader: TableReader, from_ms: int | None, to_ms: int | None) -> Acti
         for row in reader.binned(table, "at", bins, [COUNT]):
             rebalances[row["bin"]] += row["count"]
     return ActivityHistogram(
-        bins=bins, rebalances=tuple(rebalances), heat=heat_of_all(reader, TimeSpan(from_ms, to_ms), PIECES)
+        bins=bins, rebalances=tuple(rebalances), commits=commits_of_all(reader, TimeSpan(from_ms, to_ms), PIECES)
     )
 
 
@@ -183,10 +179,10 @@ def _group(row: Row) -> GroupSummary:
     return GroupSummary(**row, first_ms=first_ms, last_ms=last_ms, points=points)
 
 
-def _causes(reader: TableReader) -> tuple[NamedCount, ...]:
+def _causes(reader: TableReader) -> tuple[CauseCount, ...]:
     order = [SortOrder("count", is_descending=True), SortOrder("likely_cause")]
-    rows = reader.totals("rebalances", ["likely_cause"], [COUNT], order, CAUSES)
-    return tuple(NamedCount(row["likely_cause"], row["count"]) for row in rows)
+    rows = reader.totals("rebalances", ["cause_kind", "likely_cause"], [COUNT], order, CAUSES)
+    return tuple(CauseCount(row["cause_kind"], row["likely_cause"], row["count"]) for row in rows)
 
 
 def _statuses(reader: TableReader) -> tuple[LagStatus, ...]:

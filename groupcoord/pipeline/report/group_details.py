@@ -10,7 +10,7 @@ from groupcoord.pipeline.report.group_timelines import (
     LAG_COLUMNS,
     NEWEST,
     STORM_COLUMNS,
-    heat_of_each,
+    commits_of_each,
     lag_of,
     members_of,
     read_bands,
@@ -37,12 +37,13 @@ COUNTED = 2_000
 """Up to so many partitions of a group are counted, and so many of its changes of owner are read."""
 LISTED = 10
 PIECES = 160
-"""Into so many pieces time is cut for the heat of commits."""
+"""Into so many pieces time is cut for the histogram of commits."""
 SHORTEST_MS = 1_000
 """So long is time at least."""
 _OF_REBALANCE = (
     "generation",
     "at",
+    "cause_kind",
     "likely_cause",
     "members_before",
     "members_after",
@@ -63,8 +64,8 @@ def details_of(reader: TableReader, groups: Sequence[GroupSummary], log: TimeSpa
     window_ms = window_ms_of(reader) or 0
     spans = {one.group: _span(one, rebalances[one.group], log, window_ms) for one in groups}
     bands = read_bands(reader, names, REBALANCES)
-    heat = heat_of_each(reader, spans, PIECES)
-    spans = {group: _trimmed(span, heat[group], rebalances[group]) for group, span in spans.items()}
+    histograms = commits_of_each(reader, spans, PIECES)
+    spans = {group: _trimmed(span, histograms[group], rebalances[group]) for group, span in spans.items()}
     owned = _owned(reader, names)
     latest = [SortOrder("from", is_descending=True), *BY_STORM]
     storms = _each(reader, "storms", STORM_COLUMNS, latest, REBALANCES, names)
@@ -91,7 +92,7 @@ def details_of(reader: TableReader, groups: Sequence[GroupSummary], log: TimeSpa
                 rebalances_left_out=max(one.rebalances - len(shown), 0),
                 members=members,
                 members_left_out=bands.counts[name] - len(members),
-                heat=heat[name],
+                commits=histograms[name],
                 storms=tuple(storm_of(row) for row in reversed(storms[name]) if row["to"] >= span.start_ms),
                 partitions=partitions,
                 partitions_left_out=changing - len(partitions),
@@ -148,11 +149,13 @@ def _span(group: GroupSummary, rebalances: Sequence[Row], log: TimeSpan | None, 
     return TimeSpan(start_ms, max(end_ms, start_ms + SHORTEST_MS))
 
 
-def _trimmed(span: TimeSpan, heat: CommitHistogram, rebalances: Sequence[Row]) -> TimeSpan:
+def _trimmed(span: TimeSpan, histogram: CommitHistogram, rebalances: Sequence[Row]) -> TimeSpan:
     """``span`` without the time before anything happened and after all had: windows are longer than their commits."""
-    busy = [index for index, count in enumerate(heat.commits) if count]
-    starts = [heat.bins.start_ms + index * heat.bins.width_ms for index in busy[:1]] + [row["at"] for row in rebalances]
-    ends = [heat.bins.start_ms + (index + 1) * heat.bins.width_ms for index in busy[-1:]]
+    busy = [index for index, count in enumerate(histogram.counts) if count]
+    starts = [histogram.bins.start_ms + index * histogram.bins.width_ms for index in busy[:1]] + [
+        row["at"] for row in rebalances
+    ]
+    ends = [histogram.bins.start_ms + (index + 1) * histogram.bins.width_ms for index in busy[-1:]]
     ends += [row["at"] for row in rebalances]
     if not starts:
         return span
@@ -188,13 +191,13 @@ def _partitions(
     """Whose the partitions were that are drawn, and how many there are."""
     made = []
     for topic, partition in sorted(list(owned)[:PARTITIONS]):
-        tenures = []
+        spans = []
         for row in reversed(owned[topic, partition]):
             from_ms = max(row["append_ts"], span.start_ms)
             until_ms = span.end_ms if row["until_ts"] is None else min(row["until_ts"], span.end_ms)
             if from_ms < until_ms:
-                tenures.append(OwnershipSpan(from_ms, until_ms, row["member"]))
-        made.append(PartitionTimeline(topic, partition, tuple(tenures)))
+                spans.append(OwnershipSpan(from_ms, until_ms, row["member"]))
+        made.append(PartitionTimeline(topic, partition, tuple(spans)))
     return tuple(made), len(owned)
 
 

@@ -14,9 +14,10 @@ from groupcoord.pipeline.report.report_model import (
     MemberTimeline,
     PartitionLag,
     RebalanceStorm,
+    TimeBins,
     TimeSpan,
 )
-from groupcoord.pipeline.report.table_reader import Aggregate, Row, SortOrder, TableReader, TimeBins
+from groupcoord.pipeline.report.table_reader import Aggregate, Row, SortOrder, TableReader
 
 COUNT = Aggregate("count", "count")
 STORM_COLUMNS = (
@@ -94,13 +95,13 @@ def members_of(rebalances: Sequence[Row], rows: Sequence[Row], end_ms: int) -> t
     came first is first."""
     offsets = [row["log_offset"] for row in rebalances]
     times = [row["at"] for row in rebalances] + [end_ms]
-    presence: dict[str, dict[int, int]] = defaultdict(dict)
+    spans: dict[str, dict[int, int]] = defaultdict(dict)
     clients: dict[str, str] = {}
     for row in sorted(rows, key=lambda row: row["log_offset"]):
         # A static member that comes back is a further record of the same generation; numbers begin anew with a new group.
         place = bisect_right(offsets, row["log_offset"]) - 1
         if place >= 0:
-            presence[row["member"]][place] = row["partitions"]
+            spans[row["member"]][place] = row["partitions"]
             clients[row["member"]] = row["client_id"] or ""
     members = [
         MemberTimeline(
@@ -108,15 +109,15 @@ def members_of(rebalances: Sequence[Row], rows: Sequence[Row], end_ms: int) -> t
             clients[member],
             _joined([MembershipSpan(times[place], times[place + 1], had) for place, had in there.items()]),
         )
-        for member, there in presence.items()
+        for member, there in spans.items()
     ]
-    return tuple(sorted(members, key=lambda one: (one.presence[0].from_ms, one.member)))
+    return tuple(sorted(members, key=lambda one: (one.spans[0].from_ms, one.member)))
 
 
-def _joined(presence: list[MembershipSpan]) -> tuple[MembershipSpan, ...]:
-    """``presence`` with generations in one piece that follow one another with as many partitions."""
-    made = presence[:1]
-    for before, one in pairwise(presence):
+def _joined(spans: list[MembershipSpan]) -> tuple[MembershipSpan, ...]:
+    """``spans`` with generations in one piece that follow one another with as many partitions."""
+    made = spans[:1]
+    for before, one in pairwise(spans):
         if before.until_ms == one.from_ms and before.partitions == one.partitions:
             made[-1] = made[-1]._replace(until_ms=one.until_ms)
         else:
@@ -143,24 +144,26 @@ COMMITS = ("commits", "append_ts", COUNT)
 WINDOWS = ("commit_rates", "window_start", Aggregate("count", "sum", "commits"))
 
 
-def heat_of_all(reader: TableReader, span: TimeSpan, pieces: int) -> CommitHistogram:
+def commits_of_all(reader: TableReader, span: TimeSpan, pieces: int) -> CommitHistogram:
     """The commits of all groups in ``span``, cut into about so many pieces."""
     bins, is_fine = _cut(span, pieces, window_ms_of(reader))
     table, time, measure = COMMITS if is_fine else WINDOWS
     return CommitHistogram(bins, _counts(bins, reader.binned(table, time, bins, [measure])), table)
 
 
-def heat_of_each(reader: TableReader, spans: Mapping[str, TimeSpan], pieces: int) -> dict[str, CommitHistogram]:
+def commits_of_each(reader: TableReader, spans: Mapping[str, TimeSpan], pieces: int) -> dict[str, CommitHistogram]:
     """The commits of each group in its span."""
     window_ms = window_ms_of(reader)
     cuts = {group: _cut(span, pieces, window_ms) for group, span in spans.items()}
-    heat: dict[str, CommitHistogram] = {}
+    histograms: dict[str, CommitHistogram] = {}
     for wants_fine, (table, time, measure) in ((True, COMMITS), (False, WINDOWS)):
         bins = {group: one for group, (one, is_fine) in cuts.items() if is_fine is wants_fine}
         rows = reader.binned(table, time, bins, [measure])
         for group, one in bins.items():
-            heat[group] = CommitHistogram(one, _counts(one, [row for row in rows if row["group"] == group]), table)
-    return heat
+            histograms[group] = CommitHistogram(
+                one, _counts(one, [row for row in rows if row["group"] == group]), table
+            )
+    return histograms
 
 
 def _cut(span: TimeSpan, pieces: int, window_ms: int | None) -> tuple[TimeBins, bool]:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from groupcoord.pipeline.errors import SourceWarning
-from groupcoord.pipeline.report.table_reader import TimeBins
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,21 +25,34 @@ class TimeSpan(NamedTuple):
     end_ms: int
 
 
+class TimeBins(NamedTuple):
+    """A span of time, cut into ``pieces`` of ``width_ms``."""
+
+    start_ms: int
+    width_ms: int
+    pieces: int
+
+    @property
+    def end_ms(self) -> int:
+        """Where the last piece ends."""
+        return self.start_ms + self.width_ms * self.pieces
+
+
 class CommitHistogram(NamedTuple):
-    """So many commits in each piece of time, by ``table``."""
+    """The number of commits in each bin, counted in ``table``."""
 
     bins: TimeBins
-    commits: tuple[int, ...]
+    counts: tuple[int, ...]
     table: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class ActivityHistogram:
-    """What happened when, in the whole cluster; so many rebalances in each piece of time."""
+    """Rebalances (their number in each bin) and commits of the whole cluster over time."""
 
     bins: TimeBins
     rebalances: tuple[int, ...]
-    heat: CommitHistogram
+    commits: CommitHistogram
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +79,7 @@ class Overview:
     partitions: int = 0
     late_partitions: int = 0
     lag: int | None = None
-    course: ActivityHistogram | None = None
+    activity: ActivityHistogram | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,11 +117,21 @@ class NamedCount:
     count: int
 
 
+@dataclass(frozen=True)
+class CauseCount:
+    """How many rebalances had this cause."""
+
+    cause_kind: str
+    likely_cause: str
+    count: int
+
+
 class RebalanceSummary(NamedTuple):
     """A row of ``rebalances`` or ``modern_rebalances``, with numbers of members instead of their names."""
 
     generation: int
     at_ms: int
+    cause_kind: str
     likely_cause: str
     members_before: int | None
     members_after: int | None
@@ -132,11 +154,11 @@ class MemberTimeline(NamedTuple):
 
     member: str
     client_id: str
-    presence: tuple[MembershipSpan, ...]
+    spans: tuple[MembershipSpan, ...]
 
 
 class OwnershipSpan(NamedTuple):
-    """A partition in the hands of ``member``; None: of nobody."""
+    """A time in which ``member`` owned a partition; None: nobody did."""
 
     from_ms: int
     until_ms: int
@@ -144,11 +166,11 @@ class OwnershipSpan(NamedTuple):
 
 
 class PartitionTimeline(NamedTuple):
-    """A partition of a topic, and whose it was."""
+    """A partition of a topic, and who owned it."""
 
     topic: str
     partition: int
-    tenures: tuple[OwnershipSpan, ...]
+    spans: tuple[OwnershipSpan, ...]
 
 
 class MemberShare(NamedTuple):
@@ -216,7 +238,7 @@ class GroupDetail:
     rebalances_left_out: int = 0
     members: tuple[MemberTimeline, ...] = ()
     members_left_out: int = 0
-    heat: CommitHistogram | None = None
+    commits: CommitHistogram | None = None
     storms: tuple[RebalanceStorm, ...] = ()
     partitions: tuple[PartitionTimeline, ...] = ()
     partitions_left_out: int = 0
@@ -226,6 +248,16 @@ class GroupDetail:
     lags_left_out: int = 0
     gaps: tuple[CommitGap, ...] = ()
     gaps_left_out: int = 0
+
+    @property
+    def skew_table(self) -> str:
+        """The table with its members and their partitions."""
+        return "modern_skew" if self.group.kind == "consumer" else "skew"
+
+    @property
+    def rebalances_table(self) -> str:
+        """The table with its rebalances."""
+        return "modern_rebalances" if self.group.kind == "consumer" else "rebalances"
 
 
 class LagStatus(NamedTuple):
@@ -300,7 +332,7 @@ class Report:
     groups: tuple[GroupSummary, ...] = ()
     groups_left_out: int = 0
     details: tuple[GroupDetail, ...] = ()
-    causes: tuple[NamedCount, ...] = ()
+    causes: tuple[CauseCount, ...] = ()
     storms: tuple[RebalanceStorm, ...] = ()
     storms_left_out: int = 0
     statuses: tuple[LagStatus, ...] = ()

@@ -6,6 +6,8 @@ Rows come as dicts. A timestamp is a number of milliseconds since 1970 in UTC, a
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol
 
+from groupcoord.pipeline.report.report_model import TimeBins
+
 Row = dict[str, Any]
 How = Literal["count", "sum", "min", "max"]
 
@@ -26,25 +28,8 @@ class SortOrder(NamedTuple):
     is_descending: bool = False
 
 
-class TimeBins(NamedTuple):
-    """A stretch of time, cut into pieces of ``width_ms``; what is before it or behind the ``pieces`` does not matter."""
-
-    start_ms: int
-    width_ms: int
-    pieces: int
-
-    @property
-    def end_ms(self) -> int:
-        """Where the last piece ends."""
-        return self.start_ms + self.width_ms * self.pieces
-
-
 class TableReader(Protocol):
     """The tables of one run."""
-
-    def has(self, table: str) -> bool:
-        """Whether there is such a table."""
-        ...
 
     def rows(
         self,

@@ -23,29 +23,58 @@ def _machines(people: str) -> str:
 
 
 _RULES = (
-    ("is_unknown", "'the log begins here: what was before is compacted away'"),
-    ("members_after = 0 and members_before = 0", "'a join phase ended without members'"),
-    ("members_after = 0", f"concat('everybody left or timed out; the last: ', {_names('leavers')})"),
     (
+        "log_begins",
+        "is_unknown",
+        "'the log begins here: what was before is compacted away'",
+    ),
+    (
+        "empty_join",
+        "members_after = 0 and members_before = 0",
+        "'a join phase ended without members'",
+    ),
+    (
+        "group_emptied",
+        "members_after = 0",
+        f"concat('everybody left or timed out; the last: ', {_names('leavers')})",
+    ),
+    (
+        "group_started",
         "members_before = 0 and coalesce(previous_generation, 0) = 0",
         f"concat('the group began: ', {_names('newcomers')}, ' joined')",
     ),
-    ("members_before = 0", f"concat({_names('newcomers')}, ' joined a group that was empty')"),
     (
+        "group_refilled",
+        "members_before = 0",
+        f"concat({_names('newcomers')}, ' joined a group that was empty')",
+    ),
+    (
+        "assignor_changed",
         "protocol_before <> protocol_after",
         "concat('the assignor changed from ', protocol_before, ' to ', protocol_after)",
     ),
     (
+        "members_restarted",
         f"size(newcomers) > 0 and {_machines('newcomers')} = {_machines('leavers')}",
         f"concat({_names('newcomers')}, ' restarted: the same client ids and hosts under new member ids')",
     ),
     (
+        "members_joined_and_left",
         "size(newcomers) > 0 and size(leavers) > 0",
         f"concat({_names('newcomers')}, ' joined; ', {_names('leavers')}, ' left or timed out')",
     ),
-    ("size(newcomers) > 0", f"concat({_names('newcomers')}, ' joined')"),
-    ("size(leavers) > 0", f"concat({_names('leavers')}, ' left or timed out')"),
     (
+        "members_joined",
+        "size(newcomers) > 0",
+        f"concat({_names('newcomers')}, ' joined')",
+    ),
+    (
+        "members_left",
+        "size(leavers) > 0",
+        f"concat({_names('leavers')}, ' left or timed out')",
+    ),
+    (
+        "subscription_changed",
         "size(array_except(topics, old_topics)) > 0 or size(array_except(old_topics, topics)) > 0",
         """concat('the subscription changed:',
             if(size(array_except(topics, old_topics)) > 0,
@@ -54,12 +83,22 @@ _RULES = (
                concat(' no longer ', array_join(sort_array(array_except(old_topics, topics)), ', ')), ''))""",
     ),
     (
+        "cooperative_second_step",
         "old_total < partitions_total and protocol_after like '%cooperative%'",
         "'second step of a cooperative rebalance: what had been given up was handed out'",
     ),
-    ("old_total < partitions_total", "'there are more partitions than before'"),
-    ("old_total > partitions_total", "'there are fewer partitions than before'"),
     (
+        "partitions_added",
+        "old_total < partitions_total",
+        "'there are more partitions than before'",
+    ),
+    (
+        "partitions_removed",
+        "old_total > partitions_total",
+        "'there are fewer partitions than before'",
+    ),
+    (
+        "member_rejoined",
         "true",
         "'nobody came or went: a member joined again, as after a poll that took too long or a lost connection'",
     ),
@@ -71,8 +110,11 @@ _HIDDEN = """
               ' that left no record'), '')
 """
 
-CAUSE = "concat(case " + " ".join(f"when {condition} then {words}" for condition, words in _RULES) + f" end, {_HIDDEN})"
-"""An expression over the columns of ``rebalances._compared``."""
+CAUSE_KIND = "case " + " ".join(f"when {condition} then '{kind}'" for kind, condition, _ in _RULES) + " end"
+LIKELY_CAUSE = (
+    "concat(case " + " ".join(f"when {condition} then {text}" for _, condition, text in _RULES) + f" end, {_HIDDEN})"
+)
+"""Expressions over the columns of ``_compared``: one of CAUSE_KINDS, and the same in words."""
 
 
 FEWEST = 5
@@ -148,7 +190,8 @@ def rebalances(generations: DataFrame, owned: DataFrame) -> DataFrame:
         .select(
             "*",
             F.expr("cast(greatest(0, could_stay - kept) as int)").alias("moved_needlessly"),
-            F.expr(CAUSE).alias("likely_cause"),
+            F.expr(CAUSE_KIND).alias("cause_kind"),
+            F.expr(LIKELY_CAUSE).alias("likely_cause"),
         )
         .select(*REBALANCES.names)
     )

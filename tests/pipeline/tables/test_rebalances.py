@@ -2,10 +2,9 @@
 
 from typing import Any
 
-import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from groupcoord.pipeline.schemas import GENERATIONS, OWNERSHIP, REBALANCES, SKEW, STORMS
+from groupcoord.pipeline.schemas import CAUSE_KINDS, GENERATIONS, OWNERSHIP, REBALANCES, SKEW, STORMS
 from groupcoord.pipeline.tables.ownership_changes import owners, ownership
 from groupcoord.pipeline.tables.rebalances import rebalances, skew, storms
 from tests.pipeline.frames import at, frame, generation, member, rows
@@ -123,49 +122,49 @@ def test_the_making_of_a_group_is_no_rebalance_and_a_removed_group_begins_anew(s
     ]
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "said", "cause"),
-    [
-        (["a", "b"], ["a"], {}, "b left or timed out"),
-        (["a", "b"], ["b", "c"], {}, "c joined; a left or timed out"),
-        (["a"], ["a"], {"protocol": "sticky"}, "the assignor changed from range to sticky"),
-        (["a"], ["b", "c", "d", "e", "f"], {}, "b, c, d and 2 more joined; a left or timed out"),
-    ],
-)
-def test_causes(spark: SparkSession, before: list[str], after: list[str], said: dict[str, str], cause: str) -> None:
-    found = compared(
-        spark,
-        generation(1, 1, *(member(name, {"t": [number]}) for number, name in enumerate(before))),
-        generation(2, 2, *(member(name, {"t": [number]}) for number, name in enumerate(after)), **said),
-    )
-    assert rows(found, "generation", "likely_cause")[1] == (2, cause)
-
-
-def test_a_restart_is_told_by_client_ids_and_hosts(spark: SparkSession) -> None:
-    found = compared(
-        spark,
-        generation(1, 1, member("a-1", {"t": [0]}, client="app"), member("b", {"t": [1]})),
-        generation(2, 2, member("a-2", {"t": [0]}, client="app"), member("b", {"t": [1]})),
-    )
-    assert rows(found, "generation", "likely_cause")[1] == (
-        2,
-        "app restarted: the same client ids and hosts under new member ids",
-    )
-
-
-def test_other_topics_and_more_partitions_are_causes_too(spark: SparkSession) -> None:
-    found = compared(
-        spark,
-        generation(1, 1, member("a", {"t": [0]})),
-        generation(2, 2, member("a", {"t": [0], "u": [0]})),
-        generation(3, 3, member("a", {"t": [0, 1], "u": [0]})),
-        generation(4, 4, member("a", {"t": [0], "u": [0]})),
-    )
-    assert [cause for _, cause in rows(found, "generation", "likely_cause")][1:] == [
-        "the subscription changed: now also u",
-        "there are more partitions than before",
-        "there are fewer partitions than before",
+def test_each_cause_has_a_kind_and_a_sentence(spark: SparkSession) -> None:
+    """The kind does not depend on the names of the members: clients are called ``joined-1`` and the like."""
+    one = member("joined-1", {"t": [0]})
+    restarted = [member(f"app-{number}", {"t": [0]}, client="joined-app") for number in (1, 2)]
+    crowd = [member(name, {"t": [number]}) for number, name in enumerate("bcdef")]
+    cooperative = {"protocol": "cooperative-sticky"}
+    histories: list[tuple[str, str, list[tuple[int, list[Any], dict[str, str]]]]] = [
+        ("log_begins", "the log begins here: what was before is compacted away", [(7, [one], {})]),
+        ("empty_join", "a join phase ended without members; before it, 1 generation that left no record",
+         [(1, [], {}), (3, [], {})]),
+        ("group_emptied", "everybody left or timed out; the last: joined-1", [(1, [one], {}), (2, [], {})]),
+        ("group_started", "the group began: joined-1 joined", [(1, [one], {})]),
+        ("group_refilled", "joined-1 joined a group that was empty", [(1, [], {}), (2, [one], {})]),
+        ("assignor_changed", "the assignor changed from range to sticky",
+         [(1, [one], {}), (2, [one], {"protocol": "sticky"})]),
+        ("members_restarted", "joined-app restarted: the same client ids and hosts under new member ids",
+         [(1, restarted[:1], {}), (2, restarted[1:], {})]),
+        ("members_joined_and_left", "b, c, d and 2 more joined; joined-1 left or timed out",
+         [(1, [one], {}), (2, crowd, {})]),
+        ("members_joined", "b joined", [(1, [one], {}), (2, [one, crowd[0]], {})]),
+        ("members_left", "joined-1 left or timed out", [(1, [one, crowd[0]], {}), (2, [crowd[0]], {})]),
+        ("subscription_changed", "the subscription changed: now also u",
+         [(1, [one], {}), (2, [member("joined-1", {"t": [0], "u": [0]})], {})]),
+        ("cooperative_second_step", "second step of a cooperative rebalance: what had been given up was handed out",
+         [(1, [one], cooperative), (2, [member("joined-1", {"t": [0, 1]})], cooperative)]),
+        ("partitions_added", "there are more partitions than before",
+         [(1, [one], {}), (2, [member("joined-1", {"t": [0, 1]})], {})]),
+        ("partitions_removed", "there are fewer partitions than before",
+         [(1, [member("joined-1", {"t": [0, 1]})], {}), (2, [one], {})]),
+        ("member_rejoined",
+         "nobody came or went: a member joined again, as after a poll that took too long or a lost connection",
+         [(1, [one], {}), (2, [one], {})]),
+    ]  # fmt: skip
+    assert [kind for kind, _, _ in histories] == list(CAUSE_KINDS)
+    records = [
+        generation(100 * group + number, number, *members, group=kind, **said)
+        for group, (kind, _, history) in enumerate(histories)
+        for number, members, said in history
     ]
+    last = {
+        row[0]: row[2:] for row in rows(compared(spark, *records), "group", "generation", "cause_kind", "likely_cause")
+    }
+    assert last == {kind: (kind, sentence) for kind, sentence, _ in histories}
 
 
 def test_ownership_has_a_row_for_each_change(spark: SparkSession) -> None:

@@ -1,6 +1,3 @@
-"""What moves on the page, which is whole without it: tables that sort themselves, and what a tap on a drawing hits."""
-
-SCRIPT = """
 "use strict";
 for (const table of document.querySelectorAll("table.sortable")) {
   const heads = [...table.tHead.rows[0].cells], body = table.tBodies[0];
@@ -40,4 +37,3 @@ for (const drawing of document.querySelectorAll("svg[data-tips]")) {
     tip.textContent = event.target === drawing && !hit ? "" : said?.textContent ?? "";
   });
 }
-"""

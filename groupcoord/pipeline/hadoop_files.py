@@ -1,0 +1,103 @@
+"""Files in a directory, in HDFS or in an object store: whatever Hadoop's file systems, which Spark brings, can reach."""
+
+from pathlib import Path
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+
+
+class HadoopFiles:
+    """The files below ``root``, by their paths relative to it; "" is ``root`` itself. Any method may raise Py4JJavaError."""
+
+    def __init__(self, spark: SparkSession, root: str) -> None:
+        self.root = root.rstrip("/")
+        self._java: Any = spark._jvm  # noqa: SLF001 - the way to Hadoop
+        self._gateway: Any = spark.sparkContext._gateway  # noqa: SLF001
+        self._configuration: Any = spark._jsc.hadoopConfiguration()  # noqa: SLF001
+        self._system: Any = self._path("").getFileSystem(self._configuration)
+
+    def exists(self, path: str) -> bool:
+        """Is there a file or directory?"""
+        return bool(self._system.exists(self._path(path)))
+
+    def is_file(self, path: str) -> bool:
+        """Is it a file?"""
+        return bool(self._system.isFile(self._path(path)))
+
+    def names(self, path: str) -> list[str]:
+        """The names of what is in a directory."""
+        return [status.getPath().getName() for status in self._system.listStatus(self._path(path))]
+
+    def make_directory(self, path: str) -> bool:
+        """Make a directory and those above it; returns whether it is there."""
+        return bool(self._system.mkdirs(self._path(path)))
+
+    def make_parent(self, path: str) -> None:
+        """Make the directory that ``path`` is in."""
+        self._system.mkdirs(self._path(path).getParent())
+
+    def delete(self, path: str) -> None:
+        """Delete a file or a directory with all that is in it, if it is there."""
+        self._system.delete(self._path(path), True)  # noqa: FBT003 - Java's signature
+
+    def rename(self, source: str, target: str) -> bool:
+        """Rename a file or directory; returns whether that could be done."""
+        return bool(self._system.rename(self._path(source), self._path(target)))
+
+    def replace(self, source: str, target: str) -> None:
+        """Rename a file over another in one step. A local disk does so anyway; HDFS must be told."""
+        if self.rename(source, target):
+            return
+        hadoop, goal = self._java.org.apache.hadoop.fs, self._path(target)
+        overwrite = self._gateway.new_array(hadoop.Options.Rename, 1)
+        overwrite[0] = hadoop.Options.Rename.OVERWRITE
+        hadoop.FileContext.getFileContext(goal.toUri(), self._configuration).rename(self._path(source), goal, overwrite)
+
+    def read_text(self, path: str) -> str:
+        """The text of a file."""
+        stream = self._system.open(self._path(path))
+        try:
+            return bytes(stream.readAllBytes()).decode()
+        finally:
+            stream.close()
+
+    def write_text(self, path: str, text: str) -> None:
+        """Write a file, over another one if there is one."""
+        stream = self._system.create(self._path(path), True)  # noqa: FBT003 - Java's signature
+        try:
+            stream.write(bytearray(text.encode()))
+        finally:
+            stream.close()
+
+    def delete_checksum(self, path: str) -> None:
+        """Delete the file of checksums that Hadoop keeps beside a local file."""
+        folder, _, name = path.rpartition("/")
+        self._system.delete(self._path(f"{folder}/.{name}.crc"), False)  # noqa: FBT003 - Java's signature
+
+    def local(self, path: str) -> Path | None:
+        """``path`` on this machine's own file system; None if it is on another."""
+        if self._system.getUri().getScheme() != "file":
+            return None
+        return Path(self._system.makeQualified(self._path(path)).toUri().getPath())
+
+    def parquet_rows(self, path: str) -> int:
+        """The number of rows of the Parquet files in a directory: their footers have it, a query would be a job for Spark."""
+        parquet = self._java.org.apache.parquet.hadoop
+        rows = 0
+        for status in self._system.listStatus(self._path(path)):
+            if status.getPath().getName().endswith(".parquet"):
+                file = parquet.util.HadoopInputFile.fromStatus(status, self._system.getConf())
+                reader = parquet.ParquetFileReader.open(file)
+                rows += reader.getRecordCount()
+                reader.close()
+        return rows
+
+    def _path(self, path: str) -> Any:
+        return self._java.org.apache.hadoop.fs.Path(f"{self.root}/{path}" if path else self.root)
+
+
+def java_reason(problem: Py4JJavaError) -> str:
+    """The first line of what Java says went wrong."""
+    error = problem.java_exception
+    return str(error.getMessage() or error.getClass().getSimpleName()).splitlines()[0]
