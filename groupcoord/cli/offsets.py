@@ -12,9 +12,9 @@ from pathlib import Path
 
 from groupcoord.broker.events import LogCleaned
 from groupcoord.cli.assign_tables import table
+from groupcoord.client.addresses import parse_address
 from groupcoord.config.broker_config import load
 from groupcoord.config.config_def import ConfigError
-from groupcoord.offsets_log.cluster_source import ClusterSource
 from groupcoord.offsets_log.compaction_preview import (
     CompactionPreview,
     LogSize,
@@ -263,15 +263,18 @@ _NOTHING = LogSize(0, 0, 0)
 @contextlib.contextmanager
 def open_source(text: str) -> Iterator[LogSource]:
     """The source that ``text`` names: a directory, or else HOST:PORT. Raises SourceError."""
-    host, colon, port = text.rpartition(":")
-    if Path(text).exists() or not (colon and port.isascii() and port.isdecimal()):
+    if Path(text).exists():
         yield SegmentDirSource(Path(text))
         return
-    wire = ClusterSource(host.strip("[]"), int(port))
     try:
-        yield wire
-    finally:
-        wire.close()
+        address = parse_address(text)
+    except ValueError:
+        yield SegmentDirSource(Path(text))
+        return
+    from groupcoord.offsets_log.cluster_source import ClusterSource  # noqa: PLC0415 - asyncio takes long to import
+
+    with contextlib.closing(ClusterSource(address)) as source:
+        yield source
 
 
 def dump(source: LogSource, wanted: EntryFilter, partitions: Collection[int], *, as_json: bool) -> int:

@@ -18,6 +18,7 @@ from typing import Self
 
 from groupcoord.assignors import Assignor, TopicPartition
 from groupcoord.client import options
+from groupcoord.client.addresses import parse_addresses
 from groupcoord.client.errors import BrokerError, ConsumerClosedError
 from groupcoord.client.fetcher import Fetcher, FetchSettings
 from groupcoord.client.member.actions import CallbackKind
@@ -121,7 +122,7 @@ class Consumer(AsyncIterator[ConsumerRecord]):
         self._membership = Membership(settings, options.assignors_of(assignors), chance=chance)
         self._partitions = AssignedPartitions()
         self._cluster = NetworkClient(
-            options.addresses(bootstrap),
+            parse_addresses(bootstrap),
             client_id=client_id,
             request_timeout_ms=request_timeout_ms,
             metadata_max_age_ms=metadata_max_age_ms,

@@ -216,7 +216,7 @@ class Fetcher:
     def _broker_of(self, state: PartitionState) -> int | None:
         if state.read_replica in self._cluster.brokers:
             return state.read_replica
-        place = self._cluster.place(state.partition)
+        place = self._cluster.leader_of(state.partition)
         if place is None:
             self._cluster.wish_refresh()
             self._put_off([state])
@@ -295,7 +295,7 @@ class Fetcher:
         by_topic: dict[str, list[FetchPartition]] = {}
         for state, _, offset in asked:
             topic, number = state.partition
-            place = self._cluster.place(state.partition)
+            place = self._cluster.leader_of(state.partition)
             by_topic.setdefault(topic, []).append(
                 FetchPartition(
                     partition=number,

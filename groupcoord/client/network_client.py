@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from groupcoord.assignors import TopicPartition
+from groupcoord.client.addresses import Address
 from groupcoord.client.connection import BrokerConnection
 from groupcoord.client.errors import ClientError, DisconnectedError
 from groupcoord.client.member.actions import TopicsView
@@ -18,8 +19,6 @@ from groupcoord.protocol.apis.metadata import (
     MetadataResponseTopic,
 )
 from groupcoord.protocol.errors import ErrorCode
-
-Address = tuple[str, int]
 
 
 class ConnectionPurpose(enum.Enum):
@@ -53,7 +52,7 @@ class TopicMetadata:
     """One topic."""
 
     topic_id: uuid.UUID | None
-    places: dict[int, PartitionLeader] = field(default_factory=dict)
+    partitions: dict[int, PartitionLeader] = field(default_factory=dict)
 
 
 NO_LEADER = -1
@@ -223,25 +222,25 @@ class NetworkClient:
 
     def _all_is_well(self) -> bool:
         return all(
-            name in self.topics and all(place.leader != NO_LEADER for place in self.topics[name].places.values())
+            name in self.topics and all(place.leader != NO_LEADER for place in self.topics[name].partitions.values())
             for name in self.watched
         )
 
     def view(self) -> TopicsView:
         """The topics as a group sees them."""
         return TopicsView(
-            partitions={name: len(topic.places) for name, topic in self.topics.items()},
-            racks={name: tuple(map(self._racks, topic.places.values())) for name, topic in self.topics.items()},
+            partitions={name: len(topic.partitions) for name, topic in self.topics.items()},
+            racks={name: tuple(map(self._racks, topic.partitions.values())) for name, topic in self.topics.items()},
         )
 
     def _racks(self, place: PartitionLeader) -> frozenset[str]:
         brokers = (self.brokers.get(node_id) for node_id in place.replicas)
         return frozenset(broker.rack for broker in brokers if broker is not None and broker.rack is not None)
 
-    def place(self, partition: TopicPartition) -> PartitionLeader | None:
+    def leader_of(self, partition: TopicPartition) -> PartitionLeader | None:
         """Where a partition is led; None if nobody knows or nobody leads it."""
         topic = self.topics.get(partition[0])
-        place = None if topic is None else topic.places.get(partition[1])
+        place = None if topic is None else topic.partitions.get(partition[1])
         return None if place is None or place.leader == NO_LEADER else place
 
     def topic_id(self, name: str) -> uuid.UUID | None:

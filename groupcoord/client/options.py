@@ -4,28 +4,9 @@ from collections.abc import Iterable, Sequence
 
 from groupcoord.assignors import ASSIGNORS, Assignor
 
-DEFAULT_PORT = 9092
 DEFAULT_ASSIGNORS = ("range", "cooperative-sticky")
 """Kafka's own default: eager, and ready to go cooperative when ``range`` is taken away everywhere."""
 ISOLATION_LEVELS = {"read_uncommitted": 0, "read_committed": 1}
-
-
-def addresses(bootstrap: str | Iterable[str]) -> tuple[tuple[str, int], ...]:
-    """``host:port`` of some brokers, in one string with commas or in several. Raises ValueError."""
-    texts = bootstrap.split(",") if isinstance(bootstrap, str) else list(bootstrap)
-    found = tuple(_address(text.strip()) for text in texts if text.strip())
-    if not found:
-        raise ValueError("no address of a broker was given")
-    return found
-
-
-def _address(text: str) -> tuple[str, int]:
-    host, colon, port = text.rpartition(":")
-    if not colon or text.endswith("]"):
-        return text.strip("[]"), DEFAULT_PORT
-    if not (port.isascii() and port.isdecimal() and 0 < int(port) < 65_536):
-        raise ValueError(f"{text}: {port} is not a port")
-    return host.strip("[]"), int(port)
 
 
 def topic_names(topics: str | Iterable[str]) -> frozenset[str]:

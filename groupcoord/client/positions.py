@@ -94,7 +94,7 @@ class PositionResolver:
         by_leader: dict[int, list[tuple[PartitionState, StartPosition, PartitionLeader]]] = {}
         complete = True
         for state in states:
-            place = self._cluster.place(state.partition)
+            place = self._cluster.leader_of(state.partition)
             if place is None or state.start is None:
                 complete = False
             else:

@@ -15,12 +15,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from groupcoord.assignors import Assignor
+from groupcoord.client.addresses import parse_addresses
 from groupcoord.client.member.actions import TopicsView
 from groupcoord.client.member.membership import Membership
 from groupcoord.client.member.requests import metadata_request, topics_view
 from groupcoord.client.member.settings import ExponentialBackoff, MemberSettings
 from groupcoord.client.network_client import ConnectionPurpose, NetworkClient
-from groupcoord.client.options import addresses
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import ListGroupsRequest, MetadataResponse, ProduceRequest, ProduceResponse
 from groupcoord.testing import clocks
@@ -59,7 +59,7 @@ class RemoteCluster(KafkaCluster):
     def __init__(self, bootstrap_servers: str) -> None:
         super().__init__()
         self._address = bootstrap_servers
-        self._bootstrap = addresses(bootstrap_servers)
+        self._bootstrap = parse_addresses(bootstrap_servers)
         self._chance = SeededRandomSource(0)
         self._cluster: NetworkClient
         self._places: BrokerLocator
@@ -149,7 +149,7 @@ class RemoteCluster(KafkaCluster):
 
     async def _produce(self, request: ProduceRequest, topic: str, partition: int) -> ProduceResponse:
         await self._cluster.refresh((topic,))
-        leader = self._cluster.place((topic, partition))
+        leader = self._cluster.leader_of((topic, partition))
         if leader is None:
             raise ValueError(f"{topic}-{partition}: {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION.name}: it has no leader")
         answer: ProduceResponse = await self._cluster.request_of(

@@ -9,9 +9,10 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from groupcoord.client.addresses import Address
 from groupcoord.client.connection import BrokerConnection
 from groupcoord.client.errors import DisconnectedError, UnsupportedVersionError
-from groupcoord.client.network_client import Address, NetworkClient
+from groupcoord.client.network_client import NetworkClient
 from groupcoord.protocol.apis.find_coordinator import Coordinator
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import (

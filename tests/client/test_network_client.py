@@ -72,8 +72,12 @@ async def test_it_learns_who_leads_what() -> None:
         await known.refresh(["t", "missing"])
         assert known.view().partitions == {"t": 2}
         assert known.topic_errors == {"missing": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
-        assert known.place(("t", 1)) == PartitionLeader(1, 0, (1,))
-        assert (known.place(("t", 2)), known.place(("missing", 0)), known.topic_id("missing")) == (None, None, None)
+        assert known.leader_of(("t", 1)) == PartitionLeader(1, 0, (1,))
+        assert (known.leader_of(("t", 2)), known.leader_of(("missing", 0)), known.topic_id("missing")) == (
+            None,
+            None,
+            None,
+        )
         assert known.topic_id("t") is not None
         assert [(broker.host, broker.port) for broker in known.brokers.values()] == [address_of(real.address)]
         assert len(changes) == 1
@@ -85,7 +89,7 @@ async def test_topics_that_go_are_forgotten_and_those_in_trouble_kept() -> None:
         real.answers(MetadataRequest, metadata(led("a", 1), led("b", -1), at=real.address))
         await known.refresh(["a", "b", "c"])
         assert known.view().partitions == {"a": 1, "b": 1}
-        assert known.place(("b", 0)) is None
+        assert known.leader_of(("b", 0)) is None
         real.answers(MetadataRequest, metadata(led("a", code=5), led("b", code=3)))
         await known.refresh(["a", "b"])
         assert known.view().partitions == {"a": 1}
@@ -190,7 +194,7 @@ async def test_what_is_not_well_is_asked_about_until_it_is() -> None:
         real.answers(MetadataRequest, HANG_UP, metadata(at=real.address), metadata(led("t", -1), at=real.address))
         keeping = asyncio.create_task(known.keep_fresh())
         known.watch(["t"])
-        await eventually(lambda: known.place(("t", 0)) is not None)
+        await eventually(lambda: known.leader_of(("t", 0)) is not None)
         assert len(real.got(MetadataRequest)) == 4
         keeping.cancel()
 

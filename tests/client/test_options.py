@@ -2,6 +2,7 @@ import pytest
 
 from groupcoord.assignors import FunctionAssignor, UnknownAssignorError
 from groupcoord.client import options
+from groupcoord.client.addresses import parse_addresses
 
 
 @pytest.mark.parametrize(
@@ -16,7 +17,7 @@ from groupcoord.client import options
     ],
 )
 def test_addresses(bootstrap: str, expected: tuple[tuple[str, int], ...]) -> None:
-    assert options.addresses(bootstrap) == expected
+    assert parse_addresses(bootstrap) == expected
 
 
 @pytest.mark.parametrize(
@@ -25,7 +26,7 @@ def test_addresses(bootstrap: str, expected: tuple[tuple[str, int], ...]) -> Non
 )
 def test_addresses_that_are_none(bootstrap: str, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
-        options.addresses(bootstrap)
+        parse_addresses(bootstrap)
 
 
 def test_topics() -> None:

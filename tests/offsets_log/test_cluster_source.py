@@ -58,7 +58,7 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 def source(server: Server) -> Iterator[ClusterSource]:
-    with contextlib.closing(ClusterSource(server.host, server.port)) as source:
+    with contextlib.closing(ClusterSource((server.host, server.port))) as source:
         yield source
 
 
@@ -77,25 +77,25 @@ def test_everything_is_read(source: ClusterSource, server: Server) -> None:
 
 def test_in_many_pieces_it_is_the_same(source: ClusterSource, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = told(source)
-    monkeypatch.setattr(module, "PIECE_BYTES", 300)
+    monkeypatch.setattr(module, "FETCH_BYTES", 300)
     assert told(source) == whole
 
 
-def test_a_broker_that_knows_no_ids_is_asked_by_name(source: ClusterSource) -> None:
-    source.topic_id = None
+def test_a_broker_that_knows_no_ids_is_asked_by_name(source: ClusterSource, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(NetworkClient, "topic_id", lambda *_: None)
     assert len(told(source)) == 40 * len(GROUPS)
 
 
 def test_nobody_there_is_told() -> None:
     with pytest.raises(SourceError, match=r"^127\.0\.0\.1:1 cannot be reached"):
-        ClusterSource("127.0.0.1", 1)
+        ClusterSource(("127.0.0.1", 1))
 
 
 def test_a_cluster_without_the_topic_is_told() -> None:
     with groupcoord() as empty:
         node_of(empty).broker.topics.delete("__consumer_offsets")
         with pytest.raises(SourceError, match="has no topic __consumer_offsets: no group has been there yet"):
-            ClusterSource(empty.host, empty.port)
+            ClusterSource((empty.host, empty.port))
 
 
 def test_a_cluster_that_does_not_tell_is_told(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,18 +104,18 @@ def test_a_cluster_that_does_not_tell_is_told(server: Server, monkeypatch: pytes
 
     monkeypatch.setattr(NetworkClient, "refresh", refuse)
     with pytest.raises(SourceError, match=r"does not tell about __consumer_offsets: Topic authorization failed\.$"):
-        ClusterSource(server.host, server.port)
+        ClusterSource((server.host, server.port))
 
 
 def test_a_partition_that_nobody_leads_is_told(source: ClusterSource, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(NetworkClient, "place", lambda *_: None)
-    with pytest.raises(SourceError, match="__consumer_offsets-1 has no leader at the moment"):
+    monkeypatch.setattr(NetworkClient, "leader_of", lambda *_: None)
+    with pytest.raises(SourceError, match="__consumer_offsets-1: LEADER_NOT_AVAILABLE"):
         list(source.read(1))
 
 
 def test_a_partition_that_cannot_be_read_is_told(source: ClusterSource, monkeypatch: pytest.MonkeyPatch) -> None:
     answer_fetches(monkeypatch, b"", ErrorCode.KAFKA_STORAGE_ERROR)
-    with pytest.raises(SourceError, match="cannot be read: Disk error"):
+    with pytest.raises(SourceError, match=r"-[0-2] at offset 0: KAFKA_STORAGE_ERROR: Disk error"):
         list(source.read(BUSY))
 
 

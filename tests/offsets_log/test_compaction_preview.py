@@ -1,5 +1,6 @@
 import pytest
 
+from groupcoord.assignors import write_assignment
 from groupcoord.broker.compaction import survivors
 from groupcoord.offsets_log.compaction_preview import (
     CompactionPreview,
@@ -121,10 +122,24 @@ def test_what_cannot_be_read_is_said() -> None:
     assert strips([strange], set()) == [("G", "·")]
 
 
-def test_an_assignment_that_is_no_consumers_is_so_many_bytes() -> None:
-    member = MemberMetadata(
-        member_id="m", client_id="c", client_host="/h", session_timeout_ms=1, subscription=b"", assignment=b"\xff"
-    )
-    value = GroupMetadataValue(protocol_type="connect", generation=1, protocol="p", leader="m", members=(member,))
+@pytest.mark.parametrize(
+    ("assignment", "text"),
+    [
+        (b"\xff", "gen 1, p: c 1 bytes"),
+        (b"", "gen 1, p: c nothing"),
+        (write_assignment([("a", 0), ("a", 2)]), "gen 1, p: c 0 2"),
+        (write_assignment([("a", 0), ("b", 1), ("b", 2)]), "gen 1, p: c a 0, b 1 2"),
+        (None, "gen 1, no members"),
+    ],
+)
+def test_a_group_is_told_with_what_its_members_own(assignment: bytes | None, text: str) -> None:
+    members = () if assignment is None else (member(assignment),)
+    value = GroupMetadataValue(protocol_type="connect", generation=1, protocol="p", leader="m", members=members)
     record = Record(0, 0, write_key(GroupMetadataKey(group="g")), write_value(value, 3))
-    assert short_value(record) == "gen 1, p: c 1 bytes"
+    assert short_value(record) == text
+
+
+def member(assignment: bytes) -> MemberMetadata:
+    return MemberMetadata(
+        member_id="m", client_id="c", client_host="/h", session_timeout_ms=1, subscription=b"", assignment=assignment
+    )

@@ -7,12 +7,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from groupcoord.pipeline.sources.wire import BrokerSocket
+from groupcoord.client.connection import BrokerConnection
 from groupcoord.protocol import messages as m
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.apis.offset_fetch import OffsetFetchRequestGroup
 from groupcoord.server.running import running
 
+TIMEOUT_MS = 30_000
 VERSIONS = {
     ApiKey.OFFSET_FETCH: 8,
     ApiKey.LIST_GROUPS: 4,
@@ -52,11 +53,12 @@ class Coordinator:
 
     def __init__(self, address: str) -> None:
         host, port = address.split(":")
-        self._connection = BrokerSocket(host, int(port))
-        self._connection._versions.update(VERSIONS)
+        self._runner = asyncio.Runner()
+        connecting = BrokerConnection.connect(host, int(port), client_id="test", timeout_ms=TIMEOUT_MS)
+        self._connection = self._runner.run(connecting)
 
     def ask(self, key: ApiKey, request: Any) -> Any:
-        return self._connection.ask(key, request)
+        return self._runner.run(self._connection.request(request, TIMEOUT_MS, limit=VERSIONS[key]))
 
     def committed(self, group: str) -> Offsets:
         """What OffsetFetch says of all partitions of ``group``."""
@@ -83,3 +85,4 @@ class Coordinator:
 
     def close(self) -> None:
         self._connection.close()
+        self._runner.close()

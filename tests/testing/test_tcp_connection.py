@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from groupcoord.client.addresses import parse_addresses
 from groupcoord.client.errors import DisconnectedError, UnsupportedVersionError
 from groupcoord.client.member.settings import ExponentialBackoff
 from groupcoord.client.network_client import NetworkClient
-from groupcoord.client.options import addresses
 from groupcoord.protocol.apis.join_group import JoinGroupRequestProtocol
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import HeartbeatRequest, JoinGroupRequest
@@ -40,7 +40,7 @@ class Lines:
     """Lines to one broker, and what they could tell nobody."""
 
     def __init__(self, kafka: Cluster) -> None:
-        bootstrap = addresses(kafka.address)
+        bootstrap = parse_addresses(kafka.address)
         self.cluster = NetworkClient(
             bootstrap,
             client_id="finder",
@@ -156,7 +156,7 @@ async def test_what_nobody_was_told_is_kept() -> None:
 
 async def test_places() -> None:
     async with Cluster(clock="manual") as kafka, lines_to(kafka) as lines:
-        first = addresses(kafka.address)[0]
+        first = parse_addresses(kafka.address)[0]
         assert await lines.places.broker(None) == first
         assert await lines.places.broker(1) == await lines.places.broker(1) == first
         kafka.faults.when("FindCoordinator").refuse("COORDINATOR_NOT_AVAILABLE")

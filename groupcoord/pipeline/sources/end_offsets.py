@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from groupcoord.pipeline.arrow import arrow_schema
 from groupcoord.pipeline.errors import PipelineError
 from groupcoord.pipeline.schemas import END_OFFSETS
-from groupcoord.pipeline.sources.wire import LATEST, ClusterReader
+from groupcoord.pipeline.sources.cluster_reader import LATEST, ClusterReader
 
 _NEEDED = {"topic", "partition", "end_offset"}
 

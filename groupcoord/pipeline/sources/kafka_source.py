@@ -19,8 +19,13 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, Supp
 
 from groupcoord.pipeline.errors import PipelineError
 from groupcoord.pipeline.schemas import LOG
+from groupcoord.pipeline.sources.cluster_reader import (
+    EARLIEST,
+    ClusterReader,
+    ClusterUnavailableError,
+    OffsetOutOfRangeError,
+)
 from groupcoord.pipeline.sources.record_batches import BatchHeaders, headers, is_control, is_transactional, read, walk
-from groupcoord.pipeline.sources.wire import EARLIEST, ClusterReader, ClusterUnavailableError, OffsetOutOfRangeError
 
 TOPIC = "__consumer_offsets"
 NAME = "groupcoord"
@@ -41,7 +46,7 @@ def bounds(options: Options) -> Bounds:
     topic yet."""
     topic = options.get("topic", TOPIC)
     with ClusterReader(_bootstrap(options)) as cluster:
-        partitions = cluster.leaders([topic]).get(topic)
+        partitions = cluster.partitions(topic)
         if not partitions:
             raise ClusterUnavailableError(
                 f"{options['bootstrap']} has no topic {topic}: no group has ever committed there"

@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from groupcoord.pipeline.errors import PipelineError, SourceWarning
-from groupcoord.pipeline.sources.wire import ClusterUnavailableError
+from groupcoord.pipeline.sources.cluster_reader import ClusterUnavailableError
 from groupcoord.pipeline.watch.batch_writer import BatchWriter
 from groupcoord.pipeline.watch.manifest import NONE
 from groupcoord.pipeline.watch.output_directory import WatchDirectory

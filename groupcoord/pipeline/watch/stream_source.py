@@ -9,8 +9,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from groupcoord.pipeline.errors import PipelineError
 from groupcoord.pipeline.sources import connector_source, kafka_source
+from groupcoord.pipeline.sources.cluster_reader import ClusterReader
 from groupcoord.pipeline.sources.end_offsets import ends_of_cluster
-from groupcoord.pipeline.sources.wire import ClusterReader
 
 MOST = "500000"
 """So many offsets are read a batch, at most, unless the option ``maxrecords`` says otherwise."""

@@ -20,9 +20,9 @@ from groupcoord.pipeline.errors import PipelineError
 from groupcoord.pipeline.run import RunOptions, RunProgress, run_pipeline
 from groupcoord.pipeline.run_output import RunOutput
 from groupcoord.pipeline.schemas import END_OFFSETS, LOG, TABLES
+from groupcoord.pipeline.sources.cluster_reader import ClusterUnavailableError
 from groupcoord.pipeline.sources.record_batches import headers, read, walk
 from groupcoord.pipeline.sources.source_plan import SourcePlan
-from groupcoord.pipeline.sources.wire import ClusterUnavailableError
 from groupcoord.pipeline.watch.batch_writer import GROWING, VIEWS, BatchWriter
 from groupcoord.pipeline.watch.manifest import WatchManifest
 from groupcoord.pipeline.watch.output_directory import WatchDirectory
@@ -230,8 +230,8 @@ def test_a_log_that_ends_before_is_another_one(bounds: dict[int, tuple[int, int]
     ("text", "gone"),
     [
         (
-            "Traceback …\ngroupcoord.pipeline.sources.wire.ClusterUnavailableError: no broker answers at x:1: refused\n at …",
-            "no broker answers at x:1: refused",
+            "…\ngroupcoord.pipeline.sources.cluster_reader.ClusterUnavailableError: no broker answers: x:1 refused\n at …",
+            "no broker answers: x:1 refused",
         ),
         (
             "org.apache.kafka.common.errors.TimeoutException: Timed out waiting for a node",

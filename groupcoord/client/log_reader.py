@@ -1,0 +1,188 @@
+"""Reads the logs of a running cluster, groupcoord's or Kafka's, without a group: blocking, for commands and tasks of Spark."""
+
+import asyncio
+import time
+import uuid
+from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
+from types import TracebackType
+from typing import Any, NamedTuple, Self, TypeVar
+
+from groupcoord.assignors import TopicPartition
+from groupcoord.client.addresses import Address
+from groupcoord.client.errors import BrokerError, ClientError
+from groupcoord.client.fetcher import BY_NAME
+from groupcoord.client.member.requests import metadata_request
+from groupcoord.client.member.settings import ExponentialBackoff
+from groupcoord.client.network_client import ConnectionPurpose, NetworkClient
+from groupcoord.client.positions import UP_TO_EARLIEST_AND_LATEST
+from groupcoord.protocol.apis.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
+from groupcoord.protocol.apis.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+from groupcoord.protocol.errors import ErrorCode
+
+REQUEST_TIMEOUT_MS = 30_000
+LATEST, EARLIEST = -1, -2
+READ_UNCOMMITTED, READ_COMMITTED = 0, 1
+_FIRST_PAUSE_S = 0.1
+T = TypeVar("T")
+
+
+class FetchedBatches(NamedTuple):
+    """Bytes of whole batches, and (producer id, first offset) of each aborted transaction in them."""
+
+    records: bytes
+    aborted: list[tuple[int, int]]
+
+
+class LogReader:
+    """The cluster that one of the ``bootstrap`` brokers belongs to.
+
+    After a retriable error a request is sent again, ``tries`` times in all; the pauses double from a tenth of a second.
+    Every method raises DisconnectedError, UnsupportedVersionError and BrokerError.
+    """
+
+    def __init__(
+        self,
+        bootstrap: Sequence[Address],
+        *,
+        client_id: str,
+        isolation_level: int = READ_UNCOMMITTED,
+        tries: int = 1,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._isolation_level = isolation_level
+        self._tries = tries
+        self._sleep = sleep
+        self._runner = asyncio.Runner()
+        self._cluster = NetworkClient(
+            bootstrap,
+            client_id=client_id,
+            request_timeout_ms=REQUEST_TIMEOUT_MS,
+            metadata_max_age_ms=REQUEST_TIMEOUT_MS,
+            backoff=ExponentialBackoff(100, 1_000, lambda: 0.5),
+            allow_auto_create_topics=False,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._runner.run(self._cluster.close())
+        self._runner.close()
+
+    def cluster_id(self) -> str | None:
+        """The id of the cluster, where it has one (since Kafka 0.10.1)."""
+        answer = self._runner.run(self._cluster.request_any(metadata_request(())))
+        found: str | None = answer.cluster_id
+        return found
+
+    def topic_id(self, topic: str) -> uuid.UUID | None:
+        """The id of ``topic``, if ``partitions`` has found it and it has one."""
+        return self._cluster.topic_id(topic)
+
+    def partitions(self, topics: Iterable[str]) -> dict[str, list[int]]:
+        """The partitions of those of ``topics`` that exist."""
+        names = sorted(set(topics))
+        self._retry(lambda: self._refresh(names))
+        return {name: sorted(self._cluster.topics[name].partitions) for name in names if name in self._cluster.topics}
+
+    def offsets(self, wanted: Collection[TopicPartition], timestamp: int) -> dict[TopicPartition, int]:
+        """The offset of each of ``wanted`` at EARLIEST or LATEST. Partitions that do not exist are missing."""
+        return self._retry(lambda: self._offsets(sorted(wanted), timestamp))
+
+    def fetch(self, partition: TopicPartition, offset: int, max_bytes: int, *, max_wait_ms: int = 0) -> FetchedBatches:
+        """Whole batches from ``offset`` on, of which the first may begin before it; none if there are none.
+
+        Raises BrokerError: OFFSET_OUT_OF_RANGE if the log begins after ``offset`` or ends before it.
+        """
+        return self._retry(lambda: self._fetch(partition, offset, max_bytes, max_wait_ms))
+
+    def _retry(self, attempt: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        failures = 0
+        while True:
+            try:
+                return self._runner.run(attempt())
+            except BrokerError as error:
+                failures += 1
+                if failures == self._tries or not error.code.retriable:
+                    raise
+            self._cluster.topics.clear()  # the leaders may have moved
+            self._sleep(_FIRST_PAUSE_S * 2 ** (failures - 1))
+
+    async def _refresh(self, topics: Collection[str]) -> None:
+        await self._cluster.refresh(topics)
+        for topic in topics:
+            code = self._cluster.topic_errors.get(topic, ErrorCode.NONE)
+            if code not in (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
+                raise BrokerError(code, f"topic {topic}")
+
+    async def _leader(self, partition: TopicPartition) -> int:
+        topic, number = partition
+        if topic not in self._cluster.topics:
+            await self._refresh([topic])
+        if topic not in self._cluster.topics or number not in self._cluster.topics[topic].partitions:
+            raise ClientError(f"there is no {topic}-{number}")
+        leader = self._cluster.leader_of(partition)
+        if leader is None:
+            raise BrokerError(ErrorCode.LEADER_NOT_AVAILABLE, f"{topic}-{number}")
+        return leader.leader
+
+    async def _offsets(self, wanted: Sequence[TopicPartition], timestamp: int) -> dict[TopicPartition, int]:
+        await self._refresh({topic for topic, _ in wanted})
+        by_leader: dict[int, dict[str, list[ListOffsetsPartition]]] = {}
+        for topic, number in wanted:
+            known = self._cluster.topics.get(topic)
+            if known is not None and number in known.partitions:
+                asked = ListOffsetsPartition(partition_index=number, timestamp=timestamp)
+                leader = await self._leader((topic, number))
+                by_leader.setdefault(leader, {}).setdefault(topic, []).append(asked)
+        found: dict[TopicPartition, int] = {}
+        for leader, topics in by_leader.items():
+            request = ListOffsetsRequest(
+                replica_id=-1,
+                isolation_level=self._isolation_level,
+                topics=tuple(ListOffsetsTopic(name=name, partitions=tuple(each)) for name, each in topics.items()),
+            )
+            answer: ListOffsetsResponse = await self._cluster.request_of(
+                leader, request, ConnectionPurpose.GENERAL, limit=UP_TO_EARLIEST_AND_LATEST
+            )
+            for of_topic in answer.topics:
+                for each in of_topic.partitions:
+                    _check(each.error_code, f"{of_topic.name}-{each.partition_index}")
+                    found[of_topic.name, each.partition_index] = each.offset
+        return found
+
+    async def _fetch(self, partition: TopicPartition, offset: int, max_bytes: int, max_wait_ms: int) -> FetchedBatches:
+        leader, (topic, number) = await self._leader(partition), partition
+        asked = FetchPartition(partition=number, fetch_offset=offset, partition_max_bytes=max_bytes)
+        topic_id = self._cluster.topic_id(topic)
+        request = FetchRequest(
+            max_wait_ms=max_wait_ms,
+            min_bytes=1 if max_wait_ms else 0,
+            max_bytes=max_bytes,
+            isolation_level=self._isolation_level,
+            topics=(FetchTopic(topic=topic, topic_id=topic_id, partitions=(asked,)),),
+        )
+        limit = BY_NAME if topic_id is None else None
+        answer: FetchResponse = await self._cluster.request_of(leader, request, ConnectionPurpose.FETCHING, limit=limit)
+        where = f"{topic}-{number} at offset {offset}"
+        _check(answer.error_code, where)
+        found: PartitionData = answer.responses[0].partitions[0]
+        _check(found.error_code, where)
+        aborted = [(each.producer_id, each.first_offset) for each in found.aborted_transactions or ()]
+        return FetchedBatches(bytes(found.records or b""), aborted)
+
+
+def _check(error_code: int, where: str) -> None:
+    if error_code:
+        raise BrokerError(ErrorCode(error_code), where)

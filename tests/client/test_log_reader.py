@@ -1,0 +1,103 @@
+"""Logs are read without a group, and errors from which a cluster recovers are waited out."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from groupcoord.client.addresses import parse_address
+from groupcoord.client.errors import BrokerError, ClientError
+from groupcoord.client.log_reader import EARLIEST, LATEST, READ_COMMITTED, LogReader
+from groupcoord.client.network_client import NetworkClient, PartitionLeader, TopicMetadata
+from groupcoord.core.effects import LogRecord
+from groupcoord.protocol.apis.fetch import AbortedTransaction, FetchableTopicResponse, FetchResponse, PartitionData
+from groupcoord.protocol.batches.record_batch import records_in
+from groupcoord.protocol.errors import ErrorCode
+from groupcoord.server.server import Server
+from tests.clients.in_process import serving
+from tests.offsets_log.test_cluster_source import node_of
+
+P = ("orders", 1)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with serving(topics={"orders": 2}, config={}) as (server, _):
+        records = [LogRecord(key=b"k", value=b"%d" % number) for number in range(3)]
+        node_of(server).broker.append_to("orders", 1, records, 1)
+        yield server
+
+
+@pytest.fixture
+def pauses() -> list[float]:
+    return []
+
+
+@pytest.fixture
+def reader(server: Server, pauses: list[float]) -> Iterator[LogReader]:
+    address = (server.host, server.port)
+    with LogReader([address], client_id="test", isolation_level=READ_COMMITTED, tries=3, sleep=pauses.append) as reader:
+        yield reader
+
+
+def test_a_log_is_read(reader: LogReader, server: Server) -> None:
+    assert reader.cluster_id() == node_of(server).broker.config.cluster_id
+    assert reader.partitions(["orders", "nowhere"]) == {"orders": [0, 1]}
+    assert reader.topic_id("orders") is not None
+    assert reader.offsets([P, ("orders", 9), ("nowhere", 0)], EARLIEST) == {P: 0}
+    assert reader.offsets([("orders", 0), P], LATEST) == {("orders", 0): 0, P: 3}
+    assert [each.value for each in records_in(reader.fetch(P, 1, 1 << 20, max_wait_ms=1).records)] == [b"0", b"1", b"2"]
+
+
+def test_what_does_not_exist_is_told(reader: LogReader, pauses: list[float]) -> None:
+    for partition in (("orders", 9), ("nowhere", 0)):
+        with pytest.raises(ClientError, match=f"there is no {partition[0]}-{partition[1]}"):
+            reader.fetch(partition, 0, 1000)
+    with pytest.raises(BrokerError, match="orders-1 at offset 9: OFFSET_OUT_OF_RANGE"):
+        reader.fetch(P, 9, 1000)
+    assert not pauses
+
+
+def answer_fetches(monkeypatch: pytest.MonkeyPatch, *answers: PartitionData) -> None:
+    """Answer one fetch after the other with ``answers``."""
+    left = list(answers)
+
+    async def request_of(*_: Any, **__: Any) -> FetchResponse:
+        return FetchResponse(responses=(FetchableTopicResponse(partitions=(left.pop(0),)),))
+
+    monkeypatch.setattr(NetworkClient, "request_of", request_of)
+
+
+def failed(code: ErrorCode) -> PartitionData:
+    return PartitionData(partition_index=1, error_code=code, high_watermark=0, records=None)
+
+
+def test_what_may_pass_is_tried_again(reader: LogReader, pauses: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
+    aborted = (AbortedTransaction(producer_id=7, first_offset=2),)
+    answer = PartitionData(partition_index=1, high_watermark=3, records=b"", aborted_transactions=aborted)
+    moved, storage = ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.KAFKA_STORAGE_ERROR
+    answer_fetches(monkeypatch, failed(moved), failed(storage), answer)
+    assert reader.fetch(P, 0, 1000).aborted == [(7, 2)]
+    assert pauses == [0.1, 0.2]
+    answer_fetches(monkeypatch, failed(moved), failed(moved), failed(moved))
+    with pytest.raises(BrokerError, match="NOT_LEADER_OR_FOLLOWER"):
+        reader.fetch(P, 0, 1000)
+    assert pauses == [0.1, 0.2, 0.1, 0.2]
+
+
+def test_a_leader_that_is_missing_is_waited_for(
+    reader: LogReader, pauses: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refresh(cluster: NetworkClient, topics: list[str]) -> None:
+        cluster.topics["orders"] = TopicMetadata(None, {1: PartitionLeader(-1, 0, ())})
+
+    monkeypatch.setattr(NetworkClient, "refresh", refresh)
+    with pytest.raises(BrokerError, match="orders-1: LEADER_NOT_AVAILABLE"):
+        reader.fetch(P, 0, 1000)
+    assert pauses == [0.1, 0.2]
+
+
+def test_an_address_is_a_host_and_a_port() -> None:
+    assert parse_address(" [::1]:9 ") == ("::1", 9)
+    with pytest.raises(ValueError, match="'somewhere' is not HOST:PORT"):
+        parse_address("somewhere")
