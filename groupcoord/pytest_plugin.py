@@ -38,7 +38,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--rewrite-golden"):
         from groupcoord.testing.trace import golden  # noqa: PLC0415 - see above
 
-        golden.configure(config)
+        golden.rewrite(config.add_cleanup)
 
 
 @pytest.fixture

@@ -300,7 +300,7 @@ async def _serve_node(
             others = zip(assembly.brokers.ids[1:], server.addresses[1:], strict=True)
             lines = [f"broker {broker_id} listening on {address}" for broker_id, address in others]
             print("\n".join([f"listening on {server.address}", *lines]), flush=True)
-        except OSError:  # whoever closed stdout does not want to know, which is no reason not to serve
+        except OSError:  # stdout is closed, which is no reason not to serve
             forget_output()
 
     try:

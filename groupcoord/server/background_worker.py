@@ -1,8 +1,7 @@
-"""The thread for what takes long: unpacking large batches, compacting logs. The loop goes on meanwhile, and takes up
-what comes of it.
+"""The thread for work that takes long: unpacking large batches, compacting logs. The event loop goes on meanwhile.
 
-There is one thread, so that only one batch is held unpacked at a time. Those who wait take turns, a piece each, so that nobody
-waits for all that another one has brought.
+There is one thread, so that only one batch is unpacked in memory at a time. Queued work is done in turns, a piece of each, so
+that short work does not wait until long work is done.
 """
 
 import asyncio
@@ -24,7 +23,7 @@ _USUAL_SECONDS = sys.getswitchinterval()
 
 
 class WorkOutcome(NamedTuple):
-    """What came of the work for a call, or for nobody: a result, or an exception that nobody meant to raise."""
+    """The result of work, or the unexpected exception that it raised. ``call`` is the call it was for, if any."""
 
     call: Call | None
     then: OnWorkDone
@@ -39,7 +38,7 @@ class _QueuedWork(NamedTuple):
 
 
 class BackgroundWorker:
-    """Does work, and gives what came of it to ``done`` in the ``loop``. The thread begins when there is something to do."""
+    """Does work, and calls ``done`` with its outcome in the ``loop``. The thread starts with the first work."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, done: Callable[[WorkOutcome], None]) -> None:
         self._loop = loop
@@ -52,7 +51,7 @@ class BackgroundWorker:
         self._thread: threading.Thread | None = None
 
     def submit(self, call: Call | None, work: BackgroundWork[Any], then: OnWorkDone) -> None:
-        """Have ``work`` done. Like everything that is not private to the thread, this is called in the loop."""
+        """Queue ``work``. Call it in the loop, like everything that does not run in the thread."""
         self._waiting.append(_QueuedWork(call, work, then))
         if self._thread is None:
             # A daemon: a process that ends does not wait for it.
@@ -62,7 +61,7 @@ class BackgroundWorker:
             self._go_on()
 
     def stop(self) -> None:
-        """Nothing is begun any more, and nobody hears of what was."""
+        """Begin nothing more; the outcome of what was begun is dropped."""
         self._waiting.clear()
         self._done = lambda _: None
         self._next.put(None)
@@ -90,7 +89,7 @@ class BackgroundWorker:
 
 
 def _piece(job: _QueuedWork) -> WorkOutcome | None:
-    """Do a piece of it; None: there are more."""
+    """Do one piece of the work; None if more pieces follow."""
     sys.setswitchinterval(SWITCH_SECONDS)
     try:
         next(job.work)

@@ -2,13 +2,13 @@
 
 While a request is in flight the next ones wait in the buffer, as in Kafka, which mutes the channel (``SocketServer``). Clients
 rely on it: they match answers to requests by order (aiokafka and kafka-python raise CorrelationIdError otherwise), and an
-idempotent producer with five batches on the way needs them handled in the order it sent them.
+idempotent producer with five batches in flight needs them handled in the order in which it sent them.
 
-Whoever has sent several at once stands in line again after each of them: see the dispatcher.
+A connection with several requests in its buffer gets in line again after each of them: see round.py.
 
 Memory is bounded: a peer that sends ahead of its answers, or does not read them, is not read from. A long answer with records
-is read from the log piece by piece, as the peer takes it; what other answers may take together, ``unread`` says. Of a request
-no more is in memory than has come, whatever length it announces; Kafka makes room for all of it at once.
+is read from the log chunk by chunk, as the peer takes it; UnreadAnswers limits what other answers take together. Of a request
+no more is in memory than has come, whatever length it announces; Kafka allocates all of it at once.
 """
 
 import asyncio
@@ -29,16 +29,16 @@ from groupcoord.server.system import host_and_port, java_host_text
 logger = logging.getLogger(__name__)
 
 READ_AHEAD_BYTES = 65_536
-"""So much may wait behind a request in flight or in line before reading stops; what came in with that one comes on top."""
+"""So much may wait behind a request in flight or in line before reading stops, beside what came in with that request."""
 
 FRESH_BYTES = 4_096
-"""Longer than that is no heartbeat, commit or fetch of somebody who waits for the answer, but many of them, or much data."""
+"""Data that is longer is not one heartbeat, commit or fetch of a client that waits for its answer: it is many, or a batch."""
 
 ANSWERS_BYTES = 65_536
 """Answers to requests that came together are written together, up to this size."""
 
 TURN_BYTES = 1 << 18
-"""So much of a long answer is written at once to a peer that keeps up; then others have a turn."""
+"""So much of a long answer is written at once to a peer that keeps up; then other connections have a turn."""
 
 
 CHUNK_BYTES = 131_072
@@ -57,7 +57,7 @@ class Software(NamedTuple):
 
 
 class ServerConnection(asyncio.Protocol):
-    """Flow control and framing of one peer; what requests mean is the dispatcher's business.
+    """Flow control and framing of one peer; the dispatcher has requests handled.
 
     ``number`` tells connections apart, ``address`` is the peer's (IP, port), ``max_request_bytes`` the longest request and
     ``broker`` the broker it has connected to, counted from 0.
@@ -107,7 +107,7 @@ class ServerConnection(asyncio.Protocol):
         self.request: Any = None
         """The message of the call in flight, for the log should its answer fail."""
         self.in_line = False
-        """Does it stand in one of the dispatcher's lines? Nobody does so twice."""
+        """Is it in one of the round's lines? It is in one line at most."""
         self.active_at = serving.loop_time()
         """When bytes last moved, on the loop's clock (seconds)."""
         self._round = serving
@@ -152,13 +152,13 @@ class ServerConnection(asyncio.Protocol):
             self._transport.pause_reading()
 
     def eof_received(self) -> bool:
-        """The peer sends no more; what it sent is still answered, and the connection open until then."""
+        """The peer sends no more; what it sent is still answered before the connection closes."""
         self._ended = True
         self._round.serve(self)
         return True
 
     def pause_writing(self) -> None:
-        """The peer does not read its answers; no request of its is served until it does."""
+        """The peer does not read its answers; none of its requests is served until it does."""
         self._full = self._write_paused = True
         self._registry.unread.add(self, self._transport.get_write_buffer_size())
 
@@ -174,16 +174,16 @@ class ServerConnection(asyncio.Protocol):
             self._send_rest()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
-        """The connection is gone, whoever ended it."""
+        """The connection is gone."""
         self._drop()
         self._registry.remove(self)
 
     # What the dispatcher calls.
 
     def next_call(self) -> Call | None:
-        """The next call, now in flight, if its request is there whole. Raises WireError.
+        """The next call, now in flight, if its whole request is there. Raises WireError.
 
-        Whoever asks has taken the connection out of its line.
+        The dispatcher has taken the connection out of its line before.
         """
         self.in_line = False
         if self.in_flight is not None or self._write_paused or self._closing:
@@ -229,7 +229,7 @@ class ServerConnection(asyncio.Protocol):
             self.flush()
 
     def answer_bytes(self, data: bytes) -> None:
-        """Answer the call in flight with ``data``, which somebody made of its answer, and let the next request in."""
+        """Answer the call in flight with these bytes instead of an encoded response, and let the next request in."""
         if self._closing:
             return
         self._answers.append(data)
@@ -269,7 +269,7 @@ class ServerConnection(asyncio.Protocol):
         self._drop()
         self._transport.abort()
 
-    # The inside.
+    # Internals.
 
     def _send_rest(self) -> None:
         """Write what the transport takes of a long answer, and serve the next request when all of it is written."""
@@ -298,7 +298,7 @@ class ServerConnection(asyncio.Protocol):
         self._round.serve(self)
 
     def _drop(self) -> None:
-        """Nothing more is written, nor kept."""
+        """Drop what is not written yet."""
         self._closing = True
         self._answers.clear()
         self._rest = None

@@ -242,7 +242,7 @@ class Dispatcher:
                 if connection is None:
                     continue
                 if connection.in_flight is not call and not _answers(call, connection.in_flight):
-                    self.unexpected(RuntimeError(f"nobody waits for this answer: {_short(response)}"), call, None)
+                    self.unexpected(RuntimeError(f"no request waits for this answer: {_short(response)}"), call, None)
                     continue
                 if self._tracing:
                     logger.debug("%s is answered %s", connection.peer, _short(response), extra={"call": call})
@@ -256,7 +256,7 @@ class Dispatcher:
                 self._finish(effect)
 
     def _finish(self, effect: Effect) -> None:
-        """A call that ends without an answer, or without a proper one."""
+        """End a call without an answer, or with bytes instead of a response."""
         if not isinstance(effect, NoReply | CloseConnection | RawReply):
             self.unexpected(RuntimeError(f"an effect that is not the server's: {effect!r}"), None, None)
             return
@@ -277,11 +277,11 @@ class Dispatcher:
         for listener in self._listeners:
             try:
                 listener(event)
-            except Exception as error:  # whoever watches must not disturb what is watched
+            except Exception as error:  # a failing listener must not disturb the server
                 self.unexpected(error, None, None)
 
     def _learn_software(self, connection: ServerConnection, call: Call) -> None:
-        """Learn from ApiVersions what software this is, unless it is about to be refused for what it says of it."""
+        """Note the client's software from ApiVersions, unless the request is about to be refused for its name or version."""
         request = connection.request
         if call.version >= SOFTWARE_NAME_FROM and request is not None and names_its_software(request):
             connection.software = Software(request.client_software_name, request.client_software_version)
@@ -296,8 +296,8 @@ class Dispatcher:
     def _fail(self, connection: ServerConnection, call: Call, error: Exception) -> None:
         """Answer UNKNOWN_SERVER_ERROR in the API's own shape, or close the connection where that cannot be said.
 
-        With a name in it that is too long for an answer, Kafka says nothing more on that connection: the exception that it
-        then meets is one too many for ``KafkaApis.handleError``.
+        If a name is too long to be encoded, Kafka answers nothing more on that connection, because ``KafkaApis.handleError``
+        fails on it, too.
         """
         if isinstance(error, StringTooLongError):
             logger.warning("no answer to %s of %s: %s", call.api.name, connection.peer, error, extra={"call": call})
@@ -315,7 +315,7 @@ class Dispatcher:
         connection.close()
 
     def _set_timer(self) -> None:
-        """See that ``wake`` is called when the node next wants it.
+        """Set the one timer for the cluster's next deadline.
 
         A timer that is set for an earlier moment stays: it will find nothing due and set the next one. So a heartbeat, which
         moves a session's deadline later, costs no timer.
@@ -337,17 +337,17 @@ class Dispatcher:
         self._timer_is_late_at = at + LATE_SECONDS if delay > 0 else math.inf
 
     def _timer_fired(self) -> None:
-        """Do what is due, or let it get in line if there is one or may be one in the sockets."""
+        """Let the timers get in line: after a look at the sockets if they are late."""
         self._timer = None
         self._timers_wait = True
         if self._serving.loop_time() >= self._timer_is_late_at:
-            # What is called soon is called before what the loop finds in the sockets in that round, hence twice.
+            # Callbacks of call_soon run before what the loop finds in the sockets in the same round, hence twice.
             self._loop.call_soon(lambda: self._loop.call_soon(self._timers_get_in_line))
         else:
             self._timers_get_in_line()
 
     def _timers_get_in_line(self) -> None:
-        """What is due gets in line, which may be empty: then it is done at once."""
+        """Get in line. If no round is scheduled, the lines are empty, and the timers fire at once."""
         self._serving.fresh.append(None)
         if not self._serving.is_due:
             self._run_round()

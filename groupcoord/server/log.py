@@ -42,7 +42,7 @@ _EVENTS, _OTHERS, _WARNINGS = "events", "others", "warnings"
 _PLACEHOLDER = re.compile(r"%[-#0-9.]*[a-zA-Z]")
 
 Later = Callable[[float, Callable[[], None]], object]
-"""Call something so many seconds later, as an event loop's ``call_later`` does."""
+"""Calls something so many seconds later, as an event loop's ``call_later`` does."""
 
 
 class SuppressedLines(NamedTuple):
@@ -60,7 +60,7 @@ class SuppressedLines(NamedTuple):
 
 
 class _SuppressedKind:
-    """What was suppressed of a kind in this interval."""
+    """The suppressed lines of one kind in this interval."""
 
     __slots__ = ("about", "count", "level", "name")
 
@@ -86,9 +86,9 @@ class _CountingFormatter(logging.Formatter):
 
 
 class LogRateLimiter(logging.Handler):
-    """Hands to ``target`` what is not suppressed, and what is said instead. ``now`` is the clock, in seconds.
+    """Hands lines to ``target``, and counts those beyond the limits. ``now`` is the clock, in seconds.
 
-    ``later``, once set, sees to it that what was suppressed is told when the interval ends and nothing more is logged.
+    ``later``, once set, schedules the summary at the end of an interval; without it the next line brings the summary.
     """
 
     def __init__(self, target: logging.Handler, now: Callable[[], float] = time.monotonic) -> None:
@@ -104,7 +104,7 @@ class LogRateLimiter(logging.Handler):
         self._suppressed: dict[str, _SuppressedKind] = {}
 
     def suppresses(self, event: Event) -> bool:
-        """Is ``event`` counted and no more? That costs a fraction of the line that is not written."""
+        """Is ``event`` only counted? Asking first costs a fraction of formatting the line."""
         kind = type(event).__name__
         error: str | None = getattr(event, "error", None)
         if error is not None:
@@ -124,7 +124,7 @@ class LogRateLimiter(logging.Handler):
             self._write(record, sort)
 
     def flush(self) -> None:
-        """Say what was suppressed so far, and begin a new interval."""
+        """Write how many lines were suppressed, and begin a new interval."""
         seconds = max(1, round(self._last - self._began))
         self._began = self._now()
         self._seen.clear()
@@ -171,7 +171,7 @@ class LogRateLimiter(logging.Handler):
 
 
 def _raised_at(error: BaseException) -> str:
-    """What went wrong where: ``KeyError in shard.py:120``."""
+    """Type and place of an exception: ``KeyError in shard.py:120``."""
     found = error.__traceback__
     if found is None:
         return type(error).__name__
@@ -189,7 +189,7 @@ class LogFile(NamedTuple):
 
 
 def log_event(event: Event) -> None:
-    """A listener for a Server that logs every event, unless so many are like it that they are only counted."""
+    """A listener for a Server that logs every event that the rate limit lets through."""
     if events.isEnabledFor(logging.INFO):
         for handler in events.parent.handlers if events.parent else ():
             if isinstance(handler, LogRateLimiter) and handler.suppresses(event):
@@ -207,8 +207,8 @@ def set_up(
 ) -> LogRateLimiter | None:
     """Log everything of this package from ``level`` on to ``stream`` (stderr) or ``file``, as ``"text"`` or ``"json"``.
 
-    ``limit`` makes what stands before the handler that writes, and is returned. A log that cannot be written, because
-    nobody reads it any more, disturbs nobody; but a ``file`` that cannot be opened raises OSError.
+    ``limit`` makes the handler in front of the one that writes; it is returned. Errors of
+    writing the log, such as a closed pipe, are ignored; but a ``file`` that cannot be opened raises OSError.
     """
     logging.raiseExceptions = False
     handler: logging.Handler
@@ -286,7 +286,7 @@ class JsonLines(logging.Formatter):
 
 
 def cut(text: str, most: int = LONGEST_LINE) -> str:
-    """No more than the first ``most`` characters, and how many there were besides."""
+    """The first ``most`` characters, and how many more there were."""
     return text if len(text) <= most else f"{text[:most]}… ({len(text) - most:,} characters more)"
 
 
@@ -300,7 +300,7 @@ def event_fields(event: Event) -> dict[str, Any]:
 
 
 def _plain(value: object) -> Any:
-    """What JSON has no word for."""
+    """A value that JSON does not know, in types that it does."""
     match value:
         case Mapping():
             return dict(value)

@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import Any, Protocol
 
 from groupcoord.cluster.append_gate import HOLD, STORE, AppendDecision
-from groupcoord.cluster.cluster_core import ClusterCore
+from groupcoord.cluster.assemble import assemble
 from groupcoord.config.broker_config import BrokerConfig, load
 from groupcoord.coordinator.availability import Unavailable
 from groupcoord.coordinator.classic.group import ClassicGroup
@@ -70,9 +70,7 @@ class SimulatedBrokers:
         on_event: Callable[[Event], None] | None,
         client_id_of: Callable[[SimulatedConnection], str],
     ) -> None:
-        self.cluster = ClusterCore(_config(count), random=chance, now_ms=0, brokers=count)
-        for name, partitions in topics.items():
-            self.cluster.create_topic(name, partitions, 0)
+        self.cluster = assemble(_config(count), random=chance, now_ms=0, topics=topics.items(), brokers=count).core
         self.network: SimulatedNetwork
         self.ids = tuple(self.cluster.broker.cluster.ids)
         """The ids of the brokers."""

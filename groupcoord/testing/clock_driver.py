@@ -1,4 +1,4 @@
-"""Moving the time of a cluster by hand, one deadline after the other, so that each thing happens at its own moment."""
+"""Moves a manual clock from deadline to deadline, so that each thing happens at its own moment."""
 
 import inspect
 from collections.abc import Awaitable, Callable
@@ -11,23 +11,23 @@ from groupcoord.testing.deadlines import PendingDeadline, pending, sessions
 from groupcoord.testing.waiting import WaitTimeoutError
 
 MOST_ROUNDS = 10_000
-"""So often something may fall due at one moment before that is taken for a fault that would go on for ever."""
+"""If something is due more often at one moment, it is taken for an endless loop."""
 A_YEAR_MS = 365 * 86_400_000
 
 
 class ClockError(RuntimeError):
-    """The time is not the test's to move."""
+    """The test does not move the time of this cluster."""
 
 
 class DrivenCluster(Protocol):
-    """What happens when it is later: the cluster."""
+    """The cluster whose clock is moved."""
 
     clock: Clock
-    node: ClusterCore
+    core: ClusterCore
     scheduler: MemberScheduler
 
     def heartbeat_for(self, group: str, member: str) -> None:
-        """Heartbeat in the name of a client that is connected, if that is one."""
+        """Heartbeat for ``member`` if it is a connected client."""
 
     def wake(self) -> None:
         """The clock has moved."""
@@ -40,13 +40,13 @@ class DrivenCluster(Protocol):
 
 
 class ClockDriver:
-    """The time of ``world``, to be moved."""
+    """Moves the time of ``cluster``."""
 
-    def __init__(self, world: DrivenCluster) -> None:
-        self._world = world
+    def __init__(self, cluster: DrivenCluster) -> None:
+        self._cluster = cluster
 
     async def advance(self, by_ms: int, *, heartbeats: bool) -> None:
-        """Let ``by_ms`` pass. Raises ClockError, ValueError for less than nothing."""
+        """Let ``by_ms`` pass. Raises ClockError, and ValueError if it is negative."""
         clock = self._clock()
         if by_ms < 0:
             raise ValueError(f"time does not go back: {by_ms} ms")
@@ -58,8 +58,8 @@ class ClockDriver:
         Raises ClockError, WaitTimeoutError if there is none.
         """
         clock = self._clock()
-        await self._world.settle()
-        waiting = pending(self._world.node, clock(), group=group)
+        await self._cluster.settle()
+        waiting = pending(self._cluster.core, clock(), group=group)
         if not waiting:
             raise WaitTimeoutError(
                 f"nothing will ever happen in {f'group {group}' if group else 'any group'} by itself"
@@ -76,21 +76,21 @@ class ClockDriver:
         """
         clock = self._clock()
         start_ms = clock()
-        await self._world.settle()
+        await self._cluster.settle()
         await self._go_to(start_ms + limit_ms, condition, heartbeats=heartbeats)
         if not await _holds(condition):
             name = getattr(condition, "__name__", repr(condition))
-            left = "; ".join(str(each) for each in pending(self._world.node, clock())[:3]) or "nothing"
+            left = "; ".join(str(each) for each in pending(self._cluster.core, clock())[:3]) or "nothing"
             raise WaitTimeoutError(f"{name} does not hold after {limit_ms / 1000:g} s. Pending: {left}")
 
     async def _go_to(
         self, target_ms: int, enough: Callable[[], object | Awaitable[object]], *, heartbeats: bool
     ) -> None:
-        world, clock = self._world, self._clock()
-        await world.settle()
+        cluster, clock = self._cluster, self._clock()
+        await cluster.settle()
         rounds = 0
         while not await _holds(enough):
-            at_ms = world.next_deadline()
+            at_ms = cluster.next_deadline()
             if at_ms is None or at_ms > target_ms:
                 break
             rounds = rounds + 1 if at_ms <= clock() else 0
@@ -98,18 +98,18 @@ class ClockDriver:
                 raise RuntimeError(f"something is due at {clock()} ms again and again, and time does not pass")
             clock.move_to(max(at_ms, clock()))
             if heartbeats:
-                for group, member in sessions(world.node, clock()):
-                    world.heartbeat_for(group, member)
-            world.scheduler.expire()
-            world.wake()
-            await world.settle()
+                for group, member in sessions(cluster.core, clock()):
+                    cluster.heartbeat_for(group, member)
+            cluster.scheduler.expire()
+            cluster.wake()
+            await cluster.settle()
         if not await _holds(enough):
             clock.move_to(max(target_ms, clock()))
-            world.wake()
-            await world.settle()
+            cluster.wake()
+            await cluster.settle()
 
     def _clock(self) -> ManualClock:
-        clock = self._world.clock
+        clock = self._cluster.clock
         if not isinstance(clock, ManualClock):
             raise ClockError("this cluster's time passes by itself; only with clock='manual' the test moves it")
         return clock

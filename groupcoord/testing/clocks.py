@@ -1,4 +1,4 @@
-"""The clocks a cluster can have: what "now" is, and who makes it later.
+"""The clocks that a cluster can have.
 
 ``manual``: time stands still until the test moves it. ``real``: the wall clock. ``fast``: the wall clock, so many times as
 fast. ``virtual``: the clock of the event loop, for loops on which time is simulated (:mod:`groupcoord.testing.virtual_loop`).
@@ -12,7 +12,7 @@ from groupcoord.server.system import wall_clock
 
 
 class ClockMode(enum.StrEnum):
-    """Who moves the time."""
+    """What moves the time."""
 
     MANUAL = "manual"
     REAL = "real"
@@ -21,23 +21,23 @@ class ClockMode(enum.StrEnum):
 
 
 class ManualClock:
-    """Time that somebody moves. Milliseconds since 1970, never going back."""
+    """Time that stands still until the test moves it. Milliseconds since 1970, never going back."""
 
     def __init__(self, start_ms: int) -> None:
         self._now_ms = start_ms
 
     def __call__(self) -> int:
-        """How late it is (ms)."""
+        """The time (ms)."""
         return self._now_ms
 
     def move_to(self, at_ms: int) -> None:
-        """From now on it is ``at_ms``. Raises ValueError for a time that is over."""
+        """Set the clock to ``at_ms``. Raises ValueError for a time in the past."""
         if at_ms < self._now_ms:
             raise ValueError(f"time does not go back: it is {self._now_ms} ms, and {at_ms} ms is over")
         self._now_ms = at_ms
 
     def seconds_until(self, at_ms: int) -> float | None:
-        """None, for nobody knows when the test will move the time so far; what is due already is due at once."""
+        """0 for what is due already, else None: the test moves the time."""
         return 0.0 if at_ms <= self._now_ms else None
 
 
@@ -52,7 +52,7 @@ class RunningClock:
         self._origin_ns = time.monotonic_ns()
 
     def __call__(self) -> int:
-        """How late it is (ms)."""
+        """The time (ms)."""
         return self._start_ms + int((time.monotonic_ns() - self._origin_ns) * self._speed) // 1_000_000
 
     def seconds_until(self, at_ms: int) -> float | None:
@@ -69,7 +69,7 @@ class LoopClock:
         self._origin_s = loop.time()
 
     def __call__(self) -> int:
-        """How late it is (ms)."""
+        """The time (ms)."""
         # Rounded: 0.3 s on a loop's clock of floats is at times 299.99999999 ms, and a timer due then must find it due.
         return self._start_ms + int(round((self._loop.time() - self._origin_s) * 1_000_000) // 1000)
 

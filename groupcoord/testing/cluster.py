@@ -161,7 +161,7 @@ class Cluster(KafkaCluster):
     @property
     def node(self) -> ClusterCore:
         """The brokers and coordinators themselves, for what no method here offers."""
-        return self._engine.node
+        return self._engine.core
 
     @property
     def clock(self) -> ClusterClock:
@@ -291,7 +291,7 @@ class Cluster(KafkaCluster):
         engine = self._engine
         member = AutoMember(
             InProcessConnection(engine, self._next_client_id(settings.group_id)),
-            Membership(settings, assignors, chance=engine.chance.fraction),
+            Membership(settings, assignors, chance=engine.random.fraction),
             topics,
             now_ms=engine.clock,
             metadata_max_age_ms=metadata_max_age_ms,

@@ -21,7 +21,7 @@ class ClusterClock:
     def deadlines(self, *, group: str | None = None, everything: bool = False) -> list[PendingDeadline]:
         """What will happen if nothing else does, earliest first; with ``everything`` also what concerns no group."""
         engine = self._engine
-        return pending(engine.node, self.now_ms(), engine.delays(), group=group, everything=everything)
+        return pending(engine.core, self.now_ms(), engine.delays(), group=group, everything=everything)
 
     async def advance(self, seconds: float, *, heartbeats: bool = True) -> None:
         """Let time pass; everything that falls due happens at its own moment, in order, before this returns.

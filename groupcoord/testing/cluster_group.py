@@ -37,7 +37,7 @@ class ClusterGroup(GroupHandle):
     def description(self) -> GroupDescription:
         """As ``describe``, without ``await``: for conditions."""
         try:
-            found = self._engine.node.coordinator.shard_of(self.name).groups.get(self.name)
+            found = self._engine.core.coordinator.shard_of(self.name).groups.get(self.name)
         except ApiError as refusal:
             return GroupDescription(group=self.name, state=refusal.code.name, generation=0)
         if found is None:
@@ -56,12 +56,12 @@ class ClusterGroup(GroupHandle):
         return self._committed(topic, partition)
 
     def _committed(self, topic: str, partition: int) -> int | None:
-        found = self._engine.node.coordinator.shard_of(self.name).offsets.get(self.name, topic, partition)
+        found = self._engine.core.coordinator.shard_of(self.name).offsets.get(self.name, topic, partition)
         return None if found is None else found.offset
 
     async def offsets(self) -> Mapping[TopicPartition, int]:
         """All committed offsets."""
-        store = self._engine.node.coordinator.shard_of(self.name).offsets
+        store = self._engine.core.coordinator.shard_of(self.name).offsets
         return {
             (topic, partition): committed.offset
             for topic, partitions in store.of_group(self.name)
@@ -72,7 +72,7 @@ class ClusterGroup(GroupHandle):
         """How many records are behind each committed offset, for partitions that exist."""
         found = {}
         for (topic, partition), offset in (await self.offsets()).items():
-            log = self._engine.node.broker.log(topic, partition)
+            log = self._engine.core.broker.log(topic, partition)
             if log is not None:
                 found[topic, partition] = max(0, log.log_end_offset - offset)
         return found
@@ -135,14 +135,14 @@ class ClusterGroup(GroupHandle):
 
     async def move_coordinator(self, to: int) -> None:
         """Let the broker with the id ``to`` coordinate this group, and the others of its partition."""
-        partition = self._engine.node.coordinator.shard_of(self.name).partition
-        effects = self._engine.node.move_leader(CONSUMER_OFFSETS, partition, to, self._engine.now_ms())
+        partition = self._engine.core.coordinator.shard_of(self.name).partition
+        effects = self._engine.core.move_leader(CONSUMER_OFFSETS, partition, to, self._engine.now_ms())
         self._engine.apply(effects, f"broker {to} is to coordinate {self.name}")
         await self._engine.loaded()
 
     @property
     def _at(self) -> tuple[ClusterCore, str]:
-        return self._engine.node, self.name
+        return self._engine.core, self.name
 
     async def _act(self, effects: list[Effect], wish: str) -> None:
         self._engine.apply(effects, wish)

@@ -1,4 +1,4 @@
-"""The inside of a cluster: the node and everything around it, from the first moment to the last."""
+"""What is behind ``testing.Cluster``: the assembled cluster, its server, its clock, and the members in this process."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -48,16 +48,16 @@ class Engine:
         self.loop = asyncio.get_running_loop()
         self.clock = clocks.make(mode, start_ms=start_ms, speed=speed, loop=self.loop)
         self.started_ms = self.clock()
-        self.chance = SeededRandomSource(seed)
+        self.random = SeededRandomSource(seed)
         self.trace = Trace(start_ms=self.started_ms)
         self.faults = Faults(now_ms=self.clock) if run is None else Faults(now_ms=self.clock, run=run)
         self.waiting = Waiting()
         self.scheduler = MemberScheduler(self.clock, self.loop)
         loaded = load(as_items(config), dev=dev, brokers=brokers)
         self._assembly = assembly = assemble(
-            loaded, random=self.chance, now_ms=self.clock(), topics=topics.items(), brokers=brokers, racks=racks
+            loaded, random=self.random, now_ms=self.clock(), topics=topics.items(), brokers=brokers, racks=racks
         )
-        self.node = core = assembly.core
+        self.core = core = assembly.core
         core.broker.compacts_at_once = True  # a test looks at what follows when it has moved the clock
         self._real_time_fetches = assembly.add(lambda _: RealTimeFetches(core))
         self._fault_layer = self.faults.add_layer(assembly)
@@ -68,7 +68,7 @@ class Engine:
         self.transport = assembly.add(
             lambda inner: InProcessTransport(inner, on_activity=self._active, on_answers=self._deliver_soon)
         )
-        self.appends = AppendRules(self.node, self.waiting, self.apply, self.clock)
+        self.appends = AppendRules(self.core, self.waiting, self.apply, self.clock)
         self.server = Server(
             self.transport,
             host,
@@ -89,12 +89,12 @@ class Engine:
         self.is_up = True
 
     async def stop(self) -> list[Exception]:
-        """Close the port and every connection; returns what went wrong in the server that should not have."""
+        """Close the port and every connection; returns the unexpected errors of the server."""
         if not self.is_up:
             return []
         self.is_up = False
         self._real_time_fetches.stop()
-        self.transport.close_connection()
+        self.transport.close_connections()
         await self.server.shutdown()
         return [unexpected.error for unexpected in self.server.unexpected_errors]
 
@@ -106,15 +106,15 @@ class Engine:
         return await self.stop()
 
     def reload(self) -> None:
-        """Forget every group, and read all of them from ``__consumer_offsets``: what a broker does that starts again."""
-        for partition in range(self.node.config.offsets_topic_num_partitions):
-            log = self.node.broker.log(CONSUMER_OFFSETS, partition)
+        """Forget every group, and read all of them from ``__consumer_offsets``, as a broker that restarts does."""
+        for partition in range(self.core.config.offsets_topic_num_partitions):
+            log = self.core.broker.log(CONSUMER_OFFSETS, partition)
             if log is None or log.log_end_offset == log.log_start_offset:
                 continue
-            self.apply(self.node.resign(partition, self.clock()), "the broker starts again")
-            self.node.load(partition, self.clock())
+            self.apply(self.core.resign(partition, self.clock()), "the broker starts again")
+            self.core.load(partition, self.clock())
 
-    # What others need of it.
+    # For the rest of this package.
 
     @property
     def address(self) -> str:
@@ -122,7 +122,7 @@ class Engine:
         return self.server.address
 
     def now_ms(self) -> int:
-        """How late it is."""
+        """The time on the cluster's clock (ms)."""
         return self.clock()
 
     def apply(self, effects: Iterable[Effect], action: str) -> None:
@@ -131,38 +131,38 @@ class Engine:
         self._execute([_caused_by(cause, effect) for effect in effects])
 
     def execute_effects(self, effects: list[Effect]) -> None:
-        """Carry out what is for clients."""
+        """Execute effects that have gone through all layers, if the server is up."""
         if self.is_up:
             self.server.execute_effects(effects)
 
     def coordinator_of(self, group: str) -> int:
-        """The id of the broker that coordinates ``group``; of the first one while nobody does."""
-        partition = self.node.coordinator.shard_of(group).partition
-        found = self.node.broker.topics.get(CONSUMER_OFFSETS)
-        return self.node.broker.cluster.ids[0] if found is None else found.leaders[partition]
+        """The id of the broker that coordinates ``group``; the first broker's if no broker does."""
+        partition = self.core.coordinator.shard_of(group).partition
+        found = self.core.broker.topics.get(CONSUMER_OFFSETS)
+        return self.core.broker.cluster.ids[0] if found is None else found.leaders[partition]
 
     def number_of(self, broker_id: int) -> int:
         """The number of a broker, counted from 0."""
-        return self.node.broker.cluster.ids.index(broker_id)
+        return self.core.broker.cluster.ids.index(broker_id)
 
     def soon(self, function: Callable[[], None]) -> None:
         """Call it in the next round of the loop."""
         self.loop.call_soon(function)
 
     def wake(self) -> None:
-        """Let the node do what is due, in as many steps as it wants at this moment."""
+        """Fire what is due, in as many steps as the cluster wants at this moment."""
         if self.is_up:
             self.server.wake()
 
     async def loaded(self) -> None:
-        """Wait until all is read that is being read."""
-        while self.is_up and self.node.next_deadline() == 0:
+        """Wait until the partitions of ``__consumer_offsets`` that are being read are read."""
+        while self.is_up and self.core.next_deadline() == 0:
             self.server.wake()
             await asyncio.sleep(0)
         await self.settle()
 
     async def settle(self) -> None:
-        """Let everything happen that needs no time: members hear their answers, answers are written.
+        """Let everything happen that needs no time: members get their answers, answers are written.
 
         Raises RuntimeError in another event loop than that of the cluster.
         """
@@ -175,11 +175,11 @@ class Engine:
             quiet = 0 if busy or self._delivery_is_due else quiet + 1
 
     def heartbeat_for(self, group: str, member: str) -> None:
-        """Heartbeat for a client whose own timer runs in real time, if it is connected."""
+        """Heartbeat for a connected client, whose own heartbeat timer runs in real time."""
         connection = self.transport.spoke.get((group, member))
         if connection is None or not self.is_up or not self.server.is_connected(connection):
             return
-        found = self.node.coordinator.shard_of(group).groups.get(group)
+        found = self.core.coordinator.shard_of(group).groups.get(group)
         known = None if found is None else found.members.get(member)
         if found is None or known is None:
             return
@@ -204,7 +204,7 @@ class Engine:
             deadlines.append(self.transport.next_deadline())
         return min((at_ms for at_ms in deadlines if at_ms is not None), default=None)
 
-    # The inside.
+    # Internals.
 
     def _execute(self, effects: list[Effect], *, after: Layer | None = None) -> None:
         """Execute what came out of the core, or of the layer ``after``, outside of a request."""
@@ -217,7 +217,7 @@ class Engine:
     def _active(self) -> None:
         self.waiting.look()
         if isinstance(self.clock, ManualClock) and self.is_up:
-            self._real_time_fetches.see_to(self.clock(), self.loop, self.server.wake)
+            self._real_time_fetches.set_timers(self.clock(), self.loop, self.server.wake)
 
     def _deliver_soon(self) -> None:
         if not self._delivery_is_due:

@@ -1,4 +1,4 @@
-"""The node as a cluster serves it: who waits for its state is told, and members without a connection are answered."""
+"""Connections of members in the same process: without sockets, but through everything else, faults and trace included."""
 
 from collections import deque
 from collections.abc import Callable
@@ -19,9 +19,9 @@ _FIRST_IN_PROCESS = -1_000
 
 
 class InProcessTransport(Layer):
-    """``node`` for a server, with an ear for what happens in it.
+    """The outermost layer: takes out the answers to members in this process.
 
-    ``on_activity`` is called when something was handled; ``on_answers`` when ``deliver`` has something to do.
+    ``on_activity`` is called after anything was handled; ``on_answers`` when ``deliver`` has something to do.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class InProcessTransport(Layer):
         self._waiting: dict[tuple[int, int], OnResponse] = {}
         self._answers: deque[tuple[OnResponse, Any]] = deque()
         self.spoke: dict[tuple[str, str], int] = {}
-        """(group, member id) → the connection on which that member was heard last."""
+        """(group, member id) → the connection on which that member sent its last request."""
 
     def handle(self, call: Call, request: Any, now_ms: int) -> list[Effect]:
         """What follows from ``request``, without what is for members in this process."""
@@ -50,30 +50,30 @@ class InProcessTransport(Layer):
         return next(self._connection_ids)
 
     def ask(self, call: Call, request: Any, now_ms: int, answered: OnResponse) -> list[Effect]:
-        """Let the node handle ``request``; ``answered`` is called by ``deliver``, never from in here."""
+        """Handle ``request``; ``deliver`` calls ``answered`` with the response, this method never does."""
         self._waiting[call.connection_id, call.correlation_id] = answered
         return self.handle(call, request, now_ms)
 
     def forget(self, connection_id: int) -> None:
-        """Nobody listens on that connection any more."""
+        """Drop the answers to requests of that connection."""
         for key in [key for key in self._waiting if key[0] == connection_id]:
             del self._waiting[key]
 
-    def close_connection(self) -> None:
-        """All connections are closed: whoever waits for an answer is told so."""
+    def close_connections(self) -> None:
+        """Close all connections: each request that waits for an answer gets None."""
         self._answers.extend((answered, None) for answered in self._waiting.values())
         self._waiting.clear()
         if self._answers:
             self._on_answers()
 
     def deliver(self) -> None:
-        """Tell members what they were answered, and what comes of it, until there is nothing more to tell."""
+        """Give members their answers, those to requests that they send meanwhile included."""
         while self._answers:
             answered, response = self._answers.popleft()
             answered(response)
 
     def outgoing(self, effects: list[Effect], now_ms: int) -> list[Effect]:  # noqa: ARG002 - a layer's signature
-        """``effects`` without those for members in this process, who will be told by ``deliver``."""
+        """``effects`` without those for members in this process, which ``deliver`` gives to them."""
         others: list[Effect] = []
         for effect in effects:
             if not isinstance(effect, Append | EmitEvent) and effect.call.connection_id <= _FIRST_IN_PROCESS:
@@ -91,7 +91,7 @@ class InProcessTransport(Layer):
 def call_for(
     request: type, connection_id: int, correlation_id: int, client_id: str, version: int | None = None, broker: int = 0
 ) -> Call:
-    """A call by somebody in this process, of the API whose request class that is, in its newest version unless told."""
+    """A call from this process, of the API with that class of requests; ``version`` is the newest unless given."""
     api = API_BY_REQUEST[request]
     newest = api.max_version if version is None else version
     return Call(connection_id, correlation_id, api, newest, client_id, _IN_PROCESS_HOST, broker)
@@ -102,12 +102,12 @@ class MemberConnection(Protocol):
 
     @property
     def client_id(self) -> str:
-        """What the member calls itself."""
+        """The member's client id."""
 
     def ask(
         self, request: Any, answered: OnResponse, *, version: int | None = None, broker_id: int | None = None
     ) -> None:
-        """Send ``request`` to a broker, the first one unless told, in the newest version unless told.
+        """Send ``request``, by default to the first broker and in the newest version.
 
         ``answered`` is called with the response, or with None if the connection was closed. Raises RuntimeError after
         ``close``.
@@ -117,25 +117,25 @@ class MemberConnection(Protocol):
         """Send ``request`` to the broker that coordinates ``group``; see ``ask``."""
 
     def close(self) -> None:
-        """Nobody listens any more, and nobody is told."""
+        """Close the connection; no ``answered`` is called any more."""
 
 
 class TransportHost(Protocol):
-    """Where lines end: the cluster."""
+    """The cluster that an InProcessConnection is connected to."""
 
     @property
     def transport(self) -> InProcessTransport:
-        """The node."""
+        """The transport of the cluster."""
 
     @property
     def is_up(self) -> bool:
-        """Does it listen? If not, whoever asks finds the connection closed."""
+        """Does the cluster listen? If not, requests find the connection closed."""
 
     def now_ms(self) -> int:
-        """How late it is on the cluster's clock."""
+        """The time on the cluster's clock (ms)."""
 
     def execute_effects(self, effects: list[Effect]) -> None:
-        """Answer others, too."""
+        """Execute the effects that are not for members in this process."""
 
     def number_of(self, broker_id: int) -> int:
         """The number of a broker, counted from 0."""
@@ -144,7 +144,7 @@ class TransportHost(Protocol):
         """The id of the broker that coordinates ``group``."""
 
     def soon(self, function: Callable[[], None]) -> None:
-        """Call it when what is under way is done."""
+        """Call it in the next round of the loop."""
 
 
 class InProcessConnection:
@@ -160,7 +160,7 @@ class InProcessConnection:
     def ask(
         self, request: Any, answered: OnResponse, *, version: int | None = None, broker_id: int | None = None
     ) -> None:
-        """Send ``request`` to a broker, the first one unless told, in the newest version unless told.
+        """Send ``request``, by default to the first broker and in the newest version.
 
         ``answered`` is called with the response, or with None if the connection was closed. Raises RuntimeError after
         ``close``, and ValueError for a version that there is not.
@@ -187,13 +187,13 @@ class InProcessConnection:
         self.ask(request, answered, version=version, broker_id=self._host.coordinator_of(group))
 
     def close(self) -> None:
-        """Nobody listens any more, and nobody is told."""
+        """Close the connection; no ``answered`` is called any more."""
         self._closed = True
         self._host.transport.forget(self.number)
 
 
 def _as_read(call: Call, request: Any) -> Any:
-    """``request`` as a broker reads it that was sent it in an older version: without what that version cannot say."""
+    """``request`` as a broker reads it from an older version: without the fields that version does not have."""
     if not call.api.serves(call.version):
         raise ValueError(f"{call.api.name}: there is no version {call.version}")
     frame = encode_request(call.api, call.version, call.correlation_id, call.client_id, request)

@@ -1,7 +1,7 @@
-"""Fetches that wait for records do so in real time even where the test moves the time.
+"""Fetches that wait for records wait in real time, even on a clock that the test moves.
 
-A broker answers the requests of a connection one by one: as long as a fetch waits, everything that a client sends behind it
-waits, too, metadata and commits among it. On a clock that stands still, that would be for ever.
+A broker answers the requests of a connection one by one: as long as a fetch waits, all later requests of that client wait, too,
+such as Metadata and OffsetCommit. On a clock that stands still, they would wait for ever.
 """
 
 import asyncio
@@ -24,8 +24,8 @@ class RealTimeFetches(Layer):
         self._timers: dict[TimerKey, asyncio.TimerHandle] = {}
         self._ending: list[TimerKey] = []
 
-    def see_to(self, now_ms: int, loop: asyncio.AbstractEventLoop, wake: Callable[[], None]) -> None:
-        """Set a timer in real time for every fetch that waits and has none; ``wake`` is called when one is over."""
+    def set_timers(self, now_ms: int, loop: asyncio.AbstractEventLoop, wake: Callable[[], None]) -> None:
+        """Set a timer in real time for every waiting fetch that has none; it calls ``wake``."""
         waiting = {each.key: each.at_ms for each in self._broker.timers.pending() if each.key.kind == _FETCH}
         for key in self._timers.keys() - waiting.keys():
             self._timers.pop(key).cancel()
@@ -33,7 +33,7 @@ class RealTimeFetches(Layer):
             self._timers[key] = loop.call_later((waiting[key] - now_ms) / 1000, self._end, key, wake)
 
     def stop(self) -> None:
-        """No timer fires any more."""
+        """Cancel all timers."""
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()

@@ -1,14 +1,14 @@
-"""Chance from a seed: the same cluster gives the same ids."""
+"""Randomness from a seed: the same cluster gives the same ids."""
 
 import random
 import uuid
 
 
 class SeededRandomSource:
-    """Everything random of a node, drawn from ``seed``."""
+    """A ``cluster_core.RandomSource`` that draws from ``seed``."""
 
     def __init__(self, seed: int) -> None:
-        self._random = random.Random(seed)  # noqa: S311 - nobody has to be unable to guess it
+        self._random = random.Random(seed)  # noqa: S311 - not for secrets
 
     def uuid(self) -> uuid.UUID:
         """An id of which Kafka's text does not start with a dash, as Kafka draws them (``Uuid.randomUuid``)."""

@@ -26,11 +26,11 @@ from groupcoord.testing.waiting import poll
 
 REQUEST_TIMEOUT_MS = 30_000
 PARKED_TIMEOUT_MS = 3_600_000
-"""So long nobody keeps a JoinGroup waiting: whoever asked has given up before."""
+"""No broker lets a JoinGroup wait as long: the client has given up before."""
 
 
 class BrokerLocator:
-    """Where the brokers and the coordinators are, for all lines to one cluster. Both may raise DisconnectedError."""
+    """Finds brokers and coordinators, for all connections to one cluster. Both methods may raise DisconnectedError."""
 
     def __init__(self, cluster: NetworkClient, bootstrap: Address) -> None:
         self._cluster = cluster
@@ -70,7 +70,7 @@ class BrokerLocator:
 
 
 class TcpConnection:
-    """The connections of one member. ``heard`` is called after each answer, ``failed`` with what should not have happened."""
+    """The connections of one member. ``heard`` is called after each answer, ``failed`` with unexpected exceptions."""
 
     def __init__(
         self, places: BrokerLocator, client_id: str, *, heard: Callable[[], None], failed: Callable[[Exception], None]
@@ -89,7 +89,7 @@ class TcpConnection:
     def ask(
         self, request: Any, answered: OnResponse, *, version: int | None = None, broker_id: int | None = None
     ) -> None:
-        """Send ``request`` to a broker, the first one unless told, in the newest version that both sides speak unless told.
+        """Send ``request``, by default to the bootstrap broker and in the newest version that both sides speak.
 
         ``answered`` is called with the response, or with None if the connection was closed. Raises RuntimeError after
         ``close``.
@@ -106,7 +106,7 @@ class TcpConnection:
             pass
 
     def close(self) -> None:
-        """Nobody listens any more, and nobody is told."""
+        """Close the connections; no ``answered`` is called any more."""
         self._closed = True
         for task in self._tasks:
             task.cancel()
@@ -117,7 +117,7 @@ class TcpConnection:
         """Wait for the last of it, after ``close``."""
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    # The inside.
+    # Internals.
 
     def _begin(
         self, find: Callable[[], Awaitable[Address]], request: Any, answered: OnResponse, version: int | None
@@ -135,7 +135,7 @@ class TcpConnection:
         try:
             response = await self._exchange(find, request, version)
         except DisconnectedError:
-            pass  # which the face of a line tells by None
+            pass  # a MemberConnection says so by None
         except Exception as error:
             self._failed(error)
         try:
@@ -146,7 +146,9 @@ class TcpConnection:
 
     async def _exchange(self, find: Callable[[], Awaitable[Address]], request: Any, version: int | None) -> Any:
         parks = isinstance(request, JoinGroupRequest | SyncGroupRequest)
-        async with self._turn:  # who asks first sends first: between here and the writing nobody else runs
+        async with (
+            self._turn
+        ):  # requests are sent in the order of the calls: no other task runs between here and the write
             address = await find()
             connection = await self._connected(address, parks=parks)
         if version is not None and connection.highest_version(type(request), version) != version:

@@ -26,17 +26,17 @@ P = ParamSpec("P")
 
 _MICRO = 1e6
 _ROUND_S = 1e-6
-"""So long a round of the loop takes: who looks at the clock again and again until it is later must not do so for ever."""
+"""The simulated duration of one round of the loop, so that code that polls the clock until it is later comes to an end."""
 _RESOLUTION_S = 1e-9
 _FLOAT_ERROR = 1e-3  # in microseconds: what a sum of floats of days may be off
 
 
 class DeadlockError(RuntimeError):
-    """Everybody waits for somebody, no timer is set, and no thread is at work."""
+    """Every task waits, no timer is set, and no thread is at work."""
 
 
 class _Selector(selectors.BaseSelector):
-    """What asks the system for news of sockets; where a loop would wait, it lets the simulated time pass instead."""
+    """Polls sockets; where a loop would wait, it lets the simulated time pass instead."""
 
     def __init__(self, loop: "Callable[[], VirtualTimeLoop]") -> None:
         self._real = selectors.DefaultSelector()
@@ -87,7 +87,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         return self._now_us / _MICRO
 
     def pass_time(self, seconds: float) -> None:
-        """It is so much later."""
+        """Let so much time pass."""
         self._now_us += round(seconds * _MICRO)
 
     def call_at(  # type: ignore[override]
@@ -95,8 +95,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     ) -> asyncio.TimerHandle:
         """As in any loop, at the first whole microsecond that is not before ``when``.
 
-        So whoever waits for what is left until a deadline never wakes a trifle before it, again and again, at a time that
-        does not pass.
+        So a task that sleeps until a deadline never wakes just before it, again and again, at a time that does not pass.
         """
         at_us = math.ceil(when * _MICRO - _FLOAT_ERROR)
         if at_us <= self._now_us and when > self.time():
@@ -155,7 +154,7 @@ def run(main: Coroutine[Any, Any, T], *, start_s: float | None = None) -> T:
 
 
 def virtual_time(test: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
-    """Make an asynchronous test a synchronous one that runs on simulated time; no plugin for asyncio has a part in it."""
+    """Make an asynchronous test a synchronous one that runs on simulated time; it needs no plugin for asyncio."""
 
     @functools.wraps(test)
     def told(*arguments: P.args, **named: P.kwargs) -> T:

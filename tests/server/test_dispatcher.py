@@ -189,7 +189,7 @@ def test_a_second_answer_is_an_unexpected_error(shell: Shell) -> None:
     peer.ask(HEARTBEAT, heartbeat(), correlation_id=1)
     assert peer.correlation_ids() == [1]
     (unexpected,) = shell.dispatcher.unexpected_errors
-    assert "nobody waits for this answer" in str(unexpected.error)
+    assert "no request waits for this answer" in str(unexpected.error)
 
 
 def test_an_append_is_not_for_the_server(shell: Shell) -> None:

@@ -135,7 +135,7 @@ class AdminActionRun(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerFailed(Event):
-    """The server ran into an exception that nobody meant to raise."""
+    """The cluster raised an unexpected exception."""
 
     error: str
 

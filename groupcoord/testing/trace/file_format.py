@@ -1,7 +1,7 @@
 """A trace as a file: lines of JSON whose form docs/trace.md promises, written and read back.
 
 The first line says what follows; each other line is an entry. A field that a newer version of the schema adds is a reason for
-a new ``VERSION``; a new type of event, or a new field of one, is not: whoever reads must pass over what it does not know.
+a new ``VERSION``; a new type of event, or a new field of one, is not: readers must ignore what they do not know.
 """
 
 import dataclasses

@@ -1,6 +1,6 @@
-"""A text or a trace compared with what a file says it should be, ids and the like aside; ``--rewrite-golden`` writes the file.
+"""Compares a text or a trace with a golden file, after replacing ids and ports; ``--rewrite-golden`` writes the file.
 
-Whoever rewrites a golden file should be able to say of each changed line why it is right.
+Rewrite a golden file only if you can say of each changed line why it is right.
 """
 
 import difflib
@@ -8,21 +8,17 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from groupcoord.testing.trace.trace import Trace
-
-if TYPE_CHECKING:
-    import pytest
 
 OPTION = "--rewrite-golden"
 
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """What ``pattern`` finds differs from run to run: each different text is replaced by ``<name-1>``, ``<name-2>`` …
+    """What ``pattern`` finds differs from run to run: each distinct text becomes ``<name-1>``, ``<name-2>`` …
 
-    Only the group ``value`` of the pattern is replaced, if it has one; not ``numbered``, all become ``<name>``.
+    If the pattern has a group ``value``, only that is replaced. Unless ``numbered``, all become ``<name>``.
     """
 
     name: str
@@ -41,25 +37,17 @@ TIMES = Replacement(
 
 RULES = (UUIDS, PORTS)
 
-_rewriting = False
+
+class _Mode:
+    """A plain function has no other way to pytest's options."""
+
+    rewriting = False
 
 
-def add_option(parser: "pytest.Parser") -> None:
-    """Add ``--rewrite-golden`` to pytest; to be called by ``pytest_addoption``."""
-    parser.addoption(OPTION, action="store_true", help="write golden files anew instead of comparing with them")
-
-
-def configure(config: "pytest.Config") -> None:
-    """Let ``assert_golden`` do as the option says, until the end of ``config``; to be called by ``pytest_configure``."""
-    rewrite(on=bool(config.getoption(OPTION)), until_end=config.add_cleanup)
-
-
-def rewrite(*, on: bool, until_end: Callable[[Callable[[], None]], None] | None = None) -> None:
-    """Shall golden files be written? ``until_end`` takes what makes it again as it was."""
-    global _rewriting  # pytest has no other way to a function that is no fixture
-    before, _rewriting = _rewriting, on
-    if until_end is not None:
-        until_end(lambda: rewrite(on=before))
+def rewrite(add_cleanup: Callable[[Callable[[], None]], None]) -> None:
+    """Let ``assert_golden`` write files from now on. ``add_cleanup`` is given what ends that: that of pytest's config."""
+    before, _Mode.rewriting = _Mode.rewriting, True
+    add_cleanup(lambda: setattr(_Mode, "rewriting", before))
 
 
 def normalised(text: str, rules: Sequence[Replacement] = RULES) -> str:
@@ -88,7 +76,7 @@ def assert_golden(actual: Trace | str, path: str | Path, *, rules: Sequence[Repl
     path = Path(path)
     text = actual if isinstance(actual, str) else actual.text(links=False, short=False)
     now = normalised(text, rules).rstrip("\n") + "\n"
-    if _rewriting:
+    if _Mode.rewriting:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(now, encoding="utf-8")
         return

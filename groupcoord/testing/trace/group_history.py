@@ -1,4 +1,4 @@
-"""The life of one group in a trace, cut into what led to each of its generations."""
+"""The events of one group in a trace, and what led to each of its generations."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,11 +23,11 @@ from groupcoord.testing.trace.events import RequestReceived, ResponseSent, Trace
 
 @dataclass(frozen=True, slots=True)
 class GenerationStart:
-    """How a generation came to be.
+    """What led to a generation.
 
-    ``start`` is the entry of its RebalanceStarted, None if the trace does not have it; ``trigger`` is what the cause of that
-    had done just before; ``meanwhile`` is what happened from then on; ``end`` is the entry that says that it began, was empty,
-    or got stuck.
+    ``start`` is the entry of its RebalanceStarted, None if the trace does not have it; ``trigger`` are the entries of the same
+    cause just before; ``meanwhile`` are those between ``start`` and ``end``; ``end`` is the entry that says that the generation
+    began, was empty, or got stuck.
     """
 
     start: TraceEntry | None
@@ -43,7 +43,7 @@ class GenerationStart:
 
 
 class GroupHistory:
-    """What ``entries`` say of ``group``."""
+    """What ``entries`` say about ``group``."""
 
     def __init__(self, entries: Sequence[TraceEntry], group: str) -> None:
         self.group = group
@@ -55,7 +55,7 @@ class GroupHistory:
 
     @property
     def is_known(self) -> bool:
-        """Does the trace know the group?"""
+        """Is the group in the trace?"""
         return bool(self._entries)
 
     @property
@@ -65,7 +65,7 @@ class GroupHistory:
         return tuple(dict.fromkeys(number for number in numbers if number is not None))
 
     def generation_start(self, generation: int) -> GenerationStart | None:
-        """How ``generation`` began, the last time a generation had that number; None if the trace does not have it."""
+        """What led to ``generation``, to the last one with that number; None if the trace does not have it."""
         places = [place for place, entry in enumerate(self._entries) if _generation(entry) == generation]
         if not places:
             return None
@@ -160,7 +160,7 @@ class GroupHistory:
 
 
 def heard_last_ms(removed: TraceEntry) -> int | None:
-    """When a member that is out for its silence was heard last (ms on the clock); None if that is not why it is out."""
+    """When a member whose session ran out was heard last (ms on the clock); None if it was removed for another reason."""
     match removed.event:
         case MemberRemoved(how=Departure.SESSION_OVER, cause=TimerFired(due_ms=due_ms), timeout_ms=int(timeout_ms)):
             return due_ms - timeout_ms

@@ -25,12 +25,12 @@ from groupcoord.testing.trace.events import (
 from groupcoord.testing.trace.wording import MemberNames, counted, moment
 
 LIMIT = 500
-"""So many steps are drawn unless told otherwise: more nobody reads, and GitHub draws no text of more than 50,000 characters."""
+"""So many steps are drawn by default: a longer diagram is hard to read, and GitHub draws at most 50,000 characters."""
 
 COORDINATOR = "coordinator"
 _NODE = "K"
 NOTE_WIDTH = 60
-"""So many characters a line of a note has at most."""
+"""Characters in a line of a note, at most."""
 
 _OF_MEMBERS = frozenset({"JoinGroup", "SyncGroup", "Heartbeat"})
 """What members ask for themselves; LeaveGroup may be an administrator's."""
@@ -48,7 +48,7 @@ class _Step:
 
 
 def sequence_diagram(entries: Sequence[TraceEntry], names: MemberNames, *, limit: int = LIMIT) -> str:
-    """The diagram of ``entries``; of more than ``limit`` steps the last ones, with a word about the others."""
+    """The diagram of ``entries``; of more than ``limit`` steps the last ones, with a note that says how many were left out."""
     artist = _DiagramBuilder(entries, names)
     steps = list(_folded(artist.steps(entries)))
     left_out = max(len(steps) - limit, 0)

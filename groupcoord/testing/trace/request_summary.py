@@ -1,6 +1,6 @@
-"""What is worth seeing of a request or an answer: whom it speaks of, its error, and a few fields by Kafka's names.
+"""What a trace shows of a request or an answer: its group and member, its error, and a few fields by Kafka's names.
 
-Records, metadata and assignments are bytes on the wire; of those only what a person can read is kept, so a trace stays small.
+Records, metadata and assignments are bytes on the wire; only what a person can read is kept of them, so a trace stays small.
 """
 
 import dataclasses
@@ -16,18 +16,18 @@ from groupcoord.protocol.errors import ErrorCode, WireError
 from groupcoord.testing.trace.events import NO_GENERATION, Detail
 
 TopicName = Callable[[uuid.UUID], str | None]
-"""The name of the topic that has an id, None if nobody has it: newer versions of some APIs speak in ids."""
+"""The name of the topic with an id, or None: newer versions of some APIs name topics by their ids."""
 
 Details = Iterator[tuple[str, Detail]]
 
 SHOWN = 20
-"""So many partitions, topics or members of one request are shown; of more, only how many there are."""
+"""So many partitions, topics or members of one request are shown; of the rest only the number."""
 
 GROUP_KEY = 0  # FindCoordinator's key_type of groups
 
 
 class RequestSubject(NamedTuple):
-    """Whom a message speaks of; ``""``, None and -1 where it speaks of none."""
+    """The group and member that a message is about; ``""``, None and -1 where it names none."""
 
     group: str
     member: str
@@ -36,7 +36,7 @@ class RequestSubject(NamedTuple):
 
 
 def spoken_of(message: Any) -> RequestSubject:
-    """Whom ``message`` speaks of. One that names several groups or members speaks of none of them here."""
+    """The group and member that ``message`` is about. One that names several is about none of them."""
     api = API_BY_REQUEST.get(type(message))
     groups = () if api is None else values_of(api.groups, message)
     group = str(groups[0]) if len(groups) == 1 else ""

@@ -1,4 +1,4 @@
-"""Why a generation began, in words: what started the rebalance, who came and who did not, and what ended the waiting."""
+"""Explains why a generation began: what started the rebalance, which members came or did not, and what ended the waiting."""
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -86,7 +86,7 @@ class _GenerationExplanation:
         trigger = self._origin.trigger
         departed = [entry for entry in trigger if isinstance(entry.event, MemberRemoved)]
         if departed:
-            return self._departures.told(departed)
+            return self._departures.explain(departed)
         for entry in trigger:
             if isinstance(entry.event, _COMING):
                 return self._came(entry)
@@ -164,7 +164,7 @@ class _GenerationExplanation:
                 case StaticMemberReplaced():
                     yield from (self._came(entry) for entry in together)
                 case MemberRemoved():
-                    yield self._departures.told(together)
+                    yield self._departures.explain(together)
                 case InitialDelayExtended():
                     yield from (
                         f"because of that it waited {duration(entry.event.by_ms)} more"
@@ -201,7 +201,7 @@ class _GenerationExplanation:
             if self._belongs_to_end(entry) and isinstance(entry.event, MemberRemoved)
         ]
         if gone:
-            yield self._departures.told(gone)
+            yield self._departures.explain(gone)
         cause = origin.end.event.cause
         at = moment(origin.end.since_start_ms)
         if isinstance(cause, TimerFired) and cause.kind == "join":
@@ -266,14 +266,14 @@ def _difference(before: RequestReceived, now: RequestReceived) -> str:
 
 
 class DepartureReasons:
-    """Tells of departures in the group of ``history``."""
+    """Explains why members left the group of ``history``."""
 
     def __init__(self, history: GroupHistory, names: MemberNames) -> None:
         self._history = history
         self._names = names
 
-    def told(self, entries: Sequence[TraceEntry]) -> str:
-        """Why each of those in ``entries``, which are of MemberRemoved, is out."""
+    def explain(self, entries: Sequence[TraceEntry]) -> str:
+        """Why each member was removed; ``entries`` are those of MemberRemoved."""
         removed = [(entry, entry.event) for entry in entries if isinstance(entry.event, MemberRemoved)]
         if len(removed) > 1 and all(event.how is Departure.NOT_SYNCED for _, event in removed):
             return self._not_synced([event for _, event in removed], removed[0][0])
@@ -333,7 +333,7 @@ class DepartureReasons:
         return f", though it was told to {times(len(told))}" if told else ", and did not ask how the group is"
 
     def _left(self, entry: TraceEntry, event: MemberRemoved, at: str) -> str:
-        """By its own wish, or an administrator's: then the request is of another client than the member."""
+        """It left by itself, or an administrator removed it: then the request has another client id than the member."""
         joined = self._before(entry, MemberJoined, event.member)
         name = self._names.of(event.member)
         why = event.reason.removeprefix("it left").strip()
@@ -345,7 +345,7 @@ class DepartureReasons:
                 return f"member {name} left at {at}{because}"
 
     def _last_heard(self, removed: TraceEntry, event: MemberRemoved) -> str:
-        """What it was heard of last, and which of its requests since then did not count."""
+        """Its last request that counted, and how many since then did not."""
         heard_ms = heard_last_ms(removed)
         if heard_ms is None:
             return ""

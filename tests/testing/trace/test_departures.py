@@ -240,7 +240,7 @@ def told(how: Departure, timeout_ms: int | None, **fields: str) -> str:
         timeout_ms=timeout_ms,
     )
     entry = TraceEntry(1, 8_000, event)
-    return DepartureReasons(GroupHistory([entry], "g"), MemberNames([entry])).told([entry])
+    return DepartureReasons(GroupHistory([entry], "g"), MemberNames([entry])).explain([entry])
 
 
 def test_a_session_that_no_timer_ended() -> None:

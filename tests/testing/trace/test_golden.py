@@ -1,9 +1,7 @@
 """Texts compared with files, what differs from run to run aside."""
 
-import argparse
 from collections.abc import Callable
 from pathlib import Path
-from typing import cast
 
 import pytest
 
@@ -75,7 +73,7 @@ def test_a_trace_is_compared_by_its_text(tmp_path: Path) -> None:
 def test_a_golden_file_is_written_anew(tmp_path: Path) -> None:
     path = tmp_path / "new" / "golden.txt"
     undo: list[Callable[[], None]] = []
-    golden.rewrite(on=True, until_end=undo.append)
+    golden.rewrite(undo.append)
     try:
         assert_golden(f"a-{ONE}", path)
     finally:
@@ -83,38 +81,3 @@ def test_a_golden_file_is_written_anew(tmp_path: Path) -> None:
     assert path.read_text("utf-8") == "a-<id-1>\n"
     with pytest.raises(AssertionError):
         assert_golden("b", path)
-
-
-class Parser:
-    """What pytest gives to ``pytest_addoption``, as far as it is used here."""
-
-    def __init__(self) -> None:
-        self.parser = argparse.ArgumentParser()
-        self.addoption = self.parser.add_argument
-
-
-class Config:
-    """What pytest gives to ``pytest_configure``, as far as it is used here."""
-
-    def __init__(self, *arguments: str) -> None:
-        parser = Parser()
-        golden.add_option(cast("pytest.Parser", parser))
-        self._options = parser.parser.parse_args(arguments)
-        self.cleanups: list[Callable[[], None]] = []
-        self.add_cleanup = self.cleanups.append
-
-    def getoption(self, name: str) -> object:
-        return getattr(self._options, name.removeprefix("--").replace("-", "_"))
-
-
-def test_the_option_of_pytest(tmp_path: Path) -> None:
-    path = tmp_path / "golden.txt"
-    for config in (Config(), Config("--rewrite-golden"), Config()):
-        golden.configure(cast("pytest.Config", config))
-        try:
-            assert_golden("as it is", path)
-        except AssertionError:
-            assert not path.exists(), "only with the option it is written"
-        finally:
-            config.cleanups.pop()()
-    assert path.read_text("utf-8") == "as it is\n"
