@@ -1,4 +1,4 @@
-"""What the cooperative protocol asks of an assignment: nobody gets what somebody alive has yet to give up (KIP-429)."""
+"""The cooperative protocol: no member gets a partition that another member has yet to revoke (KIP-429)."""
 
 from collections.abc import Iterable, Mapping
 
@@ -26,7 +26,7 @@ def changing_hands(members: Mapping[str, Subscription], assignment: Assignment) 
 
 
 def withhold(assignment: Assignment, transferring: Mapping[TopicPartition, str]) -> Assignment:
-    """The assignment without what is ``transferring``: for one rebalance that belongs to nobody.
+    """The assignment without what is ``transferring``: those partitions stay unassigned for one rebalance.
 
     Those who lose something see it missing, give it up and join again; in the rebalance that follows it is free.
     """

@@ -1,7 +1,7 @@
 """A group without a server: members join and leave, and each rebalance is computed as its leader would.
 
 Members carry over what their protocol lets them: eager ones what their assignor put into user data, cooperative ones what
-they own. A cooperative rebalance that takes something from somebody is followed by another, until nothing is to be given up.
+they own. A cooperative rebalance that revokes partitions is followed by another, until none is revoked.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ from groupcoord.assignors.registry import ASSIGNORS, Registry
 from groupcoord.assignors.validation import run_assignor
 
 MOST_REBALANCES = 10
-"""An assignor that after so many still takes something from somebody will never be done."""
+"""An assignor that still revokes partitions after so many rebalances will never be done."""
 
 
 class GroupSimulationError(Exception):
@@ -71,14 +71,14 @@ class GroupSimulator:
         self._generation = 0
 
     def join(self, member_id: str, topics: Sequence[str] | None = None) -> None:
-        """A member appears; it wants ``topics``, or all. Raises RehearsalError if it is there already."""
+        """A member appears; it wants ``topics``, or all. Raises GroupSimulationError if it is there already."""
         if member_id in self._members:
             raise GroupSimulationError(f"{member_id} is a member already")
         wanted = list(self._topics) if topics is None else topics
         self._members[member_id] = _Member(self._registry.create(self._name), wanted)
 
     def leave(self, member_id: str) -> None:
-        """A member goes. Raises RehearsalError if there is none of that name."""
+        """A member goes. Raises GroupSimulationError if there is none of that name."""
         if member_id not in self._members:
             raise GroupSimulationError(f"{member_id} cannot leave: there is no such member")
         del self._members[member_id]
@@ -86,7 +86,7 @@ class GroupSimulator:
     def rebalance(self) -> RebalanceOutcome:
         """All join, one assigns, and so on until nothing is left to be given up.
 
-        Raises RehearsalError if nobody is there, and FaultyAssignorError.
+        Raises GroupSimulationError if the group is empty, and FaultyAssignorError.
         """
         if not self._members:
             raise GroupSimulationError("nobody is left in the group, and nothing to be assigned")

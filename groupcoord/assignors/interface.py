@@ -20,7 +20,7 @@ class RebalanceProtocol(enum.IntEnum):
     """What members do before they join again (KIP-429). A client uses the highest that all its assignors support."""
 
     EAGER = 0
-    """Give up everything, so that everything may go to anybody at once."""
+    """Revoke all partitions before joining, so that each may go to any member at once."""
     COOPERATIVE = 1
     """Keep everything until told what to give up; what moves is free for one rebalance in between."""
 
@@ -80,7 +80,7 @@ class Assignor(Protocol):
     """What it is called in JoinGroup; members vote for names, so it has to mean the same to all."""
 
     protocols: Collection[RebalanceProtocol] = (RebalanceProtocol.EAGER,)
-    """Under which protocols it gives right answers; cooperative ones may not give away what somebody still owns."""
+    """Under which protocols it gives right answers; cooperative ones may not assign what another member still owns."""
 
     def assign(self, group: GroupSubscription) -> Assignment:
         """Who gets what, when this member leads. Every member has an entry in the answer, if only an empty one.
@@ -94,7 +94,7 @@ class Assignor(Protocol):
         return None
 
     def on_assignment(self, partitions: Sequence[TopicPartition], generation_id: int) -> None:  # noqa: ARG002 - see above
-        """Hear what this member got in a generation, before anybody else does."""
+        """Called with the partitions of this member in a generation, before the user's callback."""
         return
 
 

@@ -39,7 +39,7 @@ def members_in_order(members: Mapping[str, Subscription]) -> list[str]:
 
 
 def topic_table(members: Mapping[str, Subscription], partitions: Mapping[str, int]) -> dict[str, int]:
-    """Topic → partition count, of those topics that somebody wants and that have partitions, in the order of a ``HashMap``.
+    """Topic → partition count, of those subscribed topics that have partitions, in the order of a ``HashMap``.
 
     This is how every assignor of Kafka begins (``AbstractPartitionAssignor.assign``).
     """

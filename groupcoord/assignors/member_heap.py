@@ -14,8 +14,8 @@ class MemberHeap:
 
     def __init__(self, members: Iterable[int], sizes: list[int]) -> None:
         self._sizes = sizes
-        everybody = len(sizes)
-        self._heap = [sizes[member] * everybody + member for member in members]
+        count = len(sizes)
+        self._heap = [sizes[member] * count + member for member in members]
         heapify(self._heap)
 
     def __bool__(self) -> bool:
@@ -24,11 +24,11 @@ class MemberHeap:
     def least(self) -> int:
         """The member that has least; of several the one of lowest rank. The pool must not be empty."""
         heap, sizes = self._heap, self._sizes
-        everybody = len(sizes)
+        count = len(sizes)
         while True:
             # Of a member that shrank there are several entries; the one at the top is never more than its size.
-            member = heap[0] % everybody
-            now = sizes[member] * everybody + member
+            member = heap[0] % count
+            now = sizes[member] * count + member
             if heap[0] == now:
                 return member
             heapreplace(heap, now)

@@ -28,7 +28,7 @@ def racks_of_topic(group: GroupSubscription, topic: str) -> list[Racks]:
 def racks_count(member_racks: Collection[str], partition_racks: Iterable[Racks], prefer: bool) -> bool:
     """Is there anything to gain by matching racks? (``AbstractPartitionAssignor.useRackAwareAssignment``)
 
-    Somebody says where it runs, some replica is on such a rack, and not every partition is on every rack.
+    They matter if a member names its rack, a replica is on such a rack, and not every partition is on every rack.
     """
     distinct = set(partition_racks)
     union = frozenset[str]().union(*distinct)
@@ -62,7 +62,7 @@ class RackInfo:
         )
 
     def sort_by_crowd(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
-        """Those first that fewest members have nearby; as in Kafka even if racks do not matter, if only somebody has one."""
+        """Those first that fewest members have nearby; as in Kafka, if a member names its rack, even if racks do not matter."""
         if not self.member_racks:
             return partitions
         crowds = self._crowds

@@ -54,7 +54,7 @@ class _Topic:
     """Of each partition; empty if no subscriber says where it runs."""
     needs_racks: bool
     remaining: dict[int, None]
-    """Partitions nobody has yet, ascending."""
+    """Partitions that are not assigned yet, ascending."""
     least: int
     """What every subscriber gets at least."""
     more: int

@@ -1,6 +1,6 @@
 """Whether an assignor's answer can be given to the group.
 
-Kafka's leader checks little of this and sends out whatever it got: two members then read the same partition, or nobody does.
+Kafka's leader checks little of this: two members may then read the same partition, or none does.
 Here the join of the leader fails with a text that names what is wrong, and the group tries again.
 """
 
@@ -49,8 +49,8 @@ def check_assignment(
 ) -> None:
     """Is ``answer``, of the assignor called ``name``, one that ``group`` can live with? Raises FaultyAssignorError if not.
 
-    Every member has an entry and nobody else; what is given exists, is wanted by who gets it, and is given once; what
-    somebody wants is given to somebody. Under the cooperative protocol what a member still owns may be given to nobody, and
+    Exactly the members have entries; each assigned partition exists, is of a subscribed topic, and is assigned once; each
+    partition of a subscribed topic is assigned. Under the cooperative protocol a partition that is owned may be unassigned, and
     may not be given to another; cooperative-sticky is trusted with that, as in Kafka, since it knows stale claims.
     """
     shape = list(islice(_shape(group, answer), SHOWN + 1))

@@ -35,7 +35,7 @@ MAX_RESPONSE_BYTES = (1 << 31) - 1
 
 
 class _InFlightRequest(NamedTuple):
-    """A request on its way, and who waits for the answer."""
+    """A request under way, and the future of its response."""
 
     api: Api
     version: int
@@ -102,7 +102,7 @@ class BrokerConnection(asyncio.Protocol):
         return await self._exchange(request, self.highest_version(type(request), limit), timeout_ms)
 
     def close(self) -> None:
-        """Close; whoever waits for an answer gets a DisconnectedError."""
+        """Close; requests under way raise DisconnectedError."""
         self._lose(DisconnectedError(f"the connection to {self.host}:{self.port} was closed"))
 
     # What the transport calls.
@@ -121,7 +121,7 @@ class BrokerConnection(asyncio.Protocol):
             self._lose(DisconnectedError(f"{self.host}:{self.port} sent something that is no answer: {problem}"))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is gone, whoever ended it."""
+        """The connection has been closed, by either side."""
         self._lose(DisconnectedError(f"{self.host}:{self.port} closed the connection{f': {exc}' if exc else ''}"))
 
     # The inside.

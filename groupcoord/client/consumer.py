@@ -210,7 +210,7 @@ class Consumer(AsyncIterator[ConsumerRecord]):
         try:
             await asyncio.shield(closing)
         except asyncio.CancelledError:
-            await closing  # whoever cancels gets a member that has left nevertheless; a second time ends it at once
+            await closing  # the member leaves nevertheless; a second cancellation ends it at once
             raise
         if kind is None:
             self._driver.raise_last_errors()
@@ -406,7 +406,7 @@ class Consumer(AsyncIterator[ConsumerRecord]):
     ) -> "asyncio.Task[None]":
         """Commit as ``commit`` does, without waiting; commits are carried out in order.
 
-        The task raises what ``commit`` raises; if nobody waits for it, that is only logged.
+        The task raises what ``commit`` raises; a failure is also logged.
         """
         self._check_connected()
         return self._committer.commit_async(offsets)
@@ -431,7 +431,7 @@ class Consumer(AsyncIterator[ConsumerRecord]):
         self._tell_news()
 
     def _tell_news(self) -> None:
-        """Wake whoever waits for something to change."""
+        """Wake the tasks that wait for a change."""
         self._news.set()
         self._news = asyncio.Event()
 

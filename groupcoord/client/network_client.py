@@ -1,4 +1,4 @@
-"""The brokers and topics as metadata shows them, and a connection to whichever broker is needed."""
+"""Metadata of brokers and topics, and connections to brokers, opened when they are needed."""
 
 import asyncio
 import enum
@@ -22,7 +22,7 @@ from groupcoord.protocol.errors import ErrorCode
 
 
 class ConnectionPurpose(enum.Enum):
-    """What a connection is for. A broker answers a connection's requests one by one, so what waits gets one of its own."""
+    """What a connection is for. A broker answers its requests in order, so requests that may wait need another."""
 
     GENERAL = "what is answered at once"
     PARKING = "JoinGroup and SyncGroup, which wait for other members"
@@ -40,7 +40,7 @@ class BrokerMetadata(NamedTuple):
 
 
 class PartitionLeader(NamedTuple):
-    """Where a partition is led, by whom since when, and where its replicas are."""
+    """The leader of a partition, its epoch, and the replicas."""
 
     leader: int
     leader_epoch: int
@@ -238,7 +238,7 @@ class NetworkClient:
         return frozenset(broker.rack for broker in brokers if broker is not None and broker.rack is not None)
 
     def leader_of(self, partition: TopicPartition) -> PartitionLeader | None:
-        """Where a partition is led; None if nobody knows or nobody leads it."""
+        """The leader of a partition; None if it is not known or there is none."""
         topic = self.topics.get(partition[0])
         place = None if topic is None else topic.partitions.get(partition[1])
         return None if place is None or place.leader == NO_LEADER else place

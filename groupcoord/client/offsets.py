@@ -37,10 +37,10 @@ FETCH_BY_NAME = 9
 """The last version of OffsetFetch that names topics, see OFFSET_COMMIT_BY_NAME."""
 _ORDER = (
     ErrorReaction.FAIL,
-    ErrorReaction.NEW_MEMBER,
-    ErrorReaction.NEW_GENERATION,
-    ErrorReaction.AGAIN,
-    ErrorReaction.SEARCH,
+    ErrorReaction.RESET_MEMBER,
+    ErrorReaction.RESET_GENERATION,
+    ErrorReaction.REJOIN,
+    ErrorReaction.FIND_COORDINATOR,
     ErrorReaction.RETRY,
 )
 """If partitions are answered differently, the worst counts."""
@@ -55,7 +55,7 @@ class OffsetAndMetadata(NamedTuple):
 
 
 class GroupOffsets:
-    """The offsets of the group, as its member sees them."""
+    """Commits and fetches offsets of the group, as its member."""
 
     def __init__(self, driver: MemberDriver, cluster: NetworkClient, backoff: ExponentialBackoff) -> None:
         self._driver = driver
@@ -115,12 +115,12 @@ class GroupOffsets:
             key=lambda code: _ORDER.index(error_reactions.to_offset_commit(code)),
             default=ErrorCode.NONE,
         )
-        verdict = error_reactions.to_offset_commit(code)
-        if verdict is ErrorReaction.GO_ON:
+        reaction = error_reactions.to_offset_commit(code)
+        if reaction is ErrorReaction.GO_ON:
             return ErrorCode.NONE
         error = driver.membership.commit_error(code, sent)
         driver.execute_actions(driver.membership.commit_answered(code, sent, driver.now_ms()))
-        if verdict in (ErrorReaction.RETRY, ErrorReaction.SEARCH):
+        if reaction in (ErrorReaction.RETRY, ErrorReaction.FIND_COORDINATOR):
             return code
         raise error
 
@@ -146,10 +146,10 @@ class GroupOffsets:
             )
             return ErrorCode.NETWORK_EXCEPTION
         for code in _errors_in(answer):
-            verdict = error_reactions.to_offset_fetch(code)
-            if verdict is ErrorReaction.FAIL:
+            reaction = error_reactions.to_offset_fetch(code)
+            if reaction is ErrorReaction.FAIL:
                 raise BrokerError(code, "OffsetFetch")
-            if verdict is ErrorReaction.SEARCH:
+            if reaction is ErrorReaction.FIND_COORDINATOR:
                 reason = f"it answered OffsetFetch with {code.name}"
                 driver.execute_actions(driver.membership.coordinator_unreachable(coordinator, reason, driver.now_ms()))
             return code
@@ -225,7 +225,7 @@ class OffsetCommitter:
         await self._in_turn(self._resolved(wanted), timeout_ms)
 
     def commit_async(self, wanted: OffsetsToCommit) -> "asyncio.Task[None]":
-        """The same without waiting; a failure that nobody waits for is only logged."""
+        """``commit`` without waiting; a failure is logged."""
         task = asyncio.get_running_loop().create_task(self._in_turn(self._resolved(wanted), self._timeout_ms))
         self._under_way.add(task)
         task.add_done_callback(self._done)
@@ -249,7 +249,7 @@ class OffsetCommitter:
         last = set(self._under_way)
         if self._interval_ms is not None:
             # Deviation: Kafka's consumer commits all it has handed out. If the block ends by an error, the user may not be
-            # done with what it was handed last, and somebody else must get that again.
+            # done with the last records, and the next owner must get them again.
             last.add(asyncio.create_task(self._try(self._consumed(settled=failed), timeout_ms)))
         if last:
             _, late = await asyncio.wait(last, timeout=timeout_ms / 1000)

@@ -152,7 +152,7 @@ class PartitionState:
     active: bool = True
     """Did it have records when it was asked last? If so it is asked again without waiting."""
     asked_version: int | None = None
-    """The version for which somebody is being asked right now."""
+    """The version at which the request under way was sent."""
     ask_again_at_ms: int = 0
     """After an error: not before."""
     read_replica: int | None = None
@@ -232,7 +232,7 @@ class AssignedPartitions:
         """Exactly ``partitions`` are owned from now on; those that stay go on undisturbed."""
         wanted = frozenset(partitions)
         for gone in self._states.keys() - wanted:
-            self._states.pop(gone).version += 1  # whoever still holds its state sees that it is out of date
+            self._states.pop(gone).version += 1  # tasks that still hold the state see that it is out of date
             self._unsettled.discard(gone)
         for new in sorted(wanted - self._states.keys()):
             self._states[new] = PartitionState(new)

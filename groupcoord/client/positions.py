@@ -28,7 +28,7 @@ from groupcoord.protocol.errors import ErrorCode
 
 CONSUMER = -1
 UP_TO_EARLIEST_AND_LATEST = 6
-"""What later versions of ListOffsets can do beyond that, nobody here asks for."""
+"""Later versions of ListOffsets only add other timestamps."""
 
 
 class OffsetResetStrategy(enum.Enum):
@@ -87,7 +87,7 @@ class PositionResolver:
         state.find(self._reset.start)
 
     async def from_log(self, states: Iterable[PartitionState]) -> bool:
-        """Begin at the start or end of the log, whichever each of ``states`` wants; has every leader answered?
+        """Set the positions that are to be the start or the end of the log. Returns whether every leader has answered.
 
         Raises BrokerError.
         """

@@ -1,8 +1,11 @@
 """The known answers; see ORIGIN.md."""
 
 import json
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from groupcoord.assignors.interface import Assignment
 
@@ -21,3 +24,16 @@ def expected(case: dict[str, Any]) -> Assignment:
     return {
         member_id: [(topic, partition) for topic, partition in given] for member_id, given in case["expected"].items()
     }
+
+
+def check_each(cases: Iterable[dict[str, Any]], check: Callable[[dict[str, Any]], None]) -> None:
+    """Check every case, also after one has failed. What fails is raised in one group, each with the name of its case."""
+    failures: list[BaseException] = []
+    for case in cases:
+        try:
+            check(case)
+        except (Exception, pytest.fail.Exception) as failure:
+            failure.add_note(f"case {named(case)}")
+            failures.append(failure)
+    if failures:
+        raise BaseExceptionGroup(f"{len(failures)} cases", failures)

@@ -15,8 +15,6 @@ from groupcoord.client.member.actions import (
     TopicsView,
 )
 from groupcoord.client.member.context import (
-    NO_GENERATION,
-    Generation,
     callback_failed,
     in_order,
     shortened,
@@ -25,15 +23,6 @@ from groupcoord.client.member.error_reactions import ErrorReaction
 from groupcoord.client.member.settings import ExponentialBackoff, MemberSettings
 from groupcoord.protocol.apis.join_group import JoinGroupResponseMember
 from groupcoord.protocol.errors import ErrorCode as E
-
-
-def test_the_defaults_are_kafkas() -> None:
-    settings = MemberSettings(group_id="g")
-    assert (settings.session_timeout_ms, settings.heartbeat_interval_ms, settings.max_poll_interval_ms) == (
-        45_000,
-        3_000,
-        300_000,
-    )
 
 
 @pytest.mark.parametrize(
@@ -82,10 +71,6 @@ def test_without_racks_views_of_the_same_partitions_are_the_same() -> None:
     assert VIEW.without_racks() == TopicsView(partitions={"a": 1, "b": 2})
 
 
-def test_no_generation_is_what_kafka_says_for_it() -> None:
-    assert Generation(-1, "", None) == NO_GENERATION
-
-
 def test_callbacks_get_partitions_by_topic_and_number() -> None:
     assert in_order({("b", 0), ("a", 10), ("a", 9)}) == (("a", 9), ("a", 10), ("b", 0))
 
@@ -124,11 +109,7 @@ def test_a_coordinator_in_words() -> None:
     assert str(CoordinatorNode(1, "h", 2)) == "broker 1 at h:2"
 
 
-def test_the_three_kinds_of_news() -> None:
-    assert [news.value for news in CallbackKind] == ["assigned", "revoked", "lost"]
-
-
-OF = [
+REACTIONS = [
     error_reactions.to_find_coordinator,
     error_reactions.to_join_group,
     error_reactions.to_sync_group,
@@ -138,23 +119,8 @@ OF = [
 ]
 
 
-@pytest.mark.parametrize("of", OF)
-def test_no_error_is_no_problem_and_a_strange_one_is(of: object) -> None:
-    assert of(E.NONE) is ErrorReaction.GO_ON  # type: ignore[operator]
-    strange = of(E(999))  # type: ignore[operator]
-    assert strange is (ErrorReaction.RETRY if of is error_reactions.to_heartbeat else ErrorReaction.FAIL)
-
-
-@pytest.mark.parametrize("of", OF[1:])
-def test_another_coordinator_is_looked_for_wherever_there_is_one(of: object) -> None:
-    for code in (E.NOT_COORDINATOR, E.COORDINATOR_NOT_AVAILABLE):
-        assert of(code) is ErrorReaction.SEARCH  # type: ignore[operator]
-
-
-def test_offsets_that_a_transaction_may_change_are_asked_for_again() -> None:
-    assert error_reactions.to_offset_fetch(E.UNSTABLE_OFFSET_COMMIT) is ErrorReaction.RETRY
-    assert error_reactions.to_offset_fetch(E.GROUP_AUTHORIZATION_FAILED) is ErrorReaction.FAIL
-
-
-def test_every_verdict_can_be_read() -> None:
-    assert len({verdict.value for verdict in ErrorReaction}) == len(ErrorReaction)
+def test_an_error_that_no_table_has_ends_the_member_unless_it_is_of_a_heartbeat() -> None:
+    for reaction in REACTIONS:
+        assert reaction(E.NONE) is ErrorReaction.GO_ON
+        expected = ErrorReaction.RETRY if reaction is error_reactions.to_heartbeat else ErrorReaction.FAIL
+        assert reaction(E(999)) is expected

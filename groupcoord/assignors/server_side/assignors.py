@@ -22,7 +22,7 @@ def assign_uniform(spec: GroupSpec, kind: SubscriptionType) -> TargetAssignment:
 def assign_range(spec: GroupSpec, kind: SubscriptionType) -> TargetAssignment:
     """Of each topic a run of partitions to every subscriber, static members first. Raises PartitionAssignorError.
 
-    What anybody had does not matter. In a homogeneous group everybody is taken to want what the first member wants.
+    Previous assignments do not matter. A homogeneous group is taken to subscribe to the topics of its first member.
     """
 
     def key(member_id: str) -> tuple[bool, bytes]:
@@ -48,7 +48,7 @@ def assign_range(spec: GroupSpec, kind: SubscriptionType) -> TargetAssignment:
 
 
 def assign_simple(spec: GroupSpec, kind: SubscriptionType) -> TargetAssignment:  # noqa: ARG001 - all server-side assignors are called alike
-    """Everything to everybody who wants it, as share groups have it. Raises PartitionAssignorError."""
+    """All partitions of a topic to each of its subscribers, as share groups have it. Raises PartitionAssignorError."""
     return {
         member_id: {topic_id: range(spec.partition_count(topic_id)) for topic_id in spec.members[member_id].topic_ids}
         for member_id in spec.member_ids()

@@ -43,7 +43,7 @@ class MemberAssignmentBalancer:
         return self._row[self._low_next - 1]
 
     def next_most(self) -> int | None:
-        """A member with most, which is taken to lose one; None if nobody is left."""
+        """A member with most, which is taken to lose one; None if none is left."""
         if self._high_next < self._high_start:
             if self._high_end <= self._high_start and self._high_start > 0:
                 self._high_level = self._loads[self._row[self._high_start - 1]]
@@ -70,10 +70,10 @@ class MemberAssignmentBalancer:
 
 
 def assign_homogeneous(spec: GroupSpec) -> TargetAssignment:
-    """Give everybody the same number of partitions, and the first members of the map one more until none is left over.
+    """Give each member the same number of partitions, and the first members of the map one more until none is left over.
 
     Members keep what fits, and are filled up in long runs. Raises PartitionAssignorError if a topic does not exist, or if a
-    partition belongs to nobody and nobody has room for it: the caller counts what a member that left had as free.
+    partition has no owner and no member has room for it: the caller must treat partitions of former members as free.
     """
     member_ids = spec.member_ids()
     wanted = spec.members[member_ids[0]].topic_ids

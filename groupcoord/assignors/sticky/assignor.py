@@ -45,7 +45,7 @@ def assign_sticky(
 ) -> StickyAnswer:
     """What ``sticky`` answers. ``max_generation`` is what the assignor's instance has seen so far.
 
-    Raises JavaFailure where Kafka's class fails. One of its failures is a defect that can happen to anybody whose members
+    Raises JavaFailure where Kafka's class fails. One of its failures is a defect that can happen to any group whose members
     want different topics; with ``strict`` False the rule that leads there is passed over.
     """
     return assign_by_past(group, _pasts(group, previous_of_sticky), max_generation=max_generation, strict=strict)
@@ -54,7 +54,7 @@ def assign_sticky(
 def assign_cooperative(
     group: GroupSubscription, *, max_generation: int = DEFAULT_GENERATION, strict: bool = True
 ) -> StickyAnswer:
-    """What ``cooperative-sticky`` answers: as sticky, but nobody gets what somebody alive has yet to give up (KIP-429)."""
+    """What ``cooperative-sticky`` answers: as sticky, but no member gets what another has yet to revoke (KIP-429)."""
     pasts = _pasts(group, previous_of_cooperative)
     answer = assign_by_past(group, pasts, max_generation=max_generation, strict=strict)
     return replace(answer, assignment=withhold(answer.assignment, answer.transferring))

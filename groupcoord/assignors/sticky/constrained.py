@@ -1,6 +1,6 @@
 """The algorithm for members that all want the same topics. Source: ``AbstractStickyAssignor.ConstrainedAssignmentBuilder``.
 
-Everybody gets ``least`` partitions and ``over_limit`` members one more: first of what they had, then of what is free.
+Each member gets ``least`` partitions and ``over_limit`` members one more: first of what they had, then of what is free.
 """
 
 from collections import deque
@@ -32,7 +32,7 @@ class Constrained:
         self._over = 0
         """How many members have more than the least."""
         self._revoked: dict[TopicPartition, str] = {}
-        """What somebody had and did not get to keep."""
+        """Partitions that their previous owner does not keep."""
         self._below: list[str] = []
         """Members that have less than the least."""
         self._level: deque[str] = deque()
@@ -80,13 +80,13 @@ class Constrained:
         self._revoked.update(dict.fromkeys(partitions, member_id))
 
     def _count_over(self) -> None:
-        """One more member has more than the least; when enough have, nobody who has just the least may get another."""
+        """One more member has more than the least; when enough have, members with just the least get no more."""
         self._over += 1
         if self._over == self._over_limit:
             self._level.clear()
 
     def _free(self) -> list[TopicPartition]:
-        """What nobody keeps, by topic and partition."""
+        """Partitions without an owner, by topic and number."""
         everything = [
             partition for topic in java_sorted(self._table) for partition in partitions_of(topic, self._table[topic])
         ]

@@ -1,6 +1,6 @@
 """The algorithm for members that want different topics. Source: ``AbstractStickyAssignor.GeneralAssignmentBuilder``.
 
-Who has something keeps it, what is free goes to whoever of those that want it has least, and then partitions move until no
+Members keep their partitions, free partitions go to the subscriber that has least, and then partitions move until no
 move makes the whole more even.
 """
 
@@ -68,7 +68,7 @@ def balance_score(sizes: Iterable[int]) -> int:
 
 
 def _keep(board: WorkingAssignment, members: Mapping[str, Subscription], ownership: Ownership, racks: RackInfo) -> bool:
-    """Put what members keep on the board; says whether somebody lost something that it no longer wants or is too far from."""
+    """Put what members keep on the board; returns whether any was lost: unsubscribed, or on other racks."""
     revoked = False
     for member_id, partitions in ownership.kept.items():
         wanted, member = frozenset(members[member_id].topics), board.rank[member_id]

@@ -154,7 +154,7 @@ def collect_ownership(
 
     Of two who claim a partition the one with the higher generation keeps it; in the same generation neither does. As in
     Kafka the earlier claimant is compared by the generation that its subscription states, not the one in its user data, and
-    a claim of an old generation that nobody contests stands.
+    an uncontested claim of an old generation stands.
     """
     claimant: dict[TopicPartition, str] = {}
     disowned: set[TopicPartition] = set()
@@ -191,7 +191,7 @@ def collect_ownership(
 def subscriptions_are_equal(members: Mapping[str, Subscription]) -> bool:
     """Do all members want the same topics, whether or not these exist?
 
-    As in Kafka a member that wants nothing goes unnoticed as long as nobody before it wants anything.
+    As in Kafka a member without topics goes unnoticed as long as no member before it has any.
     """
     first: set[str] = set()
     for subscription in members.values():
@@ -210,7 +210,7 @@ def unassigned_partitions(
     free = [partition for partition in everything if partition not in taken]
     if len(free) + len(taken) == len(everything):
         return free
-    # Somebody claims a partition that does not exist: the topic was made anew with fewer. Kafka walks through both lists,
+    # A member claims a partition that does not exist: the topic was made anew with fewer. Kafka walks through both lists,
     # sorted alike, side by side, and such a claim stops the walk: all that follows counts as free, even if it is assigned.
     places = {topic: place for place, topic in enumerate(dict.fromkeys(topic for topic, _ in everything))}
     walk = iter(sorted(taken, key=lambda partition: (places[partition[0]], partition[1])))

@@ -128,7 +128,7 @@ class WorkingAssignment:
     def most_possible(self, member: int) -> int:
         """How many partitions the topics of ``member`` have together.
 
-        As in Kafka, whoever names as many topics as there are is taken to want them all.
+        As in Kafka, a member that names as many topics as there are is taken to subscribe to all.
         """
         wants = self.wants[member]
         return self.total if len(wants) == len(self.topics) else sum([self.counts[topic] for topic in wants])
@@ -211,7 +211,7 @@ class Reassignment:
         self._previous = previous
         self._strict = strict
         # Whether all is balanced decides nothing that the sizes of a partition's owner and of the subscriber that has least
-        # do not, unless a partition can go to somebody who does not want its topic or to nobody.
+        # do not, unless a partition can go to a member that does not subscribe to its topic, or to none.
         self._must_ask = board.has_phantoms or any(
             member not in self._playing or self._topic_of(partition) not in board.wants[member]
             for partition, member in previous.items()
@@ -238,7 +238,7 @@ class Reassignment:
             pool = self._pool(topic)
             enough = sizes[pool.least()] + 1
             if enough >= largest and not previous:
-                continue  # nobody has so much that a subscriber of this topic should have some of it
+                continue  # no member has so much that a subscriber of this topic should get some of it
             for partition in partitions:
                 if sizes[owner[partition]] <= enough and partition not in previous:
                     continue
@@ -252,7 +252,7 @@ class Reassignment:
         return modified
 
     def _receiver(self, partition: int, pool: MemberHeap, enough: int) -> int | None:
-        """Who should have ``partition`` instead of its owner, if anybody."""
+        """The member that should have ``partition`` instead of its owner, if any."""
         size = self._board.sizes[self._board.owner[partition]]
         back = self._previous.get(partition)
         if back is not None and back not in self._playing:

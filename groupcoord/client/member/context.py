@@ -26,7 +26,7 @@ LONGEST_REASON = 255
 
 
 class MemberState(enum.Enum):
-    """How far a member is in its group (``AbstractCoordinator.MemberState``)."""
+    """The state of a member in its group (``AbstractCoordinator.MemberState``)."""
 
     UNJOINED = "Unjoined"
     """It is in no group."""
@@ -39,7 +39,7 @@ class MemberState(enum.Enum):
 
 
 class Generation(NamedTuple):
-    """As what a member speaks: the generation of the group, its id in it, and the assignor that the group chose."""
+    """The generation of the group, the member id in it, and the assignor that the group chose."""
 
     generation_id: int = NO_GENERATION_ID
     member_id: str = ""
@@ -69,43 +69,43 @@ class MemberContext:
         self.owned: frozenset[TopicPartition] = frozenset()
         self.subscription: frozenset[str] = frozenset()
         self.user_present = False
-        """Does the user wait for records right now? Only then may callbacks run: it is not busy with any."""
+        """Does the user poll right now? Only then may callbacks run."""
         self.rejoin_needed = True
         self.rejoin_reason = ""
         self.prepare_needed = True
-        """Has what the member owns still to be given up before it joins?"""
+        """Must owned partitions be revoked before the next JoinGroup?"""
         self.topics = TopicsView()
         self.ending = False
         """Is it leaving for good, or has it failed? Then no rebalance begins any more."""
         self.on_failure: Callable[[Exception], None]
-        # Of the turn that is under way.
+        # Of the event that is being handled.
         self.now_ms = 0
         self.cause: Cause
         self._actions: list[a.Action] = []
         self._tickets = 0
         self._open: dict[int, tuple[Callable[[Any], None], Callable[[Exception], None]]] = {}
 
-    # Turns.
+    # Events and actions.
 
     def begin(self, now_ms: int, cause: Cause) -> None:
-        """Something came in at ``now_ms``; what the parts do next is its doing."""
+        """An event came in at ``now_ms``: it is the ``cause`` of the actions that follow."""
         self.now_ms, self.cause = now_ms, cause
 
     def take_actions(self) -> list[a.Action]:
-        """What is to be done now."""
+        """The actions since the last call."""
         taken, self._actions = self._actions, []
         return taken
 
     def do(self, action: a.Action) -> None:
-        """Have ``action`` carried out."""
+        """Add ``action`` to those of this event."""
         self._actions.append(action)
 
     def note(self, event: type[e.MemberEvent], **fields: Any) -> None:
-        """Say that something happened."""
+        """Emit an event of this member."""
         who = {"group": self.settings.group_id, "member": self.generation.member_id}
         self.do(EmitEvent(event(at_ms=self.now_ms, cause=self.cause, **who, **fields)))
 
-    # Questions and their answers.
+    # Actions with tickets.
 
     def ask(
         self,
@@ -113,7 +113,7 @@ class MemberContext:
         answered: Callable[[Any], None],
         failed: Callable[[Exception], None],
     ) -> int:
-        """Have an action carried out that is answered: one of the two functions is called then. Returns its ticket."""
+        """Add an action with a ticket, which is returned; ``answered`` or ``failed`` is called with its result."""
         self._tickets += 1
         self._open[self._tickets] = (answered, failed)
         self.do(make(self._tickets))
@@ -138,16 +138,16 @@ class MemberContext:
         del self._open[ticket]
         self.do(a.CancelAction(ticket))
 
-    # What any part may find out.
+    # State.
 
     @property
     def rebalancing(self) -> bool:
-        """Is the member between two generations?"""
+        """Is a JoinGroup or SyncGroup under way?"""
         return self.state in (MemberState.PREPARING_REBALANCE, MemberState.COMPLETING_REBALANCE)
 
     @property
     def has_no_generation(self) -> bool:
-        """Has it lost the generation in which it owned what it owns?"""
+        """Has the member lost the generation of its owned partitions?"""
         return self.generation.generation_id == NO_GENERATION_ID or not self.generation.member_id
 
     def request_rejoin(self, reason: str) -> None:
@@ -164,7 +164,7 @@ class MemberContext:
         self.prepare_needed = True
 
     def lose_coordinator(self, reason: str) -> None:
-        """Whoever coordinates the group, it is not who it was."""
+        """The coordinator is not available, or no longer the coordinator: disconnect from it."""
         if self.coordinator is None:
             return
         self.note(e.CoordinatorLost, coordinator=str(self.coordinator), reason=reason)
@@ -172,7 +172,7 @@ class MemberContext:
         self.coordinator = None
 
     def fail(self, error: Exception) -> None:
-        """What went wrong cannot be mended: the member ends, and its user is told why."""
+        """A fatal error: the member ends, and ``error`` is raised to its user."""
         self.on_failure(error)
 
 
@@ -187,7 +187,7 @@ def shortened(reason: str) -> str:
 
 
 def callback_failed(news: a.CallbackKind, error: Exception) -> CallbackFailedError:
-    """What the user is told of an ``error`` in its own callback."""
+    """The exception for an ``error`` that a callback of the user raised."""
     failure = CallbackFailedError(f"the callback for {news.value} partitions raised {type(error).__name__}: {error}")
     failure.__cause__ = error
     return failure
@@ -215,7 +215,7 @@ _WITH_THE_USER = (RebalancePhase.GIVING_UP, RebalancePhase.REVOKING, RebalancePh
 
 
 class RebalanceProgress:
-    """The one thing that a rebalance waits for at a time."""
+    """The phase of a rebalance, the action it waits for, and its retries."""
 
     def __init__(self, member: MemberContext) -> None:
         self._member = member
@@ -232,24 +232,24 @@ class RebalanceProgress:
 
     @property
     def overtaken(self) -> bool:
-        """Is it waiting for something of a generation that the member is not in any more?"""
+        """Does it wait for something of a generation that has ended?"""
         return self.phase in _IN_A_GENERATION and self._member.state is not MemberState.COMPLETING_REBALANCE
 
     def stop_waiting(self) -> None:
-        """Whatever it waits for is of no use any more."""
+        """Cancel the awaited action and the retry."""
         self.retry_at_ms = None
         self.phase = RebalancePhase.IDLE
         if self._member.is_open(self.ticket):
             self._member.abandon(self.ticket)
 
     def expire(self) -> None:
-        """It may be time to try again."""
+        """End the back-off if its time is over."""
         if self.retry_at_ms is not None and self.retry_at_ms <= self._member.now_ms:
             self.retry_at_ms = None
             self.phase = RebalancePhase.IDLE
 
     def succeeded(self) -> None:
-        """The next failure is the first one again."""
+        """Start the back-off anew."""
         self._attempts = 0
 
     def tell(
@@ -259,7 +259,7 @@ class RebalanceProgress:
         partitions: frozenset[TopicPartition],
         told: Callable[[Exception | None], None],
     ) -> None:
-        """Have the user's callback called; ``told`` is given what it raised, or None."""
+        """Have a callback of the user called; then ``told`` is called with the exception that it raised, or None."""
         member = self._member
         self.phase = phase
 
@@ -271,31 +271,31 @@ class RebalanceProgress:
             lambda ticket: a.InvokeCallback(ticket, news, in_order(partitions)), lambda _: returned(None), returned
         )
 
-    def refused(self, request: str, code: ErrorCode, verdict: ErrorReaction) -> None:
-        """Do what the error code asks for."""
+    def refused(self, request: str, code: ErrorCode, reaction: ErrorReaction) -> None:
+        """React to an error code."""
         member = self._member
-        if verdict is ErrorReaction.FAIL:
+        if reaction is ErrorReaction.FAIL:
             member.fail(BrokerError(code, request))
             return
-        member.note(e.RequestRefused, request=request, error=code.name, then=verdict.value)
-        if verdict in (ErrorReaction.NEW_MEMBER, ErrorReaction.NEW_GENERATION):
-            member.reset(f"{request} was answered {code.name}", forget_id=verdict is ErrorReaction.NEW_MEMBER)
+        member.note(e.RequestRefused, request=request, error=code.name, then=reaction.value)
+        if reaction in (ErrorReaction.RESET_MEMBER, ErrorReaction.RESET_GENERATION):
+            member.reset(f"{request} was answered {code.name}", forget_id=reaction is ErrorReaction.RESET_MEMBER)
         else:
             member.request_rejoin(f"rebalance failed due to {code.name}")
-        if verdict is ErrorReaction.SEARCH:
+        if reaction is ErrorReaction.FIND_COORDINATOR:
             member.lose_coordinator(f"it answered {request} with {code.name}")
-        if verdict in (ErrorReaction.SEARCH, ErrorReaction.RETRY):
+        if reaction in (ErrorReaction.FIND_COORDINATOR, ErrorReaction.RETRY):
             self._back_off()
         else:
             self.phase = RebalancePhase.IDLE
 
     def broken(self, request: str, error: Exception, coordinator: a.CoordinatorNode | None) -> None:
-        """There was no answer at all."""
+        """A request failed without a response."""
         member = self._member
         if not isinstance(error, DisconnectedError):
             member.fail(error)
             return
-        member.note(e.RequestRefused, request=request, error=str(error), then=ErrorReaction.SEARCH.value)
+        member.note(e.RequestRefused, request=request, error=str(error), then=ErrorReaction.FIND_COORDINATOR.value)
         if coordinator is not None and member.coordinator == coordinator:
             member.lose_coordinator(str(error))
         member.request_rejoin(f"rebalance failed due to {type(error).__name__}")

@@ -1,7 +1,7 @@
 """What a member does about each error code of each request it sends to its coordinator.
 
-Sources: the response handlers of ``AbstractCoordinator`` and ``ConsumerCoordinator``. A code that a table does not name is
-answered by the table's last resort.
+Sources: the response handlers of ``AbstractCoordinator`` and ``ConsumerCoordinator``. Each table has a default for the
+codes that it does not name.
 """
 
 import enum
@@ -11,48 +11,48 @@ from groupcoord.protocol.errors import ErrorCode as E
 
 
 class ErrorReaction(enum.Enum):
-    """What to do; the value says it to people."""
+    """What to do about an error code; the value is its description in events."""
 
     GO_ON = "it goes on"
     RETRY = "it tries again after a while"
-    AGAIN = "it joins again at once"
-    TAKE_ID = "it joins again with the id it was given"
-    SEARCH = "it looks for the coordinator again"
-    NEW_GENERATION = "it forgets its generation and joins again"
-    NEW_MEMBER = "it forgets its generation and its id and joins as a newcomer"
+    REJOIN = "it joins again at once"
+    REJOIN_WITH_ID = "it joins again with the id it was given"
+    FIND_COORDINATOR = "it looks for the coordinator again"
+    RESET_GENERATION = "it forgets its generation and joins again"
+    RESET_MEMBER = "it forgets its generation and its id and joins as a newcomer"
     FAIL = "it gives up"
 
 
-_SEARCH = dict.fromkeys((E.COORDINATOR_NOT_AVAILABLE, E.NOT_COORDINATOR), ErrorReaction.SEARCH)
+_SEARCH = dict.fromkeys((E.COORDINATOR_NOT_AVAILABLE, E.NOT_COORDINATOR), ErrorReaction.FIND_COORDINATOR)
 
 JOIN: Mapping[E, ErrorReaction] = {
     **_SEARCH,
     E.NONE: ErrorReaction.GO_ON,
     E.COORDINATOR_LOAD_IN_PROGRESS: ErrorReaction.RETRY,
-    E.REBALANCE_IN_PROGRESS: ErrorReaction.AGAIN,
-    E.MEMBER_ID_REQUIRED: ErrorReaction.TAKE_ID,
-    E.UNKNOWN_MEMBER_ID: ErrorReaction.NEW_MEMBER,
+    E.REBALANCE_IN_PROGRESS: ErrorReaction.REJOIN,
+    E.MEMBER_ID_REQUIRED: ErrorReaction.REJOIN_WITH_ID,
+    E.UNKNOWN_MEMBER_ID: ErrorReaction.RESET_MEMBER,
 }
 """Of JoinGroup; what is not here ends the member: FENCED_INSTANCE_ID, INCONSISTENT_GROUP_PROTOCOL, INVALID_SESSION_TIMEOUT,
-INVALID_GROUP_ID, GROUP_AUTHORIZATION_FAILED, GROUP_MAX_SIZE_REACHED, UNSUPPORTED_VERSION, and whatever nobody expects."""
+INVALID_GROUP_ID, GROUP_AUTHORIZATION_FAILED, GROUP_MAX_SIZE_REACHED, UNSUPPORTED_VERSION, and unexpected codes."""
 
 SYNC: Mapping[E, ErrorReaction] = {
     **_SEARCH,
     E.NONE: ErrorReaction.GO_ON,
     # Deviation: to Kafka's consumer this one is unexpected and ends the poll with an error; a broker that is loading has it.
     E.COORDINATOR_LOAD_IN_PROGRESS: ErrorReaction.RETRY,
-    E.REBALANCE_IN_PROGRESS: ErrorReaction.AGAIN,
-    E.UNKNOWN_MEMBER_ID: ErrorReaction.NEW_MEMBER,
-    E.ILLEGAL_GENERATION: ErrorReaction.NEW_GENERATION,
+    E.REBALANCE_IN_PROGRESS: ErrorReaction.REJOIN,
+    E.UNKNOWN_MEMBER_ID: ErrorReaction.RESET_MEMBER,
+    E.ILLEGAL_GENERATION: ErrorReaction.RESET_GENERATION,
 }
 """Of SyncGroup; what is not here ends the member: FENCED_INSTANCE_ID, GROUP_AUTHORIZATION_FAILED and the unexpected."""
 
 HEARTBEAT: Mapping[E, ErrorReaction] = {
     **_SEARCH,
     E.NONE: ErrorReaction.GO_ON,
-    E.REBALANCE_IN_PROGRESS: ErrorReaction.AGAIN,
-    E.UNKNOWN_MEMBER_ID: ErrorReaction.NEW_MEMBER,
-    E.ILLEGAL_GENERATION: ErrorReaction.NEW_GENERATION,
+    E.REBALANCE_IN_PROGRESS: ErrorReaction.REJOIN,
+    E.UNKNOWN_MEMBER_ID: ErrorReaction.RESET_MEMBER,
+    E.ILLEGAL_GENERATION: ErrorReaction.RESET_GENERATION,
     E.FENCED_INSTANCE_ID: ErrorReaction.FAIL,
 }
 """Of Heartbeat; what is not here is tried again, as any missed beat: until the session is over it has done no harm."""
@@ -64,12 +64,12 @@ COMMIT: Mapping[E, ErrorReaction] = {
     # Those of topic ids, which Kafka's classic consumer never sends: what they name may exist again in a moment.
     E.UNKNOWN_TOPIC_ID: ErrorReaction.RETRY,
     **_SEARCH,
-    E.REQUEST_TIMED_OUT: ErrorReaction.SEARCH,
-    E.REBALANCE_IN_PROGRESS: ErrorReaction.AGAIN,
-    E.UNKNOWN_MEMBER_ID: ErrorReaction.NEW_MEMBER,
-    E.ILLEGAL_GENERATION: ErrorReaction.NEW_GENERATION,
+    E.REQUEST_TIMED_OUT: ErrorReaction.FIND_COORDINATOR,
+    E.REBALANCE_IN_PROGRESS: ErrorReaction.REJOIN,
+    E.UNKNOWN_MEMBER_ID: ErrorReaction.RESET_MEMBER,
+    E.ILLEGAL_GENERATION: ErrorReaction.RESET_GENERATION,
     # OffsetCommit v9 says so where older versions say ILLEGAL_GENERATION: the group is gone, and the member with it.
-    E.GROUP_ID_NOT_FOUND: ErrorReaction.NEW_MEMBER,
+    E.GROUP_ID_NOT_FOUND: ErrorReaction.RESET_MEMBER,
 }
 """Of OffsetCommit; what is not here is raised: FENCED_INSTANCE_ID, GROUP_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED,
 OFFSET_METADATA_TOO_LARGE, INVALID_COMMIT_OFFSET_SIZE and the unexpected."""
@@ -105,5 +105,5 @@ def to_offset_commit(code: E) -> ErrorReaction:
 def to_offset_fetch(code: E) -> ErrorReaction:
     """Of OffsetFetch: whatever may pass is tried again, UNSTABLE_OFFSET_COMMIT among it."""
     if code in _SEARCH:
-        return ErrorReaction.SEARCH
+        return ErrorReaction.FIND_COORDINATOR
     return to_find_coordinator(code)

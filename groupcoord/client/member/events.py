@@ -1,4 +1,4 @@
-"""What a member does, step by step, for whoever wants to see it: give the consumer ``listeners``."""
+"""Events of a member, one for each step. A consumer passes them to its ``listeners``."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -85,7 +85,7 @@ class Joined(MemberEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssignorRan(MemberEvent):
-    """The leader's assignor has answered; ``withheld`` is what nobody gets yet because its owner must give it up first."""
+    """The leader's assignor has answered; ``withheld`` stays unassigned until its owners have revoked it."""
 
     assignor: str
     assignment: tuple[tuple[str, tuple[TopicPartition, ...]], ...]

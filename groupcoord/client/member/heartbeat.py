@@ -20,7 +20,7 @@ from groupcoord.protocol.errors import ErrorCode
 
 
 class Heartbeater:
-    """Beats, and notices when nobody answers or nobody polls."""
+    """Sends heartbeats, and expires the session timeout and ``max.poll.interval.ms``."""
 
     def __init__(self, member: MemberContext) -> None:
         self._member = member
@@ -35,22 +35,22 @@ class Heartbeater:
         return self._member.state in (MemberState.COMPLETING_REBALANCE, MemberState.STABLE)
 
     def start(self) -> None:
-        """The member is in a generation: all limits start anew (``resetTimeouts``)."""
+        """The member has joined a generation: all timeouts start anew (``resetTimeouts``)."""
         settings = self._member.settings
         self._beat_at_ms = self._member.now_ms + settings.heartbeat_interval_ms
         self.user_seen()
         self.session_renewed()
 
     def session_renewed(self) -> None:
-        """The coordinator has answered, or a new one was found."""
+        """The coordinator has answered, or was found: the session timeout starts anew."""
         self._session_ends_ms = self._member.now_ms + self._member.settings.session_timeout_ms
 
     def user_seen(self) -> None:
-        """The user asks for records, or takes some."""
+        """The user has polled: ``max.poll.interval.ms`` starts anew."""
         self._poll_due_ms = self._member.now_ms + self._member.settings.max_poll_interval_ms
 
     def next_deadline(self) -> int | None:
-        """When something is due (ms)."""
+        """The next deadline (ms), or None."""
         member = self._member
         if not self._beating:
             return None
@@ -64,7 +64,7 @@ class Heartbeater:
         return min(due, default=None)
 
     def expire(self) -> bool:
-        """Do what is due. Has the user been away for too long?"""
+        """Do what is due. Returns whether ``max.poll.interval.ms`` is over."""
         member = self._member
         if not self._beating:
             return False
@@ -96,22 +96,22 @@ class Heartbeater:
         member = self._member
         self._ticket = None
         code = ErrorCode(response.error_code)
-        verdict = error_reactions.to_heartbeat(code)
-        if verdict in (ErrorReaction.GO_ON, ErrorReaction.AGAIN):
+        reaction = error_reactions.to_heartbeat(code)
+        if reaction in (ErrorReaction.GO_ON, ErrorReaction.REJOIN):
             self._attempts = 0
             self.session_renewed()
-            if verdict is ErrorReaction.AGAIN and member.state is MemberState.STABLE and not member.rejoin_needed:
+            if reaction is ErrorReaction.REJOIN and member.state is MemberState.STABLE and not member.rejoin_needed:
                 member.request_rejoin("group is already rebalancing")
             return
-        if verdict is ErrorReaction.SEARCH:
+        if reaction is ErrorReaction.FIND_COORDINATOR:
             member.lose_coordinator(f"it answered a heartbeat with {code.name}")
-        elif verdict is ErrorReaction.RETRY:
-            member.note(e.RequestRefused, request="Heartbeat", error=code.name, then=verdict.value)
+        elif reaction is ErrorReaction.RETRY:
+            member.note(e.RequestRefused, request="Heartbeat", error=code.name, then=reaction.value)
         elif sent == member.generation:
-            if verdict is ErrorReaction.FAIL:
+            if reaction is ErrorReaction.FAIL:
                 member.fail(BrokerError(code, "heartbeat"))
                 return
-            member.reset(f"a heartbeat was answered {code.name}", forget_id=verdict is ErrorReaction.NEW_MEMBER)
+            member.reset(f"a heartbeat was answered {code.name}", forget_id=reaction is ErrorReaction.RESET_MEMBER)
         self._missed()
 
     def _failed(self, error: Exception, coordinator: a.CoordinatorNode) -> None:
@@ -129,11 +129,11 @@ class Heartbeater:
 
 
 GROUP = 0
-"""The kind of key that a group is."""
+"""The key type of groups in FindCoordinator."""
 
 
 class CoordinatorLookup:
-    """Asks one broker after the other."""
+    """Sends FindCoordinator to one broker after the other, with back-off, until one names the coordinator."""
 
     def __init__(self, member: MemberContext, heart: Heartbeater) -> None:
         self._member = member
@@ -143,7 +143,7 @@ class CoordinatorLookup:
         self.retry_at_ms: int | None = None
 
     def begin(self) -> None:
-        """Ask, unless the coordinator is known, a broker is asked already, or it is too early to ask again."""
+        """Send FindCoordinator, unless the coordinator is known, a request is under way, or the back-off lasts."""
         member = self._member
         if member.coordinator is not None or self._ticket is not None or self.retry_at_ms is not None:
             return
@@ -156,7 +156,7 @@ class CoordinatorLookup:
         )
 
     def expire(self) -> None:
-        """It is time to ask again."""
+        """End the back-off if its time is over."""
         if self.retry_at_ms is not None and self.retry_at_ms <= self._member.now_ms:
             self.retry_at_ms = None
 

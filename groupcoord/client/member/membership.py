@@ -39,8 +39,8 @@ from groupcoord.protocol.errors import ErrorCode
 class Membership:
     """One member of one group.
 
-    ``assignors`` are what it offers, the one it likes best first; ``chance`` answers a number from 0 up to 1 and spreads the
-    back-offs of many members. Raises ValueError for assignors that do not go together.
+    ``assignors`` are in order of preference; ``chance`` returns a number from 0 up to 1, for the jitter of back-offs. Raises
+    ValueError for assignors without a common rebalance protocol.
     """
 
     def __init__(self, settings: MemberSettings, assignors: Sequence[Assignor], *, chance: Callable[[], float]) -> None:
@@ -64,10 +64,10 @@ class Membership:
             f"gen={member.generation.generation_id} owns {len(member.owned)}>"
         )
 
-    # What happens.
+    # Events.
 
     def subscribe(self, topics: Iterable[str], now_ms: int) -> list[a.Action]:
-        """From now on the member wants ``topics``; if it wanted others before, it joins again. Raises ValueError for none."""
+        """Subscribe to ``topics``; a changed subscription needs a rebalance. Raises ValueError for none."""
         wanted = frozenset(topics)
         if not wanted:
             raise ValueError("a member of a group subscribes to one topic at least")
@@ -82,7 +82,7 @@ class Membership:
         return self._advance()
 
     def polled(self, now_ms: int) -> list[a.Action]:
-        """The user waits for records: callbacks may run until ``away``."""
+        """The user has begun to poll: callbacks may run until ``away``."""
         self._member.begin(now_ms, AdminAction("poll"))
         self._member.user_present = True
         self._polled_too_late = False
@@ -90,32 +90,32 @@ class Membership:
         return self._advance()
 
     def away(self, now_ms: int) -> list[a.Action]:
-        """The user has what it waited for, or waits no longer."""
+        """The poll of the user has returned."""
         self._member.begin(now_ms, AdminAction("poll"))
         self._member.user_present = False
         self._heart.user_seen()
         return self._advance()
 
     def topics_changed(self, topics: TopicsView, now_ms: int) -> list[a.Action]:
-        """A broker has told of all topics in ``watched_topics``; a leader joins again if their partitions changed."""
+        """New metadata of all ``watched_topics``; a leader joins again if their partitions have changed."""
         self._member.begin(now_ms, Answered("Metadata", "NONE"))
         self._member.topics = topics
         return self._advance()
 
     def complete(self, ticket: int, result: Any, now_ms: int) -> list[a.Action]:
-        """The action of ``ticket`` was carried out; ``result`` is what its class says, or None."""
+        """The action of ``ticket`` succeeded; the class of the action says what ``result`` is."""
         self._member.begin(now_ms, Answered(_api_of(result), ErrorCode(getattr(result, "error_code", 0)).name))
         self._member.answer(ticket, result)
         return self._advance()
 
     def fail(self, ticket: int, error: Exception, now_ms: int) -> list[a.Action]:
-        """The action of ``ticket`` could not be carried out; a request that may be repeated: DisconnectedError."""
+        """The action of ``ticket`` failed. DisconnectedError means that the request may be sent again."""
         self._member.begin(now_ms, Answered("an action", type(error).__name__))
         self._member.answer_failure(ticket, error)
         return self._advance()
 
     def coordinator_unreachable(self, coordinator: a.CoordinatorNode, reason: str, now_ms: int) -> list[a.Action]:
-        """The connection to ``coordinator`` is gone, as somebody noticed who commits or fetches offsets."""
+        """The connection to ``coordinator`` failed during a commit or a fetch of offsets."""
         self._member.begin(now_ms, Answered("an offset request", reason))
         if self._member.coordinator == coordinator:
             self._member.lose_coordinator(reason)
@@ -128,19 +128,19 @@ class Membership:
         """
         member = self._member
         member.begin(now_ms, Answered("OffsetCommit", code.name))
-        verdict = error_reactions.to_offset_commit(code)
-        if verdict is ErrorReaction.SEARCH:
+        reaction = error_reactions.to_offset_commit(code)
+        if reaction is ErrorReaction.FIND_COORDINATOR:
             member.lose_coordinator(f"it answered OffsetCommit with {code.name}")
-        elif verdict is ErrorReaction.AGAIN:
+        elif reaction is ErrorReaction.REJOIN:
             member.request_rejoin("offset commit failed since group is already rebalancing")
-        elif sent == member.generation and verdict in (ErrorReaction.NEW_MEMBER, ErrorReaction.NEW_GENERATION):
-            member.reset(f"OffsetCommit was answered {code.name}", forget_id=verdict is ErrorReaction.NEW_MEMBER)
+        elif sent == member.generation and reaction in (ErrorReaction.RESET_MEMBER, ErrorReaction.RESET_GENERATION):
+            member.reset(f"OffsetCommit was answered {code.name}", forget_id=reaction is ErrorReaction.RESET_MEMBER)
         elif sent == member.generation and code == ErrorCode.FENCED_INSTANCE_ID:
             member.fail(BrokerError(code, "OffsetCommit"))
         return self._advance()
 
     def leave(self, reason: str, now_ms: int) -> list[a.Action]:
-        """The user is done: :class:`~groupcoord.client.actions.Left` comes when the member is. Callbacks may run until then."""
+        """Close the member; ``MembershipEnded`` is the last action. Callbacks may run until then."""
         self._member.begin(now_ms, AdminAction("leave"))
         self._member.user_present = True
         self._ending.close(reason)
@@ -166,21 +166,21 @@ class Membership:
             deadlines.append(self._rebalance.progress.retry_at_ms)
         return min((at_ms for at_ms in deadlines if at_ms is not None), default=None)
 
-    # What it is.
+    # State.
 
     @property
     def settings(self) -> MemberSettings:
-        """How it behaves."""
+        """Its settings."""
         return self._member.settings
 
     @property
     def state(self) -> MemberState:
-        """How far it is in its group."""
+        """Its state in the group."""
         return self._member.state
 
     @property
     def generation(self) -> Generation:
-        """As what it speaks."""
+        """Its generation and member id."""
         return self._member.generation
 
     @property
@@ -190,26 +190,26 @@ class Membership:
 
     @property
     def failure(self) -> Exception | None:
-        """What ended it, if something did; the user may not have been told yet."""
+        """The fatal error that ended it, if any; it may not have been raised to the user yet."""
         return self._ending.failure
 
     @property
     def owned(self) -> frozenset[TopicPartition]:
-        """What belongs to it."""
+        """Its partitions."""
         return self._member.owned
 
     @property
     def watched_topics(self) -> frozenset[str]:
-        """The topics whose changes matter to it: those it wants, and as a leader those that anybody wants."""
+        """The topics whose metadata it needs: its subscription and, if it leads, those of all members."""
         return self._member.subscription | self._rebalance.group_topics
 
     @property
     def in_callback(self) -> bool:
-        """Is the user being told something, so that it may get no records?"""
+        """Is a callback running? No records are handed out meanwhile."""
         return self._rebalance.progress.with_the_user
 
     def commits_as(self) -> Generation:
-        """As what a commit goes out now (``generationIfStable``). Raises RebalanceInProgressError, CommitFailedError."""
+        """The generation for a commit (``generationIfStable``). Raises RebalanceInProgressError, CommitFailedError."""
         if self._member.state is MemberState.STABLE:
             return self._member.generation
         if self._member.rebalancing:
@@ -217,19 +217,19 @@ class Membership:
         raise CommitFailedError("the member is not part of the group: it was thrown out, or has not joined yet")
 
     def commit_error(self, code: ErrorCode, sent: Generation) -> ClientError:
-        """What to raise to somebody whose commit as ``sent`` was answered ``code``; to be asked before ``commit_answered``."""
-        verdict = error_reactions.to_offset_commit(code)
-        if verdict is ErrorReaction.AGAIN:
+        """The exception for a commit, sent as ``sent``, that was answered ``code``. Call it before ``commit_answered``."""
+        reaction = error_reactions.to_offset_commit(code)
+        if reaction is ErrorReaction.REJOIN:
             return RebalanceInProgressError("the group began to rebalance: poll until it is over, then commit")
         changed = sent != self._member.generation
-        of_member = verdict in (ErrorReaction.NEW_MEMBER, ErrorReaction.NEW_GENERATION)
+        of_member = reaction in (ErrorReaction.RESET_MEMBER, ErrorReaction.RESET_GENERATION)
         if of_member or (changed and code == ErrorCode.FENCED_INSTANCE_ID):
             if changed and self._member.state is MemberState.PREPARING_REBALANCE:
                 return RebalanceInProgressError("the commit was for a generation that is over: poll, then commit")
             return CommitFailedError(f"{code.name}: others may own the partitions by now")
         return BrokerError(code, "OffsetCommit")
 
-    # What follows.
+    # The steps after each event.
 
     def _advance(self) -> list[a.Action]:
         member = self._member
@@ -241,7 +241,7 @@ class Membership:
         if member.ending:
             self._ending.step()
             if self._ending.telling and self._ending.failure is None:
-                self._search.begin()  # the user may want to commit what it is about to give up
+                self._search.begin()  # the callback may want to commit
         return member.take_actions()
 
     def _notice_changes(self) -> None:
@@ -261,13 +261,13 @@ def _api_of(result: Any) -> str:
 
 
 class Shutdown:
-    """Says goodbye to the user and to the group."""
+    """Ends the membership: calls the last callback, sends LeaveGroup, raises the fatal error."""
 
     def __init__(self, member: MemberContext, rebalance: Rebalance) -> None:
         self._member = member
         self._rebalance = rebalance
         self.failure: Exception | None = None
-        """What ended the member, if it did not just close."""
+        """The fatal error, if the member was not just closed."""
         self._raised = False
         self._closing: str | None = None
         self.telling = False
@@ -275,7 +275,7 @@ class Shutdown:
         self._left = False
 
     def fail(self, error: Exception) -> None:
-        """Something cannot be mended. The group is told at once, so that it goes on without this member.
+        """A fatal error. LeaveGroup is sent at once, so that the group goes on without this member.
 
         Deviation: after some of these errors Kafka's consumer tries again at the next poll. A member of this client that
         failed stays failed, so that no error is overlooked in a loop; a new consumer is a fresh start.
@@ -293,14 +293,14 @@ class Shutdown:
         member.reset("the member failed", forget_id=True)
 
     def close(self, reason: str) -> None:
-        """The user is done with the group."""
+        """Close the member; ``reason`` goes along with LeaveGroup."""
         if self._closing is None:
             self._closing = reason
             self._member.ending = True
             self._rebalance.stop()
 
     def step(self) -> None:
-        """Go on, as far as that is possible: the user is told only while it listens, and the group after the user."""
+        """Take the next steps that are possible: the callback waits for a poll, and LeaveGroup for the callback."""
         member = self._member
         if self.telling or self._rebalance.progress.with_the_user:
             return
@@ -319,7 +319,7 @@ class Shutdown:
                 member.do(a.MembershipEnded())
 
     def _tell_user(self) -> None:
-        """Nothing belongs to it any more, and the user is to know why (``onLeavePrepare``)."""
+        """Call the callback for all owned partitions (``onLeavePrepare``)."""
         member = self._member
         lost = member.has_no_generation or member.rebalancing
         news = a.CallbackKind.LOST if lost else a.CallbackKind.REVOKED
@@ -337,7 +337,7 @@ class Shutdown:
         member.ask(lambda ticket: a.InvokeCallback(ticket, news, partitions), lambda _: told(None), told)
 
     def leave_group(self, reason: str) -> None:
-        """Send LeaveGroup, unless the member is static, or none, or nobody knows where to send it."""
+        """Send LeaveGroup, unless the member is static, has no member id, or knows no coordinator."""
         member = self._member
         coordinator, member_id = member.coordinator, member.generation.member_id
         static = member.settings.instance_id is not None
@@ -349,7 +349,7 @@ class Shutdown:
             member_id=member_id,
             members=(MemberIdentity(member_id=member_id, reason=shortened(reason)),),
         )
-        # Whatever comes back, the member has done what it could; its session would end by itself.
+        # The response does not matter: without LeaveGroup the session ends by itself.
         self._parting = member.ask(
             lambda ticket: a.SendRequest(ticket, coordinator, request, member.settings.request_timeout_ms),
             lambda _: self._parted(),

@@ -17,14 +17,14 @@ from groupcoord.protocol.errors import WireError
 
 
 class Revocation:
-    """Everything under the eager protocol, what is not wanted any more under the cooperative one, all if it is lost anyway."""
+    """Revokes everything if eager, unsubscribed topics if cooperative; without a generation all partitions are lost."""
 
     def __init__(self, member: MemberContext, progress: RebalanceProgress) -> None:
         self._member = member
         self._progress = progress
 
     def prepare(self) -> bool:
-        """Begin: commit, if that is wanted; has it begun?"""
+        """Commit first, with auto-commit. Returns whether the revocation has begun."""
         member = self._member
         if self._to_give_up() is not None and not member.user_present:
             return False
@@ -48,7 +48,7 @@ class Revocation:
         self._progress.phase = RebalancePhase.COMMITTED
 
     def _to_give_up(self) -> tuple[a.CallbackKind, frozenset[TopicPartition]] | None:
-        """What the user is told before the member joins, if anything."""
+        """The callback that is due before the member joins, and its partitions."""
         member = self._member
         if member.has_no_generation:
             return (a.CallbackKind.LOST, member.owned) if member.owned else None
@@ -58,7 +58,7 @@ class Revocation:
         return (a.CallbackKind.REVOKED, unwanted) if unwanted else None
 
     def give_up(self) -> bool:
-        """Tell the user what it gives up, once it is there; was it?"""
+        """Call the callback once the user polls. Returns whether the step is done or under way."""
         member = self._member
         giving_up = self._to_give_up()
         if giving_up is None:
@@ -87,20 +87,20 @@ SHORTEST_ASSIGNMENT = 2
 
 
 class AssignmentApplier:
-    """From the bytes of an assignment to what the user has been told."""
+    """Applies the assignment of a SyncGroup response, and calls the callbacks for what changes."""
 
     def __init__(self, member: MemberContext, progress: RebalanceProgress) -> None:
         self._member = member
         self._progress = progress
         self.assignment = b""
-        """What the leader gave this member, as it came."""
+        """The assignment of this member, in bytes."""
         self._error: Exception | None = None
 
     def complete(self) -> None:
-        """Take the assignment, once the user is there to be told (``onJoinComplete``)."""
+        """Apply the assignment; the user polls, so callbacks may run (``onJoinComplete``)."""
         member = self._member
         if member.state is not MemberState.STABLE:
-            self._progress.phase = RebalancePhase.IDLE  # the generation ended before anybody was told of it
+            self._progress.phase = RebalancePhase.IDLE  # the generation ended before its assignment was applied
             return
         try:
             assigned = self._read()

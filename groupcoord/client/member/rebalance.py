@@ -45,7 +45,7 @@ from groupcoord.protocol.apis.sync_group import SyncGroupRequest, SyncGroupReque
 from groupcoord.protocol.errors import ErrorCode, WireError
 
 JOIN_LAPSE_MS = 5_000
-"""So much longer than the group waits for its slowest member, a member waits for the group (``JOIN_GROUP_TIMEOUT_LAPSE``)."""
+"""Added to the rebalance timeout to give the request timeout of JoinGroup (``JOIN_GROUP_TIMEOUT_LAPSE``)."""
 
 
 class Rebalance:
@@ -58,19 +58,19 @@ class Rebalance:
         self._giving_up = Revocation(member, self.progress)
         self._taking = AssignmentApplier(member, self.progress)
         self.joined_subscription: frozenset[str] | None = None
-        """What the member said when it joined last."""
+        """The subscription that the last JoinGroup sent."""
         self.group_topics: frozenset[str] = frozenset()
-        """What all members together want, if this one leads."""
+        """The topics of all subscriptions, if this member leads."""
         self.assigned_from: TopicsView | None = None
-        """The topics as they were when this member, as the leader, assigned them."""
+        """The metadata from which this member, as the leader, made the last assignment."""
 
     def step(self) -> bool:
-        """Begin what can begin now; was there anything?"""
+        """Take the next step that is possible now. Returns whether there was one."""
         member, progress = self._member, self.progress
         if member.ending:
             return False
         if progress.overtaken:
-            # A heartbeat brought the news that this generation is over. What it was waiting for may never come.
+            # A heartbeat has ended the generation, so the awaited response may never come.
             progress.stop_waiting()
             member.rejoin_needed = True
             return True
@@ -86,7 +86,7 @@ class Rebalance:
         return False
 
     def stop(self) -> None:
-        """Wait for nothing any more, but a callback that has begun."""
+        """Stop waiting for anything but a callback that is running."""
         if not self.progress.with_the_user:
             self.progress.stop_waiting()
 
@@ -144,16 +144,16 @@ class Rebalance:
         code = ErrorCode(response.error_code)
         if code == ErrorCode.NONE and response.protocol_type not in (None, PROTOCOL_TYPE):
             code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-        verdict = error_reactions.to_join_group(code)
-        if verdict is ErrorReaction.TAKE_ID:
+        reaction = error_reactions.to_join_group(code)
+        if reaction is ErrorReaction.REJOIN_WITH_ID:
             member.generation = Generation(member_id=response.member_id)
             member.note(e.MemberIdGiven)
             member.request_rejoin(f"need to re-join with the given member-id: {response.member_id}")
             self.progress.phase = RebalancePhase.IDLE
-        elif verdict is not ErrorReaction.GO_ON:
-            self.progress.refused("JoinGroup", code, verdict)
+        elif reaction is not ErrorReaction.GO_ON:
+            self.progress.refused("JoinGroup", code, reaction)
         elif member.state is not MemberState.PREPARING_REBALANCE:
-            # A commit brought the news, while this was under way, that the member is none; what it joined as is nobody.
+            # The response to a commit has removed the member meanwhile, so the member id of this join is unknown.
             self.progress.refused("JoinGroup", ErrorCode.UNKNOWN_MEMBER_ID, ErrorReaction.RETRY)
         else:
             self._joined(response, coordinator)
@@ -183,7 +183,7 @@ class Rebalance:
     # Leading.
 
     def _lead(self, response: JoinGroupResponse, coordinator: a.CoordinatorNode) -> None:
-        """Find out about all topics that anybody wants, and assign them (``onLeaderElected``)."""
+        """Fetch metadata of all topics that any member subscribes to, then run the assignor (``onLeaderElected``)."""
         member = self._member
         try:
             subscriptions = subscriptions_of(response.members)
@@ -211,7 +211,7 @@ class Rebalance:
         )
 
     def watched(self, topics: TopicsView) -> TopicsView:
-        """What matters of ``topics`` to an assignment of this member: when that changes, it assigns anew."""
+        """The part of ``topics`` on which an assignment of this member depends: a change of it needs a rebalance."""
         of_group = topics.of(self.group_topics)
         return of_group if self._member.settings.rack_id is not None else of_group.without_racks()
 
@@ -234,10 +234,10 @@ class Rebalance:
             member.fail(failure)
 
         assignor = member.assignors[name]
-        # Whoever says that it owns something follows the cooperative protocol, whatever this member does: so it is while a
-        # group is upgraded. What it owns may go to nobody this time.
-        somebody_owns = any(said.owned_partitions for said in group.subscriptions.values())
-        protocol = RebalanceProtocol.COOPERATIVE if somebody_owns else member.protocol
+        # A member that states owned partitions follows the cooperative protocol, even if the leader does not: so it is while
+        # a group is upgraded. Its partitions may stay unassigned in this rebalance.
+        any_owned = any(said.owned_partitions for said in group.subscriptions.values())
+        protocol = RebalanceProtocol.COOPERATIVE if any_owned else member.protocol
         self.progress.phase = RebalancePhase.ASSIGNING
         self.progress.ticket = member.ask(
             lambda ticket: a.RunAssignor(ticket, assignor, group, protocol), answered, failed
@@ -256,7 +256,7 @@ class Rebalance:
             protocol_name=member.generation.protocol_name,
             assignments=assignments,
         )
-        # The coordinator waits for the leader no longer than for anybody else to join.
+        # The coordinator waits for the leader's assignment no longer than for members to join.
         timeout_ms = max(settings.request_timeout_ms, settings.max_poll_interval_ms + JOIN_LAPSE_MS)
         self.progress.phase = RebalancePhase.SYNCING
         self.progress.ticket = member.ask(
@@ -273,9 +273,9 @@ class Rebalance:
             or response.protocol_name not in (None, member.generation.protocol_name)
         ):
             code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-        verdict = error_reactions.to_sync_group(code)
-        if verdict is not ErrorReaction.GO_ON:
-            self.progress.refused("SyncGroup", code, verdict)
+        reaction = error_reactions.to_sync_group(code)
+        if reaction is not ErrorReaction.GO_ON:
+            self.progress.refused("SyncGroup", code, reaction)
             return
         member.state = MemberState.STABLE
         member.rejoin_needed, member.rejoin_reason = False, ""
@@ -285,12 +285,12 @@ class Rebalance:
 
 
 def subscriptions_of(members: Iterable[JoinGroupResponseMember]) -> dict[str, Subscription]:
-    """What each member said. Raises WireError for bytes that are no subscription."""
+    """Member id → its subscription. Raises WireError for bytes that are no subscription."""
     return {member.member_id: read_subscription(member.metadata, member.group_instance_id) for member in members}
 
 
 def withheld(group: GroupSubscription, assignment: Assignment) -> tuple[TopicPartition, ...]:
-    """What is owned, exists, and goes to nobody this time, so that its owner gives it up first (KIP-429)."""
+    """Owned partitions that exist and are not assigned in this rebalance: the owner must revoke them first (KIP-429)."""
     owned = {
         (topic, number)
         for subscription in group.subscriptions.values()
@@ -301,7 +301,7 @@ def withheld(group: GroupSubscription, assignment: Assignment) -> tuple[TopicPar
 
 
 def encode_assignments(assignment: Assignment) -> tuple[SyncGroupRequestAssignment, ...]:
-    """The assignment as it goes to the coordinator."""
+    """The assignment in bytes, as SyncGroup carries it."""
     return tuple(
         SyncGroupRequestAssignment(member_id=member_id, assignment=write_assignment(partitions))
         for member_id, partitions in assignment.items()
@@ -311,7 +311,7 @@ def encode_assignments(assignment: Assignment) -> tuple[SyncGroupRequestAssignme
 def common_protocol(supported: Mapping[str, Iterable[RebalanceProtocol]]) -> RebalanceProtocol:
     """The rebalance protocol of a member with these assignors: the highest that all of them support.
 
-    Raises ValueError if there is none. Whichever assignor the group chooses, this is what the member does (KIP-429).
+    It holds whichever of them the group chooses (KIP-429). Raises ValueError if there is none.
     """
     common = set(RebalanceProtocol).intersection(*map(set, supported.values()))
     if not supported or not common:
