@@ -1,4 +1,4 @@
-"""``groupcoord assign``: who gets which partition, and what that costs when somebody comes or goes."""
+"""``groupcoord assign``: who gets which partition, and what changes when members join or leave."""
 
 import argparse
 import json
@@ -19,7 +19,7 @@ from groupcoord.assignors.json_cases import (
 )
 from groupcoord.assignors.registry import ASSIGNORS, UnknownAssignorError
 from groupcoord.assignors.validation import FaultyAssignorError
-from groupcoord.cli.assign_tables import assignment_table, comparison_table
+from groupcoord.cli.text_tables import assignment_table, comparison_table
 
 MOST_PARTITIONS = 10_000_000
 """More than any cluster has, and what fits into memory."""

@@ -1,7 +1,7 @@
 """The command ``groupcoord``: finds the subcommand, imports only that one, and ends as a good Unix program does.
 
 A subcommand is a module of this package with ``configure(parser)`` and ``run(arguments) -> exit code``. Codes: 0 done, 1 it
-could not be done, 2 asked in the wrong way, 130 stopped with ctrl-C, 141 nobody reads the output any more.
+could not be done, 2 asked in the wrong way, 130 stopped with ctrl-C, 141 stdout was closed by its reader.
 """
 
 import argparse
@@ -81,7 +81,7 @@ def _fill_standard_descriptors() -> None:
 
 
 def forget_output() -> None:
-    """Nobody reads stdout any more: let what is in its buffer go nowhere, of which the interpreter would complain at exit."""
+    """The reader has closed stdout: discard what is in its buffer, of which the interpreter would complain at exit."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())

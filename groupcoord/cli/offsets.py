@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from groupcoord.broker.events import LogCleaned
-from groupcoord.cli.assign_tables import table
+from groupcoord.cli.text_tables import table
 from groupcoord.client.addresses import parse_address
 from groupcoord.config.broker_config import load
 from groupcoord.config.config_def import ConfigError

@@ -51,7 +51,7 @@ class ConsumerProcess:
         self._say(LEAVE)
 
     def kill(self) -> None:
-        """End it at once, with SIGKILL: it cannot say goodbye to anybody."""
+        """End it at once, with SIGKILL: it sends no LeaveGroup."""
         self.may_end = True
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()

@@ -16,6 +16,7 @@ from groupcoord.cli.demo.observed_group import (
     ObservedRead,
     RecordPosition,
 )
+from groupcoord.cli.text_tables import consecutive_runs
 from groupcoord.core.java import partition_for
 from groupcoord.protocol.batches.records import Record
 
@@ -127,12 +128,7 @@ def positions_text(topic: str, where: Iterable[RecordPosition]) -> str:
 
 
 def _ranges(offsets: Sequence[int]) -> str:
-    runs: list[list[int]] = []
-    for offset in offsets:
-        if runs and offset == runs[-1][1] + 1:
-            runs[-1][1] = offset
-        else:
-            runs.append([offset, offset])
+    runs = consecutive_runs(offsets)
     spelled = ", ".join(str(first) if first == last else f"{first}–{last}" for first, last in runs)
     return f"offset{'' if len(offsets) == 1 else 's'} {spelled}"
 

@@ -1,4 +1,4 @@
-"""What goes on behind the story: events are told, consumers watched, and whoever waits for a fact is woken when one comes."""
+"""Watches the demo: passes events to the narrator, watches the consumers, and waits until a condition holds."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
@@ -21,7 +21,7 @@ class StoryMonitor:
     def __init__(self, facts: ObservedGroup, tell: Callable[[Event], bool], breath_s: float) -> None:
         self.facts = facts
         self.waiting_for = "the server"
-        """What the story waits for, for whoever wants to know why it takes so long."""
+        """What the story waits for, for the message of the time limit."""
         self._tell = tell
         self._breath_s = breath_s
         self._events: asyncio.Queue[Event] = asyncio.Queue()
@@ -45,7 +45,7 @@ class StoryMonitor:
         self._news.set()
 
     def news(self) -> None:
-        """Something else has changed that somebody may wait for."""
+        """Something else has changed: check the awaited condition."""
         self._news.set()
 
     # --- waiting
@@ -53,7 +53,7 @@ class StoryMonitor:
     async def until(self, what: str, condition: Callable[[], bool]) -> None:
         """Wait for ``condition``, which is looked at whenever there is news.
 
-        Raises StoryError if it can never come, and whatever went wrong in telling the events.
+        Raises StoryError if it can never come, and any exception that was raised while events were told.
         """
         self.waiting_for = what
         while True:
@@ -108,7 +108,7 @@ class StoryMonitor:
     async def _guarded(self, what: str, work: Awaitable[None]) -> None:
         try:
             await work
-        except Exception as problem:  # whatever it was, nobody may wait for it in vain
+        except Exception as problem:  # those that wait must hear of it
             self._break(StoryError(f"{what} failed: {problem!r}"))
 
     def _ended(self, consumer: ConsumerProcess) -> None:

@@ -112,7 +112,7 @@ class Narrator:
         )
 
     def _asks(self, event: GroupEvent) -> None:
-        """Say once that a newcomer asks, whichever event is the first that shows it."""
+        """Say once that a newcomer asks, at the first event that shows it."""
         name = self._names.asking(event)
         if name not in self._asking:
             self._asking.add(name)
@@ -226,7 +226,7 @@ def _times(number: int) -> str:
 
 
 class MemberVote(NamedTuple):
-    """One member's list, most wanted first, and what it votes for: the first of the list that everybody knows."""
+    """One member's list, most wanted first, and what it votes for: the first of the list that all members know."""
 
     member: str
     offers: tuple[str, ...]
@@ -271,7 +271,7 @@ def explain_vote(cast: Sequence[MemberVote], winner: str) -> list[str]:
 
 
 def _unknown(cast: Sequence[MemberVote]) -> dict[str, list[str]]:
-    """Protocol → the members that do not know it, for those that somebody would rather have than its vote."""
+    """Protocol → the members that do not know it, for those that a member would rather have than its vote."""
     preferred = {name for ballot in cast for name in ballot.offers[: ballot.offers.index(ballot.vote)]}
     return {name: [ballot.member for ballot in cast if name not in ballot.offers] for name in sorted(preferred)}
 

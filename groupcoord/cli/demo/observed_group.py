@@ -55,7 +55,7 @@ class RecordPosition(NamedTuple):
 
 
 class ObservedRead(NamedTuple):
-    """Somebody read a record."""
+    """A consumer read a record."""
 
     reader: str
     record: ReadRecord
@@ -122,7 +122,7 @@ class ObservedGroup:
         return self.state == "Stable" and sorted(self.members.values()) == sorted(names)
 
     def uncommitted(self, reader: str) -> set[RecordPosition]:
-        """What ``reader`` owns and read, and nobody has committed."""
+        """Positions of records that ``reader`` owns and has read, and that are not committed."""
         return {
             seen.place
             for seen in self.sightings

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 WIDTH = 100
-"""Columns, where the terminal has them or nobody knows."""
+"""Columns, if the terminal has as many or its width is not known."""
 
 STYLES = {
     "kafka-python": "cyan",
@@ -27,12 +27,12 @@ STYLES = {
 
 
 def style_of(actor: str) -> str:
-    """The colour of somebody's name."""
+    """The colour of an actor's name."""
     return STYLES.get(actor, "default")
 
 
 class DemoConsole(Console):
-    """Lets the command line see that nobody reads any more."""
+    """Lets the command line handle a broken pipe."""
 
     def on_broken_pipe(self) -> None:
         """Called in the handler of that error, which rich would turn into an exit code of its own."""

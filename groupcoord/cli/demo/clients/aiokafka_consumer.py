@@ -68,7 +68,7 @@ class Application(ConsumerRebalanceListener):  # type: ignore[misc] # the librar
         self.books.assigned(place.partition for place in assigned)
 
     async def commit(self) -> None:
-        """Commit what was read. A refusal is no harm: whoever owns the partition next reads those records again."""
+        """Commit what was read. A refusal is no harm: the next owner reads those records again."""
         with contextlib.suppress(KafkaError), self.books.committing() as offsets:
             if offsets:
                 await self.consumer.commit({TopicPartition(self.settings.topic, p): at for p, at in offsets.items()})

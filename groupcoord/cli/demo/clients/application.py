@@ -1,4 +1,4 @@
-"""What the consumers have in common: their arguments, their bookkeeping, and the line to whoever started them.
+"""What the consumers have in common: their arguments, their bookkeeping, and the line to the process that started them.
 
 A consumer tells its parent on stdout what it has read, one line of JSON for each batch, and hears from it on stdin when to join
 and when to leave. The end of stdin says that the parent is gone, however that happened, and then the consumer goes too.
@@ -71,7 +71,7 @@ class Bookkeeping:
     """What was read and how far it is committed, by partition; safe to use from the thread that reads and the one that joins.
 
     Everything is forgotten when partitions are handed out anew, and only what is owned is noted: an offset of an earlier
-    assignment must never be committed under a later one, when somebody else may have gone further.
+    assignment must never be committed under a later one, when another owner may have gone further.
     """
 
     def __init__(self, commit_every_ms: int) -> None:
@@ -82,7 +82,7 @@ class Bookkeeping:
         self._committed_at = time.monotonic()
 
     def assigned(self, partitions: Iterable[int]) -> None:
-        """These and no others are owned from now on; whatever was not committed by now is its next owner's to read again."""
+        """These and no others are owned from now on; the next owner reads again what was not committed."""
         with self._lock:
             self._owned = frozenset(partitions)
             self._next = {}
@@ -131,7 +131,7 @@ def parse_report(line: bytes) -> list[ReadRecord]:
 
 
 class Parent:
-    """Whoever started this process. It says when to join and when to leave; when it ends, so does this process, at once."""
+    """The process that started this one. It says when to join and to leave; when it ends, so does this process, at once."""
 
     def __init__(self) -> None:
         self._joining = threading.Event()

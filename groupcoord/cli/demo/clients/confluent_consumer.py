@@ -55,7 +55,7 @@ class Application:
         self.commit()
 
     def commit(self) -> None:
-        """Commit what was read. A refusal is no harm: whoever owns the partition next reads those records again."""
+        """Commit what was read. A refusal is no harm: the next owner reads those records again."""
         with contextlib.suppress(KafkaException), self.books.committing() as offsets:
             if offsets:
                 positions = [TopicPartition(self.settings.topic, number, at) for number, at in offsets.items()]

@@ -71,7 +71,7 @@ class Application(AsyncConsumerRebalanceListener):  # type: ignore[misc] # the l
         self.books.assigned(place.partition for place in assigned)
 
     def commit(self) -> None:
-        """Commit what was read. A refusal is no harm: whoever owns the partition next reads those records again."""
+        """Commit what was read. A refusal is no harm: the next owner reads those records again."""
         with contextlib.suppress(KafkaError), self.books.committing() as offsets:
             if offsets:
                 self.consumer.commit(self.positions(offsets))

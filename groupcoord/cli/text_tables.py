@@ -1,7 +1,6 @@
 """Assignments as tables of text."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
 
 from groupcoord.assignors.group_simulator import RebalanceOutcome
 from groupcoord.assignors.interface import TopicPartition
@@ -37,7 +36,7 @@ def partitions_text(partitions: Iterable[TopicPartition]) -> str:
     by_topic: dict[str, list[int]] = {}
     for topic, partition in sorted(partitions):
         by_topic.setdefault(topic, []).append(partition)
-    return ", ".join(f"{topic} {' '.join(_runs(numbers))}" for topic, numbers in by_topic.items())
+    return ", ".join(f"{topic} {_runs_text(numbers)}" for topic, numbers in by_topic.items())
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:
@@ -57,10 +56,19 @@ def _cell(outcome: RebalanceOutcome, member_id: str) -> str:
     return " ".join([str(len(outcome.assignment[member_id])), *signs])
 
 
-def _runs(numbers: Sequence[int]) -> list[str]:
-    breaks = [place + 1 for place, (left, right) in enumerate(pairwise(numbers)) if right != left + 1]
-    runs = [numbers[start:end] for start, end in pairwise([0, *breaks, len(numbers)])]
-    return [str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs]
+def consecutive_runs(numbers: Iterable[int]) -> list[tuple[int, int]]:
+    """First and last of each run of consecutive ``numbers``, which ascend."""
+    runs: list[tuple[int, int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1] = runs[-1][0], number
+        else:
+            runs.append((number, number))
+    return runs
+
+
+def _runs_text(numbers: Sequence[int]) -> str:
+    return " ".join(str(first) if first == last else f"{first}-{last}" for first, last in consecutive_runs(numbers))
 
 
 def _remarks(outcome: RebalanceOutcome) -> list[str]:
