@@ -19,7 +19,7 @@ from groupcoord.core.background_work import BackgroundWork, run_to_end
 from groupcoord.protocol.batches.key_value_reader import read_key_values
 from groupcoord.protocol.batches.record_batch import HEADER_BYTES, INT32_MAX, BatchError, BatchHeader, read_header
 from groupcoord.protocol.batches.records import InvalidRecordsError
-from groupcoord.protocol.batches.rewrite import delete_horizon_ms, filter_batch, without_records
+from groupcoord.protocol.batches.rewrite import delete_horizon_ms, empty_batch, filter_batch
 from groupcoord.protocol.errors import ErrorCode
 
 PRODUCER_EXPIRATION_MS = 86_400_000
@@ -283,7 +283,7 @@ class _Run:
 
     def _emptied(self, header: BatchHeader) -> bytes | None:
         """The batch without its records, if somebody has to know that it was there: its producer, or who asks for the end."""
-        return without_records(header) if self._is_needed(header) else None
+        return empty_batch(header) if self._is_needed(header) else None
 
     def _is_needed(self, header: BatchHeader) -> bool:
         if header.last_offset + 1 == self._end_offset:

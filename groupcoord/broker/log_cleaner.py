@@ -13,7 +13,7 @@ from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.core.background_work import BackgroundWork, WorkRunner, WorkSteps, run_inline, run_steps
 from groupcoord.core.handler_context import HandlerContext
-from groupcoord.protocol.batches.record_batch import BatchError, without_frames
+from groupcoord.protocol.batches.record_batch import BatchError, drop_traceback
 
 
 class _Failed(NamedTuple):
@@ -95,4 +95,4 @@ def _outcome(work: BackgroundWork[Any]) -> BackgroundWork[Any]:
     try:
         return (yield from work)
     except Exception as error:
-        return _Failed(without_frames(error))
+        return _Failed(drop_traceback(error))

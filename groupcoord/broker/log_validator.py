@@ -19,18 +19,18 @@ from groupcoord.protocol.batches.record_batch import (
     NO_TIMESTAMP,
     TRANSACTIONAL,
     BatchError,
+    BatchExtent,
     BatchHeader,
-    Extent,
     attributes_of,
-    extents,
-    has_right_checksum,
+    checksum_matches,
+    iter_batch_extents,
     read_header,
     stamp_offsets,
     stamp_time,
-    walk_batch,
+    validate_batch_records,
 )
-from groupcoord.protocol.batches.records import Buffer, Record, Walk, read_records
-from groupcoord.protocol.batches.rewrite import repacked
+from groupcoord.protocol.batches.records import Buffer, Record, RecordsSummary, read_records
+from groupcoord.protocol.batches.rewrite import rebuild_batch
 from groupcoord.protocol.errors import ErrorCode
 
 ZSTD_FROM = 7
@@ -97,12 +97,12 @@ class StampedBatch(NamedTuple):
     header: BatchHeader
 
 
-def check_format(records: bytes, version: int) -> Extent:
+def check_format(records: bytes, version: int) -> BatchExtent:
     """The one batch in ``records``: a Produce of ``version`` may carry exactly one, of magic 2. Raises BatchError.
 
     Source: ``ProduceRequest.validateRecords``.
     """
-    batches = extents(records)
+    batches = iter_batch_extents(records)
     first = next(batches, None)
     if first is None:
         raise BatchError(
@@ -145,7 +145,7 @@ class LogValidator:
 
         What lies behind it is the rest of a batch that was cut short, and is dropped as Kafka drops it.
         """
-        size = next(extents(records)).size
+        size = next(iter_batch_extents(records)).size
         batch = records if size == len(records) else records[:size]
         header = read_header(batch if size >= HEADER_BYTES else batch.ljust(HEADER_BYTES, b"\0"))
         self._check_whole(batch, header)
@@ -166,7 +166,7 @@ class LogValidator:
                 f"The record batch size in the append to {self.partition} is {header.size} bytes "
                 f"which exceeds the maximum configured value of {limit}",
             )
-        if header.size < HEADER_BYTES or not has_right_checksum(batch, header):
+        if header.size < HEADER_BYTES or not checksum_matches(batch, header):
             raise BatchError(
                 ErrorCode.CORRUPT_MESSAGE,
                 f"Record is corrupt (stored crc = {header.crc}) in topic partition {self.partition}.",
@@ -199,7 +199,7 @@ class LogValidator:
         # In a compressed batch that stays as it is Kafka looks at the parts of each record and not at its size, and so stores
         # what nobody can read.
         sized = source == Compression.NONE or target != source
-        found, data, position = walk_batch(batch, header, sized=sized)
+        found, data, position = validate_batch_records(batch, header, sized=sized)
         lowest, highest = _timestamps(header, found)
         if (settings.compact and not found.every_key) or self._suspicious(header, lowest, highest, now_ms):
             self._refuse_wrong_records(data, position, header, now_ms)
@@ -294,7 +294,7 @@ class LogValidator:
             Compression.ZSTD: settings.compression_zstd_level,
         }
         level = levels.get(target)
-        built = repacked(
+        built = rebuild_batch(
             data,
             position,
             header,
@@ -312,7 +312,7 @@ class LogValidator:
         return CheckedBatch(built, made, made.attributes, None if settings.log_append_time else made.max_timestamp_ms)
 
 
-def _timestamps(header: BatchHeader, found: Walk) -> tuple[int, int]:
+def _timestamps(header: BatchHeader, found: RecordsSummary) -> tuple[int, int]:
     """The lowest and the highest timestamp of the records."""
     if header.log_append_time:
         return header.max_timestamp_ms, header.max_timestamp_ms

@@ -31,10 +31,10 @@ from groupcoord.protocol.batches.record_batch import (
     UP_TO_PRODUCER_ID_BYTES,
     BatchError,
     attributes_of,
-    extents,
+    drop_traceback,
+    iter_batch_extents,
     read_header,
-    walk_bytes,
-    without_frames,
+    validation_cost,
 )
 from groupcoord.protocol.errors import ErrorCode
 
@@ -128,7 +128,7 @@ def _refuse_transactions(batches: Iterable[bytes | None]) -> None:
     """Raises _RefusedError if a batch is transactional, or too odd to tell."""
     for records in filter(None, batches):
         try:
-            first = next(extents(records), None)
+            first = next(iter_batch_extents(records), None)
         except BatchError as problem:
             raise _RefusedError(problem.error, problem.reason) from problem
         if first is not None and first.magic == MAGIC and attributes_of(records, first) & TRANSACTIONAL:
@@ -182,7 +182,7 @@ def _walk_bytes(records: bytes) -> int:
     if len(records) <= _SMALL_BYTES and not records[ATTRIBUTES_BYTE] & COMPRESSION_MASK:
         return 0  # as most are
     try:
-        return walk_bytes(records, read_header(records))
+        return validation_cost(records, read_header(records))
     except BatchError:
         return 0  # it will be refused for what its header says
 
@@ -194,7 +194,7 @@ def _checks(batches: Sequence[tuple[_Target, LogValidator, bytes]], now_ms: int)
         try:
             outcomes[target] = validator.check(records, now_ms)
         except BatchError as problem:
-            outcomes[target] = without_frames(problem)
+            outcomes[target] = drop_traceback(problem)
         yield
     return outcomes
 

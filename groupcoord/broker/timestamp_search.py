@@ -3,11 +3,17 @@
 from collections.abc import Callable
 
 from groupcoord.core.background_work import BackgroundWork
-from groupcoord.protocol.batches.record_batch import BatchError, BatchHeader, records_of, walk_bytes, without_frames
+from groupcoord.protocol.batches.record_batch import (
+    BatchError,
+    BatchHeader,
+    drop_traceback,
+    records_of,
+    validation_cost,
+)
 from groupcoord.protocol.batches.records import InvalidRecordsError, Record
 
 INLINE_BYTES = 2_000_000
-"""So much of ``walk_bytes`` a request may cost in the loop: some milliseconds."""
+"""So much of ``validation_cost`` a request may cost in the loop: some milliseconds."""
 
 _HELD_BYTES = 64 * 1024 * 1024
 
@@ -47,7 +53,7 @@ class TimestampSearch:
         """As ``find_first_since``. Raises SearchDeferredError, too: there is no answer before ``work`` is done."""
         key = header, timestamp_ms, start_offset
         if key not in self._found:
-            self._spent += walk_bytes(batch, header)
+            self._spent += validation_cost(batch, header)
             if self._spent > INLINE_BYTES:
                 if self._held < _HELD_BYTES and key not in self.wanted:
                     self.wanted[key] = batch
@@ -65,7 +71,7 @@ class TimestampSearch:
             try:
                 self._found[key] = find_first_since(batch, *key)
             except (BatchError, InvalidRecordsError) as problem:
-                self._found[key] = without_frames(problem)
+                self._found[key] = drop_traceback(problem)
             yield
         self.wanted.clear()
         self._held = self._spent = 0

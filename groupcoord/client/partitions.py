@@ -22,8 +22,8 @@ from groupcoord.protocol.batches.record_batch import (
     MAGIC,
     BatchError,
     BatchHeader,
-    extents,
-    has_right_checksum,
+    checksum_matches,
+    iter_batch_extents,
     read_header,
     records_of,
 )
@@ -86,12 +86,12 @@ def decode_records(
 
 
 def _batches(data: bytes, *, check_crcs: bool) -> Iterator[tuple[BatchHeader, bytes]]:
-    for position, size, magic in extents(data):
+    for position, size, magic in iter_batch_extents(data):
         if magic != MAGIC:
             raise InvalidRecordsError(f"records of format {magic}, which no supported broker writes any more")
         batch = data[position : position + size]
         header = read_header(batch)
-        if check_crcs and not has_right_checksum(batch, header):
+        if check_crcs and not checksum_matches(batch, header):
             raise InvalidRecordsError(f"the batch at offset {header.base_offset} does not fit its checksum")
         yield header, batch
 

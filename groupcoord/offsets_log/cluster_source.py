@@ -8,7 +8,12 @@ from groupcoord.client.addresses import Address
 from groupcoord.client.errors import BrokerError, ClientError
 from groupcoord.client.log_reader import EARLIEST, LATEST, LogReader
 from groupcoord.offsets_log.source import Batch, SourceError, UnreadableData
-from groupcoord.protocol.batches.record_batch import BatchError, extents, has_right_checksum, read_header
+from groupcoord.protocol.batches.record_batch import (
+    BatchError,
+    checksum_matches,
+    iter_batch_extents,
+    read_header,
+)
 
 FETCH_BYTES = 4 << 20
 
@@ -57,10 +62,10 @@ class ClusterSource:
 def _batches(partition: int, segment: int, offset: int, data: bytes) -> Iterator[Batch | UnreadableData]:
     """The whole batches in ``data``; nothing behind a broken one."""
     try:
-        for position, size, _ in extents(data):
+        for position, size, _ in iter_batch_extents(data):
             header = read_header(data, position)
             batch = data[position : position + size]
-            if not has_right_checksum(batch, header):
+            if not checksum_matches(batch, header):
                 yield UnreadableData(partition, header.base_offset, "the checksum of the batch is wrong")
                 return
             yield Batch(partition, segment, header, batch)

@@ -150,10 +150,10 @@ def key_text(record: Record) -> str:
         return f"a key that cannot be read: {(record.key or b'').hex()}"
     if _is_commit(key):
         return f"{group_of(key)} {key.fields['topic']}-{key.fields['partition']}"
-    if key.kind.name == "GroupMetadata":
+    if key.record_type.name == "GroupMetadata":
         return str(group_of(key))
     others = [str(value) for name, value in key.fields.items() if name not in {"group", "groupId"}]
-    return " ".join([str(group_of(key)), key.kind.name, *others])
+    return " ".join([str(group_of(key)), key.record_type.name, *others])
 
 
 def value_text(record: Record) -> str:
@@ -175,7 +175,7 @@ def short_value(record: Record) -> str:
         return f"{len(record.value or b'')} bytes that cannot be read"
     if _is_commit(_key(record)):
         return str(value.fields["offset"])
-    if value.kind.name != "GroupMetadata":
+    if value.record_type.name != "GroupMetadata":
         return whole_value(value)
     members = value.fields["members"]
     if not members:
@@ -204,7 +204,7 @@ def _ends(values: list[str]) -> list[str]:
 
 
 def _is_commit(key: RecordKey | None) -> bool:
-    return key is not None and key.kind.name in _COMMITS
+    return key is not None and key.record_type.name in _COMMITS
 
 
 def _key(record: Record) -> RecordKey | None:
@@ -217,7 +217,7 @@ def _key(record: Record) -> RecordKey | None:
 def _value(record: Record) -> RecordValue | None:
     key = _key(record)
     try:
-        return None if key is None else parse_value(key.kind, record.value)
+        return None if key is None else parse_value(key.record_type, record.value)
     except RecordError:
         return None
 
@@ -234,4 +234,4 @@ def _order(records: Sequence[Record]) -> tuple[str, bool, str, int]:
         return ("", False, "", 0)
     if _is_commit(key):
         return (str(group_of(key)), True, key.fields["topic"], key.fields["partition"])
-    return (str(group_of(key)), False, "", key.kind.number)
+    return (str(group_of(key)), False, "", key.record_type.number)

@@ -67,7 +67,7 @@ class LogEntry(NamedTuple):
     @property
     def kind(self) -> str:
         """One of KIND_NAMES."""
-        return self.what.key.kind.name if isinstance(self.what, CoordinatorRecord) else MARKER
+        return self.what.key.record_type.name if isinstance(self.what, CoordinatorRecord) else MARKER
 
     @property
     def group(self) -> str | None:
@@ -141,7 +141,7 @@ def transaction_of(batch: Batch) -> ProducerIdAndEpoch | None:
 
 def _said(record: Record) -> CoordinatorRecord:
     key = parse_key(record.key)
-    return CoordinatorRecord(key, parse_value(key.kind, record.value))
+    return CoordinatorRecord(key, parse_value(key.record_type, record.value))
 
 
 def _marker(record: Record) -> TransactionMarker:

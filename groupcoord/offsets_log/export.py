@@ -18,7 +18,7 @@ from groupcoord.offsets_log.source import (
 )
 from groupcoord.protocol.batches.record_batch import BatchError, BatchHeader, read_header, records_of
 from groupcoord.protocol.batches.records import InvalidRecordsError, Record
-from groupcoord.protocol.batches.rewrite import delete_horizon_ms, with_records
+from groupcoord.protocol.batches.rewrite import delete_horizon_ms, keep_records
 from groupcoord.protocol.coordinator_records.generic import RecordError, group_of, parse_key
 from groupcoord.storage.checkpoints import partition_metadata, write_epochs
 from groupcoord.storage.file_io import replace
@@ -105,7 +105,7 @@ def _part_of(batch: Batch, groups: Collection[str], report: Callable[[Unreadable
         return None
     if len(records) == header.record_count:
         return batch
-    data = with_records(header, records, delete_horizon_ms(header))
+    data = keep_records(header, records, delete_horizon_ms(header))
     return batch._replace(header=read_header(data), data=data)
 
 

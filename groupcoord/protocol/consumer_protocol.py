@@ -1,7 +1,7 @@
 """The bytes that consumers put inside JoinGroup and SyncGroup: subscriptions and assignments of the protocol type
 ``consumer``.
 
-To the coordinator they are opaque but for the topics; to an assignor they are its input and output. A blob is an int16
+The coordinator reads only the topics; for an assignor they are input and output. A blob is an int16
 version and the fields of that version. Future versions may only add fields at the end, so a version above the highest known
 one is read as that one and the rest is ignored. Sources: ``ConsumerProtocol``, ``ConsumerProtocolSubscription.json``,
 ``ConsumerProtocolAssignment.json``; KIP-429 (owned partitions), KIP-792 (generation), KIP-881 (rack).
@@ -16,7 +16,7 @@ from groupcoord.protocol.codec.message_codec import Codec, codec_for
 from groupcoord.protocol.errors import WireError
 
 PROTOCOL_TYPE = "consumer"
-"""What consumers say as JoinGroup's protocol type, and the broker takes as leave to look for topics in their metadata."""
+"""JoinGroup's protocol type of consumers; only for this type the broker reads the topics in the metadata."""
 HIGHEST_VERSION = 3
 """The highest version known, of both blobs."""
 
@@ -31,7 +31,7 @@ class TopicPartition:
 
 @message
 class Subscription:
-    """What a consumer tells the leader's assignor: versions 0–3. ``version`` is the one the bytes say."""
+    """What a consumer sends to the leader's assignor: versions 0–3. ``version`` is the one the bytes say."""
 
     version: int = HIGHEST_VERSION
     topics: tuple[str, ...] = ()
@@ -76,9 +76,9 @@ def write_assignment(assignment: Assignment) -> bytes:
 def subscribed_topics(data: bytes) -> frozenset[str] | None:
     """The topics in the subscription ``data``; None if it is not one.
 
-    This is all a broker wants to know, and it reads every version as 0, even versions that make no sense: version 0 is the
-    beginning of all of them (``ClassicGroup.computeSubscribedTopics``). Bytes that end where a number should begin are
-    simply no subscription to it. Raises OverrunError.
+    A broker needs only the topics, and reads every version as 0, even invalid ones: all versions begin like version 0
+    (``ClassicGroup.computeSubscribedTopics``). Bytes that end where a number should begin are no subscription. Raises
+    OverrunError for a length that reaches beyond the end.
     """
     try:
         return frozenset(_read_topics(data))
@@ -87,7 +87,7 @@ def subscribed_topics(data: bytes) -> frozenset[str] | None:
 
 
 class OverrunError(ValueError):
-    """A length in the bytes is null, or says that there is more than there is. Kafka does not expect that."""
+    """A length in the bytes is null or reaches beyond the end. Kafka does not handle that."""
 
 
 def _read_topics(data: bytes) -> list[str]:

@@ -25,7 +25,7 @@ class FrameBuffer:
     """Collects received bytes and yields whole frames.
 
     ``max_frame_bytes`` is ``socket.request.max.bytes``: a frame that announces more, or less than nothing, raises WireError,
-    and the connection can only be closed, because where the next frame starts is no longer known.
+    and the connection must be closed, because the start of the next frame is unknown.
     """
 
     def __init__(self, max_frame_bytes: int) -> None:
@@ -39,7 +39,7 @@ class FrameBuffer:
 
     def feed(self, data: bytes) -> None:
         """Add received bytes."""
-        if not self._buffer:  # mostly they are whole frames, and nothing waits for the rest of another one
+        if not self._buffer:  # usually data holds whole frames, and no part of an earlier one is left
             self._buffer = data
             return
         if self._start or not isinstance(self._buffer, bytearray):
@@ -77,7 +77,7 @@ class FrameBuffer:
 
 @message
 class RequestHeader:
-    """What stands before the body of every request, in headers of version 1 and 2."""
+    """The fields before the body of every request, in headers of version 1 and 2."""
 
     request_api_key: int
     request_api_version: int
@@ -92,7 +92,7 @@ _HEADER: Codec[RequestHeader] = Codec(
         RequestHeader,
         version=1,
         flexible=False,
-        columns=(
+        fields=(
             SchemaField("request_api_key", "int16"),
             SchemaField("request_api_version", "int16"),
             SchemaField("correlation_id", "int32"),
@@ -113,7 +113,7 @@ class Request(NamedTuple):
 
 
 class _Route(NamedTuple):
-    """What the first four bytes of a frame lead to; ``codec`` is None for an ApiVersions request of unknown version."""
+    """How a frame with certain first four bytes is read; ``codec`` is None for an ApiVersions request of unknown version."""
 
     api: Api
     version: int
@@ -201,7 +201,7 @@ def encode_response(api: Api, version: int, correlation_id: int, body: Any) -> b
 
 
 def response_parts(api: Api, version: int, correlation_id: int, body: Any) -> list[LazyBytes]:
-    """The frame of a response in parts, of which those of a Fetch may lie in a log."""
+    """The frame of a response in parts; those of a Fetch may still be in a log."""
     codec = api.response_codec(version)
     parts: list[LazyBytes] = [b"", b"\0"] if _has_header_tags(api, codec) else [b""]
     codec.write(body if api.downgrade is None else api.downgrade(body, version), parts.append)
@@ -221,5 +221,5 @@ def parse_response(api: Api, version: int, frame: bytes) -> tuple[int, Any]:
 
 
 def _has_header_tags(api: Api, codec: Codec[Any]) -> bool:
-    """Flexible responses have tagged headers, but for ApiVersions: a client reads it before it knows the version."""
+    """Flexible responses have tagged headers, except ApiVersions: a client reads it before it knows the version."""
     return codec.flexible and api.key != ApiKey.API_VERSIONS

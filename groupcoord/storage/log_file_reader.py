@@ -17,7 +17,7 @@ from groupcoord.protocol.batches.record_batch import (
     MAGIC,
     BatchError,
     BatchHeader,
-    has_right_checksum,
+    checksum_matches,
     read_header,
 )
 from groupcoord.protocol.errors import ErrorCode
@@ -84,7 +84,7 @@ def checked_batches(
         while position < size:
             header = _header(path, window, position, size, expected, limit)
             data = window.at(position, header.size)
-            if not has_right_checksum(data, header):
+            if not checksum_matches(data, header):
                 reason = f"the checksum of the batch with offset {header.base_offset} is not {header.crc}, as it says"
                 raise CorruptBatchError(path, position, expected, reason, size=header.size)
             yield StoredBatch(position, header, data)

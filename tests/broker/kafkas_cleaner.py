@@ -16,7 +16,7 @@ from typing import NamedTuple
 from groupcoord.broker.log_config import LogConfig
 from groupcoord.broker.log_segment import LogSegment
 from groupcoord.broker.partition_log import PartitionLog
-from groupcoord.protocol.batches.record_batch import DELETE_HORIZON, BatchHeader, extents, read_header
+from groupcoord.protocol.batches.record_batch import DELETE_HORIZON, BatchHeader, iter_batch_extents, read_header
 
 RUNS = (
     *((topic, run) for topic in ("compacted", "stamped", "__consumer_offsets") for run in (1, 2)),
@@ -62,7 +62,7 @@ def settings_of(topic: str) -> LogConfig:
 
 def headers_in(data: bytes) -> list[BatchHeader]:
     """The headers of all batches."""
-    return [read_header(data, batch.position) for batch in extents(data)]
+    return [read_header(data, batch.position) for batch in iter_batch_extents(data)]
 
 
 def cleaned_before(topic: str, run: int) -> int:

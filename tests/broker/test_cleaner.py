@@ -18,8 +18,8 @@ from groupcoord.protocol.batches.record_batch import (
     BatchError,
     BatchHeader,
     build_batch,
-    extents,
-    has_right_checksum,
+    checksum_matches,
+    iter_batch_extents,
     read_header,
     records_in,
     records_of,
@@ -117,7 +117,7 @@ def test_a_tombstone_is_kept_until_its_horizon() -> None:
 
 def headers(segment: object) -> list[BatchHeader]:
     assert isinstance(segment, LogSegment)
-    return [read_header(segment.data, batch.position) for batch in extents(segment.data)]
+    return [read_header(segment.data, batch.position) for batch in iter_batch_extents(segment.data)]
 
 
 def test_a_record_without_a_key_goes() -> None:
@@ -311,10 +311,10 @@ def test_it_leaves_the_bytes_that_kafka_leaves(topic: str, run: int) -> None:
 def unpacked_batches(data: bytes) -> list[tuple[object, ...]]:
     """All that there is to say of each batch; of a compressed one without its length and checksum."""
     found: list[tuple[object, ...]] = []
-    for batch in extents(data):
+    for batch in iter_batch_extents(data):
         whole = data[batch.position : batch.position + batch.size]
         header = read_header(whole)
-        assert has_right_checksum(whole, header)
+        assert checksum_matches(whole, header)
         if header.attributes & COMPRESSION_MASK:
             header = header._replace(length=0, crc=0)
         found.append((header, tuple(records_of(whole))))

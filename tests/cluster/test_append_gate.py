@@ -31,7 +31,7 @@ def test_a_gate_is_asked_for_each_append_and_sees_whose_it_is() -> None:
     def look(append: Append) -> AppendDecision:
         for record in append.records:
             key = parse_key(record.key)
-            seen.append((append.partition, key.kind.name, key_json(key)["data"]["group"]))
+            seen.append((append.partition, key.record_type.name, key_json(key)["data"]["group"]))
         return STORE
 
     bench.decision = look

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from groupcoord.protocol.batches.record_batch import extents, read_header
+from groupcoord.protocol.batches.record_batch import iter_batch_extents, read_header
 
 KAFKA_FILES = Path(__file__).parent / "kafka_files"
 VERSIONS = ("4.3.1", "3.9.2")
@@ -29,4 +29,4 @@ def log_of(version: str, partition: int) -> Path:
 
 def positions(data: bytes) -> list[tuple[int, int]]:
     """(position, base offset) of each batch."""
-    return [(batch.position, read_header(data, batch.position).base_offset) for batch in extents(data)]
+    return [(batch.position, read_header(data, batch.position).base_offset) for batch in iter_batch_extents(data)]

@@ -119,7 +119,7 @@ def generation(protocol_type: str, subscription: bytes, assignment: bytes = b"")
     )
     value = GroupMetadataValue(protocol_type=protocol_type, generation=1, protocol="p", leader="m", members=(member,))
     key = parse_key(write_key(GroupMetadataKey(group="g")))
-    entry = LogEntry(0, 0, 0, CoordinatorRecord(key, parse_value(key.kind, write_value(value, 3))), None)
+    entry = LogEntry(0, 0, 0, CoordinatorRecord(key, parse_value(key.record_type, write_value(value, 3))), None)
     members: list[dict[str, object]] = entry_json(entry)["value"]["data"]["members"]
     return members
 

@@ -32,28 +32,28 @@ def write(theirs: Any, version: int) -> bytes:
     return written
 
 
-def differences(layout: MessageSchema, ours: Any, theirs: Any, path: str = "") -> Iterator[str]:
+def differences(schema: MessageSchema, ours: Any, theirs: Any, path: str = "") -> Iterator[str]:
     """Fields in which our message is not theirs."""
-    for column in layout.columns:
+    for field in schema.fields:
         # A bit field is a set of names to them. They write it back, so its bytes are compared nevertheless.
-        if not column.name.endswith("authorized_operations"):
+        if not field.name.endswith("authorized_operations"):
             yield from _differences(
-                column, getattr(ours, column.name), getattr(theirs, column.name), f"{path}.{column.name}"
+                field, getattr(ours, field.name), getattr(theirs, field.name), f"{path}.{field.name}"
             )
 
 
-def _differences(column: SchemaField, ours: Any, theirs: Any, path: str) -> Iterator[str]:
-    if column.is_array and None not in (ours, theirs):
+def _differences(field: SchemaField, ours: Any, theirs: Any, path: str) -> Iterator[str]:
+    if field.is_array and None not in (ours, theirs):
         if len(ours) != len(theirs):
             yield f"{path}: {len(ours)} items, {len(theirs)} items"
         for index, (one, other) in enumerate(zip(ours, theirs, strict=False)):
-            yield from _differences(column._replace(is_array=False), one, other, f"{path}[{index}]")
-    elif column.struct is not None and None not in (ours, theirs):
-        yield from differences(column.struct, ours, theirs, path)
-    elif column.tag is not None and column.struct is not None and theirs is None:
-        if ours != column.struct.message():
+            yield from _differences(field._replace(is_array=False), one, other, f"{path}[{index}]")
+    elif field.struct is not None and None not in (ours, theirs):
+        yield from differences(field.struct, ours, theirs, path)
+    elif field.tag is not None and field.struct is not None and theirs is None:
+        if ours != field.struct.message():
             yield f"{path}: {ours!r}, absent"
-    elif ours != theirs and not (column.kind == "uuid" and ours is None and theirs.int == 0):
+    elif ours != theirs and not (field.kind == "uuid" and ours is None and theirs.int == 0):
         yield f"{path}: {ours!r}, {theirs!r}"
 
 

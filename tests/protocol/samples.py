@@ -1,4 +1,4 @@
-"""Random messages that use every field of a layout."""
+"""Random messages that use every field of a schema."""
 
 import random
 import uuid
@@ -23,32 +23,32 @@ def codecs_of(api: Api, version: int) -> tuple[Codec[Any], Codec[Any]]:
     return api.request_codec(version), api.response_codec(version)
 
 
-def make(layout: MessageSchema, chance: random.Random) -> Any:
+def make(schema: MessageSchema, chance: random.Random) -> Any:
     """A message with any value in each field that the version carries."""
-    return layout.message(**{column.name: _field(column, chance) for column in layout.columns})
+    return schema.message(**{field.name: _field(field, chance) for field in schema.fields})
 
 
-def _field(column: SchemaField, chance: random.Random) -> Any:
-    if column.is_nullable and chance.random() < 0.2:
+def _field(field: SchemaField, chance: random.Random) -> Any:
+    if field.is_nullable and chance.random() < 0.2:
         return None
-    if column.is_array:
-        return tuple(_value(column, chance) for _ in range(chance.randrange(4)))
-    return _value(column, chance)
+    if field.is_array:
+        return tuple(_value(field, chance) for _ in range(chance.randrange(4)))
+    return _value(field, chance)
 
 
-def _value(column: SchemaField, chance: random.Random) -> Any:
-    if column.struct is not None:
-        return make(column.struct, chance)
-    if column.kind in _BITS:
-        bits = _BITS[column.kind]
+def _value(field: SchemaField, chance: random.Random) -> Any:
+    if field.struct is not None:
+        return make(field.struct, chance)
+    if field.kind in _BITS:
+        bits = _BITS[field.kind]
         return chance.choice((0, -1, 1, 2 ** (bits - 1) - 1, -(2 ** (bits - 1)), chance.randrange(2 ** (bits - 1))))
-    if column.kind in ("uint16", "uint32"):
+    if field.kind in ("uint16", "uint32"):
         return chance.randrange(2**16)
-    if column.kind == "float64":
+    if field.kind == "float64":
         return chance.random()
-    if column.kind == "uuid":
+    if field.kind == "uuid":
         return chance.choice((None, uuid.UUID(int=chance.randrange(1, 2**128))))
-    if column.kind == "bool":
+    if field.kind == "bool":
         return chance.random() < 0.5
     text = chance.choice(_TEXTS)
-    return text if column.kind == "string" else text.encode()
+    return text if field.kind == "string" else text.encode()

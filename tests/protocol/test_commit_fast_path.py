@@ -11,7 +11,7 @@ from groupcoord.protocol.batches.compression import Compression
 from groupcoord.protocol.batches.key_value_reader import PARTITION_BYTES, read_key_values
 from groupcoord.protocol.batches.record_batch import BatchError, build_batch, frame_batch, read_header
 from groupcoord.protocol.batches.records import Header, InvalidRecordsError, Record
-from groupcoord.protocol.batches.rewrite import without_records
+from groupcoord.protocol.batches.rewrite import empty_batch
 from groupcoord.protocol.coordinator_records.commit_fast_path import (
     CommitReader,
     ScanResult,
@@ -275,7 +275,7 @@ def test_records_that_are_announced_and_not_there_are_said() -> None:
 
 
 def test_what_compaction_has_emptied_is_a_batch() -> None:
-    emptied = without_records(read_header(build_batch([Record(14, 1, b"k", b"v"), Record(19, 1, b"k", b"v")])))
+    emptied = empty_batch(read_header(build_batch([Record(14, 1, b"k", b"v"), Record(19, 1, b"k", b"v")])))
     assert Reader().read(emptied) == ScanResult(len(emptied), 19, 0)
 
 

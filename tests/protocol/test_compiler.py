@@ -1,4 +1,4 @@
-"""Compiled readers and writers, on a layout that has every kind of column."""
+"""Compiled readers and writers, on a schema that has every kind of field."""
 
 import random
 import struct
@@ -65,7 +65,7 @@ class Everything:
 
 def layout_of_everything(*, flexible: bool) -> MessageSchema:
     pair = MessageSchema(Pair, 0, flexible, (SchemaField("left", "int32"), SchemaField("right", "string")))
-    columns = (
+    fields = (
         SchemaField("flag", "bool"),
         SchemaField("tiny", "int8"),
         SchemaField("small", "int16"),
@@ -94,7 +94,7 @@ def layout_of_everything(*, flexible: bool) -> MessageSchema:
         SchemaField("tagged_numbers", "int32", is_array=True, tag=2),
         SchemaField("tagged_identity", "uuid", tag=3),
     )
-    return MessageSchema(Everything, 1, flexible, columns + tagged if flexible else columns)
+    return MessageSchema(Everything, 1, flexible, fields + tagged if flexible else fields)
 
 
 FULL = Everything(
@@ -127,13 +127,13 @@ reader = cache(compile_reader)
 writer = cache(compile_writer)
 
 
-def read(layout: MessageSchema, data: bytes, at: int = 0) -> Any:
-    return reader(layout)(data, at, len(data))
+def read(schema: MessageSchema, data: bytes, at: int = 0) -> Any:
+    return reader(schema)(data, at, len(data))
 
 
-def write(layout: MessageSchema, value: object) -> bytes:
+def write(schema: MessageSchema, value: object) -> bytes:
     pieces: list[bytes] = []
-    writer(layout)(value, pieces.append)
+    writer(schema)(value, pieces.append)
     return b"".join(pieces)
 
 
@@ -165,18 +165,18 @@ def test_compact_lengths_and_tags() -> None:
 
 @pytest.mark.parametrize("flexible", [False, True])
 def test_nulls(flexible: bool) -> None:
-    layout = layout_of_everything(flexible=flexible)
-    written = write(layout, Everything())
-    assert read(layout, b"before" + written + b"behind", 6) == (Everything(), 6 + len(written))
+    schema = layout_of_everything(flexible=flexible)
+    written = write(schema, Everything())
+    assert read(schema, b"before" + written + b"behind", 6) == (Everything(), 6 + len(written))
 
 
 def test_a_struct_that_can_be_null_has_a_byte_before_it_and_with_a_tag_a_varint() -> None:
     pair = MessageSchema(Pair, 0, True, (SchemaField("left", "int32"), SchemaField("right", "string")))
-    column = SchemaField("maybe_pair", "struct", is_nullable=True, struct=pair)
-    plain = MessageSchema(Maybe, 0, True, (column,))
-    tagged = MessageSchema(Maybe, 0, True, (column._replace(tag=0),))
+    field = SchemaField("maybe_pair", "struct", is_nullable=True, struct=pair)
+    plain = MessageSchema(Maybe, 0, True, (field,))
+    tagged = MessageSchema(Maybe, 0, True, (field._replace(tag=0),))
     body = "00000007 01 00"
-    for layout, value, data in (
+    for schema, value, data in (
         (plain, None, "ff 00"),
         (plain, Pair(left=7), f"01 {body} 00"),
         (tagged, None, "01 00 01 00"),
@@ -184,9 +184,9 @@ def test_a_struct_that_can_be_null_has_a_byte_before_it_and_with_a_tag_a_varint(
         (tagged, Pair(), "00"),
     ):
         said = Maybe(maybe_pair=value)
-        assert write(layout, said).hex() == bytes.fromhex(data).hex()
-        assert read(layout, bytes.fromhex(data)) == (said, len(bytes.fromhex(data)))
-        shown = {field.path: field.value for field in iter_fields(layout, bytes.fromhex(data))}
+        assert write(schema, said).hex() == bytes.fromhex(data).hex()
+        assert read(schema, bytes.fromhex(data)) == (said, len(bytes.fromhex(data)))
+        shown = {field.path: field.value for field in iter_fields(schema, bytes.fromhex(data))}
         if value is None:
             assert shown == {"maybe_pair": None}
         else:
@@ -195,41 +195,41 @@ def test_a_struct_that_can_be_null_has_a_byte_before_it_and_with_a_tag_a_varint(
 
 @pytest.mark.parametrize("flexible", [False, True])
 def test_long_texts_and_arrays(flexible: bool) -> None:
-    layout = layout_of_everything(flexible=flexible)
+    schema = layout_of_everything(flexible=flexible)
     long = Everything(
         text="é" * 16000, maybe_data=bytes(100_000), numbers=tuple(range(1000)), pairs=(Pair(right="r"),) * 200
     )
-    assert read(layout, write(layout, long))[0] == long
+    assert read(schema, write(schema, long))[0] == long
 
 
 @pytest.mark.parametrize("flexible", [False, True])
 def test_every_message_that_ends_early_is_refused(flexible: bool) -> None:
-    layout = layout_of_everything(flexible=flexible)
-    written = write(layout, make(layout, random.Random(1)))
+    schema = layout_of_everything(flexible=flexible)
+    written = write(schema, make(schema, random.Random(1)))
     for size in range(len(written)):
         with pytest.raises(READ_ERRORS):
-            read(layout, written[:size])
+            read(schema, written[:size])
 
 
 def test_where_this_version_has_no_null_the_empty_value_is_written() -> None:
-    columns = (
+    fields = (
         SchemaField("maybe_text", "string"),
         SchemaField("maybe_data", "bytes"),
         SchemaField("maybe_pairs", "int32", is_array=True),
     )
-    layout = MessageSchema(Everything, 0, flexible=False, columns=columns)
-    assert write(layout, Everything()).hex() == "0000" + "00000000" + "00000000"
+    schema = MessageSchema(Everything, 0, flexible=False, fields=fields)
+    assert write(schema, Everything()).hex() == "0000" + "00000000" + "00000000"
 
 
 def test_a_message_without_fields_is_no_bytes() -> None:
-    layout = MessageSchema(Everything, 0, flexible=False, columns=())
-    assert write(layout, Everything()) == b""
-    assert read(layout, b"") == (Everything(), 0)
+    schema = MessageSchema(Everything, 0, flexible=False, fields=())
+    assert write(schema, Everything()) == b""
+    assert read(schema, b"") == (Everything(), 0)
 
 
 def test_what_does_not_fit_cannot_be_written() -> None:
-    layout = layout_of_everything(flexible=False)
+    schema = layout_of_everything(flexible=False)
     with pytest.raises(struct.error):
-        write(layout, Everything(small=40_000))
+        write(schema, Everything(small=40_000))
     with pytest.raises(struct.error):
-        write(layout, Everything(text="x" * 40_000))
+        write(schema, Everything(text="x" * 40_000))

@@ -8,7 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groupcoord.protocol.batches import compression
-from groupcoord.protocol.batches.compression import Compression, CompressionError, compress, decompress, most_unpacked
+from groupcoord.protocol.batches.compression import (
+    Compression,
+    CompressionError,
+    compress,
+    decompress,
+    max_unpacked_bytes,
+)
 
 CODECS = [codec for codec in Compression if codec]
 
@@ -129,7 +135,7 @@ def test_a_snappy_block_that_does_not_fit_is_refused(rest: bytes) -> None:
 @pytest.mark.parametrize("codec", list(Compression))
 @pytest.mark.parametrize("data", [b"", b"x", bytes(3_000_000), random.Random(1).randbytes(100_000)])
 def test_what_can_come_out_at_most_is_told_before(codec: Compression, data: bytes) -> None:
-    assert len(data) <= most_unpacked(codec, memoryview(compress(codec, data))) <= compression.UNPACKED_LIMIT
+    assert len(data) <= max_unpacked_bytes(codec, memoryview(compress(codec, data))) <= compression.UNPACKED_LIMIT
 
 
 def test_a_kernel_without_large_pages_will_do(monkeypatch: pytest.MonkeyPatch) -> None:

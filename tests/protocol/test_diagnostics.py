@@ -22,7 +22,7 @@ def test_fields_come_with_path_offset_size_and_value() -> None:
     request = FetchRequest(
         max_wait_ms=500, min_bytes=1, topics=(FetchTopic(topic="orders", partitions=(partition,)),), cluster_id="c"
     )
-    fields = list(iter_fields(codec.layout, b"...." + codec.encode(request), 4))
+    fields = list(iter_fields(codec.schema, b"...." + codec.encode(request), 4))
     assert fields[0] == DecodedField("replica_id", 4, 4, -1)
     assert fields[7:11] == [
         DecodedField("topics", 29, 1, 1),
@@ -35,14 +35,14 @@ def test_fields_come_with_path_offset_size_and_value() -> None:
 
 def test_unknown_tags_are_shown() -> None:
     codec = APIS[ApiKey.HEARTBEAT].response_codec(4)
-    *_, last = iter_fields(codec.layout, bytes.fromhex("00000000 0000 01 63 02 aabb"))
+    *_, last = iter_fields(codec.schema, bytes.fromhex("00000000 0000 01 63 02 aabb"))
     assert last == DecodedField("tag 99", 9, 2, b"\xaa\xbb")
 
 
 def test_nulls_are_shown() -> None:
-    layout = layout_of_everything(flexible=True)
-    nothing = layout.message()
-    shown = {field.path: field.value for field in iter_fields(layout, write(layout, nothing))}
+    schema = layout_of_everything(flexible=True)
+    nothing = schema.message()
+    shown = {field.path: field.value for field in iter_fields(schema, write(schema, nothing))}
     assert [shown[name] for name in ("maybe_text", "maybe_data", "maybe_pair", "maybe_numbers", "identity")] == [
         None
     ] * 5
@@ -54,10 +54,10 @@ def test_nulls_are_shown() -> None:
 @settings(max_examples=100)
 def test_every_message_is_shown_as_it_is(which: tuple[Api, int], is_response: bool, chance: random.Random) -> None:
     codec = codecs_of(*which)[is_response]
-    message = make(codec.layout, chance)
+    message = make(codec.schema, chance)
     written = codec.encode(message)
     end = 0
-    for path, offset, size, value in iter_fields(codec.layout, written):
+    for path, offset, size, value in iter_fields(codec.schema, written):
         at_path = _at(message, path)
         assert value == (len(at_path) if isinstance(at_path, tuple) else at_path)
         assert offset >= end
@@ -102,15 +102,15 @@ def test_an_error_says_what_and_where(flexible: bool, data: str, field: str, off
 def test_a_good_message_needs_no_explanation() -> None:
     codec = APIS[ApiKey.HEARTBEAT].response_codec(0)
     assert (
-        str(explain_decode_error(codec.layout, b"\x00\x1b"))
+        str(explain_decode_error(codec.schema, b"\x00\x1b"))
         == "HeartbeatResponse v0, field error_code, offset 0: nothing is wrong with it"
     )
-    assert explain_decode_error(APIS[ApiKey.LIST_GROUPS].request_codec(0).layout, b"").offset == 0
+    assert explain_decode_error(APIS[ApiKey.LIST_GROUPS].request_codec(0).schema, b"").offset == 0
 
 
 def test_an_explanation_has_an_end() -> None:
     """Ten thousand fields are gone through, however many there are before the error."""
     codec = APIS[ApiKey.DELETE_GROUPS].request_codec(2)
-    long = codec.encode(codec.layout.message(groups_names=("",) * 20_000))[:-1]
-    problem = explain_decode_error(codec.layout, long)
+    long = codec.encode(codec.schema.message(groups_names=("",) * 20_000))[:-1]
+    problem = explain_decode_error(codec.schema, long)
     assert str(problem) == "DeleteGroups v2, field groups_names[9999], offset 10002: here or behind, something is wrong"

@@ -67,7 +67,7 @@ def test_half_a_frame_costs_what_has_come_and_not_what_it_announces() -> None:
 
 @pytest.mark.parametrize(("api", "version"), EVERY_VERSION, ids=name_of)
 def test_kafka_python_frames_requests_as_we_do(api: Api, version: int) -> None:
-    message = make(api.request_codec(version).layout, random.Random(version))
+    message = make(api.request_codec(version).schema, random.Random(version))
     frame = encode_request(api, version, -7, "me", message)
     theirs = kafka_python.read(api.request.__name__, version, api.request_codec(version).encode(message))
     theirs._header = TheirRequestHeader(
@@ -80,7 +80,7 @@ def test_kafka_python_frames_requests_as_we_do(api: Api, version: int) -> None:
 
 @pytest.mark.parametrize(("api", "version"), OF_ONE_SHAPE, ids=name_of)
 def test_responses_are_read_as_they_were_written(api: Api, version: int) -> None:
-    message = make(api.response_codec(version).layout, random.Random(version))
+    message = make(api.response_codec(version).schema, random.Random(version))
     frame = encode_response(api, version, 2**31 - 1, message)
     assert int.from_bytes(frame[:4], "big") == len(frame) - 4
     assert parse_response(api, version, frame[4:]) == (2**31 - 1, message)
@@ -138,6 +138,6 @@ def test_api_versions_of_any_version_is_a_request(version: int) -> None:
 @settings(max_examples=50)
 def test_requests_are_read_as_they_were_written(which: tuple[Api, int], chance: random.Random) -> None:
     api, version = which
-    message = make(api.request_codec(version).layout, chance)
+    message = make(api.request_codec(version).schema, chance)
     parsed = parse_request(encode_request(api, version, 1, None, message)[4:]).message
     assert api.request_codec(version).encode(parsed) == api.request_codec(version).encode(message)

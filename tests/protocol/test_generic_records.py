@@ -47,7 +47,7 @@ RECORDS = recorded()
 @pytest.mark.parametrize("record", RECORDS, ids=lambda record: record.name)
 def test_records_are_shown_as_kafka_shows_them(record: Recorded) -> None:
     key = parse_key(record.key)
-    value = parse_value(key.kind, record.value)
+    value = parse_value(key.record_type, record.value)
     # As text, so that the order of fields counts too.
     assert json.dumps({"key": key_json(key), "value": value_json(value)}) == json.dumps(record.shown)
 
@@ -60,7 +60,7 @@ def test_every_kind_and_version_is_among_the_records() -> None:
 
 @pytest.mark.parametrize("record", RECORDS, ids=lambda record: record.name)
 def test_wherever_a_record_ends_too_early_it_is_refused(record: Recorded) -> None:
-    kind = parse_key(record.key).kind
+    kind = parse_key(record.key).record_type
     for end in range(len(record.key)):
         with pytest.raises(RecordError):
             parse_key(record.key[:end])
@@ -171,7 +171,7 @@ def test_only_offsets_and_classic_groups_have_values_of_several_versions() -> No
 
 
 def test_what_a_version_lacks_is_not_in_its_layout() -> None:
-    names = [[column.name for column in RECORD_TYPES[1].value.layout(version).columns] for version in range(5)]
+    names = [[column.name for column in RECORD_TYPES[1].value.schema(version).fields] for version in range(5)]
     assert names == [
         ["offset", "metadata", "commitTimestamp"],
         ["offset", "metadata", "commitTimestamp", "expireTimestamp"],
@@ -183,8 +183,8 @@ def test_what_a_version_lacks_is_not_in_its_layout() -> None:
 
 def test_keys_are_never_flexible_and_new_values_are() -> None:
     for kind in RECORD_TYPES.values():
-        assert not kind.key.layout(0).flexible
-        flexible = [kind.value.layout(version).flexible for version in kind.versions]
+        assert not kind.key.schema(0).flexible
+        flexible = [kind.value.schema(version).flexible for version in kind.versions]
         assert flexible == [False] if kind.number == 0 else flexible[-1]
 
 
@@ -202,7 +202,7 @@ def test_an_offset() -> None:
     said = OffsetCommitValue(
         offset=5, leader_epoch=2, metadata="", commit_timestamp_ms=1_795_265_745_031, topic_id=TOPIC_ID
     )
-    assert value_text(parse_value(key.kind, write_value(said, 4))) == (
+    assert value_text(parse_value(key.record_type, write_value(said, 4))) == (
         'v4 offset=5 leaderEpoch=2 metadata="" commitTimestamp=2026-11-21T12:55:45.031Z topicId=p2WCBr1cSmakbBV-v4Ad5w'
     )
 
@@ -312,6 +312,6 @@ def test_every_record_has_a_text_of_one_line() -> None:
     for record in recorded():
         key = parse_key(record.key)
         assert isinstance(key, RecordKey)
-        for text in (key_text(key), value_text(parse_value(key.kind, record.value))):
+        for text in (key_text(key), value_text(parse_value(key.record_type, record.value))):
             assert len(text.splitlines()) == 1
             assert text.isprintable()

@@ -149,7 +149,7 @@ def test_what_a_broker_refuses_is_refused_and_explained(frame: str) -> None:
 def test_spoiled_requests_are_refused_with_their_place_or_read(which: tuple[Api, int], chance: random.Random) -> None:
     api, version = which
     codec = api.request_codec(version)
-    frame = encode_request(api, version, 1, "c", make(codec.layout, chance))[4:]
+    frame = encode_request(api, version, 1, "c", make(codec.schema, chance))[4:]
     start = 12 if codec.flexible else 11
     spoiled = bytearray(frame)
     for _ in range(chance.randrange(1, 4)):
@@ -189,7 +189,7 @@ def _spoil(data: bytearray, start: int, chance: random.Random) -> None:
 
 def _can_be_dissected(codec: Codec[Any], data: bytes, start: int) -> bool:
     try:
-        list(iter_fields(codec.layout, data, start))
+        list(iter_fields(codec.schema, data, start))
     except WireError:
         return False
     return True

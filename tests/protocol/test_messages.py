@@ -44,11 +44,11 @@ def test_so_it_is_with_any_values(which: tuple[Api, int], is_response: bool, cha
 
 
 def _compare(codec: Any, chance: random.Random) -> None:
-    ours = make(codec.layout, chance)
-    name, version = codec.layout.message.__name__, codec.layout.version
+    ours = make(codec.schema, chance)
+    name, version = codec.schema.message.__name__, codec.schema.version
     written = codec.encode(ours)
     theirs = kafka_python.read(name, version, written)
-    assert not list(kafka_python.differences(codec.layout, ours, theirs))
+    assert not list(kafka_python.differences(codec.schema, ours, theirs))
     assert kafka_python.write(theirs, version) == written
     assert codec.decode_from(written, 0) == (ours, len(written))
 

@@ -18,14 +18,14 @@ from groupcoord.protocol.batches.record_batch import (
     add_to_sequence,
     attributes_of,
     build_batch,
-    extents,
-    has_right_checksum,
+    checksum_matches,
+    iter_batch_extents,
     read_header,
     records_in,
     records_of,
     stamp_offsets,
     stamp_time,
-    walk_batch,
+    validate_batch_records,
 )
 from groupcoord.protocol.batches.records import Header, Record
 from groupcoord.protocol.errors import ErrorCode
@@ -70,10 +70,10 @@ def test_what_aiokafka_builds_is_read(codec: Compression) -> None:
         )
     batch = bytes(builder.build())
     header = read_header(batch)
-    assert has_right_checksum(batch, header)
+    assert checksum_matches(batch, header)
     assert header.compression == codec
     assert (header.max_timestamp_ms, header.record_count, header.size) == (THEN_MS + 5, 3, len(batch))
-    walk_batch(batch, header)
+    validate_batch_records(batch, header)
     assert list(records_of(batch)) == RECORDS
 
 
@@ -139,7 +139,7 @@ def test_sequence_numbers_start_again_behind_the_largest(sequence: int, incremen
 def test_batches_are_found_one_behind_the_other() -> None:
     first, second = build_batch(RECORDS), build_batch(RECORDS[:1])
     data = first + second + old_message(b"x", magic=1)
-    assert [(e.position, e.size, e.magic) for e in extents(data)] == [
+    assert [(e.position, e.size, e.magic) for e in iter_batch_extents(data)] == [
         (0, len(first), 2),
         (len(first), len(second), 2),
         (len(first + second), len(data) - len(first + second), 1),
@@ -149,7 +149,7 @@ def test_batches_are_found_one_behind_the_other() -> None:
 @pytest.mark.parametrize("rest", [1, 11, 12, 16, 17, 60, 70])
 def test_an_incomplete_batch_at_the_end_is_left_out(rest: int) -> None:
     batch = build_batch(RECORDS)
-    assert len(list(extents(batch + batch[:rest]))) == 1
+    assert len(list(iter_batch_extents(batch + batch[:rest]))) == 1
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_an_incomplete_batch_at_the_end_is_left_out(rest: int) -> None:
 )
 def test_bytes_that_are_no_batch_are_corrupt(data: bytes, reason: str) -> None:
     with pytest.raises(BatchError) as refusal:
-        list(extents(data))
+        list(iter_batch_extents(data))
     assert (refusal.value.error, refusal.value.reason) == (ErrorCode.CORRUPT_MESSAGE, reason)
 
 
@@ -175,7 +175,7 @@ def test_less_than_a_header_is_corrupt() -> None:
 def test_the_attributes_of_a_batch_are_read_without_its_header() -> None:
     short = patched(build_batch(RECORDS), attributes=0x113)[:26]
     short = b"junk" + short[:8] + (14).to_bytes(4, "big") + short[12:]
-    assert attributes_of(short, next(extents(short[4:]))._replace(position=4)) == 0x113
+    assert attributes_of(short, next(iter_batch_extents(short[4:]))._replace(position=4)) == 0x113
 
 
 def test_a_compression_that_is_none_is_told() -> None:
@@ -188,14 +188,14 @@ def test_a_compression_that_is_none_is_told() -> None:
 def test_bytes_that_are_not_what_their_compression_says_are_told() -> None:
     batch = patched(build_batch(RECORDS), attributes=Compression.ZSTD)
     with pytest.raises(BatchError) as refusal:
-        walk_batch(batch, read_header(batch))
+        validate_batch_records(batch, read_header(batch))
     assert refusal.value.error == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 def test_records_that_are_none_are_told() -> None:
     batch = patched(build_batch(RECORDS), record_count=4)
     with pytest.raises(BatchError) as refusal:
-        walk_batch(batch, read_header(batch))
+        validate_batch_records(batch, read_header(batch))
     assert refusal.value.error == ErrorCode.INVALID_RECORD
 
 
@@ -203,7 +203,7 @@ def test_records_that_are_none_are_told() -> None:
 def test_a_changed_byte_spoils_the_checksum(at: int) -> None:
     batch = bytearray(build_batch(RECORDS))
     batch[at] ^= 1
-    assert not has_right_checksum(batch, read_header(batch))
+    assert not checksum_matches(batch, read_header(batch))
 
 
 def test_offset_and_epoch_can_be_stamped_without_touching_the_checksum() -> None:
@@ -211,7 +211,7 @@ def test_offset_and_epoch_can_be_stamped_without_touching_the_checksum() -> None
     stamp_offsets(batch, 1_000, 4)
     header = read_header(batch)
     assert (header.base_offset, header.last_offset, header.leader_epoch) == (1_000, 1_002, 4)
-    assert has_right_checksum(batch, header)
+    assert checksum_matches(batch, header)
     assert [record.offset for record in records_of(batch)] == [1_000, 1_001, 1_002]
 
 
@@ -220,7 +220,7 @@ def test_attributes_and_time_are_stamped_with_a_new_checksum() -> None:
     stamp_time(batch, LOG_APPEND_TIME, 123)
     header = read_header(batch)
     assert (header.log_append_time, header.max_timestamp_ms) == (True, 123)
-    assert has_right_checksum(batch, header)
+    assert checksum_matches(batch, header)
 
 
 def test_the_records_of_all_batches_are_read_and_markers_left_out() -> None:

@@ -9,8 +9,8 @@ from groupcoord.protocol.batches.records import (
     read_records,
     read_varint,
     read_varlong,
+    validate_records,
     varint,
-    walk,
     write_records,
 )
 
@@ -37,7 +37,7 @@ def test_what_is_written_is_read(records: list[Record]) -> None:
 @pytest.mark.slow
 @given(records=st.lists(any_record, min_size=1, max_size=6))
 def test_a_walk_finds_what_reading_finds(records: list[Record]) -> None:
-    found = walk(write_records(records, base_offset=7, base_timestamp_ms=1_000), 0, len(records))
+    found = validate_records(write_records(records, base_offset=7, base_timestamp_ms=1_000), 0, len(records))
     deltas = [record.timestamp_ms - 1_000 for record in records]
     assert (found.lowest_delta, found.highest_delta) == (min(deltas), max(deltas))
     assert found.every_key == all(record.key is not None for record in records)
@@ -49,8 +49,8 @@ def test_a_walk_finds_what_reading_finds(records: list[Record]) -> None:
 def test_sizes_may_be_wrong_where_they_are_not_looked_at(records: list[Record], size: int) -> None:
     good = [write_records([record], base_offset=7, base_timestamp_ms=1_000) for record in records]
     odd = b"".join(varint(size) + data[read_varint(data, 0)[1] :] for data in good)
-    found = walk(odd, 0, len(records), sized=False)
-    assert found == walk(b"".join(good), 0, len(records))
+    found = validate_records(odd, 0, len(records), sized=False)
+    assert found == validate_records(b"".join(good), 0, len(records))
     read = list(read_records(odd, 0, len(records), base_offset=7, base_timestamp_ms=1_000, sized=False))
     assert read == records
 
@@ -58,20 +58,20 @@ def test_sizes_may_be_wrong_where_they_are_not_looked_at(records: list[Record], 
 def test_a_wrong_size_is_told_where_it_is_looked_at() -> None:
     odd = varint(99) + ONE[1:]
     with pytest.raises(InvalidRecordsError, match="size that does not fit the batch"):
-        walk(odd, 0, 1)
+        validate_records(odd, 0, 1)
     with pytest.raises(InvalidRecordsError, match="size that is not that of its parts"):
         list(read_records(odd, 0, 1, base_offset=0, base_timestamp_ms=0))
 
 
 def test_what_is_left_behind_the_parts_is_told() -> None:
     with pytest.raises(InvalidRecordsError, match="3 bytes are left behind the last record"):
-        walk(varint(99) + ONE[1:] + b"abc", 0, 1, sized=False)
+        validate_records(varint(99) + ONE[1:] + b"abc", 0, 1, sized=False)
 
 
 @pytest.mark.parametrize("count", [1, 64, 65, 8192, 9000])
 def test_offsets_of_every_length_are_known_as_consecutive(count: int) -> None:
     records = [Record(index, index, b"k", b"v") for index in range(count)]
-    found = walk(write_records(records, base_offset=0, base_timestamp_ms=0), 0, count)
+    found = validate_records(write_records(records, base_offset=0, base_timestamp_ms=0), 0, count)
     assert found.consecutive
     assert found.highest_delta == count - 1
 
@@ -80,14 +80,14 @@ def test_offsets_of_every_length_are_known_as_consecutive(count: int) -> None:
 def test_keys_values_and_headers_may_have_any_size(size: int) -> None:
     record = Record(3, 9, bytes(size), b"\x01" * size, (Header("k" * size, bytes(size)), Header("", None)))
     data = write_records([record], base_offset=0, base_timestamp_ms=0)
-    assert walk(data, 0, 1).every_key
+    assert validate_records(data, 0, 1).every_key
     assert list(read_records(data, 0, 1, base_offset=0, base_timestamp_ms=0)) == [record]
 
 
 def test_many_headers_are_counted_right() -> None:
     record = Record(0, 0, None, None, tuple(Header("h", b"v") for _ in range(200)))
     data = write_records([record], base_offset=0, base_timestamp_ms=0)
-    assert not walk(data, 0, 1).every_key
+    assert not validate_records(data, 0, 1).every_key
     assert list(read_records(data, 0, 1, base_offset=0, base_timestamp_ms=0)) == [record]
 
 
@@ -109,7 +109,7 @@ def test_a_number_of_too_many_bytes_is_none() -> None:
     with pytest.raises(InvalidRecordsError, match="more than 10 bytes"):
         read_varlong(b"\xff" * 11, 0)
     with pytest.raises(InvalidRecordsError, match="more than 5 bytes"):
-        walk(b"\xff" * 6, 0, 1)
+        validate_records(b"\xff" * 6, 0, 1)
 
 
 def record_of(*parts: bytes) -> bytes:
@@ -137,7 +137,7 @@ BROKEN = {
 def test_a_walk_refuses(name: str) -> None:
     data, count = BROKEN[name]
     with pytest.raises(InvalidRecordsError):
-        walk(data, 0, count)
+        validate_records(data, 0, count)
 
 
 @pytest.mark.parametrize("name", ["a key beyond the end", "more records than there are", "more headers than bytes"])
@@ -150,7 +150,7 @@ def test_reading_refuses(name: str) -> None:
 @given(data=st.binary(max_size=60), count=st.integers(0, 4))
 def test_a_walk_lets_only_pass_what_can_be_read(data: bytes, count: int) -> None:
     try:
-        walk(data, 0, count)
+        validate_records(data, 0, count)
     except InvalidRecordsError:
         return
     assert len(list(read_records(data, 0, count, base_offset=0, base_timestamp_ms=0))) == count
@@ -160,7 +160,7 @@ def test_a_walk_lets_only_pass_what_can_be_read(data: bytes, count: int) -> None
 def test_a_spoilt_record_is_refused_or_can_be_read(at: int, byte: int) -> None:
     data = ONE[:at] + bytes([byte]) + ONE[at + 1 :]
     try:
-        walk(data, 0, 1)
+        validate_records(data, 0, 1)
     except InvalidRecordsError:
         return
     assert len(list(read_records(data, 0, 1, base_offset=0, base_timestamp_ms=0))) == 1

@@ -1,4 +1,4 @@
-"""What our layouts take from kio."""
+"""What our schemas take from kio."""
 
 import uuid
 
@@ -42,9 +42,9 @@ def test_times_keep_their_unit(kio_name: str, kafka_type: str, name: str) -> Non
 
 
 def test_a_layout_is_in_wire_order() -> None:
-    layout = schema_of(OffsetCommitRequest, KioOffsetCommitRequest)
-    assert (layout.name, layout.version, layout.flexible) == ("OffsetCommit", 2, False)
-    *plain, topics = layout.columns
+    schema = schema_of(OffsetCommitRequest, KioOffsetCommitRequest)
+    assert (schema.name, schema.version, schema.flexible) == ("OffsetCommit", 2, False)
+    *plain, topics = schema.fields
     assert plain == [
         SchemaField("group_id", "string"),
         SchemaField("generation_id_or_member_epoch", "int32"),
@@ -53,32 +53,32 @@ def test_a_layout_is_in_wire_order() -> None:
     ]
     assert topics.struct is not None
     assert (topics.name, topics.kind, topics.is_array, topics.struct.flexible) == ("topics", "struct", True, False)
-    assert [column.name for column in topics.struct.columns] == ["name", "partitions"]
+    assert [field.name for field in topics.struct.fields] == ["name", "partitions"]
 
 
 def test_dates_and_errors_are_plain_integers() -> None:
-    layout = schema_of(ProduceResponse, KioProduceResponse)
-    topics = layout.columns[0].struct
-    assert layout.name == "ProduceResponse"
+    schema = schema_of(ProduceResponse, KioProduceResponse)
+    topics = schema.fields[0].struct
+    assert schema.name == "ProduceResponse"
     assert topics is not None
-    partitions = topics.columns[1].struct
+    partitions = topics.fields[1].struct
     assert partitions is not None
     assert partitions.message is PartitionProduceResponse
-    kinds = {column.name: (column.kind, column.is_nullable) for column in partitions.columns}
+    kinds = {field.name: (field.kind, field.is_nullable) for field in partitions.fields}
     assert kinds["error_code"] == ("int16", False)
     assert kinds["log_append_time_ms"] == ("int64", False)
     assert kinds["error_message"] == ("string", True)
 
 
 def test_tagged_fields_have_their_tag() -> None:
-    layout = schema_of(FetchRequest, KioFetchRequest)
-    assert [(column.name, column.tag, column.is_nullable) for column in layout.columns if column.tag is not None] == [
+    schema = schema_of(FetchRequest, KioFetchRequest)
+    assert [(field.name, field.tag, field.is_nullable) for field in schema.fields if field.tag is not None] == [
         ("cluster_id", 0, True)
     ]
 
 
 def test_defaults_and_what_may_be_none() -> None:
-    layout = schema_of(FetchRequest, KioFetchRequest)
-    assert "max_wait_ms" not in layout.defaults()
-    assert layout.defaults()["max_bytes"] == 2**31 - 1
-    assert layout.may_hold_none() == {"cluster_id"}
+    schema = schema_of(FetchRequest, KioFetchRequest)
+    assert "max_wait_ms" not in schema.defaults()
+    assert schema.defaults()["max_bytes"] == 2**31 - 1
+    assert schema.may_hold_none() == {"cluster_id"}

@@ -27,7 +27,7 @@ from groupcoord.protocol.batches.record_batch import (
     HEADER_BYTES,
     BatchError,
     BatchHeader,
-    has_right_checksum,
+    checksum_matches,
     read_header,
 )
 from groupcoord.storage import checkpoints
@@ -332,7 +332,7 @@ class _Trial:
             return
         looked_at = stored.position + len(stored.data) > self._original.looked_at[stored.path]
         if touched:
-            whole = len(found) >= HEADER_BYTES and has_right_checksum(found, read_header(found))
+            whole = len(found) >= HEADER_BYTES and checksum_matches(found, read_header(found))
             if found and not whole and not looked_at:
                 self.seen["as damaged"] += 1
             elif found and not whole:
@@ -370,7 +370,7 @@ class _Trial:
     def _append(self, log: PartitionLog) -> tuple[int, bytes]:
         offset = log.append(batch([Rec(b"appended afterwards", b"k")]), NOW_MS).base_offset
         data = _read(log, offset)
-        if not data or read_header(data).base_offset != offset or not has_right_checksum(data, read_header(data)):
+        if not data or read_header(data).base_offset != offset or not checksum_matches(data, read_header(data)):
             self.problems.append(f"{log.name}: what was appended at offset {offset} cannot be read")
         return offset, data
 

@@ -91,7 +91,7 @@ class Frames:
         for api in APIS.values():
             for version in range(api.min_version, api.max_version + 1):
                 codec = api.request_codec(version)
-                asked = [*error_samples._requests(api, version), make(codec.layout, chance), make(codec.layout, chance)]
+                asked = [*error_samples._requests(api, version), make(codec.schema, chance), make(codec.schema, chance)]
                 self._valid += [(self._frame(api, version, request), api) for request in asked]
         # Mostly answered, and mostly the end of the connection: a case has some of the first, then one or two of the others.
         self._soft: list[Spoiler] = [self._valid_one, self._produced, self._produced, self._produced, self._embedded]

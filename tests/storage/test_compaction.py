@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from groupcoord.broker.cleaner import clean, cleanable
 from groupcoord.broker.log_config import LogConfig
 from groupcoord.broker.partition_log import PartitionLog
-from groupcoord.protocol.batches.record_batch import build_batch, extents, read_header, records_in
+from groupcoord.protocol.batches.record_batch import build_batch, iter_batch_extents, read_header, records_in
 from groupcoord.protocol.batches.records import Record
 from tests.broker.data_plane import NOW_MS
 from tests.broker.kafkas_cleaner import RUNS, cleaned_at_ms, cleaned_before, recorded
@@ -81,7 +81,7 @@ def read(log: PartitionLog, offset: int, max_bytes: int) -> tuple[list[Record], 
     data = log.read(offset, max_bytes, at_least_one=True).data()
     found = [record for record in records_in(data) if record.offset >= offset]
     # A batch of which nothing is left still says how far it reached, and what is behind it comes with the next fetch.
-    reached = [read_header(data, extent.position).last_offset + 1 for extent in extents(data)]
+    reached = [read_header(data, extent.position).last_offset + 1 for extent in iter_batch_extents(data)]
     return found, max([offset, *reached])
 
 

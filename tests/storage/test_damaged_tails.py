@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from groupcoord.broker.leader_epoch_cache import EpochEntry
-from groupcoord.protocol.batches.record_batch import BatchError, has_right_checksum, read_header
+from groupcoord.protocol.batches.record_batch import BatchError, checksum_matches, read_header
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.storage.checkpoints import RECOVERY_POINTS, write_epochs
 from groupcoord.storage.errors import StorageError
@@ -184,7 +184,7 @@ def test_damage_to_old_records_does_not_cost_those_that_are_appended(folder: Pat
     assert again.storage.findings == []
     data = again.log().read(30, 1000, at_least_one=True).data()
     assert read_header(data).base_offset == 30
-    assert has_right_checksum(data, read_header(data))
+    assert checksum_matches(data, read_header(data))
 
 
 @pytest.mark.parametrize("entry", [(11, 5 * SIZE + 1), (4, 5 * SIZE), (9, 500 * SIZE)])

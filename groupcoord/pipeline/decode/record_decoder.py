@@ -53,14 +53,14 @@ def decode(key: bytes | None, value: bytes | None) -> DecodedRecord:
         return _bad(reason, key, value)
     try:
         parsed = parse_key(key)
-        said = parse_value(parsed.kind, value)
+        said = parse_value(parsed.record_type, value)
     except RecordError as problem:
         return _bad(str(problem), key, value)
     except (ValueError, OverflowError) as problem:
         return _bad(f"{type(problem).__name__}: {problem}", key, value)
-    if parsed.kind.number in OFFSET_KINDS:
+    if parsed.record_type.number in OFFSET_KINDS:
         return DecodedRecord("commits", _commit(parsed, said))
-    if parsed.kind.number == GROUP_KIND:
+    if parsed.record_type.number == GROUP_KIND:
         return DecodedRecord("generations", _generation(parsed, said))
     return DecodedRecord("modern_records", _modern(parsed, said))
 
@@ -177,8 +177,8 @@ def _partitions(said: tuple[TopicPartition, ...]) -> list[Row]:
 def _modern(key: RecordKey, value: RecordValue | None) -> Row:
     said = key_json(key)["data"]
     return {
-        "record_type": key.kind.number,
-        "record": key.kind.name,
+        "record_type": key.record_type.number,
+        "record": key.record_type.name,
         "group": said.pop("groupId"),
         "member": said.pop("memberId", None),
         "key": json.dumps(key_json(key)["data"], ensure_ascii=False),

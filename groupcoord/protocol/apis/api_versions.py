@@ -6,7 +6,7 @@ from groupcoord.protocol.codec.message import message
 
 @message
 class ApiVersionsRequest:
-    """What do you speak? The first thing every client asks. v3 adds who the client is and is flexible (KIP-511)."""
+    """Ask for APIs and versions: a client's first request. v3 adds who the client is and is flexible (KIP-511)."""
 
     client_software_name: str = ""  # v3+
     client_software_version: str = ""  # v3+
@@ -23,7 +23,7 @@ class ApiVersion:
 
 @message
 class SupportedFeatureKey:
-    """Versions of a cluster feature that the broker could do: v3+ (KIP-584)."""
+    """Versions of a cluster feature that the broker supports: v3+ (KIP-584)."""
 
     name: str = ""
     min_version: int = 0

@@ -14,7 +14,7 @@ class CreatePartitionsAssignment:
 
 @message
 class CreatePartitionsTopic:
-    """A topic that shall have more partitions."""
+    """A topic that gets more partitions."""
 
     name: str
     count: int  # of all partitions, old and new
@@ -32,7 +32,7 @@ class CreatePartitionsRequest:
 
 @message
 class CreatePartitionsTopicResult:
-    """What became of one topic.
+    """The result for one topic.
 
     Errors: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, INVALID_PARTITIONS, INVALID_REPLICA_ASSIGNMENT,
     INVALID_REQUEST.
@@ -45,7 +45,7 @@ class CreatePartitionsTopicResult:
 
 @message
 class CreatePartitionsResponse:
-    """What became of the topics. v2 is flexible."""
+    """The results for the topics. v2 is flexible."""
 
     throttle_time_ms: int = 0
     results: tuple[CreatePartitionsTopicResult, ...] = ()

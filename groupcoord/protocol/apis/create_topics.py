@@ -56,7 +56,7 @@ class CreatableTopicConfigs:
 
 @message
 class CreatableTopicResult:
-    """What became of one topic. v5 adds what it looks like (KIP-525), v7 its id (KIP-516).
+    """The result for one topic. v5 adds what it looks like (KIP-525), v7 its id (KIP-516).
 
     Errors: TOPIC_ALREADY_EXISTS, INVALID_TOPIC_EXCEPTION, INVALID_PARTITIONS, INVALID_REPLICATION_FACTOR,
     INVALID_REPLICA_ASSIGNMENT, INVALID_CONFIG, INVALID_REQUEST, POLICY_VIOLATION.
@@ -74,7 +74,7 @@ class CreatableTopicResult:
 
 @message
 class CreateTopicsResponse:
-    """What became of the topics. v5 is flexible."""
+    """The results for the topics. v5 is flexible."""
 
     throttle_time_ms: int = 0
     topics: tuple[CreatableTopicResult, ...] = ()

@@ -7,14 +7,14 @@ from groupcoord.protocol.errors import ErrorCode
 
 @message
 class DeleteGroupsRequest:
-    """Forget these groups and their offsets. v2 is flexible."""
+    """Delete groups and their offsets. v2 is flexible."""
 
     groups_names: tuple[str, ...] = ()
 
 
 @message
 class DeletableGroupResult:
-    """What became of one group.
+    """The result for one group.
 
     Errors: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP, COORDINATOR_NOT_AVAILABLE, COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR.
     """
@@ -25,7 +25,7 @@ class DeletableGroupResult:
 
 @message
 class DeleteGroupsResponse:
-    """What became of the groups, not in the order of the request. v2 is flexible."""
+    """The results for the groups, not in the order of the request. v2 is flexible."""
 
     throttle_time_ms: int = 0
     results: tuple[DeletableGroupResult, ...] = ()

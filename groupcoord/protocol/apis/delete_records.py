@@ -7,10 +7,10 @@ from groupcoord.protocol.errors import ErrorCode
 
 @message
 class DeleteRecordsPartition:
-    """How much of one partition shall go."""
+    """Up to where the records of one partition are deleted."""
 
     partition_index: int
-    offset: int  # records before it go; -1: all of them
+    offset: int  # records before it are deleted; -1: all of them
 
 
 @message
@@ -31,7 +31,7 @@ class DeleteRecordsRequest:
 
 @message
 class DeleteRecordsPartitionResult:
-    """What became of one partition.
+    """The result for one partition.
 
     Errors: OFFSET_OUT_OF_RANGE, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, POLICY_VIOLATION, REQUEST_TIMED_OUT.
     """
@@ -51,7 +51,7 @@ class DeleteRecordsTopicResult:
 
 @message
 class DeleteRecordsResponse:
-    """What became of the partitions. v2 is flexible."""
+    """The results for the partitions. v2 is flexible."""
 
     throttle_time_ms: int = 0
     topics: tuple[DeleteRecordsTopicResult, ...] = ()

@@ -30,7 +30,7 @@ class DeleteTopicsRequest:
 
 @message
 class DeletableTopicResult:
-    """What became of one topic. v5 adds a message (KIP-599), v6 its id (KIP-516).
+    """The result for one topic. v5 adds a message (KIP-599), v6 its id (KIP-516).
 
     Errors: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID (v6), INVALID_REQUEST, TOPIC_DELETION_DISABLED,
     INVALID_TOPIC_EXCEPTION.
@@ -44,7 +44,7 @@ class DeletableTopicResult:
 
 @message
 class DeleteTopicsResponse:
-    """What became of the topics. v4 is flexible."""
+    """The results for the topics. v4 is flexible."""
 
     throttle_time_ms: int = 0
     responses: tuple[DeletableTopicResult, ...] = ()

@@ -6,7 +6,7 @@ from groupcoord.protocol.codec.message import message
 
 @message
 class DescribeClusterRequest:
-    """Who are you all? (KIP-700) v1 adds the type of endpoint (KIP-919), v2 fenced brokers (KIP-1073)."""
+    """Describe the cluster (KIP-700). v1 adds the type of endpoint (KIP-919), v2 fenced brokers (KIP-1073)."""
 
     include_cluster_authorized_operations: bool = False
     endpoint_type: int = 1  # v1+; 1 brokers, 2 controllers

@@ -16,7 +16,7 @@ class DescribeConfigsResource:
 
 @message
 class DescribeConfigsRequest:
-    """What is configured? v1 adds synonyms (KIP-226), v3 documentation (KIP-569), v4 is flexible."""
+    """Describe configurations. v1 adds synonyms (KIP-226), v3 documentation (KIP-569), v4 is flexible."""
 
     resources: tuple[DescribeConfigsResource, ...] = ()
     include_synonyms: bool = False
@@ -62,7 +62,7 @@ class DescribeConfigsResult:
 
 @message
 class DescribeConfigsResponse:
-    """What is configured. v4 is flexible."""
+    """The configurations. v4 is flexible."""
 
     throttle_time_ms: int = 0
     results: tuple[DescribeConfigsResult, ...] = ()

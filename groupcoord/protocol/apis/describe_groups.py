@@ -7,7 +7,7 @@ from groupcoord.protocol.errors import ErrorCode
 
 @message
 class DescribeGroupsRequest:
-    """What do these groups look like?
+    """Describe groups.
 
     v3 can ask for authorized operations (KIP-430), v5 is flexible, v6 may answer GROUP_ID_NOT_FOUND.
     """

@@ -54,7 +54,7 @@ class ReplicaState:
 
 @message
 class FetchRequest:
-    """Read records, and wait for them if there are not enough.
+    """Read record batches, and wait for more if there are fewer than ``min_bytes``.
 
     v4 adds the isolation level (KIP-98), v7 sessions (KIP-227), v10 may bring zstd (KIP-110), v11 adds the rack (KIP-392),
     v12 is flexible and detects truncation (KIP-595), v13 has topic ids in place of names (KIP-516), v15 moves the replica id
@@ -62,8 +62,8 @@ class FetchRequest:
     """
 
     replica_id: int = -1  # v4–14; -1: a consumer
-    max_wait_ms: int  # then there is an answer, with however little
-    min_bytes: int  # as soon as there are so many, there is an answer
+    max_wait_ms: int  # the broker answers after this time at the latest
+    min_bytes: int  # the broker answers once it has so many
     max_bytes: int = 2147483647  # of all partitions; the first batch comes whole, whatever its size
     isolation_level: int = 0  # 0 read uncommitted, 1 read committed
     session_id: int = 0  # v7+; 0: none

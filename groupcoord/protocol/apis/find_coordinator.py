@@ -9,7 +9,7 @@ from groupcoord.protocol.errors import ErrorCode
 
 @message
 class FindCoordinatorRequest:
-    """Which broker coordinates this group (or transactional id)?
+    """Find the broker that coordinates a group or a transactional id.
 
     v1 adds the kind of key and says errors in words, v3 is flexible, v4 asks for many keys at once (KIP-699), v5 may answer
     TRANSACTION_ABORTABLE (KIP-890), v6 knows share groups (KIP-932). Handlers see

@@ -6,7 +6,7 @@ from groupcoord.protocol.codec.message import message
 
 @message
 class HeartbeatRequest:
-    """A member says that it lives, and learns whether the group is rebalancing.
+    """A member says that it is alive, and learns whether the group is rebalancing.
 
     v3 adds static membership (KIP-345), v4 is flexible.
     """
@@ -19,7 +19,7 @@ class HeartbeatRequest:
 
 @message
 class HeartbeatResponse:
-    """What the member should know. v1 adds the throttle time, v4 is flexible.
+    """The state of the member's group, as an error code. v1 adds the throttle time, v4 is flexible.
 
     Errors: INVALID_GROUP_ID, UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS, FENCED_INSTANCE_ID (v3+),
     COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR.

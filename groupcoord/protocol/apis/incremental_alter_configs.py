@@ -33,7 +33,7 @@ class IncrementalAlterConfigsRequest:
 
 @message
 class AlterConfigsResourceResponse:
-    """What became of one resource: all of its changes are made, or none.
+    """The result for one resource: all of its changes are made, or none.
 
     Errors: INVALID_CONFIG, INVALID_REQUEST, UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, POLICY_VIOLATION.
     """
@@ -46,7 +46,7 @@ class AlterConfigsResourceResponse:
 
 @message
 class IncrementalAlterConfigsResponse:
-    """What became of the resources. v1 is flexible."""
+    """The results for the resources. v1 is flexible."""
 
     throttle_time_ms: int = 0
     responses: tuple[AlterConfigsResourceResponse, ...] = ()

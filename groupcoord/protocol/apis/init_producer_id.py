@@ -6,7 +6,7 @@ from groupcoord.protocol.codec.message import message
 
 @message
 class InitProducerIdRequest:
-    """A producer wants to be idempotent or transactional (KIP-98).
+    """Get a producer id and epoch, for an idempotent or transactional producer (KIP-98).
 
     v2 is flexible, v3 lets a producer go on with the id it had (KIP-360), v4 may answer PRODUCER_FENCED (KIP-588), v5
     TRANSACTION_ABORTABLE (KIP-890).

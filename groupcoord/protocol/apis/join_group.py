@@ -8,10 +8,10 @@ from groupcoord.protocol.codec.message import message
 
 @message
 class JoinGroupRequestProtocol:
-    """A protocol (assignor) that the member could use, and what it would say under it. All versions."""
+    """A protocol (assignor) that the member could use, and its metadata for it. All versions."""
 
     name: str
-    metadata: bytes  # a subscription, if the protocol type is "consumer"; see protocol.embedded
+    metadata: bytes  # a subscription, if the protocol type is "consumer"; see protocol.consumer_protocol
 
 
 @message
@@ -23,27 +23,27 @@ class JoinGroupRequest:
     """
 
     group_id: str
-    session_timeout_ms: int  # without a heartbeat for so long, the member is out
+    session_timeout_ms: int  # a member without a heartbeat for this time is removed
     rebalance_timeout_ms: int = -1  # v1+; how long the group waits for this member to rejoin
     member_id: str  # "" the first time
     group_instance_id: str | None = None  # v5+
     protocol_type: str
-    protocols: tuple[JoinGroupRequestProtocol, ...] = ()  # the one it likes best first
+    protocols: tuple[JoinGroupRequestProtocol, ...] = ()  # in order of preference
     reason: str | None = None  # v8+; for the log
 
 
 @message
 class JoinGroupResponseMember:
-    """A member of the new generation, as the leader is told of it. All versions."""
+    """A member of the new generation, as the leader sees it. All versions."""
 
     member_id: str
     group_instance_id: str | None = None  # v5+
-    metadata: bytes  # what it said under the protocol that was chosen
+    metadata: bytes  # its metadata for the chosen protocol
 
 
 @message
 class JoinGroupResponse:
-    """The join phase is over, or the member was turned away.
+    """The join phase is over, or the member was refused.
 
     v2 adds the throttle time, v5 static members (KIP-345), v6 is flexible, v7 adds the protocol type (KIP-559), v9 lets the
     leader skip an assignment that stands (KIP-814).
@@ -60,7 +60,7 @@ class JoinGroupResponse:
     leader: str = ""  # a member id
     skip_assignment: bool = False  # v9+
     member_id: str
-    members: tuple[JoinGroupResponseMember, ...] = ()  # to the leader alone
+    members: tuple[JoinGroupResponseMember, ...] = ()  # for the leader only
     throttle_time_ms: int = 0  # v2+
 
 

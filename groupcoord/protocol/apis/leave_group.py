@@ -31,7 +31,7 @@ class LeaveGroupRequest:
 
 @message
 class MemberResponse:
-    """What became of one of them: v3+. Errors: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID."""
+    """The result for one member: v3+. Errors: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID."""
 
     member_id: str = ""
     group_instance_id: str | None = None
@@ -40,7 +40,7 @@ class MemberResponse:
 
 @message
 class LeaveGroupResponse:
-    """What became of it. v1 adds the throttle time, v3 says it member by member (KIP-345), v4 is flexible.
+    """The results. v1 adds the throttle time, v3 says it member by member (KIP-345), v4 is flexible.
 
     Errors at the top: INVALID_GROUP_ID, COORDINATOR_NOT_AVAILABLE, COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR; in v0–2 the
     member's error too.
@@ -57,7 +57,7 @@ def _upgrade(request: LeaveGroupRequest, version: int) -> LeaveGroupRequest:
 
 
 def _downgrade(response: LeaveGroupResponse, version: int) -> LeaveGroupResponse:
-    """v0–2 say at the top what became of the one member."""
+    """v0–2 have the error of the one member at the top."""
     if version >= 3 or response.error_code or not response.members:
         return response
     return replace(response, error_code=response.members[0].error_code)

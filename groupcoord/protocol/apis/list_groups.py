@@ -6,7 +6,7 @@ from groupcoord.protocol.codec.message import message
 
 @message
 class ListGroupsRequest:
-    """Which groups do you coordinate? v3 is flexible, v4 filters by state (KIP-518), v5 by type (KIP-848)."""
+    """List the groups that the broker coordinates. v3 is flexible, v4 filters by state (KIP-518), v5 by type (KIP-848)."""
 
     states_filter: tuple[str, ...] = ()  # v4+
     types_filter: tuple[str, ...] = ()  # v5+; empty means all, of states too

@@ -7,7 +7,7 @@ from groupcoord.protocol.errors import ErrorCode
 
 @message
 class ListOffsetsPartition:
-    """What is asked of one partition. v4 adds the leader epoch, for fencing (KIP-320)."""
+    """The lookup in one partition. v4 adds the leader epoch, for fencing (KIP-320)."""
 
     partition_index: int
     current_leader_epoch: int = -1  # v4+
@@ -24,7 +24,7 @@ class ListOffsetsTopic:
 
 @message
 class ListOffsetsRequest:
-    """Which offset did partitions have at a time, first, or last?
+    """Look up offsets by timestamp, or the first or last one.
 
     v2 adds the isolation level (KIP-98), v6 is flexible, v7 to v9 and v11 add special times, v10 the timeout (KIP-1075).
     """
@@ -37,7 +37,7 @@ class ListOffsetsRequest:
 
 @message
 class ListOffsetsPartitionResponse:
-    """What one partition answers. v4 adds the leader epoch (KIP-320).
+    """The result for one partition. v4 adds the leader epoch (KIP-320).
 
     Errors: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH,
     OFFSET_NOT_AVAILABLE (v5+), UNSUPPORTED_VERSION, INVALID_REQUEST.

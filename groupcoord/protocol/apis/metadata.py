@@ -18,7 +18,7 @@ class MetadataRequestTopic:
 
 @message
 class MetadataRequest:
-    """Which brokers are there, and who leads which partition?
+    """Ask for the brokers, the topics, and the leader of each partition.
 
     v4 says whether a topic may be made by asking, v8 adds authorized operations (KIP-430), v9 is flexible, v10 adds topic ids
     (KIP-516), which count from v12 on; v11 drops the cluster's authorized operations (KIP-700).

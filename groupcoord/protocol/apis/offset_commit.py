@@ -9,7 +9,7 @@ from groupcoord.protocol.errors import ErrorCode
 
 @message
 class OffsetCommitRequestPartition:
-    """How far the group has come in one partition. All versions."""
+    """The offset to commit for one partition. All versions."""
 
     partition_index: int
     committed_offset: int  # of the next record to consume
@@ -28,7 +28,7 @@ class OffsetCommitRequestTopic:
 
 @message
 class OffsetCommitRequest:
-    """A member, or anybody if the group has no members, says how far it has come.
+    """Commit offsets: as a member, or as any client if the group has no members.
 
     v5 drops the retention time, v6 adds the leader epoch (KIP-320), v7 static membership (KIP-345), v8 is flexible, v9 is for
     members of KIP-848 groups too, v10 has topic ids in place of names (KIP-848).
@@ -44,7 +44,7 @@ class OffsetCommitRequest:
 
 @message
 class OffsetCommitResponsePartition:
-    """What became of one offset. All versions; for the errors see OffsetCommitResponse."""
+    """The result for one offset. All versions; for the errors see OffsetCommitResponse."""
 
     partition_index: int
     error_code: int = 0
@@ -61,7 +61,7 @@ class OffsetCommitResponseTopic:
 
 @message
 class OffsetCommitResponse:
-    """What became of each offset. v3 adds the throttle time, v8 is flexible, v10 has topic ids in place of names (KIP-848).
+    """The result for each offset. v3 adds the throttle time, v8 is flexible, v10 has topic ids in place of names (KIP-848).
 
     Errors, always on partitions: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID (v10), OFFSET_METADATA_TOO_LARGE,
     INVALID_GROUP_ID, UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS, FENCED_INSTANCE_ID (v7+),

@@ -6,7 +6,7 @@ from groupcoord.protocol.codec.message import message
 
 @message
 class OffsetDeleteRequestPartition:
-    """A partition whose offset shall go."""
+    """A partition whose offset is to be deleted."""
 
     partition_index: int
 
@@ -21,7 +21,7 @@ class OffsetDeleteRequestTopic:
 
 @message
 class OffsetDeleteRequest:
-    """Forget these offsets of a group (KIP-496)."""
+    """Delete committed offsets of a group (KIP-496)."""
 
     group_id: str
     topics: tuple[OffsetDeleteRequestTopic, ...] = ()
@@ -29,7 +29,7 @@ class OffsetDeleteRequest:
 
 @message
 class OffsetDeleteResponsePartition:
-    """What became of one offset. Errors: GROUP_SUBSCRIBED_TO_TOPIC, UNKNOWN_TOPIC_OR_PARTITION."""
+    """The result for one offset. Errors: GROUP_SUBSCRIBED_TO_TOPIC, UNKNOWN_TOPIC_OR_PARTITION."""
 
     partition_index: int
     error_code: int = 0
@@ -45,7 +45,7 @@ class OffsetDeleteResponseTopic:
 
 @message
 class OffsetDeleteResponse:
-    """What became of the offsets; with an error at the top there are no topics.
+    """The results for the offsets; with an error at the top there are no topics.
 
     Errors: INVALID_GROUP_ID, GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP, COORDINATOR_NOT_AVAILABLE, COORDINATOR_LOAD_IN_PROGRESS,
     NOT_COORDINATOR.

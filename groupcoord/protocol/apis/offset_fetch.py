@@ -27,7 +27,7 @@ class OffsetFetchRequestTopics:
 
 @message
 class OffsetFetchRequestGroup:
-    """What is asked of one group: v8+."""
+    """The offsets to read of one group: v8+."""
 
     group_id: str = ""
     member_id: str | None = None  # v9+; of a KIP-848 group
@@ -37,7 +37,7 @@ class OffsetFetchRequestGroup:
 
 @message
 class OffsetFetchRequest:
-    """How far have these groups come?
+    """Read the committed offsets of groups.
 
     v2 asks for all topics with null, v5 adds the leader epoch (KIP-320), v6 is flexible, v7 can insist on offsets that no
     open transaction may change (KIP-447), v8 asks for many groups at once (KIP-709), v9 adds the member for KIP-848 groups,
@@ -91,7 +91,7 @@ class OffsetFetchResponseTopics:
 
 @message
 class OffsetFetchResponseGroup:
-    """What one group has: v8+.
+    """The offsets of one group: v8+.
 
     Errors: COORDINATOR_NOT_AVAILABLE, COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR, and of KIP-848 groups UNKNOWN_MEMBER_ID
     and STALE_MEMBER_EPOCH. That a group does not exist is no error: it has no offsets.
@@ -104,7 +104,7 @@ class OffsetFetchResponseGroup:
 
 @message
 class OffsetFetchResponse:
-    """How far the groups have come. v2 adds an error at the top, v3 the throttle time; the rest as in the request.
+    """The committed offsets. v2 adds an error at the top, v3 the throttle time; the rest as in the request.
 
     Handlers fill in ``groups`` in all versions.
     """

@@ -10,7 +10,7 @@ class OffsetForLeaderPartition:
     """A partition and the epoch whose end is asked for."""
 
     partition: int
-    current_leader_epoch: int = -1  # what the asker takes it to be; -1: does not say
+    current_leader_epoch: int = -1  # as the client knows it; -1: not given
     leader_epoch: int
 
 
@@ -24,7 +24,7 @@ class OffsetForLeaderTopic:
 
 @message
 class OffsetForLeaderEpochRequest:
-    """Where did an epoch of a leader end? So does a consumer find out that its log was truncated (KIP-320).
+    """Find where leader epochs end: this tells a consumer that the log was truncated (KIP-320).
 
     v2 adds the current leader epoch, v3 the replica id (KIP-392), v4 is flexible.
     """

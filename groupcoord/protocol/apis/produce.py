@@ -57,7 +57,7 @@ class LeaderIdAndEpoch:
 
 @message
 class PartitionProduceResponse:
-    """What became of the batches for one partition.
+    """The result for the batches for one partition.
 
     v5 adds the start of the log, v8 the records that are to blame (KIP-467), v10 the current leader (KIP-951).
     Errors: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID (v13), NOT_LEADER_OR_FOLLOWER, CORRUPT_MESSAGE, INVALID_RECORD,
@@ -97,7 +97,7 @@ class NodeEndpoint:
 
 @message
 class ProduceResponse:
-    """What became of the batches; with acks 0 there is no response. v9 is flexible, v13 has topic ids (KIP-516)."""
+    """The results; with acks 0 there is no response. v9 is flexible, v13 has topic ids (KIP-516)."""
 
     responses: tuple[TopicProduceResponse, ...] = ()
     throttle_time_ms: int = 0

@@ -6,7 +6,7 @@ from groupcoord.protocol.codec.message import message
 
 @message
 class SyncGroupRequestAssignment:
-    """What one member gets. All versions."""
+    """The assignment of one member. All versions."""
 
     member_id: str
     assignment: bytes = b""
@@ -14,7 +14,7 @@ class SyncGroupRequestAssignment:
 
 @message
 class SyncGroupRequest:
-    """A member of the new generation asks for its assignment; the leader brings everybody's.
+    """A member of the new generation asks for its assignment; the leader sends the assignments of all members.
 
     v3 adds static membership (KIP-345), v4 is flexible, v5 adds protocol type and name, to be compared with the group's
     (KIP-559).

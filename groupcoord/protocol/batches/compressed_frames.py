@@ -29,7 +29,7 @@ _PRIME_1, _PRIME_2, _PRIME_3, _PRIME_4, _PRIME_5 = 0x9E3779B1, 0x85EBCA77, 0xC2B
 
 
 def readable_frame(data: memoryview) -> bytes:
-    """A plain frame of the blocks that Kafka would read of ``data``. Raises ValueError where it would not read them."""
+    """A plain frame of the blocks that Kafka would read in ``data``. Raises ValueError if Kafka would refuse them."""
     if len(data) < 6 or data[:4] != _LZ4_MAGIC:
         raise ValueError("no LZ4 frame")
     flags, sizes = data[4], data[5]
@@ -97,14 +97,14 @@ def begins_with_a_whole_frame(data: memoryview) -> bool:
 
 
 def most_content(data: memoryview, limit: int) -> int:
-    """More bytes than this are not in the frames that ``data`` consists of; ``limit`` if there may be as many or more."""
+    """The most bytes that the frames in ``data`` can hold, at most ``limit``."""
     content = position = 0
     try:
         while position < len(data) and content < limit:
             position, more = _end_of_frame(data, position, limit - content)
             content += more
     except IndexError:
-        return limit  # who unpacks it will see how far that goes
+        return limit  # unpacking will find the error
     return min(content, limit)
 
 

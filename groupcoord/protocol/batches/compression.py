@@ -53,13 +53,13 @@ _CODECS: dict[Compression, Any] = {
     Compression.GZIP: cramjam.gzip,
     Compression.ZSTD: cramjam.zstd,
 }
-# How many bytes one byte can become: to deflate two bits can stand for 258 of them; one byte makes a copy of LZ4 255 longer;
-# the three of a copy of snappy give 64.
+# The most bytes that one byte can unpack to: two bits of deflate can stand for 258 bytes; one byte lengthens a copy of
+# LZ4 by 255; a copy of snappy has three bytes and gives 64.
 _MOST_OF_ONE = {Compression.NONE: 1, Compression.GZIP: 1032, Compression.SNAPPY: 22, Compression.LZ4: 256}
 
 
-def most_unpacked(compression: Compression, data: memoryview) -> int:
-    """More bytes than this do not come out of ``data``; told without unpacking it, and often far too many."""
+def max_unpacked_bytes(compression: Compression, data: memoryview) -> int:
+    """The most bytes that ``data`` can unpack to, without unpacking it; often far too high."""
     if compression == Compression.ZSTD:
         return most_content(data, UNPACKED_LIMIT)
     return min(_MOST_OF_ONE[compression] * len(data), UNPACKED_LIMIT)
@@ -106,8 +106,8 @@ def _compress_lz4(data: bytes, level: int | None) -> bytes:
 
 
 def _decompress_gzip(data: bytes | memoryview) -> bytes | memoryview:
-    """Member by member. Something behind the last that is too short for another, or begins otherwise, is not looked at."""
-    room = _Room()
+    """Unpack member by member; ignore bytes behind the last member that are too short for another one, or no member."""
+    room = _BoundedOutput()
     left: bytes | memoryview = data
     first = True
     while first or (len(left) > _SMALLEST_GZIP_BYTES and left[: len(_GZIP_MAGIC)] == _GZIP_MAGIC):
@@ -118,14 +118,14 @@ def _decompress_gzip(data: bytes | memoryview) -> bytes | memoryview:
             left = member.unconsumed_tail
         if not member.eof:
             if not first and room.used > before:
-                break  # Java comes upon these bytes, which are too many, before it misses the rest
+                break  # Java sees the surplus bytes before the missing ones
             raise CompressionError("gzip: cut short")
         left, first = member.unused_data, False
     return room.content()
 
 
-class _Room:
-    """Takes what is unpacked piece by piece. Raises CompressionError for more than the limit."""
+class _BoundedOutput:
+    """Collects unpacked pieces. Raises CompressionError for more than the limit."""
 
     def __init__(self) -> None:
         self.used = 0
@@ -152,7 +152,7 @@ class _Room:
 
 
 def _large_buffer() -> mmap.mmap:
-    """As large as the limit; in large pages, of which one comes to be in the time of a small one."""
+    """A buffer as large as the limit, in huge pages: one is allocated in the time of a small page."""
     large = mmap.mmap(-1, UNPACKED_LIMIT)
     with suppress(OSError):  # a kernel that has none
         large.madvise(getattr(mmap, "MADV_HUGEPAGE", mmap.MADV_NORMAL))
@@ -164,7 +164,7 @@ def _too_much() -> CompressionError:
 
 
 def _decompress_zstd(data: bytes | memoryview) -> bytes | memoryview:
-    """Frame by frame; no frame at all is nothing. What came out counts, if only a later frame is cut short."""
+    """Unpack frame by frame. If only a later frame is cut short, the result is what was unpacked before."""
     if not data:
         return b""
     try:
@@ -179,7 +179,7 @@ def _decompress_zstd(data: bytes | memoryview) -> bytes | memoryview:
 
 
 def _decompress_bounded(codec: Any, data: bytes | memoryview) -> bytes | memoryview:
-    """Unpack what may be small into a small buffer; if that does not do, into one as large as is allowed."""
+    """Unpack into a small buffer; if it is too small, into one as large as the limit."""
     small = bytearray(min(max(_SMALL_BYTES, 4 * len(data)), UNPACKED_LIMIT))
     try:
         used = codec.decompress_into(data, small)
@@ -200,7 +200,7 @@ def _decompress_bounded(codec: Any, data: bytes | memoryview) -> bytes | memoryv
 
 
 def _decompress_snappy(data: bytes) -> bytes | memoryview:
-    room = _Room()
+    room = _BoundedOutput()
     if not data.startswith(_XERIAL_MAGIC):
         _decompress_raw_snappy(data, room)
         return room.content()
@@ -225,7 +225,7 @@ def _block_size(data: bytes, position: int) -> int:
     return int(size)
 
 
-def _decompress_raw_snappy(block: bytes, room: _Room) -> None:
+def _decompress_raw_snappy(block: bytes, room: _BoundedOutput) -> None:
     if room.used + cramjam.snappy.decompress_raw_len(block) > UNPACKED_LIMIT:
         raise _too_much()
     room.add(bytes(cramjam.snappy.decompress_raw(block)))

@@ -15,38 +15,38 @@ from groupcoord.protocol.batches.record_batch import (
     COMPRESSION_MASK,
     HEADER_BYTES,
     BatchHeader,
+    decompressed_records,
     read_header,
-    unpacked,
 )
 from groupcoord.protocol.batches.records import InvalidRecordsError, read_varint, read_varlong, varint
 
 HEAD_BYTES = 9
-"""So many bytes from the beginning of a record on tell its template: as a rule, all that is before the key."""
+"""The bytes at the beginning of a record that tell its template: usually all before the key."""
 
 PARTITION_BYTES = 4
-"""The key of a commit ends with its partition; what lies before it is the same for all partitions of a topic in a group."""
+"""The key of a commit ends with its partition; the bytes before are the same for all partitions of a topic in a group."""
 
 RecordTemplate = tuple[Callable[[bytes, int], tuple[Any, ...]], int, int, bytes]
-"""Of all records that begin alike:
+"""For all records that begin alike:
 
-- what takes key, length of the value, and value out of the bytes from a position on; the value of a tombstone has no bytes,
-- the bytes of the record, its own length included,
-- its offset, less that of the batch,
-- the length of the value, in the bytes in which it has to be there; else the record is of another template.
+- a function that unpacks key, encoded length of the value, and value from a position; the value of a tombstone is empty,
+- the size of the record, its length field included,
+- its offset delta in the batch,
+- the encoded length that the value must have; otherwise the record has another template.
 
-It has no names because that is quicker to unpack.
+A plain tuple, because it is faster to unpack.
 """
 
 
 @lru_cache(maxsize=16_384)
 def template_of(head: bytes) -> RecordTemplate | None:
-    """The template of the record that begins with ``head``; None: that does not tell, or there is no key."""
+    """The template of records that begin with ``head``; None if ``head`` does not determine it, or there is no key."""
     return _template(head, 0)
 
 
 @lru_cache(maxsize=16_384)
 def commit_template_of(head: bytes) -> RecordTemplate | None:
-    """The same, where the key comes in two: the last four bytes are an int32, a partition if the key is that of a commit."""
+    """As ``template_of``, but the last four bytes of the key are unpacked separately as an int32: the partition of a commit."""
     return _template(head, PARTITION_BYTES)
 
 
@@ -62,7 +62,7 @@ def _template(head: bytes, partition_bytes: int) -> RecordTemplate | None:
     rest = size - position - key_bytes - 1  # the last byte says that there are no headers
     if key_bytes < partition_bytes or rest < 1:
         return None
-    # An empty value would be as long as none; it is left to others.
+    # An empty value would take as many bytes as none: ``read_record`` tells them apart.
     expected = _NULL if rest == 1 else _length_with(rest)
     if expected is None:
         return None
@@ -73,7 +73,7 @@ def _template(head: bytes, partition_bytes: int) -> RecordTemplate | None:
 
 
 def _length_with(size: int) -> bytes | None:
-    """The length that takes ``size`` bytes together with what it is the length of; for some sizes there is none."""
+    """The encoded length of a value that takes ``size`` bytes together with its length; None for sizes that cannot be."""
     for width in range(1, min(size, _LONGEST) + 1):
         length = varint(size - width)
         if len(length) == width:
@@ -101,14 +101,14 @@ class BatchKeyValues(NamedTuple):
 
 
 def read_key_values(data: bytes, start: int = 0) -> BatchKeyValues:
-    """What the whole batch at ``start`` of ``data`` holds.
+    """The records of the whole batch at ``start`` of ``data``.
 
-    Raises BatchError for what cannot be unpacked, InvalidRecordsError for what are no records.
+    Raises BatchError if it cannot be unpacked, InvalidRecordsError for malformed records.
     """
     header = read_header(data, start)
     position, end = start + HEADER_BYTES, start + header.size
     if header.attributes & COMPRESSION_MASK:
-        found, position = unpacked(data[start:end], header)
+        found, position = decompressed_records(data[start:end], header)
         data, end = bytes(found), len(found)
     base_offset = header.base_offset
     records: list[OffsetKeyValue] = []
@@ -131,7 +131,7 @@ def read_key_values(data: bytes, start: int = 0) -> BatchKeyValues:
 
 
 def read_record(data: bytes, position: int, end: int, base_offset: int) -> tuple[OffsetKeyValue, int]:
-    """The record of any template at ``position`` of a batch that ends at ``end``; and where it ends.
+    """(the record at ``position``, where it ends), for a batch that ends at ``end``, without a template.
 
     Raises InvalidRecordsError, and IndexError if ``data`` ends before the batch.
     """
@@ -151,15 +151,15 @@ def read_record(data: bytes, position: int, end: int, base_offset: int) -> tuple
 
 
 def collect_key_offsets(header: BatchHeader, data: bytes, start: int, found: dict[bytes, int]) -> bool:
-    """Enter the offset of each key of the whole batch at ``start`` in ``found``; of several of one key, that of the last.
+    """Put the offset of each key of the whole batch at ``start`` into ``found``; the last record of a key counts.
 
     True if all records have a key and a value, and offsets one after the other from the first on, as a producer writes them.
-    Raises BatchError for what cannot be unpacked, InvalidRecordsError for what are no records.
+    Raises BatchError if it cannot be unpacked, InvalidRecordsError for malformed records.
     """
     base_offset, count = header.base_offset, header.record_count
     position, end = start + HEADER_BYTES, start + header.size
     if header.attributes & COMPRESSION_MASK:
-        unpacked_data, position = unpacked(data[start:end], header)
+        unpacked_data, position = decompressed_records(data[start:end], header)
         data, end = bytes(unpacked_data), len(unpacked_data)
     usual = True
     try:

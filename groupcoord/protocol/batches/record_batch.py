@@ -10,14 +10,20 @@ from typing import NamedTuple, TypeVar
 
 from crc32c import crc32c
 
-from groupcoord.protocol.batches.compression import Compression, CompressionError, compress, decompress, most_unpacked
+from groupcoord.protocol.batches.compression import (
+    Compression,
+    CompressionError,
+    compress,
+    decompress,
+    max_unpacked_bytes,
+)
 from groupcoord.protocol.batches.records import (
     Buffer,
     InvalidRecordsError,
     Record,
-    Walk,
+    RecordsSummary,
     read_records,
-    walk,
+    validate_records,
     write_records,
 )
 from groupcoord.protocol.errors import ErrorCode
@@ -44,7 +50,7 @@ _SMALLEST_LENGTH = 14  # of a message of magic 0, the smallest that ever was
 _SMALLEST_RECORD = 7
 _RECORD_IN_BYTES = 1000
 ATTRIBUTES_BYTE = 22
-"""Where the byte of the attributes is that says the compression."""
+"""The position of the byte of the attributes that holds the compression."""
 _CRC_POSITION = 17
 _ATTRIBUTES_POSITION = 21
 _MAX_TIMESTAMP_POSITION = 35
@@ -54,7 +60,7 @@ _INT64, _INT32, _UINT32, _INT16 = struct.Struct(">q"), struct.Struct(">i"), stru
 
 
 class BatchError(Exception):
-    """A batch that is not to be stored; ``error`` is what the producer is told."""
+    """A batch that must not be stored; ``error`` is the code for the producer."""
 
     def __init__(self, error: ErrorCode, reason: str) -> None:
         super().__init__(reason)
@@ -62,8 +68,8 @@ class BatchError(Exception):
         self.reason = reason
 
 
-def without_frames(problem: E) -> E:
-    """``problem`` without what it remembers of where it was raised: the frames there hold what was unpacked."""
+def drop_traceback(problem: E) -> E:
+    """``problem`` without its traceback and causes: the frames there keep the unpacked data alive."""
     problem.__traceback__ = problem.__cause__ = problem.__context__ = None
     return problem
 
@@ -116,7 +122,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def control(self) -> bool:
-        """Is this a marker of a broker, and no data?"""
+        """Is this a control batch: a transaction marker and no data?"""
         return self.attributes & CONTROL != 0
 
     @property
@@ -145,7 +151,7 @@ def read_header(data: Buffer, position: int = 0) -> BatchHeader:
         raise BatchError(ErrorCode.CORRUPT_MESSAGE, f"a record batch has at least {HEADER_BYTES} bytes") from None
 
 
-class Extent(NamedTuple):
+class BatchExtent(NamedTuple):
     """Where a batch lies in bytes, and its format."""
 
     position: int
@@ -153,7 +159,7 @@ class Extent(NamedTuple):
     magic: int
 
 
-def extents(data: Buffer) -> Iterator[Extent]:
+def iter_batch_extents(data: Buffer) -> Iterator[BatchExtent]:
     """The batches in ``data``, of any format, in order; an incomplete one at the end is left out.
 
     Raises BatchError(CORRUPT_MESSAGE) for a length or magic that no batch has. Source: ``ByteBufferLogInputStream``.
@@ -172,32 +178,34 @@ def extents(data: Buffer) -> Iterator[Extent]:
             raise BatchError(ErrorCode.CORRUPT_MESSAGE, reason)
         if left < _OVERHEAD_BYTES + length:
             return
-        yield Extent(position, _OVERHEAD_BYTES + length, magic)
+        yield BatchExtent(position, _OVERHEAD_BYTES + length, magic)
         position += _OVERHEAD_BYTES + length
 
 
-def attributes_of(data: Buffer, batch: Extent) -> int:
+def attributes_of(data: Buffer, batch: BatchExtent) -> int:
     """The attributes of ``batch`` of magic 2, which every batch is long enough to have."""
     attributes: int = _INT16.unpack_from(data, batch.position + _ATTRIBUTES_POSITION)[0]
     return attributes
 
 
-def has_right_checksum(batch: Buffer, header: BatchHeader) -> bool:
+def checksum_matches(batch: Buffer, header: BatchHeader) -> bool:
     """Does the checksum in ``header`` fit the bytes of ``batch``, which is exactly one whole batch?"""
     with memoryview(batch) as view:
         return crc32c(view[_ATTRIBUTES_POSITION:]) == header.crc
 
 
-def walk_batch(batch: Buffer, header: BatchHeader, *, sized: bool = True) -> tuple[Walk, Buffer, int]:
+def validate_batch_records(
+    batch: Buffer, header: BatchHeader, *, sized: bool = True
+) -> tuple[RecordsSummary, Buffer, int]:
     """Check the records of a whole ``batch``; (what was found, the bytes they are in unpacked, where they begin).
 
     Unless ``sized``, a record may say any size.
 
     Raises BatchError: INVALID_RECORD for records that are none, UNKNOWN_SERVER_ERROR for a compression that is none.
     """
-    data, position = unpacked(batch, header)
+    data, position = decompressed_records(batch, header)
     try:
-        return walk(data, position, header.record_count, sized=sized), data, position
+        return validate_records(data, position, header.record_count, sized=sized), data, position
     except InvalidRecordsError as problem:
         raise BatchError(ErrorCode.INVALID_RECORD, str(problem)) from problem
 
@@ -205,7 +213,7 @@ def walk_batch(batch: Buffer, header: BatchHeader, *, sized: bool = True) -> tup
 def records_of(batch: Buffer, header: BatchHeader | None = None) -> Iterator[Record]:
     """The records of a whole ``batch``, with the timestamps a consumer sees. Raises BatchError, InvalidRecordsError."""
     header = read_header(batch) if header is None else header
-    data, position = unpacked(batch, header)
+    data, position = decompressed_records(batch, header)
     records = read_records(
         data,
         position,
@@ -221,13 +229,13 @@ def records_of(batch: Buffer, header: BatchHeader | None = None) -> Iterator[Rec
 def records_in(data: Buffer) -> Iterator[Record]:
     """The records of all whole batches in ``data``, such as a fetch brings; the markers of transactions are left out."""
     with memoryview(data) as view:
-        for position, size, _ in extents(data):
+        for position, size, _ in iter_batch_extents(data):
             header = read_header(view, position)
             if not header.control:
                 yield from records_of(view[position : position + size], header)
 
 
-def unpacked(batch: Buffer, header: BatchHeader) -> tuple[Buffer, int]:
+def decompressed_records(batch: Buffer, header: BatchHeader) -> tuple[Buffer, int]:
     """The bytes that hold the records of ``batch``, and where in them they begin. Raises BatchError."""
     compression = header.compression
     if compression == Compression.NONE:
@@ -239,13 +247,13 @@ def unpacked(batch: Buffer, header: BatchHeader) -> tuple[Buffer, int]:
         raise BatchError(ErrorCode.UNKNOWN_SERVER_ERROR, str(problem)) from problem
 
 
-def walk_bytes(batch: Buffer, header: BatchHeader) -> int:
-    """How much there is to do at most to unpack the whole ``batch`` and walk over its records, told as the bytes to unpack.
+def validation_cost(batch: Buffer, header: BatchHeader) -> int:
+    """The most work that ``validate_batch_records`` can have with the whole ``batch``, in bytes to unpack.
 
-    A record is as much work as a thousand of those. Raises BatchError for a number that is no compression.
+    A record counts as a thousand bytes. Raises BatchError for a number that is no compression.
     """
     with memoryview(batch) as view:
-        size = most_unpacked(header.compression, view[HEADER_BYTES:])
+        size = max_unpacked_bytes(header.compression, view[HEADER_BYTES:])
     return size + _RECORD_IN_BYTES * min(max(header.record_count, 0), size // _SMALLEST_RECORD)
 
 

@@ -1,7 +1,7 @@
-"""The records inside a batch: walk over them, read them, write them.
+"""The records inside a batch: validate, read and write them.
 
 A record is a varint length, an attributes byte (unused), timestamp and offset as deltas to those of the batch, key, value and
-headers. Walking is the hot path of a produce request, hence written out; everything else is written to be read.
+headers. Validation is the hot path of a produce request and therefore written out inline.
 Source: KIP-98 and ``DefaultRecord``.
 """
 
@@ -32,8 +32,8 @@ class Record(NamedTuple):
     headers: tuple[Header, ...] = ()
 
 
-class Walk(NamedTuple):
-    """What a walk over records finds, without keeping any of them; the deltas are those of timestamps (ms)."""
+class RecordsSummary(NamedTuple):
+    """The result of validating records, without keeping any of them; the deltas are those of timestamps (ms)."""
 
     lowest_delta: int
     highest_delta: int
@@ -41,23 +41,23 @@ class Walk(NamedTuple):
     consecutive: bool  # are the offset deltas 0, 1, 2 …?
 
 
-def walk(data: Buffer, position: int, count: int, *, sized: bool = True) -> Walk:
+def validate_records(data: Buffer, position: int, count: int, *, sized: bool = True) -> RecordsSummary:
     """Check that ``data`` from ``position`` to its end is exactly ``count`` records. Raises InvalidRecordsError.
 
     Unless ``sized``, a record may say any size.
     """
     try:
         try:
-            return _walk(data, position, count)
+            return _validate(data, position, count)
         except (InvalidRecordsError, IndexError):
             if sized:
                 raise
-            return _walk_parts(data, position, count)
+            return _validate_unsized(data, position, count)
     except IndexError:
         raise InvalidRecordsError("the records reach beyond the batch") from None
 
 
-def _walk(data: Buffer, position: int, count: int) -> Walk:  # noqa: C901, PLR0912, PLR0915 - see _long_varint
+def _validate(data: Buffer, position: int, count: int) -> RecordsSummary:  # noqa: C901, PLR0912, PLR0915 - see _long_varint
     end = len(data)
     lowest, highest = 1 << 63, -(1 << 63)
     every_key = consecutive = True
@@ -84,7 +84,7 @@ def _walk(data: Buffer, position: int, count: int) -> Walk:  # noqa: C901, PLR09
         else:
             number, position = _long_varint(data, position + 1, 10)
         delta = (number >> 1) ^ -(number & 1)
-        if delta > highest:  # noqa: PLR1730 - a call of max() costs a tenth of the walk
+        if delta > highest:  # noqa: PLR1730 - a call of max() costs a tenth of the time
             highest = delta
         if delta < lowest:  # noqa: PLR1730
             lowest = delta
@@ -124,10 +124,10 @@ def _walk(data: Buffer, position: int, count: int) -> Walk:  # noqa: C901, PLR09
             raise InvalidRecordsError(f"record {index} has a size that is not that of its parts")
     if position != end:
         raise InvalidRecordsError(f"{end - position} bytes are left behind the last record")
-    return Walk(lowest, highest, every_key, consecutive)
+    return RecordsSummary(lowest, highest, every_key, consecutive)
 
 
-def _walk_parts(data: Buffer, position: int, count: int) -> Walk:
+def _validate_unsized(data: Buffer, position: int, count: int) -> RecordsSummary:
     """The same, without a look at the sizes (``DefaultRecord.readPartiallyFrom``)."""
     deltas: list[int] = []
     every_key = consecutive = True
@@ -144,7 +144,7 @@ def _walk_parts(data: Buffer, position: int, count: int) -> Walk:
         position = _skip_headers(data, position)
     if position != len(data):
         raise InvalidRecordsError(f"{len(data) - position} bytes are left behind the last record")
-    return Walk(min(deltas), max(deltas), every_key, consecutive)
+    return RecordsSummary(min(deltas), max(deltas), every_key, consecutive)
 
 
 def read_records(
@@ -172,7 +172,7 @@ def read_records(
 
 def write_records(records: Iterable[Record], *, base_offset: int, base_timestamp_ms: int) -> bytes:
     """The bytes of ``records``, as they stand in a batch behind its header."""
-    parts = bytearray()  # and no list: of millions of records that would be a hundred times as much
+    parts = bytearray()  # not a list: for millions of records it would take a hundred times the memory
     for offset, timestamp_ms, key, value, headers in records:
         body = [b"\0", varint(timestamp_ms - base_timestamp_ms), varint(offset - base_offset)]
         _add_bytes(body, key)
@@ -221,7 +221,7 @@ def _read_zigzag(data: Buffer, position: int, most_bytes: int) -> tuple[int, int
 def _long_varint(data: Buffer, position: int, most_bytes: int) -> tuple[int, int]:
     """(number, still in zigzag; position behind it) of the varint at ``position``, of any length.
 
-    A walk calls this only for what is longer than two bytes, or is a key of more than 63: the calls would be most of it.
+    ``_validate`` calls this only for more than two bytes, or a key of more than 63: the calls would take most of its time.
     """
     number = shift = 0
     for _ in range(most_bytes):

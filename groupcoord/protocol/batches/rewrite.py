@@ -1,7 +1,7 @@
-"""A batch made of another one: with another compression, or with what compaction leaves of its records.
+"""A batch made from another one: with another compression, or with the records that compaction keeps.
 
-What its readers have to know stays of a batch that was compacted: it keeps its first and last offset and its sequence numbers,
-so that a producer's last batch is still known by them; a batch with tombstones gets a delete horizon (KIP-534). Sources:
+A compacted batch keeps its first and last offset and its sequence numbers, so that a producer's last batch is still known by
+them; a batch with tombstones gets a delete horizon (KIP-534). Sources:
 ``MemoryRecords.filterTo``, ``DefaultRecordBatch.writeEmptyHeader``.
 """
 
@@ -24,7 +24,7 @@ from groupcoord.protocol.batches.records import Buffer, Record, read_records, re
 from groupcoord.protocol.errors import ErrorCode
 
 
-def repacked(
+def rebuild_batch(
     data: Buffer,
     position: int,
     header: BatchHeader,
@@ -67,12 +67,12 @@ def repacked(
 
 
 def delete_horizon_ms(header: BatchHeader) -> int | None:
-    """From when on the tombstones of the batch may go, or None if that was not decided yet."""
+    """The time from which on the tombstones of the batch may be removed, or None if it is not set yet."""
     return header.base_timestamp_ms if header.attributes & DELETE_HORIZON else None
 
 
-def with_records(header: BatchHeader, records: Sequence[Record], horizon_ms: int | None) -> bytes:
-    """The batch with ``records`` of it alone, at least one. ``horizon_ms`` is the delete horizon it has from now on."""
+def keep_records(header: BatchHeader, records: Sequence[Record], horizon_ms: int | None) -> bytes:
+    """The batch with only ``records``, at least one of its own. ``horizon_ms`` is its new delete horizon."""
     base_timestamp_ms = records[0].timestamp_ms if horizon_ms is None else horizon_ms
     attributes = header.attributes & ~DELETE_HORIZON | (0 if horizon_ms is None else DELETE_HORIZON)
     latest = header.max_timestamp_ms
@@ -93,9 +93,9 @@ def with_records(header: BatchHeader, records: Sequence[Record], horizon_ms: int
 
 
 def filter_batch(header: BatchHeader, batch: bytes, kept: Sequence[int], horizon_ms: int | None) -> bytes:
-    """The ``batch`` with some of its records alone, in their order: ``kept`` says which, the first being 0, and at least one.
+    """The ``batch`` with only some of its records: ``kept`` has their indexes in order, at least one.
 
-    ``horizon_ms`` and what is made are those of ``with_records``; where the base timestamp stays, records are copied unread.
+    As ``keep_records``; where the base timestamp stays, the bytes of the records are copied.
     Raises BatchError, InvalidRecordsError.
     """
     if not header.attributes & (COMPRESSION_MASK | LOG_APPEND_TIME) and horizon_ms == delete_horizon_ms(header):
@@ -104,7 +104,7 @@ def filter_batch(header: BatchHeader, batch: bytes, kept: Sequence[int], horizon
             latest = header.base_timestamp_ms + max(deltas)
             return frame_batch(header._replace(max_timestamp_ms=latest, record_count=len(kept)), b"".join(parts))
     records = list(records_of(batch, header))
-    return with_records(header, [records[index] for index in kept], horizon_ms)
+    return keep_records(header, [records[index] for index in kept], horizon_ms)
 
 
 def _cut(batch: bytes, kept: Sequence[int]) -> tuple[list[bytes], list[int]]:
@@ -133,8 +133,8 @@ def _cut(batch: bytes, kept: Sequence[int]) -> tuple[list[bytes], list[int]]:
     return parts, deltas
 
 
-def without_records(header: BatchHeader) -> bytes:
-    """The batch with no record left: a header that says which offsets and sequence numbers it had."""
+def empty_batch(header: BatchHeader) -> bytes:
+    """The batch without records: a header with the offsets and sequence numbers that it had."""
     attributes = header.attributes & ~(COMPRESSION_MASK | DELETE_HORIZON)
     empty = header._replace(attributes=attributes, base_timestamp_ms=NO_TIMESTAMP, record_count=0)
     return frame_batch(empty, b"")

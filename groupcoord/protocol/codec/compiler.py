@@ -1,10 +1,10 @@
-"""Layouts turned into functions: bytes → message, and message → pieces of bytes.
+"""Compiles schemas to functions: bytes → message, and message → pieces of bytes.
 
-A layout is compiled to Python source once, as ``dataclasses`` compiles an ``__init__``: neighbouring fields of fixed size
-become one call of ``struct``, and nothing is looked up while a message is read or written. kio's own reader does not face the
-network here, because a length of four billion ends the process and a tagged field that it does not know is an error to it.
+A schema is compiled to Python source once, as ``dataclasses`` compiles an ``__init__``: neighbouring fields of fixed size
+become one call of ``struct``, and nothing is looked up while a message is read or written. kio's own reader is not used for
+bytes from the network: a length of four billion ends the process, and an unknown tagged field is an error to it.
 
-What a compiled reader does with bytes that are no message is to fail, nothing more; ``iter_fields`` says where and why.
+A compiled reader only fails for malformed bytes; ``diagnostics`` says where and why.
 """
 
 import struct
@@ -22,15 +22,15 @@ READ_ERRORS = (Unreadable, IndexError, struct.error)
 """What a compiled reader raises for bytes that are not its message."""
 
 
-def compile_reader(layout: MessageSchema) -> ReadFunction:
-    """The function that reads ``layout``; it raises one of READ_ERRORS."""
-    reader: ReadFunction = _Source().reader(layout)
+def compile_reader(schema: MessageSchema) -> ReadFunction:
+    """The function that reads ``schema``; it raises one of READ_ERRORS."""
+    reader: ReadFunction = _Source().reader(schema)
     return reader
 
 
-def compile_writer(layout: MessageSchema) -> WriteFunction:
-    """The function that writes ``layout``; it raises struct.error for what does not fit into its field."""
-    writer: WriteFunction = _Source().writer(layout)
+def compile_writer(schema: MessageSchema) -> WriteFunction:
+    """The function that writes ``schema``; it raises struct.error for what does not fit into its field."""
+    writer: WriteFunction = _Source().writer(schema)
     return writer
 
 
@@ -76,56 +76,56 @@ class _Source:
         exec("\n".join([f"def {name}({arguments}):", *lines]), self.scope)  # noqa: S102 - only names of fields are in it
         return self.scope[name]
 
-    def reader(self, layout: MessageSchema) -> Any:
+    def reader(self, schema: MessageSchema) -> Any:
         """(data, at, size) → (message, end)."""
-        body = _ReadBody(self, layout.flexible)
+        body = _ReadBody(self, schema.flexible)
         arguments = []
         known = {}
-        for column in layout.columns:
-            if column.tag is None:
-                arguments.append(f"{column.name}=v_{column.name}")
-                body.column(column, f"v_{column.name}")
+        for field in schema.fields:
+            if field.tag is None:
+                arguments.append(f"{field.name}=v_{field.name}")
+                body.field(field, f"v_{field.name}")
             else:
-                known[column.tag] = column.name, self.tag_reader(column)
+                known[field.tag] = field.name, self.tag_reader(field)
         if known:
             arguments.append("**tagged")
             with body.block("if data[at]:"):
                 body.line(f"tagged, at = read_tags(data, at, size, {self.bind('known', known)})")
             with body.block("else:"):
                 body.line("tagged, at = {}, at + 1")
-        elif layout.flexible:
+        elif schema.flexible:
             body.line("at = skip_tags(data, at, size) if data[at] else at + 1")
-        body.line(f"return {self.bind('Message', layout.message)}({', '.join(arguments)}), at")
-        return self.function(f"read_{layout.message.__name__}", "data, at, size", body)
+        body.line(f"return {self.bind('Message', schema.message)}({', '.join(arguments)}), at")
+        return self.function(f"read_{schema.message.__name__}", "data, at, size", body)
 
-    def tag_reader(self, column: SchemaField) -> Any:
+    def tag_reader(self, field: SchemaField) -> Any:
         """(data, at, size) → (value, end)."""
         body = _ReadBody(self, flexible=True)
-        body.column(column, "value")
+        body.field(field, "value")
         body.line("return value, at")
-        return self.function(f"read_{column.name}", "data, at, size", body)
+        return self.function(f"read_{field.name}", "data, at, size", body)
 
-    def writer(self, layout: MessageSchema) -> Any:
+    def writer(self, schema: MessageSchema) -> Any:
         """(message, out) → None."""
-        body = _WriteBody(self, layout.flexible, layout.may_hold_none())
+        body = _WriteBody(self, schema.flexible, schema.may_hold_none())
         tagged = []
-        for column in sorted(layout.columns, key=lambda column: column.tag or 0):
-            if column.tag is None:
-                body.column(column)
+        for field in sorted(schema.fields, key=lambda field: field.tag or 0):
+            if field.tag is None:
+                body.field(field)
             else:
-                default = layout.defaults()[column.name]
-                tagged.append(TaggedField(column.tag, column.name, default, self.tag_writer(column)))
+                default = schema.defaults()[field.name]
+                tagged.append(TaggedField(field.tag, field.name, default, self.tag_writer(field)))
         if tagged:
             body.line(f"write_tags(message, out, {self.bind('tagged', tagged)})")
-        elif layout.flexible:
+        elif schema.flexible:
             body.fixed("B", "0")
-        return self.function(f"write_{layout.message.__name__}", "message, out", body)
+        return self.function(f"write_{schema.message.__name__}", "message, out", body)
 
-    def tag_writer(self, column: SchemaField) -> Any:
+    def tag_writer(self, field: SchemaField) -> Any:
         """(message, out) → None, for one field of the message."""
         body = _WriteBody(self, flexible=True, may_hold_none=frozenset())
-        body.column(column)
-        return self.function(f"write_{column.name}", "message, out", body)
+        body.field(field)
+        return self.function(f"write_{field.name}", "message, out", body)
 
 
 class _Body(ABC):
@@ -176,18 +176,18 @@ class _ReadBody(_Body):
         self.line(f"{waiting}, = {self.source.bind('unpack', codes.unpack_from)}(data, at)")
         self.line(f"at += {codes.size}")
 
-    def column(self, column: SchemaField, target: str) -> None:
+    def field(self, field: SchemaField, target: str) -> None:
         """Read a field."""
-        if column.is_array:
-            self.array(column, target)
-        elif column.kind in FIXED:
-            self.fixed(FIXED[column.kind], target)
-            if column.kind == "uuid":
+        if field.is_array:
+            self.array(field, target)
+        elif field.kind in FIXED:
+            self.fixed(FIXED[field.kind], target)
+            if field.kind == "uuid":
                 self.line(f"{target} = id_from({target})")
-        elif column.struct is not None:
-            self.struct(column.struct, column, target)
+        elif field.struct is not None:
+            self.struct(field.struct, field, target)
         else:
-            self.text(column, target)
+            self.text(field, target)
 
     def length(self, code: str) -> None:
         """Read a length into ``n``; null is negative."""
@@ -200,40 +200,40 @@ class _ReadBody(_Body):
         else:
             self.fixed(code, "n")
 
-    def text(self, column: SchemaField, target: str) -> None:
-        is_string = column.kind == "string"
+    def text(self, field: SchemaField, target: str) -> None:
+        is_string = field.kind == "string"
         self.length("h" if is_string else "i")
         too_long = "at + n > size" + (f" or n > {LONGEST_STRING}" if is_string and self.flexible else "")
-        self.refuse(too_long, column.is_nullable)
+        self.refuse(too_long, field.is_nullable)
         # Kafka reads invalid UTF-8 as Java does everywhere: with U+FFFD in place of what it cannot read.
         value = "str(data[at : at + n], 'utf-8', 'replace')" if is_string else "data[at : at + n]"
-        with self.unless_null(column.is_nullable, target):
+        with self.unless_null(field.is_nullable, target):
             self.line(f"{target} = {value}")
             self.line("at += n")
 
-    def array(self, column: SchemaField, target: str) -> None:
+    def array(self, field: SchemaField, target: str) -> None:
         self.length("i")
         # Every item takes a byte at least: a count beyond that is refused before anything is made for it.
-        self.refuse("n > size - at", column.is_nullable)
-        with self.unless_null(column.is_nullable, target):
-            if column.kind in FIXED and column.kind != "uuid":
-                code = FIXED[column.kind]
+        self.refuse("n > size - at", field.is_nullable)
+        with self.unless_null(field.is_nullable, target):
+            if field.kind in FIXED and field.kind != "uuid":
+                code = FIXED[field.kind]
                 self.line(f"{target} = unpack_from(f'>{{n}}{code}', data, at)")
                 self.line(f"at += n * {struct.calcsize('>' + code)}")
             else:
                 self.line("items = []")
                 with self.block("for _ in range(n):"):
-                    self.column(column._replace(is_array=False, is_nullable=False), "item")
+                    self.field(field._replace(is_array=False, is_nullable=False), "item")
                     self.line("items.append(item)")
                 self.line(f"{target} = tuple(items)")
 
-    def struct(self, layout: MessageSchema, column: SchemaField, target: str) -> None:
-        if column.is_nullable and column.tag is not None:  # behind a varint that is 0 for null
+    def struct(self, schema: MessageSchema, field: SchemaField, target: str) -> None:
+        if field.is_nullable and field.tag is not None:  # behind a varint that is 0 for null
             self.length("")
-        elif column.is_nullable:  # KIP-893: behind a byte that is negative for null
+        elif field.is_nullable:  # KIP-893: behind a byte that is negative for null
             self.fixed("b", "n")
-        with self.unless_null(column.is_nullable, target):
-            read = self.source.bind("read", self.source.reader(layout))
+        with self.unless_null(field.is_nullable, target):
+            read = self.source.bind("read", self.source.reader(schema))
             self.line(f"{target}, at = {read}(data, at, size)")
 
     def refuse(self, condition: str, is_nullable: bool) -> None:
@@ -261,29 +261,29 @@ class _WriteBody(_Body):
     def struct_call(self, codes: struct.Struct, waiting: str) -> None:
         self.line(f"out({self.source.bind('pack', codes.pack)}({waiting}))")
 
-    def column(self, column: SchemaField) -> None:
+    def field(self, field: SchemaField) -> None:
         """Write a field of the message.
 
         Where our field can be None and this version has no null, it writes the empty value: JoinGroup v6 says ``""`` for no
         protocol.
         """
-        value = f"message.{column.name}"
-        if column.name in self.may_hold_none and not column.is_nullable and column.kind != "uuid":
-            value = f"({value} or {'()' if column.is_array else repr(_EMPTY[column.kind])})"
-        if column.is_array:
-            self.array(column, value)
+        value = f"message.{field.name}"
+        if field.name in self.may_hold_none and not field.is_nullable and field.kind != "uuid":
+            value = f"({value} or {'()' if field.is_array else repr(_EMPTY[field.kind])})"
+        if field.is_array:
+            self.array(field, value)
         else:
-            self.value(column, value)
+            self.value(field, value)
 
-    def value(self, column: SchemaField, value: str) -> None:
-        if column.kind == "uuid":
+    def value(self, field: SchemaField, value: str) -> None:
+        if field.kind == "uuid":
             self.fixed(FIXED["uuid"], f"NO_ID if {value} is None else {value}.bytes")
-        elif column.kind in FIXED:
-            self.fixed(FIXED[column.kind], value)
-        elif column.struct is not None:
-            self.struct(column.struct, column, value)
+        elif field.kind in FIXED:
+            self.fixed(FIXED[field.kind], value)
+        elif field.struct is not None:
+            self.struct(field.struct, field, value)
         else:
-            self.text(column, value)
+            self.text(field, value)
 
     def length(self, code: str, thing: str) -> None:
         """Write how long ``thing`` is."""
@@ -293,33 +293,33 @@ class _WriteBody(_Body):
         else:
             self.fixed(code, f"len({thing})")
 
-    def text(self, column: SchemaField, value: str) -> None:
-        code, encode = ("h", ".encode()") if column.kind == "string" else ("i", "")
-        with self.unless_null(column.is_nullable, value, self.null(code)):
+    def text(self, field: SchemaField, value: str) -> None:
+        code, encode = ("h", ".encode()") if field.kind == "string" else ("i", "")
+        with self.unless_null(field.is_nullable, value, self.null(code)):
             # This line writes nothing, so it passes the fields that wait, and the length can join them.
             self.lines.append(f"{self.indent}text = {value}{encode}")
-            if column.kind == "string":
+            if field.kind == "string":
                 self.lines.append(
-                    f"{self.indent}if len(text) > {LONGEST_STRING}: raise StringTooLongError({column.name!r})"
+                    f"{self.indent}if len(text) > {LONGEST_STRING}: raise StringTooLongError({field.name!r})"
                 )
             self.length(code, "text")
             self.line("out(text)")
 
-    def array(self, column: SchemaField, value: str) -> None:
-        with self.unless_null(column.is_nullable, value, self.null("i")):
+    def array(self, field: SchemaField, value: str) -> None:
+        with self.unless_null(field.is_nullable, value, self.null("i")):
             self.line(f"items = {value}")
             self.length("i", "items")
-            if column.kind in FIXED and column.kind != "uuid":
-                self.line(f"out(pack(f'>{{len(items)}}{FIXED[column.kind]}', *items))")
+            if field.kind in FIXED and field.kind != "uuid":
+                self.line(f"out(pack(f'>{{len(items)}}{FIXED[field.kind]}', *items))")
             else:
                 with self.block("for item in items:"):
-                    self.value(column._replace(is_nullable=False), "item")
+                    self.value(field._replace(is_nullable=False), "item")
 
-    def struct(self, layout: MessageSchema, column: SchemaField, value: str) -> None:
-        with self.unless_null(column.is_nullable, value, b"\xff" if column.tag is None else b"\0"):
-            if column.is_nullable:  # KIP-893; a tagged one says the same as a varint, where null is 0
+    def struct(self, schema: MessageSchema, field: SchemaField, value: str) -> None:
+        with self.unless_null(field.is_nullable, value, b"\xff" if field.tag is None else b"\0"):
+            if field.is_nullable:  # KIP-893; a tagged one says the same as a varint, where null is 0
                 self.fixed("b", "1")
-            write = self.source.bind("write", self.source.writer(layout))
+            write = self.source.bind("write", self.source.writer(schema))
             self.line(f"{write}({value}, out)")
 
     def null(self, code: str) -> bytes:

@@ -1,7 +1,7 @@
 """Any message as a list of fields, each with its path, its offset, its size and its value.
 
-For people, in logs and errors: a compiled reader is fast but does not say where it stopped; this one walks the same layout
-field by field and does.
+Used for logs and errors: a compiled reader is fast but does not say where it stopped; this one reads the same schema field by
+field and does.
 """
 
 import struct
@@ -14,7 +14,7 @@ from groupcoord.protocol.codec.schema import FIXED, MessageSchema, SchemaField
 from groupcoord.protocol.errors import WireError
 
 FIELDS_EXPLAINED = 10_000
-"""So many fields are gone through to explain_decode_error an error; it takes some 50 ms, in which nobody else is served."""
+"""The most fields that are read to explain an error: this takes some 50 ms, in which no other client is served."""
 
 
 class DecodedField(NamedTuple):
@@ -29,78 +29,78 @@ class DecodedField(NamedTuple):
     value: object
 
 
-def iter_fields(layout: MessageSchema, data: bytes, offset: int = 0) -> Iterator[DecodedField]:
+def iter_fields(schema: MessageSchema, data: bytes, offset: int = 0) -> Iterator[DecodedField]:
     """The fields of the message that starts at ``offset``, in wire order. Raises WireError where there is no such field."""
-    return _Walk(layout, data, offset).struct(layout, "")
+    return _Walk(schema, data, offset).struct(schema, "")
 
 
-def explain_decode_error(layout: MessageSchema, data: bytes, offset: int = 0) -> WireError:
+def explain_decode_error(schema: MessageSchema, data: bytes, offset: int = 0) -> WireError:
     """What is wrong with the message that starts at ``offset``.
 
-    Whoever sends a million fields and then an error learns only that it is behind the first FIELDS_EXPLAINED.
+    If the error is behind the first FIELDS_EXPLAINED fields, the result says only that.
     """
     place = DecodedField("", offset, 0, None)
     reason = "nothing is wrong with it"
     try:
-        for count, place in enumerate(iter_fields(layout, data, offset)):  # noqa: B007 - it is used behind the loop
+        for count, place in enumerate(iter_fields(schema, data, offset)):  # noqa: B007 - it is used behind the loop
             if count == FIELDS_EXPLAINED:
                 reason = "here or behind, something is wrong"
                 break
     except WireError as problem:
         return problem
-    return WireError(reason, api=layout.name, version=layout.version, offset=place.offset, field=place.path)
+    return WireError(reason, api=schema.name, version=schema.version, offset=place.offset, field=place.path)
 
 
 class _Walk:
     """Goes through ``data``; ``at`` is how far it has come."""
 
-    def __init__(self, layout: MessageSchema, data: bytes, at: int) -> None:
-        self.layout, self.data, self.at = layout, data, at
+    def __init__(self, schema: MessageSchema, data: bytes, at: int) -> None:
+        self.schema, self.data, self.at = schema, data, at
 
-    def struct(self, layout: MessageSchema, path: str) -> Iterator[DecodedField]:
+    def struct(self, schema: MessageSchema, path: str) -> Iterator[DecodedField]:
         dot = f"{path}." if path else ""
-        tagged = {column.tag: column for column in layout.columns if column.tag is not None}
-        for column in layout.columns:
-            if column.tag is None:
-                yield from self.column(column, dot + column.name, layout.flexible)
-        for _ in range(self.varint(f"{dot}tagged fields") if layout.flexible else 0):
+        tagged = {field.tag: field for field in schema.fields if field.tag is not None}
+        for field in schema.fields:
+            if field.tag is None:
+                yield from self.field(field, dot + field.name, schema.flexible)
+        for _ in range(self.varint(f"{dot}tagged fields") if schema.flexible else 0):
             tag = self.varint(f"{dot}tagged fields")
             size = self.varint(f"{dot}tag {tag}")
             if tag in tagged:
-                yield from self.column(tagged[tag], dot + tagged[tag].name, flexible=True)
+                yield from self.field(tagged[tag], dot + tagged[tag].name, flexible=True)
             else:
                 yield DecodedField(f"{dot}tag {tag}", self.at, size, self.take(size, f"{dot}tag {tag}"))
 
-    def column(self, column: SchemaField, path: str, flexible: bool) -> Iterator[DecodedField]:
-        if column.is_array:
-            yield from self.array(column, path, flexible)
-        elif column.struct is None:
+    def field(self, field: SchemaField, path: str, flexible: bool) -> Iterator[DecodedField]:
+        if field.is_array:
+            yield from self.array(field, path, flexible)
+        elif field.struct is None:
             start = self.at
-            value = self.fixed(column.kind, path) if column.kind in FIXED else self.text(column, path, flexible)
+            value = self.fixed(field.kind, path) if field.kind in FIXED else self.text(field, path, flexible)
             yield DecodedField(path, start, self.at - start, value)
-        elif column.is_nullable and self.is_null(column, path):
+        elif field.is_nullable and self.is_null(field, path):
             yield DecodedField(path, self.at - 1, 1, None)
         else:
-            yield from self.struct(column.struct, path)
+            yield from self.struct(field.struct, path)
 
-    def is_null(self, column: SchemaField, path: str) -> bool:
+    def is_null(self, field: SchemaField, path: str) -> bool:
         """What stands before a struct that can be null: KIP-893's byte; with a tag, a varint that is 0 for null."""
-        return self.fixed("int8", path) < 0 if column.tag is None else self.varint(path) <= 0
+        return self.fixed("int8", path) < 0 if field.tag is None else self.varint(path) <= 0
 
-    def array(self, column: SchemaField, path: str, flexible: bool) -> Iterator[DecodedField]:
+    def array(self, field: SchemaField, path: str, flexible: bool) -> Iterator[DecodedField]:
         start = self.at
-        count = self.length("int32", path, flexible, column.is_nullable)
+        count = self.length("int32", path, flexible, field.is_nullable)
         if count is not None and count > len(self.data) - self.at:
             self.refuse(path, start, f"{count} items cannot be in the {len(self.data) - self.at} bytes that are left")
         yield DecodedField(path, start, self.at - start, count)
-        item = column._replace(is_array=False, is_nullable=False)
+        item = field._replace(is_array=False, is_nullable=False)
         for index in range(count or 0):
-            yield from self.column(item, f"{path}[{index}]", flexible)
+            yield from self.field(item, f"{path}[{index}]", flexible)
 
-    def text(self, column: SchemaField, path: str, flexible: bool) -> str | bytes | None:
+    def text(self, field: SchemaField, path: str, flexible: bool) -> str | bytes | None:
         start = self.at
-        is_string = column.kind == "string"
-        size = self.length("int16" if is_string else "int32", path, flexible, column.is_nullable)
+        is_string = field.kind == "string"
+        size = self.length("int16" if is_string else "int32", path, flexible, field.is_nullable)
         if size is None:
             return None
         if is_string and size > LONGEST_STRING:
@@ -137,4 +137,4 @@ class _Walk:
         return self.data[self.at - size : self.at]
 
     def refuse(self, path: str, offset: int, reason: str) -> NoReturn:
-        raise WireError(reason, api=self.layout.name, version=self.layout.version, offset=offset, field=path)
+        raise WireError(reason, api=self.schema.name, version=self.schema.version, offset=offset, field=path)

@@ -1,4 +1,4 @@
-"""The decorator every wire message of ours carries."""
+"""The decorator of every message class."""
 
 from collections.abc import Iterator
 from dataclasses import Field, dataclass, fields
@@ -15,9 +15,9 @@ def message(cls: type[T]) -> type[T]:
     a field names the versions that carry it (``v5+``, ``v2–4``); no comment means all. Times are integers in milliseconds
     and end in ``_ms``; ``None`` for a ``uuid`` stands for Kafka's all-zero id.
 
-    Messages are never changed once made: the type checker holds everybody to it, and the interpreter does not, because a
-    dataclass that is frozen at run time takes three times as long to make, as a class and as an instance. For the same
-    reason equality, hash and representation are written once, below, and not generated a hundred times over.
+    Messages are immutable to the type checker, but not at run time: a frozen dataclass takes three times as long to create, as
+    a class and as an instance. For the same reason equality, hash and representation are written once, below, and are not
+    generated for every class.
     """
     made: Any = dataclass(slots=True, kw_only=True, eq=False, repr=False)(cls)
     made.__eq__, made.__hash__, made.__repr__ = _equal, _hash, _represent
@@ -37,11 +37,11 @@ def _hash(self: Any) -> int:
 
 
 def _represent(self: Any) -> str:
-    """What makes this message: fields that have their default are left out."""
-    return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in _told(self))})"
+    """The message without the fields that have their default."""
+    return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in _non_defaults(self))})"
 
 
-def _told(message: Any) -> Iterator[tuple[str, object]]:
+def _non_defaults(message: Any) -> Iterator[tuple[str, object]]:
     own_fields: tuple[Field[Any], ...] = fields(message)
     for field in own_fields:
         value = getattr(message, field.name)

@@ -1,6 +1,7 @@
-"""(API, version) ↔ bytes, for version-free messages: one codec per message and version, made when first asked for.
+"""Codecs for version-free messages: one for each message and version, made when it is first needed.
 
-kio knows every version of every message; ``layout`` takes from it what lies where, ``compiler`` makes functions of that.
+kio has every version of every message: ``schema`` takes the layout of the fields from it, and ``compiler`` makes functions of
+that.
 """
 
 import sys
@@ -19,11 +20,11 @@ M = TypeVar("M")
 class Codec(Generic[M]):
     """Reads and writes one message at one version."""
 
-    __slots__ = ("_reader", "_writer", "flexible", "layout")
+    __slots__ = ("_reader", "_writer", "flexible", "schema")
 
-    def __init__(self, layout: MessageSchema) -> None:
-        self.layout = layout
-        self.flexible = layout.flexible
+    def __init__(self, schema: MessageSchema) -> None:
+        self.schema = schema
+        self.flexible = schema.flexible
         # A server only reads requests and only writes responses, so each half waits for its first use.
         self._reader: ReadFunction | None = None
         self._writer: WriteFunction | None = None
@@ -39,11 +40,11 @@ class Codec(Generic[M]):
         """The message that starts at ``offset``, and the offset behind it. Raises WireError as ``decode`` does."""
         read = self._reader
         if read is None:
-            read = self._reader = compile_reader(self.layout)
+            read = self._reader = compile_reader(self.schema)
         try:
             return read(data, offset, len(data))
         except READ_ERRORS:
-            raise explain_decode_error(self.layout, data, offset) from None
+            raise explain_decode_error(self.schema, data, offset) from None
 
     def encode(self, message: M) -> bytes:
         """The bytes of ``message``, without any header. Raises struct.error when a value does not fit its field."""
@@ -55,7 +56,7 @@ class Codec(Generic[M]):
         """Give the bytes of ``message`` to ``out``, piece by piece. Raises struct.error as ``encode`` does."""
         write = self._writer
         if write is None:
-            write = self._writer = compile_writer(self.layout)
+            write = self._writer = compile_writer(self.schema)
         write(message, out)
 
 
@@ -78,8 +79,8 @@ def codec_for(ours: type[M], package: str, version: int, kind: str) -> Codec[M]:
 def import_kio(name: str) -> ModuleType:
     """One of kio's modules, imported.
 
-    kio tells hypothesis about its types where that is installed, which nobody here needs and which takes half a second; so it
-    must not find it.
+    kio registers its types with hypothesis if that is installed. This takes half a second and is not needed here, so the
+    import of hypothesis is made to fail.
     """
     if "kio.static.primitive" not in sys.modules and "hypothesis" not in sys.modules:
         sys.modules["hypothesis"] = None  # type: ignore[assignment] # how an import is made to fail

@@ -1,18 +1,18 @@
-"""The smallest pieces of the wire: lengths that vary in size, and the tagged fields behind a flexible struct (KIP-482)."""
+"""Varints and tagged fields (KIP-482), the parts that flexible versions of messages are made of."""
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 LONGEST_STRING = 0x7FFF
-"""Bytes. A compact string could be longer, but Kafka refuses it, so that every version can say every string."""
+"""Bytes. A compact string could be longer, but Kafka refuses it, so that every version can carry every string."""
 
 VARINTS = tuple([bytes((number,)) for number in range(128)])
 """The unsigned varints of one byte."""
 
 
 class LazyBytes(Protocol):
-    """Bytes that may lie elsewhere until somebody asks for them, all at once or a slice at a time; ``bytes`` are such a run."""
+    """Bytes that may be read from a file only when they are needed, at once or slice by slice; ``bytes`` are one kind."""
 
     def __len__(self) -> int: ...
 
@@ -25,20 +25,20 @@ ReadFunction = Callable[[bytes, int, int], tuple[Any, int]]
 """(data, at, size) → (value, where it ends); ``size`` is that of the data."""
 
 Sink = Callable[[bytes], object]
-"""Takes the next piece of what is being written."""
+"""Takes the next piece of the output."""
 
 WriteFunction = Callable[[Any, Sink], None]
 """(message, out): gives ``out`` the pieces of the message."""
 
 
 class Unreadable(ValueError):
-    """These bytes are not what they should be; the text, if any, says why."""
+    """The bytes are malformed; the text, if any, says why."""
 
 
 class StringTooLongError(struct.error):
     """A string has more bytes than any string may have.
 
-    That takes no more than a client: of bytes that are no UTF-8 each is read as U+FFFD, which is written in three.
+    A client can cause that: a byte that is not UTF-8 is read as U+FFFD, which takes three bytes when written.
     """
 
     def __init__(self, field: str) -> None:
@@ -70,7 +70,7 @@ def varint(number: int) -> bytes:
 
 
 def skip_tags(data: bytes, at: int, size: int) -> int:
-    """The end of the tagged fields at ``at``: unknown ones are passed over, which is what tags are for."""
+    """The end of the tagged fields at ``at``: unknown ones are skipped (KIP-482)."""
     return read_tags(data, at, size, {})[1]
 
 

@@ -1,7 +1,7 @@
-"""Where the fields of a message lie in the bytes of one version.
+"""Schemas: which fields a message has in one version, in which order and format.
 
 The knowledge is kio's: it has one generated class per message and version, whose fields stand in the order of the wire and
-say their type. A layout is that, with our names, and with plain integers where kio would make dates, spans and enums of them.
+say their type. A schema is that, with our names, and with plain integers where kio would make dates, spans and enums of them.
 """
 
 import dataclasses
@@ -34,7 +34,7 @@ PLAIN_KINDS = {
 class SchemaField(NamedTuple):
     """One field on the wire.
 
-    ``kind`` is Kafka's type, of the items if the field is an array; ``struct`` is the layout of kind ``"struct"``; ``tag`` is
+    ``kind`` is Kafka's type, of the items if the field is an array; ``struct`` is the schema of kind ``"struct"``; ``tag`` is
     the number of a tagged field (KIP-482).
     """
 
@@ -47,12 +47,12 @@ class SchemaField(NamedTuple):
 
 
 class MessageSchema(NamedTuple):
-    """The columns of ``message`` at ``version``, in wire order; ``flexible`` means compact lengths and tagged fields."""
+    """The fields of ``message`` at ``version``, in wire order; ``flexible`` means compact lengths and tagged fields."""
 
     message: type[Any]
     version: int
     flexible: bool
-    columns: tuple[SchemaField, ...]
+    fields: tuple[SchemaField, ...]
 
     @property
     def name(self) -> str:
@@ -60,7 +60,7 @@ class MessageSchema(NamedTuple):
         return self.message.__name__.removesuffix("Request")
 
     def defaults(self) -> dict[str, object]:
-        """What each field of the message holds when nobody says otherwise; fields that must be given are missing here."""
+        """The defaults of the message's fields; fields without a default are missing here."""
         return {
             field.name: field.default
             for field in dataclasses.fields(self.message)
@@ -68,7 +68,7 @@ class MessageSchema(NamedTuple):
         }
 
     def may_hold_none(self) -> frozenset[str]:
-        """The fields of the message that can be None, be it on the wire or not."""
+        """The fields of the message that can be None, on the wire or only here."""
         return frozenset(
             field.name for field in dataclasses.fields(self.message) if parse_annotation(field.type).is_nullable
         )
@@ -93,9 +93,9 @@ def parse_annotation(annotation: Any) -> ParsedAnnotation:
 
 
 def schema_of(ours: type[Any], theirs: type[Any]) -> MessageSchema:
-    """The layout of our class ``ours`` in the version that kio's class ``theirs`` describes."""
+    """The schema of our class ``ours`` in the version that kio's class ``theirs`` describes."""
     our_types = {field.name: field.type for field in dataclasses.fields(ours)}
-    columns = []
+    schema_fields = []
     for field in dataclasses.fields(theirs):
         inner, is_array, is_nullable = parse_annotation(field.type)
         kafka_type = field.metadata.get("kafka_type", "struct")
@@ -104,8 +104,8 @@ def schema_of(ours: type[Any], theirs: type[Any]) -> MessageSchema:
         struct = schema_of(parse_annotation(our_types[name]).inner, inner) if kind == "struct" else None
         # kio says None for an all-zero id and a date of -1; neither is a null on the wire.
         is_nullable = is_nullable and (is_array or kind not in FIXED)
-        columns.append(SchemaField(name, kind, is_array, is_nullable, field.metadata.get("tag"), struct))
-    return MessageSchema(ours, theirs.__version__, theirs.__flexible__, tuple(columns))
+        schema_fields.append(SchemaField(name, kind, is_array, is_nullable, field.metadata.get("tag"), struct))
+    return MessageSchema(ours, theirs.__version__, theirs.__flexible__, tuple(schema_fields))
 
 
 def field_name_of(kio_name: str, kafka_type: str) -> str:

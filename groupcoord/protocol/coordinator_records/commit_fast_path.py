@@ -46,11 +46,11 @@ _look = struct.Struct(">H12xB8x3s16x").unpack
 _USUAL_LOOK = (4, 1, _ONE_TAG)
 _WITHOUT_ID_BYTES = 24  # of version 3, and of version 4 without an id, if there are no metadata
 _ANY_KEY = OffsetCommitKey(group="", topic="", partition=0)
-_new = tuple.__new__  # past the constructor that NamedTuple writes in Python
+_new = tuple.__new__  # avoids the slower constructor of NamedTuple
 
 
 def group_of(key: bytes) -> str | None:
-    """The group whose metadata have ``key``; None unless it is exactly what Kafka writes for that group."""
+    """The group of a GroupMetadata ``key``; None unless the bytes are exactly those that Kafka writes."""
     if key[:2] != _GROUP or 4 + int.from_bytes(key[2:4]) != len(key):
         return None
     try:
@@ -60,7 +60,7 @@ def group_of(key: bytes) -> str | None:
 
 
 def group_and_topic(key: bytes) -> tuple[str, str] | None:
-    """What ``key`` of a commit, less the partition, says; None unless it is exactly what Kafka writes for these two."""
+    """(group, topic) of a commit's ``key`` without its partition; None unless the bytes are exactly those that Kafka writes."""
     group_end = 4 + int.from_bytes(key[2:4])
     if key[:2] != _COMMIT or group_end + 2 + int.from_bytes(key[group_end : group_end + 2]) != len(key):
         return None
@@ -71,9 +71,9 @@ def group_and_topic(key: bytes) -> tuple[str, str] | None:
 
 
 def is_plain_commit(value: bytes) -> bool:
-    """Is this the value of a commit in the form of nearly all, without metadata, which can be read whatever its numbers are?
+    """Is this a commit without metadata in the common form, which can be read later without any error?
 
-    False says nothing.
+    False: unknown.
     """
     size = len(value)
     if size == _USUAL_BYTES:
@@ -86,7 +86,7 @@ def is_plain_commit(value: bytes) -> bool:
 
 
 class CommitReader(Generic[T]):
-    """Reads values of commits as instances of a NamedTuple ``made``. It makes each topic id once.
+    """Reads values of commits into a NamedTuple class ``made``. Equal topic ids are the same object.
 
     The fields are offset, leader epoch, metadata, time of the commit (ms), expire time (ms) or None, topic id or None. See
     OffsetCommitValue.
@@ -97,7 +97,7 @@ class CommitReader(Generic[T]):
         self._ids: dict[bytes, uuid.UUID | None] = {bytes(16): None}
 
     def read(self, value: bytes) -> T:
-        """What ``value`` says. Raises WireError."""
+        """The commit in ``value``. Raises WireError."""
         if len(value) == _USUAL_BYTES:
             version, offset, leader_epoch, size, at_ms, tags, id_bytes = _USUAL.unpack(value)
             if version == 4 and size == 1 and tags == _ONE_TAG:
@@ -107,7 +107,7 @@ class CommitReader(Generic[T]):
         return _new(self._made, self._with_metadata(value) or _of_any_form(value))
 
     def _with_metadata(self, value: bytes) -> tuple[object, ...] | None:
-        """Versions 3 and 4; None for metadata whose length takes more than a byte, and where anything unknown follows."""
+        """Versions 3 and 4; None if the length of the metadata takes more than a byte, or unknown fields follow."""
         version = value[:2]
         if version == _VERSION_4 and len(value) > _HEAD.size and 0 < value[_HEAD.size] < 128:
             start = _HEAD.size + 1
@@ -145,10 +145,10 @@ def _of_any_form(value: bytes) -> tuple[object, ...]:
 
 
 CommitSink = Callable[[int, bytes], None]
-"""Takes the partition and the value of a commit, one that ``is_plain_commit``."""
+"""Called with the partition and the value of a plain commit (see ``is_plain_commit``)."""
 
 RecordSink = Callable[[int, bytes | None, bytes | None], bool]
-"""Takes the offset, key and value of any other record. False: that is enough, nothing more is to be read."""
+"""Called with the offset, key and value of any other record; returns False to stop the scan."""
 
 _UP_TO_LENGTH = 12
 _LEAST_LENGTH = HEADER_BYTES - _UP_TO_LENGTH
@@ -159,7 +159,7 @@ _partition = struct.Struct(">i")
 
 
 class ScanResult(NamedTuple):
-    """What was read: to that ``position`` in the bytes, to ``last_offset`` (-1: nothing), and so many records."""
+    """The scan ended at ``position`` in the bytes, behind ``last_offset`` (-1: no batch), after so many ``records``."""
 
     position: int
     last_offset: int
@@ -169,10 +169,10 @@ class ScanResult(NamedTuple):
 def scan_offset_commits(
     data: bytes, position: int, places: Mapping[bytes, CommitSink], other: RecordSink
 ) -> ScanResult:
-    """Read from ``position`` on, up to the first batch that is compressed, of a transaction, incomplete, or no batch.
+    """Read from ``position`` up to the first batch that is compressed, transactional, incomplete or malformed.
 
-    A commit whose key, less its partition, is among ``places``, is put there; ``other`` may change these. It is put nowhere
-    else, so that without places every record goes to ``other``. Raises InvalidRecordsError.
+    ``places`` maps keys without partition to sinks: a plain commit with such a key goes there, and every other record to
+    ``other``, which may change ``places``. Raises InvalidRecordsError.
     """
     place_of = places.get
     available = len(data)
@@ -217,7 +217,7 @@ def scan_offset_commits(
 
 
 def _put(record: OffsetKeyValue, places: Mapping[bytes, CommitSink]) -> bool:
-    """Is the record a commit that could be put in one of ``places``?"""
+    """Give the record to one of ``places`` if it is a plain commit of these; says whether it was."""
     _, key, value = record
     put = places.get(key[:-PARTITION_BYTES]) if key else None
     if key is None or put is None or value is None or not is_plain_commit(value):
@@ -227,7 +227,7 @@ def _put(record: OffsetKeyValue, places: Mapping[bytes, CommitSink]) -> bool:
 
 
 def batch_size(data: bytes, position: int) -> int:
-    """The size of the batch at ``position``; 0 if it is incomplete. Raises BatchError for what is no batch."""
+    """The size of the batch at ``position``; 0 if it is incomplete. Raises BatchError for a malformed header."""
     if len(data) - position < HEADER_BYTES:
         return 0
     base_offset, length, magic, *_ = _HEADER(data, position)

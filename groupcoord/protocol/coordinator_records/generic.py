@@ -29,27 +29,27 @@ from groupcoord.protocol.coordinator_records.schemas import RECORD_TYPES, Record
 from groupcoord.protocol.errors import WireError
 
 Fields = dict[str, Any]
-"""Names of fields, as Kafka says them in JSON, and their values: str, int, bytes, UUID (None for the id of zeros), None,
+"""Kafka's names of fields, as in its JSON, and their values: str, int, bytes, UUID (None for the id of zeros), None,
 tuples of these, and further Fields. Fields that the version lacks are missing, and so may be tagged ones."""
 
 
 class RecordKey(NamedTuple):
-    """The key of a record: which ``kind`` of record it is, and what about."""
+    """The key of a record: its type, and what the record is about."""
 
-    kind: RecordType
+    record_type: RecordType
     fields: Fields
 
 
 class RecordValue(NamedTuple):
-    """The value of a record of ``kind``, in the ``version`` that the bytes say."""
+    """The value of a record of this type, in the ``version`` that the bytes say."""
 
-    kind: RecordType
+    record_type: RecordType
     version: int
     fields: Fields
 
 
 class RecordError(WireError):
-    """A key or value is not what it should be, or of a kind or version that Kafka 4.3 does not know.
+    """A key or value is malformed, or of a record type or version that Kafka 4.3 does not know.
 
     ``api`` is the name of the key or value (``ConsumerGroupMemberMetadataValue``), as far as it is known; ``version``,
     ``field`` and ``offset`` say where, the offset in bytes from the start of the key or value.
@@ -57,7 +57,7 @@ class RecordError(WireError):
 
 
 class UnknownRecordTypeError(RecordError):
-    """The key's number stands for no kind of record; a broker passes over such records with a warning."""
+    """The key's number is no record type; a broker skips such records with a warning."""
 
     def __init__(self, number: int) -> None:
         super().__init__(f"there is no kind {number} of records", api="key", offset=0, field="kind")
@@ -65,20 +65,24 @@ class UnknownRecordTypeError(RecordError):
 
 
 class UnknownVersionError(RecordError):
-    """The kind has no values of this version; a broker does not finish loading a partition that has one."""
+    """The record type has no values of this version; a broker does not finish loading a partition with such a record."""
 
-    def __init__(self, kind: RecordType, version: int) -> None:
-        known = f"{kind.versions[0]} to {kind.versions[-1]} are" if len(kind.versions) > 1 else "only 0 is"
-        super().__init__(f"{known} known", api=kind.value.name, version=version, offset=0, field="version")
+    def __init__(self, record_type: RecordType, version: int) -> None:
+        known = (
+            f"{record_type.versions[0]} to {record_type.versions[-1]} are"
+            if len(record_type.versions) > 1
+            else "only 0 is"
+        )
+        super().__init__(f"{known} known", api=record_type.value.name, version=version, offset=0, field="version")
 
 
 def parse_key(data: bytes | None) -> RecordKey:
-    """The key in ``data``. Raises RecordError; for a number that is no kind's, its subclass UnknownRecordTypeError."""
+    """The key in ``data``. Raises RecordError; for an unknown number its subclass UnknownRecordTypeError."""
     number = _int16(b"" if data is None else data, "key", "kind")
-    kind = RECORD_TYPES.get(number)
-    if kind is None:
+    record_type = RECORD_TYPES.get(number)
+    if record_type is None:
         raise UnknownRecordTypeError(number)
-    return RecordKey(kind, _read(kind.key, 0, data or b""))
+    return RecordKey(record_type, _read(record_type.key, 0, data or b""))
 
 
 def group_of(key: RecordKey) -> str | None:
@@ -87,27 +91,27 @@ def group_of(key: RecordKey) -> str | None:
     return group
 
 
-def parse_value(kind: RecordType, data: bytes | None) -> RecordValue | None:
-    """The value in ``data`` of a record whose key is of ``kind``; None is a tombstone.
+def parse_value(record_type: RecordType, data: bytes | None) -> RecordValue | None:
+    """The value in ``data`` of a record of this type; None is a tombstone.
 
-    Raises RecordError; for a version that the kind does not have, its subclass UnknownVersionError.
+    Raises RecordError; for an unknown version its subclass UnknownVersionError.
     """
     if data is None:
         return None
-    version = _int16(data, kind.value.name, "version")
-    if version not in kind.versions:
-        raise UnknownVersionError(kind, version)
-    return RecordValue(kind, version, _read(kind.value, version, data))
+    version = _int16(data, record_type.value.name, "version")
+    if version not in record_type.versions:
+        raise UnknownVersionError(record_type, version)
+    return RecordValue(record_type, version, _read(record_type.value, version, data))
 
 
 def key_json(key: RecordKey) -> dict[str, Any]:
     """``{"type": 1, "data": {"group": …}}``, as Kafka's tools say it."""
-    return {"type": key.kind.number, "data": _plain(key.kind.key, key.fields)}
+    return {"type": key.record_type.number, "data": _plain(key.record_type.key, key.fields)}
 
 
 def value_json(value: RecordValue | None) -> dict[str, Any] | None:
     """``{"version": 4, "data": {"offset": …}}``, as Kafka's tools say it; None for a tombstone."""
-    return value and {"version": value.version, "data": _plain(value.kind.value, value.fields)}
+    return value and {"version": value.version, "data": _plain(value.record_type.value, value.fields)}
 
 
 def id_text(value: uuid.UUID | None) -> str:
@@ -131,7 +135,7 @@ _CODECS: dict[tuple[str, int], Codec[Fields]] = {}
 def _read(part: RecordStruct, version: int, data: bytes) -> Fields:
     codec = _CODECS.get((part.name, version))
     if codec is None:
-        codec = _CODECS[part.name, version] = Codec(part.layout(version))
+        codec = _CODECS[part.name, version] = Codec(part.schema(version))
     try:
         return codec.decode(data, _INT16.size)
     except WireError as problem:
@@ -141,7 +145,7 @@ def _read(part: RecordStruct, version: int, data: bytes) -> Fields:
 
 
 def present(part: RecordStruct, fields: Fields) -> Iterator[tuple[RecordField, Any]]:
-    """Of ``part``, the fields that are there and say something: not the tagged ones with their default."""
+    """The fields of ``part`` that are present, without tagged ones that have their default."""
     for field in part.fields:
         if field.name in fields and (field.tag is None or fields[field.name] != field.default):
             yield field, fields[field.name]
@@ -166,17 +170,19 @@ def _plain_value(field: RecordField, value: Any) -> Any:
 
 def key_text(key: RecordKey) -> str:
     """``OffsetCommit group="g" topic="t" partition=0``."""
-    return " ".join([key.kind.name, *_Words({}, consumers=False).of(key.kind.key, key.fields)])
+    return " ".join([key.record_type.name, *_ValueFormatter({}, consumers=False).of(key.record_type.key, key.fields)])
 
 
 def value_text(value: RecordValue | None) -> str:
     """``v4 offset=5 leaderEpoch=0 metadata="" commitTimestamp=2026-11-21T18:00:00.000Z``; ``tombstone`` for None."""
     if value is None:
         return "tombstone"
-    states = _STATES.get(value.kind.name.partition("Group")[0], {})
-    # Classic groups say what their members speak. Of the others only consumers can have members of the classic protocol.
+    states = _STATES.get(value.record_type.name.partition("Group")[0], {})
+    # Classic groups name their protocol type. Of the others only consumer groups can have members of the classic protocol.
     consumers = value.fields.get("protocolType", PROTOCOL_TYPE) == PROTOCOL_TYPE
-    return " ".join([f"v{value.version}", *_Words(states, consumers).of(value.kind.value, value.fields)])
+    return " ".join(
+        [f"v{value.version}", *_ValueFormatter(states, consumers).of(value.record_type.value, value.fields)]
+    )
 
 
 _MEMBER_STATES = {0: "STABLE", 1: "UNREVOKED_PARTITIONS", 2: "UNRELEASED_PARTITIONS", 127: "UNKNOWN"}
@@ -190,8 +196,8 @@ _STATES: Mapping[str, Mapping[int, str]] = MappingProxyType(
 """States of members, by the kind of their group (``MemberState`` of the package modern and of the package streams)."""
 
 
-class _Words(NamedTuple):
-    """How the values of one record are told: ``states`` of members by number; do its members speak as ``consumers`` do?"""
+class _ValueFormatter(NamedTuple):
+    """Formats the values of one record: ``states`` of members by number; ``consumers``: their metadata is a Subscription."""
 
     states: Mapping[int, str]
     consumers: bool
@@ -239,7 +245,7 @@ def _braced(words: Iterable[str]) -> str:
 
 
 def _moment(at_ms: int) -> str:
-    """ISO 8601; a number that is no moment of the years 1 to 9999 stays a number, and so does -1, for none."""
+    """ISO 8601; a number outside of the years 1 to 9999 stays a number, and so does -1, for none."""
     seconds, ms = divmod(at_ms, 1000)
     try:
         moment = datetime.fromtimestamp(seconds, UTC)

@@ -1,6 +1,6 @@
-"""Every kind of record that a group coordinator of Kafka 4.3 writes to ``__consumer_offsets``, field by field.
+"""The schemas of all record types that a group coordinator of Kafka 4.3 writes to ``__consumer_offsets``, field by field.
 
-A key is an int16, which is the number of the kind, and the fields of the key; a value is an int16 version and the fields of
+A key is an int16 record type and the fields of the key; a value is an int16 version and the fields of
 that version. The fields have the names that Kafka gives them in JSON. Sources: ``CoordinatorRecordType`` and the message
 definitions of the group coordinator (``ConsumerGroupMetadataKey.json``, ``ConsumerGroupMetadataValue.json`` and so on);
 KIP-848 for consumer groups, KIP-932 for share groups, KIP-1071 for Streams groups.
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from groupcoord.protocol.codec.schema import MessageSchema, SchemaField
 
 NEVER = 32_767
-"""As the version from which on lengths are compact and fields can be tagged (KIP-482): no version is."""
+"""A ``flexible_from`` for structs without flexible versions (KIP-482)."""
 
 
 class RecordField(NamedTuple):
@@ -34,31 +34,31 @@ class RecordField(NamedTuple):
 
 
 class RecordStruct(NamedTuple):
-    """Fields that belong together, in the order of the wire; ``flexible`` from that version on."""
+    """Fields in the order of the wire; lengths are compact and fields can be tagged ``flexible_from`` that version on."""
 
     name: str
     fields: tuple[RecordField, ...]
     flexible_from: int = 0
 
-    def layout(self, version: int) -> MessageSchema:
-        """Where the fields lie at ``version``; what is read by it is a dict with the fields' names."""
-        columns = tuple(
+    def schema(self, version: int) -> MessageSchema:
+        """The schema at ``version``; it reads into a dict with the names of the fields."""
+        fields = tuple(
             SchemaField(
                 field.name,
                 field.kind,
                 field.is_array,
                 field.is_nullable,
                 field.tag,
-                field.struct and field.struct.layout(version),
+                field.struct and field.struct.schema(version),
             )
             for field in self.fields
             if version in field.versions
         )
-        return MessageSchema(type(self.name, (dict,), {}), version, version >= self.flexible_from, columns)
+        return MessageSchema(type(self.name, (dict,), {}), version, version >= self.flexible_from, fields)
 
 
 class RecordType(NamedTuple):
-    """One kind of record: its number, Kafka's name for it, what its keys and its values consist of.
+    """One record type: its number, Kafka's name for it, and the fields of its keys and values.
 
     Keys have one version, and no compact lengths; values have ``versions``.
     """
@@ -73,7 +73,7 @@ class RecordType(NamedTuple):
 def _field(
     name: str, said: str, versions: range = range(5), *, tag: int | None = None, default: object = None
 ) -> RecordField:
-    """``said`` is a type as Kafka's definitions say it, behind ``?`` for what can be null and ``[]`` for an array."""
+    """``said`` is a type of Kafka's definitions, with ``?`` before it if it can be null and ``[]`` for an array."""
     kind = said.removeprefix("?")
     return RecordField(
         name,
@@ -104,7 +104,7 @@ def _record_type(
     versions: range = range(1),
     flexible_from: int = 0,
 ) -> RecordType:
-    """A kind with these fields in its keys and values."""
+    """A record type with these fields in its keys and values."""
     return RecordType(
         number,
         name,
@@ -114,7 +114,7 @@ def _record_type(
     )
 
 
-# --- what several kinds have in common
+# --- what several record types have in common
 
 _TOPIC_PARTITION = (_field("topicId", "uuid"), _field("partitions", "[]int32"))
 _ASSIGNMENT_EPOCHS = _field("assignmentEpochs", "?[]int32", tag=0, default=())
@@ -199,7 +199,7 @@ _CLASSIC_MEMBER_METADATA = RecordStruct(
     (_field("sessionTimeoutMs", "int32"), _of(_field("supportedProtocols", "[]"), _CLASSIC_PROTOCOL)),
 )
 _NO_CLASSIC_MEMBER = {"sessionTimeoutMs": 0, "supportedProtocols": ()}
-"""The default is not null in Kafka: a member that is none says so, one that says nothing has no protocols."""
+"""In Kafka this default is not null: null means no classic member, an absent field a member without protocols."""
 _OWNED = RecordStruct("TopicPartitions", (*_TOPIC_PARTITION, _ASSIGNMENT_EPOCHS))
 
 _CONSUMER_GROUPS = (
@@ -365,4 +365,4 @@ _ALL = (
 )
 
 RECORD_TYPES: Mapping[int, RecordType] = MappingProxyType({kind.number: kind for kind in sorted(_ALL)})
-"""The kinds by their numbers. Kafka has never written 9 and 18 in a release."""
+"""The record types by number. No release of Kafka has written 9 and 18."""

@@ -1,4 +1,4 @@
-"""The records of the ``__consumer_offsets`` topic: keys and values, as dataclasses and as bytes.
+"""Records of classic groups and offsets in ``__consumer_offsets``, as dataclasses and as bytes.
 
 A key is an int16 record type and the fields of that type; a value is an int16 version and the fields of that version; a null
 value is a tombstone. Sources: ``CoordinatorRecordType``, ``OffsetCommitKey.json``, ``OffsetCommitValue.json``,
@@ -63,7 +63,7 @@ class MemberMetadata:
     client_host: str
     rebalance_timeout_ms: int = -1  # v1+
     session_timeout_ms: int
-    subscription: bytes  # what the member said under the protocol that was chosen
+    subscription: bytes  # the member's metadata for the chosen protocol
     assignment: bytes
 
 
@@ -90,7 +90,7 @@ Value = OffsetCommitValue | GroupMetadataValue
 
 
 def write_key(key: Key) -> bytes:
-    """The bytes of ``key``, its record type first. Equal keys give equal bytes: compaction goes by them."""
+    """The bytes of ``key``, its record type first. Equal keys give equal bytes, as compaction needs."""
     record_type = _WRITTEN_TYPES[type(key)]
     return _INT16.pack(record_type) + _CODECS[type(key), record_type].encode(key)
 
@@ -143,18 +143,20 @@ _STRUCTS: dict[type[Any], RecordStruct] = {
     GroupMetadataKey: RECORD_TYPES[2].key,
     GroupMetadataValue: RECORD_TYPES[2].value,
 }
-"""What lies where is in schemas.py; the fields of a class here stand in the same order."""
+"""The schemas of the classes; their fields are in the same order."""
 
 
-def _layout(cls: type[Any], struct: RecordStruct, version: int) -> MessageSchema:
-    columns = []
-    for column, field in zip(struct.fields, dataclasses.fields(cls), strict=True):
-        if version in column.versions:
-            of = column.struct and _layout(MemberMetadata, column.struct, version)
-            columns.append(SchemaField(field.name, column.kind, column.is_array, column.is_nullable, column.tag, of))
-    return MessageSchema(cls, version, flexible=version >= struct.flexible_from, columns=tuple(columns))
+def _schema(cls: type[Any], struct: RecordStruct, version: int) -> MessageSchema:
+    schema_fields = []
+    for stored, field in zip(struct.fields, dataclasses.fields(cls), strict=True):
+        if version in stored.versions:
+            of = stored.struct and _schema(MemberMetadata, stored.struct, version)
+            schema_fields.append(
+                SchemaField(field.name, stored.kind, stored.is_array, stored.is_nullable, stored.tag, of)
+            )
+    return MessageSchema(cls, version, flexible=version >= struct.flexible_from, fields=tuple(schema_fields))
 
 
 _CODECS: dict[tuple[type[Any], int], Codec[Any]] = {
-    (cls, version): Codec(_layout(cls, struct, version)) for cls, struct in _STRUCTS.items() for version in range(5)
+    (cls, version): Codec(_schema(cls, struct, version)) for cls, struct in _STRUCTS.items() for version in range(5)
 }
