@@ -3,7 +3,7 @@
 import enum
 import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from groupcoord.protocol.codec.message_codec import Codec, codec_for
@@ -192,6 +192,11 @@ class Api:
     partitions: tuple[RequestField, ...] = ()
     transactional_ids: tuple[RequestField, ...] = ()
     may_wait: bool = False
+    package: str = field(init=False)
+    """kio's name of the API."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "package", self.key.name.lower())
 
     @property
     def advertised_min(self) -> int:
@@ -204,11 +209,11 @@ class Api:
 
     def request_codec(self, version: int) -> Codec[Any]:
         """The codec of requests at ``version``."""
-        return codec_for(self.request, self.key.name.lower(), version, "request")
+        return codec_for(self.request, self.package, version, "request")
 
     def response_codec(self, version: int) -> Codec[Any]:
         """The codec of responses at ``version``."""
-        return codec_for(self.response, self.key.name.lower(), version, "response")
+        return codec_for(self.response, self.package, version, "response")
 
     def error_response(self, request: Any, version: int, error: ErrorCode) -> Any | None:
         """The response that says ``error`` about everything in ``request``, as ``getErrorResponse`` of Kafka's request classes.

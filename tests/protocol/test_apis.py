@@ -3,9 +3,8 @@
 import pytest
 
 from groupcoord.protocol.api import ALL_TOPICS, RequestField, values_of
-from groupcoord.protocol.apis import APIS, Api, ApiKey
+from groupcoord.protocol.apis import APIS, ApiKey
 from tests.protocol.error_samples import ORDERS, OTHER
-from tests.protocol.samples import name_of
 from tests.testing.faults.support import requests_of_every_version
 
 # ApiVersions of a Kafka 4.3.1 broker: the APIs that are here too.
@@ -25,16 +24,16 @@ def test_only_produce_is_advertised_wider_than_it_is_served() -> None:
     assert not APIS[ApiKey.PRODUCE].serves(2)
 
 
-@pytest.mark.parametrize("api", APIS.values(), ids=name_of)
-def test_an_api_serves_its_range(api: Api) -> None:
-    served = [version for version in range(-1, 30) if api.serves(version)]
-    assert served == list(range(api.min_version, api.max_version + 1))
+def test_an_api_serves_its_range() -> None:
+    for api in APIS.values():
+        served = [version for version in range(-1, 30) if api.serves(version)]
+        assert served == list(range(api.min_version, api.max_version + 1))
 
 
-@pytest.mark.parametrize("api", APIS.values(), ids=name_of)
-def test_names_belong_together(api: Api) -> None:
-    assert api.name.upper() == api.key.name.replace("_", "")
-    assert (api.request.__name__, api.response.__name__) == (f"{api.name}Request", f"{api.name}Response")
+def test_names_belong_together() -> None:
+    for api in APIS.values():
+        assert api.name.upper() == api.key.name.replace("_", "")
+        assert (api.request.__name__, api.response.__name__) == (f"{api.name}Request", f"{api.name}Response")
 
 
 EXPECTED = {
@@ -64,19 +63,19 @@ EXPECTED = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("api", APIS.values(), ids=lambda api: api.name)
-def test_all_versions_together_name_what_is_in_them(api: Api) -> None:
-    fields = (api.groups, api.members + api.instances, api.topics)
-    found: tuple[set[object], ...] = (set(), set(), set())
-    for asked, _, request in requests_of_every_version():
-        if asked is api:
-            for kind, names in zip(found, fields, strict=True):
-                kind.update(values_of(names, request))
-            partitions = values_of(api.partitions, request)
-            assert all(isinstance(each, int) for each in partitions if each is not ALL_TOPICS)
-            assert all(isinstance(each, str) for each in values_of(api.transactional_ids, request))
-    expected = EXPECTED.get(api.name, ((), (), ()))
-    assert [kind - {""} for kind in found] == [set(kind) - {""} for kind in expected]
+def test_all_versions_together_name_what_is_in_them() -> None:
+    for api in APIS.values():
+        fields = (api.groups, api.members + api.instances, api.topics)
+        found: tuple[set[object], ...] = (set(), set(), set())
+        for asked, _, request in requests_of_every_version():
+            if asked is api:
+                for kind, names in zip(found, fields, strict=True):
+                    kind.update(values_of(names, request))
+                partitions = values_of(api.partitions, request)
+                assert all(isinstance(each, int) for each in partitions if each is not ALL_TOPICS)
+                assert all(isinstance(each, str) for each in values_of(api.transactional_ids, request))
+        expected = EXPECTED.get(api.name, ((), (), ()))
+        assert [kind - {""} for kind in found] == [set(kind) - {""} for kind in expected]
 
 
 def test_a_request_that_was_not_understood_names_nothing() -> None:
