@@ -33,11 +33,19 @@ _PART = re.compile(r"(?<=<!-- generated: )(?P<name>[a-z-]+)( -->\n)(.*?)(?=<!-- 
 
 
 def apis() -> str:
-    """Which APIs are served, at which versions, and what each is for."""
+    """Which APIs are served, at which versions, what each is for, and what its requests name."""
+    named = {"groups": "group", "members": "member", "topics": "topic", "partitions": "partition"}
+    named["transactional_ids"] = "transactional id"
     rows = [
-        f"| {api.name} | {api.key:d} | {api.min_version}–{api.max_version} | {api.summary} |" for api in APIS.values()
+        f"| {api.name} | {api.key:d} | {api.min_version}–{api.max_version} | {api.summary} "
+        f"| {', '.join(word for field, word in named.items() if getattr(api, field))} | {'yes' if api.may_wait else ''} |"
+        for api in APIS.values()
     ]
-    return "\n".join(["| API | key | versions | what it is for |", "|---|---|---|---|", *rows]) + "\n"
+    head = [
+        "| API | key | versions | what it is for | a request names | the answer may wait |",
+        "|---|---|---|---|---|---|",
+    ]
+    return "\n".join([*head, *rows]) + "\n"
 
 
 def stand_in_defaults() -> str:
