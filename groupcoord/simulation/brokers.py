@@ -24,10 +24,8 @@ from groupcoord.simulation.prng import Prng
 OFFSETS_TOPIC = "__consumer_offsets"
 _BROKER_RANK = 1
 _HOST = "/127.0.0.1"
-_LAST_VERSION_WITH_NAMES = {
-    ApiKey.OFFSET_COMMIT: 9,
-    ApiKey.OFFSET_FETCH: 9,
-}  # later versions have topic ids instead of names
+_LAST_VERSION_WITH_NAMES = {ApiKey.OFFSET_COMMIT: 9, ApiKey.OFFSET_FETCH: 9}
+"""Later versions have topic ids instead of names."""
 _HEARTBEAT = APIS[ApiKey.HEARTBEAT]
 
 
@@ -62,15 +60,15 @@ class SimulatedBrokers:
     def __init__(
         self,
         event_queue: EventQueue,
-        topics: dict[str, int],
+        topics: Mapping[str, int],
         count: int,
-        chance: Prng,
+        random: Prng,
         *,
         observer: BrokerObserver,
         on_event: Callable[[Event], None] | None,
         client_id_of: Callable[[SimulatedConnection], str],
     ) -> None:
-        self.cluster = assemble(_config(count), random=chance, now_ms=0, topics=topics.items(), brokers=count).core
+        self.cluster = assemble(_config(count), random=random, now_ms=0, topics=topics.items(), brokers=count).core
         self.network: SimulatedNetwork
         self.ids = tuple(self.cluster.broker.cluster.ids)
         """The ids of the brokers."""

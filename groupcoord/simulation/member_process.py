@@ -72,7 +72,7 @@ class _Timer(NamedTuple):
 
 
 class MemberProcess(ActionExecutor):
-    """One process of a member, from its start to its end. ``chance`` randomizes back-offs."""
+    """One process of a member, from its start to its end. ``random`` randomizes back-offs."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class MemberProcess(ActionExecutor):
         slot_id: int,
         client_id: str,
         topics: tuple[str, ...],
-        chance: Prng,
+        random: Prng,
     ) -> None:
         self.plan, self.slot_id, self.client_id = plan, slot_id, client_id
         self.owned: frozenset[TopicPartition] = frozenset()
@@ -101,7 +101,7 @@ class MemberProcess(ActionExecutor):
         )
         assignors = [ASSIGNORS.create(name) for name in plan.assignors]
         super().__init__(
-            Membership(settings, assignors, chance=chance.fraction), lambda: environment.event_queue.now_ms
+            Membership(settings, assignors, chance=random.fraction), lambda: environment.event_queue.now_ms
         )
         self._application = ConsumerApplication(self, self._event_queue)
         self._requests = PendingRequests(self._network, slot_id, self.run, self.run_later)

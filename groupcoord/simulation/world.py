@@ -53,12 +53,11 @@ class SimulatedWorld:
         self.checker = InvariantChecker(self)
         self._skip = skip
         self._add_line = add_line
-        chance = Prng(draw(plan.key, _CLUSTER_KEY))
         self.brokers = SimulatedBrokers(
             self.event_queue,
-            dict(plan.topics),
+            plan.topics,
             plan.brokers,
-            chance,
+            Prng(draw(plan.key, _CLUSTER_KEY)),
             observer=self.checker,
             on_event=None if add_line is None else self._broker_event,
             client_id_of=self._client_id_of,
@@ -131,8 +130,8 @@ class SimulatedWorld:
             self._stop(slot)
         slot.starts += 1
         name = slot.plan.name if slot.slot_id < TWIN_SLOT_OFFSET else f"{slot.plan.name}-twin"
-        chance = Prng(draw(self.plan.key, _BACKOFF_KEY, slot.slot_id, slot.starts))
-        slot.process = MemberProcess(self, slot.plan, slot.slot_id, name, slot.topics, chance)
+        random = Prng(draw(self.plan.key, _BACKOFF_KEY, slot.slot_id, slot.starts))
+        slot.process = MemberProcess(self, slot.plan, slot.slot_id, name, slot.topics, random)
         self._line(name, "starts")
         slot.process.start()
 

@@ -1,9 +1,12 @@
 from types import SimpleNamespace
 from typing import Any
 
-from groupcoord.simulation import ActionKind, MemberPlan, PlannedAction, SimulationPlan, simulate_plan
+import pytest
+
+from groupcoord.protocol.messages import HeartbeatRequest
+from groupcoord.simulation import ActionKind, MemberPlan, PlannedAction, SimulatedWorld, SimulationPlan, simulate_plan
 from groupcoord.simulation.event_queue import EventQueue
-from groupcoord.simulation.heartbeat_skipping import MARGIN_MS, HeartbeatSkipper
+from groupcoord.simulation.heartbeat_skipping import MARGIN_MS, HeartbeatSkipper, UnsafeSkipError
 
 
 def steps(**of_member: Any) -> tuple[int, int]:
@@ -34,3 +37,23 @@ def test_heartbeats_that_come_faster_than_answers_are_not_left_out() -> None:
         skipper = HeartbeatSkipper(environment, membership, SimpleNamespace())  # type: ignore[arg-type]
         skipper.last_success_ms = 0
         assert skipper.next_heartbeat_ms(1_000, 90_000, None) == 1_000
+
+
+def test_a_skip_that_is_more_than_a_plain_heartbeat_is_unsafe() -> None:
+    environment: Any = SimpleNamespace(event_queue=EventQueue(), quiet_until=lambda: 100_000)
+    settings = SimpleNamespace(heartbeat_interval_ms=1_000, session_timeout_ms=10_000)
+    membership: Any = SimpleNamespace(settings=settings, expire=lambda _: [])
+    skipper = HeartbeatSkipper(environment, membership, SimpleNamespace())  # type: ignore[arg-type]
+    skipper.last_success_ms = 0
+    with pytest.raises(UnsafeSkipError):
+        skipper.next_heartbeat_ms(1_000, 90_000, None)
+
+
+def test_a_heartbeat_with_an_error_cannot_be_exchanged_in_advance() -> None:
+    member = MemberPlan(name="a", assignors=("range",), topics=("orders",))
+    world = SimulatedWorld(SimulationPlan(members=(member,), topics={"orders": 1}, actions=(), heal_ms=5_000))
+    world.run()
+    connection = world.network.connect(0, 0, 0, lambda *_: None)
+    unknown = HeartbeatRequest(group_id="app", generation_id=1, member_id="unknown")
+    with pytest.raises(UnsafeSkipError):
+        world.brokers.heartbeat_in_advance(connection, 1, unknown, world.event_queue.now_ms + 1)

@@ -1,24 +1,22 @@
 from collections.abc import Sequence
-from typing import Any
 from unittest.mock import patch
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import HeartbeatResponse
 from groupcoord.simulation import (
     ActionKind,
     MemberPlan,
     PlannedAction,
     SimulationPlan,
-    brokers,
     explain,
     simulate,
     simulate_plan,
 )
 from groupcoord.simulation.brokers import SimulatedBrokers
-from groupcoord.simulation.heartbeat_skipping import HeartbeatSkipper
 from groupcoord.simulation.plan_generator import plan_from_seed
 from groupcoord.simulation.planted_defects import PLANTED_DEFECTS
 from groupcoord.simulation.run import TimelineLine, minimize, plan_text, timeline_text
@@ -69,39 +67,19 @@ def test_code_that_raises_breaks_a_promise() -> None:
     assert str(result.violation) == "no-crash at 0.009 s: KeyError: 'oh'"
 
 
-def _deaf(self: HeartbeatSkipper, *args: Any, **named: Any) -> None:
-    with patch.object(self._membership, "expire", return_value=[]):
-        _RIGHT(self, *args, **named)
-
-
-_RIGHT = HeartbeatSkipper._exchange
-
-
-@pytest.mark.parametrize(
-    ("where", "name", "wrong"),
-    [
-        (HeartbeatSkipper, "_exchange", _deaf),
-        (SimulatedBrokers, "heartbeat_in_advance", lambda *_: HeartbeatResponse(error_code=27)),
-        (brokers, "_is_plain_heartbeat_reply", lambda _: False),
-    ],
-)
-def test_what_cannot_be_skipped_is_simulated(where: Any, name: str, wrong: Any) -> None:
-    with patch.object(where, name, wrong):
+def test_an_unsafe_skip_is_repeated_without_skipping() -> None:
+    refuse = HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
+    with patch.object(SimulatedBrokers, "heartbeat_in_advance", return_value=refuse) as asked:
         result = simulate_plan(PLAN, record=True)
+    assert asked.called
     assert result.ok
     assert result.lines == simulate_plan(PLAN, skip=False, record=True).lines
 
 
-def test_a_failure_of_skipping_itself_is_still_one() -> None:
-    right = HeartbeatSkipper._exchange
-
-    def wrong(self: HeartbeatSkipper, *args: Any, **named: Any) -> None:
-        right(self, *args, **named)
-        raise KeyError("ahead")
-
-    with patch.object(HeartbeatSkipper, "_exchange", wrong):
+def test_a_failure_of_skipping_itself_is_a_violation() -> None:
+    with patch.object(SimulatedBrokers, "heartbeat_in_advance", side_effect=KeyError("ahead")):
         result = simulate(plan=PLAN)
-    assert not result.ok
+    assert str(result.violation).endswith("KeyError: 'ahead'")
 
 
 @given(st.integers(1, 25), st.data())

@@ -12,7 +12,7 @@ from groupcoord.broker.fetch_sessions import NoSuchShardError
 from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.core.effects import Call
 from groupcoord.protocol.api import ALL_TOPICS, values_of
-from groupcoord.protocol.apis import APIS, Api, ApiKey
+from groupcoord.protocol.apis import API_BY_REQUEST, APIS, Api, ApiKey
 from groupcoord.protocol.messages import ProduceRequest
 
 T = TypeVar("T")
@@ -90,7 +90,6 @@ ApiLike = Api | ApiKey | type | str
 """An API by its descriptor, its key, the class of its requests, or its name."""
 
 _API_BY_NAME = {api.name: api for api in APIS.values()}
-_API_BY_REQUEST: dict[type, Api] = {api.request: api for api in APIS.values()}
 
 
 def find_api(api: ApiLike) -> Api:
@@ -102,9 +101,9 @@ def find_api(api: ApiLike) -> Api:
             return _API_BY_NAME[api]
         raise ValueError(f"there is no API {api!r}{suggestion(api, _API_BY_NAME)}")
     if isinstance(api, type):
-        if api in _API_BY_REQUEST:
-            return _API_BY_REQUEST[api]
-        names = [request.__name__ for request in _API_BY_REQUEST]
+        if api in API_BY_REQUEST:
+            return API_BY_REQUEST[api]
+        names = [request.__name__ for request in API_BY_REQUEST]
         raise ValueError(f"{api.__name__} is not the class of a request{suggestion(api.__name__, names)}")
     key: object = api
     if isinstance(key, int) and is_number(key) and key in APIS:

@@ -59,11 +59,12 @@ def test_garbage_has_the_right_length_and_correlation_id() -> None:
     assert data[8:] != WHOLE[8:]
 
 
-@pytest.mark.parametrize(("correlation_id", "said"), [(7, 8), ((1 << 31) - 1, -(1 << 31))])
-def test_the_correlation_id_is_the_next_one(correlation_id: int, said: int) -> None:
-    call = CALL._replace(correlation_id=correlation_id)
-    data = data_of(Damage.CORRELATION, call, Reply(call, REPLY.response))
-    assert parse_response(Heartbeat, 4, data[4:]) == (said, REPLY.response)
+def test_the_correlation_id_is_the_next_one() -> None:
+    cases: list[tuple[int, int]] = [(7, 8), ((1 << 31) - 1, -(1 << 31))]
+    for correlation_id, said in cases:
+        call = CALL._replace(correlation_id=correlation_id)
+        data = data_of(Damage.CORRELATION, call, Reply(call, REPLY.response))
+        assert parse_response(Heartbeat, 4, data[4:]) == (said, REPLY.response)
 
 
 def test_the_answer_ends_in_the_middle() -> None:
@@ -142,9 +143,8 @@ def named(request: Any) -> Any:
     return request
 
 
-@pytest.mark.parametrize(
-    ("name", "argument", "text", "event_text"),
-    [
+def test_a_verb_with_its_argument() -> None:
+    cases: list[tuple[str, object, str, str]] = [
         ("refuse", "NOT_COORDINATOR", ".refuse('NOT_COORDINATOR')", "is refused with NOT_COORDINATOR"),
         ("refuse", ErrorCode.NOT_COORDINATOR, ".refuse('NOT_COORDINATOR')", "is refused with NOT_COORDINATOR"),
         ("refuse", 16, ".refuse('NOT_COORDINATOR')", "is refused with NOT_COORDINATOR"),
@@ -155,17 +155,15 @@ def named(request: Any) -> Any:
         ("corrupt", "crc", ".corrupt('crc')", "is answered with damaged bytes (CRC)"),
         ("answer", named, ".answer(named)", "is answered by the rule"),
         ("after", max, ".after(max)", "is answered what the rule makes of its answer"),
-    ],
-)
-def test_a_verb_with_its_argument(name: str, argument: object, text: str, event_text: str) -> None:
-    action = FaultAction(name, argument)
-    assert (repr(action), action.event_text) == (text, event_text)
-    assert action == FaultAction(name, argument)
+    ]
+    for name, argument, text, event_text in cases:
+        action = FaultAction(name, argument)
+        assert (repr(action), action.event_text) == (text, event_text)
+        assert action == FaultAction(name, argument)
 
 
-@pytest.mark.parametrize(
-    ("name", "argument", "problem"),
-    [
+def test_what_a_verb_cannot_have() -> None:
+    cases: list[tuple[str, object, str]] = [
         ("refuse", "NOT_COORD", "code: there is no error 'NOT_COORD'; do you mean NOT_COORDINATOR?"),
         ("refuse", "NONE", "code: NONE is no error"),
         ("refuse", 0, "code: NONE is no error"),
@@ -180,12 +178,11 @@ def test_a_verb_with_its_argument(name: str, argument: object, text: str, event_
         *(("delay", ms, f"ms: {ms!r} is not a number of milliseconds above 0") for ms in (0, -1, True, "5", 1.5, None)),
         ("answer", 3, "fn: 3 is not a function"),
         ("corrupt", "x", "how: 'x' is no damage; there is flip, crc, length, truncated, garbage, correlation, cut"),
-    ],
-)
-def test_what_a_verb_cannot_have(name: str, argument: object, problem: str) -> None:
-    with pytest.raises(RuleProblems) as found:
-        FaultAction(name, argument)
-    assert str(found.value) == problem
+    ]
+    for name, argument, problem in cases:
+        with pytest.raises(RuleProblems) as found:
+            FaultAction(name, argument)
+        assert str(found.value) == problem
 
 
 def test_the_argument_as_data() -> None:

@@ -54,9 +54,8 @@ def context(
     return RequestContext(call, request, 1_000, broker=3, topics=topics)
 
 
-@pytest.mark.parametrize(
-    ("fields", "reasons"),
-    [
+def test_a_heartbeat_against() -> None:
+    cases: list[tuple[dict[str, Any], list[str]]] = [
         ({}, NOTHING),
         ({"api": JoinGroup}, ["it is not JoinGroup"]),
         ({"api": JoinGroup, "group": "other"}, ["it is not JoinGroup"]),
@@ -75,10 +74,9 @@ def context(
         ({"broker": 1}, ["broker is 3, not 1"]),
         ({"nth": 7, "where": lambda _: False}, NOTHING),
         ({"group": "x", "member": "y", "broker": 3}, ["group is 'app', not 'x'", "member is 'm-1', not 'y'"]),
-    ],
-)
-def test_a_heartbeat_against(fields: dict[str, Any], reasons: list[str]) -> None:
-    assert RequestMatcher.of(**fields).mismatches(context(Heartbeat, heartbeat())) == reasons
+    ]
+    for fields, reasons in cases:
+        assert RequestMatcher.of(**fields).mismatches(context(Heartbeat, heartbeat())) == reasons
 
 
 def test_one_of_several_values_is_enough() -> None:
@@ -115,9 +113,8 @@ def test_a_client_without_id() -> None:
     assert RequestMatcher.of(client_id="c").mismatches(nobody) == ["it names no client_id, and not 'c'"]
 
 
-@pytest.mark.parametrize(
-    ("fields", "problems"),
-    [
+def test_what_no_request_can_be_like() -> None:
+    cases: list[tuple[dict[str, Any], list[str]]] = [
         ({"api": "Hartbeat"}, ["when: there is no API 'Hartbeat'; do you mean Heartbeat?"]),
         ({"group": 1}, ["group: 1 is not text: put what is meant in quotes"]),
         ({"broker": "1"}, ["broker: '1' is not the number of a broker"]),
@@ -136,12 +133,11 @@ def test_a_client_without_id() -> None:
                 "member: a request of ListGroups names no member",
             ],
         ),
-    ],
-)
-def test_what_no_request_can_be_like(fields: dict[str, Any], problems: list[str]) -> None:
-    with pytest.raises(RuleProblems) as found:
-        RequestMatcher.of(**fields)
-    assert list(map(str, found.value.problems)) == problems
+    ]
+    for fields, problems in cases:
+        with pytest.raises(RuleProblems) as found:
+            RequestMatcher.of(**fields)
+        assert list(map(str, found.value.problems)) == problems
 
 
 def test_api_versions_may_come_at_a_version_of_the_future() -> None:
@@ -222,9 +218,8 @@ def test_in_words() -> None:
     assert str(context(Heartbeat, heartbeat("m" * 400))).endswith("m…")
 
 
-@pytest.mark.parametrize(
-    ("value", "text", "inside", "outside", "plain", "size"),
-    [
+def test_numbers_in_a_row() -> None:
+    cases: list[tuple[object, str, list[int], list[object], object, int | None]] = [
         (3, "3", [3], [2, 4], 3, 1),
         ("3", "3", [3], [2, 4], 3, 1),
         (range(2, 5), "2-4", [2, 3, 4], [1, 5], "2-4", 3),
@@ -232,24 +227,20 @@ def test_in_words() -> None:
         ("3-", "3-", [3, 1_000], [2, "3"], "3-", None),
         (NumberRange(1, 2), "1-2", [1, 2], [3], "1-2", 2),
         (0, "0", [0], [1], 0, 1),
-    ],
-)
-def test_numbers_in_a_row(
-    value: object, text: str, inside: list[int], outside: list[object], plain: object, size: int | None
-) -> None:
-    span = NumberRange.of(value)
-    assert (str(span), span.plain, span.size) == (text, plain, size)
-    assert all(number in span for number in inside)
-    assert not any(number in span for number in outside)
-    assert NumberRange.of(span.plain) == span
+    ]
+    for value, text, inside, outside, plain, size in cases:
+        span = NumberRange.of(value)
+        assert (str(span), span.plain, span.size) == (text, plain, size)
+        assert all(number in span for number in inside)
+        assert not any(number in span for number in outside)
+        assert NumberRange.of(span.plain) == span
 
 
-@pytest.mark.parametrize(
-    "value", [-1, True, range(-1, 4), range(5, 2), range(1, 9, 2), "4-2", "", "a", "-4", 1.5, None]
-)
-def test_what_is_no_number_or_span(value: object) -> None:
-    with pytest.raises(ValueError, match="neither a number nor a span of numbers such as '2-4' or '3-'"):
-        NumberRange.of(value)
+def test_what_is_no_number_or_span() -> None:
+    cases: list[object] = [-1, True, range(-1, 4), range(5, 2), range(1, 9, 2), "4-2", "", "a", "-4", 1.5, None]
+    for value in cases:
+        with pytest.raises(ValueError, match="neither a number nor a span of numbers such as '2-4' or '3-'"):
+            NumberRange.of(value)
 
 
 def fail(text: str) -> int:
@@ -280,26 +271,25 @@ def test_yes_and_no_are_no_numbers() -> None:
     assert [is_number(value) for value in (0, -3, True, 1.0, "1", None)] == [True, True, False, False, False, False]
 
 
-@pytest.mark.parametrize("what", [Heartbeat, HeartbeatRequest, ApiKey.HEARTBEAT, "Heartbeat"])
-def test_an_api_has_four_names(what: object) -> None:
-    assert find_api(what) is Heartbeat  # type: ignore[arg-type]
+def test_an_api_has_four_names() -> None:
+    cases: list[object] = [Heartbeat, HeartbeatRequest, ApiKey.HEARTBEAT, "Heartbeat"]
+    for what in cases:
+        assert find_api(what) is Heartbeat  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("what", "complaint"),
-    [
+def test_what_is_no_api_is_refused_with_the_nearest_that_is() -> None:
+    cases: list[tuple[object, str]] = [
         ("heart_beat", "there is no API 'heart_beat'; do you mean Heartbeat?"),
         ("Xyzzy", "there is no API 'Xyzzy'; there is ApiVersions, CreatePartitions"),
         (HeartbeatResponse, "HeartbeatResponse is not the class of a request; do you mean HeartbeatRequest?"),
         (99, "99 is no API"),
         (True, "True is no API"),
         (["Fetch"], "['Fetch'] is no API"),
-    ],
-)
-def test_what_is_no_api_is_refused_with_the_nearest_that_is(what: object, complaint: str) -> None:
-    with pytest.raises(ValueError) as problem:  # noqa: PT011 - the text is looked at
-        find_api(what)  # type: ignore[arg-type]
-    assert str(problem.value).startswith(complaint)
+    ]
+    for what, complaint in cases:
+        with pytest.raises(ValueError) as problem:  # noqa: PT011 - the text is looked at
+            find_api(what)  # type: ignore[arg-type]
+        assert str(problem.value).startswith(complaint)
 
 
 def test_of_many_names_none_is_listed() -> None:

@@ -19,11 +19,11 @@ RULES = [
 ]
 
 
-@pytest.mark.parametrize("rule", RULES, ids=repr)
-def test_a_rule_is_data(rule: Rule) -> None:
-    data = rule.to_dict()
-    assert Rule.from_dict(data) == rule
-    assert all(isinstance(value, str | int) for value in data.values())
+def test_a_rule_is_data() -> None:
+    for rule in RULES:
+        data = rule.to_dict()
+        assert Rule.from_dict(data) == rule
+        assert all(isinstance(value, str | int) for value in data.values())
 
 
 def test_how_the_data_looks() -> None:
@@ -52,10 +52,10 @@ def test_a_rule_says_what_makes_it() -> None:
     ]
 
 
-@pytest.mark.parametrize("rule", [rule for rule in RULES if rule.matcher.api is not None], ids=repr)
-def test_what_it_says_makes_it(rule: Rule) -> None:
-    names = {"when": when, "Heartbeat": Heartbeat, "JoinGroup": JoinGroup, "Fetch": Fetch}
-    assert eval(repr(rule), names) == rule
+def test_what_it_says_makes_it() -> None:
+    for rule in [rule for rule in RULES if rule.matcher.api is not None]:
+        names = {"when": when, "Heartbeat": Heartbeat, "JoinGroup": JoinGroup, "Fetch": Fetch}
+        assert eval(repr(rule), names) == rule
 
 
 def test_functions_are_not_data() -> None:
@@ -64,9 +64,8 @@ def test_functions_are_not_data() -> None:
             rule.to_dict()
 
 
-@pytest.mark.parametrize(
-    ("rule", "limit"),
-    [
+def test_how_often_it_acts() -> None:
+    cases: list[tuple[Rule, int | None]] = [
         (when(Heartbeat).drop(), 1),
         (when(Heartbeat).drop().times(3), 3),
         (when(Heartbeat).drop().always(), None),
@@ -75,15 +74,13 @@ def test_functions_are_not_data() -> None:
         (when(Heartbeat, nth="2-").drop(), None),
         (when(Heartbeat, nth="2-").drop().times(5), 5),
         (when(Heartbeat, nth="2-4").drop().times(2), 2),
-    ],
-)
-def test_how_often_it_acts(rule: Rule, limit: int | None) -> None:
-    assert rule.limit == limit
+    ]
+    for rule, limit in cases:
+        assert rule.limit == limit
 
 
-@pytest.mark.parametrize(
-    ("make", "problem"),
-    [
+def test_rules_that_cannot_be_meant() -> None:
+    cases: list[tuple[Any, str]] = [
         (lambda: when(Heartbeat).drop().times(0), "times: 0 is neither a number above 0 nor 'always'"),
         (lambda: when(Heartbeat).drop().times(True), "times: True is neither a number above 0 nor 'always'"),
         (lambda: when(Heartbeat, nth=3).drop().times(2), "times: nth is 3, so it acts 1 times at most, not 2"),
@@ -92,12 +89,11 @@ def test_how_often_it_acts(rule: Rule, limit: int | None) -> None:
             "how: only answers to Fetch have batches, and those a checksum: crc goes with Fetch",
         ),
         (lambda: Rule(RequestMatcher(), FaultAction("drop"), ALWAYS, 1), "optional: 1 is neither true nor false"),  # type: ignore[arg-type]
-    ],
-)
-def test_rules_that_cannot_be_meant(make: Any, problem: str) -> None:
-    with pytest.raises(RuleProblems) as found:
-        make()
-    assert str(found.value) == problem
+    ]
+    for make, problem in cases:
+        with pytest.raises(RuleProblems) as found:
+            make()
+        assert str(found.value) == problem
 
 
 DATA_VERBS = (
@@ -107,9 +103,8 @@ DATA_VERBS = (
 FIELDS = "broker, client_id, do, group, member, nth, optional, times, topic, version, when"
 
 
-@pytest.mark.parametrize(
-    ("data", "problems"),
-    [
+def test_everything_that_is_wrong_with_data_is_told() -> None:
+    cases: list[tuple[dict[Any, Any], list[str]]] = [
         ({}, ["when: it is missing: the name of an API, or any", f"do: it is missing: one of {DATA_VERBS}"]),
         ({"when": None, "do": "drop"}, ["when: there is nothing behind it"]),
         (
@@ -134,25 +129,25 @@ FIELDS = "broker, client_id, do, group, member, nth, optional, times, topic, ver
                 "times: 0 is neither a number above 0 nor 'always'",
             ],
         ),
-    ],
-)
-def test_everything_that_is_wrong_with_data_is_told(data: dict[Any, Any], problems: list[str]) -> None:
-    with pytest.raises(RuleProblems) as found:
-        Rule.from_dict(data)
-    assert list(map(str, found.value.problems)) == problems
+    ]
+    for data, problems in cases:
+        with pytest.raises(RuleProblems) as found:
+            Rule.from_dict(data)
+        assert list(map(str, found.value.problems)) == problems
 
 
 ARGUMENTS = {"code": "NOT_COORDINATOR", "ms": 5, "how": "cut", "fn": max}
 
 
-@pytest.mark.parametrize("name", ACTION_TYPES)
-def test_every_verb_of_the_table_is_a_method(name: str) -> None:
-    argument = ACTION_TYPES[name].argument
-    given = () if argument is None else (ARGUMENTS[argument.name],)
-    rule = getattr(when(Heartbeat), name)(*given)
-    assert rule == Rule(RequestMatcher(api=Heartbeat), FaultAction(name, *given))
-    parameters = list(inspect.signature(getattr(When, name)).parameters)[1:]
-    assert parameters == ([] if argument is None else [argument.name])
+def test_every_verb_of_the_table_is_a_method() -> None:
+    cases: list[str] = [*ACTION_TYPES]
+    for name in cases:
+        argument = ACTION_TYPES[name].argument
+        given = () if argument is None else (ARGUMENTS[argument.name],)
+        rule = getattr(when(Heartbeat), name)(*given)
+        assert rule == Rule(RequestMatcher(api=Heartbeat), FaultAction(name, *given))
+        parameters = list(inspect.signature(getattr(When, name)).parameters)[1:]
+        assert parameters == ([] if argument is None else [argument.name])
 
 
 def test_every_method_is_a_verb_of_the_table() -> None:

@@ -81,9 +81,8 @@ def test_every_mistake_is_told_with_its_place() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
+def test_what_is_no_list_of_rules() -> None:
+    cases: list[tuple[str, str]] = [
         ("", "it is empty; a list of rules is needed, each beginning with '- when: '"),
         ("# nothing", "it is empty; a list of rules is needed, each beginning with '- when: '"),
         ("when: Heartbeat", "it is no list; each rule begins with '- when: '"),
@@ -91,10 +90,9 @@ def test_every_mistake_is_told_with_its_place() -> None:
         ("- when: !!python/name:os.system", "this is not YAML: could not determine a constructor for the tag"),
         ("- a\x00b", "this is not YAML: unacceptable character #x0000"),
         ("- ? [when]\n  : x", "this is not YAML: while constructing a mapping"),
-    ],
-)
-def test_what_is_no_list_of_rules(text: str, complaint: str) -> None:
-    assert complaints(text)[0].startswith(f"dir/faults.yaml: {complaint}")
+    ]
+    for text, complaint in cases:
+        assert complaints(text)[0].startswith(f"dir/faults.yaml: {complaint}")
 
 
 def test_without_pyyaml_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
