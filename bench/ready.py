@@ -12,7 +12,7 @@ from bench.table import Table
 from bench.wire import Connection
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.messages import ApiVersionsRequest
-from groupcoord.server.running import running
+from groupcoord.testing.cluster import Cluster
 
 ROUNDS = 9
 _HELLO = ApiVersionsRequest(client_software_name="bench", client_software_version="1")
@@ -31,7 +31,7 @@ def run() -> list[Table]:
 def _in_process() -> float:
     async def start() -> float:
         begin = time.perf_counter()
-        async with running():
+        async with Cluster():
             return time.perf_counter() - begin
 
     return asyncio.run(start())

@@ -1,1 +1,41 @@
-"""Apache Kafka's group coordination, small enough to hold in your hand and exact enough to trust."""
+"""Apache Kafka's group coordination, small enough to hold in your hand and exact enough to trust.
+
+What programs and tests need, by ``import groupcoord as gc``: each name is imported when it is first used, so that the import
+itself costs nothing. Their types are in ``__init__.pyi``.
+"""
+
+import importlib
+from typing import Any
+
+_MODULES = {
+    "events": "events",
+    "Consumer": "client.consumer",
+    "ErrorCode": "protocol.errors",
+    "AutoMember": "testing.auto_member",
+    "ClockError": "testing.clock_driver",
+    "Cluster": "testing.cluster",
+    "FaultRulesFailed": "testing.faults",
+    "GroupDescription": "testing.groups",
+    "KafkaCluster": "testing.kafka_cluster",
+    "ManualMember": "testing.manual_member",
+    "MemberDescription": "testing.groups",
+    "RemoteCluster": "testing.remote_cluster",
+    "SyncCluster": "testing.sync_api",
+    "SyncRemoteCluster": "testing.sync_api",
+    "Trace": "testing.trace",
+    "WaitTimeoutError": "testing.waiting",
+    "assert_golden": "testing.trace.golden",
+    "virtual_time": "testing.virtual_loop",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = importlib.import_module(f"{__name__}.{_MODULES[name]}")
+    found = globals()[name] = getattr(module, name, module)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULES})

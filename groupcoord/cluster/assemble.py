@@ -1,6 +1,6 @@
 """The one place where a cluster is put together: its core, its first topics, and the layers between it and a server.
 
-``groupcoord serve``, ``server.running``, ``testing`` and the simulation all call ``assemble``. Pure: what differs between them,
+``groupcoord serve``, ``testing`` and the simulation all call ``assemble``. Pure: what differs between them,
 such as randomness, the clock and where data is kept, comes in as arguments.
 
 The order of layers, from the core to the server, each of them where it is wanted:

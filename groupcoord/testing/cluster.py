@@ -7,7 +7,9 @@ await kafka.clock.advance(46.0)       # every member that is silent loses its se
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -16,6 +18,7 @@ from groupcoord.client.member.membership import Membership
 from groupcoord.client.member.settings import MemberSettings
 from groupcoord.cluster.append_gate import HOLD
 from groupcoord.cluster.cluster_core import ClusterCore
+from groupcoord.core.events import Event
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import ProduceRequest, ProduceResponse
 from groupcoord.testing.appends import HeldAppends, code_of
@@ -45,10 +48,13 @@ class Cluster(KafkaCluster):
     ``topics`` are names with numbers of partitions; ``config`` are Kafka's properties; ``dev`` takes the defaults for quick
     tests (groups form at once). With more than one of ``brokers``, each has a port of its own; ``racks`` are theirs in turn.
     ``clock`` says who moves the time: ``real``, ``manual`` (the test), ``fast`` (``speed`` times the wall clock), or
-    ``virtual`` (the event loop); ``start_ms`` is when it begins (milliseconds since 1970; now unless given). All ids come
-    from ``seed``, and are the same in each run.
+    ``virtual`` (the event loop); ``start_ms`` is when it begins (milliseconds since 1970; now unless given). With ``data_dir``
+    the broker begins with what is in that directory and keeps it there, in Kafka's own files; that is for one broker only.
+    All ids come from ``seed``; without one they are the same in each run if the clock is manual or virtual and there is no
+    ``data_dir``. ``listeners`` are called with every event of the brokers.
 
-    Raises ConfigError, ValueError for a topic that Kafka would refuse, and OSError if the port is taken. The end of the block
+    Raises ConfigError, ValueError for a topic that Kafka would refuse, StorageError for a directory that cannot be used, and
+    OSError if the port is taken. The end of the block
     raises an ExceptionGroup if something went wrong in the server that should not have, and an AssertionError if a fault rule
     was never used.
     """
@@ -62,11 +68,13 @@ class Cluster(KafkaCluster):
         clock: str = "real",
         speed: float = 100.0,
         start_ms: int | None = None,
-        seed: int = 0,
+        seed: int | None = None,
         dev: bool = True,
         host: str = "127.0.0.1",
         port: int = 0,
         racks: Sequence[str] = (),
+        data_dir: str | os.PathLike[str] | None = None,
+        listeners: Iterable[Callable[[Event], None]] = (),
     ) -> None:
         super().__init__()
         self._settings: dict[str, Any] = {
@@ -81,6 +89,8 @@ class Cluster(KafkaCluster):
             "port": port,
             "brokers": brokers,
             "racks": tuple(racks),
+            "data_dir": None if data_dir is None else Path(data_dir),
+            "listeners": tuple(listeners),
         }
         self._running: Engine | None = None
         self._clock: ClusterClock
@@ -151,17 +161,22 @@ class Cluster(KafkaCluster):
     @property
     def brokers(self) -> Mapping[int, BrokerHandle]:
         """The brokers by id; the first of several has the id 1."""
-        registry = self.node.broker.cluster
-        racks = {each.id: each.rack for each in registry.named(self.node.config, registry.ids)}
+        registry = self.core.broker.cluster
+        racks = {each.id: each.rack for each in registry.named(self.core.config, registry.ids)}
         ids_with_addresses = zip(registry.ids, self.addresses, strict=True)
         return {
             broker_id: BrokerHandle(broker_id, address, racks[broker_id]) for broker_id, address in ids_with_addresses
         }
 
     @property
-    def node(self) -> ClusterCore:
+    def core(self) -> ClusterCore:
         """The brokers and coordinators themselves, for what no method here offers."""
         return self._engine.core
+
+    @property
+    def server_errors(self) -> list[Exception]:
+        """What went wrong in the server so far that should not have; the end of the block raises it."""
+        return [*self._problems, *(unexpected.error for unexpected in self._engine.server.unexpected_errors)]
 
     @property
     def clock(self) -> ClusterClock:
@@ -194,7 +209,7 @@ class Cluster(KafkaCluster):
 
     async def move_leader(self, topic: str, partition: int, to: int) -> None:
         """Let the broker with the id ``to`` lead a partition, in the next leader epoch. Raises KeyError, ValueError."""
-        effects = self.node.move_leader(topic, partition, to, self._now_ms())
+        effects = self.core.move_leader(topic, partition, to, self._now_ms())
         self._engine.apply(effects, f"broker {to} is to lead {topic}-{partition}")
         await self._engine.loaded()
 
@@ -202,11 +217,11 @@ class Cluster(KafkaCluster):
 
     async def create_topic(self, name: str, partitions: int = 1) -> None:
         """Create a topic. Raises ValueError if Kafka would refuse it."""
-        self.node.create_topic(name, partitions, self._now_ms())
+        self.core.create_topic(name, partitions, self._now_ms())
 
     async def add_partitions(self, topic: str, more: int) -> None:
         """Give ``topic`` so many more partitions. Raises ValueError if Kafka would refuse it."""
-        found = self.node.broker.topics.get(topic)
+        found = self.core.broker.topics.get(topic)
         raise_refusal(await self._ask(growth(topic, more + (0 if found is None else len(found.partitions)))))
 
     async def delete_topic(self, topic: str) -> None:
@@ -214,7 +229,7 @@ class Cluster(KafkaCluster):
         raise_refusal(await self._ask(deletion(topic)))
 
     async def _produce(self, request: ProduceRequest, topic: str, partition: int) -> ProduceResponse:
-        found = self.node.broker.topics.get(topic)
+        found = self.core.broker.topics.get(topic)
         leader = found.leaders[partition] if found is not None and partition < len(found.leaders) else None
         answer: ProduceResponse = await self._ask(request, version=PRODUCE_BY_NAME, broker_id=leader)
         return answer
@@ -237,7 +252,7 @@ class Cluster(KafkaCluster):
 
     async def list_groups(self) -> list[str]:
         """The names of all groups that exist, in order."""
-        return sorted(name for shard in self.node.coordinator.shards for name in shard.groups)
+        return sorted(name for shard in self.core.coordinator.shards for name in shard.groups)
 
     # Waiting.
 
@@ -283,7 +298,7 @@ class Cluster(KafkaCluster):
         return f"{group}-{self._members}"
 
     def _partition_counts(self) -> Mapping[str, int]:
-        return {topic.name: len(topic.partitions) for topic in self.node.broker.topics.all()}
+        return {topic.name: len(topic.partitions) for topic in self.core.broker.topics.all()}
 
     def _auto_member(
         self, settings: MemberSettings, topics: Sequence[str], assignors: Sequence[Assignor], metadata_max_age_ms: int

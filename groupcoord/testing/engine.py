@@ -2,13 +2,16 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
 
+from groupcoord.broker.storage_backend import IN_MEMORY_STORAGE, StorageBackend
 from groupcoord.broker.topic_names import CONSUMER_OFFSETS
 from groupcoord.cluster.assemble import assemble
 from groupcoord.cluster.layer import Layer
 from groupcoord.config.broker_config import as_items, load
 from groupcoord.core.effects import NO_CONNECTION, Call, CloseConnection, Effect, NoReply, Reply
-from groupcoord.core.events import AdminAction
+from groupcoord.core.events import AdminAction, Event
 from groupcoord.core.timers import Deadline
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.messages import HeartbeatRequest
@@ -37,26 +40,48 @@ class Engine:
         mode: ClockMode,
         start_ms: int | None,
         speed: float,
-        seed: int,
+        seed: int | None,
         dev: bool,
         host: str,
         port: int,
         brokers: int,
         racks: Sequence[str],
+        data_dir: Path | None,
+        listeners: Iterable[Callable[[Event], None]],
         run: Callable[[Callable[[], object]], object] | None,
     ) -> None:
         self.loop = asyncio.get_running_loop()
         self.clock = clocks.make(mode, start_ms=start_ms, speed=speed, loop=self.loop)
         self.started_ms = self.clock()
+        if seed is None and data_dir is None and mode in (ClockMode.MANUAL, ClockMode.VIRTUAL):
+            seed = 0
         self.random = SeededRandomSource(seed)
         self.trace = Trace(start_ms=self.started_ms)
         self.faults = Faults(now_ms=self.clock) if run is None else Faults(now_ms=self.clock, run=run)
         self.waiting = Waiting()
         self.scheduler = MemberScheduler(self.clock, self.loop)
         loaded = load(as_items(config), dev=dev, brokers=brokers)
-        self._assembly = assembly = assemble(
-            loaded, random=self.random, now_ms=self.clock(), topics=topics.items(), brokers=brokers, racks=racks
-        )
+        storage: StorageBackend = IN_MEMORY_STORAGE
+        files_to_come: Callable[[], int] = int  # 0
+        with ExitStack() as opened:
+            if data_dir is not None:
+                if brokers > 1:
+                    raise ValueError("data_dir is for one broker only")
+                from groupcoord.storage.data_directory import DataDirectory  # noqa: PLC0415 - not on every system
+
+                storage = directory = DataDirectory(data_dir, loaded, new_uuid=self.random.uuid, now_ms=self.clock())
+                opened.callback(directory.close)
+                loaded, files_to_come = directory.config, directory.files_to_come
+            self._assembly = assembly = assemble(
+                loaded,
+                random=self.random,
+                now_ms=self.clock(),
+                topics=topics.items(),
+                storage=storage,
+                brokers=brokers,
+                racks=racks,
+            )
+            self._resources = opened.pop_all()
         self.core = core = assembly.core
         core.broker.compacts_at_once = True  # a test looks at what follows when it has moved the clock
         self._real_time_fetches = assembly.add(lambda _: RealTimeFetches(core))
@@ -75,7 +100,9 @@ class Engine:
             port,
             now_ms=self.clock,
             seconds_until=self.clock.seconds_until,
+            listeners=listeners,
             brokers=assembly.brokers,
+            files_to_come=files_to_come,
             on_connection=self._connected,
         )
         self.is_up = False
@@ -84,8 +111,12 @@ class Engine:
     # From beginning to end.
 
     async def start(self) -> None:
-        """Listen. Raises OSError if that cannot be."""
-        await self.server.startup()
+        """Listen. Raises OSError if that cannot be; the cluster has ended then."""
+        try:
+            await self.server.startup()
+        except BaseException:
+            self._resources.close()
+            raise
         self.is_up = True
 
     async def stop(self) -> list[Exception]:
@@ -100,10 +131,11 @@ class Engine:
 
     async def end(self) -> list[Exception]:
         """Stop for good."""
-        self.scheduler.stop()
-        for member in self.scheduler:
-            member.vanish()
-        return await self.stop()
+        with self._resources:
+            self.scheduler.stop()
+            for member in self.scheduler:
+                member.vanish()
+            return await self.stop()
 
     def reload(self) -> None:
         """Forget every group, and read all of them from ``__consumer_offsets``, as a broker that restarts does."""

@@ -5,9 +5,9 @@ import uuid
 
 
 class SeededRandomSource:
-    """A ``cluster_core.RandomSource`` that draws from ``seed``."""
+    """A ``cluster_core.RandomSource`` that draws from ``seed``; with None, it differs from run to run."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int | None) -> None:
         self._random = random.Random(seed)  # noqa: S311 - not for secrets
 
     def uuid(self) -> uuid.UUID:

@@ -530,9 +530,14 @@ class SyncCluster(SyncKafkaCluster[Cluster]):
         return self._call(lambda: self._target.addresses)
 
     @property
-    def node(self) -> ClusterCore:
+    def core(self) -> ClusterCore:
         """The brokers and coordinators themselves, for what no method here offers."""
-        return self._call(lambda: self._target.node)
+        return self._call(lambda: self._target.core)
+
+    @property
+    def server_errors(self) -> list[Exception]:
+        """What went wrong in the server so far that should not have; the end of the block raises it."""
+        return self._call(lambda: self._target.server_errors)
 
     @property
     def clock(self) -> SyncClusterClock:

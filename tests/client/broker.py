@@ -30,8 +30,7 @@ from groupcoord.protocol.messages import (
     ProduceRequest,
     ProduceResponse,
 )
-from groupcoord.server.running import running
-from groupcoord.server.server import Server
+from groupcoord.testing.cluster import Cluster
 
 PATIENCE_S = 20.0
 HANG = object()
@@ -56,10 +55,11 @@ def patiently(story: S) -> S:
 
 
 class Broker:
-    """A server, the requests it got, and the answers that are to be given instead of its own."""
+    """A cluster, the requests it got, and the answers that are to be given instead of its own."""
 
-    def __init__(self, server: Server) -> None:
-        self.server = server
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.server = server = cluster._engine.server
         self.requests: list[Any] = []
         self.calls: list[Call] = []
         self._instead: dict[type, deque[Any]] = {}
@@ -202,8 +202,8 @@ async def broker(topics: Mapping[str, int] | None = None, **config: object) -> A
     """A broker until the block ends, with a topic ``t`` of one partition unless told otherwise."""
     properties = {name.replace("_", "."): value for name, value in config.items()}
     properties = {"group.min.session.timeout.ms": 1_000, **properties}
-    async with running(topics={"t": 1} if topics is None else topics, config=properties) as server:
-        yield Broker(server)
+    async with Cluster(topics={"t": 1} if topics is None else topics, config=properties) as kafka:
+        yield Broker(kafka)
 
 
 async def eventually(condition: Callable[[], Any] | Callable[[], Awaitable[Any]]) -> None:

@@ -169,7 +169,7 @@ async def test_a_topic_that_does_not_exist_yet() -> None:
         consumer(real, topics="later", metadata_max_age_ms=20) as one,
     ):
         assert await one.getmany(50) == {}
-        real.server.cluster.create_topic("later", 2, 0)  # type: ignore[attr-defined]
+        await real.cluster.create_topic("later", 2)
         while len(one.assignment()) != 2:
             await one.getmany(20)
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from groupcoord import Cluster, SyncCluster
 from groupcoord.client.addresses import parse_address
 from groupcoord.client.errors import BrokerError, ClientError
 from groupcoord.client.log_reader import EARLIEST, LATEST, READ_COMMITTED, LogReader
@@ -13,18 +14,16 @@ from groupcoord.core.effects import LogRecord
 from groupcoord.protocol.apis.fetch import AbortedTransaction, FetchableTopicResponse, FetchResponse, PartitionData
 from groupcoord.protocol.batches.record_batch import records_in
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.server.server import Server
-from tests.clients.in_process import serving
-from tests.offsets_log.test_cluster_source import node_of
+from tests.offsets_log.test_cluster_source import host_and_port
 
 P = ("orders", 1)
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    with serving(topics={"orders": 2}, config={}) as (server, _):
+def server() -> Iterator[SyncCluster]:
+    with Cluster(topics={"orders": 2}).sync() as server:
         records = [LogRecord(key=b"k", value=b"%d" % number) for number in range(3)]
-        node_of(server).broker.append_to("orders", 1, records, 1)
+        server.core.broker.append_to("orders", 1, records, 1)
         yield server
 
 
@@ -34,14 +33,14 @@ def pauses() -> list[float]:
 
 
 @pytest.fixture
-def reader(server: Server, pauses: list[float]) -> Iterator[LogReader]:
-    address = (server.host, server.port)
+def reader(server: SyncCluster, pauses: list[float]) -> Iterator[LogReader]:
+    address = host_and_port(server)
     with LogReader([address], client_id="test", isolation_level=READ_COMMITTED, tries=3, sleep=pauses.append) as reader:
         yield reader
 
 
-def test_a_log_is_read(reader: LogReader, server: Server) -> None:
-    assert reader.cluster_id() == node_of(server).broker.config.cluster_id
+def test_a_log_is_read(reader: LogReader, server: SyncCluster) -> None:
+    assert reader.cluster_id() == server.core.broker.config.cluster_id
     assert reader.partitions(["orders", "nowhere"]) == {"orders": [0, 1]}
     assert reader.topic_id("orders") is not None
     assert reader.offsets([P, ("orders", 9), ("nowhere", 0)], EARLIEST) == {P: 0}

@@ -6,15 +6,14 @@ from typing import Any
 import confluent_kafka
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic, ResourceType
 
-from groupcoord.server.dispatcher import UnexpectedError
-from groupcoord.server.server import Server
+from groupcoord import SyncCluster
 from tests.clients.support import PATIENCE_S, Record, eventually, unique
 
 
 class Cluster:
-    """A real broker at an address, or groupcoord's server. Only stories about a known difference ask which it is."""
+    """A real broker at an address, or groupcoord's. Only stories about a known difference ask which it is."""
 
-    def __init__(self, broker: str | Server) -> None:
+    def __init__(self, broker: str | SyncCluster) -> None:
         self._server = None if isinstance(broker, str) else broker
         self._errors_seen = 0
         self.bootstrap = broker if isinstance(broker, str) else broker.address
@@ -35,11 +34,11 @@ class Cluster:
         """Whether it is groupcoord."""
         return self._server is not None
 
-    def new_errors(self) -> list[UnexpectedError]:
+    def new_errors(self) -> list[Exception]:
         """What went wrong inside groupcoord since it was asked last, as far as one can look into it."""
         if self._server is None:
             return []
-        errors = self._server.unexpected_errors[self._errors_seen :]
+        errors = self._server.server_errors[self._errors_seen :]
         self._errors_seen += len(errors)
         return errors
 

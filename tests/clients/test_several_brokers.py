@@ -1,7 +1,6 @@
 """Clients of three brokers: each partition is written to and read from at its leader, also when that is another one by now."""
 
 import asyncio
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
@@ -13,10 +12,9 @@ import confluent_kafka
 import kafka
 import pytest
 
-from groupcoord.cluster.cluster_core import ClusterCore
+from groupcoord import Cluster, SyncCluster
 from groupcoord.core.java import partition_for
-from groupcoord.server.server import Server
-from tests.clients.in_process import CONFIG, serving
+from tests.clients.in_process import CONFIG
 from tests.clients.members import Flavour, Member, Membership
 from tests.clients.support import PATIENCE_S, Record, eventually, partitions_of, unique
 
@@ -33,37 +31,27 @@ Send = Callable[[int, bytes], int]
 class Trio:
     """Three brokers in another thread, whose partitions can be told to move."""
 
-    def __init__(self, server: Server, loop: asyncio.AbstractEventLoop) -> None:
-        self._server, self._loop = server, loop
-        self.bootstrap = server.address
-        node: Any = server.cluster
-        self.node: ClusterCore = node
+    def __init__(self, cluster: SyncCluster) -> None:
+        self.cluster = cluster
+        self.bootstrap = cluster.address
 
     def leaders(self, topic: str) -> tuple[int, ...]:
-        found = self.node.broker.topics.get(topic)
+        found = self.cluster.core.broker.topics.get(topic)
         assert found is not None
         return found.leaders
 
     def move(self, topic: str, partition: int) -> None:
         """Let the next broker lead."""
         to = self.leaders(topic)[partition] % 3 + 1
-        moved: Future[None] = Future()
-
-        def move() -> None:
-            self._server.execute_effects(self.node.move_leader(topic, partition, to, int(time.time() * 1000)))
-            moved.set_result(None)
-
-        self._loop.call_soon_threadsafe(move)
-        moved.result(PATIENCE_S)
+        self.cluster.move_leader(topic, partition, to=to)
         assert self.leaders(topic)[partition] == to
 
 
 @pytest.fixture
 def trio() -> Iterator[Trio]:
     config = {**CONFIG, "default.replication.factor": 2}
-    with serving(config=config, topics={TOPIC: PARTITIONS}, brokers=3) as (server, loop):
-        yield Trio(server, loop)
-        assert server.unexpected_errors == []
+    with Cluster(config=config, topics={TOPIC: PARTITIONS}, brokers=3).sync() as cluster:
+        yield Trio(cluster)
 
 
 @contextmanager
@@ -157,8 +145,8 @@ def test_leaders_and_the_coordinator_move_under_a_producer_and_a_consumer(trio: 
 
 
 def test_a_broker_that_is_not_the_first_is_as_good_to_begin_with(trio: Trio) -> None:
-    producer = confluent_kafka.Producer({"bootstrap.servers": trio._server.addresses[2]})
+    producer = confluent_kafka.Producer({"bootstrap.servers": trio.cluster.addresses[2]})
     metadata = producer.list_topics(timeout=PATIENCE_S)
-    assert sorted(f"{one.host}:{one.port}" for one in metadata.brokers.values()) == sorted(trio._server.addresses)
+    assert sorted(f"{one.host}:{one.port}" for one in metadata.brokers.values()) == sorted(trio.cluster.addresses)
     told = {index: one.leader for index, one in metadata.topics[TOPIC].partitions.items()}
     assert told == dict(enumerate(trio.leaders(TOPIC)))

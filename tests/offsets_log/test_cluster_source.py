@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from groupcoord import SyncCluster
 from groupcoord.client.network_client import NetworkClient
-from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.core.effects import LogRecord
 from groupcoord.core.java import partition_for
 from groupcoord.offsets_log import cluster_source as module
@@ -26,17 +26,11 @@ from groupcoord.protocol.batches.record_batch import build_batch
 from groupcoord.protocol.batches.records import Record
 from groupcoord.protocol.coordinator_records.typed import OffsetCommitKey, OffsetCommitValue, write_key, write_value
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.server.server import Server
 from tests.clients.in_process import groupcoord
 
 PARTITIONS = 3
 GROUPS = ("billing", "shipping", "audit")
 BUSY = partition_for("billing", PARTITIONS)
-
-
-def node_of(server: Server) -> ClusterCore:
-    assert isinstance(server.cluster, ClusterCore)
-    return server.cluster
 
 
 def commit(group: str, offset: int) -> LogRecord:
@@ -46,19 +40,24 @@ def commit(group: str, offset: int) -> LogRecord:
     )
 
 
+def host_and_port(server: SyncCluster) -> tuple[str, int]:
+    host, _, port = server.address.rpartition(":")
+    return host, int(port)
+
+
 @pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
+def server() -> Iterator[SyncCluster]:
     with groupcoord({"offsets.topic.num.partitions": PARTITIONS}) as server:
         for number in range(40):
             for group in GROUPS:
                 partition = partition_for(group, PARTITIONS)
-                node_of(server).broker.append_to("__consumer_offsets", partition, [commit(group, number)], 1)
+                server.core.broker.append_to("__consumer_offsets", partition, [commit(group, number)], 1)
         yield server
 
 
 @pytest.fixture
-def source(server: Server) -> Iterator[ClusterSource]:
-    with contextlib.closing(ClusterSource((server.host, server.port))) as source:
+def source(server: SyncCluster) -> Iterator[ClusterSource]:
+    with contextlib.closing(ClusterSource(host_and_port(server))) as source:
         yield source
 
 
@@ -69,9 +68,9 @@ def told(source: ClusterSource) -> list[tuple[str | None, int]]:
     return [(each.group, each.what.value.fields["offset"]) for each in said if isinstance(each, LogEntry)]  # type: ignore[union-attr]
 
 
-def test_everything_is_read(source: ClusterSource, server: Server) -> None:
+def test_everything_is_read(source: ClusterSource, server: SyncCluster) -> None:
     assert source.partitions == [0, 1, 2]
-    assert source.topic_id == node_of(server).broker.topics.topic_id("__consumer_offsets")
+    assert source.topic_id == server.core.broker.topics.topic_id("__consumer_offsets")
     assert sorted(told(source)) == sorted((group, number) for group in GROUPS for number in range(40))
 
 
@@ -93,18 +92,18 @@ def test_nobody_there_is_told() -> None:
 
 def test_a_cluster_without_the_topic_is_told() -> None:
     with groupcoord() as empty:
-        node_of(empty).broker.topics.delete("__consumer_offsets")
+        empty.core.broker.topics.delete("__consumer_offsets")
         with pytest.raises(SourceError, match="has no topic __consumer_offsets: no group has been there yet"):
-            ClusterSource((empty.host, empty.port))
+            ClusterSource(host_and_port(empty))
 
 
-def test_a_cluster_that_does_not_tell_is_told(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_that_does_not_tell_is_told(server: SyncCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     async def refuse(cluster: NetworkClient, topics: list[str]) -> None:
         cluster.topic_errors[topics[0]] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
     monkeypatch.setattr(NetworkClient, "refresh", refuse)
     with pytest.raises(SourceError, match=r"does not tell about __consumer_offsets: Topic authorization failed\.$"):
-        ClusterSource((server.host, server.port))
+        ClusterSource(host_and_port(server))
 
 
 def test_a_partition_that_nobody_leads_is_told(source: ClusterSource, monkeypatch: pytest.MonkeyPatch) -> None:

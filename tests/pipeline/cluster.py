@@ -1,17 +1,16 @@
 """groupcoord in this process, serving from a thread, and questions to its coordinator."""
 
 import asyncio
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from groupcoord import Cluster
 from groupcoord.client.connection import BrokerConnection
 from groupcoord.protocol import messages as m
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.apis.offset_fetch import OffsetFetchRequestGroup
-from groupcoord.server.running import running
 
 TIMEOUT_MS = 30_000
 VERSIONS = {
@@ -28,24 +27,9 @@ Offsets = dict[tuple[str, int], tuple[int, int, str]]
 @contextmanager
 def serving(data_dir: Path, config: dict[str, object]) -> Iterator[str]:
     """HOST:PORT of a server on ``data_dir``."""
-    loop, ready, done = asyncio.new_event_loop(), threading.Event(), asyncio.Event()
-    found: list[str] = []
-
-    async def serve() -> None:
-        async with running(config=config, data_dir=data_dir, topics={"orders": 4, "payments": 4}) as server:
-            found.append(server.address)
-            ready.set()
-            await done.wait()
-
-    thread = threading.Thread(target=loop.run_until_complete, args=(serve(),))
-    thread.start()
-    try:
-        assert ready.wait(30)
-        yield found[0]
-    finally:
-        loop.call_soon_threadsafe(done.set)
-        thread.join()
-        loop.close()
+    topics = {"orders": 4, "payments": 4}
+    with Cluster(config=config, data_dir=data_dir, topics=topics).sync() as kafka:
+        yield kafka.address
 
 
 class Coordinator:

@@ -8,8 +8,7 @@ from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.apis.fetch import FetchPartition, FetchTopic
 from groupcoord.protocol.messages import FetchRequest, MetadataRequest
 from groupcoord.server.connection import CHUNK_BYTES
-from groupcoord.server.running import running
-from groupcoord.server.server import Server
+from groupcoord.testing.cluster import Cluster
 from tests.conformance.batches import THEN_MS, batch
 from tests.reliability.slow_readers import attack
 from tests.server.conftest import run  # noqa: F401 - a fixture
@@ -22,9 +21,10 @@ NOW_MS = THEN_MS + 1
 BATCHES = [batch([bytes([number]) * 500_000]) for number in range(6)]
 
 
-def fetch(server: Server) -> FetchRequest:
+def fetch(kafka: Cluster) -> FetchRequest:
     partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 30)
-    topic_id = server.cluster.broker.topics.topic_id("slow")  # type: ignore[attr-defined] # it is a node
+    topic_id = kafka.core.broker.topics.topic_id("slow")
+    assert topic_id is not None
     return FetchRequest(max_wait_ms=0, min_bytes=0, topics=(FetchTopic(topic_id=topic_id, partitions=(partition,)),))
 
 
@@ -33,14 +33,15 @@ def test_who_does_not_read_costs_a_piece_and_gets_everything_later(run: Run, kep
     async def story() -> None:
         data_dir = tmp_path if kept == "in files" else None
         small = {"socket.send.buffer.bytes": 65_536}
-        async with running(topics={"slow": 1}, data_dir=data_dir, config=small) as server:
-            log = server.cluster.broker.log("slow", 0)  # type: ignore[attr-defined]
+        async with Cluster(topics={"slow": 1}, data_dir=data_dir, config=small) as kafka:
+            server, log = kafka._engine.server, kafka.core.broker.log("slow", 0)
+            assert log is not None
             for sent in BATCHES:
                 log.append(sent, NOW_MS)
             whole = log.read(0, 1 << 30, at_least_one=True).data()
             readers = [await Client.connect(server) for _ in range(READERS)]
             for reader in readers:
-                reader.send(FETCH, fetch(server))
+                reader.send(FETCH, fetch(kafka))
             unread = server._connections.unread
             other = await Client.connect(server)
             while len(unread._waiting) < READERS:  # meanwhile somebody else is answered

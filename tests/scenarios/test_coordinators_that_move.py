@@ -84,8 +84,8 @@ async def test_a_coordinator_that_moves_while_members_join(kafka: Cluster) -> No
     b = kafka.manual_member("app", "orders")
     joining = b.join()
     await kafka.group("app").wait_rebalancing()
-    present = kafka.node.coordinator.shard_of("app").partition  # of __consumer_offsets
-    leaders = kafka.node.broker.topics.get("__consumer_offsets")
+    present = kafka.core.coordinator.shard_of("app").partition  # of __consumer_offsets
+    leaders = kafka.core.broker.topics.get("__consumer_offsets")
     assert leaders is not None
     await kafka.group("app").move_coordinator(to=leaders.leaders[present] % 3 + 1)
     assert (await joining).error_code == E.NOT_COORDINATOR

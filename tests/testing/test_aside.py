@@ -90,7 +90,7 @@ async def test_a_rule_acts_on_the_answer() -> None:
         line.writer.write(producing())
         assert await line.reader.read() == b""
         await line.close()
-        log = kafka.node.broker.log("orders", 0)
+        log = kafka.core.broker.log("orders", 0)
         assert log is not None
         assert log.log_end_offset == 3_000
 
@@ -99,4 +99,4 @@ async def test_a_broker_that_is_stopped_does_it_at_once() -> None:
     async with Cluster(topics={"orders": 1}, clock="manual") as kafka:
         await kafka.stop()
         call = Call(1, 1, PRODUCE, 9, "c", "/127.0.0.1")
-        assert len(kafka.node.handle(call, request(), kafka.clock.now_ms())) == 1
+        assert len(kafka.core.handle(call, request(), kafka.clock.now_ms())) == 1

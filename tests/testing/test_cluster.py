@@ -48,7 +48,7 @@ async def test_the_same_seed_gives_the_same_ids() -> None:
         async with Cluster(topics=ORDERS, seed=seed, clock="manual") as kafka:
             member = kafka.manual_member("app", "orders")
             await member.join()
-            return member.member_id, str(kafka.node.broker.topics.topic_id("orders"))
+            return member.member_id, str(kafka.core.broker.topics.topic_id("orders"))
 
     assert await ids(1) == await ids(1) != await ids(2)
 
@@ -227,7 +227,7 @@ async def test_records_can_be_put_where_a_consumer_finds_them() -> None:
 async def test_an_error_of_the_server_fails_the_block() -> None:
     async def story() -> None:
         async with Cluster(topics=ORDERS, clock="manual") as kafka:
-            kafka.node.coordinator.handle = None  # type: ignore[method-assign,assignment]
+            kafka.core.coordinator.handle = None  # type: ignore[method-assign,assignment]
             host, port = kafka.address.split(":")
             reader, writer = await asyncio.open_connection(host, int(port))
             # Heartbeat v0 of group g, generation 1, member m.

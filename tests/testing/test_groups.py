@@ -112,7 +112,7 @@ async def test_what_is_not_a_consumers_assignment_is_none() -> None:
             member = kafka.manual_member(group)
             member.member_id, member.generation = (await joined).member_id, 1
             member.instance_id = "i"
-            found = kafka.node.coordinator.shard_of(group).groups[group]
+            found = kafka.core.coordinator.shard_of(group).groups[group]
             found.members[member.member_id].assignment = b"\0"
             assert await kafka.group(group).assignment() == {member.member_id: frozenset()}
 
@@ -129,7 +129,7 @@ async def test_offsets_and_lag() -> None:
         group = kafka.group("app")
         assert await group.offsets() == {("orders", 0): 2, ("orders", 1): 9}
         assert await group.lag() == {("orders", 0): 1, ("orders", 1): 0}
-        shard = kafka.node.coordinator.shard_of("app")
+        shard = kafka.core.coordinator.shard_of("app")
         committed = shard.offsets.get("app", "orders", 0)
         assert committed is not None
         shard.offsets.put("app", "gone", 0, committed)

@@ -49,7 +49,7 @@ async def test_a_consumer_consumes_while_time_stands_still() -> None:
 async def test_a_fetch_ends_when_the_time_is_moved_past_it() -> None:
     async with Cluster(topics={"orders": 1}, clock="manual") as kafka:
         engine = kafka._engine
-        topic_id = kafka.node.broker.topics.topic_id("orders")
+        topic_id = kafka.core.broker.topics.topic_id("orders")
         request = FetchRequest(
             max_wait_ms=60_000,
             min_bytes=1,

@@ -17,11 +17,11 @@ async def test_topics_are_made_changed_and_deleted() -> None:
         assert repr(remote) == f"<RemoteCluster {kafka.address}>"
         await remote.create_topic("orders", 2)
         await remote.add_partitions("orders", 3)
-        found = kafka.node.broker.topics.get("orders")
+        found = kafka.core.broker.topics.get("orders")
         assert found is not None
         assert len(found.partitions) == 5
         await remote.delete_topic("orders")
-        assert kafka.node.broker.topics.get("orders") is None
+        assert kafka.core.broker.topics.get("orders") is None
         with pytest.raises(ValueError, match="orders: UNKNOWN_TOPIC_OR_PARTITION"):
             await remote.delete_topic("orders")
         with pytest.raises(ValueError, match="UNKNOWN_TOPIC_OR_PARTITION"):

@@ -12,6 +12,7 @@ from rich.console import Console
 from groupcoord.cli.demo import (
     consumer_process,
     final_check,
+    producer,
     tables,
 )
 from groupcoord.cli.demo.clients.application import Settings
@@ -50,11 +51,9 @@ from groupcoord.cli.demo.settings import (
     ConsumerSettings,
     library_version,
 )
-from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.offsets_log.compaction_preview import of_group
-from groupcoord.server.running import running
-from groupcoord.server.server import Server
 from groupcoord.server.system import NowMs, wall_clock
+from groupcoord.testing.cluster import Cluster
 
 BREATH_S = 0.25
 """A pause after each event, long enough to read a line; none with ``--fast``."""
@@ -81,12 +80,12 @@ async def show(
     backstage = StoryMonitor(ObservedGroup(GROUP, TOPIC), narrator.tell, 0 if fast else BREATH_S)
     config = {"group.initial.rebalance.delay.ms": INITIAL_DELAY_MS}
     try:
-        async with running(topics={TOPIC: PARTITIONS}, config=config, listeners=[backstage.happened]) as server:
+        async with Cluster(topics={TOPIC: PARTITIONS}, config=config, listeners=[backstage.happened]) as kafka:
             try:
-                code = await DemoStory(stage, narrator, backstage, server, now_ms).play(time_limit_s)
+                code = await DemoStory(stage, narrator, backstage, kafka, now_ms).play(time_limit_s)
             finally:
                 await backstage.end()
-            return code if code or afterwards is None else await afterwards(server.address)
+            return code if code or afterwards is None else await afterwards(kafka.address)
     except ExceptionGroup:
         return 1  # what went wrong inside of the server; the reckoning has told it
 
@@ -95,13 +94,13 @@ class DemoStory:
     """The plot. It waits for facts, never for time."""
 
     def __init__(
-        self, stage: DemoOutput, narrator: Narrator, backstage: StoryMonitor, server: Server, now_ms: NowMs
+        self, stage: DemoOutput, narrator: Narrator, backstage: StoryMonitor, kafka: Cluster, now_ms: NowMs
     ) -> None:
         self.stage = stage
         self.narrator = narrator
         self.backstage = backstage
         self.facts = backstage.facts
-        self.server = server
+        self.kafka = kafka
         self._now_ms = now_ms
         self._began_at = time.monotonic()
         self._consumers: dict[ConsumerSettings, ConsumerProcess] = {}
@@ -133,7 +132,7 @@ class DemoStory:
     # --- the chapters
 
     async def _opening(self, stack: AsyncExitStack) -> None:
-        address = self.server.address
+        address = self.kafka.address
         self.stage.title(
             "groupcoord demo: the life of a consumer group",
             "Three real client libraries share the work of reading one topic. Each consumer is a process of its "
@@ -160,16 +159,16 @@ class DemoStory:
             consumer = await consumer_process.start_consumer(role.module, _settings(role, address))
             self._consumers[role] = consumer
             self.backstage.employ(consumer)
-        producer = AIOKafkaProducer(bootstrap_servers=address, client_id="producer", enable_idempotence=True)
-        await producer.start()
-        stack.push_async_callback(producer.stop)
+        sender = AIOKafkaProducer(bootstrap_servers=address, client_id="producer", enable_idempotence=True)
+        await sender.start()
+        stack.push_async_callback(sender.stop)
         self._line("groupcoord", f"serves at {address}, with a topic {TOPIC} of {PARTITIONS} partitions", "partition")
         self._line(
             "producer",
             f"sends {producer.ORDERS_PER_SECOND} records a second, one for each order; "
             f"the key is one of {len(producer.CUSTOMERS)} customers",
         )
-        self._production = self.backstage.run("producing", self._produce(producer))
+        self._production = self.backstage.run("producing", self._produce(sender))
 
     async def _one(self) -> None:
         await self._chapter(
@@ -262,7 +261,7 @@ class DemoStory:
         )
         self.backstage.waiting_for = "a client to read __consumer_offsets"
         number, log = await final_check.offsets_log(
-            self.server.address, GROUP, self.server.cluster.config.offsets_topic_num_partitions
+            self.kafka.address, GROUP, self.kafka.core.config.offsets_topic_num_partitions
         )
         records = of_group(log, GROUP)
         self._line(
@@ -291,7 +290,7 @@ class DemoStory:
         more: list[str] = []
         try:
             async with asyncio.timeout(AUDIT_LIMIT_S):
-                told, log_ends = await final_check.committed_and_ends(self.server.address, GROUP, TOPIC, PARTITIONS)
+                told, log_ends = await final_check.committed_and_ends(self.kafka.address, GROUP, TOPIC, PARTITIONS)
         except (TimeoutError, KafkaError) as problem:
             more.append(f"no client could learn the offsets within {AUDIT_LIMIT_S:g} s: {problem!r}")
         verdict = check_results(
@@ -303,7 +302,7 @@ class DemoStory:
             told=told,
             held=self._held(),
         )
-        more += [f"the server failed: {unexpected.error!r}" for unexpected in self.server.unexpected_errors]
+        more += [f"the server failed: {error!r}" for error in self.kafka.server_errors]
         more += [
             f"{role.name} ended with code {consumer.exit_code}"
             for role, consumer in self._consumers.items()
@@ -363,16 +362,13 @@ class DemoStory:
         alive = [role.name for role in CONSUMERS if role is not KILLED or self._consumers[role].exit_code is None]
         self.narrator.tell_work(self._now_ms(), {name: reads[name] for name in alive})
 
-    async def _produce(self, producer: AIOKafkaProducer) -> None:
-        await producer.produce(producer, TOPIC, self._no_more_orders, self.facts.produced_at)
+    async def _produce(self, sender: AIOKafkaProducer) -> None:
+        await producer.produce(sender, TOPIC, self._no_more_orders, self.facts.produced_at)
         self.backstage.news()
 
     def _held(self) -> dict[int, int]:
         """By partition, the committed offsets that the coordinator has in memory."""
-        node = self.server.cluster
-        if not isinstance(node, ClusterCore):
-            raise TypeError(f"{node!r} is not a node with a coordinator")
-        offsets = node.coordinator.shard_of(GROUP).offsets
+        offsets = self.kafka.core.coordinator.shard_of(GROUP).offsets
         held = {partition: offsets.get(GROUP, TOPIC, partition) for partition in range(PARTITIONS)}
         return {partition: committed.offset for partition, committed in held.items() if committed is not None}
 
