@@ -40,14 +40,14 @@ objects a second and no cycles, and looking for some takes a tenth of the time o
 _EXIT_BY_SIGNAL = {"SIGINT": 130}  # SIGTERM is how a service is asked to end: it did, so 0
 
 
-class Topic(NamedTuple):
+class TopicOption(NamedTuple):
     """A topic to begin with; ``partitions`` None is ``num.partitions``."""
 
     name: str
     partitions: int | None
 
 
-class Brokers(NamedTuple):
+class BrokerOptions(NamedTuple):
     """How many brokers, and their racks in turn."""
 
     number: int
@@ -174,7 +174,7 @@ def _difference(here: DefaultOverride) -> str:
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until told to stop; returns the exit code."""
-    several = Brokers(arguments.brokers, arguments.racks)
+    several = BrokerOptions(arguments.brokers, arguments.racks)
     if several.number > 1 and arguments.data_dir is not None:
         return _complain("--data-dir keeps the data of one broker; it cannot be used with --brokers", 2)
     if len(several.racks) > several.number:
@@ -225,7 +225,11 @@ def _set_up_log(arguments: argparse.Namespace) -> LogRateLimiter | None:
 
 
 async def _serve(
-    config: BrokerConfig, topics: list[Topic], data_dir: Path | None, several: Brokers, rules: "list[NamedRule]"
+    config: BrokerConfig,
+    topics: list[TopicOption],
+    data_dir: Path | None,
+    several: BrokerOptions,
+    rules: "list[NamedRule]",
 ) -> int:
     now_ms = wall_clock()
     if data_dir is None:
@@ -251,10 +255,10 @@ async def _serve(
 
 async def _serve_node(
     config: BrokerConfig,
-    topics: list[Topic],
+    topics: list[TopicOption],
     now_ms: NowMs,
     storage: "DataDirectory | None",
-    several: Brokers,
+    several: BrokerOptions,
     rules: "list[NamedRule]",
 ) -> int:
     # The cluster is most of what there is to import, and a mistake on the command line should be told before that.
@@ -338,13 +342,13 @@ def _loop_factory(*, allowed: bool) -> Callable[[], asyncio.AbstractEventLoop] |
     return factory
 
 
-def _topic(text: str) -> Topic:
+def _topic(text: str) -> TopicOption:
     name, colon, count = text.rpartition(":")
     if not colon:
-        return Topic(text, None)
+        return TopicOption(text, None)
     if not (count.isascii() and count.isdecimal() and int(count) > 0):
         raise argparse.ArgumentTypeError(f"{text}: the number of partitions is not a number above 0")
-    return Topic(name, int(count))
+    return TopicOption(name, int(count))
 
 
 def _count(text: str) -> int:

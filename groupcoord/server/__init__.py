@@ -1,1 +1,1 @@
-"""The asyncio shell: sockets, connections, the one timer, the log."""
+"""The asyncio server: sockets, connections, rounds of the loop, the one timer, the log."""

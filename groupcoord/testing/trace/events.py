@@ -68,12 +68,12 @@ class RequestReceived(RequestEvent):
     details: Mapping[str, Detail] = field(default_factory=dict)
 
     def text(self) -> str:
-        spoken_of = [f"member {self.member}"] if self.member else []
+        subject_of = [f"member {self.member}"] if self.member else []
         if self.instance_id is not None:
-            spoken_of.append(f"instance {self.instance_id}")
+            subject_of.append(f"instance {self.instance_id}")
         if self.generation != NO_GENERATION:
-            spoken_of.append(f"generation {self.generation}")
-        return f"{self.who} asks {self.api} v{self.version}{_listed(spoken_of, self.details)}"
+            subject_of.append(f"generation {self.generation}")
+        return f"{self.who} asks {self.api} v{self.version}{_listed(subject_of, self.details)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,7 @@ from groupcoord.testing.trace.events import (
     ResponseSent,
     TraceEntry,
 )
-from groupcoord.testing.trace.wording import MemberNames, counted, moment
+from groupcoord.testing.trace.wording import ShortMemberNames, counted, moment
 
 LIMIT = 500
 """So many steps are drawn by default: a longer diagram is hard to read, and GitHub draws at most 50,000 characters."""
@@ -47,7 +47,7 @@ class _Step:
     """Whose heartbeat it is that changed nothing."""
 
 
-def sequence_diagram(entries: Sequence[TraceEntry], names: MemberNames, *, limit: int = LIMIT) -> str:
+def sequence_diagram(entries: Sequence[TraceEntry], names: ShortMemberNames, *, limit: int = LIMIT) -> str:
     """The diagram of ``entries``; of more than ``limit`` steps the last ones, with a note that says how many were left out."""
     artist = _DiagramBuilder(entries, names)
     steps = list(_folded(artist.steps(entries)))
@@ -71,7 +71,7 @@ def sequence_diagram(entries: Sequence[TraceEntry], names: MemberNames, *, limit
 
 
 class _DiagramBuilder:
-    def __init__(self, entries: Sequence[TraceEntry], names: MemberNames) -> None:
+    def __init__(self, entries: Sequence[TraceEntry], names: ShortMemberNames) -> None:
         self._names = names
         self._clients = _clients(entries, self._names)
         self._one_group = len({entry.group for entry in entries} - {""}) < 2
@@ -154,7 +154,7 @@ def _broken(text: str) -> str:
     return "<br/>".join(escape(line) for line in textwrap.wrap(text, NOTE_WIDTH))
 
 
-def _clients(entries: Iterable[TraceEntry], names: MemberNames) -> dict[int, str]:
+def _clients(entries: Iterable[TraceEntry], names: ShortMemberNames) -> dict[int, str]:
     """What the client of each connection is called: as its member, if only one speaks there, or else by its client id."""
     ids: dict[int, str] = {}
     members: dict[int, set[str]] = {}

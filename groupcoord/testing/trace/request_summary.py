@@ -35,7 +35,7 @@ class RequestSubject(NamedTuple):
     generation: int
 
 
-def spoken_of(message: Any) -> RequestSubject:
+def subject_of(message: Any) -> RequestSubject:
     """The group and member that ``message`` is about. One that names several is about none of them."""
     api = API_BY_REQUEST.get(type(message))
     groups = () if api is None else values_of(api.groups, message)

@@ -21,7 +21,7 @@ from groupcoord.testing.trace.events import (
     TimerExpired,
     TraceEntry,
 )
-from groupcoord.testing.trace.wording import MemberNames
+from groupcoord.testing.trace.wording import ShortMemberNames
 
 E = TypeVar("E", bound=Event)
 
@@ -354,7 +354,7 @@ class Trace:
             lines.append(f"({len(entries) - limit} entries before)")
             entries = entries[len(entries) - limit :]
         text = "\n".join([*lines, *(entry.text(links=links) for entry in entries)])
-        return MemberNames(self.entries()).shortened(text) if short else text
+        return ShortMemberNames(self.entries()).shortened(text) if short else text
 
     def mermaid(
         self,
@@ -368,7 +368,7 @@ class Trace:
 
         Heartbeats that change nothing are drawn as one. With more than ``limit`` steps, the last ones are drawn.
         """
-        names = MemberNames(self.entries())
+        names = ShortMemberNames(self.entries())
         return mermaid.sequence_diagram(self.entries(since=since, until=until, group=group), names, limit=limit)
 
     def why(self, group: str, generation: int | None = None) -> str:

@@ -23,7 +23,7 @@ from groupcoord.testing.trace.request_summary import (
     error_of,
     request_details,
     response_details,
-    spoken_of,
+    subject_of,
 )
 
 
@@ -31,7 +31,7 @@ class _OpenRequest(NamedTuple):
     """A request that waits for its end."""
 
     at_ms: int
-    spoken: RequestSubject
+    subject: RequestSubject
 
 
 _TIME = AdminAction("a timer")
@@ -56,13 +56,13 @@ class TracingLayer(Layer):
     def handle(self, call: Call, request: Any, now_ms: int) -> list[Effect]:
         """What follows from ``request``. An exception is told, too, and raised on."""
         cause = call.as_cause()
-        spoken = spoken_of(request)
-        self._open[_key(call)] = _OpenRequest(now_ms, spoken)
+        subject = subject_of(request)
+        self._open[_key(call)] = _OpenRequest(now_ms, subject)
         self._tell(
             RequestReceived(
                 at_ms=now_ms,
                 cause=cause,
-                **_exchange(call, spoken),
+                **_request_fields(call, subject),
                 details=request_details(request, self._topic_name),
             )
         )
@@ -130,16 +130,16 @@ class TracingLayer(Layer):
         request = self._open.pop(_key(call), None)
         if request is None:
             return  # the connection is gone, or it has its answer already
-        said = spoken_of(response)
-        spoken = request.spoken._replace(
-            member=said.member or request.spoken.member,
-            generation=request.spoken.generation if said.generation == NO_GENERATION else said.generation,
+        said = subject_of(response)
+        subject = request.subject._replace(
+            member=said.member or request.subject.member,
+            generation=request.subject.generation if said.generation == NO_GENERATION else said.generation,
         )
         self._tell(
             ResponseSent(
                 at_ms=now_ms,
                 cause=_cause(origin, call),
-                **_exchange(call, spoken),
+                **_request_fields(call, subject),
                 error=error,
                 took_ms=now_ms - request.at_ms,
                 details=details,
@@ -151,7 +151,7 @@ class TracingLayer(Layer):
         if request is not None:
             self._tell(
                 RequestUnanswered(
-                    at_ms=now_ms, cause=_cause(origin, call), **_exchange(call, request.spoken), reason=reason
+                    at_ms=now_ms, cause=_cause(origin, call), **_request_fields(call, request.subject), reason=reason
                 )
             )
 
@@ -170,7 +170,7 @@ def _cause(origin: Origin | None, call: Call) -> Cause:
     return origin.as_cause() if isinstance(origin, Call) else origin
 
 
-def _exchange(call: Call, spoken: RequestSubject) -> dict[str, Any]:
+def _request_fields(call: Call, subject: RequestSubject) -> dict[str, Any]:
     return {
         "api": call.api.name,
         "version": call.version,
@@ -178,8 +178,8 @@ def _exchange(call: Call, spoken: RequestSubject) -> dict[str, Any]:
         "client_host": call.client_host,
         "connection_id": call.connection_id,
         "correlation_id": call.correlation_id,
-        "group": spoken.group,
-        "member": spoken.member,
-        "instance_id": spoken.instance_id,
-        "generation": spoken.generation,
+        "group": subject.group,
+        "member": subject.member,
+        "instance_id": subject.instance_id,
+        "generation": subject.generation,
     }

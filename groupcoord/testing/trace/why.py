@@ -20,7 +20,7 @@ from groupcoord.coordinator.events import (
 from groupcoord.core.events import AdminAction, Requested, TimerFired
 from groupcoord.testing.trace.events import RequestEvent, RequestReceived, ResponseSent, TraceEntry
 from groupcoord.testing.trace.group_history import GenerationStart, GroupHistory, heard_last_ms
-from groupcoord.testing.trace.wording import MemberNames, counted, duration, listed, moment, times
+from groupcoord.testing.trace.wording import ShortMemberNames, counted, duration, listed, moment, times
 
 _COMING = (MemberJoined, MemberRejoined, StaticMemberReplaced)
 _TOLD = (*_COMING, MemberRemoved, InitialDelayExtended, RebalanceStuck)
@@ -35,7 +35,7 @@ def why(entries: Sequence[TraceEntry], group: str, generation: int | None, *, le
     origin = None if generation is None else history.generation_start(generation)
     if origin is None:
         raise LookupError(_unknown(history, generation, let_go))
-    names = MemberNames(entries)
+    names = ShortMemberNames(entries)
     clauses = _GenerationExplanation(history, origin, names).clauses()
     return names.shortened(f"generation {generation}: {'; '.join(clauses)}")
 
@@ -55,7 +55,7 @@ def _unknown(history: GroupHistory, generation: int | None, let_go: int) -> str:
 class _GenerationExplanation:
     """The clauses for one origin."""
 
-    def __init__(self, history: GroupHistory, origin: GenerationStart, names: MemberNames) -> None:
+    def __init__(self, history: GroupHistory, origin: GenerationStart, names: ShortMemberNames) -> None:
         self._history = history
         self._origin = origin
         self._names = names
@@ -268,7 +268,7 @@ def _difference(before: RequestReceived, now: RequestReceived) -> str:
 class DepartureReasons:
     """Explains why members left the group of ``history``."""
 
-    def __init__(self, history: GroupHistory, names: MemberNames) -> None:
+    def __init__(self, history: GroupHistory, names: ShortMemberNames) -> None:
         self._history = history
         self._names = names
 

@@ -10,7 +10,7 @@ LETTERS = 4
 """So many characters of the random part of a member id tell members of one client id apart, or more if need be."""
 
 
-class MemberNames:
+class ShortMemberNames:
     """The names of all members that ``entries`` introduce.
 
     A member is called by its instance id or else the id of its client; if several member ids were made of the same, each has

@@ -1,4 +1,4 @@
-"""A node in a trace, spoken to as in tests/coordinator/world.py: made-up time, members with verbs, no sockets.
+"""A node in a trace, subject to as in tests/coordinator/world.py: made-up time, members with verbs, no sockets.
 
 Every client has a connection of its own, every answer goes through the bytes of its version.
 """

@@ -11,7 +11,7 @@ from groupcoord.testing.trace import RequestReceived, Trace
 from groupcoord.testing.trace.events import TraceEntry
 from groupcoord.testing.trace.group_history import GroupHistory
 from groupcoord.testing.trace.why import DepartureReasons
-from groupcoord.testing.trace.wording import MemberNames
+from groupcoord.testing.trace.wording import ShortMemberNames
 from tests.testing.trace.stage import GROUP, Stage
 
 ASKED = Requested("Heartbeat", 4, "a", "/127.0.0.1", 1, 1)
@@ -240,7 +240,7 @@ def told(how: Departure, timeout_ms: int | None, **fields: str) -> str:
         timeout_ms=timeout_ms,
     )
     entry = TraceEntry(1, 8_000, event)
-    return DepartureReasons(GroupHistory([entry], "g"), MemberNames([entry])).explain([entry])
+    return DepartureReasons(GroupHistory([entry], "g"), ShortMemberNames([entry])).explain([entry])
 
 
 def test_a_session_that_no_timer_ended() -> None:

@@ -38,7 +38,7 @@ from groupcoord.protocol.apis.produce import (
 )
 from groupcoord.protocol.apis.sync_group import SyncGroupRequestAssignment
 from groupcoord.protocol.consumer_protocol import Assignment, TopicPartition, write_assignment
-from groupcoord.testing.trace.request_summary import error_of, request_details, response_details, spoken_of
+from groupcoord.testing.trace.request_summary import error_of, request_details, response_details, subject_of
 from tests.coordinator.world import subscription
 
 ORDERS = uuid.UUID(int=1)
@@ -66,7 +66,7 @@ def join(**fields: Any) -> m.JoinGroupRequest:
 
 
 @pytest.mark.parametrize(
-    ("message", "spoken"),
+    ("message", "subject"),
     [
         (join(group_instance_id="i"), ("g", "a-1", "i", -1)),
         (m.HeartbeatRequest(group_id="g", generation_id=3, member_id="a-1"), ("g", "a-1", None, 3)),
@@ -91,8 +91,8 @@ def join(**fields: Any) -> m.JoinGroupRequest:
         (None, ("", "", None, -1)),
     ],
 )
-def test_whom_a_message_speaks_of(message: Any, spoken: tuple[str, str, str | None, int]) -> None:
-    assert tuple(spoken_of(message)) == spoken
+def test_whom_a_message_speaks_of(message: Any, subject: tuple[str, str, str | None, int]) -> None:
+    assert tuple(subject_of(message)) == subject
 
 
 def committed(*codes: int) -> m.OffsetCommitResponse:

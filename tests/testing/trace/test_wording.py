@@ -7,7 +7,7 @@ import pytest
 from groupcoord.coordinator.events import MemberIdAssigned, MemberJoined, StaticMemberReplaced
 from groupcoord.core.events import AdminAction, Event, Requested
 from groupcoord.testing.trace.events import TraceEntry
-from groupcoord.testing.trace.wording import MemberNames, counted, duration, listed, moment, times
+from groupcoord.testing.trace.wording import ShortMemberNames, counted, duration, listed, moment, times
 
 TEST = AdminAction("the test")
 
@@ -28,8 +28,8 @@ def joined(member: str, client_id: str, instance_id: str | None = None) -> Membe
     )
 
 
-def names(*events: Event) -> MemberNames:
-    return MemberNames(entries(events))
+def names(*events: Event) -> ShortMemberNames:
+    return ShortMemberNames(entries(events))
 
 
 def entries(events: Sequence[Event]) -> list[TraceEntry]:
