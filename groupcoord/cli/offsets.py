@@ -12,7 +12,6 @@ from pathlib import Path
 
 from groupcoord.broker.events import LogCleaned
 from groupcoord.cli.text_tables import table
-from groupcoord.client.addresses import parse_address
 from groupcoord.config.broker_config import load
 from groupcoord.config.config_def import ConfigError
 from groupcoord.offsets_log.compaction_preview import (
@@ -263,16 +262,19 @@ _NOTHING = LogSize(0, 0, 0)
 @contextlib.contextmanager
 def open_source(text: str) -> Iterator[LogSource]:
     """The source that ``text`` names: a directory, or else HOST:PORT. Raises SourceError."""
-    if Path(text).exists():
-        yield SegmentDirSource(Path(text))
+    path = Path(text)
+    if path.exists() or ":" not in text:
+        yield SegmentDirSource(path)
         return
+    # The client takes longer to import than all of the rest, and directories do not need it.
+    from groupcoord.client.addresses import parse_address  # noqa: PLC0415
+    from groupcoord.offsets_log.cluster_source import ClusterSource  # noqa: PLC0415
+
     try:
         address = parse_address(text)
     except ValueError:
-        yield SegmentDirSource(Path(text))
+        yield SegmentDirSource(path)
         return
-    from groupcoord.offsets_log.cluster_source import ClusterSource  # noqa: PLC0415 - asyncio takes long to import
-
     with contextlib.closing(ClusterSource(address)) as source:
         yield source
 
