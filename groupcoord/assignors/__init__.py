@@ -23,17 +23,8 @@ from groupcoord.assignors.interface import (
 )
 from groupcoord.assignors.java_order import as_leader
 from groupcoord.assignors.registry import ASSIGNORS, Registry, UnknownAssignorError
-from groupcoord.assignors.serialization import (
-    read_assignment,
-    read_subscription,
-    write_assignment,
-    write_subscription,
-)
-from groupcoord.assignors.validation import (
-    FaultyAssignorError,
-    check_assignment,
-    run_assignor,
-)
+from groupcoord.assignors.serialization import read_assignment, read_subscription, write_assignment, write_subscription
+from groupcoord.assignors.validation import FaultyAssignorError, check_assignment, run_assignor
 
 __all__ = [
     "ASSIGNORS",

@@ -3,19 +3,9 @@
 from collections.abc import Sequence
 
 from groupcoord.assignors import range_assignor, roundrobin
-from groupcoord.assignors.interface import (
-    Assignment,
-    Assignor,
-    GroupSubscription,
-    RebalanceProtocol,
-    TopicPartition,
-)
+from groupcoord.assignors.interface import Assignment, Assignor, GroupSubscription, RebalanceProtocol, TopicPartition
 from groupcoord.assignors.sticky.assignor import COOPERATIVE_STICKY, STICKY, assign_cooperative, assign_sticky
-from groupcoord.assignors.sticky.previous_assignment import (
-    DEFAULT_GENERATION,
-    write_cooperative,
-    write_sticky,
-)
+from groupcoord.assignors.sticky.previous_assignment import DEFAULT_GENERATION, write_cooperative, write_sticky
 
 
 class RangeAssignor(Assignor):

@@ -2,11 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from groupcoord.assignors.interface import (
-    Assignment,
-    Subscription,
-    TopicPartition,
-)
+from groupcoord.assignors.interface import Assignment, Subscription, TopicPartition
 
 
 def changing_hands(members: Mapping[str, Subscription], assignment: Assignment) -> dict[TopicPartition, str]:

@@ -7,12 +7,7 @@ from math import lcm
 import mmh3
 
 from groupcoord.assignors.cooperative import in_two_steps
-from groupcoord.assignors.interface import (
-    Assignment,
-    Assignor,
-    GroupSubscription,
-    RebalanceProtocol,
-)
+from groupcoord.assignors.interface import Assignment, Assignor, GroupSubscription, RebalanceProtocol
 from groupcoord.assignors.java_order import (
     java_sorted,
     members_in_hash_order,

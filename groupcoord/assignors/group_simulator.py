@@ -16,12 +16,7 @@ from groupcoord.assignors.interface import (
     TopicPartition,
 )
 from groupcoord.assignors.java_order import as_leader
-from groupcoord.assignors.metrics import (
-    OwnershipChange,
-    count_moved,
-    ownership_changes,
-    spread,
-)
+from groupcoord.assignors.metrics import OwnershipChange, count_moved, ownership_changes, spread
 from groupcoord.assignors.registry import ASSIGNORS, Registry
 from groupcoord.assignors.validation import run_assignor
 

@@ -5,11 +5,7 @@ from dataclasses import replace
 from functools import cache
 from itertools import chain
 
-from groupcoord.assignors.interface import (
-    GroupSubscription,
-    Subscription,
-    TopicPartition,
-)
+from groupcoord.assignors.interface import GroupSubscription, Subscription, TopicPartition
 from groupcoord.core.java import compare_key, hash_map_order, string_hash
 
 

@@ -10,10 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from groupcoord.assignors.builtin import (
-    RangeAssignor,
-    RoundRobinAssignor,
-)
+from groupcoord.assignors.builtin import RangeAssignor, RoundRobinAssignor
 from groupcoord.assignors.cooperative import withhold
 from groupcoord.assignors.interface import (
     Assignment,

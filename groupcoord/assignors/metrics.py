@@ -3,10 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from groupcoord.assignors.interface import (
-    Assignment,
-    TopicPartition,
-)
+from groupcoord.assignors.interface import Assignment, TopicPartition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

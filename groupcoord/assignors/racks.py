@@ -3,11 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from groupcoord.assignors.interface import (
-    GroupSubscription,
-    Subscription,
-    TopicPartition,
-)
+from groupcoord.assignors.interface import GroupSubscription, Subscription, TopicPartition
 
 Racks = frozenset[str]
 

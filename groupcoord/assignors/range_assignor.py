@@ -4,10 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, islice, pairwise
 
-from groupcoord.assignors.interface import (
-    Assignment,
-    GroupSubscription,
-)
+from groupcoord.assignors.interface import Assignment, GroupSubscription
 from groupcoord.assignors.java_order import members_in_hash_order, subscribers_of, topic_table
 from groupcoord.assignors.racks import Racks, rack_of, racks_count, racks_of_topic
 from groupcoord.core.java import compare_key

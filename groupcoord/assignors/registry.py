@@ -3,12 +3,7 @@
 from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
-from groupcoord.assignors.builtin import (
-    CooperativeStickyAssignor,
-    RangeAssignor,
-    RoundRobinAssignor,
-    StickyAssignor,
-)
+from groupcoord.assignors.builtin import CooperativeStickyAssignor, RangeAssignor, RoundRobinAssignor, StickyAssignor
 from groupcoord.assignors.interface import (
     Assignment,
     Assignor,

@@ -3,11 +3,7 @@
 from bisect import bisect_left
 from itertools import groupby
 
-from groupcoord.assignors.interface import (
-    Assignment,
-    GroupSubscription,
-    JavaFailure,
-)
+from groupcoord.assignors.interface import Assignment, GroupSubscription, JavaFailure
 from groupcoord.assignors.java_order import (
     java_sorted,
     members_in_hash_order,

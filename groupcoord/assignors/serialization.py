@@ -2,10 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from groupcoord.assignors.interface import (
-    Subscription,
-    TopicPartition,
-)
+from groupcoord.assignors.interface import Subscription, TopicPartition
 from groupcoord.assignors.java_order import java_sorted
 from groupcoord.core.java import compare_key
 from groupcoord.protocol import consumer_protocol

@@ -8,15 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from groupcoord.assignors.group_simulator import (
-    GroupSimulationError,
-    GroupSimulator,
-    RebalanceOutcome,
-)
-from groupcoord.assignors.json_cases import (
-    CaseError,
-    answer_case,
-)
+from groupcoord.assignors.group_simulator import GroupSimulationError, GroupSimulator, RebalanceOutcome
+from groupcoord.assignors.json_cases import CaseError, answer_case
 from groupcoord.assignors.registry import ASSIGNORS, UnknownAssignorError
 from groupcoord.assignors.validation import FaultyAssignorError
 from groupcoord.cli.text_tables import assignment_table, comparison_table

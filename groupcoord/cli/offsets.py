@@ -23,29 +23,11 @@ from groupcoord.offsets_log.compaction_preview import (
     preview_compaction,
     strips,
 )
-from groupcoord.offsets_log.directory import (
-    compact,
-    import_segments,
-)
-from groupcoord.offsets_log.entries import (
-    KIND_NAMES,
-    EntryFilter,
-    entries,
-)
+from groupcoord.offsets_log.directory import compact, import_segments
+from groupcoord.offsets_log.entries import KIND_NAMES, EntryFilter, entries
 from groupcoord.offsets_log.export import export_segments
-from groupcoord.offsets_log.formatting import (
-    entry_json,
-    entry_text,
-    raw_records,
-    unreadable_json,
-)
-from groupcoord.offsets_log.source import (
-    Batch,
-    LogSource,
-    SegmentDirSource,
-    SourceError,
-    UnreadableData,
-)
+from groupcoord.offsets_log.formatting import entry_json, entry_text, raw_records, unreadable_json
+from groupcoord.offsets_log.source import Batch, LogSource, SegmentDirSource, SourceError, UnreadableData
 from groupcoord.storage.checkpoints import CheckpointError, parse_uuid
 from groupcoord.storage.errors import StorageError
 

@@ -14,11 +14,7 @@ from typing import Any, NamedTuple, cast
 from groupcoord.client.errors import DisconnectedError, RequestTimedOutError, UnsupportedVersionError
 from groupcoord.protocol.apis import API_BY_REQUEST, APIS, Api, ApiKey
 from groupcoord.protocol.apis.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from groupcoord.protocol.apis.find_coordinator import (
-    Coordinator,
-    FindCoordinatorRequest,
-    FindCoordinatorResponse,
-)
+from groupcoord.protocol.apis.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from groupcoord.protocol.apis.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchResponse,

@@ -24,26 +24,11 @@ from groupcoord.client.fetcher import Fetcher, FetchSettings
 from groupcoord.client.member.actions import CallbackKind
 from groupcoord.client.member.membership import Membership
 from groupcoord.client.member.settings import ExponentialBackoff, MemberSettings
-from groupcoord.client.member_driver import (
-    Callback,
-    MemberDriver,
-)
+from groupcoord.client.member_driver import Callback, MemberDriver
 from groupcoord.client.network_client import NetworkClient
-from groupcoord.client.offsets import (
-    GroupOffsets,
-    OffsetAndMetadata,
-    OffsetCommitter,
-)
-from groupcoord.client.partitions import (
-    AssignedPartitions,
-    ConsumerRecord,
-    PartitionState,
-    StartPosition,
-)
-from groupcoord.client.positions import (
-    OffsetResetStrategy,
-    PositionResolver,
-)
+from groupcoord.client.offsets import GroupOffsets, OffsetAndMetadata, OffsetCommitter
+from groupcoord.client.partitions import AssignedPartitions, ConsumerRecord, PartitionState, StartPosition
+from groupcoord.client.positions import OffsetResetStrategy, PositionResolver
 from groupcoord.core.events import Event
 from groupcoord.protocol.errors import ErrorCode
 

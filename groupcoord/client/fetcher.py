@@ -15,16 +15,8 @@ from typing import Any, NamedTuple
 
 from groupcoord.client.errors import BrokerError, ClientError, DisconnectedError
 from groupcoord.client.member.settings import ExponentialBackoff
-from groupcoord.client.network_client import (
-    ConnectionPurpose,
-    NetworkClient,
-)
-from groupcoord.client.partitions import (
-    AssignedPartitions,
-    PartitionState,
-    StartPosition,
-    decode_records,
-)
+from groupcoord.client.network_client import ConnectionPurpose, NetworkClient
+from groupcoord.client.partitions import AssignedPartitions, PartitionState, StartPosition, decode_records
 from groupcoord.client.positions import PositionResolver
 from groupcoord.protocol.apis.fetch import (
     FetchableTopicResponse,

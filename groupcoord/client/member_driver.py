@@ -6,17 +6,11 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
-from groupcoord.assignors import (
-    TopicPartition,
-    run_assignor,
-)
+from groupcoord.assignors import TopicPartition, run_assignor
 from groupcoord.client.member import actions as a
 from groupcoord.client.member.action_executor import ActionExecutor
 from groupcoord.client.member.membership import Membership
-from groupcoord.client.network_client import (
-    ConnectionPurpose,
-    NetworkClient,
-)
+from groupcoord.client.network_client import ConnectionPurpose, NetworkClient
 from groupcoord.client.partitions import AssignedPartitions
 from groupcoord.core.effects import EmitEvent
 from groupcoord.core.events import Event

@@ -14,10 +14,7 @@ from groupcoord.client.errors import ClientError, DisconnectedError
 from groupcoord.client.member.actions import TopicsView
 from groupcoord.client.member.requests import metadata_request
 from groupcoord.client.member.settings import ExponentialBackoff
-from groupcoord.protocol.apis.metadata import (
-    MetadataResponse,
-    MetadataResponseTopic,
-)
+from groupcoord.protocol.apis.metadata import MetadataResponse, MetadataResponseTopic
 from groupcoord.protocol.errors import ErrorCode
 
 

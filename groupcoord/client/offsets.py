@@ -20,10 +20,7 @@ from groupcoord.client.member.settings import ExponentialBackoff
 from groupcoord.client.member_driver import MemberDriver
 from groupcoord.client.network_client import NetworkClient
 from groupcoord.client.partitions import AssignedPartitions
-from groupcoord.protocol.apis.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitResponse,
-)
+from groupcoord.protocol.apis.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from groupcoord.protocol.apis.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,

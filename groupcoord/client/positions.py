@@ -8,16 +8,9 @@ from collections.abc import Iterable
 
 from groupcoord.assignors import TopicPartition
 from groupcoord.client.errors import BrokerError, DisconnectedError, OffsetError
-from groupcoord.client.network_client import (
-    ConnectionPurpose,
-    NetworkClient,
-    PartitionLeader,
-)
+from groupcoord.client.network_client import ConnectionPurpose, NetworkClient, PartitionLeader
 from groupcoord.client.offsets import GroupOffsets
-from groupcoord.client.partitions import (
-    PartitionState,
-    StartPosition,
-)
+from groupcoord.client.partitions import PartitionState, StartPosition
 from groupcoord.protocol.apis.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,

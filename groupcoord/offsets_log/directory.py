@@ -12,16 +12,8 @@ from groupcoord.broker.events import LogCleaned, LogNotCleaned
 from groupcoord.broker.topic_names import CONSUMER_OFFSETS
 from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.core.effects import EmitEvent
-from groupcoord.offsets_log.entries import (
-    LogEntry,
-    entries,
-)
-from groupcoord.offsets_log.source import (
-    SegmentDirSource,
-    SourceError,
-    UnreadableData,
-    unreadable,
-)
+from groupcoord.offsets_log.entries import LogEntry, entries
+from groupcoord.offsets_log.source import SegmentDirSource, SourceError, UnreadableData, unreadable
 from groupcoord.storage.adopted_folders import misplaced
 from groupcoord.storage.data_directory import DataDirectory
 from groupcoord.storage.directory_lock import DirectoryLock

@@ -5,10 +5,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from groupcoord.offsets_log.source import (
-    Batch,
-    UnreadableData,
-)
+from groupcoord.offsets_log.source import Batch, UnreadableData
 from groupcoord.protocol.batches.record_batch import BatchError, records_of
 from groupcoord.protocol.batches.records import InvalidRecordsError, Record
 from groupcoord.protocol.coordinator_records.generic import (

@@ -9,13 +9,7 @@ from groupcoord.broker.leader_epoch_cache import LeaderEpochCache
 from groupcoord.broker.log_config import LogConfig
 from groupcoord.broker.topic_names import CONSUMER_OFFSETS
 from groupcoord.offsets_log.compaction_preview import OFFSETS_SEGMENT_BYTES
-from groupcoord.offsets_log.source import (
-    Batch,
-    LogSource,
-    SourceError,
-    UnreadableData,
-    unreadable,
-)
+from groupcoord.offsets_log.source import Batch, LogSource, SourceError, UnreadableData, unreadable
 from groupcoord.protocol.batches.record_batch import BatchError, BatchHeader, read_header, records_of
 from groupcoord.protocol.batches.records import InvalidRecordsError, Record
 from groupcoord.protocol.batches.rewrite import delete_horizon_ms, keep_records

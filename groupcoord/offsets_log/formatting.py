@@ -21,10 +21,7 @@ from groupcoord.offsets_log.entries import (
     records_in,
     transaction_of,
 )
-from groupcoord.offsets_log.source import (
-    Batch,
-    UnreadableData,
-)
+from groupcoord.offsets_log.source import Batch, UnreadableData
 from groupcoord.protocol.batches.records import Record
 from groupcoord.protocol.consumer_protocol import (
     PROTOCOL_TYPE,

@@ -5,16 +5,8 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from groupcoord.assignors.interface import (
-    Assignment,
-    GroupSubscription,
-    Subscription,
-)
-from groupcoord.assignors.server_side import (
-    GroupSpec,
-    MemberSubscription,
-    SubscriptionType,
-)
+from groupcoord.assignors.interface import Assignment, GroupSubscription, Subscription
+from groupcoord.assignors.server_side import GroupSpec, MemberSubscription, SubscriptionType
 from groupcoord.assignors.sticky.previous_assignment import write_sticky
 from groupcoord.partitioners.java_random import JavaRandom
 

@@ -1,15 +1,8 @@
 import mmh3
 import pytest
 
-from groupcoord.assignors import (
-    GroupSubscription,
-    Subscription,
-)
-from groupcoord.assignors.examples import (
-    RendezvousAssignor,
-    WeightedAssignor,
-    capacity_of,
-)
+from groupcoord.assignors import GroupSubscription, Subscription
+from groupcoord.assignors.examples import RendezvousAssignor, WeightedAssignor, capacity_of
 from groupcoord.assignors.group_simulator import GroupSimulator
 
 

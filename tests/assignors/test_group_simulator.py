@@ -1,15 +1,7 @@
 import pytest
 
-from groupcoord.assignors import (
-    Assignment,
-    GroupSubscription,
-    RebalanceProtocol,
-)
-from groupcoord.assignors.group_simulator import (
-    MOST_REBALANCES,
-    GroupSimulationError,
-    GroupSimulator,
-)
+from groupcoord.assignors import Assignment, GroupSubscription, RebalanceProtocol
+from groupcoord.assignors.group_simulator import MOST_REBALANCES, GroupSimulationError, GroupSimulator
 from groupcoord.assignors.registry import Registry, UnknownAssignorError
 from groupcoord.assignors.validation import FaultyAssignorError
 

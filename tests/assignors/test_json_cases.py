@@ -4,10 +4,7 @@ from typing import Any
 
 import pytest
 
-from groupcoord.assignors.json_cases import (
-    CaseError,
-    answer_case,
-)
+from groupcoord.assignors.json_cases import CaseError, answer_case
 
 MEMBER = {"id": "a", "topics": ["orders"]}
 CASE = {"id": "one", "assignor": "range", "partitions_per_topic": {"orders": 2}, "members": [MEMBER]}

@@ -1,7 +1,4 @@
-from groupcoord.assignors.interface import (
-    GroupSubscription,
-    Subscription,
-)
+from groupcoord.assignors.interface import GroupSubscription, Subscription
 from groupcoord.assignors.racks import rack_of, racks_count, racks_of_topic
 
 A, B, AB = frozenset("a"), frozenset("b"), frozenset("ab")

@@ -2,13 +2,7 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from groupcoord.assignors import (
-    Assignment,
-    Assignor,
-    FunctionAssignor,
-    GroupSubscription,
-    RebalanceProtocol,
-)
+from groupcoord.assignors import Assignment, Assignor, FunctionAssignor, GroupSubscription, RebalanceProtocol
 from groupcoord.assignors.builtin import StickyAssignor
 from groupcoord.assignors.registry import ASSIGNORS, GROUP, Registry, UnknownAssignorError
 

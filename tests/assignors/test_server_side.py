@@ -17,10 +17,7 @@ from groupcoord.assignors.server_side import (
     assign_uniform,
     subscription_type,
 )
-from groupcoord.assignors.server_side.spec import (
-    uuid_hash,
-    uuid_order,
-)
+from groupcoord.assignors.server_side.spec import uuid_hash, uuid_order
 from groupcoord.assignors.server_side.uniform import MemberAssignmentBalancer
 from groupcoord.core.java import hash_map_order
 

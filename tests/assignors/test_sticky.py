@@ -6,10 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groupcoord.assignors import (
-    GroupSubscription,
-    Subscription,
-)
+from groupcoord.assignors import GroupSubscription, Subscription
 from groupcoord.assignors.sticky import general
 from groupcoord.assignors.sticky.assignor import assign_sticky
 from groupcoord.assignors.sticky.general import balance_score

@@ -3,18 +3,9 @@ from typing import Any
 
 import pytest
 
-from groupcoord.assignors import (
-    FunctionAssignor,
-    GroupSubscription,
-    RebalanceProtocol,
-    Subscription,
-)
+from groupcoord.assignors import FunctionAssignor, GroupSubscription, RebalanceProtocol, Subscription
 from groupcoord.assignors.builtin import StickyAssignor
-from groupcoord.assignors.validation import (
-    FaultyAssignorError,
-    check_assignment,
-    run_assignor,
-)
+from groupcoord.assignors.validation import FaultyAssignorError, check_assignment, run_assignor
 
 GROUP = GroupSubscription(
     subscriptions={"a": Subscription(topics=["orders"]), "b": Subscription(topics=["orders", "payments", "gone"])},

@@ -6,18 +6,10 @@ from typing import Any
 import pytest
 
 from groupcoord.assignors import JavaFailure, as_leader
-from groupcoord.assignors.builtin import (
-    CooperativeStickyAssignor,
-    RangeAssignor,
-    RoundRobinAssignor,
-    StickyAssignor,
-)
+from groupcoord.assignors.builtin import CooperativeStickyAssignor, RangeAssignor, RoundRobinAssignor, StickyAssignor
 from groupcoord.assignors.interface import Assignor, RebalanceProtocol
 from groupcoord.assignors.java_order import members_in_hash_order
-from groupcoord.assignors.json_cases import (
-    answer_case,
-    group_of,
-)
+from groupcoord.assignors.json_cases import answer_case, group_of
 from groupcoord.assignors.sticky.assignor import assign_cooperative, assign_sticky
 from groupcoord.assignors.validation import check_assignment
 from groupcoord.core.java import hash_map_order, string_hash

@@ -3,14 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
-from groupcoord.assignors import (
-    ASSIGNORS,
-    Assignor,
-    Subscription,
-    TopicPartition,
-    run_assignor,
-    write_assignment,
-)
+from groupcoord.assignors import ASSIGNORS, Assignor, Subscription, TopicPartition, run_assignor, write_assignment
 from groupcoord.assignors.serialization import write_subscription
 from groupcoord.client.errors import DisconnectedError
 from groupcoord.client.member import actions as a
@@ -19,11 +12,7 @@ from groupcoord.client.member.events import MemberEvent
 from groupcoord.client.member.membership import Membership
 from groupcoord.client.member.settings import MemberSettings
 from groupcoord.core.effects import EmitEvent
-from groupcoord.protocol.apis.find_coordinator import (
-    Coordinator,
-    FindCoordinatorRequest,
-    FindCoordinatorResponse,
-)
+from groupcoord.protocol.apis.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from groupcoord.protocol.apis.heartbeat import HeartbeatRequest, HeartbeatResponse
 from groupcoord.protocol.apis.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
 from groupcoord.protocol.apis.leave_group import LeaveGroupRequest, LeaveGroupResponse

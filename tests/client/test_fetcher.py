@@ -13,12 +13,7 @@ from groupcoord.client.errors import BrokerError, CorruptRecordsError
 from groupcoord.protocol.apis.fetch import FetchableTopicResponse, PartitionData
 from groupcoord.protocol.batches.compression import Compression
 from groupcoord.protocol.errors import ErrorCode as E
-from groupcoord.protocol.messages import (
-    FetchRequest,
-    FetchResponse,
-    ListOffsetsRequest,
-    MetadataRequest,
-)
+from groupcoord.protocol.messages import FetchRequest, FetchResponse, ListOffsetsRequest, MetadataRequest
 from tests.client.broker import HANG_UP, Broker, broker, eventually, forever, patiently
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.slow]

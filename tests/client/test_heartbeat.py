@@ -6,11 +6,7 @@ from groupcoord.client.errors import BrokerError
 from groupcoord.client.member import actions as a
 from groupcoord.client.member import events as e
 from groupcoord.client.member.context import MemberState
-from groupcoord.protocol.apis.find_coordinator import (
-    Coordinator,
-    FindCoordinatorRequest,
-    FindCoordinatorResponse,
-)
+from groupcoord.protocol.apis.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from groupcoord.protocol.apis.heartbeat import HeartbeatRequest, HeartbeatResponse
 from groupcoord.protocol.apis.join_group import JoinGroupRequest
 from groupcoord.protocol.apis.sync_group import SyncGroupRequest

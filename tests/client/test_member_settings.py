@@ -2,23 +2,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groupcoord.assignors import (
-    GroupSubscription,
-    Subscription,
-    read_assignment,
-)
+from groupcoord.assignors import GroupSubscription, Subscription, read_assignment
 from groupcoord.assignors.serialization import write_subscription
 from groupcoord.client.member import error_reactions, rebalance
-from groupcoord.client.member.actions import (
-    CallbackKind,
-    CoordinatorNode,
-    TopicsView,
-)
-from groupcoord.client.member.context import (
-    callback_failed,
-    in_order,
-    shortened,
-)
+from groupcoord.client.member.actions import CallbackKind, CoordinatorNode, TopicsView
+from groupcoord.client.member.context import callback_failed, in_order, shortened
 from groupcoord.client.member.error_reactions import ErrorReaction
 from groupcoord.client.member.settings import ExponentialBackoff, MemberSettings
 from groupcoord.protocol.apis.join_group import JoinGroupResponseMember

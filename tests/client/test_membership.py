@@ -9,15 +9,8 @@ from hypothesis import strategies as st
 from groupcoord.assignors import FunctionAssignor, RebalanceProtocol
 from groupcoord.client.errors import BrokerError, ClientError, CommitFailedError, RebalanceInProgressError
 from groupcoord.client.member import actions as a
-from groupcoord.client.member.context import (
-    NO_GENERATION,
-    Generation,
-    MemberState,
-)
-from groupcoord.client.member.events import (
-    JoinSent,
-    Synced,
-)
+from groupcoord.client.member.context import NO_GENERATION, Generation, MemberState
+from groupcoord.client.member.events import JoinSent, Synced
 from groupcoord.client.member.membership import Membership
 from groupcoord.client.member.settings import MemberSettings
 from groupcoord.protocol.apis.find_coordinator import FindCoordinatorRequest

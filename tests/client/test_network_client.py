@@ -10,16 +10,8 @@ import pytest
 from groupcoord.client.errors import DisconnectedError
 from groupcoord.client.member.actions import TopicsView
 from groupcoord.client.member.settings import ExponentialBackoff
-from groupcoord.client.network_client import (
-    ConnectionPurpose,
-    NetworkClient,
-    PartitionLeader,
-)
-from groupcoord.protocol.apis.metadata import (
-    MetadataResponseBroker,
-    MetadataResponsePartition,
-    MetadataResponseTopic,
-)
+from groupcoord.client.network_client import ConnectionPurpose, NetworkClient, PartitionLeader
+from groupcoord.protocol.apis.metadata import MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import FindCoordinatorRequest, HeartbeatRequest, MetadataRequest, MetadataResponse
 from tests.client.broker import HANG, HANG_UP, Broker, broker, eventually, patiently

@@ -9,19 +9,12 @@ import uuid
 from collections import Counter, deque
 from typing import Any, NamedTuple
 
-from groupcoord.assignors import (
-    ASSIGNORS,
-    TopicPartition,
-    run_assignor,
-)
+from groupcoord.assignors import ASSIGNORS, TopicPartition, run_assignor
 from groupcoord.client.errors import DisconnectedError
 from groupcoord.client.member import actions as a
 from groupcoord.client.member.actions import TopicsView
 from groupcoord.client.member.context import MemberState
-from groupcoord.client.member.events import (
-    MemberEvent,
-    PolledTooLate,
-)
+from groupcoord.client.member.events import MemberEvent, PolledTooLate
 from groupcoord.client.member.membership import Membership
 from groupcoord.client.member.settings import MemberSettings
 from groupcoord.cluster.cluster_core import ClusterCore

@@ -12,15 +12,8 @@ from groupcoord.core.effects import LogRecord
 from groupcoord.core.java import partition_for
 from groupcoord.offsets_log import cluster_source as module
 from groupcoord.offsets_log.cluster_source import ClusterSource
-from groupcoord.offsets_log.entries import (
-    LogEntry,
-    entries,
-)
-from groupcoord.offsets_log.source import (
-    Batch,
-    SourceError,
-    UnreadableData,
-)
+from groupcoord.offsets_log.entries import LogEntry, entries
+from groupcoord.offsets_log.source import Batch, SourceError, UnreadableData
 from groupcoord.protocol.apis.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from groupcoord.protocol.batches.record_batch import build_batch
 from groupcoord.protocol.batches.records import Record

@@ -8,11 +8,7 @@ from groupcoord.offsets_log.entries import (
     TransactionMarker,
     entries,
 )
-from groupcoord.offsets_log.source import (
-    Batch,
-    SegmentDirSource,
-    UnreadableData,
-)
+from groupcoord.offsets_log.source import Batch, SegmentDirSource, UnreadableData
 from groupcoord.protocol.batches.record_batch import build_batch, read_header
 from groupcoord.protocol.batches.records import Record
 from tests.offsets_log.recorded import KAFKA_FILES

@@ -6,20 +6,9 @@ from pathlib import Path
 import pytest
 
 from groupcoord.offsets_log import export as module
-from groupcoord.offsets_log.entries import (
-    LogEntry,
-    entries,
-)
-from groupcoord.offsets_log.export import (
-    ExportedPartition,
-    export_segments,
-)
-from groupcoord.offsets_log.source import (
-    Batch,
-    SegmentDirSource,
-    SourceError,
-    UnreadableData,
-)
+from groupcoord.offsets_log.entries import LogEntry, entries
+from groupcoord.offsets_log.export import ExportedPartition, export_segments
+from groupcoord.offsets_log.source import Batch, SegmentDirSource, SourceError, UnreadableData
 from groupcoord.protocol.batches.record_batch import build_batch, read_header
 from groupcoord.protocol.batches.records import Record
 from tests.broker.kafkas_cleaner import recorded

@@ -8,18 +8,8 @@ from groupcoord.offsets_log.entries import (
     ProducerIdAndEpoch,
     TransactionMarker,
 )
-from groupcoord.offsets_log.formatting import (
-    entry_json,
-    entry_text,
-    raw_records,
-    time_text,
-    unreadable_json,
-)
-from groupcoord.offsets_log.source import (
-    Batch,
-    SegmentDirSource,
-    UnreadableData,
-)
+from groupcoord.offsets_log.formatting import entry_json, entry_text, raw_records, time_text, unreadable_json
+from groupcoord.offsets_log.source import Batch, SegmentDirSource, UnreadableData
 from groupcoord.protocol.batches.record_batch import build_batch, read_header, records_of
 from groupcoord.protocol.batches.records import Record
 from groupcoord.protocol.consumer_protocol import Subscription, TopicPartition, write_subscription

@@ -4,12 +4,7 @@ They see topics by id and what each member is meant to have, and answer what it 
 racks in them and no second rounds: how members get from one target to the next is not their concern.
 """
 
-from groupcoord.assignors.server_side.assignors import (
-    SERVER_ASSIGNORS,
-    assign_range,
-    assign_simple,
-    assign_uniform,
-)
+from groupcoord.assignors.server_side.assignors import SERVER_ASSIGNORS, assign_range, assign_simple, assign_uniform
 from groupcoord.assignors.server_side.spec import (
     GroupSpec,
     MemberSubscription,

@@ -3,11 +3,7 @@
 from collections.abc import Callable
 from uuid import UUID
 
-from groupcoord.assignors.server_side.spec import (
-    GroupSpec,
-    SubscriptionType,
-    TargetAssignment,
-)
+from groupcoord.assignors.server_side.spec import GroupSpec, SubscriptionType, TargetAssignment
 from groupcoord.assignors.server_side.uniform import assign_heterogeneous, assign_homogeneous
 from groupcoord.core.java import compare_key
 

@@ -4,12 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from groupcoord.assignors.cooperative import changing_hands, withhold
-from groupcoord.assignors.interface import (
-    Assignment,
-    GroupSubscription,
-    Subscription,
-    TopicPartition,
-)
+from groupcoord.assignors.interface import Assignment, GroupSubscription, Subscription, TopicPartition
 from groupcoord.assignors.java_order import members_in_hash_order, topic_table
 from groupcoord.assignors.racks import RackInfo
 from groupcoord.assignors.sticky.constrained import Constrained

@@ -6,11 +6,7 @@ Each member gets ``least`` partitions and ``over_limit`` members one more: first
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 
-from groupcoord.assignors.interface import (
-    Assignment,
-    JavaFailure,
-    TopicPartition,
-)
+from groupcoord.assignors.interface import Assignment, JavaFailure, TopicPartition
 from groupcoord.assignors.java_order import java_sorted, partitions_of
 from groupcoord.assignors.racks import RackInfo
 from groupcoord.assignors.sticky.previous_assignment import Ownership, unassigned_partitions

@@ -7,11 +7,7 @@ move makes the whole more even.
 from collections.abc import Iterable, Mapping
 from itertools import accumulate, count
 
-from groupcoord.assignors.interface import (
-    Assignment,
-    Subscription,
-    TopicPartition,
-)
+from groupcoord.assignors.interface import Assignment, Subscription, TopicPartition
 from groupcoord.assignors.member_heap import MemberHeap
 from groupcoord.assignors.racks import RackInfo, Racks
 from groupcoord.assignors.sticky.previous_assignment import (

@@ -10,10 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from groupcoord.assignors.interface import (
-    Subscription,
-    TopicPartition,
-)
+from groupcoord.assignors.interface import Subscription, TopicPartition
 from groupcoord.core.java import computed_map_order, string_hash
 
 _INT16 = struct.Struct(">h")

@@ -8,12 +8,7 @@ two more than that subscriber is skipped: the same moves in the same order.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from groupcoord.assignors.interface import (
-    Assignment,
-    JavaFailure,
-    Subscription,
-    TopicPartition,
-)
+from groupcoord.assignors.interface import Assignment, JavaFailure, Subscription, TopicPartition
 from groupcoord.assignors.java_order import PartitionSet, java_sorted
 from groupcoord.assignors.member_heap import MemberHeap
 from groupcoord.core.java import compare_key

@@ -6,13 +6,7 @@ import sys
 from collections import deque
 from collections.abc import Callable
 
-from groupcoord.cli.demo.clients.application import (
-    JOIN,
-    LEAVE,
-    ReadRecord,
-    Settings,
-    parse_report,
-)
+from groupcoord.cli.demo.clients.application import JOIN, LEAVE, ReadRecord, Settings, parse_report
 
 KEPT_STDERR_LINES = 12
 """Lines of a consumer's stderr that are kept, in case it has to be explained why it ended."""

@@ -5,14 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from groupcoord.cli.demo.observed_group import MemberNames
-from groupcoord.cli.demo.output import (
-    DemoOutput,
-    rows,
-)
-from groupcoord.cli.demo.tables import (
-    MOVED,
-    OwnersHistory,
-)
+from groupcoord.cli.demo.output import DemoOutput, rows
+from groupcoord.cli.demo.tables import MOVED, OwnersHistory
 from groupcoord.coordinator.events import (
     AssignmentReceived,
     GenerationStarted,

@@ -9,33 +9,14 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 from rich.console import Console
 
-from groupcoord.cli.demo import (
-    consumer_process,
-    final_check,
-    producer,
-    tables,
-)
+from groupcoord.cli.demo import consumer_process, final_check, producer, tables
 from groupcoord.cli.demo.clients.application import Settings
 from groupcoord.cli.demo.consumer_process import ConsumerProcess
-from groupcoord.cli.demo.final_check import (
-    CheckResult,
-    check_results,
-    counts_table,
-    positions_text,
-)
-from groupcoord.cli.demo.monitor import (
-    StoryError,
-    StoryMonitor,
-)
+from groupcoord.cli.demo.final_check import CheckResult, check_results, counts_table, positions_text
+from groupcoord.cli.demo.monitor import StoryError, StoryMonitor
 from groupcoord.cli.demo.narrator import Narrator
-from groupcoord.cli.demo.observed_group import (
-    ObservedGroup,
-    RecordPosition,
-)
-from groupcoord.cli.demo.output import (
-    DemoOutput,
-    rows,
-)
+from groupcoord.cli.demo.observed_group import ObservedGroup, RecordPosition
+from groupcoord.cli.demo.output import DemoOutput, rows
 from groupcoord.cli.demo.settings import (
     COMMIT_EVERY_MS,
     CONSUMERS,

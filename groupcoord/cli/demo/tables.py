@@ -10,11 +10,7 @@ from rich.text import Text
 
 from groupcoord.broker.compaction import survivors
 from groupcoord.cli.demo.output import style_of
-from groupcoord.offsets_log.compaction_preview import (
-    GONE,
-    after_rows,
-    before_rows,
-)
+from groupcoord.offsets_log.compaction_preview import GONE, after_rows, before_rows
 from groupcoord.offsets_log.compaction_preview import strips as strip_texts
 from groupcoord.protocol.batches.records import Record
 

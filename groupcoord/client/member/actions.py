@@ -9,12 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from groupcoord.assignors import (
-    Assignor,
-    GroupSubscription,
-    RebalanceProtocol,
-    TopicPartition,
-)
+from groupcoord.assignors import Assignor, GroupSubscription, RebalanceProtocol, TopicPartition
 from groupcoord.core.effects import EmitEvent
 
 

@@ -8,11 +8,7 @@ from groupcoord.client.errors import BrokerError, DisconnectedError
 from groupcoord.client.member import actions as a
 from groupcoord.client.member import error_reactions
 from groupcoord.client.member import events as e
-from groupcoord.client.member.context import (
-    Generation,
-    MemberContext,
-    MemberState,
-)
+from groupcoord.client.member.context import Generation, MemberContext, MemberState
 from groupcoord.client.member.error_reactions import ErrorReaction
 from groupcoord.protocol.apis.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from groupcoord.protocol.apis.heartbeat import HeartbeatRequest, HeartbeatResponse

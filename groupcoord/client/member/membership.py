@@ -13,10 +13,7 @@ from typing import Any
 from groupcoord.assignors import Assignor, TopicPartition
 from groupcoord.client.errors import BrokerError, ClientError, CommitFailedError, RebalanceInProgressError
 from groupcoord.client.member import actions as a
-from groupcoord.client.member import (
-    error_reactions,
-    rebalance,
-)
+from groupcoord.client.member import error_reactions, rebalance
 from groupcoord.client.member import events as e
 from groupcoord.client.member.actions import TopicsView
 from groupcoord.client.member.context import (

@@ -5,10 +5,7 @@ import pytest
 from groupcoord.cli.demo import consumer_process
 from groupcoord.cli.demo.clients.application import ReadRecord
 from groupcoord.cli.demo.consumer_process import ConsumerProcess
-from groupcoord.cli.demo.monitor import (
-    StoryError,
-    StoryMonitor,
-)
+from groupcoord.cli.demo.monitor import StoryError, StoryMonitor
 from groupcoord.cli.demo.observed_group import ObservedGroup
 from tests.cli.demo.clients.test_application import SETTINGS
 from tests.cli.demo.support import GROUP, TOPIC

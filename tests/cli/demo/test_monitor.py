@@ -3,10 +3,7 @@ import asyncio
 import pytest
 
 from groupcoord.cli.demo.clients.application import ReadRecord
-from groupcoord.cli.demo.monitor import (
-    StoryError,
-    StoryMonitor,
-)
+from groupcoord.cli.demo.monitor import StoryError, StoryMonitor
 from groupcoord.cli.demo.observed_group import ObservedGroup
 from groupcoord.core.events import Event
 from tests.cli.demo.narration import life

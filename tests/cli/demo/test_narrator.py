@@ -2,12 +2,7 @@ import dataclasses
 
 import pytest
 
-from groupcoord.cli.demo.narrator import (
-    MemberVote,
-    Narrator,
-    explain_vote,
-    member_votes,
-)
+from groupcoord.cli.demo.narrator import MemberVote, Narrator, explain_vote, member_votes
 from groupcoord.coordinator import events as e
 from groupcoord.core.events import AdminAction
 from tests.cli.demo.narration import AIO, GOLDEN, PY, life, narrated

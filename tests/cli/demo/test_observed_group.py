@@ -1,8 +1,5 @@
 from groupcoord.cli.demo.clients.application import ReadRecord
-from groupcoord.cli.demo.observed_group import (
-    ObservedGroup,
-    RecordPosition,
-)
+from groupcoord.cli.demo.observed_group import ObservedGroup, RecordPosition
 from groupcoord.coordinator import events as e
 from groupcoord.core.events import Event
 from tests.cli.demo.narration import AIO, CONFLUENT, PY, life

@@ -2,14 +2,7 @@ import io
 
 import pytest
 
-from groupcoord.cli.demo.output import (
-    GLOSSARY,
-    WIDTH,
-    DemoOutput,
-    Glossary,
-    console,
-    rows,
-)
+from groupcoord.cli.demo.output import GLOSSARY, WIDTH, DemoOutput, Glossary, console, rows
 from tests.cli.demo.support import Screen
 
 

@@ -5,10 +5,7 @@ from typing import Any
 import pytest
 
 from groupcoord.cli.demo.observed_group import RecordPosition
-from groupcoord.cli.demo.producer import (
-    CUSTOMERS,
-    produce,
-)
+from groupcoord.cli.demo.producer import CUSTOMERS, produce
 
 
 class Log:

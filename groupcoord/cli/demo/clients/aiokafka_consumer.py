@@ -11,13 +11,7 @@ from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssigno
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from aiokafka.errors import KafkaError
 
-from groupcoord.cli.demo.clients.application import (
-    Bookkeeping,
-    Parent,
-    ReadRecord,
-    Settings,
-    settings_from,
-)
+from groupcoord.cli.demo.clients.application import Bookkeeping, Parent, ReadRecord, Settings, settings_from
 
 ASSIGNORS = {
     "range": RangePartitionAssignor,

@@ -5,13 +5,7 @@ import sys
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
-from groupcoord.cli.demo.clients.application import (
-    Bookkeeping,
-    Parent,
-    ReadRecord,
-    Settings,
-    settings_from,
-)
+from groupcoord.cli.demo.clients.application import Bookkeeping, Parent, ReadRecord, Settings, settings_from
 
 
 class Application:

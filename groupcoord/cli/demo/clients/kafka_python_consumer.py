@@ -11,13 +11,7 @@ from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from kafka.errors import KafkaError
 
-from groupcoord.cli.demo.clients.application import (
-    Bookkeeping,
-    Parent,
-    ReadRecord,
-    Settings,
-    settings_from,
-)
+from groupcoord.cli.demo.clients.application import Bookkeeping, Parent, ReadRecord, Settings, settings_from
 
 ASSIGNORS = {
     "range": RangePartitionAssignor,
