@@ -127,7 +127,7 @@ class Consumer(AsyncIterator[ConsumerRecord]):
             listeners=listeners,
             commit_consumed=lambda timeout_ms: self._committer.commit_settled(timeout_ms),  # noqa: PLW0108 - made below
             now_ms=_clock(),
-            on_news=self._tell_news,
+            on_progress=self._wake,
         )
         self._offsets = GroupOffsets(self._driver, self._cluster, backoff)
         self._fetcher = Fetcher(
@@ -148,7 +148,7 @@ class Consumer(AsyncIterator[ConsumerRecord]):
             ),
             backoff,
             now_ms=self._driver.now_ms,
-            on_news=self._tell_news,
+            on_progress=self._wake,
             api_timeout_ms=api_timeout_ms,
         )
         self._api_timeout_ms = api_timeout_ms
@@ -160,11 +160,11 @@ class Consumer(AsyncIterator[ConsumerRecord]):
             timeout_ms=api_timeout_ms,
             now_ms=self._driver.now_ms,
         )
-        self._news = asyncio.Event()
+        self._changed = asyncio.Event()
         self._polling = False
         self._open = False
         self._connected = False
-        self._keeping_fresh: asyncio.Task[None]
+        self._refreshing: asyncio.Task[None]
 
     def __repr__(self) -> str:
         return f"<Consumer {self._membership!r}>"
@@ -179,7 +179,7 @@ class Consumer(AsyncIterator[ConsumerRecord]):
             await self._cluster.close()
             raise
         self._open = self._connected = True
-        self._keeping_fresh = asyncio.create_task(self._cluster.keep_fresh())
+        self._refreshing = asyncio.create_task(self._cluster.refresh_periodically())
         self._committer.start()
         self.subscribe(self._topics)
         return self
@@ -203,7 +203,7 @@ class Consumer(AsyncIterator[ConsumerRecord]):
     async def _close(self, *, failed: bool) -> None:
         self._open = False
         try:
-            await self._committer.finish(failed=failed, timeout_ms=CLOSE_TIMEOUT_MS)
+            await self._committer.close(failed=failed, timeout_ms=CLOSE_TIMEOUT_MS)
             self._driver.execute_actions(self._membership.leave("the consumer is being closed", self._driver.now_ms()))
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(CLOSE_TIMEOUT_MS / 1000):
@@ -212,11 +212,11 @@ class Consumer(AsyncIterator[ConsumerRecord]):
             self._connected = False
             await self._fetcher.stop()
             await self._driver.stop()
-            self._keeping_fresh.cancel()
-            await asyncio.gather(self._keeping_fresh, return_exceptions=True)
+            self._refreshing.cancel()
+            await asyncio.gather(self._refreshing, return_exceptions=True)
             await self._cluster.close()
-            self._partitions.own(())
-            self._tell_news()
+            self._partitions.assign(())
+            self._wake()
 
     # Records.
 
@@ -263,8 +263,8 @@ class Consumer(AsyncIterator[ConsumerRecord]):
         if self._polling:
             raise RuntimeError("this consumer is being polled already, by another task")
         self._polling = True
-        self._partitions.settle()
-        self._committer.tick()
+        self._partitions.mark_processed()
+        self._committer.commit_if_due()
         self._cluster.watch(self._membership.watched_topics)
         self._driver.execute_actions(self._membership.polled(self._driver.now_ms()))
 
@@ -273,7 +273,7 @@ class Consumer(AsyncIterator[ConsumerRecord]):
         self._polling = False
         if self._open:
             self._driver.execute_actions(self._membership.away(self._driver.now_ms()))
-            self._fetcher.look()
+            self._fetcher.send_fetches()
 
     def _may_deliver(self) -> bool:
         """Are records handed out now? Not while a callback runs. Raises what the user must know first."""
@@ -286,8 +286,8 @@ class Consumer(AsyncIterator[ConsumerRecord]):
         """Wait for news, until ``until_s`` on the loop's clock, but for a callback to its end; was there any?"""
         if not self._open:
             raise ConsumerClosedError("the consumer was closed while somebody waited for its records")
-        news = self._news
-        self._fetcher.look()
+        news = self._changed
+        self._fetcher.send_fetches()
         try:
             async with asyncio.timeout_at(None if self._driver.in_callback else until_s):
                 await news.wait()
@@ -359,9 +359,9 @@ class Consumer(AsyncIterator[ConsumerRecord]):
         state = self._partitions[partition]
         async with asyncio.timeout(self._api_timeout_ms / 1000):
             while state.start is not None:
-                news = self._news
+                news = self._changed
                 self._raise_errors()
-                self._fetcher.look()
+                self._fetcher.send_fetches()
                 await news.wait()
                 state = self._partitions[partition]
         return state.position
@@ -412,19 +412,19 @@ class Consumer(AsyncIterator[ConsumerRecord]):
         self._look()
 
     def _look(self) -> None:
-        self._fetcher.look()
-        self._tell_news()
+        self._fetcher.send_fetches()
+        self._wake()
 
-    def _tell_news(self) -> None:
+    def _wake(self) -> None:
         """Wake the tasks that wait for a change."""
-        self._news.set()
-        self._news = asyncio.Event()
+        self._changed.set()
+        self._changed = asyncio.Event()
 
     def _cluster_changed(self) -> None:
         if self._open:
             self._driver.execute_actions(self._membership.topics_changed(self._cluster.view(), self._driver.now_ms()))
-            self._fetcher.look()
-            self._tell_news()
+            self._fetcher.send_fetches()
+            self._wake()
 
     def _raise_errors(self) -> None:
         self._driver.raise_errors()

@@ -74,7 +74,7 @@ class _Asked(NamedTuple):
 
 
 class Fetcher:
-    """Keeps the stores of ``partitions`` filled; ``on_news`` is called when there are records or errors."""
+    """Keeps the stores of ``partitions`` filled; ``on_progress`` is called when there are records or errors."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class Fetcher:
         backoff: ExponentialBackoff,
         *,
         now_ms: Callable[[], int],
-        on_news: Callable[[], None],
+        on_progress: Callable[[], None],
         api_timeout_ms: int,
     ) -> None:
         self._partitions = partitions
@@ -94,7 +94,7 @@ class Fetcher:
         self._settings = settings
         self._backoff = backoff
         self._now_ms = now_ms
-        self._on_news = on_news
+        self._on_progress = on_progress
         self._api_timeout_ms = api_timeout_ms
         self._errors: list[Exception] = []
         self._tasks: dict[object, asyncio.Task[None]] = {}
@@ -106,7 +106,7 @@ class Fetcher:
         if self._errors:
             raise self._errors.pop(0)
 
-    def look(self) -> None:
+    def send_fetches(self) -> None:
         """Something has changed: begin what can begin now."""
         if self._stopped:
             return
@@ -121,10 +121,10 @@ class Fetcher:
                     by_broker.setdefault(
                         (broker, ConnectionPurpose.FETCHING if state.active else ConnectionPurpose.WAITING), []
                     ).append(state)
-        for (node_id, lane), states in by_broker.items():
-            if (node_id, lane) not in self._tasks:
-                self._start((node_id, lane), states, partial(self._fetch, node_id, lane))
-        self._look_again(now_ms)
+        for (node_id, purpose), states in by_broker.items():
+            if (node_id, purpose) not in self._tasks:
+                self._start((node_id, purpose), states, partial(self._fetch, node_id, purpose))
+        self._schedule_retry(now_ms)
 
     async def stop(self) -> None:
         """Fetch no more."""
@@ -149,8 +149,8 @@ class Fetcher:
                 if state.asked_version == version:
                     state.asked_version = None
             del self._tasks[key]
-            self._on_news()
-            self.look()
+            self._on_progress()
+            self.send_fetches()
 
         task.add_done_callback(done)
 
@@ -163,16 +163,16 @@ class Fetcher:
         except Exception as error:
             self._errors.append(error)
 
-    def _look_again(self, now_ms: int) -> None:
+    def _schedule_retry(self, now_ms: int) -> None:
         """Wake up when a partition that had an error may be asked again."""
         if self._again is not None:
             self._again.cancel()
             self._again = None
         later = [state.ask_again_at_ms for state in self._partitions if state.ask_again_at_ms > now_ms]
         if later:
-            self._again = asyncio.get_running_loop().call_later((min(later) - now_ms) / 1000, self.look)
+            self._again = asyncio.get_running_loop().call_later((min(later) - now_ms) / 1000, self.send_fetches)
 
-    def _put_off(self, states: Iterable[PartitionState]) -> None:
+    def _back_off(self, states: Iterable[PartitionState]) -> None:
         again_at_ms = self._now_ms() + max(1, self._backoff.delay_ms(0))
         for state in states:
             state.ask_again_at_ms = again_at_ms
@@ -191,17 +191,17 @@ class Fetcher:
         try:
             await self._locator.from_committed(states, self._api_timeout_ms)
         except Exception:
-            self._put_off(states)
+            self._back_off(states)
             raise
 
     async def _locate_in_log(self, states: list[PartitionState]) -> None:
         try:
             complete = await self._locator.from_log(states)
         except Exception:
-            self._put_off(states)
+            self._back_off(states)
             raise
         if not complete:
-            self._put_off(state for state in states if state.start is not None)
+            self._back_off(state for state in states if state.start is not None)
 
     # Records.
 
@@ -210,26 +210,26 @@ class Fetcher:
             return state.read_replica
         place = self._cluster.leader_of(state.partition)
         if place is None:
-            self._cluster.wish_refresh()
-            self._put_off([state])
+            self._cluster.request_refresh()
+            self._back_off([state])
             return None
         return place.leader
 
-    async def _fetch(self, node_id: int, lane: ConnectionPurpose, states: list[PartitionState]) -> None:
+    async def _fetch(self, node_id: int, purpose: ConnectionPurpose, states: list[PartitionState]) -> None:
         asked = {state.partition: _Asked(state, state.version, state.fetched_to) for state in states}
-        request, by_id = self._request(asked.values(), waits=lane is ConnectionPurpose.WAITING)
+        request, by_id = self._request(asked.values(), waits=purpose is ConnectionPurpose.WAITING)
         try:
             answer: FetchResponse = await self._cluster.request_of(
-                node_id, request, lane, limit=None if by_id else BY_NAME
+                node_id, request, purpose, limit=None if by_id else BY_NAME
             )
         except DisconnectedError:
-            self._cluster.wish_refresh()
-            self._put_off(states)
+            self._cluster.request_refresh()
+            self._back_off(states)
             return
         code = ErrorCode(answer.error_code)
         if code:
-            self._put_off(states)
-            self._cluster.wish_refresh()
+            self._back_off(states)
+            self._cluster.request_refresh()
             if not (code.retriable or code in _STALE):
                 raise BrokerError(code, "Fetch")
             return
@@ -246,7 +246,7 @@ class Fetcher:
             try:
                 self._take(sent, data)
             except ClientError as error:
-                self._put_off([sent.state])
+                self._back_off([sent.state])
                 self._errors.append(error)
 
     def _take(self, sent: _Asked, data: PartitionData) -> None:
@@ -261,10 +261,10 @@ class Fetcher:
                 self._locator.out_of_range(state)
         elif code in _STALE:
             state.read_replica = None
-            self._put_off([state])
-            self._cluster.wish_refresh()
+            self._back_off([state])
+            self._cluster.request_refresh()
         elif code.retriable or code == ErrorCode.UNKNOWN_SERVER_ERROR:
-            self._put_off([state])
+            self._back_off([state])
         else:
             raise BrokerError(code, f"the records of {state.partition[0]}-{state.partition[1]}")
 

@@ -19,7 +19,7 @@ Callback = Callable[[tuple[TopicPartition, ...]], Awaitable[None] | None]
 
 
 class MemberDriver(ActionExecutor):
-    """Drives one member of one group on the running loop. ``on_news`` is called when a poll may have something to do."""
+    """Drives one member of one group on the running loop. ``on_progress`` is called when a poll may have something to do."""
 
     def __init__(
         self,
@@ -31,7 +31,7 @@ class MemberDriver(ActionExecutor):
         listeners: Iterable[Callable[[Event], None]],
         commit_consumed: Callable[[int], Awaitable[None]],
         now_ms: Callable[[], int],
-        on_news: Callable[[], None],
+        on_progress: Callable[[], None],
     ) -> None:
         super().__init__(membership, now_ms)
         self.now_ms = now_ms
@@ -41,7 +41,7 @@ class MemberDriver(ActionExecutor):
         self._callbacks = callbacks
         self._listeners = tuple(listeners)
         self._commit_consumed = commit_consumed
-        self._on_news = on_news
+        self._on_progress = on_progress
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._sent: dict[int, a.SendRequest] = {}
         self._callback_tasks: set[asyncio.Task[None]] = set()
@@ -110,7 +110,7 @@ class MemberDriver(ActionExecutor):
     def _executed(self) -> None:
         self._set_timer()
         self._progress.set()
-        self._on_news()
+        self._on_progress()
 
     def _send_request(self, action: a.SendRequest) -> None:
         self._sent[action.ticket] = action
@@ -138,10 +138,10 @@ class MemberDriver(ActionExecutor):
             self._cluster.disconnect((sent.to.host, sent.to.port), purpose)
 
     def _stop_delivery(self, action: a.StopDelivery) -> None:
-        self._partitions.hold(action.partitions)
+        self._partitions.stop_delivery(action.partitions)
 
     def _set_owned(self, action: a.SetOwned) -> None:
-        self._partitions.own(action.partitions)
+        self._partitions.assign(action.partitions)
 
     def _disconnect(self, action: a.Disconnect) -> None:
         address = (action.coordinator.host, action.coordinator.port)
@@ -194,8 +194,10 @@ class MemberDriver(ActionExecutor):
     async def _request(self, action: a.SendRequest) -> Any:
         if action.to is None:
             return await self._cluster.request_any(action.request, action.timeout_ms)
-        lane = ConnectionPurpose.PARKING if action.parks else ConnectionPurpose.GENERAL
-        return await self._cluster.request_at((action.to.host, action.to.port), action.request, lane, action.timeout_ms)
+        purpose = ConnectionPurpose.PARKING if action.parks else ConnectionPurpose.GENERAL
+        return await self._cluster.request_at(
+            (action.to.host, action.to.port), action.request, purpose, action.timeout_ms
+        )
 
     async def _refresh_metadata(self, topics: frozenset[str]) -> Any:
         self._cluster.watch(self._cluster.watched | topics)

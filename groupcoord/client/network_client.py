@@ -82,7 +82,7 @@ class NetworkClient:
         self._backoff = backoff
         self._allow_auto_create_topics = allow_auto_create_topics
         self._connections: dict[tuple[Address, ConnectionPurpose], asyncio.Task[BrokerConnection]] = {}
-        self._wish = asyncio.Event()
+        self._refresh_requested = asyncio.Event()
 
     # Connections.
 
@@ -90,20 +90,20 @@ class NetworkClient:
         self,
         address: Address,
         request: Any,
-        lane: ConnectionPurpose,
+        purpose: ConnectionPurpose,
         timeout_ms: int | None = None,
         *,
         limit: int | None = None,
     ) -> Any:
         """The answer of the broker at ``address``. Raises DisconnectedError, UnsupportedVersionError."""
-        connection = await self._connected(address, lane)
+        connection = await self._connected(address, purpose)
         return await connection.request(request, timeout_ms or self._request_timeout_ms, limit=limit)
 
     async def request_of(
         self,
         node_id: int,
         request: Any,
-        lane: ConnectionPurpose,
+        purpose: ConnectionPurpose,
         timeout_ms: int | None = None,
         *,
         limit: int | None = None,
@@ -112,12 +112,12 @@ class NetworkClient:
         broker = self.brokers.get(node_id)
         if broker is None:
             raise DisconnectedError(f"broker {node_id} is not known")
-        return await self.request_at((broker.host, broker.port), request, lane, timeout_ms, limit=limit)
+        return await self.request_at((broker.host, broker.port), request, purpose, timeout_ms, limit=limit)
 
     async def request_any(self, request: Any, timeout_ms: int | None = None) -> Any:
         """The answer of the first broker that gives one. Raises DisconnectedError if none does."""
         known = [(broker.host, broker.port) for broker in self.brokers.values()]
-        connected = [address for address, lane in self._connections if lane is ConnectionPurpose.GENERAL]
+        connected = [address for address, purpose in self._connections if purpose is ConnectionPurpose.GENERAL]
         problem: DisconnectedError | None = None
         for address in dict.fromkeys((*connected, *known, *self._bootstrap)):
             try:
@@ -128,8 +128,8 @@ class NetworkClient:
 
     def disconnect(self, address: Address, *lanes: ConnectionPurpose) -> None:
         """Close the connections to ``address`` in ``lanes``; the next request opens a new one."""
-        for lane in lanes:
-            connecting = self._connections.pop((address, lane), None)
+        for purpose in lanes:
+            connecting = self._connections.pop((address, purpose), None)
             if connecting is not None:
                 _close(connecting)
 
@@ -141,8 +141,8 @@ class NetworkClient:
             _close(connecting)
         await asyncio.gather(*connections, return_exceptions=True)
 
-    async def _connected(self, address: Address, lane: ConnectionPurpose) -> BrokerConnection:
-        key = (address, lane)
+    async def _connected(self, address: Address, purpose: ConnectionPurpose) -> BrokerConnection:
+        key = (address, purpose)
         connecting = self._connections.get(key)
         if connecting is None or _is_over(connecting):
             opening = BrokerConnection.connect(*address, client_id=self._client_id, timeout_ms=self._request_timeout_ms)
@@ -157,15 +157,15 @@ class NetworkClient:
 
     # Metadata.
 
-    def wish_refresh(self) -> None:
+    def request_refresh(self) -> None:
         """What is known seems to be out of date: ask soon."""
-        self._wish.set()
+        self._refresh_requested.set()
 
     def watch(self, topics: Iterable[str]) -> None:
         """Keep exactly ``topics`` up to date from now on; what is not known yet is asked for at once."""
         watched = frozenset(topics)
         if watched - self.watched - self.topics.keys():
-            self._wish.set()
+            self._refresh_requested.set()
         self.watched = watched
 
     async def refresh(self, topics: Iterable[str]) -> None:
@@ -198,26 +198,26 @@ class NetworkClient:
                 },
             )
 
-    async def keep_fresh(self) -> None:
+    async def refresh_periodically(self) -> None:
         """Ask about the watched topics whenever that is wished, after a while, and until all is well with them. No end."""
         attempts = 0
         while True:
-            unwell = attempts > 0
+            failing = attempts > 0
             try:
-                async with asyncio.timeout(self._backoff.delay_ms(attempts - 1) / 1000 if unwell else self._max_age_s):
-                    await self._wish.wait()
+                async with asyncio.timeout(self._backoff.delay_ms(attempts - 1) / 1000 if failing else self._max_age_s):
+                    await self._refresh_requested.wait()
                     # However many wish for it, and however often: once per back-off is enough.
                     await asyncio.sleep(self._backoff.delay_ms(0) / 1000)
             except TimeoutError:
                 pass
-            self._wish.clear()
+            self._refresh_requested.clear()
             try:
                 await self.refresh(self.watched)
-                attempts = 0 if self._all_is_well() else attempts + 1
+                attempts = 0 if self._metadata_is_complete() else attempts + 1
             except ClientError:
                 attempts += 1
 
-    def _all_is_well(self) -> bool:
+    def _metadata_is_complete(self) -> bool:
         return all(
             name in self.topics and all(place.leader != NO_LEADER for place in self.topics[name].partitions.values())
             for name in self.watched

@@ -211,7 +211,7 @@ class OffsetCommitter:
         self._now_ms = now_ms
         self._due_ms = 0
         self._under_way: set[asyncio.Task[None]] = set()
-        self._turn = asyncio.Lock()
+        self._lock = asyncio.Lock()
 
     def start(self) -> None:
         """From here on the interval counts."""
@@ -219,19 +219,19 @@ class OffsetCommitter:
 
     async def commit(self, wanted: OffsetsToCommit, timeout_ms: int) -> None:
         """Commit ``wanted`` after what is under way. Raises what ``GroupOffsets.commit`` raises."""
-        await self._in_turn(self._resolved(wanted), timeout_ms)
+        await self._commit_in_order(self._resolved(wanted), timeout_ms)
 
     def commit_async(self, wanted: OffsetsToCommit) -> "asyncio.Task[None]":
         """``commit`` without waiting; a failure is logged."""
-        task = asyncio.get_running_loop().create_task(self._in_turn(self._resolved(wanted), self._timeout_ms))
+        task = asyncio.get_running_loop().create_task(self._commit_in_order(self._resolved(wanted), self._timeout_ms))
         self._under_way.add(task)
         task.add_done_callback(self._done)
         return task
 
-    def tick(self) -> None:
+    def commit_if_due(self) -> None:
         """The user polls, so it is done with all it was handed out before: commit that, if it is time."""
         now_ms = self._now_ms()
-        if self._interval_ms is not None and now_ms >= self._due_ms and not self._turn.locked():
+        if self._interval_ms is not None and now_ms >= self._due_ms and not self._lock.locked():
             self._due_ms = now_ms + self._interval_ms
             task = asyncio.get_running_loop().create_task(self.commit_settled(self._timeout_ms))
             self._under_way.add(task)
@@ -241,7 +241,7 @@ class OffsetCommitter:
         """Commit what the user is surely done with; a failure is only logged."""
         await self._try(self._consumed(settled=True), timeout_ms)
 
-    async def finish(self, *, failed: bool, timeout_ms: int) -> None:
+    async def close(self, *, failed: bool, timeout_ms: int) -> None:
         """Wait for commits that are under way, and commit what is consumed if that is wanted, for ``timeout_ms`` at most."""
         last = set(self._under_way)
         if self._interval_ms is not None:
@@ -268,13 +268,13 @@ class OffsetCommitter:
             for partition, offset in wanted.items()
         }
 
-    async def _in_turn(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], timeout_ms: int) -> None:
-        async with self._turn:
+    async def _commit_in_order(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], timeout_ms: int) -> None:
+        async with self._lock:
             await self._offsets.commit(offsets, timeout_ms)
 
     async def _try(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], timeout_ms: int) -> None:
         try:
-            await self._in_turn(offsets, timeout_ms)
+            await self._commit_in_order(offsets, timeout_ms)
         except (ClientError, TimeoutError) as problem:
             logger.warning("automatic commit of %d offsets failed: %s", len(offsets), problem)
 

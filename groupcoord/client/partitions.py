@@ -228,7 +228,7 @@ class AssignedPartitions:
         except KeyError:
             raise KeyError(f"{partition[0]}-{partition[1]} is not assigned to this consumer") from None
 
-    def own(self, partitions: Iterable[TopicPartition]) -> None:
+    def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Exactly ``partitions`` are owned from now on; those that stay go on undisturbed."""
         wanted = frozenset(partitions)
         for gone in self._states.keys() - wanted:
@@ -237,13 +237,13 @@ class AssignedPartitions:
         for new in sorted(wanted - self._states.keys()):
             self._states[new] = PartitionState(new)
 
-    def hold(self, partitions: Iterable[TopicPartition]) -> None:
+    def stop_delivery(self, partitions: Iterable[TopicPartition]) -> None:
         """Hand out no more of ``partitions``."""
         for partition in partitions:
             if partition in self._states:
                 self._states[partition].held = True
 
-    def settle(self) -> None:
+    def mark_processed(self) -> None:
         """The user polls: it is done with what it was handed out before."""
         for partition in self._unsettled:
             state = self._states[partition]

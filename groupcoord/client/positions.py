@@ -95,7 +95,7 @@ class PositionResolver:
         for leader, of_leader in by_leader.items():
             complete &= await self._ask(leader, of_leader)
         if not complete:
-            self._cluster.wish_refresh()
+            self._cluster.request_refresh()
         return complete
 
     async def _ask(self, leader: int, wanted: list[tuple[PartitionState, StartPosition, PartitionLeader]]) -> bool:

@@ -171,9 +171,9 @@ async def test_a_connection_that_broke_is_opened_again() -> None:
 @patiently
 async def test_a_wish_for_news_is_fulfilled_once_for_all_who_have_it() -> None:
     async with broker() as real, cluster(real) as known:
-        keeping = asyncio.create_task(known.keep_fresh())
+        keeping = asyncio.create_task(known.refresh_periodically())
         known.watch(["t"])
-        known.wish_refresh()
+        known.request_refresh()
         await eventually(lambda: "t" in known.topics)
         known.watch(["t"])
         assert [[topic.name for topic in request.topics] for request in real.got(MetadataRequest)] == [["t"]]
@@ -184,7 +184,7 @@ async def test_a_wish_for_news_is_fulfilled_once_for_all_who_have_it() -> None:
 async def test_what_is_not_well_is_asked_about_until_it_is() -> None:
     async with broker() as real, cluster(real) as known:
         real.answers(MetadataRequest, HANG_UP, metadata(at=real.address), metadata(led("t", -1), at=real.address))
-        keeping = asyncio.create_task(known.keep_fresh())
+        keeping = asyncio.create_task(known.refresh_periodically())
         known.watch(["t"])
         await eventually(lambda: known.leader_of(("t", 0)) is not None)
         assert len(real.got(MetadataRequest)) == 4
@@ -194,6 +194,6 @@ async def test_what_is_not_well_is_asked_about_until_it_is() -> None:
 @patiently
 async def test_news_come_without_a_wish_too() -> None:
     async with broker() as real, cluster(real, metadata_max_age_ms=1) as known:
-        keeping = asyncio.create_task(known.keep_fresh())
+        keeping = asyncio.create_task(known.refresh_periodically())
         await real.gets(MetadataRequest, 3)
         keeping.cancel()

@@ -30,7 +30,7 @@ def records(*offsets: int, partition: tuple[str, int] = A, epoch: int = 4) -> li
 def stocked(*partitions: tuple[str, int], each: int = 3) -> AssignedPartitions:
     """Each with as many records, from offset 0."""
     table = AssignedPartitions()
-    table.own(partitions)
+    table.assign(partitions)
     for state in table:
         state.move_to(0)
         state.put(FetchedRecords(records(*range(each), partition=state.partition), each))
@@ -39,7 +39,7 @@ def stocked(*partitions: tuple[str, int], each: int = 3) -> AssignedPartitions:
 
 def test_a_new_partition_begins_where_the_group_left_off() -> None:
     table = AssignedPartitions()
-    table.own([A])
+    table.assign([A])
     assert (table[A].start, table[A].deliverable, table[A].in_flight) == (StartPosition.COMMITTED, True, False)
     assert A in table
     assert table.consumed() == {}
@@ -48,7 +48,7 @@ def test_a_new_partition_begins_where_the_group_left_off() -> None:
 def test_what_stays_goes_on_undisturbed() -> None:
     table = stocked(A, B)
     kept, gone = table[A], table[B]
-    table.own([A, ("t", 2)])
+    table.assign([A, ("t", 2)])
     assert table[A] is kept
     assert (gone.version, B in table, table.get(B)) == (2, False, None)
     with pytest.raises(KeyError, match="t-1 is not assigned"):
@@ -59,7 +59,7 @@ def test_positions_follow_what_is_handed_out_and_settle_at_the_next_poll() -> No
     table = stocked(A)
     assert [record.offset for record in table.take(2)[A]] == [0, 1]
     assert (table.consumed(), table.consumed(settled=True)) == ({A: (2, 4)}, {A: (0, -1)})
-    table.settle()
+    table.mark_processed()
     assert table.consumed(settled=True) == {A: (2, 4)}
     table.take(9)
     assert (table[A].position, table.take(9)) == (3, {})
@@ -68,7 +68,7 @@ def test_positions_follow_what_is_handed_out_and_settle_at_the_next_poll() -> No
 def test_the_last_record_leads_past_what_is_behind_it() -> None:
     """Markers and gaps are nothing to wait for."""
     table = AssignedPartitions()
-    table.own([A])
+    table.assign([A])
     table[A].move_to(0)
     table[A].put(FetchedRecords(records(0, 3), 7))
     table.take(1)
@@ -77,7 +77,7 @@ def test_the_last_record_leads_past_what_is_behind_it() -> None:
     assert table[A].position == 7
     table[A].put(FetchedRecords([], 9))
     assert table[A].position == 7, "what was handed out is not settled yet"
-    table.settle()
+    table.mark_processed()
     table[A].put(FetchedRecords([], 10))
     assert (table[A].position, table[A].settled) == (10, 10)
 
@@ -94,7 +94,7 @@ def test_one_by_one_they_come_in_runs() -> None:
     order = []
     while (record := table.take_one()) is not None:
         order.append((record.partition, record.offset))
-        table.settle()
+        table.mark_processed()
     assert sorted(order) == [(0, 0), (0, 1), (1, 0), (1, 1)]
     table = stocked(A, B, each=2)
     run = [table.take_one() for _ in range(4)]
@@ -104,7 +104,7 @@ def test_one_by_one_they_come_in_runs() -> None:
 def test_nothing_comes_of_what_is_paused_or_held() -> None:
     table = stocked(A, B)
     table[A].paused = True
-    table.hold([B, ("gone", 0)])
+    table.stop_delivery([B, ("gone", 0)])
     assert table.take(9) == {}
     assert table.take_one() is None
     table[A].paused = False
@@ -129,8 +129,8 @@ def test_a_seek_forgets_what_was_fetched() -> None:
 def test_what_is_gone_is_not_settled() -> None:
     table = stocked(A)
     table.take(1)
-    table.own([])
-    table.settle()
+    table.assign([])
+    table.mark_processed()
     assert table.consumed() == {}
 
 

@@ -62,7 +62,7 @@ class RunAssignor(NamedTuple):
 
 
 class CallbackKind(enum.Enum):
-    """What a user's callback is told."""
+    """Which callback of the user is called."""
 
     ASSIGNED = "assigned"
     REVOKED = "revoked"

@@ -83,11 +83,11 @@ class MemberContext:
         self.cause: Cause
         self._actions: list[a.Action] = []
         self._tickets = 0
-        self._open: dict[int, tuple[Callable[[Any], None], Callable[[Exception], None]]] = {}
+        self._pending: dict[int, tuple[Callable[[Any], None], Callable[[Exception], None]]] = {}
 
     # Events and actions.
 
-    def begin(self, now_ms: int, cause: Cause) -> None:
+    def begin_event(self, now_ms: int, cause: Cause) -> None:
         """An event came in at ``now_ms``: it is the ``cause`` of the actions that follow."""
         self.now_ms, self.cause = now_ms, cause
 
@@ -96,18 +96,18 @@ class MemberContext:
         taken, self._actions = self._actions, []
         return taken
 
-    def do(self, action: a.Action) -> None:
+    def add_action(self, action: a.Action) -> None:
         """Add ``action`` to those of this event."""
         self._actions.append(action)
 
-    def note(self, event: type[e.MemberEvent], **fields: Any) -> None:
+    def emit(self, event: type[e.MemberEvent], **fields: Any) -> None:
         """Emit an event of this member."""
         who = {"group": self.settings.group_id, "member": self.generation.member_id}
-        self.do(EmitEvent(event(at_ms=self.now_ms, cause=self.cause, **who, **fields)))
+        self.add_action(EmitEvent(event(at_ms=self.now_ms, cause=self.cause, **who, **fields)))
 
     # Actions with tickets.
 
-    def ask(
+    def start_action(
         self,
         make: Callable[[int], a.Action],
         answered: Callable[[Any], None],
@@ -115,28 +115,28 @@ class MemberContext:
     ) -> int:
         """Add an action with a ticket, which is returned; ``answered`` or ``failed`` is called with its result."""
         self._tickets += 1
-        self._open[self._tickets] = (answered, failed)
-        self.do(make(self._tickets))
+        self._pending[self._tickets] = (answered, failed)
+        self.add_action(make(self._tickets))
         return self._tickets
 
-    def is_open(self, ticket: int) -> bool:
+    def is_pending(self, ticket: int) -> bool:
         """Is the answer to ``ticket`` still awaited?"""
-        return ticket in self._open
+        return ticket in self._pending
 
-    def answer(self, ticket: int, result: Any) -> None:
+    def complete_action(self, ticket: int, result: Any) -> None:
         """The action of ``ticket`` succeeded; nothing happens if it was abandoned."""
-        if ticket in self._open:
-            self._open.pop(ticket)[0](result)
+        if ticket in self._pending:
+            self._pending.pop(ticket)[0](result)
 
-    def answer_failure(self, ticket: int, error: Exception) -> None:
+    def fail_action(self, ticket: int, error: Exception) -> None:
         """The action of ``ticket`` failed; nothing happens if it was abandoned."""
-        if ticket in self._open:
-            self._open.pop(ticket)[1](error)
+        if ticket in self._pending:
+            self._pending.pop(ticket)[1](error)
 
-    def abandon(self, ticket: int) -> None:
+    def cancel_action(self, ticket: int) -> None:
         """The answer to ``ticket`` is not wanted any more."""
-        del self._open[ticket]
-        self.do(a.CancelAction(ticket))
+        del self._pending[ticket]
+        self.add_action(a.CancelAction(ticket))
 
     # State.
 
@@ -153,12 +153,12 @@ class MemberContext:
     def request_rejoin(self, reason: str) -> None:
         """Join again as soon as possible."""
         self.rejoin_needed, self.rejoin_reason = True, reason
-        self.note(e.RejoinWanted, reason=reason)
+        self.emit(e.RejoinWanted, reason=reason)
 
     def reset(self, reason: str, *, forget_id: bool) -> None:
         """The generation is over for this member; it joins again (``resetStateAndRejoin``)."""
         self.state = MemberState.UNJOINED
-        self.note(e.MembershipReset, reason=reason, forgets_id=forget_id)
+        self.emit(e.MembershipReset, reason=reason, forgets_id=forget_id)
         self.generation = NO_GENERATION if forget_id else Generation(member_id=self.generation.member_id)
         self.request_rejoin(reason)
         self.prepare_needed = True
@@ -167,8 +167,8 @@ class MemberContext:
         """The coordinator is not available, or no longer the coordinator: disconnect from it."""
         if self.coordinator is None:
             return
-        self.note(e.CoordinatorLost, coordinator=str(self.coordinator), reason=reason)
-        self.do(a.Disconnect(self.coordinator))
+        self.emit(e.CoordinatorLost, coordinator=str(self.coordinator), reason=reason)
+        self.add_action(a.Disconnect(self.coordinator))
         self.coordinator = None
 
     def fail(self, error: Exception) -> None:
@@ -199,19 +199,19 @@ class RebalancePhase(enum.Enum):
     IDLE = "nothing: the next step can begin"
     COMMITTING = "the commit of what was consumed"
     COMMITTED = "the user, to tell it what it gives up"
-    GIVING_UP = "the user's callback about what it gives up"
+    REVOKING_BEFORE_JOIN = "the user's callback about what it gives up"
     JOINING = "the other members"
-    LEARNING = "the topics, to assign them"
+    FETCHING_METADATA = "the topics, to assign them"
     ASSIGNING = "the assignor"
     SYNCING = "the leader"
     SYNCED = "the user, to tell it what has changed"
     REVOKING = "the user's callback about what the assignment takes away"
-    TAKING = "the user's callback about what it gets"
+    APPLYING = "the user's callback about what it gets"
     BACKING_OFF = "the right moment to try again"
 
 
-_IN_A_GENERATION = (RebalancePhase.LEARNING, RebalancePhase.ASSIGNING, RebalancePhase.SYNCING)
-_WITH_THE_USER = (RebalancePhase.GIVING_UP, RebalancePhase.REVOKING, RebalancePhase.TAKING)
+_IN_A_GENERATION = (RebalancePhase.FETCHING_METADATA, RebalancePhase.ASSIGNING, RebalancePhase.SYNCING)
+_IN_CALLBACK = (RebalancePhase.REVOKING_BEFORE_JOIN, RebalancePhase.REVOKING, RebalancePhase.APPLYING)
 
 
 class RebalanceProgress:
@@ -226,12 +226,12 @@ class RebalanceProgress:
         self._attempts = 0
 
     @property
-    def with_the_user(self) -> bool:
+    def callback_running(self) -> bool:
         """Is a callback under way?"""
-        return self.phase in _WITH_THE_USER
+        return self.phase in _IN_CALLBACK
 
     @property
-    def overtaken(self) -> bool:
+    def obsolete(self) -> bool:
         """Does it wait for something of a generation that has ended?"""
         return self.phase in _IN_A_GENERATION and self._member.state is not MemberState.COMPLETING_REBALANCE
 
@@ -239,8 +239,8 @@ class RebalanceProgress:
         """Cancel the awaited action and the retry."""
         self.retry_at_ms = None
         self.phase = RebalancePhase.IDLE
-        if self._member.is_open(self.ticket):
-            self._member.abandon(self.ticket)
+        if self._member.is_pending(self.ticket):
+            self._member.cancel_action(self.ticket)
 
     def expire(self) -> None:
         """End the back-off if its time is over."""
@@ -252,32 +252,32 @@ class RebalanceProgress:
         """Start the back-off anew."""
         self._attempts = 0
 
-    def tell(
+    def invoke_callback(
         self,
         phase: RebalancePhase,
         news: a.CallbackKind,
         partitions: frozenset[TopicPartition],
-        told: Callable[[Exception | None], None],
+        done: Callable[[Exception | None], None],
     ) -> None:
-        """Have a callback of the user called; then ``told`` is called with the exception that it raised, or None."""
+        """Have a callback of the user called; then ``done`` is called with the exception that it raised, or None."""
         member = self._member
         self.phase = phase
 
         def returned(error: Exception | None) -> None:
-            member.note(e.PartitionsTold, news=news.value, partitions=in_order(partitions))
-            told(error)
+            member.emit(e.PartitionsTold, news=news.value, partitions=in_order(partitions))
+            done(error)
 
-        self.ticket = member.ask(
+        self.ticket = member.start_action(
             lambda ticket: a.InvokeCallback(ticket, news, in_order(partitions)), lambda _: returned(None), returned
         )
 
-    def refused(self, request: str, code: ErrorCode, reaction: ErrorReaction) -> None:
+    def handle_error(self, request: str, code: ErrorCode, reaction: ErrorReaction) -> None:
         """React to an error code."""
         member = self._member
         if reaction is ErrorReaction.FAIL:
             member.fail(BrokerError(code, request))
             return
-        member.note(e.RequestRefused, request=request, error=code.name, then=reaction.value)
+        member.emit(e.RequestRefused, request=request, error=code.name, then=reaction.value)
         if reaction in (ErrorReaction.RESET_MEMBER, ErrorReaction.RESET_GENERATION):
             member.reset(f"{request} was answered {code.name}", forget_id=reaction is ErrorReaction.RESET_MEMBER)
         else:
@@ -289,13 +289,13 @@ class RebalanceProgress:
         else:
             self.phase = RebalancePhase.IDLE
 
-    def broken(self, request: str, error: Exception, coordinator: a.CoordinatorNode | None) -> None:
+    def handle_failure(self, request: str, error: Exception, coordinator: a.CoordinatorNode | None) -> None:
         """A request failed without a response."""
         member = self._member
         if not isinstance(error, DisconnectedError):
             member.fail(error)
             return
-        member.note(e.RequestRefused, request=request, error=str(error), then=ErrorReaction.FIND_COORDINATOR.value)
+        member.emit(e.RequestRefused, request=request, error=str(error), then=ErrorReaction.FIND_COORDINATOR.value)
         if coordinator is not None and member.coordinator == coordinator:
             member.lose_coordinator(str(error))
         member.request_rejoin(f"rebalance failed due to {type(error).__name__}")

@@ -22,39 +22,39 @@ class Heartbeater:
         self._member = member
         self._ticket: int | None = None
         self._attempts = 0
-        self._beat_at_ms = 0
+        self._heartbeat_at_ms = 0
         self._session_ends_ms = 0
         self._poll_due_ms = 0
 
     @property
-    def _beating(self) -> bool:
+    def _in_generation(self) -> bool:
         return self._member.state in (MemberState.COMPLETING_REBALANCE, MemberState.STABLE)
 
     def start(self) -> None:
         """The member has joined a generation: all timeouts start anew (``resetTimeouts``)."""
         settings = self._member.settings
-        self._beat_at_ms = self._member.now_ms + settings.heartbeat_interval_ms
-        self.user_seen()
+        self._heartbeat_at_ms = self._member.now_ms + settings.heartbeat_interval_ms
+        self.user_polled()
         self.session_renewed()
 
     def session_renewed(self) -> None:
         """The coordinator has answered, or was found: the session timeout starts anew."""
         self._session_ends_ms = self._member.now_ms + self._member.settings.session_timeout_ms
 
-    def user_seen(self) -> None:
+    def user_polled(self) -> None:
         """The user has polled: ``max.poll.interval.ms`` starts anew."""
         self._poll_due_ms = self._member.now_ms + self._member.settings.max_poll_interval_ms
 
     def next_deadline(self) -> int | None:
         """The next deadline (ms), or None."""
         member = self._member
-        if not self._beating:
+        if not self._in_generation:
             return None
         due = []
         if member.coordinator is not None:
             due.append(self._session_ends_ms)
             if self._ticket is None:
-                due.append(self._beat_at_ms)
+                due.append(self._heartbeat_at_ms)
         if not member.user_present:
             due.append(self._poll_due_ms)
         return min(due, default=None)
@@ -62,27 +62,27 @@ class Heartbeater:
     def expire(self) -> bool:
         """Do what is due. Returns whether ``max.poll.interval.ms`` is over."""
         member = self._member
-        if not self._beating:
+        if not self._in_generation:
             return False
         if member.coordinator is not None and self._session_ends_ms <= member.now_ms:
             member.lose_coordinator("the session timed out without an answer to a heartbeat")
         if not member.user_present and self._poll_due_ms <= member.now_ms:
             return True
-        if member.coordinator is not None and self._ticket is None and self._beat_at_ms <= member.now_ms:
-            self._beat(member.coordinator)
+        if member.coordinator is not None and self._ticket is None and self._heartbeat_at_ms <= member.now_ms:
+            self._send_heartbeat(member.coordinator)
         return False
 
-    def _beat(self, coordinator: a.CoordinatorNode) -> None:
+    def _send_heartbeat(self, coordinator: a.CoordinatorNode) -> None:
         member = self._member
         sent = member.generation
-        self._beat_at_ms = member.now_ms + member.settings.heartbeat_interval_ms
+        self._heartbeat_at_ms = member.now_ms + member.settings.heartbeat_interval_ms
         request = HeartbeatRequest(
             group_id=member.settings.group_id,
             generation_id=sent.generation_id,
             member_id=sent.member_id,
             group_instance_id=member.settings.instance_id,
         )
-        self._ticket = member.ask(
+        self._ticket = member.start_action(
             lambda ticket: a.SendRequest(ticket, coordinator, request, member.settings.request_timeout_ms),
             lambda response: self._answered(response, sent),
             lambda error: self._failed(error, coordinator),
@@ -102,7 +102,7 @@ class Heartbeater:
         if reaction is ErrorReaction.FIND_COORDINATOR:
             member.lose_coordinator(f"it answered a heartbeat with {code.name}")
         elif reaction is ErrorReaction.RETRY:
-            member.note(e.RequestRefused, request="Heartbeat", error=code.name, then=reaction.value)
+            member.emit(e.RequestRefused, request="Heartbeat", error=code.name, then=reaction.value)
         elif sent == member.generation:
             if reaction is ErrorReaction.FAIL:
                 member.fail(BrokerError(code, "heartbeat"))
@@ -120,7 +120,7 @@ class Heartbeater:
         self._missed()
 
     def _missed(self) -> None:
-        self._beat_at_ms = self._member.now_ms + self._member.backoff.delay_ms(self._attempts)
+        self._heartbeat_at_ms = self._member.now_ms + self._member.backoff.delay_ms(self._attempts)
         self._attempts += 1
 
 
@@ -145,7 +145,7 @@ class CoordinatorLookup:
             return
         group = member.settings.group_id
         request = FindCoordinatorRequest(key=group, key_type=GROUP, coordinator_keys=(group,))
-        self._ticket = member.ask(
+        self._ticket = member.start_action(
             lambda ticket: a.SendRequest(ticket, None, request, member.settings.request_timeout_ms),
             self._answered,
             self._failed,
@@ -169,7 +169,7 @@ class CoordinatorLookup:
                 self._attempts = 0
                 member.coordinator = a.CoordinatorNode(found.node_id, found.host, found.port)
                 self._heart.session_renewed()
-                member.note(e.CoordinatorFound, coordinator=str(member.coordinator))
+                member.emit(e.CoordinatorFound, coordinator=str(member.coordinator))
             case ErrorReaction.RETRY:
                 self._retry(code.name)
             case _:
@@ -186,4 +186,4 @@ class CoordinatorLookup:
         member = self._member
         self.retry_at_ms = member.now_ms + member.backoff.delay_ms(self._attempts)
         self._attempts += 1
-        member.note(e.RequestRefused, request="FindCoordinator", error=why, then=ErrorReaction.RETRY.value)
+        member.emit(e.RequestRefused, request="FindCoordinator", error=why, then=ErrorReaction.RETRY.value)

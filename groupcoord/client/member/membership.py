@@ -68,52 +68,52 @@ class Membership:
         wanted = frozenset(topics)
         if not wanted:
             raise ValueError("a member of a group subscribes to one topic at least")
-        self._member.begin(now_ms, AdminAction("subscribe"))
+        self._member.begin_event(now_ms, AdminAction("subscribe"))
         self._member.subscription = wanted
         return self._advance()
 
     def rejoin(self, reason: str, now_ms: int) -> list[a.Action]:
         """The user wants a rebalance (``enforceRebalance``, KIP-568)."""
-        self._member.begin(now_ms, AdminAction("rejoin"))
+        self._member.begin_event(now_ms, AdminAction("rejoin"))
         self._member.request_rejoin(reason)
         return self._advance()
 
     def polled(self, now_ms: int) -> list[a.Action]:
         """The user has begun to poll: callbacks may run until ``away``."""
-        self._member.begin(now_ms, AdminAction("poll"))
+        self._member.begin_event(now_ms, AdminAction("poll"))
         self._member.user_present = True
         self._polled_too_late = False
-        self._heart.user_seen()
+        self._heart.user_polled()
         return self._advance()
 
     def away(self, now_ms: int) -> list[a.Action]:
         """The poll of the user has returned."""
-        self._member.begin(now_ms, AdminAction("poll"))
+        self._member.begin_event(now_ms, AdminAction("poll"))
         self._member.user_present = False
-        self._heart.user_seen()
+        self._heart.user_polled()
         return self._advance()
 
     def topics_changed(self, topics: TopicsView, now_ms: int) -> list[a.Action]:
         """New metadata of all ``watched_topics``; a leader joins again if their partitions have changed."""
-        self._member.begin(now_ms, Answered("Metadata", "NONE"))
+        self._member.begin_event(now_ms, Answered("Metadata", "NONE"))
         self._member.topics = topics
         return self._advance()
 
     def complete(self, ticket: int, result: Any, now_ms: int) -> list[a.Action]:
         """The action of ``ticket`` succeeded; the class of the action says what ``result`` is."""
-        self._member.begin(now_ms, Answered(_api_of(result), ErrorCode(getattr(result, "error_code", 0)).name))
-        self._member.answer(ticket, result)
+        self._member.begin_event(now_ms, Answered(_api_of(result), ErrorCode(getattr(result, "error_code", 0)).name))
+        self._member.complete_action(ticket, result)
         return self._advance()
 
     def fail(self, ticket: int, error: Exception, now_ms: int) -> list[a.Action]:
         """The action of ``ticket`` failed. DisconnectedError means that the request may be sent again."""
-        self._member.begin(now_ms, Answered("an action", type(error).__name__))
-        self._member.answer_failure(ticket, error)
+        self._member.begin_event(now_ms, Answered("an action", type(error).__name__))
+        self._member.fail_action(ticket, error)
         return self._advance()
 
     def coordinator_unreachable(self, coordinator: a.CoordinatorNode, reason: str, now_ms: int) -> list[a.Action]:
         """The connection to ``coordinator`` failed during a commit or a fetch of offsets."""
-        self._member.begin(now_ms, Answered("an offset request", reason))
+        self._member.begin_event(now_ms, Answered("an offset request", reason))
         if self._member.coordinator == coordinator:
             self._member.lose_coordinator(reason)
         return self._advance()
@@ -124,7 +124,7 @@ class Membership:
         Deviation: Kafka's consumer also leaves a generation because of the answer to a commit for an earlier one.
         """
         member = self._member
-        member.begin(now_ms, Answered("OffsetCommit", code.name))
+        member.begin_event(now_ms, Answered("OffsetCommit", code.name))
         reaction = error_reactions.to_offset_commit(code)
         if reaction is ErrorReaction.FIND_COORDINATOR:
             member.lose_coordinator(f"it answered OffsetCommit with {code.name}")
@@ -138,7 +138,7 @@ class Membership:
 
     def leave(self, reason: str, now_ms: int) -> list[a.Action]:
         """Close the member; ``MembershipEnded`` is the last action. Callbacks may run until then."""
-        self._member.begin(now_ms, AdminAction("leave"))
+        self._member.begin_event(now_ms, AdminAction("leave"))
         self._member.user_present = True
         self._ending.close(reason)
         return self._advance()
@@ -146,12 +146,12 @@ class Membership:
     def expire(self, now_ms: int) -> list[a.Action]:
         """Do what is due at ``now_ms``."""
         member = self._member
-        member.begin(now_ms, TimerFired("member", member.settings.group_id, member.generation.member_id, now_ms))
+        member.begin_event(now_ms, TimerFired("member", member.settings.group_id, member.generation.member_id, now_ms))
         self._search.expire()
         self._rebalance.progress.expire()
         if self._heart.expire():
             self._polled_too_late = True
-            member.note(e.PolledTooLate, max_poll_interval_ms=member.settings.max_poll_interval_ms)
+            member.emit(e.PolledTooLate, max_poll_interval_ms=member.settings.max_poll_interval_ms)
             self._ending.leave_group("consumer poll timeout has expired.")
             member.reset("consumer pro-actively leaving the group", forget_id=True)
         return self._advance()
@@ -203,7 +203,7 @@ class Membership:
     @property
     def in_callback(self) -> bool:
         """Is a callback running? No records are handed out meanwhile."""
-        return self._rebalance.progress.with_the_user
+        return self._rebalance.progress.callback_running
 
     def commits_as(self) -> Generation:
         """The generation for a commit (``generationIfStable``). Raises RebalanceInProgressError, CommitFailedError."""
@@ -237,7 +237,7 @@ class Membership:
                 pass
         if member.ending:
             self._ending.step()
-            if self._ending.telling and self._ending.failure is None:
+            if self._ending.callback_running and self._ending.failure is None:
                 self._search.begin()  # the callback may want to commit
         return member.take_actions()
 
@@ -267,8 +267,8 @@ class Shutdown:
         """The fatal error, if the member was not just closed."""
         self._raised = False
         self._closing: str | None = None
-        self.telling = False
-        self._parting: int | None = None
+        self.callback_running = False
+        self._leave_ticket: int | None = None
         self._left = False
 
     def fail(self, error: Exception) -> None:
@@ -282,10 +282,10 @@ class Shutdown:
             return
         member.ending = True
         self.failure = error
-        member.note(e.MemberFailed, error=str(error))
+        member.emit(e.MemberFailed, error=str(error))
         self._rebalance.stop()
         if member.owned:
-            member.do(a.StopDelivery(member.owned))
+            member.add_action(a.StopDelivery(member.owned))
         self.leave_group(f"it failed: {type(error).__name__}")
         member.reset("the member failed", forget_id=True)
 
@@ -299,39 +299,41 @@ class Shutdown:
     def step(self) -> None:
         """Take the next steps that are possible: the callback waits for a poll, and LeaveGroup for the callback."""
         member = self._member
-        if self.telling or self._rebalance.progress.with_the_user:
+        if self.callback_running or self._rebalance.progress.callback_running:
             return
         if member.owned:
             if member.user_present:
-                self._tell_user()
+                self._call_back()
             return
         if self.failure is not None and not self._raised:
             self._raised = True
-            member.do(a.RaiseError(self.failure, final=True))
-        if self._closing is not None and not self._left and self._parting is None:
+            member.add_action(a.RaiseError(self.failure, final=True))
+        if self._closing is not None and not self._left and self._leave_ticket is None:
             self.leave_group(self._closing)
             member.state = MemberState.UNJOINED
-            if self._parting is None:
+            if self._leave_ticket is None:
                 self._left = True
-                member.do(a.MembershipEnded())
+                member.add_action(a.MembershipEnded())
 
-    def _tell_user(self) -> None:
+    def _call_back(self) -> None:
         """Call the callback for all owned partitions (``onLeavePrepare``)."""
         member = self._member
         lost = member.has_no_generation or member.rebalancing
         news = a.CallbackKind.LOST if lost else a.CallbackKind.REVOKED
         partitions = in_order(member.owned)
 
-        def told(error: Exception | None) -> None:
-            self.telling = False
-            member.note(e.PartitionsTold, news=news.value, partitions=partitions)
+        def returned(error: Exception | None) -> None:
+            self.callback_running = False
+            member.emit(e.PartitionsTold, news=news.value, partitions=partitions)
             member.owned = frozenset()
-            member.do(a.SetOwned(member.owned))
+            member.add_action(a.SetOwned(member.owned))
             if error is not None:
-                member.do(a.RaiseError(callback_failed(news, error), final=False))
+                member.add_action(a.RaiseError(callback_failed(news, error), final=False))
 
-        self.telling = True
-        member.ask(lambda ticket: a.InvokeCallback(ticket, news, partitions), lambda _: told(None), told)
+        self.callback_running = True
+        member.start_action(
+            lambda ticket: a.InvokeCallback(ticket, news, partitions), lambda _: returned(None), returned
+        )
 
     def leave_group(self, reason: str) -> None:
         """Send LeaveGroup, unless the member is static, has no member id, or knows no coordinator."""
@@ -340,18 +342,18 @@ class Shutdown:
         static = member.settings.instance_id is not None
         if static or coordinator is None or member.state is MemberState.UNJOINED or not member_id:
             return
-        member.note(e.LeaveSent, reason=reason)
+        member.emit(e.LeaveSent, reason=reason)
         request = LeaveGroupRequest(
             group_id=member.settings.group_id,
             member_id=member_id,
             members=(MemberIdentity(member_id=member_id, reason=shortened(reason)),),
         )
         # The response does not matter: without LeaveGroup the session ends by itself.
-        self._parting = member.ask(
+        self._leave_ticket = member.start_action(
             lambda ticket: a.SendRequest(ticket, coordinator, request, member.settings.request_timeout_ms),
-            lambda _: self._parted(),
-            lambda _: self._parted(),
+            lambda _: self._leave_answered(),
+            lambda _: self._leave_answered(),
         )
 
-    def _parted(self) -> None:
-        self._parting = None
+    def _leave_answered(self) -> None:
+        self._leave_ticket = None

@@ -26,16 +26,16 @@ class Revocation:
     def prepare(self) -> bool:
         """Commit first, with auto-commit. Returns whether the revocation has begun."""
         member = self._member
-        if self._to_give_up() is not None and not member.user_present:
+        if self._to_revoke() is not None and not member.user_present:
             return False
         member.prepare_needed = False
         if member.settings.auto_commit and member.state is MemberState.STABLE and member.owned:
             if member.protocol is RebalanceProtocol.EAGER:
-                member.do(a.StopDelivery(member.owned))
+                member.add_action(a.StopDelivery(member.owned))
             self._progress.phase = RebalancePhase.COMMITTING
             # A rebalance takes no longer than a member may be away, so there is no use in committing for longer.
             timeout_ms = member.settings.max_poll_interval_ms
-            self._progress.ticket = member.ask(
+            self._progress.ticket = member.start_action(
                 lambda ticket: a.CommitOffsets(ticket, timeout_ms),
                 lambda _: self._committed(),
                 lambda _: self._committed(),
@@ -47,7 +47,7 @@ class Revocation:
     def _committed(self) -> None:
         self._progress.phase = RebalancePhase.COMMITTED
 
-    def _to_give_up(self) -> tuple[a.CallbackKind, frozenset[TopicPartition]] | None:
+    def _to_revoke(self) -> tuple[a.CallbackKind, frozenset[TopicPartition]] | None:
         """The callback that is due before the member joins, and its partitions."""
         member = self._member
         if member.has_no_generation:
@@ -57,25 +57,25 @@ class Revocation:
         unwanted = frozenset(owned for owned in member.owned if owned[0] not in member.subscription)
         return (a.CallbackKind.REVOKED, unwanted) if unwanted else None
 
-    def give_up(self) -> bool:
+    def revoke(self) -> bool:
         """Call the callback once the user polls. Returns whether the step is done or under way."""
         member = self._member
-        giving_up = self._to_give_up()
-        if giving_up is None:
+        revoking = self._to_revoke()
+        if revoking is None:
             self._done()
             return True
         if not member.user_present:
             return False
-        news, partitions = giving_up
+        news, partitions = revoking
 
-        def told(error: Exception | None) -> None:
+        def returned(error: Exception | None) -> None:
             member.owned -= partitions
-            member.do(a.SetOwned(member.owned))
+            member.add_action(a.SetOwned(member.owned))
             if error is not None:
-                member.do(a.RaiseError(callback_failed(news, error), final=False))
+                member.add_action(a.RaiseError(callback_failed(news, error), final=False))
             self._done()
 
-        self._progress.tell(RebalancePhase.GIVING_UP, news, partitions, told)
+        self._progress.invoke_callback(RebalancePhase.REVOKING_BEFORE_JOIN, news, partitions, returned)
         return True
 
     def _done(self) -> None:
@@ -115,7 +115,7 @@ class AssignmentApplier:
         new = frozenset(assigned)
         cooperative = member.protocol is RebalanceProtocol.COOPERATIVE
         gives_up = member.owned - new if cooperative else frozenset()
-        member.note(
+        member.emit(
             e.Synced,
             generation=member.generation.generation_id,
             keeps=in_order(member.owned & new),
@@ -127,18 +127,18 @@ class AssignmentApplier:
             self._take(assigned)
             return
 
-        def told(error: Exception | None) -> None:
+        def returned(error: Exception | None) -> None:
             if error is not None:
                 self._error = callback_failed(a.CallbackKind.REVOKED, error)
             if member.ending:
                 member.owned -= gives_up
-                member.do(a.SetOwned(member.owned))
+                member.add_action(a.SetOwned(member.owned))
                 self._progress.phase = RebalancePhase.IDLE
                 return
             member.request_rejoin("need to revoke partitions and re-join")
             self._take(assigned)
 
-        self._progress.tell(RebalancePhase.REVOKING, a.CallbackKind.REVOKED, gives_up, told)
+        self._progress.invoke_callback(RebalancePhase.REVOKING, a.CallbackKind.REVOKED, gives_up, returned)
 
     def _read(self) -> list[TopicPartition]:
         name = self._member.generation.protocol_name
@@ -161,12 +161,12 @@ class AssignmentApplier:
             self._error = self._error or callback_failed(a.CallbackKind.ASSIGNED, error)
         gained = frozenset(assigned) - member.owned
         member.owned = frozenset(assigned)
-        member.do(a.SetOwned(member.owned))
+        member.add_action(a.SetOwned(member.owned))
 
-        def told(error: Exception | None) -> None:
+        def returned(error: Exception | None) -> None:
             first = self._error or (None if error is None else callback_failed(a.CallbackKind.ASSIGNED, error))
             if first is not None:
-                member.do(a.RaiseError(first, final=False))
+                member.add_action(a.RaiseError(first, final=False))
             self._progress.phase = RebalancePhase.IDLE
 
-        self._progress.tell(RebalancePhase.TAKING, a.CallbackKind.ASSIGNED, gained, told)
+        self._progress.invoke_callback(RebalancePhase.APPLYING, a.CallbackKind.ASSIGNED, gained, returned)

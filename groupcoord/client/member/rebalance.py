@@ -55,8 +55,8 @@ class Rebalance:
         self._member = member
         self._heart = heart
         self.progress = RebalanceProgress(member)
-        self._giving_up = Revocation(member, self.progress)
-        self._taking = AssignmentApplier(member, self.progress)
+        self._revocation = Revocation(member, self.progress)
+        self._assignment_applier = AssignmentApplier(member, self.progress)
         self.joined_subscription: frozenset[str] | None = None
         """The subscription that the last JoinGroup sent."""
         self.group_topics: frozenset[str] = frozenset()
@@ -69,25 +69,25 @@ class Rebalance:
         member, progress = self._member, self.progress
         if member.ending:
             return False
-        if progress.overtaken:
+        if progress.obsolete:
             # A heartbeat has ended the generation, so the awaited response may never come.
             progress.stop_waiting()
             member.rejoin_needed = True
             return True
         if progress.phase is RebalancePhase.IDLE and member.rejoin_needed:
             if member.prepare_needed:
-                return self._giving_up.prepare()
+                return self._revocation.prepare()
             return member.coordinator is not None and self._join(member.coordinator)
         if progress.phase is RebalancePhase.COMMITTED:
-            return self._giving_up.give_up()
+            return self._revocation.revoke()
         if progress.phase is RebalancePhase.SYNCED and (member.user_present or member.state is not MemberState.STABLE):
-            self._taking.complete()
+            self._assignment_applier.complete()
             return True
         return False
 
     def stop(self) -> None:
         """Stop waiting for anything but a callback that is running."""
-        if not self.progress.with_the_user:
+        if not self.progress.callback_running:
             self.progress.stop_waiting()
 
     # Joining.
@@ -122,7 +122,7 @@ class Rebalance:
             ),
             reason=shortened(member.rejoin_reason),
         )
-        member.note(
+        member.emit(
             e.JoinSent,
             generation=member.generation.generation_id,
             protocol=member.protocol.name.lower(),
@@ -132,10 +132,10 @@ class Rebalance:
         )
         timeout_ms = max(settings.request_timeout_ms, settings.max_poll_interval_ms + JOIN_LAPSE_MS)
         self.progress.phase = RebalancePhase.JOINING
-        self.progress.ticket = member.ask(
+        self.progress.ticket = member.start_action(
             lambda ticket: a.SendRequest(ticket, coordinator, request, timeout_ms, parks=True),
             lambda response: self._join_answered(response, coordinator),
-            lambda error: self.progress.broken("JoinGroup", error, coordinator),
+            lambda error: self.progress.handle_failure("JoinGroup", error, coordinator),
         )
         return True
 
@@ -147,14 +147,14 @@ class Rebalance:
         reaction = error_reactions.to_join_group(code)
         if reaction is ErrorReaction.REJOIN_WITH_ID:
             member.generation = Generation(member_id=response.member_id)
-            member.note(e.MemberIdGiven)
+            member.emit(e.MemberIdGiven)
             member.request_rejoin(f"need to re-join with the given member-id: {response.member_id}")
             self.progress.phase = RebalancePhase.IDLE
         elif reaction is not ErrorReaction.GO_ON:
-            self.progress.refused("JoinGroup", code, reaction)
+            self.progress.handle_error("JoinGroup", code, reaction)
         elif member.state is not MemberState.PREPARING_REBALANCE:
             # The response to a commit has removed the member meanwhile, so the member id of this join is unknown.
-            self.progress.refused("JoinGroup", ErrorCode.UNKNOWN_MEMBER_ID, ErrorReaction.RETRY)
+            self.progress.handle_error("JoinGroup", ErrorCode.UNKNOWN_MEMBER_ID, ErrorReaction.RETRY)
         else:
             self._joined(response, coordinator)
 
@@ -164,7 +164,7 @@ class Rebalance:
         member.state = MemberState.COMPLETING_REBALANCE
         self._heart.start()
         name = response.protocol_name or ""
-        member.note(
+        member.emit(
             e.Joined,
             generation=response.generation_id,
             assignor=name,
@@ -198,16 +198,16 @@ class Rebalance:
             seen = topics.of(self.group_topics)
             group = GroupSubscription(subscriptions=subscriptions, partitions=seen.partitions, racks=seen.racks)
             if response.skip_assignment:
-                member.note(e.AssignmentSkipped)
+                member.emit(e.AssignmentSkipped)
                 self._sync((), coordinator)
             else:
                 self._assign(group, coordinator)
 
-        self.progress.phase = RebalancePhase.LEARNING
-        self.progress.ticket = member.ask(
+        self.progress.phase = RebalancePhase.FETCHING_METADATA
+        self.progress.ticket = member.start_action(
             lambda ticket: a.FetchMetadata(ticket, self.group_topics),
             learned,
-            lambda error: self.progress.broken("Metadata", error, None),
+            lambda error: self.progress.handle_failure("Metadata", error, None),
         )
 
     def watched(self, topics: TopicsView) -> TopicsView:
@@ -220,7 +220,7 @@ class Rebalance:
         name = str(member.generation.protocol_name)
 
         def answered(assignment: Assignment) -> None:
-            member.note(
+            member.emit(
                 e.AssignorRan,
                 assignor=name,
                 assignment=tuple((member_id, tuple(given)) for member_id, given in assignment.items()),
@@ -239,7 +239,7 @@ class Rebalance:
         any_owned = any(said.owned_partitions for said in group.subscriptions.values())
         protocol = RebalanceProtocol.COOPERATIVE if any_owned else member.protocol
         self.progress.phase = RebalancePhase.ASSIGNING
-        self.progress.ticket = member.ask(
+        self.progress.ticket = member.start_action(
             lambda ticket: a.RunAssignor(ticket, assignor, group, protocol), answered, failed
         )
 
@@ -259,10 +259,10 @@ class Rebalance:
         # The coordinator waits for the leader's assignment no longer than for members to join.
         timeout_ms = max(settings.request_timeout_ms, settings.max_poll_interval_ms + JOIN_LAPSE_MS)
         self.progress.phase = RebalancePhase.SYNCING
-        self.progress.ticket = member.ask(
+        self.progress.ticket = member.start_action(
             lambda ticket: a.SendRequest(ticket, coordinator, request, timeout_ms, parks=True),
             self._sync_answered,
-            lambda error: self.progress.broken("SyncGroup", error, coordinator),
+            lambda error: self.progress.handle_failure("SyncGroup", error, coordinator),
         )
 
     def _sync_answered(self, response: SyncGroupResponse) -> None:
@@ -275,12 +275,12 @@ class Rebalance:
             code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
         reaction = error_reactions.to_sync_group(code)
         if reaction is not ErrorReaction.GO_ON:
-            self.progress.refused("SyncGroup", code, reaction)
+            self.progress.handle_error("SyncGroup", code, reaction)
             return
         member.state = MemberState.STABLE
         member.rejoin_needed, member.rejoin_reason = False, ""
         self.progress.succeeded()
-        self._taking.assignment = response.assignment
+        self._assignment_applier.assignment = response.assignment
         self.progress.phase = RebalancePhase.SYNCED
 
 
