@@ -1,4 +1,4 @@
-"""A consumer for asyncio that is a member of a group, with every step of it to be seen::
+"""A consumer for asyncio that is a member of a group::
 
 async with Consumer("localhost:9092", group="app", topics=["orders"]) as consumer:
     async for record in consumer:

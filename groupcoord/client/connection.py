@@ -41,7 +41,7 @@ class _InFlightRequest(NamedTuple):
 
 
 class BrokerConnection(asyncio.Protocol):
-    """A connection that speaks what both sides speak; made by ``connect``."""
+    """A connection with negotiated API versions; made by ``connect``."""
 
     def __init__(self, host: str, port: int, client_id: str) -> None:
         self.host, self.port = host, port
@@ -58,7 +58,7 @@ class BrokerConnection(asyncio.Protocol):
 
     @classmethod
     async def connect(cls, host: str, port: int, *, client_id: str, timeout_ms: int) -> "BrokerConnection":
-        """Connect and find out what the broker speaks. Raises DisconnectedError, UnsupportedVersionError."""
+        """Connect and negotiate API versions. Raises DisconnectedError, UnsupportedVersionError."""
         connection = cls(host, port, client_id)
         try:
             async with asyncio.timeout(timeout_ms / 1000):
@@ -74,7 +74,7 @@ class BrokerConnection(asyncio.Protocol):
 
     @property
     def open(self) -> bool:
-        """Can requests be sent?"""
+        """Is the connection open?"""
         return self._lost is None
 
     def highest_version(self, request: type, limit: int | None = None) -> int:
@@ -101,14 +101,14 @@ class BrokerConnection(asyncio.Protocol):
         """Close; requests under way raise DisconnectedError."""
         self._lose(DisconnectedError(f"the connection to {self.host}:{self.port} was closed"))
 
-    # What the transport calls.
+    # asyncio.Protocol.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The connection is open."""
         self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
-        """Bytes came."""
+        """Data has been received."""
         self._frames.feed(data)
         try:
             for frame in self._frames.frames():
@@ -120,10 +120,10 @@ class BrokerConnection(asyncio.Protocol):
         """The connection has been closed, by either side."""
         self._lose(DisconnectedError(f"{self.host}:{self.port} closed the connection{f': {exc}' if exc else ''}"))
 
-    # The inside.
+    # Requests and responses.
 
     async def _negotiate(self, timeout_ms: int) -> None:
-        """Ask what the broker speaks; if it does not speak this way of asking, ask as it said (KIP-511)."""
+        """Send ApiVersions; if the broker does not know its version, send the one that the broker names (KIP-511)."""
         ask = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=SOFTWARE_VERSION)
         highest = APIS[ApiKey.API_VERSIONS].max_version
         answer: ApiVersionsResponse = await self._exchange(ask, highest, timeout_ms)
@@ -181,7 +181,7 @@ class BrokerConnection(asyncio.Protocol):
 
 
 def _is_version_0_refusal(frame: bytes) -> bool:
-    """Is this ApiVersions' UNSUPPORTED_VERSION, which comes in version 0 whatever was asked?"""
+    """Is this an ApiVersions response with UNSUPPORTED_VERSION, which always has version 0?"""
     return int.from_bytes(frame[4:6]) == ErrorCode.UNSUPPORTED_VERSION
 
 

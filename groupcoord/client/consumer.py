@@ -33,9 +33,9 @@ from groupcoord.core.events import Event
 from groupcoord.protocol.errors import ErrorCode
 
 CLOSE_TIMEOUT_MS = 30_000
-"""So long the end of the block waits for the last commits, and so long for the goodbye."""
+"""The end of the block waits so long for the last commits, and again for LeaveGroup."""
 _HOPELESS = frozenset({ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.TOPIC_AUTHORIZATION_FAILED})
-"""What metadata may say of a topic that asking again does not change."""
+"""Errors of topics in metadata that a retry does not change."""
 
 
 class Consumer(AsyncIterator[ConsumerRecord]):
@@ -255,7 +255,7 @@ class Consumer(AsyncIterator[ConsumerRecord]):
             self._end_poll()
 
     def _begin_poll(self) -> None:
-        """From here on the user waits, and whatever concerns it may happen."""
+        """The user polls: callbacks may run, and assignments may change."""
         if not self._open:
             raise ConsumerClosedError("the consumer is not open: poll it inside its `async with` block")
         if self._driver.is_callback:
@@ -269,21 +269,21 @@ class Consumer(AsyncIterator[ConsumerRecord]):
         self._driver.execute_actions(self._membership.polled(self._driver.now_ms()))
 
     def _end_poll(self) -> None:
-        """From here on the user is busy."""
+        """The poll returns: nothing changes for the user until the next poll."""
         self._polling = False
         if self._open:
             self._driver.execute_actions(self._membership.away(self._driver.now_ms()))
             self._fetcher.send_fetches()
 
     def _may_deliver(self) -> bool:
-        """Are records handed out now? Not while a callback runs. Raises what the user must know first."""
+        """May records be handed out? Not while a callback runs. Raises errors that are due to the user."""
         if self._driver.in_callback:
             return False
         self._raise_errors()
         return True
 
     async def _wait(self, until_s: float | None) -> bool:
-        """Wait for news, until ``until_s`` on the loop's clock, but for a callback to its end; was there any?"""
+        """Wait for a change until ``until_s`` on the loop's clock; for a running callback to its end. Returns whether there was one."""
         if not self._open:
             raise ConsumerClosedError("the consumer was closed while somebody waited for its records")
         news = self._changed
@@ -303,7 +303,7 @@ class Consumer(AsyncIterator[ConsumerRecord]):
         self._driver.execute_actions(self._membership.subscribe(self._topics, self._driver.now_ms()))
 
     def subscription(self) -> frozenset[str]:
-        """The topics this consumer wants."""
+        """The subscribed topics."""
         return self._topics
 
     def assignment(self) -> frozenset[TopicPartition]:
@@ -316,7 +316,7 @@ class Consumer(AsyncIterator[ConsumerRecord]):
 
     @property
     def membership(self) -> Membership:
-        """The member as which it takes part in the group: its state, generation and id, for those who want to see."""
+        """The member of the group: its state, generation and id."""
         return self._membership
 
     def pause(self, *partitions: TopicPartition) -> None:
@@ -331,7 +331,7 @@ class Consumer(AsyncIterator[ConsumerRecord]):
         self._look()
 
     def paused(self) -> frozenset[TopicPartition]:
-        """What is paused."""
+        """The paused partitions."""
         return frozenset(state.partition for state in self._partitions if state.paused)
 
     # Positions.
@@ -396,7 +396,7 @@ class Consumer(AsyncIterator[ConsumerRecord]):
         self._check_connected()
         return self._committer.commit_async(offsets)
 
-    # The rest of the inside.
+    # Internals.
 
     def _check_connected(self) -> None:
         """A callback may commit even while the consumer is being closed."""

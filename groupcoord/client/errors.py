@@ -1,4 +1,4 @@
-"""What can go wrong for a consumer, by what its user can do about it."""
+"""The exceptions of the client, by what its user can do about them."""
 
 from collections.abc import Iterable
 
@@ -6,11 +6,11 @@ from groupcoord.protocol.errors import ErrorCode
 
 
 class ClientError(Exception):
-    """Everything that this client raises by itself."""
+    """Base of the exceptions of this client."""
 
 
 class BrokerError(ClientError):
-    """A broker answered ``code`` and there is nothing the client can do about it by itself."""
+    """A broker answered with the error ``code``, and the client cannot recover from it by itself."""
 
     def __init__(self, code: ErrorCode, doing: str) -> None:
         super().__init__(f"{doing}: {code.name}: {code.text}")
@@ -18,19 +18,19 @@ class BrokerError(ClientError):
 
 
 class DisconnectedError(ClientError):
-    """The connection to a broker ended, or never began, before there was an answer."""
+    """The connection to a broker could not be opened, or was closed before the response."""
 
 
 class RequestTimedOutError(DisconnectedError):
-    """There was no answer in time, so the connection was given up."""
+    """There was no response in time, so the connection was closed."""
 
 
 class UnsupportedVersionError(ClientError):
-    """The broker does not speak a version of a request that this client speaks."""
+    """Broker and client have no version of a request in common."""
 
 
 class RebalanceInProgressError(ClientError):
-    """A commit came at a moment at which the group is between two generations. Poll until it is over, then commit again."""
+    """A commit came during a rebalance. Poll until it is over, then commit again."""
 
 
 class CommitFailedError(ClientError):
@@ -38,7 +38,7 @@ class CommitFailedError(ClientError):
 
 
 class AssignorFailedError(ClientError):
-    """An assignor, this member's or the leader's, gave no answer that makes sense. The group goes on without this member."""
+    """The assignor of this member or of the leader failed or gave an invalid assignment. The group goes on without this member."""
 
 
 class CallbackFailedError(ClientError):
@@ -46,7 +46,7 @@ class CallbackFailedError(ClientError):
 
 
 class OffsetError(ClientError):
-    """There is no place to read from in some partitions, and no reset policy that finds one."""
+    """Some partitions have no valid position, and the reset policy is none."""
 
     def __init__(self, partitions: Iterable[tuple[str, int]], why: str) -> None:
         self.partitions = tuple(sorted(partitions))
@@ -54,7 +54,7 @@ class OffsetError(ClientError):
 
 
 class CorruptRecordsError(ClientError):
-    """A partition holds bytes that are no record batches, or that are not what they were when they were written."""
+    """A fetch returned bytes that are no record batches, or whose checksum is wrong."""
 
 
 class ConsumerClosedError(ClientError):

@@ -44,19 +44,19 @@ _STALE = frozenset(
         ErrorCode.OFFSET_NOT_AVAILABLE,
     }
 )
-"""What the client knows of the partition is out of date, or a moment too new."""
+"""Errors after which metadata is refreshed and the fetch is sent again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchSettings:
-    """How to fetch: Kafka's settings under Kafka's names."""
+    """Kafka's settings of fetches, under Kafka's names."""
 
     fetch_min_bytes: int = 1
     fetch_max_bytes: int = 52_428_800
     fetch_max_wait_ms: int = 500
     max_partition_fetch_bytes: int = 1_048_576
     enough_records: int = 500
-    """A partition that has so many in store is not asked for more."""
+    """A partition with so many buffered records is not fetched."""
     check_crcs: bool = True
     isolation_level: int = 0
     """0: everything; 1: only what is committed."""
@@ -64,7 +64,7 @@ class FetchSettings:
 
 
 _Work = Callable[[list[PartitionState]], Coroutine[Any, Any, None]]
-"""Something to be done for partitions that are still where they were when it was decided."""
+"""Work for partitions whose positions have not changed since it was started."""
 
 
 class _Asked(NamedTuple):
@@ -74,7 +74,7 @@ class _Asked(NamedTuple):
 
 
 class Fetcher:
-    """Keeps the stores of ``partitions`` filled; ``on_progress`` is called when there are records or errors."""
+    """Keeps the buffers of ``partitions`` filled; ``on_progress`` is called when there are records or errors."""
 
     def __init__(
         self,
@@ -102,12 +102,12 @@ class Fetcher:
         self._stopped = False
 
     def raise_errors(self) -> None:
-        """Raise the oldest error that the user has not been told of."""
+        """Raise the oldest error that has not been raised yet."""
         if self._errors:
             raise self._errors.pop(0)
 
     def send_fetches(self) -> None:
-        """Something has changed: begin what can begin now."""
+        """Start the fetches and the lookups of positions that are possible now."""
         if self._stopped:
             return
         now_ms = self._now_ms()
@@ -127,7 +127,7 @@ class Fetcher:
         self._schedule_retry(now_ms)
 
     async def stop(self) -> None:
-        """Fetch no more."""
+        """Stop fetching."""
         self._stopped = True
         if self._again is not None:
             self._again.cancel()
@@ -136,7 +136,7 @@ class Fetcher:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    # Beginning.
+    # Tasks.
 
     def _start(self, key: object, states: Iterable[PartitionState], work: _Work) -> None:
         busy = tuple((state, state.version) for state in states)
@@ -155,7 +155,7 @@ class Fetcher:
         task.add_done_callback(done)
 
     async def _work(self, busy: Iterable[tuple[PartitionState, int]], work: _Work) -> None:
-        # A seek between the making of this task and its first step has the last word: what it moved is left alone.
+        # A seek between the creation of this task and its first step wins: its partitions are skipped.
         states = [state for state, version in busy if state.version == version]
         try:
             if states:

@@ -65,13 +65,13 @@ class MemberDriver(ActionExecutor):
         return asyncio.current_task() in self._callback_tasks
 
     def raise_errors(self) -> None:
-        """Raise what the user must know: each error once, the one that ended the member every time."""
+        """Raise an error that is due to the user: each once, the fatal one every time."""
         self.raise_last_errors()
         if self._failure is not None:
             raise self._failure
 
     def raise_last_errors(self) -> None:
-        """Raise what no poll has raised, if anything."""
+        """Raise the oldest error that no poll has raised, if any."""
         if self._errors:
             raise self._errors.pop(0)
 
@@ -96,7 +96,7 @@ class MemberDriver(ActionExecutor):
         )
 
     async def stop(self) -> None:
-        """Do nothing any more, whatever is under way."""
+        """Cancel all tasks and the timer."""
         self._stopped = True
         if self._timer is not None:
             self._timer.cancel()

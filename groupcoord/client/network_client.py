@@ -56,7 +56,7 @@ NO_LEADER = -1
 
 
 class NetworkClient:
-    """Knows the cluster that ``bootstrap`` addresses lead to; ``on_change`` is called after every answer about it."""
+    """Metadata of the cluster of the ``bootstrap`` brokers; ``on_change`` is called after every refresh."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class NetworkClient:
         self.topics: dict[str, TopicMetadata] = {}
         self.topic_errors: dict[str, ErrorCode] = {}
         self.watched: frozenset[str] = frozenset()
-        """The topics that are kept up to date."""
+        """The topics whose metadata is refreshed periodically."""
         self.on_change = on_change
         self._bootstrap = tuple(bootstrap)
         self._client_id = client_id
@@ -126,9 +126,9 @@ class NetworkClient:
                 problem = error
         raise problem or DisconnectedError("no address of any broker is known")
 
-    def disconnect(self, address: Address, *lanes: ConnectionPurpose) -> None:
-        """Close the connections to ``address`` in ``lanes``; the next request opens a new one."""
-        for purpose in lanes:
+    def disconnect(self, address: Address, *purposes: ConnectionPurpose) -> None:
+        """Close the connections to ``address`` for ``purposes``; the next request opens a new one."""
+        for purpose in purposes:
             connecting = self._connections.pop((address, purpose), None)
             if connecting is not None:
                 _close(connecting)
@@ -158,18 +158,18 @@ class NetworkClient:
     # Metadata.
 
     def request_refresh(self) -> None:
-        """What is known seems to be out of date: ask soon."""
+        """Metadata seems to be out of date: refresh it soon."""
         self._refresh_requested.set()
 
     def watch(self, topics: Iterable[str]) -> None:
-        """Keep exactly ``topics`` up to date from now on; what is not known yet is asked for at once."""
+        """Refresh the metadata of exactly ``topics`` from now on; new ones at once."""
         watched = frozenset(topics)
         if watched - self.watched - self.topics.keys():
             self._refresh_requested.set()
         self.watched = watched
 
     async def refresh(self, topics: Iterable[str]) -> None:
-        """Ask for ``topics`` and the brokers now. Raises DisconnectedError, UnsupportedVersionError."""
+        """Fetch metadata of ``topics`` and the brokers now. Raises DisconnectedError, UnsupportedVersionError."""
         asked = frozenset(topics)
         request = metadata_request(asked, allow_auto_topic_creation=self._allow_auto_create_topics)
         answer: MetadataResponse = await self.request_any(request)
@@ -199,14 +199,14 @@ class NetworkClient:
             )
 
     async def refresh_periodically(self) -> None:
-        """Ask about the watched topics whenever that is wished, after a while, and until all is well with them. No end."""
+        """Refresh the watched topics on request, when they are too old, and with back-off while one has no leader. Never returns."""
         attempts = 0
         while True:
             failing = attempts > 0
             try:
                 async with asyncio.timeout(self._backoff.delay_ms(attempts - 1) / 1000 if failing else self._max_age_s):
                     await self._refresh_requested.wait()
-                    # However many wish for it, and however often: once per back-off is enough.
+                    # However many requests there are, one refresh per back-off is enough.
                     await asyncio.sleep(self._backoff.delay_ms(0) / 1000)
             except TimeoutError:
                 pass

@@ -40,7 +40,7 @@ _ORDER = (
     ErrorReaction.FIND_COORDINATOR,
     ErrorReaction.RETRY,
 )
-"""If partitions are answered differently, the worst counts."""
+"""If partitions have different errors, the first of these counts."""
 
 
 class OffsetAndMetadata(NamedTuple):
@@ -60,7 +60,7 @@ class GroupOffsets:
         self._backoff = backoff
 
     async def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], timeout_ms: int) -> None:
-        """Commit ``offsets``, as the member that this is now; what may pass is tried again until ``timeout_ms`` are over.
+        """Commit ``offsets`` in the current generation; retriable errors are retried until ``timeout_ms`` are over.
 
         Raises RebalanceInProgressError, CommitFailedError, BrokerError (OFFSET_METADATA_TOO_LARGE,
         TOPIC_AUTHORIZATION_FAILED …), TimeoutError.
@@ -83,7 +83,7 @@ class GroupOffsets:
         return found
 
     async def _persist(self, attempt: Callable[[], Awaitable[ErrorCode]], timeout_ms: int) -> None:
-        """Make attempts until one is answered with no error; any other code says that another may help."""
+        """Call ``attempt`` with back-off until it returns no error; other errors that it returns are retriable."""
         attempts = 0
         async with asyncio.timeout(timeout_ms / 1000):
             while await attempt():
@@ -189,7 +189,7 @@ def _errors_in(answer: OffsetFetchResponse) -> list[ErrorCode]:
 logger = logging.getLogger(__name__)
 
 OffsetsToCommit = Mapping[TopicPartition, int | OffsetAndMetadata] | None
-"""What a user wants to commit; None is the positions of all that is assigned."""
+"""The offsets to commit; None means the positions of all assigned partitions."""
 
 
 class OffsetCommitter:
@@ -214,7 +214,7 @@ class OffsetCommitter:
         self._lock = asyncio.Lock()
 
     def start(self) -> None:
-        """From here on the interval counts."""
+        """Start the interval of automatic commits."""
         self._due_ms = self._now_ms() + (self._interval_ms or 0)
 
     async def commit(self, wanted: OffsetsToCommit, timeout_ms: int) -> None:
@@ -229,7 +229,7 @@ class OffsetCommitter:
         return task
 
     def commit_if_due(self) -> None:
-        """The user polls, so it is done with all it was handed out before: commit that, if it is time."""
+        """The user polls, so it has processed the records before: commit them if the interval is over."""
         now_ms = self._now_ms()
         if self._interval_ms is not None and now_ms >= self._due_ms and not self._lock.locked():
             self._due_ms = now_ms + self._interval_ms
@@ -238,11 +238,11 @@ class OffsetCommitter:
             task.add_done_callback(self._under_way.discard)
 
     async def commit_settled(self, timeout_ms: int) -> None:
-        """Commit what the user is surely done with; a failure is only logged."""
+        """Commit what the user has surely processed; a failure is only logged."""
         await self._try(self._consumed(settled=True), timeout_ms)
 
     async def close(self, *, failed: bool, timeout_ms: int) -> None:
-        """Wait for commits that are under way, and commit what is consumed if that is wanted, for ``timeout_ms`` at most."""
+        """Wait for commits under way, and with automatic commits commit once more, for ``timeout_ms`` at most."""
         last = set(self._under_way)
         if self._interval_ms is not None:
             # Deviation: Kafka's consumer commits all it has handed out. If the block ends by an error, the user may not be

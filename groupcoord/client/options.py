@@ -1,4 +1,4 @@
-"""What a user of the consumer may say, in the words users have for it, made into what the parts understand."""
+"""Arguments of the consumer, converted to what its parts need."""
 
 from collections.abc import Iterable, Sequence
 

@@ -97,7 +97,7 @@ def _batches(data: bytes, *, check_crcs: bool) -> Iterator[tuple[BatchHeader, by
 
 
 class _Transactions:
-    """Which batches are to be hidden: markers always, and those of transactions that were aborted."""
+    """Which batches are skipped: markers, and those of aborted transactions."""
 
     def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
         self._to_come = [(each.first_offset, each.producer_id) for each in aborted]
@@ -105,7 +105,7 @@ class _Transactions:
         self._hidden_producers: set[int] = set()
 
     def hide(self, header: BatchHeader, batch: bytes) -> bool:
-        """Is the next batch none of the consumer's business?"""
+        """Is the next batch skipped?"""
         while self._to_come and self._to_come[0][0] <= header.last_offset:
             self._hidden_producers.add(heapq.heappop(self._to_come)[1])
         if header.control:
@@ -148,7 +148,7 @@ class PartitionState:
     held: bool = False
     """It is about to be revoked."""
     version: int = 0
-    """Goes up when what is on its way is of no use any more."""
+    """Goes up when responses under way must be ignored."""
     active: bool = True
     """Did it have records when it was asked last? If so it is asked again without waiting."""
     asked_version: int | None = None
@@ -162,7 +162,7 @@ class PartitionState:
 
     @property
     def in_flight(self) -> bool:
-        """Is something on its way that will be of use?"""
+        """Is a request under way whose response will be used?"""
         return self.asked_version == self.version
 
     @property
@@ -171,7 +171,7 @@ class PartitionState:
         return not (self.paused or self.held)
 
     def move_to(self, offset: int, leader_epoch: int = -1) -> None:
-        """Go on at ``offset``, whatever was fetched."""
+        """Set the position to ``offset``, and drop the buffer."""
         self.start = None
         self.position = self.settled = self.fetched_to = offset
         self.leader_epoch = self.settled_epoch = leader_epoch
@@ -244,14 +244,14 @@ class AssignedPartitions:
                 self._states[partition].held = True
 
     def mark_processed(self) -> None:
-        """The user polls: it is done with what it was handed out before."""
+        """The user polls: it has processed the records it was handed out before."""
         for partition in self._unsettled:
             state = self._states[partition]
             state.settled, state.settled_epoch = state.position, state.leader_epoch
         self._unsettled.clear()
 
     def take(self, most: int) -> dict[TopicPartition, list[ConsumerRecord]]:
-        """Hand out up to ``most`` records; whose turn it was is the last to have it again."""
+        """Hand out up to ``most`` records, from partitions in rotation."""
         taken: dict[TopicPartition, list[ConsumerRecord]] = {}
         for partition, state in tuple(self._states.items()):
             if most <= 0:

@@ -1,4 +1,4 @@
-"""Where to begin: at the committed offset, else where the reset policy says.
+"""The positions of partitions without one: the committed offset, else as the reset policy says.
 
 Sources: ``OffsetFetcher``, ``SubscriptionState``.
 """
@@ -33,7 +33,7 @@ class OffsetResetStrategy(enum.Enum):
 
     @property
     def start(self) -> StartPosition | None:
-        """Where that is; None if that is for the user to say."""
+        """The position that it means; None for ``none``."""
         return {
             OffsetResetStrategy.EARLIEST: StartPosition.EARLIEST,
             OffsetResetStrategy.LATEST: StartPosition.LATEST,
@@ -52,7 +52,7 @@ class PositionResolver:
         self._isolation_level = isolation_level
 
     async def from_committed(self, states: Iterable[PartitionState], timeout_ms: int) -> None:
-        """Begin where the group has left off; where it has not, as the policy says.
+        """Set positions to the committed offsets; where there are none, as the policy says.
 
         Raises OffsetError if the policy says nothing, BrokerError, TimeoutError.
         """

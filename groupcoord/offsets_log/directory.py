@@ -81,7 +81,7 @@ def compact(
 def _in_use(
     directory: Path, config: BrokerConfig, new_uuid: Callable[[], uuid.UUID], now_ms: int
 ) -> Iterator[tuple[DataDirectory, Broker]]:
-    """The directory as a server opens it, and leaves it that ends in order."""
+    """The directory, opened and closed as a server does it."""
     storage = DataDirectory(directory, config, new_uuid=new_uuid, now_ms=now_ms)
     try:
         yield (
@@ -142,7 +142,7 @@ def _new_directory(directory: Path) -> Iterator[None]:
 
 
 def _copy(folder: Path, target: Path) -> None:
-    """What cannot be made anew from the log, and the log. Raises OSError."""
+    """Copy the log, and what cannot be made anew from it. Raises OSError."""
     target.mkdir()
     for path in sorted(folder.iterdir()):
         found = segment_file(path.name)

@@ -1,4 +1,4 @@
-"""What a batch of ``__consumer_offsets`` says: records of the coordinator taken apart, and the ends of transactions."""
+"""The decoded records of a batch of ``__consumer_offsets``, and the ends of transactions."""
 
 import struct
 from collections.abc import Collection, Iterator
@@ -19,7 +19,7 @@ from groupcoord.protocol.coordinator_records.generic import (
 from groupcoord.protocol.coordinator_records.schemas import RECORD_TYPES
 
 MARKER = "TransactionMarker"
-"""What the end of a transaction is called, as the kind of a record."""
+"""The name of the end of a transaction as a kind of record."""
 KIND_NAMES = (*(kind.name for kind in RECORD_TYPES.values()), MARKER)
 
 _MARKER_KEY = struct.Struct(">hh")  # version, type
@@ -32,7 +32,7 @@ UNREADABLE = (RecordError, struct.error)
 
 
 class ProducerIdAndEpoch(NamedTuple):
-    """Of whose transaction something is."""
+    """The producer of a transaction."""
 
     producer_id: int
     producer_epoch: int
@@ -100,7 +100,7 @@ class EntryFilter:
 
 
 def entries(batch: Batch) -> Iterator[LogEntry | UnreadableData]:
-    """The records of ``batch``; one that cannot be read is a Fault, and the others are not."""
+    """The records of ``batch``; one that cannot be read is UnreadableData."""
     records = records_in(batch)
     if isinstance(records, UnreadableData):
         yield records
@@ -113,7 +113,7 @@ def entries(batch: Batch) -> Iterator[LogEntry | UnreadableData]:
 
 
 def records_in(batch: Batch) -> list[Record] | UnreadableData:
-    """The records of ``batch``, unpacked; a Fault if that cannot be."""
+    """The records of ``batch``; UnreadableData if they cannot be decompressed or parsed."""
     try:
         return list(records_of(batch.data, batch.header))
     except (BatchError, InvalidRecordsError) as problem:
@@ -123,7 +123,7 @@ def records_in(batch: Batch) -> list[Record] | UnreadableData:
 
 
 def entry_of(batch: Batch, record: Record) -> LogEntry:
-    """What ``record`` of ``batch`` says. Raises one of UNREADABLE."""
+    """The entry of ``record`` of ``batch``. Raises one of UNREADABLE."""
     what = _marker(record) if batch.header.control else _said(record)
     return LogEntry(batch.partition, record.offset, record.timestamp_ms, what, transaction_of(batch))
 

@@ -92,7 +92,7 @@ def unreadable_json(fault: UnreadableData) -> dict[str, Any]:
 
 
 def _with_blobs(value: dict[str, Any] | None) -> dict[str, Any] | None:
-    """The value with what its members say taken apart."""
+    """The value with the subscriptions and assignments of its members decoded."""
     if value is None or value["data"].get("protocolType") != PROTOCOL_TYPE:
         return value
     members = [
@@ -107,7 +107,7 @@ def _with_blobs(value: dict[str, Any] | None) -> dict[str, Any] | None:
 
 
 def _blob(text: str | None, *, is_assignment: bool = False) -> Any:
-    """What the bytes say, of which that is the Base64; if they do not say it, that."""
+    """The decoded bytes of ``text``, which is Base64; ``text`` itself if they cannot be decoded."""
     if not text:
         return text
     data = base64.b64decode(text)
@@ -145,7 +145,7 @@ def _bytes(data: bytes | None) -> str | None:
 
 
 def raw_records(batch: Batch, wanted: EntryFilter) -> Iterator[dict[str, Any] | UnreadableData]:
-    """The records of ``batch`` that are wanted, and the ends of transactions. A batch that cannot be unpacked is a Fault.
+    """The records of ``batch`` that are wanted, and the ends of transactions. A batch that cannot be read is UnreadableData.
 
     A record that cannot be read is there if all are wanted.
     """

@@ -54,7 +54,7 @@ class LogSource(Protocol):
         """The id of the topic, if it is known."""
 
     def read(self, partition: int) -> Iterator[Batch | UnreadableData]:
-        """What is in ``partition``, in its order. What cannot be read is a Fault, and the rest goes on. Raises SourceError."""
+        """The batches of ``partition`` in order, with UnreadableData in place of what cannot be read. Raises SourceError."""
 
 
 class SegmentDirSource:

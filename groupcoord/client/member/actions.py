@@ -1,4 +1,4 @@
-"""What a member wants done: plain values, which a driver carries out in order.
+"""The actions of a member: plain values, which a driver carries out in order.
 
 An action with a ``ticket`` is answered exactly once, with ``Membership.complete`` or ``Membership.fail``, unless a
 :class:`CancelAction` takes it back before.
@@ -39,21 +39,21 @@ class SendRequest(NamedTuple):
 
 
 class CommitOffsets(NamedTuple):
-    """Commit what the user has consumed, within ``timeout_ms``; answered with anything, since the rebalance goes on anyway."""
+    """Commit what the user has consumed, within ``timeout_ms``; the result does not matter, the rebalance goes on anyway."""
 
     ticket: int
     timeout_ms: int
 
 
 class FetchMetadata(NamedTuple):
-    """Ask a broker about ``topics`` now; answered with a TopicsView."""
+    """Fetch metadata of ``topics`` now; answered with a TopicsView."""
 
     ticket: int
     topics: frozenset[str]
 
 
 class RunAssignor(NamedTuple):
-    """``groupcoord.assignors.run`` these; answered with what that returns or raises. It may take its time."""
+    """Call ``run_assignor`` with these; answered with its result or exception. It may take long."""
 
     ticket: int
     assignor: Assignor
@@ -78,19 +78,19 @@ class InvokeCallback(NamedTuple):
 
 
 class CancelAction(NamedTuple):
-    """The answer to ``ticket`` is not wanted any more. If it is a request, its connection is of no use any more either."""
+    """Cancel the action with ``ticket``. If it is a request, its connection must be closed."""
 
     ticket: int
 
 
 class StopDelivery(NamedTuple):
-    """Hand out no more records of ``partitions``: they are about to be revoked."""
+    """Hand out no more records of ``partitions``, which are about to be revoked."""
 
     partitions: frozenset[TopicPartition]
 
 
 class SetOwned(NamedTuple):
-    """Exactly ``partitions`` belong to the member from now on."""
+    """The member owns exactly ``partitions`` from now on."""
 
     partitions: frozenset[TopicPartition]
 
@@ -109,7 +109,7 @@ class RaiseError(NamedTuple):
 
 
 class MembershipEnded(NamedTuple):
-    """The member is out of the group, or has done what it could; nothing comes after this."""
+    """The membership has ended. This is the last action."""
 
 
 Action = (
@@ -130,7 +130,7 @@ Action = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicsView:
-    """Topics that exist: how many partitions each has, and on which racks the replicas of each partition are."""
+    """Topics that exist: their numbers of partitions, and the racks of the replicas of each partition."""
 
     partitions: Mapping[str, int] = field(default_factory=dict)
     racks: Mapping[str, tuple[frozenset[str], ...]] = field(default_factory=dict)
@@ -144,5 +144,5 @@ class TopicsView:
         )
 
     def without_racks(self) -> "TopicsView":
-        """The same for a member that does not say where it runs: racks are nothing to it."""
+        """The same without racks, for a member without ``client.rack``."""
         return TopicsView(partitions=self.partitions)

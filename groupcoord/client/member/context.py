@@ -29,7 +29,7 @@ class MemberState(enum.Enum):
     """The state of a member in its group (``AbstractCoordinator.MemberState``)."""
 
     UNJOINED = "Unjoined"
-    """It is in no group."""
+    """It is not in a group."""
     PREPARING_REBALANCE = "PreparingRebalance"
     """JoinGroup is sent and not answered."""
     COMPLETING_REBALANCE = "CompletingRebalance"
@@ -76,7 +76,7 @@ class MemberContext:
         """Must owned partitions be revoked before the next JoinGroup?"""
         self.topics = TopicsView()
         self.ending = False
-        """Is it leaving for good, or has it failed? Then no rebalance begins any more."""
+        """Has it been closed, or has it failed? Then no rebalance begins any more."""
         self.on_failure: Callable[[Exception], None]
         # Of the event that is being handled.
         self.now_ms = 0
@@ -124,17 +124,17 @@ class MemberContext:
         return ticket in self._pending
 
     def complete_action(self, ticket: int, result: Any) -> None:
-        """The action of ``ticket`` succeeded; nothing happens if it was abandoned."""
+        """The action of ``ticket`` succeeded; ignored if it was cancelled."""
         if ticket in self._pending:
             self._pending.pop(ticket)[0](result)
 
     def fail_action(self, ticket: int, error: Exception) -> None:
-        """The action of ``ticket`` failed; nothing happens if it was abandoned."""
+        """The action of ``ticket`` failed; ignored if it was cancelled."""
         if ticket in self._pending:
             self._pending.pop(ticket)[1](error)
 
     def cancel_action(self, ticket: int) -> None:
-        """The answer to ``ticket`` is not wanted any more."""
+        """Cancel the action of ``ticket``."""
         del self._pending[ticket]
         self.add_action(a.CancelAction(ticket))
 
@@ -177,12 +177,12 @@ class MemberContext:
 
 
 def in_order(partitions: Iterable[TopicPartition]) -> tuple[TopicPartition, ...]:
-    """Partitions as callbacks get them: by topic and number."""
+    """Partitions sorted by topic and number, as callbacks get them."""
     return tuple(sorted(partitions))
 
 
 def shortened(reason: str) -> str:
-    """``reason`` as it may go over the wire."""
+    """``reason``, cut to the length that goes over the wire."""
     return reason[:LONGEST_REASON]
 
 
@@ -221,7 +221,7 @@ class RebalanceProgress:
         self._member = member
         self.phase = RebalancePhase.IDLE
         self.ticket = 0
-        """Of the action whose answer is awaited, if it is one."""
+        """Of the awaited action, if there is one."""
         self.retry_at_ms: int | None = None
         self._attempts = 0
 

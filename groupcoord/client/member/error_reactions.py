@@ -55,7 +55,7 @@ HEARTBEAT: Mapping[E, ErrorReaction] = {
     E.ILLEGAL_GENERATION: ErrorReaction.RESET_GENERATION,
     E.FENCED_INSTANCE_ID: ErrorReaction.FAIL,
 }
-"""Of Heartbeat; what is not here is tried again, as any missed beat: until the session is over it has done no harm."""
+"""Of Heartbeat; other errors are retried, like a missed heartbeat, until the session ends."""
 
 COMMIT: Mapping[E, ErrorReaction] = {
     E.NONE: ErrorReaction.GO_ON,
@@ -76,7 +76,7 @@ OFFSET_METADATA_TOO_LARGE, INVALID_COMMIT_OFFSET_SIZE and the unexpected."""
 
 
 def to_find_coordinator(code: E) -> ErrorReaction:
-    """Of FindCoordinator: whatever may pass is tried again."""
+    """Of FindCoordinator: retriable errors are retried."""
     if code == E.NONE:
         return ErrorReaction.GO_ON
     return ErrorReaction.RETRY if code.retriable else ErrorReaction.FAIL
@@ -103,7 +103,7 @@ def to_offset_commit(code: E) -> ErrorReaction:
 
 
 def to_offset_fetch(code: E) -> ErrorReaction:
-    """Of OffsetFetch: whatever may pass is tried again, UNSTABLE_OFFSET_COMMIT among it."""
+    """Of OffsetFetch: retriable errors are retried, UNSTABLE_OFFSET_COMMIT among them."""
     if code in _SEARCH:
         return ErrorReaction.FIND_COORDINATOR
     return to_find_coordinator(code)

@@ -22,7 +22,7 @@ class MemberSettings:
     retry_backoff_ms: int = 100
     retry_backoff_max_ms: int = 1_000
     auto_commit: bool = True
-    """Is what was consumed committed before partitions may go to others?"""
+    """Are positions committed before partitions are revoked?"""
 
     def __post_init__(self) -> None:
         if not self.group_id:
@@ -56,6 +56,6 @@ class ExponentialBackoff:
         self._chance = chance
 
     def delay_ms(self, attempts: int) -> int:
-        """What to wait after ``attempts`` failures in a row, the latest not counted. Source: ``ExponentialBackoff``."""
+        """The delay after ``attempts`` failures in a row, not counting the latest. Source: ``ExponentialBackoff``."""
         wait = min(self._first_ms << min(attempts, _ENOUGH_DOUBLINGS), self._most_ms)
         return round(wait * (1 + JITTER * (2 * self._chance() - 1)))
