@@ -29,7 +29,7 @@ from groupcoord.assignors.server_side import (
     SubscriptionType,
 )
 from groupcoord.assignors.server_side.spec import subscription_type
-from groupcoord.assignors.sticky.assignor import COOPERATIVE_STICKY, STICKY, assign_by_past
+from groupcoord.assignors.sticky.assignor import COOPERATIVE_STICKY, STICKY, assign_from_previous
 from groupcoord.assignors.sticky.previous_assignment import (
     DEFAULT_GENERATION,
     PreviousAssignment,
@@ -113,16 +113,16 @@ def _answer(name: str, case: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _sticky(name: str, case: Mapping[str, Any], group: GroupSubscription) -> dict[str, Any]:
-    past_of = previous_of_sticky if name == STICKY else previous_of_cooperative
-    pasts = {
+    previous_of = previous_of_sticky if name == STICKY else previous_of_cooperative
+    previous = {
         member["id"]: (
             PreviousAssignment(_partitions(member["owned"]), member.get("generation"))
             if "owned" in member
-            else past_of(group.subscriptions[member["id"]])
+            else previous_of(group.subscriptions[member["id"]])
         )
         for member in case["members"]
     }
-    result = assign_by_past(group, pasts, max_generation=case.get("max_generation", DEFAULT_GENERATION))
+    result = assign_from_previous(group, previous, max_generation=case.get("max_generation", DEFAULT_GENERATION))
     assignment = result.assignment
     if name == COOPERATIVE_STICKY:
         assignment = withhold(assignment, result.transferring)

@@ -283,7 +283,7 @@ class Consumer(AsyncIterator[ConsumerRecord]):
         return True
 
     async def _wait(self, until_s: float | None) -> bool:
-        """Wait for a change until ``until_s`` on the loop's clock; for a running callback to its end. Returns whether there was one."""
+        """Wait for a change until ``until_s`` on the loop's clock, or to the end of a callback. Was there one?"""
         if not self._open:
             raise ConsumerClosedError("the consumer was closed while somebody waited for its records")
         news = self._changed

@@ -38,7 +38,7 @@ class CommitFailedError(ClientError):
 
 
 class AssignorFailedError(ClientError):
-    """The assignor of this member or of the leader failed or gave an invalid assignment. The group goes on without this member."""
+    """The assignor of this member or its leader failed or gave an invalid assignment. The group goes on without this member."""
 
 
 class CallbackFailedError(ClientError):

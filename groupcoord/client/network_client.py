@@ -199,7 +199,7 @@ class NetworkClient:
             )
 
     async def refresh_periodically(self) -> None:
-        """Refresh the watched topics on request, when they are too old, and with back-off while one has no leader. Never returns."""
+        """Refresh the watched topics on request, when old, and with back-off while one has no leader. Never returns."""
         attempts = 0
         while True:
             failing = attempts > 0

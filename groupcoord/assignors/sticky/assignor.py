@@ -43,21 +43,21 @@ def assign_sticky(
     Raises JavaFailure where Kafka's class fails. One of its failures is a defect that can happen to any group whose members
     want different topics; with ``strict`` False the rule that leads there is passed over.
     """
-    return assign_by_past(group, _pasts(group, previous_of_sticky), max_generation=max_generation, strict=strict)
+    return assign_from_previous(group, _claims(group, previous_of_sticky), max_generation=max_generation, strict=strict)
 
 
 def assign_cooperative(
     group: GroupSubscription, *, max_generation: int = DEFAULT_GENERATION, strict: bool = True
 ) -> StickyAnswer:
     """What ``cooperative-sticky`` answers: as sticky, but no member gets what another has yet to revoke (KIP-429)."""
-    pasts = _pasts(group, previous_of_cooperative)
-    answer = assign_by_past(group, pasts, max_generation=max_generation, strict=strict)
+    claims = _claims(group, previous_of_cooperative)
+    answer = assign_from_previous(group, claims, max_generation=max_generation, strict=strict)
     return replace(answer, assignment=withhold(answer.assignment, answer.transferring))
 
 
-def assign_by_past(
+def assign_from_previous(
     group: GroupSubscription,
-    pasts: Mapping[str, PreviousAssignment],
+    claims: Mapping[str, PreviousAssignment],
     *,
     max_generation: int = DEFAULT_GENERATION,
     strict: bool = True,
@@ -65,7 +65,7 @@ def assign_by_past(
     """The part both have in common, for members whose past is known already."""
     members = members_in_hash_order(group)
     table = topic_table(members, group.partitions)
-    ownership = collect_ownership(members, pasts, table, max_generation)
+    ownership = collect_ownership(members, claims, table, max_generation)
     racks = RackInfo(group, members, table)
     if subscriptions_are_equal(members):
         constrained = Constrained(table, ownership, racks)
@@ -76,7 +76,7 @@ def assign_by_past(
             constrained=True,
             max_generation=ownership.max_generation,
         )
-    assignment = assign_general(members, pasts, table, ownership, racks, strict=strict)
+    assignment = assign_general(members, claims, table, ownership, racks, strict=strict)
     return StickyAnswer(
         assignment=assignment,
         transferring=changing_hands(members, assignment),
@@ -85,7 +85,7 @@ def assign_by_past(
     )
 
 
-def _pasts(
-    group: GroupSubscription, past_of: Callable[[Subscription], PreviousAssignment]
+def _claims(
+    group: GroupSubscription, previous_of: Callable[[Subscription], PreviousAssignment]
 ) -> dict[str, PreviousAssignment]:
-    return {member_id: past_of(subscription) for member_id, subscription in group.subscriptions.items()}
+    return {member_id: previous_of(subscription) for member_id, subscription in group.subscriptions.items()}

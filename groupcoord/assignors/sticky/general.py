@@ -21,7 +21,7 @@ from groupcoord.assignors.sticky.reassignment import Reassignment, WorkingAssign
 
 def assign_general(
     members: Mapping[str, Subscription],
-    pasts: Mapping[str, PreviousAssignment],
+    claims: Mapping[str, PreviousAssignment],
     table: Mapping[str, int],
     ownership: Ownership,
     racks: RackInfo,
@@ -32,23 +32,23 @@ def assign_general(
 
     Raises JavaFailure, if ``strict``, where Kafka fails: a partition's owner of an older generation can neither give nor take.
     """
-    board = WorkingAssignment(members, table)
-    revoked = _keep(board, members, ownership, racks)
-    free = _free(board)
-    begins = not any(board.sizes)
-    _give_out(board, free, racks)
+    working = WorkingAssignment(members, table)
+    revoked = _keep(working, members, ownership, racks)
+    free = _free(working)
+    begins = not any(working.sizes)
+    _give_out(working, free, racks)
 
-    in_play = [member for member in range(len(board.ids)) if _can_take_part(board, member)]
-    everything = [(topic, board.ranges[topic]) for topic in range(len(board.topics)) if board.is_contested(topic)]
-    previous = _previous_owners(board, members, pasts, ownership.max_generation)
-    reassignment = Reassignment(board, in_play, previous, strict)
-    sizes = [board.sizes[member] for member in in_play]
+    in_play = [member for member in range(len(working.ids)) if _can_take_part(working, member)]
+    everything = [(topic, working.ranges[topic]) for topic in range(len(working.topics)) if working.is_contested(topic)]
+    previous = _previous_owners(working, members, claims, ownership.max_generation)
+    reassignment = Reassignment(working, in_play, previous, strict)
+    sizes = [working.sizes[member] for member in in_play]
     if not revoked:
-        reassignment.run([(topic, part) for topic, part in board.by_topic(free) if board.is_contested(topic)])
+        reassignment.run([(topic, part) for topic, part in working.by_topic(free) if working.is_contested(topic)])
     moved = reassignment.run(everything)
-    if moved and not begins and balance_score([board.sizes[member] for member in in_play]) >= balance_score(sizes):
-        board.restore(reassignment.before)
-    return board.assignment()
+    if moved and not begins and balance_score([working.sizes[member] for member in in_play]) >= balance_score(sizes):
+        working.restore(reassignment.before)
+    return working.assignment()
 
 
 def balance_score(sizes: Iterable[int]) -> int:
@@ -63,70 +63,75 @@ def balance_score(sizes: Iterable[int]) -> int:
     return (score + 0x80000000 & 0xFFFFFFFF) - 0x80000000
 
 
-def _keep(board: WorkingAssignment, members: Mapping[str, Subscription], ownership: Ownership, racks: RackInfo) -> bool:
-    """Put what members keep on the board; returns whether any was lost: unsubscribed, or on other racks."""
+def _keep(
+    working: WorkingAssignment, members: Mapping[str, Subscription], ownership: Ownership, racks: RackInfo
+) -> bool:
+    """Put what members keep into the working assignment; returns whether any was lost: unsubscribed, or on other racks."""
     revoked = False
     for member_id, partitions in ownership.kept.items():
-        wanted, member = frozenset(members[member_id].topics), board.rank[member_id]
+        wanted, member = frozenset(members[member_id].topics), working.rank[member_id]
         for partition in partitions:
             if partition[0] not in wanted or racks.mismatch(member_id, partition):
                 revoked = True
             else:
-                board.keep(member, partition)
+                working.keep(member, partition)
     return revoked
 
 
-def _free(board: WorkingAssignment) -> list[int]:
-    if not board.has_phantoms:
-        return [partition for partition, owner in enumerate(board.owner) if owner < 0]
-    board.allow_twice()
-    kept = [board.partitions[partition] for held in board.held for partition in held]
-    everything = board.partitions[: board.total]
+def _free(working: WorkingAssignment) -> list[int]:
+    if not working.has_phantoms:
+        return [partition for partition, owner in enumerate(working.owner) if owner < 0]
+    working.allow_twice()
+    kept = [working.partitions[partition] for held in working.held for partition in held]
+    everything = working.partitions[: working.total]
     place = {partition: number for number, partition in enumerate(everything)}
     return [place[partition] for partition in unassigned_partitions(everything, kept)]
 
 
-def _give_out(board: WorkingAssignment, free: Iterable[int], racks: RackInfo) -> None:
+def _give_out(working: WorkingAssignment, free: Iterable[int], racks: RackInfo) -> None:
     """Give each of ``free`` to the member that wants it and has least; if racks matter, first whatever has one nearby."""
     if racks.matter:
         nearby: dict[tuple[int, Racks], MemberHeap] = {}
         rest = []
         for partition in free:
-            name = board.partitions[partition]
-            key = board.topic_number[name[0]], racks.racks(name)
+            name = working.partitions[partition]
+            key = working.topic_number[name[0]], racks.racks(name)
             if key not in nearby:
-                nearby[key] = MemberHeap(_fitting(board, name, racks), board.sizes)
+                nearby[key] = MemberHeap(_fitting(working, name, racks), working.sizes)
             if nearby[key]:
-                board.give(partition, nearby[key].least())
+                working.give(partition, nearby[key].least())
             else:
                 rest.append(partition)
         free = rest
     pools: dict[tuple[int, ...], MemberHeap] = {}
-    for topic, partitions in board.by_topic(free):
-        subscribers = tuple(board.subscribers[topic])
+    for topic, partitions in working.by_topic(free):
+        subscribers = tuple(working.subscribers[topic])
         if subscribers not in pools:
-            pools[subscribers] = MemberHeap(subscribers, board.sizes)
+            pools[subscribers] = MemberHeap(subscribers, working.sizes)
         pool = pools[subscribers]
         for partition in partitions:
-            board.give(partition, pool.least())
+            working.give(partition, pool.least())
 
 
-def _fitting(board: WorkingAssignment, partition: TopicPartition, racks: RackInfo) -> list[int]:
+def _fitting(working: WorkingAssignment, partition: TopicPartition, racks: RackInfo) -> list[int]:
     """Those that want ``partition`` and do not have it in another rack."""
-    subscribers = board.subscribers[board.topic_number[partition[0]]]
-    return [member for member in subscribers if not racks.mismatch(board.ids[member], partition)]
+    subscribers = working.subscribers[working.topic_number[partition[0]]]
+    return [member for member in subscribers if not racks.mismatch(working.ids[member], partition)]
 
 
-def _can_take_part(board: WorkingAssignment, member: int) -> bool:
+def _can_take_part(working: WorkingAssignment, member: int) -> bool:
     """Could ``member`` have more than it has, or something that another wants?"""
-    if board.sizes[member] < board.most_possible(member):
+    if working.sizes[member] < working.most_possible(member):
         return True
-    topics = {board.partitions[partition][0] for partition in board.held[member]}
-    return any(board.is_contested(board.topic_number[topic]) for topic in topics)
+    topics = {working.partitions[partition][0] for partition in working.held[member]}
+    return any(working.is_contested(working.topic_number[topic]) for topic in topics)
 
 
 def _previous_owners(
-    board: WorkingAssignment, members: Iterable[str], pasts: Mapping[str, PreviousAssignment], max_generation: int
+    working: WorkingAssignment,
+    members: Iterable[str],
+    claims: Mapping[str, PreviousAssignment],
+    max_generation: int,
 ) -> dict[int, int]:
     """Partition → who says to have had it before the latest generation; of several the one of the latest among those.
 
@@ -134,12 +139,12 @@ def _previous_owners(
     """
     owners: dict[int, tuple[int, int]] = {}
     for member_id in members:
-        past = pasts[member_id]
-        generation = DEFAULT_GENERATION if past.generation is None else past.generation
+        previous = claims[member_id]
+        generation = DEFAULT_GENERATION if previous.generation is None else previous.generation
         if generation >= max_generation:
             continue
-        for claim in past.partitions:
-            partition = board.number(claim)
+        for claim in previous.partitions:
+            partition = working.number(claim)
             if partition is not None and (partition not in owners or generation > owners[partition][0]):
-                owners[partition] = generation, board.rank[member_id]
+                owners[partition] = generation, working.rank[member_id]
     return {partition: member for partition, (_, member) in owners.items()}

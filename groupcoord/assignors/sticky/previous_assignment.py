@@ -143,7 +143,7 @@ class Ownership:
 
 def collect_ownership(
     members: Mapping[str, Subscription],
-    pasts: Mapping[str, PreviousAssignment],
+    claims: Mapping[str, PreviousAssignment],
     table: Mapping[str, int],
     max_generation: int = DEFAULT_GENERATION,
 ) -> Ownership:
@@ -157,10 +157,10 @@ def collect_ownership(
     disowned: set[TopicPartition] = set()
     double_claimed: set[TopicPartition] = set()
     for member_id in members:
-        past = pasts[member_id]
-        generation = DEFAULT_GENERATION if past.generation is None else past.generation
+        previous = claims[member_id]
+        generation = DEFAULT_GENERATION if previous.generation is None else previous.generation
         max_generation = max(max_generation, generation)
-        for partition in past.partitions:
+        for partition in previous.partitions:
             if partition[0] not in table:
                 continue
             if partition not in claimant:

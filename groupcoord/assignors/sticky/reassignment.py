@@ -198,22 +198,22 @@ class Reassignment:
     """
 
     def __init__(
-        self, board: WorkingAssignment, in_play: Sequence[int], previous: Mapping[int, int], strict: bool
+        self, working: WorkingAssignment, in_play: Sequence[int], previous: Mapping[int, int], strict: bool
     ) -> None:
-        self._board = board
+        self._working = working
         self._in_play = in_play
         self._playing = frozenset(in_play)
         self._previous = previous
         self._strict = strict
         # Whether all is balanced decides nothing that the sizes of a partition's owner and of the subscriber that has least
         # do not, unless a partition can go to a member that does not subscribe to its topic, or to none.
-        self._must_ask = board.has_phantoms or any(
-            member not in self._playing or self._topic_of(partition) not in board.wants[member]
+        self._must_ask = working.has_phantoms or any(
+            member not in self._playing or self._topic_of(partition) not in working.wants[member]
             for partition, member in previous.items()
         )
         self._pools: dict[tuple[int, ...], MemberHeap] = {}
         self._pools_of_topic: dict[int, MemberHeap] = {}
-        self._pools_of_member: list[list[MemberHeap]] = [[] for _ in board.ids]
+        self._pools_of_member: list[list[MemberHeap]] = [[] for _ in working.ids]
         self._movements: dict[int, PartitionMovements] = {}
         self.before: dict[int, list[int]] = {}
         """What those held, whose holdings changed, before anything moved."""
@@ -226,8 +226,8 @@ class Reassignment:
         return moved
 
     def _pass(self, by_topic: Sequence[tuple[int, Sequence[int]]]) -> bool:
-        board, previous, modified = self._board, self._previous, False
-        owner, sizes = board.owner, board.sizes
+        working, previous, modified = self._working, self._previous, False
+        owner, sizes = working.owner, working.sizes
         largest = max([sizes[member] for member in self._in_play], default=0)
         for topic, partitions in by_topic:
             pool = self._pool(topic)
@@ -248,68 +248,68 @@ class Reassignment:
 
     def _receiver(self, partition: int, pool: MemberHeap, enough: int) -> int | None:
         """The member that should have ``partition`` instead of its owner, if any."""
-        size = self._board.sizes[self._board.owner[partition]]
+        size = self._working.sizes[self._working.owner[partition]]
         back = self._previous.get(partition)
         if back is not None and back not in self._playing:
             if self._strict:
                 raise JavaFailure(
                     "NullPointerException",
-                    f"{self._board.partitions[partition]} was once owned by {self._board.ids[back]}, "
+                    f"{self._working.partitions[partition]} was once owned by {self._working.ids[back]}, "
                     "which has been set aside as unable to give or take anything",
                 )
-        elif back is not None and size > self._board.sizes[back] + 1:
+        elif back is not None and size > self._working.sizes[back] + 1:
             return back
         return pool.least() if size > enough else None
 
     def _move(self, topic: int, partition: int, receiver: int) -> None:
-        board = self._board
+        working = self._working
         if topic not in self._movements:
-            self._movements[topic] = PartitionMovements(board.topics[topic])
-        movements, start = self._movements[topic], board.ranges[topic].start
-        index = movements.instead_of(partition - start, board.owner[partition], receiver)
-        giver = board.owner[start + index]
+            self._movements[topic] = PartitionMovements(working.topics[topic])
+        movements, start = self._movements[topic], working.ranges[topic].start
+        index = movements.instead_of(partition - start, working.owner[partition], receiver)
+        giver = working.owner[start + index]
         for member in (giver, receiver):
             if member not in self.before:
-                self.before[member] = list(board.held[member])
+                self.before[member] = list(working.held[member])
         movements.record(index, giver, receiver)
-        board.move(start + index, receiver)
+        working.move(start + index, receiver)
         for pool in self._pools_of_member[giver]:
             pool.shrunk(giver)
 
     def is_balanced(self) -> bool:
         """Can no partition move to a member that has two less than its owner? (``isBalanced``)"""
-        board, sizes = self._board, self._board.sizes
+        working, sizes = self._working, self._working.sizes
         playing = [sizes[member] for member in self._in_play]
         if min(playing) >= max(playing) - 1:
             return True
-        owner = dict(enumerate(board.owner))
-        for member_id in board.hash_order if board.has_phantoms else ():
-            member = board.rank[member_id]
+        owner = dict(enumerate(working.owner))
+        for member_id in working.hash_order if working.has_phantoms else ():
+            member = working.rank[member_id]
             if member in self._playing:
-                owner.update(dict.fromkeys(board.held[member], member))
-        largest = [max([sizes[owner[partition]] for partition in of_topic]) for of_topic in board.ranges]
+                owner.update(dict.fromkeys(working.held[member], member))
+        largest = [max([sizes[owner[partition]] for partition in of_topic]) for of_topic in working.ranges]
         return not any(
-            sizes[member] != board.most_possible(member)
+            sizes[member] != working.most_possible(member)
             and any(
                 sizes[member] + 1 < largest[topic]
                 and any(
-                    sizes[member] + 1 < sizes[owner[partition]] and partition not in board.held[member]
-                    for partition in board.ranges[topic]
+                    sizes[member] + 1 < sizes[owner[partition]] and partition not in working.held[member]
+                    for partition in working.ranges[topic]
                 )
-                for topic in board.wants[member]
+                for topic in working.wants[member]
             )
             for member in self._in_play
         )
 
     def _topic_of(self, partition: int) -> int:
-        return self._board.topic_number[self._board.partitions[partition][0]]
+        return self._working.topic_number[self._working.partitions[partition][0]]
 
     def _pool(self, topic: int) -> MemberHeap:
         """Those of the members in play that want ``topic``; topics with the same subscribers share one pool."""
         if topic not in self._pools_of_topic:
-            members = tuple([member for member in self._board.subscribers[topic] if member in self._playing])
+            members = tuple([member for member in self._working.subscribers[topic] if member in self._playing])
             if members not in self._pools:
-                self._pools[members] = pool = MemberHeap(members, self._board.sizes)
+                self._pools[members] = pool = MemberHeap(members, self._working.sizes)
                 for member in dict.fromkeys(members):
                     self._pools_of_member[member].append(pool)
             self._pools_of_topic[topic] = self._pools[members]
