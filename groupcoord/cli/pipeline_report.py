@@ -117,7 +117,7 @@ def _demo(arguments: argparse.Namespace) -> None:
 
 
 def has_display() -> bool:
-    """Whether somebody is there to look at a browser: never in a CI, never without a terminal."""
+    """Whether a user can look at a browser: never in a CI, never without a terminal."""
     if os.environ.get("CI") or not sys.stdout.isatty():
         return False
     return sys.platform in {"win32", "darwin"} or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))

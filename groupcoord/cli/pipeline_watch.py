@@ -21,7 +21,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = """\
 Follow the log of __consumer_offsets of a living cluster: tables that grow, and
 views (current_offsets, current_groups, lag, storms) that are replaced after each
-batch. Who was killed goes on where it was: nothing is lost, nothing comes twice."""
+batch. After a kill it continues where it was: nothing is lost, nothing comes twice."""
     parser.epilog = """\
   groupcoord pipeline watch --source kafka:localhost:9092 --out watched
   groupcoord pipeline watch --source kafka:localhost:9092 --out watched --once"""

@@ -59,16 +59,16 @@ def _parts(said: str) -> list[str]:
 
 
 PADDING = 32
-"""So many zero bytes stand behind what is read, so that a look a little beyond its end needs no check."""
+"""The number of zero bytes behind the data, so that a read a little beyond its end needs no check."""
 
 SHORT_VIEW = 12
-"""A binary view holds so many bytes itself; of longer ones it holds four, and where the rest is."""
+"""The longest value that a binary view holds itself; of a longer one it holds four bytes and the place of the rest."""
 _VIEW = np.dtype([("size", "<i4"), ("head", "<u8"), ("tail", "<u4")])
 _ONE = np.uint64(1)
 
 
 PART = 1_000
-"""So many rows at a time become Python objects, which take ten times the room."""
+"""The most rows that become Python objects at a time, which take ten times the memory."""
 
 
 def parts(batch: Any) -> Iterator[Any]:
@@ -131,7 +131,7 @@ def slices(data: Any, starts: Any, sizes: Any) -> Any:
 
 
 def _low_bits(sizes: Any) -> Any:
-    """A mask of so many bytes."""
+    """Masks of that many bytes."""
     return (_ONE << (8 * sizes).astype(np.uint64)) - _ONE
 
 

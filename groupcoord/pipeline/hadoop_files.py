@@ -4,7 +4,10 @@ from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from groupcoord.pipeline.schemas import TableSchema
 
 
 class HadoopFiles:
@@ -101,3 +104,13 @@ def java_reason(problem: Py4JJavaError) -> str:
     """The first line of what Java says went wrong."""
     error = problem.java_exception
     return str(error.getMessage() or error.getClass().getSimpleName()).splitlines()[0]
+
+
+def check_columns(frame: DataFrame, table: TableSchema) -> None:
+    """Raises AssertionError unless ``frame`` has exactly the columns of ``table``."""
+    found, expected = (
+        [(field.name, field.dataType.simpleString()) for field in schema]
+        for schema in (frame.schema, StructType.fromDDL(table.ddl))
+    )
+    if found != expected:
+        raise AssertionError(f"{table.name} has other columns than its schema: {found} and not {expected}")

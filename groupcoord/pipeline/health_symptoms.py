@@ -1,7 +1,7 @@
-"""What makes a group troubled, and how much each of it counts: the score of the table ``group_health``.
+"""What counts against the health of a group, and how much: the score of the table ``group_health``.
 
 A symptom that a group shows n times gives ``points * log2(1 + n)``: once gives its points, three times twice as many, seven
-times three times as many. So a group that does one thing all day does not hide one that does everything a little.
+times three times as many. So a group with one symptom all day does not hide one with several at times.
 """
 
 import math

@@ -1,7 +1,8 @@
 """From a source to the tables of records: each record is read once, decoded, and written to the table it belongs to.
 
-There are two ways. Where all tasks run on this machine and write to its disk, they write the tables themselves. Anywhere else
-Spark writes: first all commits at once, as they will be read, then what is left.
+If all tasks run on this machine and write to its disk, they write the tables themselves with PyArrow: that is a quarter of the
+work of handing every row to Java. Many tasks write at once and some may be retried, so a file counts only if the task that
+wrote it has ended and returned its name; other files are removed. Anywhere else Spark writes: first all commits, then the rest.
 """
 
 import uuid
@@ -39,7 +40,7 @@ from groupcoord.pipeline.sources.source_plan import SourcePlan
 CODECS = {"none": "none", "uncompressed": "none", "snappy": "snappy", "gzip": "gzip", "zstd": "zstd"}
 """Names that Spark has for compressions, and PyArrow's; of others Spark itself knows best what they mean."""
 AT_ONCE_BYTES = 32 * 1024 * 1024
-"""So much, in memory, becomes one row group of a file."""
+"""The size in memory of one row group of a file."""
 
 WRITTEN = TableSchema(
     "written",
@@ -161,7 +162,7 @@ class _File:
 
     @contextmanager
     def _told(self) -> Iterator[None]:
-        """What the disk refuses ends the run with one line."""
+        """Turn an error of the disk into a PipelineError of one line."""
         try:
             yield
         except OSError as problem:

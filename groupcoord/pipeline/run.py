@@ -60,7 +60,7 @@ from groupcoord.pipeline.whatif.what_if_tables import partition_counts, what_if,
 
 
 class RunProgress:
-    """Says each step when it is done, with its rows and its time. ``say`` takes a line; ``clock`` gives seconds."""
+    """Reports each step when it is done, with its rows and its time. ``say`` takes a line; ``clock`` gives seconds."""
 
     def __init__(self, say: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
         self._say = say
@@ -310,7 +310,7 @@ class _Job:
         said = self._ends_until_as_of()
         if said is not None:
             return said
-        if plan.ends is None or self._options.as_of is not None:  # how long topics were then, nobody knows
+        if plan.ends is None or self._options.as_of is not None:  # the ends of topics at that time are unknown
             return None
         return self._output.stage(plan.ends(current), "ends")
 

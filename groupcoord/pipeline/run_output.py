@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from groupcoord.pipeline.errors import PipelineError
-from groupcoord.pipeline.hadoop_files import HadoopFiles, java_reason
+from groupcoord.pipeline.hadoop_files import HadoopFiles, check_columns, java_reason
 from groupcoord.pipeline.report.arrow_table_reader import ArrowTableReader, local_scan, spark_scan
 from groupcoord.pipeline.report.report_model import Report
 from groupcoord.pipeline.report.stored_report import PAGE, REPORT, page_and_document
@@ -137,13 +137,3 @@ class RunOutput:
 
     def _staged(self, name: str) -> str:
         return f"{self._work}/{STAGED}/{name}"
-
-
-def check_columns(frame: DataFrame, table: TableSchema) -> None:
-    """Raises AssertionError unless ``frame`` has exactly the columns of ``table``."""
-    found, expected = (
-        [(field.name, field.dataType.simpleString()) for field in schema]
-        for schema in (frame.schema, StructType.fromDDL(table.ddl))
-    )
-    if found != expected:
-        raise AssertionError(f"{table.name} has other columns than its schema: {found} and not {expected}")

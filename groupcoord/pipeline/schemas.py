@@ -91,8 +91,8 @@ COMMITS = TableSchema(
 _DESCRIBED = (
     ColumnSchema("protocol_type", "string", "`consumer` for consumers; empty for a group that only commits"),
     ColumnSchema("generation", "int", "generation of the group"),
-    ColumnSchema("protocol", "string", "assignor that the members agreed on; null: nobody is in it"),
-    ColumnSchema("leader", "string", "member id of the leader; null: nobody is in it"),
+    ColumnSchema("protocol", "string", "assignor that the members agreed on; null: the group has no members"),
+    ColumnSchema("leader", "string", "member id of the leader; null: the group has no members"),
     ColumnSchema(
         "state_ts", "timestamp", "when the group came into the state it was in (value version 2 and higher)", "UTC"
     ),
@@ -197,7 +197,7 @@ REBALANCES = TableSchema(
             "moved",
             "int",
             "of these, partitions with another owner than the last they had; the generations of a cooperative rebalance in "
-            "which nobody has them do not hide it",
+            "which they have no owner do not hide it",
             "partitions",
         ),
         ColumnSchema("kept", "int", "of these, partitions with the owner that they last had", "partitions"),
@@ -232,7 +232,7 @@ OWNERSHIP = TableSchema(
         ColumnSchema("generation", "int", "generation in which it changed"),
         _TOPIC,
         _NUMBER,
-        ColumnSchema("member", "string", "member id of the owner from here on; null: nobody"),
+        ColumnSchema("member", "string", "member id of the owner from here on; null: none"),
         ColumnSchema("client_id", "string", "client id of that member"),
         ColumnSchema("previous_member", "string", "member id of the last owner before; null: none is known"),
         ColumnSchema("until_ts", "timestamp", "when it changed again; null: it did not", "UTC"),
@@ -344,7 +344,7 @@ ZOMBIES = TableSchema(
         ColumnSchema("committed_offset", "bigint", "what was committed"),
         ColumnSchema("previous_offset", "bigint", "what was committed before it; null: nothing that the log still has"),
         ColumnSchema("generation", "int", "generation at that moment"),
-        ColumnSchema("owner", "string", "member id of who had the partition; null: nobody"),
+        ColumnSchema("owner", "string", "member id of who had the partition; null: none"),
         ColumnSchema("previous_owner", "string", "member id of who had it before"),
         ColumnSchema(
             "reason",
@@ -359,8 +359,8 @@ WHAT_IF = TableSchema(
     "what_if",
     "What other assignors would have done to the same members: one row for each rebalance that found members and each assignor "
     "of `--replay-with`, and one with the assignor `as it was` for what really happened. Empty unless it is asked for. The "
-    "second step of a cooperative rebalance, in which nobody comes or goes, counts in the row of the first. With a `problem` "
-    "there are no numbers.",
+    "second step of a cooperative rebalance, in which no member joins or leaves, counts in the row of the first. With a "
+    "`problem` there are no numbers.",
     ("log_partition", "log_offset", "assignor"),
     (
         _PARTITION,
@@ -370,7 +370,7 @@ WHAT_IF = TableSchema(
         ColumnSchema("at", "timestamp", "when its assignment was written", "UTC"),
         ColumnSchema("assignor", "string", "assignor, as `--replay-with` names it; `as it was`: what the log has"),
         ColumnSchema("members", "int", "members", "members"),
-        ColumnSchema("partitions_total", "int", "partitions that are somebody's at the end", "partitions"),
+        ColumnSchema("partitions_total", "int", "partitions that have an owner at the end", "partitions"),
         ColumnSchema("moved", "int", "of these, partitions with another owner than the last they had", "partitions"),
         ColumnSchema("kept", "int", "of these, partitions with the owner that they last had", "partitions"),
         ColumnSchema(
@@ -385,7 +385,7 @@ WHAT_IF = TableSchema(
         ColumnSchema(
             "pauses",
             "int",
-            "partitions that stop: somebody had them and somebody wants them, but nobody read on, because their owner gave "
+            "partitions that stop: they had an owner and are wanted, but are not read meanwhile, because their owner gave "
             "them up to join again, or lost them, or is gone",
             "partitions",
         ),
@@ -405,7 +405,7 @@ WHAT_IF = TableSchema(
         ColumnSchema(
             "agrees",
             "boolean",
-            "does everybody get what they really got? null: the group did not use this assignor then",
+            "does each member get what it really got? null: the group did not use this assignor then",
         ),
         ColumnSchema("problem", "string", "why the assignor had no answer; null: it had one"),
     ),
@@ -503,7 +503,7 @@ GROUP_HEALTH = TableSchema(
         _GROUP,
         ColumnSchema("kind", "string", "`classic`, `consumer` (KIP-848), or `simple`: it only commits"),
         ColumnSchema("state", "string", "`Stable` with members, `Empty` without; null: the group is gone"),
-        ColumnSchema("protocol", "string", "assignor that the members agreed on; null: nobody is in it"),
+        ColumnSchema("protocol", "string", "assignor that the members agreed on; null: the group has no members"),
         ColumnSchema(
             "generation", "int", "generation of the group; assignment epoch of one of KIP-848; null: the group is gone"
         ),

@@ -41,7 +41,7 @@ FOR_SMALL = {
 }
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 LOCAL_DEFAULTS = {
-    # Nobody waits for an answer: what counts is the work done. And when a stream fails, Spark looks for a class name in the
+    # Throughput counts, not latency. And when a stream fails, Spark looks for a class name in the
     # whole text of the failure with a pattern that goes as deep as the text is long.
     JAVA_OPTIONS: "-XX:+UseParallelGC -Xss16m",
     "spark.driver.memory": "3g",
@@ -49,7 +49,7 @@ LOCAL_DEFAULTS = {
     "spark.sql.shuffle.partitions": "16",
 }
 ON_THIS_MACHINE = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
-"""Where all processes are here, nobody else is to reach them."""
+"""If all processes are on this machine, no other machine must reach them."""
 
 
 _SILENCE = """\

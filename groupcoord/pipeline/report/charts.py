@@ -71,7 +71,7 @@ class VerticalLine(NamedTuple):
 
 
 class ChartRow(NamedTuple):
-    """One row and its label. A label with a ``title`` is a name that somebody chose; ``suffix`` follows it."""
+    """One row and its label. A label with a ``title`` is a name that a user chose; ``suffix`` follows it."""
 
     label: str
     shapes: Sequence[Shape] = ()

@@ -1,4 +1,4 @@
-"""The most troubled groups, one by one: who was in it, what was whose, when it rebalanced, when it committed."""
+"""The most troubled groups in detail: members, owners of partitions, rebalances and commits over time."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
@@ -30,16 +30,16 @@ from groupcoord.pipeline.report.report_model import (
 from groupcoord.pipeline.report.table_reader import Row, SortOrder, TableReader
 
 REBALANCES = 120
-"""So many of a group's rebalances are drawn, the newest ones; time begins with the first of these."""
+"""The most rebalances of a group that are drawn, the newest ones; the time axis begins with the first of them."""
 PARTITIONS = 30
-"""So many partitions: those that changed hands most often."""
+"""The most partitions that are drawn: those whose owner changed most often."""
 COUNTED = 2_000
-"""Up to so many partitions of a group are counted, and so many of its changes of owner are read."""
+"""The most partitions of a group that are counted, and the most changes of owner that are read."""
 LISTED = 10
 PIECES = 160
 """Into so many pieces time is cut for the histogram of commits."""
 SHORTEST_MS = 1_000
-"""So long is time at least."""
+"""The shortest time axis."""
 _OF_REBALANCE = (
     "generation",
     "at",

@@ -1,4 +1,4 @@
-"""What happened to groups over time: who was in them, generation after generation, and how many commits they made."""
+"""Groups over time: their members in each generation, and their commits; and the rows of tables that several parts show."""
 
 from bisect import bisect_right
 from collections import defaultdict
@@ -47,9 +47,9 @@ def lag_of(row: Row) -> PartitionLag:
 
 
 MEMBERS = 30
-"""So many members are drawn: those that were in it last."""
+"""The most members that are drawn: the last ones of the group."""
 COUNTED = 2_000
-"""Up to so many members of a group are counted."""
+"""The most members of a group that are counted."""
 NEWEST = SortOrder("log_offset", is_descending=True)
 
 

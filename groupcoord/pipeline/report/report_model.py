@@ -1,6 +1,6 @@
 """The report as data: what the page shows and the JSON document says. Times are milliseconds since 1970 in UTC (``*_ms``).
 
-``left_out`` says how many more there are than are listed; the tables have them all.
+Fields that end in ``left_out`` say how many more there are than are listed; the tables have them all.
 """
 
 from dataclasses import dataclass, field
@@ -142,7 +142,7 @@ class RebalanceSummary(NamedTuple):
 
 
 class MembershipSpan(NamedTuple):
-    """A member in one generation after the other, with so many partitions. ``until_ms`` is where another begins."""
+    """A member in consecutive generations with the same number of partitions. ``until_ms`` is when the next span begins."""
 
     from_ms: int
     until_ms: int
@@ -150,7 +150,7 @@ class MembershipSpan(NamedTuple):
 
 
 class MemberTimeline(NamedTuple):
-    """A member, and when it was in the group."""
+    """A member, and the spans of time in which it was in the group."""
 
     member: str
     client_id: str

@@ -5,7 +5,7 @@
 
 It joins no group and commits nothing, so it does not write into the log that it reads. What it gives is what a consumer that
 reads committed sees: nothing of aborted transactions, and nothing behind the first that is open. Options: ``bootstrap``,
-``topic`` (``__consumer_offsets``), ``ranges`` (JSON: partition → [from, to], for who asked for the bounds before),
+``topic`` (``__consumer_offsets``), ``ranges`` (JSON: partition → [from, to], if the bounds are known already),
 ``maxrecords`` (for streams: so many offsets a batch). Source: KIP-98 for isolation.
 """
 

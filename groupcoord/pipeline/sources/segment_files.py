@@ -1,9 +1,10 @@
 """``segments:DIR``: the files of a broker's disk, folders ``__consumer_offsets-N`` with ``00000000000000000000.log`` and so on.
 
-First the headers of all batches are looked at (a gigabyte takes about a second): that gives the pieces of some 32 MB that
-tasks read, tells what transactions hide, counts records, and finds torn tails. Index files are not needed. Spark itself
-passes over paths that begin with an underscore, without a word: therefore the files are opened here. In a cluster every
-executor must see the directory.
+First the headers of all batches are read (a gigabyte takes about a second): they give the slices of some 32 MB that tasks read,
+the records that transactions hide, the number of records, and torn tails. Index files are not needed. Spark itself silently
+ignores paths that begin with an underscore; therefore the files are opened here. In a cluster every executor must see the
+directory. A consumer that reads committed does not see the records of transactions that were aborted or are still open: the
+batches of a producer are decided by its next marker (KIP-98, ``ProducerStateManager``).
 """
 
 import mmap
@@ -24,7 +25,7 @@ COMMIT = 1
 
 
 class HiddenBatches(NamedTuple):
-    """The batches of ``producer_id`` with base offsets from ``first`` to ``last`` are not to be seen; ``is_open``: not yet."""
+    """The batches of ``producer_id`` with base offsets from ``first`` to ``last`` are invisible; if ``is_open``, for now."""
 
     producer_id: int
     first: int
@@ -51,7 +52,7 @@ class TransactionTracker:
             self._aborted.append(HiddenBatches(producer_id, *running, is_open=False))
 
     def hidden(self) -> list[HiddenBatches]:
-        """What is not to be seen, if the log ends here."""
+        """The invisible batches if the log ends here."""
         still = [HiddenBatches(producer_id, *running, is_open=True) for producer_id, running in self._running.items()]
         return self._aborted + still
 
@@ -67,7 +68,7 @@ def is_hidden(producer_ids: Any, base_offsets: Any, hidden: list[HiddenBatches])
 TOPIC = "__consumer_offsets"
 PIECE_BYTES = 32 * 1024 * 1024
 AT_ONCE_BYTES = 4 * 1024 * 1024
-"""So much is made into one Arrow batch: some 25,000 commits."""
+"""How many bytes become one Arrow batch: some 25,000 commits."""
 _FOLDER = re.compile(rf"{TOPIC}-(\d+)")
 _SEGMENT = re.compile(r"\d{20}\.log")
 
@@ -83,7 +84,7 @@ class SegmentSlice(NamedTuple):
 
 
 class SegmentSurvey(NamedTuple):
-    """What the headers say: the pieces, how many records they hold that are to be seen, and what is to be remarked."""
+    """What the headers say: the slices, how many visible records they hold, and warnings."""
 
     pieces: list[SegmentSlice]
     records: int

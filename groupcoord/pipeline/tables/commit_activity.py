@@ -9,7 +9,7 @@ from groupcoord.pipeline.schemas import COMMIT_GAPS, COMMIT_RATES
 from groupcoord.pipeline.tables.consecutive_commits import SHORTEST_GAP_MS, key
 
 TIMES_USUAL = 10
-"""A pause is one if it is so many times as long as the mean time between two commits."""
+"""How many times longer than the mean time between two commits a pause is at least."""
 _USUAL = "(last_ms - first_ms) / (commits - 1) / 1000.0D"
 
 

@@ -1,9 +1,9 @@
 """Each commit beside the one before it: from this come the gaps, the odd commits, and the last ten of each partition.
 
-A sort of all commits would be the dearest step of a run. So each partition of the log is cut into slices, which are
-followed one by one; what goes on from there is little, and is sorted. What is followed are numbers only: a
-hash stands for group, topic, its partition, and the partition of the log. One pair of these in 2⁶⁴ would be taken for one. No
-task holds more than some slices, however many commits a group has.
+A sort of all commits would be the most expensive step of a run. So each partition of the log is cut into stretches, and the
+commits of each stretch are compared with numpy. Only those that stand out, or that join a stretch with the next one, are sorted
+afterwards. Only numbers are compared: a hash stands for group, topic, its partition, and the partition of the log; one pair of
+these in 2⁶⁴ would be taken for one. No task holds more than some stretches, however many commits a group has.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ from groupcoord.pipeline.schemas import ColumnSchema, TableSchema
 
 SHORTEST_GAP_MS = 60_000
 FALLEN, TAKEN = 1, 0
-"""Marks: from here on the partition is nobody's, or somebody's again."""
+"""Marks: from here on the partition has no owner, or has one again."""
 
 IN_STRETCH = TableSchema(
     "in_stretch",
@@ -35,7 +35,7 @@ IN_STRETCH = TableSchema(
 FOLLOWED = TableSchema(
     "followed",
     "Commits that go on: the first and the last of each key in the stretch, those after a pause, those that go back, and those "
-    "for a partition that is nobody's.",
+    "for a partition without an owner.",
     ("key", "log_offset"),
     (
         *IN_STRETCH.columns,
@@ -43,7 +43,7 @@ FOLLOWED = TableSchema(
         ColumnSchema("previous_offset", "bigint", "what that committed"),
         ColumnSchema("previous_ms", "bigint", "the last time before; null: none is known in this stretch", "ms"),
         ColumnSchema("known_ms", "bigint", "the last time up to here", "ms"),
-        ColumnSchema("is_nobodys", "boolean", "was the partition nobody's then?"),
+        ColumnSchema("is_nobodys", "boolean", "had the partition no owner then?"),
     ),
 )
 _MIX = np.uint64(0x9E3779B97F4A7C15)
@@ -180,7 +180,7 @@ def consecutive_commits(
     stretch_bits: int = STRETCH_BITS,
 ) -> DataFrame:
     """The commits that something may have to be said of: after a pause, among the last ``recent``, or suspect, which are
-    those that go back and those for a partition that is nobody's. ``rows`` is about how many commits there are.
+    those that go back and those for a partition without an owner. ``rows`` is about how many commits there are.
     """
     taken = commits.where("not is_tombstone").select(
         key(), "log_partition", "log_offset", F.unix_millis("commit_ts").alias("commit_ms"), "committed_offset"
@@ -212,7 +212,7 @@ def consecutive_commits(
 
 
 def _marks(ownership: DataFrame, statistics: DataFrame, stretch_bits: int) -> DataFrame:
-    """Where partitions fell to nobody and were taken again, as IN_STRETCH, and in which partition of the log; in every stretch
+    """Where partitions lost their owner and got one again, as IN_STRETCH, and in which partition of the log; in every stretch
     between, the first again."""
     changes = ownership.select(key(), "log_partition", "log_offset", "member")
     fallen = changes.where("member is null").select("key").distinct()

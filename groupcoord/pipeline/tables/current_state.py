@@ -1,8 +1,7 @@
-"""What the coordinator would know after reading the log: offsets and groups.
+"""Offsets and groups as the coordinator would know them after reading the log.
 
-Sources: ``OffsetMetadataManager.replay``, ``GroupMetadataManager.replay``: the last record of a key counts, a tombstone
-removes it; a commit for a group of which nothing is known makes a group without members, and a group's tombstone removes that
-too.
+The last record of a key counts, and a tombstone removes it. A commit for an unknown group creates a group without members, and
+a tombstone of the group removes that, too. Sources: ``OffsetMetadataManager.replay``, ``GroupMetadataManager.replay``.
 """
 
 from pyspark.sql import Column, DataFrame
@@ -16,8 +15,8 @@ PLACE = ["log_partition", "log_offset"]
 def latest_places(records: DataFrame, keys: list[str]) -> DataFrame:
     """Where the last record of each of ``keys`` is.
 
-    Maxima of numbers are added up in a hash table; a maximum of whole rows would sort all records first, five times as long.
-    A key is in one partition of the log, as a group is.
+    Maxima of numbers are aggregated in a hash table; a maximum of whole rows would first sort all records and take five times
+    as long. All records of a key are in one partition of the log, as those of a group are.
     """
     return records.select(*keys, *PLACE).groupBy(*keys).agg(*(F.max(name).alias(name) for name in PLACE)).select(*PLACE)
 

@@ -1,7 +1,11 @@
 """Who owned each partition, with numpy: many records at once, each owner beside the one before.
 
-A generation says who has what, all of it. What it changes is found by looking at what was known of each partition before. So
-of records that are done nothing is kept but who had each partition of the last group last, and the change that made it so.
+A generation lists the whole assignment. Its changes are found by comparing each partition with its last owner before. So only
+the last owner of each partition of the current group is kept, and the change that made it the owner.
+
+A cooperative rebalance has generations in which some partitions have no owner (KIP-429); so the owner before is not that of the
+generation before, but the last one there was. A static member that comes back under a new member id is the same owner for what
+``moved`` (KIP-345).
 """
 
 from collections.abc import Iterator
@@ -21,8 +25,8 @@ IDENTITY = "if(m.instance_id is null, concat('m:', m.member_id), concat('i:', m.
 
 
 def owners(generations: DataFrame) -> DataFrame:
-    """HANDS of all groups in ``generations``; a tombstone is a generation of nobody. A task has whole groups, one after the
-    other."""
+    """OWNERSHIP_CHANGES of all groups in ``generations``; a tombstone is a generation without members. A task has whole
+    groups, one after the other."""
     given = generations.select("log_partition", "log_offset", "append_ts", "group", "generation", "members").selectExpr(
         "* except (members)",
         f"""transform(members, m -> struct(m.member_id as member_id, m.client_id as client_id, {IDENTITY} as who,
@@ -36,21 +40,21 @@ def owners(generations: DataFrame) -> DataFrame:
 
 
 def ownership(owned: DataFrame) -> DataFrame:
-    """The changes in what ``owners`` gave: a new owner, or nobody any more."""
+    """The changes of owner in what ``owners`` gave; no owner counts as one."""
     return owned.where("moved is null").select(*OWNERSHIP.names)
 
 
 PARTITIONS_AT_ONCE = 200_000
-"""Records that give out so many partitions are looked at in one go."""
+"""The most partitions whose assignments are compared at once."""
 ROWS_AT_ONCE = 50_000
-"""So many rows go on in one record batch."""
+"""The most rows of a record batch that is returned."""
 OWNERSHIP_CHANGES = TableSchema(
     "ownership_changes",
     "Changes of owner, and one more row for each record, which has the last three columns.",
     OWNERSHIP.key,
     (
         *OWNERSHIP.columns,
-        ColumnSchema("moved", "int", "partitions of which somebody else was the last owner", "partitions"),
+        ColumnSchema("moved", "int", "partitions whose last owner was another member", "partitions"),
         ColumnSchema("kept", "int", "partitions with the owner that they last had", "partitions"),
         ColumnSchema("could_stay", "bigint", "how many could have had the owner that they last had", "partitions"),
     ),
@@ -77,7 +81,7 @@ class _Past:
 
 @dataclass(frozen=True)
 class _Entries:
-    """Partitions that were given to somebody, each beside the entry before it: by group, topic, partition, then time.
+    """Partitions that were assigned, each beside the entry before it: by group, topic, partition, then time.
 
     Those of the past are among them. They are the first in ``people`` and ``topics``, so their numbers there are those that
     they have in the past.
@@ -130,7 +134,7 @@ def _nothing(group: str | None) -> _Past:
 
 
 def _batches(rows: Any) -> Iterator[Any]:
-    """``rows`` as record batches of HANDS; a column that they do not have is null."""
+    """``rows`` as record batches of OWNERSHIP_CHANGES; a column that they do not have is null."""
     schema = arrow_schema(OWNERSHIP_CHANGES.columns)
     for first in range(0, len(rows), ROWS_AT_ONCE):
         some = rows.slice(first, ROWS_AT_ONCE)
@@ -219,7 +223,7 @@ def _changes(entries: _Entries, past: _Past, where: Any) -> tuple[Any, _Past]:
 
 
 def _is_gain(entries: _Entries) -> Any:
-    """Has somebody else the partition from this entry on? One of the past stands for the change that is open."""
+    """Does the partition have another owner from this entry on? An entry of the past stands for the change that is open."""
     person, member = entries.person, codes(entries.people.column("member_id"))[0]
     is_other = member[person] != member[np.roll(person, 1)]
     was_nobodys = np.roll(entries.record, 1) < entries.record - 1
@@ -227,7 +231,7 @@ def _is_gain(entries: _Entries) -> Any:
 
 
 def _is_lost(entries: _Entries) -> Any:
-    """Has nobody the partition any more, in the record after this entry?"""
+    """Is the partition without an owner in the record after this entry?"""
     # The two at the end are for _LONG_AGO, of which it is said already, and for _JUST_NOW.
     goes_on = np.append(entries.group[1:] == entries.group[:-1], [False, False, True])
     is_held = np.roll(entries.record, -1) <= entries.record + 1

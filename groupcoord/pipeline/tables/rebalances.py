@@ -1,4 +1,9 @@
-"""One generation compared with the one before: who came, who went, what moved, what need not have moved."""
+"""One generation compared with the one before: which members joined and left, what moved, what moved needlessly, and why.
+
+The log does not say why a group rebalanced. It has the members before and after, with client ids, hosts, subscriptions and the
+assignor. Leaving and timing out look the same. The first rule for a cause that applies counts. Storms are rebalances that
+follow one another; skew is how evenly partitions were assigned.
+"""
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
@@ -118,13 +123,13 @@ LIKELY_CAUSE = (
 
 
 FEWEST = 5
-"""So many rebalances make a storm."""
+"""The fewest rebalances that make a storm."""
 APART_S = 60
-"""So far apart they may be, at most."""
+"""The longest time between two rebalances of a storm."""
 
 
 def storms(rebalances: DataFrame) -> DataFrame:
-    """Runs of at least FEWEST rebalances of a group, none more than APART_S behind the one before."""
+    """Runs of at least FEWEST rebalances of a group, each at most APART_S after the one before."""
     in_group = Window.partitionBy("group").orderBy("log_offset")
     starts = F.sum(F.when(F.col("seconds_since_previous") <= APART_S, 0).otherwise(1)).over(in_group)
     runs = rebalances.select("*", starts.alias("run"))
@@ -230,7 +235,7 @@ def _compared(generations: DataFrame) -> DataFrame:
     return (
         begins.select(
             "*",
-            # There was nobody before the first generation, nor after a group's end; but before any other there was somebody.
+            # Before the first generation, and after a group's end, there are no members. Before any other there were some.
             F.expr("old_is_tombstone is null and generation > 1").alias("is_unknown"),
             F.expr("coalesce(old_people, array())").alias("old_folk"),
         )

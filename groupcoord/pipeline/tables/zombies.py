@@ -1,9 +1,9 @@
-"""Commits that look as if somebody committed who should not any more.
+"""Commits that look as if a former member or owner made them.
 
-The coordinator refuses commits of older generations (ILLEGAL_GENERATION), but not those of a member of this generation for a
-partition that another one has, nor those of anybody once the group is empty, which is also how an administrator sets offsets.
-Nor does the log say who committed. So this is a list of what to look at. In a cooperative rebalance a member commits what it
-gives up after the generation has begun: that is as it should be, and not listed.
+The coordinator refuses commits of older generations (ILLEGAL_GENERATION). It accepts those of a current member for a partition
+that another member owns, and any commit once the group is empty, which is also how an administrator sets offsets. The log does
+not say who committed, so this is a list of commits to look at. In a cooperative rebalance a member commits what it gives up
+after the generation has begun; that is correct and not listed.
 """
 
 from pyspark.sql import DataFrame, Window
@@ -13,7 +13,7 @@ from groupcoord.pipeline.schemas import ZOMBIES
 from groupcoord.pipeline.tables.consecutive_commits import KEYS, key
 
 SOON_MS = 300_000
-"""So long after it moved a partition is still the concern of its owner before: Kafka's ``max.poll.interval.ms``."""
+"""How long after a move the former owner may still commit: Kafka's ``max.poll.interval.ms``."""
 _REASON = f"""case
     when is_empty then 'nobody in the group'
     when owner is null and described_at > log_changed_at then 'nobody has the partition'
@@ -54,9 +54,9 @@ def zombies(
 
 
 def _odd(consecutive_commits: DataFrame, ownership: DataFrame) -> DataFrame:
-    """The suspects that were nobody's to commit, or that went back behind what was committed since the partition moved.
+    """The suspects without an owner, or with an offset below one that was committed since the partition moved.
 
-    ``mark`` is where the partition last changed hands, twice, and one more if it fell to nobody.
+    ``mark`` is twice the offset of the last change of owner, plus one if the partition has no owner since.
     """
     suspects = consecutive_commits.where("is_suspect").select(
         "key", "log_offset", "commit_ms", "committed_offset", "previous_offset", "previous_place"
@@ -77,7 +77,7 @@ def _odd(consecutive_commits: DataFrame, ownership: DataFrame) -> DataFrame:
 
 
 def _with_generation(odd: DataFrame, generations: DataFrame) -> DataFrame:
-    """``odd`` with the generation of that moment: its number, where it is described, and whether nobody was in it."""
+    """``odd`` with the generation at that time: its number, the offset of its record, and whether it had no members."""
     described = generations.select(
         "group",
         "log_offset",

@@ -1,8 +1,8 @@
-"""One batch of the stream into the tables: decoded, counted, written aside, merged into the views, and committed at once.
+"""One batch of the stream: it is decoded, counted, staged, merged into the views, and committed in one step.
 
-Spark repeats a batch that it does not know to be done: with the same number and the same offsets, because it writes these down
-before it begins. A batch whose number is in the manifest is in the tables, and is passed over; any other is not, and of what a
-killed process had written of it nothing is to be seen.
+Spark repeats a batch unless it knows that the batch is done, with the same number and the same offsets, which it records
+before it begins. A batch whose number is in the manifest is in the tables and is skipped. Any other batch is not in the tables:
+what a killed process had written of it cannot be seen.
 """
 
 import dataclasses
@@ -53,7 +53,7 @@ def _now() -> datetime:
 class BatchWriter:
     """What ``foreachBatch`` calls. ``say`` takes a line for each batch; ``merge_every`` 0 merges nothing.
 
-    ``problem`` is what a batch failed of, and ``is_resumed`` says that nobody has watched for a while.
+    ``problem`` is why a batch failed; ``is_resumed`` means that no watch ran for a while before this one.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class BatchWriter:
         self._is_closed = False
 
     def __call__(self, records: DataFrame, batch: int) -> None:
-        """Take ``batch``."""
+        """Write ``batch``."""
         with self._turn:
             if self._is_closed:
                 raise PipelineError("the watch has ended")
@@ -95,7 +95,7 @@ class BatchWriter:
                 raise
 
     def refresh(self, spark: SparkSession) -> None:
-        """Look again where topics end, though nothing was committed: lags grow."""
+        """Ask for the ends of topics again although no commits came, because lags may have grown."""
         with self._turn:
             if self._stream.ends is None or self.manifest.batch == NONE:
                 return
@@ -109,7 +109,7 @@ class BatchWriter:
             self.last = time.monotonic()
 
     def close(self) -> None:
-        """Wait for the batch that is being taken, and take no more."""
+        """Wait for the batch that is being written, and accept no more."""
         with self._turn:
             self._is_closed = True
 
@@ -156,7 +156,7 @@ class BatchWriter:
         return f"{behind:,} behind the end of the log"
 
     def _remarks(self, positions: Positions, counted: Counter[str]) -> list[SourceWarning]:
-        """What is to be said of the first batch after nobody watched for a while: what is no longer there."""
+        """The warnings of a batch: in the first one after a time without a watch, which offsets have no record."""
         if not self.is_resumed:
             return list(self.warnings)
         found = list(self.warnings)
@@ -164,7 +164,7 @@ class BatchWriter:
             start = self.manifest.positions.get(partition, 0)
             if missing := max(0, end - start - counted[partition]):
                 what = (
-                    f"{missing} offsets between {start} and {end - 1} without a record, after nobody watched: compacted away, "
+                    f"{missing} offsets between {start} and {end - 1} without a record, after no watch ran: compacted away, "
                     "or markers and aborted records of transactions"
                 )
                 found.append(SourceWarning(self._stream.spec, what, int(partition), None, None))
@@ -180,7 +180,7 @@ def _counted(decoded: DataFrame) -> tuple[Counter[str], Counter[str]]:
 
 
 def _fit(spark: SparkSession, records: int) -> None:
-    """Few records are soon interpreted; many are worth being compiled for."""
+    """Let Spark interpret queries over few records and compile those over many."""
     for name, value in FOR_SMALL.items():
         if records < SMALL:
             spark.conf.set(name, value)
@@ -189,7 +189,7 @@ def _fit(spark: SparkSession, records: int) -> None:
 
 
 class _BatchTables:
-    """The tables of one batch, as they are written aside: where they will go, and how many rows they have."""
+    """The tables of one batch while they are staged: where they will go, and how many rows they have."""
 
     def __init__(self, output: WatchDirectory, before: WatchManifest) -> None:
         self._output = output
@@ -258,11 +258,11 @@ class _BatchTables:
 
     @property
     def has_new_storms(self) -> bool:
-        """May there be storms that were not there before?"""
+        """Can this batch have begun or continued a storm?"""
         return STORMS.name in self._views
 
     def storms(self, now: datetime) -> list[datetime]:
-        """When the storms that may still go on had their last rebalance."""
+        """The last rebalance of each storm that may not be over."""
         still = F.col("to") >= F.lit(now) - F.expr(f"interval {APART_S} seconds")
         found = self._view(STORMS).where(still).select(F.unix_millis("to").alias("ms")).collect()  # one a group at most
         return [datetime.fromtimestamp(row["ms"] / 1000, UTC) for row in found]
@@ -286,7 +286,7 @@ class _BatchTables:
         self._replace(incremental_views.generations_after(kept.unionByName(came)), _GENERATIONS)
 
     def _replace(self, frame: DataFrame, table: TableSchema) -> DataFrame:
-        """Write a view, or something kept, anew; from here on that is what is read."""
+        """Write a view or a state table; later steps read the new one."""
         path = self._output.stage_file(frame, table, rows=self._before.records)
         self._moves.append((path, _path(table)))
         self._views[table.name] = self._output.read(table, path)

@@ -1,15 +1,15 @@
 """The views after a batch, from what they were made of before it and what came: the same rows as from the whole log.
 
-What is kept of the past is just what the functions of ``tables/`` look at when they are given the records of a batch behind it:
+Only as much of the past is kept as the functions of ``tables/`` need when the records of a batch follow it:
 
 - ``current_offsets`` is kept as it is: of each key the last record counts;
 - ``recent`` (RECENT_COMMITS): of each key the last ten commits, for Burrow's rules, and because a group that has no record of
   its own is there if it has committed; ``ends`` (END_OFFSETS): where topics ended at the last observations;
 - ``modern`` (MODERN_RECORDS): of each group of KIP-848 the record that says whether there is one;
-- ``generations``: of each classic group the last record, and those that were the last to give some partition to somebody;
+- ``generations``: of each classic group the last record, and those in which some partition was assigned for the last time;
 - ``rebalances``: of each group those that follow one another up to now, which may be part of a storm.
 
-So it grows with the groups and partitions that there ever were, not with the records.
+So the state grows with the number of groups and partitions that ever existed, not with the number of records.
 """
 
 from datetime import datetime
@@ -116,7 +116,7 @@ def ends_after(before: DataFrame, observed: DataFrame) -> DataFrame:
 
 
 def lag_after(offsets: DataFrame, recent: DataFrame, ends: DataFrame | None, now: datetime) -> DataFrame:
-    """``lag``, from what is kept after the batch; ``ends`` None: nobody can say where topics end."""
+    """``lag``, from what is kept after the batch; ``ends`` is None if the ends of topics are unknown."""
     consecutive_commits = recent.select(
         key(),
         "log_offset",

@@ -1,8 +1,8 @@
 """What a directory of ``watch`` holds, in one file: ``watch.json``. A batch is in the tables once this file says so.
 
-The files of a batch are written aside first. Then ``watch.json`` takes the place of the one before, which is one rename, and
-says which batch is in and which files are still to be moved to their places; then they are moved. Who finds moves in it, after
-a process was killed, makes them: whatever has been moved already is no longer where it came from.
+The files of a batch are staged first. Then ``watch.json`` is replaced by one rename; it says which batch is in, and which files
+are still to be moved to their places. Then they are moved. A process that finds moves in it at its start, because another one
+was killed, makes them; files that were moved already are no longer at their origin.
 """
 
 import json
@@ -36,8 +36,8 @@ class BatchDirectory:
 class WatchManifest:
     """``source`` is what was asked for, ``identity`` what that is, so that another one is noticed.
 
-    ``checkpoint`` is the id in Spark's checkpoint, ``writer`` who watches, ``batch`` the last batch that is in, ``at`` when
-    that was, ``records`` how many there were in all, ``positions`` the offset up to which each partition of the log was read,
+    ``checkpoint`` is the id in Spark's checkpoint, ``writer`` the id of the watch, ``batch`` the last batch that is in, ``at``
+    its time, ``records`` their number in all batches, ``positions`` the offset up to which each partition of the log was read,
     ``directories`` the directories of each table that grows, ``moves`` pairs of paths below the directory: from where to where.
     """
 
@@ -53,12 +53,12 @@ class WatchManifest:
     moves: list[tuple[str, str]] = field(default_factory=list)
 
     def to_json(self) -> str:
-        """As it stands in the file."""
+        """The text of the file."""
         return json.dumps({"format": FORMAT, **asdict(self)}, indent=1) + "\n"
 
     @staticmethod
     def from_json(text: str, where: str) -> "WatchManifest":
-        """The same, back. Raises PipelineError."""
+        """The manifest in ``text``. Raises PipelineError."""
         try:
             said: dict[str, Any] = json.loads(text)
             if said.pop("format") != FORMAT:

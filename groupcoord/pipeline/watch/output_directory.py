@@ -7,8 +7,8 @@
     state/recent/view.parquet        what the views are made of, beside themselves
     .work/WRITER/…                   what is being written
 
-Everything goes through Hadoop's file systems, so the directory may be one that a cluster shares. A view is replaced by the
-rename of one file, which on POSIX and HDFS is one step: who opens it has the old one or the new one. On a local disk a second
+The directory may be on HDFS or in an object store. A view is replaced by the rename of one file, which on POSIX and HDFS is
+one step: a reader opens the old one or the new one. On a local disk a second
 watch on the same directory is refused; elsewhere it takes over, and the first one notices before it writes again.
 """
 
@@ -17,19 +17,16 @@ import dataclasses
 import json
 import uuid
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Self
+from typing import IO, Self
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 
 from groupcoord.pipeline.errors import PipelineError
+from groupcoord.pipeline.hadoop_files import HadoopFiles, check_columns, java_reason
 from groupcoord.pipeline.schemas import TableSchema
 from groupcoord.pipeline.watch.manifest import NONE, BatchDirectory, WatchManifest
-
-ROWS_A_FILE = 2_000_000
-
 
 MANIFEST = "watch.json"
 CHECKPOINT = "checkpoint"
@@ -38,10 +35,13 @@ STATE = "state"
 FILE = "view.parquet"
 _WORK = ".work"
 _LOCK = ".lock"
+ROWS_A_FILE = 2_000_000
+_FEW = 1_000_000
+"""Fewer rows are written by the same task that computes them."""
 
 
 class WatchDirectory:
-    """The directory ``root`` while a watch writes to it: a context manager. Raises PipelineError where it may not be.
+    """The directory ``root`` while a watch writes to it: a context manager. Raises PipelineError if it must not.
 
     ``before_move`` is called with the target before each move of files: tests use it to stop there.
     """
@@ -49,8 +49,7 @@ class WatchDirectory:
     def __init__(self, spark: SparkSession, root: str, *, before_move: Callable[[str], object] = str) -> None:
         self.root = root.rstrip("/")
         self._spark = spark
-        self._java: Any = spark._jvm  # noqa: SLF001 - the way to Hadoop's file systems
-        self._files: Any = None
+        self._files: HadoopFiles
         self._lock: IO[bytes] | None = None
         self._before_move = before_move
         self._writer = uuid.uuid4().hex
@@ -62,17 +61,16 @@ class WatchDirectory:
 
     def __enter__(self) -> Self:
         try:
-            configuration = self._spark._jsc.hadoopConfiguration()  # noqa: SLF001
-            self._files = self._path("").getFileSystem(configuration)
+            self._files = HadoopFiles(self._spark, self.root)
             self._refuse_others()
-            if not self._files.mkdirs(self._path(self._work)):
+            if not self._files.make_directory(self._work):
                 raise PipelineError(f"cannot write to {self.root}")
             self._take_lock()
             self._found = self._read()
             self._move(self._found.moves if self._found else [])
         except Py4JJavaError as problem:
             self._let_go()
-            raise PipelineError(f"cannot write to {self.root}: {_words(problem)}") from None
+            raise PipelineError(f"cannot write to {self.root}: {java_reason(problem)}") from None
         except BaseException:
             self._let_go()
             raise
@@ -83,7 +81,7 @@ class WatchDirectory:
     ) -> None:
         if not self._is_moving:
             with contextlib.suppress(Py4JError, OSError):  # whatever else is wrong is told
-                self._files.delete(self._path(self._work), True)  # noqa: FBT003 - Java's signature
+                self._files.delete(self._work)
         self._let_go()
 
     def use(self, spark: SparkSession) -> None:
@@ -115,18 +113,18 @@ class WatchDirectory:
         manifest = before or WatchManifest(source=source, identity=identity, writer=self._writer)
         manifest = dataclasses.replace(manifest, source=source, writer=self._writer, moves=[])
         self._write(manifest)
-        for left in self._files.listStatus(self._path(_WORK)):
-            if left.getPath().getName() != self._writer:
-                self._files.delete(left.getPath(), True)  # noqa: FBT003 - Java's signature
+        for left in self._files.names(_WORK):
+            if left != self._writer:
+                self._files.delete(f"{_WORK}/{left}")
         return manifest
 
     def commit(self, manifest: WatchManifest) -> WatchManifest:
-        """``manifest`` takes the place of the one before, and its moves are made; returns it without them.
+        """Replace the manifest by ``manifest`` and make its moves; returns it without them.
 
-        Raises PipelineError if somebody else has begun to watch here.
+        Raises PipelineError if another watch has begun to write here.
         """
         found = self._read()
-        there = all(self._files.exists(self._path(origin)) for origin, _ in manifest.moves)
+        there = all(self._files.exists(origin) for origin, _ in manifest.moves)
         if found is None or found.writer != manifest.writer or not there:
             raise PipelineError(f"another watch has taken over {self.root}")
         said = dataclasses.replace(manifest, checkpoint=self._checkpoint_id())
@@ -137,32 +135,29 @@ class WatchDirectory:
         return dataclasses.replace(manifest, moves=[])
 
     def ends_of_batch(self, batch: int) -> str:
-        """Where the source said that ``batch`` ends, as Spark keeps it: JSON."""
-        [*_, said] = self._text(f"{CHECKPOINT}/offsets/{batch}").splitlines()
+        """The offsets at which ``batch`` ends, as the source gave them to Spark: JSON."""
+        [*_, said] = self._files.read_text(f"{CHECKPOINT}/offsets/{batch}").splitlines()
         return said
 
     def stage(self, frame: DataFrame, table: TableSchema) -> str:
-        """Write ``frame``, which must have the columns of ``table``, aside; returns the path, to be moved."""
+        """Write ``frame``, which must have the columns of ``table``, aside; returns its path, from which it is to be moved."""
         path = self._aside()
-        self._checked(frame, table).write.parquet(f"{self.root}/{path}")
+        check_columns(frame, table)
+        frame.write.parquet(f"{self.root}/{path}")
         return path
 
     def stage_file(self, frame: DataFrame, table: TableSchema, *, rows: int) -> str:
         """The same as one file; ``rows`` is about how many there will be."""
         path = self._aside()
-        shown = self._checked(frame, table)
-        one = shown.coalesce(1) if rows < _FEW else shown.repartition(1)
+        check_columns(frame, table)
+        one = frame.coalesce(1) if rows < _FEW else frame.repartition(1)
         one.write.parquet(f"{self.root}/{path}")
-        [name] = [
-            found.getPath().getName()
-            for found in self._files.listStatus(self._path(path))
-            if found.getPath().getName().endswith(".parquet")
-        ]
+        [name] = [name for name in self._files.names(path) if name.endswith(".parquet")]
         return f"{path}/{name}"
 
     def read(self, table: TableSchema, *paths: str) -> DataFrame:
         """The rows of ``table`` at ``paths``, which are below the directory; no rows of what is not there."""
-        there = [f"{self.root}/{path}" for path in paths if self._files.exists(self._path(path))]
+        there = [f"{self.root}/{path}" for path in paths if self._files.exists(path)]
         if not there:
             return self.empty(table)
         return self._spark.read.schema(table.ddl).parquet(*there)
@@ -172,21 +167,13 @@ class WatchDirectory:
         return self._spark.createDataFrame([], table.ddl)
 
     def out(self) -> str:
-        """A path that nothing has, for what is to be moved out; ``tidy`` forgets it."""
+        """A new path for what is to be moved out; ``tidy`` deletes it."""
         return self._aside()
 
     def tidy(self) -> None:
-        """Forget what was written aside and moved out."""
-        for found in self._files.listStatus(self._path(self._work)):
-            self._files.delete(found.getPath(), True)  # noqa: FBT003 - Java's signature
-
-    def _checked(self, frame: DataFrame, table: TableSchema) -> DataFrame:
-        wanted = self.empty(table).schema
-        found = [(field.name, field.dataType.simpleString()) for field in frame.schema]
-        expected = [(field.name, field.dataType.simpleString()) for field in wanted]
-        if found != expected:
-            raise AssertionError(f"{table.name} has other columns than its schema: {found} and not {expected}")
-        return frame
+        """Delete what was staged and moved out."""
+        for name in self._files.names(self._work):
+            self._files.delete(f"{self._work}/{name}")
 
     def _aside(self) -> str:
         self._staged += 1
@@ -195,71 +182,48 @@ class WatchDirectory:
     def _move(self, moves: list[tuple[str, str]]) -> None:
         for origin, target in moves:
             self._before_move(target)
-            source, goal = self._path(origin), self._path(target)
-            if not self._files.exists(source):
+            if not self._files.exists(origin):
                 continue
-            self._files.mkdirs(goal.getParent())
-            if self._files.isFile(source):
+            self._files.make_parent(target)
+            if self._files.is_file(origin):
                 # The checksum that Hadoop keeps beside a local file cannot be replaced in the same step: better none.
-                self._files.delete(self._path(_beside(origin)), False)  # noqa: FBT003 - Java's signature
-                self._replace(source, goal)
+                self._files.delete_checksum(origin)
+                self._files.replace(origin, target)
                 continue
-            if self._files.exists(goal):
-                self._files.delete(goal, True)  # noqa: FBT003 - Java's signature
-            if not self._files.rename(source, goal):
+            self._files.delete(target)
+            if not self._files.rename(origin, target):
                 raise PipelineError(f"cannot move {self.root}/{origin} to {self.root}/{target}")
 
-    def _replace(self, source: Any, goal: Any) -> None:
-        """Rename a file over another. On a local disk the plain rename does that in one step; HDFS wants to be told."""
-        if self._files.rename(source, goal):
-            return
-        hadoop = self._java.org.apache.hadoop.fs
-        overwrite = self._spark.sparkContext._gateway.new_array(hadoop.Options.Rename, 1)  # noqa: SLF001
-        overwrite[0] = hadoop.Options.Rename.OVERWRITE
-        configuration = self._spark._jsc.hadoopConfiguration()  # noqa: SLF001
-        hadoop.FileContext.getFileContext(goal.toUri(), configuration).rename(source, goal, overwrite)
-
     def _read(self) -> WatchManifest | None:
-        if not self._files.exists(self._path(MANIFEST)):
+        if not self._files.exists(MANIFEST):
             return None
-        return WatchManifest.from_json(self._text(MANIFEST), f"{self.root}/{MANIFEST}")
+        return WatchManifest.from_json(self._files.read_text(MANIFEST), f"{self.root}/{MANIFEST}")
 
     def _write(self, manifest: WatchManifest) -> None:
         new = f"{self._work}/{MANIFEST}"
-        stream = self._files.create(self._path(new), True)  # noqa: FBT003 - Java's signature
-        try:
-            stream.write(bytearray(manifest.to_json().encode()))
-        finally:
-            stream.close()
-        self._files.delete(self._path(_beside(new)), False)  # noqa: FBT003 - Java's signature
-        self._replace(self._path(new), self._path(MANIFEST))
+        self._files.write_text(new, manifest.to_json())
+        self._files.delete_checksum(new)
+        self._files.replace(new, MANIFEST)
 
     def _checkpoint_id(self) -> str | None:
         path = f"{CHECKPOINT}/metadata"
-        return json.loads(self._text(path))["id"] if self._files.exists(self._path(path)) else None
-
-    def _text(self, path: str) -> str:
-        stream = self._files.open(self._path(path))
-        try:
-            return bytes(stream.readAllBytes()).decode()
-        finally:
-            stream.close()
+        return json.loads(self._files.read_text(path))["id"] if self._files.exists(path) else None
 
     def _refuse_others(self) -> None:
-        if self._files.isFile(self._path("")):
+        if self._files.is_file(""):
             raise PipelineError(f"{self.root} is a file; --out wants a directory")
-        if self._files.exists(self._path(MANIFEST)):
+        if self._files.exists(MANIFEST):
             return
-        if self._files.exists(self._path(TABLES)):
+        if self._files.exists(TABLES):
             raise PipelineError(f"{self.root}/{TABLES} is there and not from a watch: choose another --out")
 
     def _take_lock(self) -> None:
-        """On a local disk. The system lets go of it when the process ends, however that is."""
-        if self._files.getUri().getScheme() != "file":
+        """Lock a local directory. The system releases the lock when the process ends, in whatever way."""
+        path = self._files.local(_LOCK)
+        if path is None:
             return
         import fcntl  # noqa: PLC0415 - not everywhere
 
-        path = Path(self._files.makeQualified(self._path(_LOCK)).toUri().getPath())
         try:
             self._lock = path.open("ab")
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -273,14 +237,15 @@ class WatchDirectory:
             self._lock.close()
             self._lock = None
 
-    def _path(self, below: str) -> Any:
-        return self._java.org.apache.hadoop.fs.Path(f"{self.root}/{below}" if below else self.root)
-
 
 def merge_directories(
     output: WatchDirectory, manifest: WatchManifest, tables: Iterable[TableSchema], every: int
 ) -> WatchManifest:
-    """Merge what there is to merge, ``every`` so many directories; 0: never."""
+    """Merge directories of ``tables``, ``every`` so many of one level into one; 0: never.
+
+    So a table that grows never has more than some hundred directories, and each row is rewritten once for each factor of
+    ``every``. The merged directory takes its place like a batch; those that it is made of go out just before.
+    """
     for table in tables:
         while every and (chosen := directories_to_merge(manifest.directories.get(table.name, []), every)):
             manifest = _merge(output, manifest, table, chosen)
@@ -288,7 +253,7 @@ def merge_directories(
 
 
 def directories_to_merge(directories: list[BatchDirectory], every: int) -> list[BatchDirectory]:
-    """The first ``every`` of the highest level of which there are so many; none if there are not."""
+    """The first ``every`` directories of the highest level that has so many; none if no level has."""
     for level in sorted({directory.level for directory in directories}, reverse=True):
         of_level = [directory for directory in directories if directory.level == level]
         if len(of_level) >= every:
@@ -316,17 +281,3 @@ def _merge(
             moves=[*moves, (staged, f"{folder}/{whole.folder}")],
         )
     )
-
-
-_FEW = 1_000_000
-"""So many rows are written by one task that also computes them."""
-
-
-def _beside(path: str) -> str:
-    """The file of checksums that Hadoop keeps beside a local one."""
-    folder, _, name = path.rpartition("/")
-    return f"{folder}/.{name}.crc"
-
-
-def _words(problem: Py4JJavaError) -> str:
-    return str(problem.java_exception.getMessage() or problem.java_exception.getClass().getSimpleName()).splitlines()[0]

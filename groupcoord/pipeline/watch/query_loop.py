@@ -1,4 +1,4 @@
-"""The watch itself: a query of Spark that goes on, through outages of the cluster, until it is told to stop."""
+"""The watch: a streaming query that continues, also after outages of the cluster, until it is stopped."""
 
 import re
 import threading
@@ -18,18 +18,18 @@ from groupcoord.pipeline.watch.output_directory import WatchDirectory
 from groupcoord.pipeline.watch.stream_source import StreamSource
 
 _STEP_S = 0.25
-"""So often it is looked whether somebody wants the watch to stop."""
+"""How often the loop checks whether it is to stop."""
 _AGAIN_S = 1.0
-"""So often is asked whether the cluster is back."""
+"""How often the loop checks whether the cluster is back."""
 _IDLE_S = 10.0
-"""Ends of topics are looked at so often while nobody commits, or as often as batches come, if that is less often."""
+"""How often lags are refreshed while no commits come; never more often than batches."""
 _GONE = re.compile(
     r"(?:ClusterUnavailableError: (.+)|org\.apache\.kafka\.common\.errors\.(?:Timeout|Disconnect)Exception: (.+))"
 )
 _SLOW = "Python worker failed to connect back"
-"""What Spark says when a process that it starts takes longer than ten seconds, which is no setting of it."""
+"""Spark's message when a worker process takes more than ten seconds to start; there is no setting for that."""
 _SLOW_TIMES = 5
-"""So often that is passed over where somebody waits for the end."""
+"""How often that is retried by a watch that is to end by itself."""
 _TOLD = re.compile(r"PipelineError: (.+)")
 _TWO = re.compile(r"CONCURRENT_STREAM_LOG_UPDATE|CONCURRENT_QUERY")
 
@@ -52,7 +52,7 @@ def run_watch(
     stop: threading.Event,
     say: Callable[[str], None],
 ) -> None:
-    """Watch until ``stop`` is set or the time is over. Raises PipelineError for what waiting does not cure."""
+    """Watch until ``stop`` is set or the time is over. Raises PipelineError for a problem that waiting does not solve."""
     deadline = None if schedule.for_s is None else time.monotonic() + schedule.for_s
     is_back, slow = True, 0
     while not stop.is_set() and not _is_over(deadline):
@@ -81,7 +81,7 @@ def run_watch(
 
 
 def _check_positions(stream: StreamSource, batch_writer: BatchWriter) -> None:
-    """Before the watch goes on: is what comes next still there, and is it the same log?"""
+    """Check that the log still has the next offset, and that it is the same log."""
     if stream.bounds is None:
         return
     bounds = stream.bounds()
@@ -129,7 +129,7 @@ def _is_over(deadline: float | None) -> bool:
 
 
 def _why_gone(problem: BaseException) -> str | None:
-    """What it says if the cluster is gone, or not there yet, which may pass; None if it is something else."""
+    """The message if the cluster cannot be reached, which may pass; None for any other problem."""
     if isinstance(problem, ClusterUnavailableError):
         return str(problem)
     found = _GONE.search(str(problem))
@@ -137,7 +137,7 @@ def _why_gone(problem: BaseException) -> str | None:
 
 
 def _plain(problem: BaseException) -> BaseException:
-    """In one line, where it is known what it is."""
+    """``problem`` with a message of one line, if its kind is known."""
     if isinstance(problem, PipelineError):
         return problem
     if isinstance(problem, Py4JJavaError):

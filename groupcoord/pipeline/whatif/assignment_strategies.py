@@ -1,7 +1,7 @@
-"""Who answers for a group: an assignor with members as real clients are, or what the log says that they did.
+"""How a replayed group gets its assignments: from an assignor with members like real clients, or from the log.
 
 A client carries over from generation to generation what its protocol lets it (KIP-429): an eager one what its assignor puts
-into user data, a cooperative one what it owns. Who comes under a new member id remembers nothing, static or not. A cooperative
+into user data, a cooperative one what it owns. A member with a new member id remembers nothing, static or not. A cooperative
 client that has to give something up joins again at once. Source: ``ConsumerCoordinator``.
 """
 
@@ -54,7 +54,7 @@ class AssignmentStrategy(Protocol):
         ...
 
     def everybody_left(self) -> None:
-        """Nobody is left who could remember anything."""
+        """The group has no members any more: all that they remembered is gone."""
         ...
 
 
@@ -83,7 +83,7 @@ class RecordedHistory:
         """Nothing that the log does not say."""
 
     def everybody_left(self) -> None:
-        """And took what they had along."""
+        """What they owned is gone, too."""
         self._had = {}
 
 
@@ -114,7 +114,7 @@ class SimulatedMembers:
         return {person.member_id: _still_owned(self._clients[person.member_id], person) for person in moment.people}
 
     def play(self, moment: GroupRecord, partitions: Mapping[str, int]) -> PlayedRebalance:
-        """All join, one assigns, and so on until nobody has to give anything up.
+        """All join, the leader assigns, and so on until no member has to give anything up.
 
         If the real group went on to such a second step with other members, so does this one.
         """
@@ -131,7 +131,7 @@ class SimulatedMembers:
         return []
 
     def refresh(self, moment: GroupRecord) -> None:
-        """The coordinator gives who comes back what it had, and its assignor hears of that."""
+        """A static member that comes back gets what it had, and its assignor is told so."""
         had = {client.who: client for client in self._clients.values()}
         for person in moment.people:
             if person.member_id not in self._clients and person.who in had:
@@ -142,7 +142,7 @@ class SimulatedMembers:
         self._clients = {person.member_id: self._client(person) for person in moment.people}
 
     def everybody_left(self) -> None:
-        """And took along what their assignors remember."""
+        """What their assignors remember is gone, too."""
         self._clients = {}
 
     def _client(self, person: MemberSnapshot) -> _Client:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from groupcoord.assignors import Assignment, TopicPartition
 
 MOST_PARTITIONS = 1_000_000
-"""More than any cluster has. A commit may name any partition, and nobody should have to deal out two thousand million."""
+"""More than any cluster has. A commit may name any partition; no assignor is asked to assign two thousand million."""
 LATER = (1 << 63) - 1
 
 
@@ -33,8 +33,8 @@ class GroupRecord:
     """One record of the log that describes the group.
 
     ``begins``: a new generation, and not a further record of the one before. ``follows``: the second step of a cooperative
-    rebalance; the same members with the same wishes join again because somebody had to give something up. ``goes_on``: the next
-    generation is such a second step as well, but of other members.
+    rebalance; the same members with the same subscriptions join again because one had to give something up. ``goes_on``:
+    the next generation is such a second step as well, but of other members.
     """
 
     log_partition: int
@@ -53,7 +53,7 @@ class GroupRecord:
 
     @property
     def assignment(self) -> Assignment:
-        """What everybody was given. Raises WhatIfError where that is not known."""
+        """The assignment of all members. Raises WhatIfError if it is unknown."""
         for person in self.people:
             if person.assigned is None:
                 raise WhatIfError(self.problem or f"what {person.member_id} was given is not known")
@@ -61,7 +61,7 @@ class GroupRecord:
 
     @property
     def wanted(self) -> dict[str, None]:
-        """The topics that anybody wants. Raises WhatIfError where that is not known."""
+        """The topics that any member wants. Raises WhatIfError if that is unknown."""
         for person in self.people:
             if person.topics is None:
                 raise WhatIfError(self.problem or f"what {person.member_id} wants is not known")

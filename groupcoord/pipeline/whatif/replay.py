@@ -50,7 +50,7 @@ def costs(
     """What the ``rounds`` of one rebalance cost.
 
     ``claimed`` is what members still owned when they joined, ``reading`` who had what just before, ``last`` whose each
-    partition was last, and ``partitions`` are the topics that somebody wants now.
+    partition was last, and ``partitions`` are the topics that members want now.
     """
     each = [owners(assignment, whos) for assignment in rounds]
     now = each[-1]
@@ -74,7 +74,7 @@ def costs(
 
 
 def _kept_at_most(now: Iterable[int], before: Iterable[int]) -> int:
-    """How many partitions can stay, whoever of those who stay gets which share: as ``rebalances`` counts it."""
+    """The most partitions that could stay if the shares were dealt anew among the members: as ``rebalances`` counts it."""
     pairs = zip(sorted(now, reverse=True), sorted(before, reverse=True), strict=False)
     return sum(min(share, had) for share, had in pairs)
 

@@ -97,7 +97,7 @@ _GIVES_UP = f"""
 """
 """Is there a member that still owned something and was not given it again? It then gives it up and joins again."""
 _WISHES = f"sort_array(transform(members, m -> concat({IDENTITY}, ' ', array_join(m.topics, ' '))))"
-"""Who is there, and wants what: to see that nothing of that has changed."""
+"""The members and their subscriptions, to see whether they have changed."""
 _MEMBERS = """transform(members, m -> struct(m.member_id as member_id, m.instance_id as instance_id, m.topics as topics,
     m.rack as rack, if(is_real, m.owned, null) as owned, if(is_real or name = protocol, m.assigned, null) as assigned))"""
 """Only what playing needs: real assignments are most of the bytes, and only the real history and its own assignor need them."""

@@ -229,9 +229,9 @@ def test_a_commit_for_a_partition_that_nobody_has_any_more_is_odd(spark: SparkSe
     assert rows(found, "log_offset", "generation", "reason") == [(5, 3, "nobody has the partition")]
 
 
-@pytest.mark.parametrize(
-    ("offsets", "ends", "now", "expected"),
-    [
+def test_lag_and_burrows_status(spark: SparkSession) -> None:
+    """Each case is a group with a topic of its own: its commits, a second apart; ends of the topic; now; lag and status."""
+    cases: list[tuple[list[int], list[tuple[int, float | None]], float, tuple[int | None, str | None]]] = [
         ([1, 2, 3], [(3, None)], 4, (0, "OK")),
         ([1, 2, 3], [(9, None)], 4, (6, "OK")),
         ([1, 2, 3], [(9, None)], 100, (6, "STOP")),
@@ -245,24 +245,26 @@ def test_a_commit_for_a_partition_that_nobody_has_any_more_is_odd(spark: SparkSe
         ([2, 3, 4], [(9, 0), (10, 2.5)], 4, (6, "OK")),
         ([2, 3, 4], [(2, 0), (19, 1.5), (29, 2.5)], 4, (25, "OK")),
         ([1, 2, 3], [], 4, (None, None)),
-    ],
-)
-def test_lag_and_burrows_status(
-    spark: SparkSession, offsets: list[int], ends: list[tuple[int, float | None]], now: float, expected: tuple[Any, Any]
-) -> None:
-    commits = frame(spark, COMMITS, [commit(1 + number, offset) for number, offset in enumerate(offsets)])
+    ]
+    names = [f"case-{number}" for number in range(len(cases))]
+    committed = [
+        commit(100 * case + number, offset, group=names[case], topic=names[case], when=at(1 + number))
+        for case, (offsets, _, _, _) in enumerate(cases)
+        for number, offset in enumerate(offsets)
+    ]
+    observed = [
+        {"topic": name, "partition": 0, "end_offset": end, "at": None if when is None else at(when)}
+        for name, (_, ends, _, _) in zip(names, cases, strict=True)
+        for end, when in ends
+    ]
+    commits, known = frame(spark, COMMITS, committed), frame(spark, END_OFFSETS, observed)
     taken, _, _ = stepped(spark, commits)
-    known = frame(
-        spark,
-        END_OFFSETS,
-        [
-            {"topic": "t", "partition": 0, "end_offset": end, "at": None if when is None else at(when)}
-            for end, when in ends
-        ],
-    )
-    found = lag(current(commits), taken, partition_statistics(commits), known, at(now))
-    assert found.columns == LAG.names
-    assert rows(found, "lag", "status") == [expected]
+    for now in {now for _, _, now, _ in cases}:
+        found = lag(current(commits), taken, partition_statistics(commits), known, at(now))
+        assert found.columns == LAG.names
+        status = {row[0]: row[1:] for row in rows(found, "group", "lag", "status")}
+        for name, (_, _, when, expected) in zip(names, cases, strict=True):
+            assert when != now or status[name] == expected, name
 
 
 def test_burrow_looks_back_on_ten_commits(spark: SparkSession) -> None:

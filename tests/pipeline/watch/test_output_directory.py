@@ -60,7 +60,7 @@ class Strict:
 
 def test_where_a_rename_does_not_replace_it_is_told_to(spark: SparkSession, tmp_path: Path) -> None:
     with WatchDirectory(spark, str(tmp_path)) as output:
-        output._files = Strict(output._files)
+        output._files._system = Strict(output._files._system)
         manifest = output.begin("s", IDENTITY)
         manifest = committed(output, manifest, staged(output, spark, 1))
         committed(output, manifest, staged(output, spark, 2))
