@@ -213,10 +213,10 @@ def _count(text: str) -> int:
 
 def _time(text: str) -> datetime:
     try:
-        said = datetime.fromisoformat(text)
+        when = datetime.fromisoformat(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is no time such as 2026-11-21T12:00:00") from None
-    return said.replace(tzinfo=UTC) if said.tzinfo is None else said
+    return when.replace(tzinfo=UTC) if when.tzinfo is None else when
 
 
 def _window(text: str) -> str:

@@ -26,14 +26,14 @@ _SIMPLE: dict[str, Any] = {
 }
 
 
-def arrow_type(said: str) -> Any:
-    """The type that ``said`` is, in Spark's words: ``array<struct<topic:string,partitions:array<int>>>``."""
-    if said.startswith("array<"):
-        return pa.list_(arrow_type(said[6:-1]))
-    if said.startswith("struct<"):
-        fields = (field.partition(":") for field in _parts(said[7:-1]))
+def arrow_type(ddl: str) -> Any:
+    """The type that ``ddl`` is, in Spark's words: ``array<struct<topic:string,partitions:array<int>>>``."""
+    if ddl.startswith("array<"):
+        return pa.list_(arrow_type(ddl[6:-1]))
+    if ddl.startswith("struct<"):
+        fields = (field.partition(":") for field in _parts(ddl[7:-1]))
         return pa.struct([pa.field(name, arrow_type(kind)) for name, _, kind in fields])
-    return _SIMPLE[said]
+    return _SIMPLE[ddl]
 
 
 def arrow_schema(columns: tuple[ColumnSchema, ...]) -> Any:
@@ -46,10 +46,10 @@ def struct_of(columns: tuple[ColumnSchema, ...]) -> str:
     return f"struct<{','.join(f'{column.name}:{column.type}' for column in columns)}>"
 
 
-def _parts(said: str) -> list[str]:
-    """``said``, cut at the commas that are in no further brackets."""
+def _parts(ddl: str) -> list[str]:
+    """``ddl``, cut at the commas that are in no further brackets."""
     parts, depth = [""], 0
-    for character in said:
+    for character in ddl:
         depth += {"<": 1, ">": -1}.get(character, 0)
         if character == "," and depth == 0:
             parts.append("")

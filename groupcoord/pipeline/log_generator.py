@@ -110,14 +110,14 @@ def records_of(chunk: LogChunk, seed: int) -> Any:
     stormy = _mixed(ctx, seed + chunk.partition) % STORM_EVERY == 0
     begins = np.nonzero(offsets % np.where(stormy, STORM_STEP, TURN) == 0)[0]
     if len(begins):
-        said = [
+        records = [
             _generation(chunk.partition, int(group[row]), int(offsets[row]), seed, int(times[row])) for row in begins
         ]
         chosen = np.zeros(len(offsets), bool)
         chosen[begins] = True
         mask = pa.array(chosen)
-        key_column = _replaced(key_column, mask, [key for key, _ in said])
-        value_column = _replaced(value_column, mask, [value for _, value in said])
+        key_column = _replaced(key_column, mask, [key for key, _ in records])
+        value_column = _replaced(value_column, mask, [value for _, value in records])
     return pa.RecordBatch.from_arrays(
         [
             pa.array(np.full(len(offsets), chunk.partition, np.int32)),

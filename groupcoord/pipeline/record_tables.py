@@ -78,8 +78,8 @@ def writing(
                 files[COMMITS.name].add(commits)
                 for table, rows in decoded(others):
                     files[table.name].add(rows)
-        said = [(file.name, file.rows, None) for file in files.values() if file.rows]
-        columns = zip(*said, (None, read, later), strict=True)
+        reported = [(file.name, file.rows, None) for file in files.values() if file.rows]
+        columns = zip(*reported, (None, read, later), strict=True)
         yield pa.RecordBatch.from_arrays(
             [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)], schema=schema
         )
@@ -98,14 +98,14 @@ class WrittenRecords(NamedTuple):
 def written(frame: DataFrame, folder: Path) -> WrittenRecords:
     """Have all tasks of ``frame`` (WRITTEN) write into ``folder``."""
     folder.mkdir(parents=True)
-    said = frame.collect()
-    names = {row["file"] for row in said}
+    reported = frame.collect()
+    names = {row["file"] for row in reported}
     for path in folder.glob("*/*.parquet"):
         if path.relative_to(folder).as_posix() not in names:
             path.unlink()
-    totals = [row for row in said if row["file"] is None]
+    totals = [row for row in reported if row["file"] is None]
     rows = dict.fromkeys(OF_RECORDS, 0)
-    for row in said:
+    for row in reported:
         if row["file"] is not None:
             rows[Path(row["file"]).parent.name] += row["rows"]
     return WrittenRecords(sum(row["rows"] for row in totals), sum(row["later"] for row in totals), rows)

@@ -67,7 +67,7 @@ class RunProgress:
         self._clock = clock
         self._began = clock()
         self.rows: dict[str, int] = {}
-        """Rows of each step that said how many."""
+        """The rows of each step that reported them."""
 
     @property
     def seconds(self) -> float:
@@ -91,7 +91,7 @@ SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """What is asked of a run. ``now``, for the status of lags, is the end of the log unless it is said; ``replay_with`` are the
+    """What a run is to do. ``now``, for the status of lags, is the end of the log by default; ``replay_with`` are the
     assignors of the tables ``what_if``."""
 
     as_of: datetime | None = None
@@ -272,8 +272,8 @@ class _Job:
                     self._spark.conf.set(name, value)
             yield
         finally:
-            for name, said in before.items():
-                self._spark.conf.set(name, said)
+            for name, value in before.items():
+                self._spark.conf.set(name, value)
 
     def _counts(self, records: DecodedLog) -> None:
         """What came in must have gone somewhere."""
@@ -307,9 +307,9 @@ class _Job:
         )
 
     def _ends(self, plan: SourcePlan, current: DataFrame) -> DataFrame | None:
-        said = self._ends_until_as_of()
-        if said is not None:
-            return said
+        known = self._ends_until_as_of()
+        if known is not None:
+            return known
         if plan.ends is None or self._options.as_of is not None:  # the ends of topics at that time are unknown
             return None
         return self._output.stage(plan.ends(current), "ends")

@@ -1,4 +1,4 @@
-"""The Spark session: what the pipeline sets unless it is told otherwise, on this machine or on a cluster."""
+"""The Spark session: the settings that the pipeline makes by default, on this machine or on a cluster."""
 
 import contextlib
 import logging

@@ -53,16 +53,16 @@ def decode(key: bytes | None, value: bytes | None) -> DecodedRecord:
         return _bad(reason, key, value)
     try:
         parsed = parse_key(key)
-        said = parse_value(parsed.record_type, value)
+        content = parse_value(parsed.record_type, value)
     except RecordError as problem:
         return _bad(str(problem), key, value)
     except (ValueError, OverflowError) as problem:
         return _bad(f"{type(problem).__name__}: {problem}", key, value)
     if parsed.record_type.number in OFFSET_KINDS:
-        return DecodedRecord("commits", _commit(parsed, said))
+        return DecodedRecord("commits", _commit(parsed, content))
     if parsed.record_type.number == GROUP_KIND:
-        return DecodedRecord("generations", _generation(parsed, said))
-    return DecodedRecord("modern_records", _modern(parsed, said))
+        return DecodedRecord("generations", _generation(parsed, content))
+    return DecodedRecord("modern_records", _modern(parsed, content))
 
 
 def _bad(reason: str, key: bytes | None, value: bytes | None) -> DecodedRecord:
@@ -101,14 +101,14 @@ def _commit(key: RecordKey, value: RecordValue | None) -> Row:
     row |= {"value_version": value and value.version, "is_tombstone": value is None}
     if value is None:
         return row
-    said = value.fields
+    fields = value.fields
     return row | {
-        "committed_offset": said["offset"],
-        "leader_epoch": said.get("leaderEpoch", -1),
-        "metadata": said["metadata"],
-        "commit_ts": millis(said["commitTimestamp"]),
-        "expire_ts": millis(said.get("expireTimestamp")),
-        "topic_id": id_text(said["topicId"]) if said.get("topicId") else None,
+        "committed_offset": fields["offset"],
+        "leader_epoch": fields.get("leaderEpoch", -1),
+        "metadata": fields["metadata"],
+        "commit_ts": millis(fields["commitTimestamp"]),
+        "expire_ts": millis(fields.get("expireTimestamp")),
+        "topic_id": id_text(fields["topicId"]) if fields.get("topicId") else None,
     }
 
 
@@ -116,46 +116,46 @@ def _generation(key: RecordKey, value: RecordValue | None) -> Row:
     row: Row = {"group": key.fields["group"], "value_version": value and value.version, "is_tombstone": value is None}
     if value is None:
         return row
-    said = value.fields
+    fields = value.fields
     problems: list[str] = []
-    of_consumers = said["protocolType"] == PROTOCOL_TYPE
+    of_consumers = fields["protocolType"] == PROTOCOL_TYPE
     return row | {
-        "protocol_type": said["protocolType"],
-        "generation": said["generation"],
-        "protocol": said["protocol"],
-        "leader": said["leader"],
-        "state_ts": millis(said.get("currentStateTimestamp")),
-        "members": [_member(member, problems, of_consumers=of_consumers) for member in said["members"]],
+        "protocol_type": fields["protocolType"],
+        "generation": fields["generation"],
+        "protocol": fields["protocol"],
+        "leader": fields["leader"],
+        "state_ts": millis(fields.get("currentStateTimestamp")),
+        "members": [_member(member, problems, of_consumers=of_consumers) for member in fields["members"]],
         "problem": "; ".join(problems) or None,
     }
 
 
-def _member(said: Fields, problems: list[str], *, of_consumers: bool) -> Row:
+def _member(fields: Fields, problems: list[str], *, of_consumers: bool) -> Row:
     row: Row = {
-        "member_id": said["memberId"],
-        "instance_id": said.get("groupInstanceId"),
-        "client_id": said["clientId"],
-        "client_host": said["clientHost"],
-        "rebalance_timeout_ms": said.get("rebalanceTimeout", said["sessionTimeout"]),
-        "session_timeout_ms": said["sessionTimeout"],
+        "member_id": fields["memberId"],
+        "instance_id": fields.get("groupInstanceId"),
+        "client_id": fields["clientId"],
+        "client_host": fields["clientHost"],
+        "rebalance_timeout_ms": fields.get("rebalanceTimeout", fields["sessionTimeout"]),
+        "session_timeout_ms": fields["sessionTimeout"],
     }
     if not of_consumers:
         return row
     try:
-        wanted = _subscription(said["subscription"])
+        wanted = _subscription(fields["subscription"])
         row["topics"] = list(wanted.topics)
         row["owned"] = _partitions(wanted.owned_partitions)
         row["owned_generation"] = None if wanted.generation_id == -1 else wanted.generation_id
         row["rack"] = wanted.rack_id
     except WireError as problem:
-        problems.append(f"subscription of {said['memberId']}: {problem}")
-    if not said["assignment"]:
+        problems.append(f"subscription of {fields['memberId']}: {problem}")
+    if not fields["assignment"]:
         row["assigned"] = []  # the leader gave it nothing at all, which Kafka allows
         return row
     try:
-        row["assigned"] = _partitions(_assignment(said["assignment"]).assigned_partitions)
+        row["assigned"] = _partitions(_assignment(fields["assignment"]).assigned_partitions)
     except WireError as problem:
-        problems.append(f"assignment of {said['memberId']}: {problem}")
+        problems.append(f"assignment of {fields['memberId']}: {problem}")
     return row
 
 
@@ -170,17 +170,17 @@ def _assignment(data: bytes) -> Assignment:
 
 
 @lru_cache(maxsize=16384)
-def _partitions(said: tuple[TopicPartition, ...]) -> list[Row]:
-    return [{"topic": one.topic, "partitions": list(one.partitions)} for one in said]
+def _partitions(assigned: tuple[TopicPartition, ...]) -> list[Row]:
+    return [{"topic": one.topic, "partitions": list(one.partitions)} for one in assigned]
 
 
 def _modern(key: RecordKey, value: RecordValue | None) -> Row:
-    said = key_json(key)["data"]
+    fields = key_json(key)["data"]
     return {
         "record_type": key.record_type.number,
         "record": key.record_type.name,
-        "group": said.pop("groupId"),
-        "member": said.pop("memberId", None),
+        "group": fields.pop("groupId"),
+        "member": fields.pop("memberId", None),
         "key": json.dumps(key_json(key)["data"], ensure_ascii=False),
         "value": None if value is None else json.dumps((value_json(value) or {})["data"], ensure_ascii=False),
         "value_version": value and value.version,

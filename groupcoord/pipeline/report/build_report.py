@@ -220,9 +220,9 @@ def _quality(reader: TableReader, log_partitions: int) -> DataQuality:
         SortOrder("log_partition"),
     ]
     read = reader.rows("log_partitions", columns, order, LISTED)
-    said = ("where", "what", "log_partition", "records", "bytes")
+    warning_columns = ("where", "what", "log_partition", "records", "bytes")
     warnings = reader.rows(
-        "source_warnings", said, [SortOrder("where"), SortOrder("what"), SortOrder("log_partition")], LISTED
+        "source_warnings", warning_columns, [SortOrder("where"), SortOrder("what"), SortOrder("log_partition")], LISTED
     )
     remarked = reader.totals("source_warnings", [], [COUNT], [], 1)[0]["count"]
     return DataQuality(
@@ -231,6 +231,6 @@ def _quality(reader: TableReader, log_partitions: int) -> DataQuality:
         problems=tuple(NamedCount(row["problem"], row["count"]) for row in problems if row["problem"] is not None),
         log_partitions=tuple(LogPartition(*(row[name] for name in columns)) for row in read),
         log_partitions_left_out=log_partitions - len(read),
-        warnings=tuple(SourceWarning(*(row[name] for name in said)) for row in warnings),
+        warnings=tuple(SourceWarning(*(row[name] for name in warning_columns)) for row in warnings),
         warnings_left_out=remarked - len(warnings),
     )

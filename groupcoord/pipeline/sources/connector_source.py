@@ -1,6 +1,6 @@
 """``connector:HOST:PORT``: Spark's own Kafka connector, where its jars are (``--packages``): for clusters with TLS or SASL.
 
-Two things must be said to it, or it gives no rows and no error: internal topics are only read with Spark's older way to find
+Without two settings it gives no rows and no error: internal topics are only read with Spark's older way to find
 offsets, and ``subscribe`` would join a group and so write into the log it reads. Sources: Spark's Kafka integration guide,
 KIP-98.
 """
@@ -35,16 +35,16 @@ def stream(spark: SparkSession, bootstrap: str, options: Mapping[str, str]) -> D
 
 def _settings(bootstrap: str, options: Mapping[str, str]) -> dict[str, str]:
     own = {key: value for key, value in options.items() if key != "partitions"}
-    said = options.get("partitions", str(DEFAULT_PARTITIONS))
-    if not (said.isascii() and said.isdecimal() and 0 < int(said) <= MOST_PARTITIONS):
-        raise PipelineError(f"partitions={said} is no number of partitions")
+    partitions = options.get("partitions", str(DEFAULT_PARTITIONS))
+    if not (partitions.isascii() and partitions.isdecimal() and 0 < int(partitions) <= MOST_PARTITIONS):
+        raise PipelineError(f"partitions={partitions} is no number of partitions")
     return {
         "kafka.bootstrap.servers": bootstrap,
         "kafka.fetch.max.wait.ms": "10",
         "kafka.max.poll.records": "10000",
         "kafka.max.partition.fetch.bytes": "16777216",
         "kafka.isolation.level": "read_committed",
-        "assign": json.dumps({TOPIC: list(range(int(said)))}),
+        "assign": json.dumps({TOPIC: list(range(int(partitions)))}),
         **own,
     }
 

@@ -19,12 +19,12 @@ from groupcoord.pipeline.sources.source_plan import SourcePlan
 KINDS = ("kafka", "segments", "jsonl", "connector")
 
 
-def plan_source(said: str, options: Mapping[str, str]) -> SourcePlan:
-    """The plan for the source that ``said`` names; ``options`` are those of the source. Raises PipelineError."""
-    kind, _, what = said.partition(":")
+def plan_source(spec: str, options: Mapping[str, str]) -> SourcePlan:
+    """The plan for the source that ``spec`` names; ``options`` are those of the source. Raises PipelineError."""
+    kind, _, what = spec.partition(":")
     if kind not in KINDS or not what:
         raise PipelineError(
-            f"{said!r} is no source; there are kafka:HOST:PORT, segments:DIR, jsonl:FILE and connector:HOST:PORT"
+            f"{spec!r} is no source; there are kafka:HOST:PORT, segments:DIR, jsonl:FILE and connector:HOST:PORT"
         )
     make: dict[str, Callable[[str, str, Mapping[str, str]], SourcePlan]] = {
         "kafka": _kafka,
@@ -32,10 +32,10 @@ def plan_source(said: str, options: Mapping[str, str]) -> SourcePlan:
         "jsonl": _jsonl,
         "connector": _connector,
     }
-    return make[kind](said, what, options)
+    return make[kind](spec, what, options)
 
 
-def _kafka(said: str, bootstrap: str, options: Mapping[str, str]) -> SourcePlan:
+def _kafka(spec: str, bootstrap: str, options: Mapping[str, str]) -> SourcePlan:
     asked = {**options, "bootstrap": bootstrap}
     bounds = kafka_source.bounds(asked)
     if not any(end > start for start, end in bounds.values()):
@@ -49,10 +49,10 @@ def _kafka(said: str, bootstrap: str, options: Mapping[str, str]) -> SourcePlan:
         return spark.read.format(kafka_source.NAME).options(**asked).load()
 
     now_ms = time.time_ns() // 1_000_000
-    return SourcePlan(spec=said, read=read, ends=partial(ends_of_cluster, bootstrap=bootstrap, now_ms=now_ms))
+    return SourcePlan(spec=spec, read=read, ends=partial(ends_of_cluster, bootstrap=bootstrap, now_ms=now_ms))
 
 
-def _segments(said: str, directory: str, options: Mapping[str, str]) -> SourcePlan:
+def _segments(spec: str, directory: str, options: Mapping[str, str]) -> SourcePlan:
     del options
     found = survey(Path(directory))
     tasks = split_into_tasks(found.pieces, PIECE_BYTES)
@@ -61,7 +61,7 @@ def _segments(said: str, directory: str, options: Mapping[str, str]) -> SourcePl
         return spark.range(0, len(tasks), 1, len(tasks))
 
     return SourcePlan(
-        spec=said, read=read, open_batches=open_slices(tasks), records=found.records, warnings=found.warnings
+        spec=spec, read=read, open_batches=open_slices(tasks), records=found.records, warnings=found.warnings
     )
 
 
@@ -89,11 +89,11 @@ def open_slices(tasks: list[list[SegmentSlice]]) -> Callable[[Iterator[Any]], It
     return open_batches
 
 
-def _jsonl(said: str, path: str, options: Mapping[str, str]) -> SourcePlan:
+def _jsonl(spec: str, path: str, options: Mapping[str, str]) -> SourcePlan:
     del options
     jsonl_source.check(path)
-    return SourcePlan(spec=said, read=partial(jsonl_source.read, path=path))
+    return SourcePlan(spec=spec, read=partial(jsonl_source.read, path=path))
 
 
-def _connector(said: str, bootstrap: str, options: Mapping[str, str]) -> SourcePlan:
-    return SourcePlan(spec=said, read=partial(connector_source.read, bootstrap=bootstrap, options=options))
+def _connector(spec: str, bootstrap: str, options: Mapping[str, str]) -> SourcePlan:
+    return SourcePlan(spec=spec, read=partial(connector_source.read, bootstrap=bootstrap, options=options))

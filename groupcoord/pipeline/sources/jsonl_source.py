@@ -39,18 +39,18 @@ def check(path: str) -> None:
 
 
 def _refuse_others(path: str, first: bytes) -> None:
-    """What else groupcoord writes as JSON lines is told from what is wanted here."""
+    """Raises PipelineError for other JSON lines that groupcoord writes."""
     try:
-        said = json.loads(first)
+        record = json.loads(first)
     except ValueError:
         return  # lines that are none become bad records
-    if not isinstance(said, dict):
+    if not isinstance(record, dict):
         return
-    if said.get("schema") == "groupcoord-trace":
+    if record.get("schema") == "groupcoord-trace":
         raise PipelineError(
             f"{path} is a trace, which tells what happened and does not hold the log; groupcoord offsets dump --raw writes that"
         )
-    if isinstance(said.get("key"), dict):
+    if isinstance(record.get("key"), dict):
         raise PipelineError(
             f"{path} tells keys and values in words; groupcoord offsets dump --raw writes them as they are in the log"
         )
@@ -63,12 +63,12 @@ def read(spark: SparkSession, path: str) -> DataFrame:
     )
     key, value = (F.try_to_binary(F.col(name), F.lit("base64")) for name in ("key", "value"))
     no_base64 = (F.col("key").isNotNull() & key.isNull()) | (F.col("value").isNotNull() & value.isNull())
-    said = F.when(no_base64, F.concat_ws(" ", "key", "value")).otherwise(F.col("broken")).cast("binary")
+    unreadable = F.when(no_base64, F.concat_ws(" ", "key", "value")).otherwise(F.col("broken")).cast("binary")
     return _committed(rows).select(
         F.coalesce("partition", F.lit(-1)).alias("log_partition"),
         F.coalesce("offset", F.lit(-1)).cast("bigint").alias("log_offset"),
         F.when(~no_base64, key).alias("key"),
-        F.coalesce(said, value).alias("value"),
+        F.coalesce(unreadable, value).alias("value"),
         F.timestamp_millis(F.when(F.col("timestamp") >= 0, F.col("timestamp"))).alias("append_ts"),
     )
 

@@ -1,4 +1,4 @@
-"""Groups of KIP-848: their target assignments told as generations, and the groups there are.
+"""Groups of KIP-848: their target assignments as generations, and the groups there are.
 
 Their records are a state machine, one record for each thing that changes: the group's epoch (3), a member (5), the epoch of
 the target assignment (6), a member's target (7), what a member has (8). So the records of each group are played one after the
@@ -43,10 +43,10 @@ REPLAYED_GROUPS = TableSchema(
 def topic_names(commits: DataFrame, modern: DataFrame) -> DataFrame:
     """One row with a map from topic id to name."""
     by_commits = commits.where("topic_id is not null").select("topic_id", "topic").distinct()
-    said = "array<struct<topicId:string,topicName:string>>"
+    pairs = "array<struct<topicId:string,topicName:string>>"
     by_records = (
         modern.where((F.col("record_type") == TOPICS) & ~F.col("is_tombstone"))
-        .select(F.inline(F.from_json("value", f"struct<topics:{said}>")["topics"]))
+        .select(F.inline(F.from_json("value", f"struct<topics:{pairs}>")["topics"]))
         .toDF("topic_id", "topic")
     )
     return (
@@ -109,7 +109,7 @@ def _states(records: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         elif kind == TARGET_EPOCH:
             target_epoch = value and value["assignmentEpoch"]
             if value is not None:
-                described = [_member(one, said, targets.get(one, [])) for one, said in members.items()]
+                described = [_member(one, fields, targets.get(one, [])) for one, fields in members.items()]
                 yield where | {
                     "protocol_type": "consumer",
                     "generation": target_epoch,
@@ -133,25 +133,26 @@ def _states(records: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
             "assignment_epoch": target_epoch,
             "members_at_epoch": sum(one["memberEpoch"] == target_epoch for one in current.values()),
             "members": [
-                _member(one, said, current.get(one, {}).get("assignedPartitions", [])) for one, said in members.items()
+                _member(one, fields, current.get(one, {}).get("assignedPartitions", []))
+                for one, fields in members.items()
             ],
         }
 
 
-def _member(member_id: str, said: dict[str, Any], assigned: list[dict[str, Any]]) -> dict[str, Any]:
+def _member(member_id: str, fields: dict[str, Any], assigned: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "member_id": member_id,
-        "instance_id": said["instanceId"],
-        "client_id": said["clientId"],
-        "client_host": said["clientHost"],
-        "rebalance_timeout_ms": said["rebalanceTimeoutMs"],
-        "topics": said["subscribedTopicNames"],
+        "instance_id": fields["instanceId"],
+        "client_id": fields["clientId"],
+        "client_host": fields["clientHost"],
+        "rebalance_timeout_ms": fields["rebalanceTimeoutMs"],
+        "topics": fields["subscribedTopicNames"],
         "assigned": [{"topic": one["topicId"], "partitions": one["partitions"]} for one in assigned],
-        "rack": said["rackId"],
+        "rack": fields["rackId"],
     }
 
 
 def _assignor(members: dict[str, dict[str, Any]]) -> str | None:
     """What most members ask for; None: they leave it to the broker."""
-    said = Counter(one["serverAssignor"] for one in members.values() if one["serverAssignor"] is not None)
-    return max(said, key=lambda name: (said[name], name)) if said else None
+    wanted = Counter(one["serverAssignor"] for one in members.values() if one["serverAssignor"] is not None)
+    return max(wanted, key=lambda name: (wanted[name], name)) if wanted else None

@@ -207,7 +207,7 @@ def _compared(generations: DataFrame) -> DataFrame:
 
     No rebalance are a further record of the same generation, and generation 0, with which a group is made.
     """
-    said = generations.select(
+    described = generations.select(
         *PLACE,
         "group",
         "generation",
@@ -227,7 +227,7 @@ def _compared(generations: DataFrame) -> DataFrame:
     )
     in_group = Window.partitionBy("group").orderBy("log_offset")
     carried = ("generation", "is_tombstone", "protocol", "leader", "at", "whos", "people", "topics", "shares")
-    beside = said.select("*", *(F.lag(name).over(in_group).alias(f"old_{name}") for name in carried))
+    beside = described.select("*", *(F.lag(name).over(in_group).alias(f"old_{name}") for name in carried))
     begins = beside.where(
         "not is_tombstone and (generation > 0 or size(people) > 0) "
         "and (old_is_tombstone is null or old_is_tombstone or generation <> old_generation)"

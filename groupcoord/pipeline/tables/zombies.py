@@ -43,10 +43,10 @@ def zombies(
     placed = odd.withColumn("log_changed_at", F.expr("mark div 2")).join(
         changes, ["group", "topic", "partition", "log_changed_at"]
     )
-    told = _with_generation(placed, generations)
+    placed_in_generation = _with_generation(placed, generations)
     appended = commits.select("log_partition", "log_offset", "append_ts")
     return (
-        told.withColumn("reason", F.expr(_REASON))
+        placed_in_generation.withColumn("reason", F.expr(_REASON))
         .where("reason is not null")
         .join(appended, ["log_partition", "log_offset"])
         .select(*ZOMBIES.names)

@@ -60,14 +60,14 @@ class WatchManifest:
     def from_json(text: str, where: str) -> "WatchManifest":
         """The manifest in ``text``. Raises PipelineError."""
         try:
-            said: dict[str, Any] = json.loads(text)
-            if said.pop("format") != FORMAT:
+            fields: dict[str, Any] = json.loads(text)
+            if fields.pop("format") != FORMAT:
                 raise PipelineError(f"{where} was written by another version of groupcoord")
-            said["directories"] = {
+            fields["directories"] = {
                 name: [BatchDirectory(**directory) for directory in directories]
-                for name, directories in said["directories"].items()
+                for name, directories in fields["directories"].items()
             }
-            said["moves"] = [(origin, target) for origin, target in said["moves"]]
-            return WatchManifest(**said)
+            fields["moves"] = [(origin, target) for origin, target in fields["moves"]]
+            return WatchManifest(**fields)
         except (ValueError, KeyError, TypeError, AttributeError):
             raise PipelineError(f"{where} is not what pipeline watch writes there") from None

@@ -80,7 +80,7 @@ class WatchDirectory:
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> None:
         if not self._is_moving:
-            with contextlib.suppress(Py4JError, OSError):  # whatever else is wrong is told
+            with contextlib.suppress(Py4JError, OSError):  # another problem is reported already
                 self._files.delete(self._work)
         self._let_go()
 
@@ -127,17 +127,17 @@ class WatchDirectory:
         there = all(self._files.exists(origin) for origin, _ in manifest.moves)
         if found is None or found.writer != manifest.writer or not there:
             raise PipelineError(f"another watch has taken over {self.root}")
-        said = dataclasses.replace(manifest, checkpoint=self._checkpoint_id())
+        latest = dataclasses.replace(manifest, checkpoint=self._checkpoint_id())
         self._is_moving = True
-        self._write(said)
+        self._write(latest)
         self._move(manifest.moves)
         self._is_moving = False
         return dataclasses.replace(manifest, moves=[])
 
     def ends_of_batch(self, batch: int) -> str:
         """The offsets at which ``batch`` ends, as the source gave them to Spark: JSON."""
-        [*_, said] = self._files.read_text(f"{CHECKPOINT}/offsets/{batch}").splitlines()
-        return said
+        [*_, offsets] = self._files.read_text(f"{CHECKPOINT}/offsets/{batch}").splitlines()
+        return offsets
 
     def stage(self, frame: DataFrame, table: TableSchema) -> str:
         """Write ``frame``, which must have the columns of ``table``, aside; returns its path, from which it is to be moved."""

@@ -11,6 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from groupcoord.pipeline.errors import PipelineError, SourceWarning
+from groupcoord.pipeline.hadoop_files import java_reason
 from groupcoord.pipeline.sources.cluster_reader import ClusterUnavailableError
 from groupcoord.pipeline.watch.batch_writer import BatchWriter
 from groupcoord.pipeline.watch.manifest import NONE
@@ -30,7 +31,7 @@ _SLOW = "Python worker failed to connect back"
 """Spark's message when a worker process takes more than ten seconds to start; there is no setting for that."""
 _SLOW_TIMES = 5
 """How often that is retried by a watch that is to end by itself."""
-_TOLD = re.compile(r"PipelineError: (.+)")
+_FROM_WORKER = re.compile(r"PipelineError: (.+)")
 _TWO = re.compile(r"CONCURRENT_STREAM_LOG_UPDATE|CONCURRENT_QUERY")
 
 
@@ -86,8 +87,8 @@ def _check_positions(stream: StreamSource, batch_writer: BatchWriter) -> None:
         return
     bounds = stream.bounds()
     batch_writer.warnings.clear()
-    for said, position in sorted(batch_writer.manifest.positions.items(), key=lambda item: int(item[0])):
-        partition = int(said)
+    for number, position in sorted(batch_writer.manifest.positions.items(), key=lambda item: int(item[0])):
+        partition = int(number)
         if partition not in bounds or bounds[partition][1] < position:
             raise PipelineError(
                 f"{stream.spec} has no offset {position} of partition {partition} of the log, up to which it was read before: "
@@ -141,9 +142,8 @@ def _plain(problem: BaseException) -> BaseException:
     if isinstance(problem, PipelineError):
         return problem
     if isinstance(problem, Py4JJavaError):
-        said = problem.java_exception
-        return PipelineError(str(said.getMessage() or said.getClass().getSimpleName()).splitlines()[0])
+        return PipelineError(java_reason(problem))
     if _TWO.search(str(problem)):
         return PipelineError("another watch is using this checkpoint")
-    told = _TOLD.search(str(problem)) or _GONE.search(str(problem))
-    return problem if told is None else PipelineError(next(group for group in told.groups() if group).strip())
+    found = _FROM_WORKER.search(str(problem)) or _GONE.search(str(problem))
+    return problem if found is None else PipelineError(next(group for group in found.groups() if group).strip())

@@ -33,17 +33,17 @@ class StreamSource:
     ends: Callable[[DataFrame, int], DataFrame] | None = None
 
 
-def open_stream(said: str, options: Mapping[str, str]) -> StreamSource:
-    """What ``said`` names. Raises PipelineError if it is nothing that goes on, or does not answer."""
-    kind, _, bootstrap = said.partition(":")
+def open_stream(spec: str, options: Mapping[str, str]) -> StreamSource:
+    """What ``spec`` names. Raises PipelineError if it is nothing that goes on, or does not answer."""
+    kind, _, bootstrap = spec.partition(":")
     if kind == "kafka" and bootstrap:
-        return _kafka(said, bootstrap, options)
+        return _kafka(spec, bootstrap, options)
     if kind == "connector" and bootstrap:
-        return _connector(said, bootstrap, options)
-    raise PipelineError(f"{said!r} cannot be watched; kafka:HOST:PORT and connector:HOST:PORT can")
+        return _connector(spec, bootstrap, options)
+    raise PipelineError(f"{spec!r} cannot be watched; kafka:HOST:PORT and connector:HOST:PORT can")
 
 
-def _kafka(said: str, bootstrap: str, options: Mapping[str, str]) -> StreamSource:
+def _kafka(spec: str, bootstrap: str, options: Mapping[str, str]) -> StreamSource:
     asked = {"maxrecords": MOST, **options, "bootstrap": bootstrap}
     with ClusterReader(bootstrap) as cluster:
         identity = {"topic": asked.get("topic", kafka_source.TOPIC), "of cluster": cluster.cluster_id() or bootstrap}
@@ -53,7 +53,7 @@ def _kafka(said: str, bootstrap: str, options: Mapping[str, str]) -> StreamSourc
         return spark.readStream.format(kafka_source.NAME).options(**asked).load()
 
     return StreamSource(
-        spec=said,
+        spec=spec,
         identity=identity,
         load=load,
         positions=json.loads,
@@ -62,10 +62,10 @@ def _kafka(said: str, bootstrap: str, options: Mapping[str, str]) -> StreamSourc
     )
 
 
-def _connector(said: str, bootstrap: str, options: Mapping[str, str]) -> StreamSource:
+def _connector(spec: str, bootstrap: str, options: Mapping[str, str]) -> StreamSource:
     asked = {"maxOffsetsPerTrigger": MOST, **options}
     return StreamSource(
-        spec=said,
+        spec=spec,
         identity={"topic": connector_source.TOPIC, "by the connector at": bootstrap},
         load=partial(connector_source.stream, bootstrap=bootstrap, options=asked),
         positions=lambda text: dict(json.loads(text)[connector_source.TOPIC]),

@@ -118,11 +118,11 @@ class SimulatedMembers:
 
         If the real group went on to such a second step with other members, so does this one.
         """
-        claims = said = self.claims(moment)
-        rounds = [self._round(moment, said, partitions)]
-        while not moment.goes_on and _gave_up(said, rounds[-1]) and len(rounds) < MOST_REBALANCES:
-            said = self.claims(moment)
-            rounds.append(self._round(moment, said, partitions))
+        claims = joined_with = self.claims(moment)
+        rounds = [self._round(moment, joined_with, partitions)]
+        while not moment.goes_on and _gave_up(joined_with, rounds[-1]) and len(rounds) < MOST_REBALANCES:
+            joined_with = self.claims(moment)
+            rounds.append(self._round(moment, joined_with, partitions))
         return PlayedRebalance(claims, rounds)
 
     def follow(self, moment: GroupRecord) -> list[Assignment]:

@@ -21,16 +21,16 @@ class AssignorChoice(NamedTuple):
     make: Callable[[], Assignor]
 
 
-def choices(said: str, registry: Registry = ASSIGNORS) -> tuple[AssignorChoice, ...]:
-    """The assignors in ``said``, each once: names with commas, behind a name perhaps ``:PARAMETER=VALUE``, as often as wanted.
+def choices(spec: str, registry: Registry = ASSIGNORS) -> tuple[AssignorChoice, ...]:
+    """The assignors in ``spec``, each once: names with commas, behind a name perhaps ``:PARAMETER=VALUE``, as often as wanted.
 
     Raises PipelineError where there is none of that name or with that parameter; it lists those there are.
     """
-    return tuple([_choice(part, registry) for part in dict.fromkeys(part.strip() for part in said.split(","))])
+    return tuple([_choice(part, registry) for part in dict.fromkeys(part.strip() for part in spec.split(","))])
 
 
-def _choice(said: str, registry: Registry) -> AssignorChoice:
-    name, *settings = said.split(":")
+def _choice(spec: str, registry: Registry) -> AssignorChoice:
+    name, *settings = spec.split(":")
     try:
         assignor = registry.create(name)
     except UnknownAssignorError as problem:
@@ -40,14 +40,14 @@ def _choice(said: str, registry: Registry) -> AssignorChoice:
     if isinstance(assignor, FunctionAssignor):
         if settings:
             raise PipelineError(f"assignor {name!r} is a function and has no parameters, not even {settings[0]!r}")
-        return AssignorChoice(said, name, partial(_same, assignor))
+        return AssignorChoice(spec, name, partial(_same, assignor))
     kind: type[Assignor] = type(assignor)
     make = partial(kind, **dict(_setting(kind, name, setting) for setting in settings))
     try:
         make()
     except ValueError as problem:
-        raise PipelineError(f"{said!r}: {problem}") from None
-    return AssignorChoice(said, name, make)
+        raise PipelineError(f"{spec!r}: {problem}") from None
+    return AssignorChoice(spec, name, make)
 
 
 def _same(assignor: Assignor) -> Assignor:

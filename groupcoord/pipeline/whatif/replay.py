@@ -150,11 +150,11 @@ class GroupReplay:
 
     def _words(self, problem: Exception) -> str:
         if isinstance(problem, WhatIfError | FaultyAssignorError):
-            said = str(problem)
+            text = str(problem)
         else:
             name = RECORDED_HISTORY if self._choice is None else f"assignor {self._choice.name}"
-            said = f"{name}: raised {type(problem).__name__}: {problem}"
-        return said[:LONGEST_PROBLEM]
+            text = f"{name}: raised {type(problem).__name__}: {problem}"
+        return text[:LONGEST_PROBLEM]
 
     def _row(self, event: _Event) -> Row:
         moment = event.moment
@@ -203,9 +203,9 @@ class GroupReplay:
             return None
 
 
-def rows(said: Iterator[Mapping[str, Any]], chosen: Mapping[str, AssignorChoice]) -> Iterator[Row]:
-    """Rows of ``what_if`` from rows of ``tables.moments``, in order. ``chosen``: by what was said."""
-    for (group, assignor), mine in groupby(said, key=lambda row: (row["group"], row["assignor"])):
+def rows(moments: Iterator[Mapping[str, Any]], chosen: Mapping[str, AssignorChoice]) -> Iterator[Row]:
+    """Rows of ``what_if`` from rows of ``tables.moments``, in order. ``chosen``: spec → choice."""
+    for (group, assignor), mine in groupby(moments, key=lambda row: (row["group"], row["assignor"])):
         replay = GroupReplay(group, chosen.get(assignor))
         for row in mine:
             if row["topic"] is not None:

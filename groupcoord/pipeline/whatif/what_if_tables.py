@@ -79,8 +79,10 @@ def playing(chosen: Sequence[AssignorChoice]) -> Callable[[Iterator[Any]], Itera
 
     def play(batches: Iterator[Any]) -> Iterator[Any]:
         schema = arrow_schema(WHAT_IF.columns)
-        said = (batch.slice(start, SLICE).to_pylist() for batch in batches for start in range(0, batch.num_rows, SLICE))
-        found = rows(chain.from_iterable(said), by_name)
+        moments = (
+            batch.slice(start, SLICE).to_pylist() for batch in batches for start in range(0, batch.num_rows, SLICE)
+        )
+        found = rows(chain.from_iterable(moments), by_name)
         while some := list(islice(found, BATCH)):
             yield pa.RecordBatch.from_pylist(some, schema=schema)
 
@@ -142,11 +144,13 @@ def moments(
 ) -> DataFrame:
     """What is played, for each of ``chosen`` and as it was: rows with a ``topic`` say how many partitions that had, and since
     when (``at``, in microseconds); the others are the records that describe a group."""
-    told = _told(generations, modern)
-    return _said(told, chosen).unionByName(_topics(told, counts, chosen), allowMissingColumns=True)
+    described = _described(generations, modern)
+    return _for_each_assignor(described, chosen).unionByName(
+        _topics(described, counts, chosen), allowMissingColumns=True
+    )
 
 
-def _told(generations: DataFrame, modern: DataFrame) -> DataFrame:
+def _described(generations: DataFrame, modern: DataFrame) -> DataFrame:
     """The records of all groups of consumers, each with what the one before and the one after say of it."""
     both = generations.withColumn("modern", F.expr("false")).unionByName(modern.withColumn("modern", F.expr("true")))
     in_group = Window.partitionBy("group").orderBy("log_offset")
@@ -191,10 +195,10 @@ def _told(generations: DataFrame, modern: DataFrame) -> DataFrame:
     )
 
 
-def _said(told: DataFrame, chosen: Sequence[AssignorChoice]) -> DataFrame:
+def _for_each_assignor(described: DataFrame, chosen: Sequence[AssignorChoice]) -> DataFrame:
     """Each record for each of ``chosen``, and as it was."""
     return (
-        told.select("*", _each(chosen))
+        described.select("*", _each(chosen))
         .select("*", "each.*")
         .select(
             "group",
@@ -218,10 +222,10 @@ def _said(told: DataFrame, chosen: Sequence[AssignorChoice]) -> DataFrame:
     )
 
 
-def _topics(told: DataFrame, counts: DataFrame, chosen: Sequence[AssignorChoice]) -> DataFrame:
+def _topics(described: DataFrame, counts: DataFrame, chosen: Sequence[AssignorChoice]) -> DataFrame:
     """What is known of the topics that each group wants, for each of ``chosen``."""
     return (
-        told.select(
+        described.select(
             "group",
             F.expr("explode(array_distinct(flatten(transform(members, m -> coalesce(m.topics, array())))))").alias(
                 "topic"
@@ -248,8 +252,8 @@ def _each(chosen: Sequence[AssignorChoice]) -> Column:
     return F.explode(
         F.array(
             *(
-                F.struct(F.lit(said).alias("assignor"), F.lit(name).alias("name"), F.lit(real).alias("is_real"))
-                for said, name, real in every
+                F.struct(F.lit(spec).alias("assignor"), F.lit(name).alias("name"), F.lit(real).alias("is_real"))
+                for spec, name, real in every
             )
         )
     ).alias("each")
