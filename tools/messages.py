@@ -202,7 +202,7 @@ def draft(api_name: str) -> str:
     names = _request_fields(request)
     imports = sorted({name for values in names.values() for name in values if name.isupper()})
     used = ", ".join([*imports, "Api", "ApiKey", *(["RequestField"] if "RequestField" in repr(names) else [])])
-    error = _error_response(response[-1], versions)
+    error = _error_response(request, response, versions)
     return (
         f'"""{api_name}: messages and descriptor."""\n\n'
         + ("import uuid\n\n" if "uuid.UUID" in classes else "")
@@ -217,15 +217,38 @@ def draft(api_name: str) -> str:
     )
 
 
-def _error_response(top: MessageClass, versions: Sequence[int]) -> str:
-    """The response with the error code at the top, if it has one there."""
-    required = [field for field in top.fields.values() if field.default_in(versions) is None]
-    arguments = ["error_code=error"] if "error_code" in top.fields else []
-    arguments += [
-        f"{field.name}={'None' if field.is_nullable else _ZEROS.get(field.type_name, f'{field.type_name}()')}"
-        for field in required
-    ]
-    return f"lambda _request, _version, {'' if 'error_code' in top.fields else '_'}error: {top.name}({', '.join(arguments)})"
+def _error_response(request: list[MessageClass], response: list[MessageClass], versions: Sequence[int]) -> str:
+    """The response that says an error at the top, or, where there is no room for it, about everything in the request."""
+    asked_classes, answer_classes = ({each.name: each for each in classes} for classes in (request, response))
+
+    def has_error(answer: MessageClass) -> bool:
+        nested = (answer_classes.get(field.type_name) for field in answer.fields.values())
+        return "error_code" in answer.fields or any(each is not None and has_error(each) for each in nested)
+
+    def value(answer: MessageClass, asked: MessageClass | None, source: str) -> str:
+        arguments = []
+        told = asked is None  # is it said what was asked for, where that is no struct?
+        for field in answer.fields.values():
+            nested, same = answer_classes.get(field.type_name), asked and asked.fields.get(field.name)
+            lists = [each for each in asked.fields.values() if each.is_array] if asked else []
+            if field.name == "error_code":
+                arguments.append("error_code=error")
+            elif nested and field.is_array and lists and has_error(nested) and "error_code" not in answer.fields:
+                items = same if same and same.is_array else lists[0]
+                item = "item" if source == "request" else "part"
+                inner = value(nested, asked_classes.get(items.type_name), item)
+                arguments.append(f"{field.name}=tuple({inner} for {item} in {source}.{items.name})")
+            elif same and source != "request" and field.default is None and same.annotation == field.annotation:
+                arguments.append(f"{field.name}={source}.{field.name}")
+            elif field.default_in(versions) is None:
+                zero = "None" if field.is_nullable else _ZEROS.get(field.type_name, f"{field.type_name}()")
+                arguments.append(f"{field.name}={source if told else zero}")
+                told = False
+        return f"{answer.name}({', '.join(arguments)})"
+
+    text = value(response[-1], request[-1], "request")
+    names = (name if re.search(rf"\b{name}\b", text) else f"_{name}" for name in ("request", "version", "error"))
+    return f"lambda {', '.join(names)}: {text}"
 
 
 def _request_fields(request: list[MessageClass]) -> dict[str, list[str]]:
