@@ -9,14 +9,13 @@ client can see that: nobody may fetch beyond the high watermark. If the coordina
 Kafka when the new leader is a replica that did not have it.
 """
 
-from collections.abc import Callable, Iterator
-from typing import Final, Literal, Protocol
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, Literal, Protocol
 
 from groupcoord.broker.broker import Broker
-from groupcoord.broker.topic_names import CONSUMER_OFFSETS
-from groupcoord.coordinator.coordinator import GroupCoordinator
-from groupcoord.coordinator.shard import Shard
-from groupcoord.core.effects import UNWRITABLE, Append, Effect
+from groupcoord.coordinator.runtime.runtime import CoordinatorRuntime
+from groupcoord.coordinator.runtime.shard import Shard
+from groupcoord.core.effects import Append, Effect
 from groupcoord.protocol.batches.record_batch import BatchError
 from groupcoord.protocol.errors import ErrorCode
 
@@ -37,7 +36,7 @@ class AppendGate(Protocol):
     """Decides about each append."""
 
     def __call__(self, append: Append, now_ms: int, /) -> AppendDecision:
-        """What is to become of ``append``. Whose it is, its keys say: see protocol.coordinator_records."""
+        """What to do with ``append``; the keys of its records say which groups it is of."""
 
 
 class Appends:
@@ -47,77 +46,80 @@ class Appends:
     """
 
     def __init__(
-        self, broker: Broker, coordinator: GroupCoordinator, carry: Callable[[list[Effect], int], list[Effect]]
+        self,
+        broker: Broker,
+        runtimes: Iterable[CoordinatorRuntime[Any]],
+        carry: Callable[[list[Effect], int], list[Effect]],
     ) -> None:
         self.gate: AppendGate | None = None
-        self._broker, self._coordinator, self._carry = broker, coordinator, carry
-        self._waiting: dict[int, list[tuple[Append, AppendDecision]]] = {}
+        self._broker, self._carry = broker, carry
+        self._runtimes = {runtime.topic: runtime for runtime in runtimes}
+        self._waiting: dict[tuple[str, int], list[tuple[Append, AppendDecision]]] = {}
 
     def submit(self, append: Append, now_ms: int) -> list[Effect]:
         """Store ``append``, or do what the gate says."""
         if not self._shard(append).awaits(append.append_id):
-            return []  # one of the same call that was before it has failed
-        if any(record is UNWRITABLE for record in append.records):
-            return self._failed(append, ErrorCode.UNKNOWN_SERVER_ERROR, now_ms)
+            return []  # an earlier one of the same call failed
         gate = self.gate
         if gate is None and not self._waiting:
             return self._store(append, now_ms)
         decision = STORE if gate is None else gate(append, now_ms)
         if isinstance(decision, ErrorCode):
             return self._failed(append, decision, now_ms)
-        ahead = self._queue(append.partition)
+        ahead = self._queue(append.topic, append.partition)
         if decision == STORE and not ahead:
             return self._store(append, now_ms)
-        self._waiting[append.partition] = [*ahead, (append, decision)]
+        self._waiting[append.topic, append.partition] = [*ahead, (append, decision)]
         self._shard(append).append_held(append.append_id, now_ms)
         return []
 
     def held(self) -> Iterator[Append]:
         """The appends that are not stored yet, those of each partition in order."""
-        for partition in list(self._waiting):
-            for append, _ in self._queue(partition):
+        for topic, partition in list(self._waiting):
+            for append, _ in self._queue(topic, partition):
                 yield append
 
     def release(self, append: Append, now_ms: int) -> list[Effect]:
         """Let a held append be stored, as soon as those before it are. Raises KeyError if it is not held."""
-        queue = self._queue(append.partition)
+        queue = self._queue(append.topic, append.partition)
         queue[self._place(append)] = append, STORE
         effects: list[Effect] = []
         while queue and queue[0][1] == STORE:
             first, _ = queue.pop(0)
             effects += self._store(first, now_ms)
-            queue = self._queue(append.partition)
+            queue = self._queue(append.topic, append.partition)
         return effects
 
     def fail(self, append: Append, error: ErrorCode, now_ms: int) -> list[Effect]:
         """Let a held append fail with ``error``, and with it those behind it. Raises KeyError if it is not held."""
-        del self._queue(append.partition)[self._place(append) :]
-        self._queue(append.partition)
+        del self._queue(append.topic, append.partition)[self._place(append) :]
+        self._queue(append.topic, append.partition)
         return self._failed(append, error, now_ms)
 
-    def _queue(self, partition: int) -> list[tuple[Append, AppendDecision]]:
-        """What waits in ``partition``, without what nobody waits for any more: its coordinator has moved, or is gone."""
-        queue = self._waiting.get(partition, [])
+    def _queue(self, topic: str, partition: int) -> list[tuple[Append, AppendDecision]]:
+        """The appends that wait in ``partition``, without those whose coordinator has moved or is gone."""
+        queue = self._waiting.get((topic, partition), [])
         queue[:] = [entry for entry in queue if self._shard(entry[0]).awaits(entry[0].append_id)]
         if not queue:
-            self._waiting.pop(partition, None)
+            self._waiting.pop((topic, partition), None)
         return queue
 
     def _place(self, append: Append) -> int:
-        for place, (held, _) in enumerate(self._queue(append.partition)):
+        for place, (held, _) in enumerate(self._queue(append.topic, append.partition)):
             if held.append_id == append.append_id:
                 return place
         raise KeyError(f"append {append.append_id} is not held")
 
     def _store(self, append: Append, now_ms: int) -> list[Effect]:
         try:
-            stored = self._broker.append_to(CONSUMER_OFFSETS, append.partition, append.records, now_ms)
+            records = [record.encoded for record in append.records]
+            stored = self._broker.append_to(append.topic, append.partition, records, now_ms)
         except BatchError as problem:
             return self._failed(append, problem.error, now_ms)
-        return stored + self._carry(self._coordinator.appended(append, now_ms), now_ms)
+        return stored + self._carry(self._runtimes[append.topic].appended(append, now_ms), now_ms)
 
     def _failed(self, append: Append, error: ErrorCode, now_ms: int) -> list[Effect]:
-        return self._carry(self._coordinator.append_failed(append, error, now_ms), now_ms)
+        return self._carry(self._runtimes[append.topic].append_failed(append, error, now_ms), now_ms)
 
-    def _shard(self, append: Append) -> Shard:
-        return self._coordinator.shards[append.partition]
+    def _shard(self, append: Append) -> Shard[Any]:
+        return self._runtimes[append.topic].shards[append.partition]

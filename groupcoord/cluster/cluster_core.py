@@ -21,8 +21,9 @@ from groupcoord.cluster.append_gate import Appends
 from groupcoord.cluster.offsets_loader import OffsetsLoader
 from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.coordinator.config import CoordinatorConfig
-from groupcoord.coordinator.coordinator import GroupCoordinator
-from groupcoord.coordinator.routing import GROUP, Address
+from groupcoord.coordinator.coordinator import DEFAULT_MAX_BATCH_BYTES, GroupCoordinator
+from groupcoord.coordinator.find_coordinator import GROUP
+from groupcoord.coordinator.runtime.runtime import Address
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.background_work import BackgroundWork, SubmitWork, T, run_inline
 from groupcoord.core.effects import Append, Call, Effect, Reply
@@ -30,6 +31,8 @@ from groupcoord.core.events import AdminAction
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import Deadline
 from groupcoord.protocol.apis import ApiKey
+
+_FLUSH = AdminAction("a batch is complete")
 
 
 class RandomSource(Protocol):
@@ -79,15 +82,22 @@ class ClusterCore:
             topics=self.broker.topics,
             now_ms=now_ms,
             brokers=None if brokers == 1 else _Brokers(self.broker),
+            max_batch_bytes=self._max_batch_bytes,
         )
-        self.appends = Appends(self.broker, self.coordinator, self._carry)
-        """How the coordinator's records get into the log, and how to hold them up or let them fail: see append_gate.py."""
+        self._runtimes = (self.coordinator.runtime,)
+        self._open_shards = self.coordinator.runtime.open_shards
+        self.appends = Appends(self.broker, self._runtimes, self._execute_appends)
+        """Carries the coordinators' records to their logs; its gate can hold appends or fail them: see append_gate.py."""
+        self.batches_rounds = False
+        """Is ``flush`` called at the end of each round of requests? If not, every request is flushed at once."""
         self.broker.on_topics_deleted = self._topics_deleted
         self._loader = OffsetsLoader()
         self._coordinated = frozenset(self.coordinator.apis)
         # As with a broker that somebody has already asked for a coordinator; a new one of Kafka's makes the topic only then.
         if not self._create_offsets_topic(now_ms):
-            self.coordinator.unload(HandlerContext(now_ms, AdminAction("there is no __consumer_offsets")))
+            self.coordinator.runtime.topic_deleted(
+                HandlerContext(now_ms, AdminAction("there is no __consumer_offsets"))
+            )
         for partition in range(config.offsets_topic_num_partitions):
             log = self.broker.log(CONSUMER_OFFSETS, partition)
             if log is not None and log.log_end_offset > log.log_start_offset:
@@ -121,7 +131,7 @@ class ClusterCore:
             def done(result: T, now_ms: int) -> list[Effect]:
                 ctx = HandlerContext(now_ms, before.origin if call is None else call)
                 then(ctx, result)
-                return self._carry(ctx.effects, now_ms)
+                return self._execute_appends(ctx.effects, now_ms)
 
             submit(call, work, done)
 
@@ -132,7 +142,7 @@ class ClusterCore:
         key = call.api.key
         if key in self._coordinated:
             effects = self.coordinator.handle(call, request, now_ms)
-            if len(effects) == 1 and type(effects[0]) is Reply:
+            if len(effects) == 1 and type(effects[0]) is Reply and not self._open_shards:
                 if (
                     key == ApiKey.FIND_COORDINATOR
                     and request.key_type == GROUP
@@ -141,26 +151,32 @@ class ClusterCore:
                     # Somebody deleted it. Whoever looks for the coordinator makes it anew, and finds it the next time.
                     self._create_offsets_topic(now_ms)
                 return effects  # as it is for most requests
-            return self._carry(effects, now_ms)
+            return self._execute_appends(effects, now_ms)
         if key == ApiKey.API_VERSIONS:
             ctx = HandlerContext(now_ms, call)
             api_versions(ctx, call, request)
             return ctx.effects
-        return self._carry(dispatch.handle(self.broker, call, request, now_ms), now_ms)
+        return self._execute_appends(dispatch.handle(self.broker, call, request, now_ms), now_ms)
 
     def expire(self, now_ms: int) -> list[Effect]:
         """Fire every timer that is due at ``now_ms``, and read on where partitions of ``__consumer_offsets`` are being read."""
-        effects = self._carry(self.coordinator.expire(now_ms), now_ms)
-        effects += self._carry(self.broker.expire(now_ms), now_ms)
+        effects = self._execute_appends(self.coordinator.expire(now_ms), now_ms)
+        effects += self._execute_appends(self.broker.expire(now_ms), now_ms)
         if self._loader:
             ctx = HandlerContext(now_ms, AdminAction("a coordinator starts"))
             self._loader.go_on(ctx)
-            effects += self._carry(ctx.effects, now_ms)
+            effects += self._execute_appends(ctx.effects, now_ms)
         return effects
 
-    def flush(self, now_ms: int) -> list[Effect]:  # noqa: ARG002 - nothing is put off yet
-        """Complete what was put off to be done for several requests at once; a server calls it at the end of each round."""
-        return []
+    def flush(self, now_ms: int) -> list[Effect]:
+        """Append what several requests wrote, as one batch for each partition; a server calls it at the end of each round."""
+        effects: list[Effect] = []
+        for runtime in self._runtimes:
+            while runtime.open_shards:  # what follows from an append may write again
+                ctx = HandlerContext(now_ms, _FLUSH)
+                runtime.flush(ctx)
+                effects += self._submit_appends(ctx.effects, now_ms)
+        return effects
 
     def next_deadline(self) -> int | None:
         """When the next timer is due (ms), or None. While there is something to read, that is at once."""
@@ -192,7 +208,7 @@ class ClusterCore:
         """The effects of ``act``; ``action`` describes it in the trace. See coordinator/admin_actions.py."""
         ctx = HandlerContext(now_ms, AdminAction(action))
         act(self.coordinator, ctx)
-        return self._carry(ctx.effects, now_ms)
+        return self._execute_appends(ctx.effects, now_ms)
 
     def move_leader(self, topic: str, partition: int, broker_id: int, now_ms: int) -> list[Effect]:
         """Let another broker lead a partition, in the next leader epoch.
@@ -220,7 +236,7 @@ class ClusterCore:
     def resign(self, partition: int, now_ms: int) -> list[Effect]:
         """Let another broker coordinate the groups of this partition of ``__consumer_offsets``; who waits is told so."""
         ctx = HandlerContext(now_ms, AdminAction(f"partition {partition} of __consumer_offsets moves away"))
-        self.coordinator.resign(partition, ctx)
+        self.coordinator.runtime.resign(partition, ctx)
         return ctx.effects
 
     def load(self, partition: int, now_ms: int) -> None:
@@ -236,9 +252,9 @@ class ClusterCore:
         if log is None:
             raise KeyError(f"there is no partition {partition} of __consumer_offsets")
         shard = self.coordinator.shards[partition]
-        if shard.groups or not shard.is_idle:
+        if not shard.machine.is_empty or not shard.is_idle:
             raise ValueError(f"partition {partition} of __consumer_offsets is coordinated here: it has to resign first")
-        self._loader.begin(self.coordinator.load(partition, ctx), log)
+        self._loader.begin(self.coordinator.runtime.load(partition, ctx), log)
 
     def compact(self, partition: int, now_ms: int) -> list[Effect]:
         """Compact this partition of ``__consumer_offsets`` now; nobody who reads or commits meanwhile notices anything.
@@ -247,8 +263,14 @@ class ClusterCore:
         """
         return self.broker.compact(CONSUMER_OFFSETS, partition, now_ms)
 
-    def _carry(self, effects: list[Effect], now_ms: int) -> list[Effect]:
-        """Store what is to be appended, and go on with what waited for it."""
+    def _execute_appends(self, effects: list[Effect], now_ms: int) -> list[Effect]:
+        """Replace the appends among ``effects``, and those of open batches unless rounds are batched, by what follows."""
+        carried = self._submit_appends(effects, now_ms)
+        if self._open_shards and not self.batches_rounds:
+            carried += self.flush(now_ms)
+        return carried
+
+    def _submit_appends(self, effects: list[Effect], now_ms: int) -> list[Effect]:
         carried: list[Effect] = []
         for effect in effects:
             if type(effect) is Append:
@@ -257,11 +279,12 @@ class ClusterCore:
                 carried.append(effect)
         return carried
 
+    def _max_batch_bytes(self, partition: int) -> int:
+        log = self.broker.log(CONSUMER_OFFSETS, partition)
+        return DEFAULT_MAX_BATCH_BYTES if log is None else log.settings.max_message_bytes
+
     def _topics_deleted(self, ctx: HandlerContext, topics: Iterable[Topic]) -> None:
-        names = [topic.name for topic in topics]
-        if CONSUMER_OFFSETS in names:
-            self.coordinator.unload(ctx)
-        self.coordinator.topics_deleted(ctx, names)
+        self.coordinator.topics_deleted(ctx, [topic.name for topic in topics])
 
     def _create_offsets_topic(self, now_ms: int) -> bool:
         """Is it there now? A lone broker that is to replicate it waits for others, in vain."""
@@ -278,9 +301,9 @@ class _Brokers:
     def ids(self) -> Sequence[int]:
         return self._broker.cluster.ids
 
-    def offsets_leaders(self) -> tuple[int, ...]:
-        topic = self._broker.topics.get(CONSUMER_OFFSETS)
-        return () if topic is None else topic.leaders
+    def leaders(self, topic: str) -> tuple[int, ...]:
+        found = self._broker.topics.get(topic)
+        return () if found is None else found.leaders
 
     def address(self, broker_id: int) -> Address:
         (found,) = self._broker.cluster.named(self._broker.config, [broker_id])

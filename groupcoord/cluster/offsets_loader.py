@@ -1,10 +1,12 @@
-"""Partitions of ``__consumer_offsets`` are read back, a piece at a time, while everybody else is served.
+"""Logs of coordinators are read, a piece at a time, while requests are served.
 
 Source: ``CoordinatorLoaderImpl``, which does it in a thread of its own.
 """
 
+from typing import Any
+
 from groupcoord.broker.partition_log import PartitionLog
-from groupcoord.coordinator.loading import Loading
+from groupcoord.coordinator.runtime.loader import ShardLoader
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.batches.key_value_reader import read_key_values
 from groupcoord.protocol.batches.record_batch import BatchError
@@ -12,7 +14,7 @@ from groupcoord.protocol.batches.records import InvalidRecordsError
 from groupcoord.protocol.coordinator_records.commit_fast_path import batch_size
 
 PIECE_BYTES = 1_048_576
-"""So much is read in one go; a piece takes some 20 ms, in which nobody is answered."""
+"""So much is read at once; a piece takes some 20 ms, in which no request is answered."""
 
 _COMMIT = 1
 """The type in the key of the marker of a committed transaction, behind its version."""
@@ -22,12 +24,12 @@ class OffsetsLoader:
     """The partitions that are being read, one after the other."""
 
     def __init__(self) -> None:
-        self._waiting: list[tuple[Loading, PartitionLog, int]] = []
+        self._waiting: list[tuple[ShardLoader[Any], PartitionLog, int]] = []
 
     def __bool__(self) -> bool:
         return bool(self._waiting)
 
-    def begin(self, loading: Loading, log: PartitionLog) -> None:
+    def begin(self, loading: ShardLoader[Any], log: PartitionLog) -> None:
         """Read ``log`` for ``loading``, after those that were begun before."""
         self._waiting.append((loading, log, log.log_start_offset))
 
@@ -42,16 +44,16 @@ class OffsetsLoader:
         if after < log.log_end_offset and loading.failure is None:
             self._waiting.insert(0, (loading, log, after))
         else:
-            loading.finish(ctx)
+            loading.finish(ctx, log.log_end_offset)
 
 
-def _read_piece(loading: Loading, log: PartitionLog, offset: int) -> int:
+def _read_piece(loading: ShardLoader[Any], log: PartitionLog, offset: int) -> int:
     """Where the next piece begins."""
     data = log.read(offset, PIECE_BYTES, at_least_one=True).data()
     after = log.log_end_offset
     position = 0
     while True:
-        run = loading.replay_run(data, position)
+        run = loading.apply_run(data, position)
         if run.last_offset >= 0:
             after = run.last_offset + 1
         position = run.position
@@ -62,6 +64,6 @@ def _read_piece(loading: Loading, log: PartitionLog, offset: int) -> int:
             for _, key, _ in found.records:
                 loading.end_transaction(found.producer_id, committed=bytes(key or b"")[2:4] == _COMMIT.to_bytes(2))
         else:
-            loading.replay(found.records, found.producer_id)
+            loading.apply(found.records, found.producer_id)
         after = found.last_offset + 1
         position += size

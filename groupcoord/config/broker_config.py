@@ -63,6 +63,7 @@ class BrokerConfig:
     default_replication_factor: int
     delete_topic_enable: bool
     fetch_max_bytes: int
+    group_coordinator_append_linger_ms: int
     group_initial_rebalance_delay_ms: int
     group_max_session_timeout_ms: int
     group_max_size: int

@@ -13,6 +13,7 @@ BROKER_DOCUMENTATION = {
     "default.replication.factor": "The replication factor of a topic created without one; at most one per broker.",
     "delete.topic.enable": "Whether DeleteTopics deletes topics.",
     "fetch.max.bytes": "The most bytes that one Fetch answer carries, whatever the client asks for.",
+    "group.coordinator.append.linger.ms": "How long a write waits for others to share its batch; -1: while requests come.",
     "group.initial.rebalance.delay.ms": "How long an empty group waits for more members in its first rebalance.",
     "group.max.session.timeout.ms": "The longest session timeout a member of a classic group may ask for.",
     "group.max.size": "The most members a classic group may have.",

@@ -13,6 +13,7 @@ class CoordinatorConfig:
     group_max_size: int = 2_147_483_647
     offset_metadata_max_bytes: int = 4_096
     offsets_commit_timeout_ms: int = 5_000
+    group_coordinator_append_linger_ms: int = -1
     offsets_topic_num_partitions: int = 50
     offsets_retention_minutes: int = 10_080
     offsets_retention_check_interval_ms: int = 600_000

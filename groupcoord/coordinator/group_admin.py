@@ -1,21 +1,22 @@
-"""DescribeGroups, ListGroups and DeleteGroups. Sources: ``GroupCoordinatorService`` and ``ClassicGroup``."""
+"""DescribeGroups, ListGroups and DeleteGroups. Source: ``GroupCoordinatorService``."""
 
+import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 
 from groupcoord.coordinator import records
-from groupcoord.coordinator.availability import is_loading
-from groupcoord.coordinator.classic.group import ClassicGroup
-from groupcoord.coordinator.classic.states import GroupState
 from groupcoord.coordinator.errors import emit_refusal, response_error
 from groupcoord.coordinator.events import OffsetsRemoved
-from groupcoord.coordinator.pending_appends import Failed
-from groupcoord.coordinator.shard import Shard
+from groupcoord.coordinator.group import Group
+from groupcoord.coordinator.group_shard import GroupCoordinatorShard, GroupOperation, GroupShard
+from groupcoord.coordinator.runtime.append_queue import Failed
+from groupcoord.coordinator.runtime.shard import ShardState
+from groupcoord.coordinator.runtime.state_machine import CoordinatorResult, Operation
 from groupcoord.core.api_error import ApiError
-from groupcoord.core.effects import Call, LogRecord
+from groupcoord.core.effects import Call, TypedRecord
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.java import computed_map_order, hash_set_order, string_hash
 from groupcoord.protocol.apis.delete_groups import DeletableGroupResult
-from groupcoord.protocol.apis.describe_groups import DescribedGroup, DescribedGroupMember
+from groupcoord.protocol.apis.describe_groups import DescribedGroup
 from groupcoord.protocol.apis.list_groups import ListedGroup
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import (
@@ -30,9 +31,12 @@ from groupcoord.protocol.messages import (
 NOT_FOUND_FROM = 6  # KIP-1043
 NOT_ASKED_FOR = -2_147_483_648
 ALL_GROUP_OPERATIONS = 3400
-"""READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS: what anybody may do to a group where nothing is forbidden."""
+"""READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS: what every client may do to a group where nothing is forbidden."""
+DEAD = "Dead"
+"""The state of a group that does not exist."""
 
-ShardOf = Callable[[str], Shard]
+
+ShardOf = Callable[[str], GroupShard]
 
 
 def describe_groups(shard_of: ShardOf, ctx: HandlerContext, call: Call, request: DescribeGroupsRequest) -> None:
@@ -46,7 +50,7 @@ def describe_groups(shard_of: ShardOf, ctx: HandlerContext, call: Call, request:
 
 
 def _described(
-    shard: Shard, group_id: str, ctx: HandlerContext, call: Call, request: DescribeGroupsRequest
+    shard: GroupShard, group_id: str, ctx: HandlerContext, call: Call, request: DescribeGroupsRequest
 ) -> DescribedGroup:
     try:
         return _describe(shard.committed.group(group_id), group_id, call, request)
@@ -57,48 +61,29 @@ def _described(
         )
 
 
-def _describe(group: ClassicGroup | None, group_id: str, call: Call, request: DescribeGroupsRequest) -> DescribedGroup:
+def _describe(group: Group | None, group_id: str, call: Call, request: DescribeGroupsRequest) -> DescribedGroup:
     operations = ALL_GROUP_OPERATIONS if request.include_authorized_operations else NOT_ASKED_FOR
-    if group is None:
-        missing = call.version >= NOT_FOUND_FROM
-        return DescribedGroup(
-            error_code=ErrorCode.GROUP_ID_NOT_FOUND if missing else ErrorCode.NONE,
-            error_message=f"Group {group_id} not found." if missing else None,
-            group_id=group_id,
-            group_state=GroupState.DEAD,
-            protocol_type="",
-            protocol_data="",
-            members=(),
-            authorized_operations=NOT_ASKED_FOR if missing else operations,
-        )
-    stable = group.state is GroupState.STABLE
+    if group is not None:
+        return dataclasses.replace(group.describe(), authorized_operations=operations)
+    missing = call.version >= NOT_FOUND_FROM
     return DescribedGroup(
+        error_code=ErrorCode.GROUP_ID_NOT_FOUND if missing else ErrorCode.NONE,
+        error_message=f"Group {group_id} not found." if missing else None,
         group_id=group_id,
-        group_state=group.state,
-        protocol_type=group.protocol_type or "",
-        protocol_data=(group.protocol_name or "") if stable else "",
-        members=tuple(
-            DescribedGroupMember(
-                member_id=member.member_id,
-                group_instance_id=member.instance_id,
-                client_id=member.client_id,
-                client_host=member.client_host,
-                # Until a protocol is chosen nobody knows which of a member's metadata counts.
-                member_metadata=member.metadata_of(group.protocol_name) if stable else b"",
-                member_assignment=member.assignment,
-            )
-            for member in group.members.values()
-        ),
-        authorized_operations=operations,
+        group_state=DEAD,
+        protocol_type="",
+        protocol_data="",
+        members=(),
+        authorized_operations=NOT_ASKED_FOR if missing else operations,
     )
 
 
-def list_groups(shards: Sequence[Shard], ctx: HandlerContext, call: Call, request: ListGroupsRequest) -> None:
+def list_groups(shards: Sequence[GroupShard], ctx: HandlerContext, call: Call, request: ListGroupsRequest) -> None:
     """Answer ``call`` with the groups that pass both filters; an unknown state or type matches nothing.
 
     While one partition is being read there is no list at all.
     """
-    loading = [shard.partition for shard in shards if is_loading(shard)]
+    loading = [shard.partition for shard in shards if shard.state is ShardState.LOADING]
     if loading:
         code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         why = f"of __consumer_offsets still being read: {', '.join(map(str, loading))}"
@@ -112,11 +97,12 @@ def list_groups(shards: Sequence[Shard], ctx: HandlerContext, call: Call, reques
             group_id=group.group_id,
             protocol_type=group.protocol_type or "",
             group_state=group.state,
-            group_type="classic",
+            group_type=group.type,
         )
         for shard in shards
+        if shard.state is ShardState.ACTIVE
         for group in shard.committed.groups()
-        if (not states or group.state.lower() in states) and (not types or "classic" in types)
+        if (not states or group.state.lower() in states) and (not types or group.type in types)
     )
     ctx.reply(call, ListGroupsResponse(groups=listed))
 
@@ -145,75 +131,69 @@ def delete_groups(shard_of: ShardOf, ctx: HandlerContext, call: Call, request: D
         _delete(shard, ctx, call, group_ids, finish)
 
 
-def _delete(
-    shard: Shard,
-    ctx: HandlerContext,
-    call: Call,
-    group_ids: list[str],
-    finish: Callable[[HandlerContext, dict[str, ErrorCode]], None],
-) -> None:
-    """Kafka looks for share groups of these names first, and goes on when nothing is on its way in the partition any more."""
+def _delete(shard: GroupShard, ctx: HandlerContext, call: Call, group_ids: list[str], finish: "_Finish") -> None:
+    """Kafka looks for share groups of these names first, and goes on when no write of the partition is pending any more."""
+
+    def refused(later: HandlerContext, _: Call, __: None, refusal: ApiError) -> None:
+        emit_refusal(later, call, group_ids[0], "", refusal)
+        finish(later, dict.fromkeys(group_ids, refusal.code))
 
     def failed(later: HandlerContext, error: ErrorCode) -> None:
         finish(later, dict.fromkeys(group_ids, response_error(error)))
 
-    shard.store(ctx, (), lambda later: _delete_now(shard, later, call, group_ids, finish, failed), failed)
+    operation: GroupOperation = Operation(
+        lambda machine, now, _, __: _run(machine, now, call, group_ids, finish, failed),
+        refused,
+    )
+    shard.after_pending_writes(ctx, lambda later: shard.write(later, call, None, operation), failed)
 
 
-def _delete_now(
-    shard: Shard,
+_Finish = Callable[[HandlerContext, dict[str, ErrorCode]], None]
+
+
+def _run(
+    shard: GroupCoordinatorShard,
     ctx: HandlerContext,
     call: Call,
     group_ids: list[str],
-    finish: Callable[[HandlerContext, dict[str, ErrorCode]], None],
+    finish: _Finish,
     failed: Failed,
-) -> None:
+) -> CoordinatorResult:
     codes: dict[str, ErrorCode] = {}
-    doomed: dict[str, tuple[tuple[str, int], ...]] = {}
-    groups: list[ClassicGroup] = []
-    tombstones: list[LogRecord] = []
+    doomed: list[tuple[Group, tuple[tuple[str, int], ...]]] = []
+    tombstones: list[TypedRecord] = []
     for group_id in group_ids:
         try:
             group = shard.groups.get(group_id)
+            if group is None:
+                raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, "there is no such group")
+            group.validate_delete()
         except ApiError as refusal:
+            codes[group_id] = refusal.code
             emit_refusal(ctx, call, group_id, "", refusal)
-            finish(ctx, dict.fromkeys(group_ids, refusal.code))
-            return
-        codes[group_id] = _deletable(group)
-        if group is None or codes[group_id]:
-            why = "there is no such group" if group is None else f"it has members: it is {group.state}"
-            emit_refusal(ctx, call, group_id, "", ApiError(codes[group_id], why))
             continue
+        codes[group_id] = ErrorCode.NONE
         offsets = shard.offsets.of_group(group_id)
         pairs = tuple((topic, partition) for topic, partitions in offsets for partition, _ in partitions)
-        groups.append(group)
-        doomed[group_id] = pairs
+        doomed.append((group, pairs))
         tombstones += [records.offset_tombstone(group_id, topic, partition) for topic, partition in pairs]
-        tombstones.append(records.group_tombstone(group_id))
+        tombstones += group.tombstones()
 
     def stored(later: HandlerContext) -> None:
         reason = "a client asked for it"
-        for group in groups:
-            pairs = doomed[group.group_id]
+        for group, pairs in doomed:
             if pairs:
                 later.emit(OffsetsRemoved, group=group.group_id, partitions=pairs, reason=reason)
-            shard.end_group(later, group, reason)
+            group.on_removed(later, reason)
         finish(later, codes)
 
-    gone = {(group_id, topic, partition): None for group_id, pairs in doomed.items() for topic, partition in pairs}
-    shard.store(ctx, tuple(tombstones), stored, failed, offsets=gone, removed=groups)
+    return CoordinatorResult(records=tombstones, stored=stored, failed=failed)
 
 
-def _deletable(group: ClassicGroup | None) -> ErrorCode:
-    if group is None:
-        return ErrorCode.GROUP_ID_NOT_FOUND
-    return ErrorCode.NONE if group.state is GroupState.EMPTY else ErrorCode.NON_EMPTY_GROUP
-
-
-def _by_shard(shard_of: ShardOf, group_ids: Iterable[str]) -> dict[Shard, list[str]]:
+def _by_shard(shard_of: ShardOf, group_ids: Iterable[str]) -> dict[GroupShard, list[str]]:
     """The groups of each shard; shards in the order of a Java map whose keys are the partitions of ``__consumer_offsets``."""
     asked = [(shard_of(group_id), group_id) for group_id in group_ids]
-    by_shard: dict[Shard, list[str]] = {
+    by_shard: dict[GroupShard, list[str]] = {
         shard: [] for shard in computed_map_order((shard for shard, _ in asked), _topic_partition_hash)
     }
     for shard, group_id in asked:
@@ -221,7 +201,7 @@ def _by_shard(shard_of: ShardOf, group_ids: Iterable[str]) -> dict[Shard, list[s
     return by_shard
 
 
-def _topic_partition_hash(shard: Shard) -> int:
+def _topic_partition_hash(shard: GroupShard) -> int:
     """``TopicPartition.hashCode``."""
     return 31 * (31 + shard.partition) + _OFFSETS_TOPIC_HASH
 

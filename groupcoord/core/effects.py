@@ -77,29 +77,39 @@ class CloseConnection(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogRecord:
-    """One record for ``__consumer_offsets``; a ``value`` of None is a tombstone."""
+    """The bytes of one record; a ``value`` of None is a tombstone."""
 
     key: bytes
     value: bytes | None
 
 
 UNWRITABLE = LogRecord(key=b"", value=None)
-"""Stands for a record with a name in it that is too long to be written; an append with it fails (UNKNOWN_SERVER_ERROR).
+"""A record with a name in it that is too long to be written; a write with it fails (UNKNOWN_SERVER_ERROR)."""
 
-Kafka learns it when it writes the records, too, and then takes back what the request had changed (``CoordinatorRuntime``).
-"""
+
+NOT_ENCODED = LogRecord(key=b"", value=None)
+"""Stands for the bytes of a record that was read."""
+
+
+class TypedRecord(NamedTuple):
+    """A record of a coordinator's topic: its ``key``, the ``value`` that a state machine keeps (None: a tombstone), and the
+    bytes that are written, of which a record that was read has none."""
+
+    key: Any
+    value: Any
+    encoded: LogRecord = NOT_ENCODED
 
 
 class Append(NamedTuple):
-    """Store ``records``, as one batch, in ``partition`` of ``__consumer_offsets``.
+    """Store ``records``, as one batch, in ``partition`` of a coordinator's ``topic``.
 
-    Whoever stores them says so with ``appended(append_id)`` or ``append_failed(append_id, error)``; what depends on the
-    records being stored happens then.
+    When they are stored, or cannot be, ``appended`` or ``append_failed`` of that coordinator's runtime has to be called.
     """
 
     append_id: int
+    topic: str
     partition: int
-    records: tuple[LogRecord, ...]
+    records: tuple[TypedRecord, ...]
 
 
 class EmitEvent(NamedTuple):

@@ -2,7 +2,17 @@
 
 from typing import Any
 
-from groupcoord.core.effects import Append, Call, CloseConnection, Effect, EmitEvent, LogRecord, NoReply, Origin, Reply
+from groupcoord.core.effects import (
+    Append,
+    Call,
+    CloseConnection,
+    Effect,
+    EmitEvent,
+    NoReply,
+    Origin,
+    Reply,
+    TypedRecord,
+)
 from groupcoord.core.events import Cause, Event
 
 _new = tuple.__new__  # past the constructor that NamedTuple writes in Python, for every answer there is
@@ -38,9 +48,9 @@ class HandlerContext:
         """Close the connection of ``call``."""
         self.effects.append(CloseConnection(call, reason, self.origin))
 
-    def append(self, append_id: int, partition: int, records: tuple[LogRecord, ...]) -> None:
-        """Store ``records`` in ``partition`` of ``__consumer_offsets``."""
-        self.effects.append(Append(append_id, partition, records))
+    def append(self, append_id: int, topic: str, partition: int, records: tuple[TypedRecord, ...]) -> None:
+        """Store ``records`` in ``partition`` of ``topic``."""
+        self.effects.append(Append(append_id, topic, partition, records))
 
     def emit(self, event: type[Event], **fields: Any) -> None:
         """Say that something happened; time and cause are this turn's."""

@@ -78,6 +78,10 @@ class Timers:
         """Forget the timer; was there one?"""
         return self._pending.pop(key, None) is not None
 
+    def take(self, key: TimerKey) -> Deadline:
+        """Take a pending timer out. Raises KeyError."""
+        return self._pending.pop(key)
+
     def next_deadline(self) -> int | None:
         """When the earliest timer is due (ms), or None."""
         deadline = self._earliest()

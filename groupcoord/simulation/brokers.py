@@ -7,10 +7,10 @@ from typing import Any, Protocol
 from groupcoord.cluster.append_gate import HOLD, STORE, AppendDecision
 from groupcoord.cluster.assemble import assemble
 from groupcoord.config.broker_config import BrokerConfig, load
-from groupcoord.coordinator.availability import Unavailable
 from groupcoord.coordinator.classic.group import ClassicGroup
 from groupcoord.coordinator.classic.states import GroupState
-from groupcoord.coordinator.shard import Shard
+from groupcoord.coordinator.group_shard import GroupShard
+from groupcoord.coordinator.runtime.shard import ShardState
 from groupcoord.core.effects import NO_CONNECTION, Append, Call, Effect, EmitEvent, Reply
 from groupcoord.core.events import Event
 from groupcoord.protocol.apis import API_BY_REQUEST, APIS, ApiKey
@@ -73,7 +73,7 @@ class SimulatedBrokers:
         self.ids = tuple(self.cluster.broker.cluster.ids)
         """The ids of the brokers."""
         self.numbers = {broker_id: number for number, broker_id in enumerate(self.ids)}
-        self.shard: Shard = self.cluster.coordinator.shards[0]
+        self.shard: GroupShard = self.cluster.coordinator.shards[0]
         """The state of the only partition of ``__consumer_offsets``."""
         self._event_queue = event_queue
         self._observer = observer
@@ -89,13 +89,12 @@ class SimulatedBrokers:
     @property
     def has_coordinator(self) -> bool:
         """Is the coordinator loaded?"""
-        return not isinstance(self.shard.groups, Unavailable)
+        return self.shard.state is ShardState.ACTIVE
 
     @property
     def group(self) -> ClassicGroup | None:
         """The group, as the coordinator has it."""
-        groups = self.shard.groups
-        return dict.get(groups, GROUP)  # ``groups.get`` raises while there is no coordinator
+        return self.shard.machine.classic_group(GROUP)
 
     @property
     def is_settled(self) -> bool:

@@ -5,7 +5,6 @@ A defect replaces functions of the product while it is applied.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
@@ -13,13 +12,14 @@ from groupcoord.assignors.sticky import assignor as sticky
 from groupcoord.client.member import error_reactions
 from groupcoord.client.member import rebalance as member_rebalance
 from groupcoord.client.member.error_reactions import ErrorReaction
-from groupcoord.coordinator import loading, offset_commit
-from groupcoord.coordinator.classic import heartbeat, rebalance, session
+from groupcoord.coordinator.classic import group, heartbeat
 from groupcoord.coordinator.classic.group import ClassicGroup
 from groupcoord.coordinator.classic.member import Member
-from groupcoord.coordinator.shard import Shard
+from groupcoord.coordinator.runtime.shard import ShardTimers
 from groupcoord.core.api_error import ApiError
+from groupcoord.core.effects import Call
 from groupcoord.core.timeline import TimelineMap
+from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import SyncGroupResponse
 from groupcoord.simulation.plan import ActionKind
@@ -54,9 +54,9 @@ class PlantedDefect(NamedTuple):
 
 
 def _decrease_generation(original: Any) -> Any:
-    def prepare(shard: Any, ctx: Any, group: Any, reason: str) -> None:
-        group.generation_id = max(group.generation_id - 1, 0)
-        original(shard, ctx, group, reason)
+    def prepare(self: Any, ctx: Any, reason: str) -> Any:
+        self.generation_id = max(self.generation_id - 1, 0)
+        return original(self, ctx, reason)
 
     return prepare
 
@@ -87,16 +87,24 @@ def _never_cancel_syncs(original: Any) -> Any:
 
 
 def _double_timeout(original: Any) -> Any:
-    def restart(shard: Any, ctx: Any, group: Any, member: Any, timeout_ms: int | None = None) -> None:
-        original(shard, ctx, group, member, 2 * member.session_timeout_ms if timeout_ms is None else timeout_ms)
+    def restart(self: Any, ctx: Any, member: Any, timeout_ms: int | None = None) -> None:
+        original(self, ctx, member, 2 * member.session_timeout_ms if timeout_ms is None else timeout_ms)
+
+    return restart
+
+
+def _ignore_heartbeats(original: Any) -> Any:
+    def restart(self: Any, ctx: Any, member: Any, timeout_ms: int | None = None) -> None:
+        if not (isinstance(ctx.origin, Call) and ctx.origin.api.key == ApiKey.HEARTBEAT):
+            original(self, ctx, member, timeout_ms)
 
     return restart
 
 
 def _answer_twice(original: Any) -> Any:
-    def answer_syncs(shard: Any, ctx: Any, group: Any, error: ErrorCode) -> None:
+    def answer_syncs(group: Any, ctx: Any, error: ErrorCode) -> None:
         parked = [member.parked_sync for member in group.members.values() if member.parked_sync is not None]
-        original(shard, ctx, group, error)
+        original(group, ctx, error)
         for call in parked:
             ctx.reply(call, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS, assignment=b""))
 
@@ -120,13 +128,12 @@ def _first_value_wins(original: Any) -> Any:
 
 
 def _forget_assignments(original: Any) -> Any:
-    def group_of(*arguments: Any) -> Any:
-        group = original(*arguments)
-        for member in group.members.values():
+    def set_from(self: Any, value: Any) -> None:
+        original(self, value)
+        for member in self.members.values():
             member.assignment = b""
-        return group
 
-    return group_of
+    return set_from
 
 
 def _fence_unknown_members(original: Any) -> Any:
@@ -177,13 +184,13 @@ _ALL = (
         "generation-back",
         "A rebalance sets the generation back by one.",
         "generations-grow",
-        [Patch(rebalance, "prepare", _decrease_generation)],
+        [Patch(ClassicGroup, "prepare_rebalance", _decrease_generation)],
     ),
     PlantedDefect(
         "leader-stays",
         "A removed leader remains the leader.",
         "leader-is-member",
-        [Patch(ClassicGroup, "remove", _keep_leader)],
+        [Patch(ClassicGroup, "discard_member", _keep_leader)],
     ),
     PlantedDefect(
         "no-vote",
@@ -204,31 +211,31 @@ _ALL = (
         "sync-timer-stays",
         "The timer for missing SyncGroups is never cancelled.",
         "timers-match-state",
-        [Patch(Shard, "cancel", _never_cancel_syncs)],
+        [Patch(ShardTimers, "cancel", _never_cancel_syncs)],
     ),
     PlantedDefect(
         "no-join-timer",
         "A rebalance waits for its members without a timeout.",
         "timers-match-state",
-        [Patch(rebalance, "_schedule_join", _return_none)],
+        [Patch(ClassicGroup, "_schedule_join", _return_none)],
     ),
     PlantedDefect(
         "heartbeat-ignored",
         "A heartbeat does not renew the session.",
         "session-timeouts",
-        [Patch(heartbeat, "session", lambda _: SimpleNamespace(restart=lambda *_: None))],
+        [Patch(ClassicGroup, "restart_session", _ignore_heartbeats)],
     ),
     PlantedDefect(
         "long-sessions",
         "A session lasts twice its timeout.",
         "session-timeouts",
-        [Patch(session, "restart", _double_timeout)],
+        [Patch(ClassicGroup, "restart_session", _double_timeout)],
     ),
     PlantedDefect(
         "answered-again",
         "SyncGroups that wait are answered twice.",
         "one-response",
-        [Patch(rebalance, "answer_syncs", _answer_twice)],
+        [Patch(ClassicGroup, "answer_syncs", _answer_twice)],
     ),
     PlantedDefect(
         "all-to-all",
@@ -247,8 +254,8 @@ _ALL = (
         "A commit is accepted from unknown members and with any generation.",
         "commit-fencing",
         [
-            Patch(offset_commit, "known_member", _accept_unknown_members),
-            Patch(offset_commit, "current_generation", _return_none),
+            Patch(group, "known_member", _accept_unknown_members),
+            Patch(group, "current_generation", _return_none),
         ],
         _PAUSES,
     ),
@@ -256,7 +263,7 @@ _ALL = (
         "any-generation",
         "A commit of a member is accepted with any generation.",
         "commit-fencing",
-        [Patch(offset_commit, "current_generation", _return_none)],
+        [Patch(group, "current_generation", _return_none)],
         _LATE,
     ),
     PlantedDefect(
@@ -269,7 +276,7 @@ _ALL = (
         "log-without-assignments",
         "A coordinator that reads its log ignores assignments.",
         "replay-matches-state",
-        [Patch(loading, "_group", _forget_assignments)],
+        [Patch(ClassicGroup, "set_from", _forget_assignments)],
     ),
     PlantedDefect(
         "unknown-is-fenced",

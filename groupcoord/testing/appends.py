@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from groupcoord.cluster.append_gate import HOLD, STORE, AppendDecision
 from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.core.effects import Append, Effect
-from groupcoord.protocol.coordinator_records.generic import parse_key
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.testing.waiting import Waiting
 
@@ -119,5 +118,4 @@ def code_of(error: str | ErrorCode) -> ErrorCode:
 
 
 def _groups(append: Append) -> set[str]:
-    fields = (parse_key(record.key).fields for record in append.records)
-    return {str(found.get("group", found.get("groupId"))) for found in fields}
+    return {record.key.group for record in append.records}

@@ -252,7 +252,7 @@ class Cluster(KafkaCluster):
 
     async def list_groups(self) -> list[str]:
         """The names of all groups that exist, in order."""
-        return sorted(name for shard in self.core.coordinator.shards for name in shard.groups)
+        return sorted(name for shard in self.core.coordinator.shards for name in shard.machine.groups)
 
     # Waiting.
 

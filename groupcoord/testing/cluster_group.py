@@ -37,7 +37,9 @@ class ClusterGroup(GroupHandle):
     def description(self) -> GroupDescription:
         """As ``describe``, without ``await``: for conditions."""
         try:
-            found = self._engine.core.coordinator.shard_of(self.name).groups.get(self.name)
+            shard = self._engine.core.coordinator.shard_of(self.name)
+            shard.require_active()
+            found = shard.machine.classic_group(self.name)
         except ApiError as refusal:
             return GroupDescription(group=self.name, state=refusal.code.name, generation=0)
         if found is None:
@@ -56,12 +58,12 @@ class ClusterGroup(GroupHandle):
         return self._committed(topic, partition)
 
     def _committed(self, topic: str, partition: int) -> int | None:
-        found = self._engine.core.coordinator.shard_of(self.name).offsets.get(self.name, topic, partition)
+        found = self._engine.core.coordinator.shard_of(self.name).machine.offsets.get(self.name, topic, partition)
         return None if found is None else found.offset
 
     async def offsets(self) -> Mapping[TopicPartition, int]:
         """All committed offsets."""
-        store = self._engine.core.coordinator.shard_of(self.name).offsets
+        store = self._engine.core.coordinator.shard_of(self.name).machine.offsets
         return {
             (topic, partition): committed.offset
             for topic, partitions in store.of_group(self.name)

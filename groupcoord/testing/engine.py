@@ -211,7 +211,7 @@ class Engine:
         connection = self.transport.spoke.get((group, member))
         if connection is None or not self.is_up or not self.server.is_connected(connection):
             return
-        found = self.core.coordinator.shard_of(group).groups.get(group)
+        found = self.core.coordinator.shard_of(group).machine.classic_group(group)
         known = None if found is None else found.members.get(member)
         if found is None or known is None:
             return

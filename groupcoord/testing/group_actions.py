@@ -6,8 +6,8 @@ ValueError that says why where a thing cannot be done.
 
 from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.coordinator import admin_actions
-from groupcoord.coordinator.availability import Unavailable
 from groupcoord.coordinator.coordinator import OFFSETS_TOPIC
+from groupcoord.coordinator.runtime.shard import ShardState
 from groupcoord.core.effects import Effect
 from groupcoord.core.java import partition_for
 
@@ -50,7 +50,7 @@ def load(node: ClusterCore, group: str, now_ms: int) -> list[Effect]:
     It is read the next time the node's timers fire, which is at once; until then who asks is told COORDINATOR_LOAD_IN_PROGRESS.
     """
     partition = partition_of(node, group)
-    if not isinstance(node.coordinator.shards[partition].groups, Unavailable):
+    if node.coordinator.shards[partition].state is ShardState.ACTIVE:
         raise ValueError(f"group {group!r} has its coordinator here already")
     if node.broker.log(OFFSETS_TOPIC, partition) is None:
         raise ValueError(f"there is no partition {partition} of {OFFSETS_TOPIC}, where group {group!r} would be")

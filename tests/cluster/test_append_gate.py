@@ -12,7 +12,6 @@ from groupcoord.cluster.append_gate import HOLD, STORE, AppendDecision
 from groupcoord.core.effects import Append
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.apis.offset_fetch import OffsetFetchRequestGroup
-from groupcoord.protocol.coordinator_records.generic import key_json, parse_key
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import OffsetFetchRequest
 from tests.cluster.gated import Bench
@@ -29,15 +28,13 @@ def test_a_gate_is_asked_for_each_append_and_sees_whose_it_is() -> None:
     seen: list[tuple[int, str, Any]] = []
 
     def look(append: Append) -> AppendDecision:
-        for record in append.records:
-            key = parse_key(record.key)
-            seen.append((append.partition, key.record_type.name, key_json(key)["data"]["group"]))
+        seen.extend((append.partition, type(record.key).__name__, record.key.group) for record in append.records)
         return STORE
 
     bench.decision = look
     bench.commit(1)
     bench.join(group="h")
-    assert seen == [(0, "OffsetCommit", "g"), (0, "GroupMetadata", "h")]
+    assert seen == [(0, "OffsetCommitKey", "g"), (0, "GroupMetadataKey", "h")]
 
 
 def test_without_a_gate_appends_are_stored_behind_what_is_held_still() -> None:

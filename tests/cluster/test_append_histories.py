@@ -47,7 +47,7 @@ class History:
             if said is not None and said.member_id:
                 bench.join(said.member_id, group)
                 bench.advance(0)
-                live = bench.node.coordinator.shard_of(group).groups.get(group)
+                live = bench.node.coordinator.shard_of(group).machine.classic_group(group)
                 if live is not None and said.member_id in live.members:
                     self.members[group] = said.member_id, live.generation_id
         elif what == 7 and group in self.members:
@@ -109,10 +109,10 @@ class History:
         config = CoordinatorConfig(offsets_topic_num_partitions=2)
         other = GroupCoordinator(config, new_uuid=str, topics=self.bench.node.broker.topics, now_ms=0)
         ctx = HandlerContext(0, AdminAction("the test"))
-        loading = other.load(partition, ctx)
-        loading.replay([(offset, key, value) for offset, (key, value) in enumerate(self.log(partition))])
+        loading = other.runtime.load(partition, ctx)
+        loading.apply([(offset, key, value) for offset, (key, value) in enumerate(self.log(partition))])
         loading.finish(ctx)
-        return other.shards[partition]
+        return other.shards[partition].machine
 
 
 def as_sets(offsets: Any) -> dict[str, set[Any]]:

@@ -150,7 +150,7 @@ def test_the_offsets_of_a_deleted_topic_go() -> None:
     ask(node, ApiKey.DELETE_TOPICS, delete)
     key = OffsetCommitKey(group=GROUP, topic="orders", partition=0)
     assert [(found, value is None) for found, value in stored(node)] == [(key, False), (key, True)]
-    assert node.coordinator.shards[PARTITION].offsets.get(GROUP, "orders", 0) is None
+    assert node.coordinator.shards[PARTITION].machine.offsets.get(GROUP, "orders", 0) is None
 
 
 def find(node: ClusterCore, key_type: int = 0) -> ErrorCode:

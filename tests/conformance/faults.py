@@ -30,8 +30,8 @@ class Fault(NamedTuple):
 FAULTS = (
     Fault(
         f"{CLASSIC}/join.py",
-        "elif instance_id is None and call.version >= MEMBER_ID_REQUIRED_FROM:",
-        "elif instance_id is None and call.version > MEMBER_ID_REQUIRED_FROM:",
+        "if instance_id is None and call.version >= MEMBER_ID_REQUIRED_FROM:",
+        "if instance_id is None and call.version > MEMBER_ID_REQUIRED_FROM:",
         "JoinGroup v4 takes a newcomer at once, without an id to come back with",
     ),
     Fault(
@@ -60,7 +60,7 @@ FAULTS = (
     ),
     Fault(
         f"{CLASSIC}/heartbeat.py",
-        "    session.restart(shard, ctx, group, member)\n",
+        "    group.restart_session(ctx, member)\n",
         "",
         "a heartbeat does not keep the session alive",
     ),
@@ -77,7 +77,7 @@ FAULTS = (
         "JoinGroup v9 does not tell a returning static leader to skip the assignment",
     ),
     Fault(
-        f"{CLASSIC}/expiry.py",
+        f"{CLASSIC}/rebalance.py",
         "if member.has_satisfied_heartbeat:",
         "if False:",
         "a session ends while a request of the member is parked",
@@ -89,15 +89,15 @@ FAULTS = (
         "a stranger with a taken instance id is unknown and not fenced",
     ),
     Fault(
-        "coordinator/offset_commit.py",
+        "coordinator/offsets/commit.py",
         "if _utf16_length(metadata) > limit:",
         "if len(metadata.encode()) > limit:",
         "the limit of a commit's metadata counts bytes",
     ),
     Fault(
-        "coordinator/offset_delete.py",
-        "if group.state is not GroupState.EMPTY and group.protocol_type != CONSUMER_PROTOCOL_TYPE:",
-        "if group.state is not GroupState.EMPTY:",
+        f"{CLASSIC}/group.py",
+        "if not self.is_empty and self.protocol_type != CONSUMER_PROTOCOL_TYPE:",
+        "if not self.is_empty:",
         "no offset of a live consumer group can be deleted",
     ),
     Fault(
@@ -107,15 +107,15 @@ FAULTS = (
         "described groups come in the order of the request",
     ),
     Fault(
-        "coordinator/retention.py",
+        f"{CLASSIC}/group.py",
         "committed.commit_timestamp_ms if since_ms is None else since_ms",
         "committed.commit_timestamp_ms",
         "offsets of an empty group expire by when they were committed",
     ),
     Fault(
-        "coordinator/records.py",
-        "current_state_timestamp_ms=_since(group),\n        members=members,",
-        "current_state_timestamp_ms=-1,\n        members=members,",
+        f"{CLASSIC}/rebalance.py",
+        "current_state_timestamp_ms=self._since(),\n            members=members,",
+        "current_state_timestamp_ms=-1,\n            members=members,",
         "the record of a group does not say since when it is in its state",
     ),
 )

@@ -284,14 +284,14 @@ class OwnTelling(Telling):
         self.target = VirtualTarget(PROPERTIES, name)
         self.target.dispatcher._listeners = (listener,)
         self._given: str | None = None
-        chance = self.target.node.coordinator.shards[0].new_uuid
+        chance = self.target.node.coordinator.shards[0].machine.new_uuid
 
         def new_uuid() -> str:
             given, self._given = self._given, None
             return given or chance()
 
         for shard in self.target.node.coordinator.shards:
-            shard.new_uuid = new_uuid
+            shard.machine.new_uuid = new_uuid
         super().__init__(name, self.target)
 
     def does(self, move: Move, given: str | None = None) -> None:

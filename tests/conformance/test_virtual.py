@@ -39,8 +39,8 @@ def test_a_parked_join_is_answered_at_its_moment() -> None:
     assert frame is not None
     assert read_answer(api_of(JOIN), 3, frame, 1).message.generation_id == 1
     target.wait(10_000)
-    (group,) = [group for shard in target.node.coordinator.shards for group in shard.groups.values()]
-    assert not group.members, "the session should have ended"
+    (group,) = [group for shard in target.node.coordinator.shards for group in shard.machine.groups.values()]
+    assert group.is_empty, "the session should have ended"
     assert not target.unexpected_errors
 
 

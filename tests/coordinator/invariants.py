@@ -25,7 +25,9 @@ class Watch:
 
     def look(self, world: "World") -> None:
         """Raises AssertionError if something is not as it always is."""
-        groups = [group for shard in world.coordinator.shards for group in shard.groups.values()]
+        everything = [group for shard in world.coordinator.shards for group in shard.machine.groups.values()]
+        groups = [group for group in everything if isinstance(group, ClassicGroup)]
+        assert groups == everything
         for group in groups:
             self._look_at(world, group)
         _no_stray_deadlines(world, {group.group_id: group for group in groups})

@@ -69,10 +69,12 @@ def test_before_version_4_an_unknown_kind_of_key_is_refused_at_the_top() -> None
 def test_who_is_still_reading_the_log_is_the_coordinator_already() -> None:
     """Kafka looks at who leads the partition, and at nothing else."""
     world = World(**ME)
-    world.coordinator.resign(world.coordinator.shard_of("a").partition, HandlerContext(0, AdminAction("a test")))
+    world.coordinator.runtime.resign(
+        world.coordinator.shard_of("a").partition, HandlerContext(0, AdminAction("a test"))
+    )
     request = FindCoordinatorRequest(coordinator_keys=("a",))
     (lost,) = world.ask(ApiKey.FIND_COORDINATOR, request).answer.coordinators
     assert (lost.error_code, lost.node_id) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, -1)
-    world.coordinator.load(world.coordinator.shard_of("a").partition, HandlerContext(0, AdminAction("a test")))
+    world.coordinator.runtime.load(world.coordinator.shard_of("a").partition, HandlerContext(0, AdminAction("a test")))
     (found,) = world.ask(ApiKey.FIND_COORDINATOR, request).answer.coordinators
     assert (found.error_code, found.node_id, found.port) == (0, 7, 1234)

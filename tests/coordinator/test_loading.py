@@ -9,8 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groupcoord.coordinator.events import RebalanceStarted, ShardLoaded, ShardNotLoaded
-from groupcoord.coordinator.loading import NO_PRODUCER, Loading
-from groupcoord.coordinator.offset_store import CommittedOffset, OffsetMap
+from groupcoord.coordinator.group_shard import GroupCoordinatorShard
+from groupcoord.coordinator.offsets.store import CommittedOffset, OffsetMap
+from groupcoord.coordinator.runtime.loader import ShardLoader
+from groupcoord.coordinator.runtime.state_machine import NO_PRODUCER
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.apis.offset_delete import OffsetDeleteRequestPartition, OffsetDeleteRequestTopic
 from groupcoord.protocol.batches.record_batch import build_batch
@@ -68,7 +70,7 @@ def deletion(*partitions: int) -> OffsetDeleteRequest:
     return OffsetDeleteRequest(group_id=GROUP, topics=(OffsetDeleteRequestTopic(name="t", partitions=said),))
 
 
-def begun(world: World) -> Loading:
+def begun(world: World) -> ShardLoader[GroupCoordinatorShard]:
     world.resign(0)
     return world.begin_load(0)
 
@@ -78,7 +80,7 @@ def loaded(*records: tuple[bytes | None, bytes | None]) -> World:
     world = empty_world()
     loading = begun(world)
     batch = build_batch([Record(number, 0, key, value) for number, (key, value) in enumerate(records)])
-    loading.replay_run(batch, 0)
+    loading.apply_run(batch, 0)
     world.end_load(loading)
     return world
 
@@ -161,7 +163,7 @@ def test_a_group_that_is_too_large_by_now_rebalances() -> None:
     world = World(offsets_topic_num_partitions=1, group_max_size=2)
     loading = begun(world)
     members = tuple(member(name) for name in "abc")
-    loading.replay([(0, GROUP_KEY, group(*members, leader="a"))])
+    loading.apply([(0, GROUP_KEY, group(*members, leader="a"))])
     world.end_load(loading)
     assert world.group.state == "PreparingRebalance"
     assert world.seen(RebalanceStarted)[0].reason == "the group has 3 members, and group.max.size is 2 now"
@@ -214,8 +216,8 @@ def test_a_log_of_a_broker_that_has_all_kinds_of_groups() -> None:
 def test_offsets_of_a_transaction_count_when_it_is_committed(is_committed: bool, expected: int) -> None:
     world = empty_world()
     loading = begun(world)
-    loading.replay([(0, OFFSET_KEY, offset(5))])
-    loading.replay([(1, OFFSET_KEY, offset(8))], PRODUCER)
+    loading.apply([(0, OFFSET_KEY, offset(5))])
+    loading.apply([(1, OFFSET_KEY, offset(8))], PRODUCER)
     loading.end_transaction(PRODUCER, committed=is_committed)
     loading.end_transaction(PRODUCER + 1, committed=True)
     world.end_load(loading)
@@ -225,7 +227,7 @@ def test_offsets_of_a_transaction_count_when_it_is_committed(is_committed: bool,
 def test_a_transaction_may_bring_the_first_offset() -> None:
     world = empty_world()
     loading = begun(world)
-    loading.replay([(1, OFFSET_KEY, offset(8))], PRODUCER)
+    loading.apply([(1, OFFSET_KEY, offset(8))], PRODUCER)
     loading.end_transaction(PRODUCER, committed=True)
     world.end_load(loading)
     assert world.group.is_simple
@@ -235,8 +237,8 @@ def test_a_transaction_may_bring_the_first_offset() -> None:
 def test_a_later_commit_outlives_the_end_of_a_transaction() -> None:
     world = empty_world()
     loading = begun(world)
-    loading.replay([(1, OFFSET_KEY, offset(8))], PRODUCER)
-    loading.replay([(2, OFFSET_KEY, offset(9))])
+    loading.apply([(1, OFFSET_KEY, offset(8))], PRODUCER)
+    loading.apply([(2, OFFSET_KEY, offset(9))])
     loading.end_transaction(PRODUCER, committed=True)
     world.end_load(loading)
     assert committed(world) == {("t", 0): 9}
@@ -247,9 +249,9 @@ def test_of_two_transactions_the_later_record_counts() -> None:
     for first, second in ((PRODUCER, PRODUCER + 1), (PRODUCER + 1, PRODUCER)):
         world = empty_world()
         loading = begun(world)
-        loading.replay([(1, OFFSET_KEY, offset(8)), (2, key_of("u", 0), offset(8))], PRODUCER)
-        loading.replay([(3, OFFSET_KEY, offset(9)), (4, key_of("u", 0), offset(9))], PRODUCER + 1)
-        loading.replay([(5, key_of("u", 0), offset(7))])
+        loading.apply([(1, OFFSET_KEY, offset(8)), (2, key_of("u", 0), offset(8))], PRODUCER)
+        loading.apply([(3, OFFSET_KEY, offset(9)), (4, key_of("u", 0), offset(9))], PRODUCER + 1)
+        loading.apply([(5, key_of("u", 0), offset(7))])
         loading.end_transaction(first, committed=True)
         loading.end_transaction(second, committed=True)
         world.end_load(loading)
@@ -259,9 +261,9 @@ def test_of_two_transactions_the_later_record_counts() -> None:
 def test_a_tombstone_makes_room_for_a_transaction_that_comes_later() -> None:
     world = empty_world()
     loading = begun(world)
-    loading.replay([(1, OFFSET_KEY, offset(8))], PRODUCER)
-    loading.replay([(2, OFFSET_KEY, offset(7)), (3, OFFSET_KEY, None)])
-    loading.replay([(4, OFFSET_KEY, offset(9))], PRODUCER)
+    loading.apply([(1, OFFSET_KEY, offset(8))], PRODUCER)
+    loading.apply([(2, OFFSET_KEY, offset(7)), (3, OFFSET_KEY, None)])
+    loading.apply([(4, OFFSET_KEY, offset(9))], PRODUCER)
     loading.end_transaction(PRODUCER, committed=True)
     world.end_load(loading)
     assert committed(world) == {("t", 0): 9}
@@ -270,8 +272,8 @@ def test_a_tombstone_makes_room_for_a_transaction_that_comes_later() -> None:
 def test_a_tombstone_reaches_into_open_transactions() -> None:
     world = empty_world()
     loading = begun(world)
-    loading.replay([(1, OFFSET_KEY, offset(8))], PRODUCER)
-    loading.replay([(2, OFFSET_KEY, None)])
+    loading.apply([(1, OFFSET_KEY, offset(8))], PRODUCER)
+    loading.apply([(2, OFFSET_KEY, None)])
     loading.end_transaction(PRODUCER, committed=True)
     world.end_load(loading)
     assert committed(world) == {}
@@ -371,7 +373,7 @@ def test_it_is_what_kafka_makes_of_the_same_records(log: list[Any]) -> None:
         else:
             producer, topic, partition, value = step
             kafka.replay(at, topic, partition, value, producer)
-            loading.replay([(at, key_of(topic, partition), None if value is None else offset(value))], producer)
+            loading.apply([(at, key_of(topic, partition), None if value is None else offset(value))], producer)
     world.end_load(loading)
     assert [(topic, [(index, one.offset) for index, one in found]) for topic, found in stored_offsets(world)] == [
         (topic, [(index, value) for index, (_, value) in found]) for topic, found in kafka.offsets.of_group(GROUP)
@@ -379,7 +381,7 @@ def test_it_is_what_kafka_makes_of_the_same_records(log: list[Any]) -> None:
 
 
 def stored_offsets(world: World) -> Sequence[tuple[str, Sequence[tuple[int, CommittedOffset]]]]:
-    return world.coordinator.shards[0].offsets.of_group(GROUP)
+    return world.coordinator.shards[0].machine.offsets.of_group(GROUP)
 
 
 COMMITS = [key_of(topic, partition) for topic in "tu" for partition in range(3)]
@@ -415,11 +417,11 @@ def test_read_by_the_million_it_is_what_it_is_one_by_one(log: list[Any], opened:
     for records in batches:
         keyed = [record[:1] + record[2:4] for record in records]
         if records[0].offset == opened:
-            one_by_one.replay(keyed, PRODUCER)
-            by_the_million.replay(keyed, PRODUCER)
+            one_by_one.apply(keyed, PRODUCER)
+            by_the_million.apply(keyed, PRODUCER)
         else:
-            one_by_one.replay(keyed)
-            by_the_million.replay_run(build_batch(records), 0)
+            one_by_one.apply(keyed)
+            by_the_million.apply_run(build_batch(records), 0)
         if one_by_one.failure is None and records[0].offset > opened + 5:
             one_by_one.end_transaction(PRODUCER, committed=True)
             by_the_million.end_transaction(PRODUCER, committed=True)
@@ -446,7 +448,7 @@ def test_after_a_failure_nothing_more_is_read() -> None:
     loading = begun(world)
     loading.fail("the disk is gone")
     loading.fail("so is the other one")
-    loading.replay([(0, OFFSET_KEY, offset(5))])
+    loading.apply([(0, OFFSET_KEY, offset(5))])
     assert (loading.failure, loading.records) == ("the disk is gone", 0)
 
 

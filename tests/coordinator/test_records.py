@@ -3,11 +3,11 @@
 import uuid
 
 from groupcoord.coordinator import records
-from groupcoord.coordinator.classic.group import ClassicGroup
 from groupcoord.coordinator.classic.member import Member
-from groupcoord.coordinator.offset_store import CommittedOffset
+from groupcoord.coordinator.offsets.store import CommittedOffset
 from groupcoord.core.effects import Call
 from groupcoord.protocol.apis import APIS, ApiKey
+from tests.coordinator.bare_group import bare_group
 
 CALL = Call(1, 1, APIS[ApiKey.JOIN_GROUP], 9, "me", "/127.0.0.1")
 
@@ -17,7 +17,7 @@ def short(text: str) -> bytes:
 
 
 def test_a_group_that_has_just_come_to_be() -> None:
-    record = records.empty_group(ClassicGroup("my-group", 77))
+    record = bare_group("my-group", 77).empty_record().encoded
     assert record.key == b"\x00\x02" + short("my-group")
     assert record.value == (
         b"\x00\x03" + short("") + bytes(4) + b"\xff\xff" + b"\xff\xff" + (77).to_bytes(8, "big") + bytes(4)
@@ -25,7 +25,7 @@ def test_a_group_that_has_just_come_to_be() -> None:
 
 
 def test_a_group_with_a_member() -> None:
-    group = ClassicGroup("g", 5)
+    group = bare_group("g", 5)
     member = Member(
         member_id="m-1",
         instance_id="i",
@@ -37,9 +37,9 @@ def test_a_group_with_a_member() -> None:
         protocols=(("sticky", b"S"), ("range", b"R")),
         session_key=group.session_key("m-1"),
     )
-    group.add(member, CALL)
+    group.add_member(member, CALL)
     group.generation_id, group.protocol_name = 3, "range"
-    value = records.group(group, {"m-1": b"mine"}).value
+    value = group.metadata_record({"m-1": b"mine"}).encoded.value
     assert value == b"".join(
         [
             b"\x00\x03",
@@ -62,9 +62,9 @@ def test_a_group_with_a_member() -> None:
 
 
 def test_a_group_that_everybody_has_left_keeps_its_type() -> None:
-    group = ClassicGroup("g", 5)
+    group = bare_group("g", 5)
     group.protocol_type, group.generation_id = "consumer", 2
-    value = records.group(group, {}).value
+    value = group.metadata_record({}).encoded.value
     assert value == (
         b"\x00\x03" + short("consumer") + b"\x00\x00\x00\x02" + b"\xff\xff\xff\xff" + (5).to_bytes(8, "big") + bytes(4)
     )
@@ -73,7 +73,7 @@ def test_a_group_that_everybody_has_left_keeps_its_type() -> None:
 def test_an_offset_is_written_in_version_4_with_the_topic_id_as_a_tag() -> None:
     topic_id = uuid.UUID(int=0x0102030405060708090A0B0C0D0E0F10)
     committed = CommittedOffset(7, 3, "m", 50, topic_id=topic_id)
-    record = records.offset("g", "t", 2, committed)
+    record = records.offset_commit("g", "t", 2, committed).encoded
     assert record.key == b"\x00\x01" + short("g") + short("t") + b"\x00\x00\x00\x02"
     assert record.value == (
         b"\x00\x04" + (7).to_bytes(8, "big") + b"\x00\x00\x00\x03" + b"\x02m" + (50).to_bytes(8, "big")
@@ -82,7 +82,7 @@ def test_an_offset_is_written_in_version_4_with_the_topic_id_as_a_tag() -> None:
 
 
 def test_an_offset_of_a_topic_of_unknown_id_has_no_tag() -> None:
-    value = records.offset("g", "t", 2, CommittedOffset(7, -1, "", 50)).value
+    value = records.offset_commit("g", "t", 2, CommittedOffset(7, -1, "", 50)).encoded.value
     assert (
         value
         == b"\x00\x04" + (7).to_bytes(8, "big") + b"\xff\xff\xff\xff" + b"\x01" + (50).to_bytes(8, "big") + b"\x00"
@@ -90,14 +90,16 @@ def test_an_offset_of_a_topic_of_unknown_id_has_no_tag() -> None:
 
 
 def test_an_offset_that_expires_is_written_in_version_1() -> None:
-    value = records.offset("g", "t", 2, CommittedOffset(7, 3, "m", 50, expire_timestamp_ms=60)).value
+    value = records.offset_commit("g", "t", 2, CommittedOffset(7, 3, "m", 50, expire_timestamp_ms=60)).encoded.value
     assert value == b"\x00\x01" + (7).to_bytes(8, "big") + short("m") + (50).to_bytes(8, "big") + (60).to_bytes(
         8, "big"
     )
 
 
 def test_tombstones_have_no_value() -> None:
-    assert records.group_tombstone("g").value is None
-    assert records.group_tombstone("g").key == b"\x00\x02" + short("g")
-    assert records.offset_tombstone("g", "t", 2).value is None
-    assert records.offset_tombstone("g", "t", 2).key == b"\x00\x01" + short("g") + short("t") + b"\x00\x00\x00\x02"
+    assert records.group_metadata_tombstone("g").encoded.value is None
+    assert records.group_metadata_tombstone("g").encoded.key == b"\x00\x02" + short("g")
+    assert records.offset_tombstone("g", "t", 2).encoded.value is None
+    assert (
+        records.offset_tombstone("g", "t", 2).encoded.key == b"\x00\x01" + short("g") + short("t") + b"\x00\x00\x00\x02"
+    )

@@ -14,7 +14,8 @@ from typing import Any, TypeVar
 from groupcoord.coordinator.classic.group import ClassicGroup
 from groupcoord.coordinator.config import CoordinatorConfig
 from groupcoord.coordinator.coordinator import GroupCoordinator
-from groupcoord.coordinator.loading import Loading
+from groupcoord.coordinator.group_shard import GroupCoordinatorShard
+from groupcoord.coordinator.runtime.loader import ShardLoader
 from groupcoord.core.effects import NO_CONNECTION, Append, Call, Effect, EmitEvent, Reply
 from groupcoord.core.events import AdminAction, Event
 from groupcoord.core.handler_context import HandlerContext
@@ -191,26 +192,26 @@ class World:
         """The oldest held append is stored."""
         append = self.held.pop(0)
         self._store(append)
-        self._carry_out(self.coordinator.appended(append, self.now_ms))
+        self._carry_out(self.coordinator.runtime.appended(append, self.now_ms))
 
     def fail(self, error: ErrorCode) -> None:
         """The oldest held append fails."""
-        self._carry_out(self.coordinator.append_failed(self.held.pop(0), error, self.now_ms))
+        self._carry_out(self.coordinator.runtime.append_failed(self.held.pop(0), error, self.now_ms))
 
     def resign(self, partition: int) -> None:
         """Another broker has the groups of a shard from now on."""
         ctx = HandlerContext(self.now_ms, AdminAction("the test"))
-        self.coordinator.resign(partition, ctx)
+        self.coordinator.runtime.resign(partition, ctx)
         self._carry_out(ctx.effects)
 
-    def begin_load(self, partition: int) -> Loading:
+    def begin_load(self, partition: int) -> ShardLoader[GroupCoordinatorShard]:
         """A shard is to be read back."""
         ctx = HandlerContext(self.now_ms, AdminAction("the test"))
-        loading = self.coordinator.load(partition, ctx)
+        loading = self.coordinator.runtime.load(partition, ctx)
         self._carry_out(ctx.effects)
         return loading
 
-    def end_load(self, loading: Loading) -> None:
+    def end_load(self, loading: ShardLoader[GroupCoordinatorShard]) -> None:
         """A shard is read."""
         ctx = HandlerContext(self.now_ms, AdminAction("the test"))
         loading.finish(ctx)
@@ -218,8 +219,9 @@ class World:
 
     def logged(self, partition: int, *, compacted: bool = False) -> list[OffsetKeyValue]:
         """The log of a shard; ``compacted``: of each key the last record alone."""
-        records = [record for append in self.stored if append.partition == partition for record in append.records]
-        log: list[OffsetKeyValue] = [(offset, record.key, record.value) for offset, record in enumerate(records)]
+        appends = [append for append in self.stored if append.partition == partition]
+        stored = [record.encoded for append in appends for record in append.records]
+        log: list[OffsetKeyValue] = [(offset, each.key, each.value) for offset, each in enumerate(stored)]
         last = {key: offset for offset, key, _ in log}
         return [record for record in log if not compacted or last[record[1]] == record[0]]
 
@@ -230,7 +232,7 @@ class World:
             loading = self.begin_load(shard.partition)
             found = self.logged(shard.partition, compacted=compacted)
             batches = [build_batch([Record(offset, 0, key, value)]) for offset, key, value in found]
-            assert loading.replay_run(b"".join(batches), 0).records == len(found)
+            assert loading.apply_run(b"".join(batches), 0).records == len(found)
             self.end_load(loading)
 
     @property
@@ -367,7 +369,7 @@ class World:
     def unload(self) -> None:
         """The topic of groups and offsets is deleted; ``topics.create("__consumer_offsets", 50)`` brings it back."""
         ctx = HandlerContext(self.now_ms, AdminAction("__consumer_offsets is deleted"))
-        self.coordinator.unload(ctx)
+        self.coordinator.topics_deleted(ctx, ["__consumer_offsets"])
         self._carry_out(ctx.effects)
 
     # --- looking
@@ -375,12 +377,14 @@ class World:
     @property
     def group(self) -> ClassicGroup:
         """The group that members join unless told otherwise."""
-        return self.coordinator.shard_of(GROUP).groups[GROUP]
+        found = self.coordinator.shard_of(GROUP).machine.classic_group(GROUP)
+        assert found is not None
+        return found
 
     @property
     def exists(self) -> bool:
         """Is there that group?"""
-        return GROUP in self.coordinator.shard_of(GROUP).groups
+        return GROUP in self.coordinator.shard_of(GROUP).machine.groups
 
     def deadline(self, kind: str, subject: str = "", *, group: str = GROUP) -> int | None:
         """When a timer is due, in milliseconds from now; None if it is not set."""
@@ -425,10 +429,10 @@ class World:
                     self.held.append(effect)
                     self.coordinator.shards[effect.partition].append_held(effect.append_id, self.now_ms)
                 elif self._failure is not None:
-                    self._carry_out(self.coordinator.append_failed(effect, self._failure, self.now_ms))
+                    self._carry_out(self.coordinator.runtime.append_failed(effect, self._failure, self.now_ms))
                 else:
                     self._store(effect)
-                    self._carry_out(self.coordinator.appended(effect, self.now_ms))
+                    self._carry_out(self.coordinator.runtime.appended(effect, self.now_ms))
             elif isinstance(effect, Reply):
                 if effect.call.connection_id != NO_CONNECTION:
                     self._answer(effect)
@@ -439,15 +443,22 @@ class World:
                 assert event.text()
                 assert str(event.cause)
                 self.events.append(event)
-        self._watch.look(self)
+        if self.coordinator.runtime.open_shards:
+            ctx = HandlerContext(self.now_ms, AdminAction("the test"))
+            self.coordinator.runtime.flush(ctx)
+            self._carry_out(ctx.effects)
+        else:
+            self._watch.look(self)
 
     def _store(self, append: Append) -> None:
         decoded = []
+        assert append.topic == "__consumer_offsets"
         for record in append.records:
-            key = read_key(record.key)
+            key = read_key(record.encoded.key)
             assert isinstance(key, OffsetCommitKey | GroupMetadataKey)
+            assert key == record.key
             assert self.coordinator.shard_of(key.group).partition == append.partition
-            decoded.append(Stored(append.partition, key, read_value(key, record.value)))
+            decoded.append(Stored(append.partition, key, read_value(key, record.encoded.value)))
         self.batches.append(tuple(decoded))
         self.stored.append(append)
 

@@ -1,6 +1,6 @@
 import pytest
 
-from groupcoord.core.effects import Append, Call, CloseConnection, EmitEvent, LogRecord, NoReply, Reply
+from groupcoord.core.effects import Append, Call, CloseConnection, EmitEvent, LogRecord, NoReply, Reply, TypedRecord
 from groupcoord.core.events import AdminAction, Event, Requested, TimerFired
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.apis import APIS, ApiKey
@@ -10,16 +10,16 @@ CALL = Call(7, 3, APIS[ApiKey.HEARTBEAT], 4, "me", "/10.0.0.1")
 
 def test_effects_come_in_the_order_they_were_made() -> None:
     ctx = HandlerContext(5, CALL)
-    record = LogRecord(key=b"k", value=None)
+    record = TypedRecord("k", None, LogRecord(key=b"k", value=None))
     ctx.reply(CALL, "yes")
     ctx.no_reply(CALL)
     ctx.close_connection(CALL, "why")
-    ctx.append(1, 2, (record,))
+    ctx.append(1, "t", 2, (record,))
     assert ctx.effects == [
         Reply(CALL, "yes", CALL),
         NoReply(CALL, CALL),
         CloseConnection(CALL, "why", CALL),
-        Append(1, 2, (record,)),
+        Append(1, "t", 2, (record,)),
     ]
 
 

@@ -193,7 +193,7 @@ def test_a_second_answer_is_an_unexpected_error(shell: Shell) -> None:
 
 
 def test_an_append_is_not_for_the_server(shell: Shell) -> None:
-    shell.execute_effects(Append(1, 0, ()))
+    shell.execute_effects(Append(1, "t", 0, ()))
     (unexpected,) = shell.dispatcher.unexpected_errors
     assert "an effect that is not the server's" in str(unexpected.error)
 

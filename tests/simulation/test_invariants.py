@@ -39,6 +39,7 @@ from groupcoord.simulation.invariants.members import (
     SessionTimeouts,
     SingleOwner,
 )
+from tests.coordinator.bare_group import bare_group
 
 ONE, TWO = ("orders", 0), ("orders", 1)
 NEWS: dict[str, Any] = {"at_ms": 0, "cause": AdminAction("test"), "group": "app"}
@@ -57,15 +58,15 @@ def member(
         session_timeout_ms=10_000,
         protocol_type="consumer",
         protocols=(("range", said),),
-        session_key=ClassicGroup("app", 0).session_key(name),
+        session_key=bare_group("app").session_key(name),
         assignment=write_assignment(list(gets)),
     )
 
 
 def group_of(*members: Member, state: GroupState = GroupState.STABLE, generation: int = 3) -> ClassicGroup:
-    group = ClassicGroup("app", 0)
+    group = bare_group("app")
     for each in members:
-        group.add(each, None)
+        group.add_member(each, None)
     group.state, group.generation_id, group.protocol_name = state, generation, "range"
     return group
 

@@ -41,7 +41,8 @@ def test_what_has_to_be_stored_is_stored(world: World) -> None:
     world.execute_effects(group_actions.unload(world.node, "app", world.now))
     world.execute_effects(group_actions.load(world.node, "app", world.now))
     world.advance(1)
-    group = world.node.coordinator.shard_of("app").groups["app"]
+    group = world.node.coordinator.shard_of("app").machine.classic_group("app")
+    assert group is not None
     assert (group.state, len(group.members), group.generation_id) == ("Empty", 0, 2)
 
 

@@ -112,7 +112,8 @@ async def test_what_is_not_a_consumers_assignment_is_none() -> None:
             member = kafka.manual_member(group)
             member.member_id, member.generation = (await joined).member_id, 1
             member.instance_id = "i"
-            found = kafka.core.coordinator.shard_of(group).groups[group]
+            found = kafka.core.coordinator.shard_of(group).machine.classic_group(group)
+            assert found is not None
             found.members[member.member_id].assignment = b"\0"
             assert await kafka.group(group).assignment() == {member.member_id: frozenset()}
 
@@ -130,9 +131,9 @@ async def test_offsets_and_lag() -> None:
         assert await group.offsets() == {("orders", 0): 2, ("orders", 1): 9}
         assert await group.lag() == {("orders", 0): 1, ("orders", 1): 0}
         shard = kafka.core.coordinator.shard_of("app")
-        committed = shard.offsets.get("app", "orders", 0)
+        committed = shard.machine.offsets.get("app", "orders", 0)
         assert committed is not None
-        shard.offsets.put("app", "gone", 0, committed)
+        shard.machine.offsets.put("app", "gone", 0, committed)
         assert await group.lag() == {("orders", 0): 1, ("orders", 1): 0}
         with pytest.raises(
             WaitTimeoutError, match=r"should commit 3 for orders-0: not within 0\.01 s\. It has committed 2"

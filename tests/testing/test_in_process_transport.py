@@ -56,7 +56,9 @@ async def test_an_older_version_says_what_it_can_say() -> None:
             protocols=(JoinGroupRequestProtocol(name="p", metadata=b""),),
         )
         line.ask(request, joined.set_result, version=0)
-        found = kafka.core.coordinator.shard_of("g").groups["g"].members[(await joined).member_id]
+        group = kafka.core.coordinator.shard_of("g").machine.classic_group("g")
+        assert group is not None
+        found = group.members[(await joined).member_id]
         assert (found.instance_id, found.rebalance_timeout_ms) == (None, 10_000)
         with pytest.raises(ValueError, match="JoinGroup: there is no version 99"):
             line.ask(request, joined.set_result, version=99)

@@ -349,7 +349,7 @@ class DemoStory:
 
     def _held(self) -> dict[int, int]:
         """By partition, the committed offsets that the coordinator has in memory."""
-        offsets = self.kafka.core.coordinator.shard_of(GROUP).offsets
+        offsets = self.kafka.core.coordinator.shard_of(GROUP).machine.offsets
         held = {partition: offsets.get(GROUP, TOPIC, partition) for partition in range(PARTITIONS)}
         return {partition: committed.offset for partition, committed in held.items() if committed is not None}
 

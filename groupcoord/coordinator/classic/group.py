@@ -1,227 +1,169 @@
-"""A classic group: its fields, its questions, and the changes that keep the fields consistent. Source: ``ClassicGroup``.
+"""A classic group as a group among others: what offsets, administration, loading and expiration ask of it.
 
-What a request or timer makes of a group is in join.py, sync.py and their neighbours; nothing in here answers anybody.
+Source: ``ClassicGroup``.
 """
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
+from typing import ClassVar
 
-from groupcoord.coordinator.classic.member import Member, Protocols
-from groupcoord.coordinator.classic.states import GroupState, may_move
-from groupcoord.coordinator.errors import UnexpectedBrokerError
-from groupcoord.core.effects import NO_CONNECTION, Call
-from groupcoord.core.java import HashMap
-from groupcoord.core.timers import TimerKey
-from groupcoord.protocol.consumer_protocol import OverrunError, subscribed_topics
+from groupcoord.coordinator import records
+from groupcoord.coordinator.classic.member import Member
+from groupcoord.coordinator.classic.members import CONSUMER_PROTOCOL_TYPE
+from groupcoord.coordinator.classic.rebalance import RebalancingGroup
+from groupcoord.coordinator.classic.states import COMMIT_ANSWERS, GroupState
+from groupcoord.coordinator.classic.validate import current_generation, known_member
+from groupcoord.coordinator.events import GroupRemoved
+from groupcoord.coordinator.group import GroupType
+from groupcoord.coordinator.offsets.store import CommittedOffset
+from groupcoord.core.api_error import ApiError
+from groupcoord.core.effects import TypedRecord
+from groupcoord.core.handler_context import HandlerContext
+from groupcoord.protocol.apis.describe_groups import DescribedGroup, DescribedGroupMember
+from groupcoord.protocol.coordinator_records.typed import GroupMetadataValue
+from groupcoord.protocol.errors import ErrorCode
+from groupcoord.protocol.messages import JoinGroupResponse, SyncGroupResponse
 
-CONSUMER_PROTOCOL_TYPE = "consumer"
 
+class ClassicGroup(RebalancingGroup):
+    """One classic group."""
 
-class ClassicGroup:
-    """One group. ``subscribed_topics`` is None while unknown, ``protocol_type`` is None until a first member came."""
-
-    def __init__(self, group_id: str, now_ms: int) -> None:
-        self.group_id = group_id
-        self.state = GroupState.EMPTY
-        self.previous_state = GroupState.DEAD
-        self.state_since_ms: int | None = now_ms
-        self.protocol_type: str | None = None
-        self.protocol_name: str | None = None
-        self.generation_id = 0
-        self.leader_id: str | None = None
-        self.members: HashMap[Member] = HashMap()
-        self.static_members: dict[str, str] = {}
-        self.pending_join_members: set[str] = set()
-        self.pending_sync_members: set[str] = set()
-        self.supported_protocols: Counter[str] = Counter()
-        self.awaiting_join = 0
-        self.subscribed_topics: frozenset[str] | None = None
-        self.new_member_added = False
-        self.join_key = TimerKey("join", group_id)
-        self.sync_key = TimerKey("sync", group_id)
-
-    def __repr__(self) -> str:
-        return f"<ClassicGroup {self.group_id} {self.state} gen={self.generation_id} members={len(self.members)}>"
-
-    # --- state
-
-    def move_to(self, state: GroupState, now_ms: int) -> None:
-        """Change the state; an illegal move is a bug here, never a client's fault."""
-        if not may_move(self.state, state):
-            raise AssertionError(f"group {self.group_id} cannot go from {self.state} to {state}")
-        self.previous_state, self.state, self.state_since_ms = self.state, state, now_ms
+    type: ClassVar[GroupType] = GroupType.CLASSIC
 
     @property
-    def can_rebalance(self) -> bool:
-        """May a rebalance start from the present state?"""
-        return may_move(self.state, GroupState.PREPARING_REBALANCE)
+    def is_empty(self) -> bool:
+        """See Group."""
+        return self.state is GroupState.EMPTY
 
-    @property
-    def is_simple(self) -> bool:
-        """Does the group only hold offsets of a client that assigns partitions to itself?"""
-        return self.protocol_type is None and self.state is GroupState.EMPTY and not self.pending_join_members
+    # --- offsets
 
-    @property
-    def all_joined(self) -> bool:
-        """Has every member, and everybody who was handed an id, sent JoinGroup?"""
-        return len(self.members) == self.awaiting_join and not self.pending_join_members
+    def validate_offset_commit(
+        self, ctx: HandlerContext, _version: int, member_id: str, instance_id: str | None, generation: int
+    ) -> None:
+        """See Group; the member's session starts anew."""
+        if generation < 0 and self.is_empty:
+            return
+        if generation < 0 and not member_id and instance_id is None:
+            why = f"the group is {self.state}: only its members may commit, and member_id is empty"
+            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, why)
+        member = known_member(self, member_id, instance_id)
+        current_generation(self, generation)
+        code = COMMIT_ANSWERS[self.state]
+        if code:
+            raise ApiError(code, "the assignment of this generation is not known yet")
+        self.restart_session(ctx, member)
 
-    @property
-    def rebalance_timeout_ms(self) -> int:
-        """The longest rebalance timeout of the members; at least 0, whatever they ask for."""
-        return max([0, *(member.rebalance_timeout_ms for member in self.members.unordered_values())])
+    def validate_offset_fetch(self, _member_id: str | None, _member_epoch: int) -> None:
+        """See Group; everybody may."""
 
-    def session_key(self, member_id: str) -> TimerKey:
-        """The key of the session timer of ``member_id``, member or only pending."""
-        return TimerKey("session", self.group_id, member_id)
+    def validate_offset_delete(self) -> None:
+        """See Group."""
+        if not self.is_empty and self.protocol_type != CONSUMER_PROTOCOL_TYPE:
+            why = f"the group has members, and what a group of type {self.protocol_type!r} reads cannot be known"
+            raise ApiError(ErrorCode.NON_EMPTY_GROUP, why)
 
-    # --- members
+    def expiration_base(self) -> Callable[[CommittedOffset], int] | None:
+        """See Group. Source: ``ClassicGroup.offsetExpirationCondition``."""
+        if self.protocol_type is None:
+            return lambda committed: committed.commit_timestamp_ms
+        if self.is_empty:
+            since_ms = self.state_since_ms
+            return lambda committed: committed.commit_timestamp_ms if since_ms is None else since_ms
+        consumers = self.protocol_type == CONSUMER_PROTOCOL_TYPE
+        if consumers and self.state is GroupState.STABLE and self.subscribed_topics is not None:
+            return lambda committed: committed.commit_timestamp_ms
+        return None
 
-    def add(self, member: Member, call: Call | None) -> None:
-        """Take ``member`` in, with its JoinGroup parked, if there is one."""
-        if not len(self.members):
-            self.protocol_type = member.protocol_type
-        self.members[member.member_id] = member
-        if member.instance_id is not None:
-            self.static_members[member.instance_id] = member.member_id
-        self.pending_join_members.discard(member.member_id)
-        if self.leader_id is None:
-            self.leader_id = member.member_id
-        self.supported_protocols.update(member.protocol_names)
-        self.park_join(member, call)
+    # --- administration
 
-    def remove(self, member: Member) -> None:
-        """Let ``member`` go; if it led, the first of the others leads. Its parked join must have been answered before."""
-        self.members.pop(member.member_id)
-        self._forget_protocols(member)
-        if member.parked_join is not None:
-            self.park_join(member, None)
-        if member.instance_id is not None:
-            del self.static_members[member.instance_id]
-        self.pending_sync_members.discard(member.member_id)
-        if self.leader_id == member.member_id:
-            self.leader_id = next(iter(self.members), None)
+    def validate_delete(self) -> None:
+        """See Group."""
+        if not self.is_empty:
+            raise ApiError(ErrorCode.NON_EMPTY_GROUP, f"it has members: it is {self.state}")
 
-    def replace_static(self, old: Member, new_id: str) -> Member:
-        """The member that takes the place of static member ``old`` under ``new_id`` (KIP-345).
-
-        It inherits everything, client id and host of the first incarnation included; nothing of ``old`` may be parked. If
-        ``old`` has yet to send SyncGroup it stays among those who have, as in Kafka.
-        """
-        if old.instance_id is None:
-            raise AssertionError(f"member {old.member_id} of group {self.group_id} is not static")
-        self.members.pop(old.member_id)
-        new = Member(
-            member_id=new_id,
-            instance_id=old.instance_id,
-            client_id=old.client_id,
-            client_host=old.client_host,
-            rebalance_timeout_ms=old.rebalance_timeout_ms,
-            session_timeout_ms=old.session_timeout_ms,
-            protocol_type=old.protocol_type,
-            protocols=old.protocols,
-            session_key=self.session_key(new_id),
-            assignment=old.assignment,
+    def describe(self) -> DescribedGroup:
+        """See Group."""
+        stable = self.state is GroupState.STABLE
+        return DescribedGroup(
+            group_id=self.group_id,
+            group_state=self.state,
+            protocol_type=self.protocol_type or "",
+            protocol_data=(self.protocol_name or "") if stable else "",
+            members=tuple(
+                DescribedGroupMember(
+                    member_id=member.member_id,
+                    group_instance_id=member.instance_id,
+                    client_id=member.client_id,
+                    client_host=member.client_host,
+                    # Until a protocol is chosen nobody knows which of a member's metadata counts.
+                    member_metadata=member.metadata_of(self.protocol_name) if stable else b"",
+                    member_assignment=member.assignment,
+                )
+                for member in self.members.values()
+            ),
         )
-        self.members[new_id] = new
-        self.static_members[old.instance_id] = new_id
-        if self.leader_id == old.member_id:
-            self.leader_id = new_id
-        return new
 
-    def update(self, member: Member, protocols: Protocols, rebalance_timeout_ms: int, session_timeout_ms: int) -> None:
-        """Store what a rejoining ``member`` says now."""
-        self._forget_protocols(member)
-        member.protocols = protocols
-        self.supported_protocols.update(member.protocol_names)
-        member.rebalance_timeout_ms = rebalance_timeout_ms
-        member.session_timeout_ms = session_timeout_ms
+    def tombstones(self) -> Sequence[TypedRecord]:
+        """See Group."""
+        return (records.group_metadata_tombstone(self.group_id),)
 
-    def park_join(self, member: Member, call: Call | None) -> None:
-        """Set, replace or clear the JoinGroup of ``member`` that waits here.
+    # --- loading and the end
 
-        A replaced one is never answered (in Kafka up to 4.3; mended there by KAFKA-20938).
-        """
-        if (member.parked_join is None) != (call is None):
-            self.awaiting_join += 1 if call is not None else -1
-        member.parked_join = call
+    def set_from(self, value: GroupMetadataValue) -> None:
+        """Become the group that ``value`` describes. Raises UnexpectedBrokerError for subscriptions over which Kafka fails."""
+        self.generation_id = value.generation
+        self.protocol_type = value.protocol_type or None
+        self.protocol_name = value.protocol
+        self.leader_id = value.leader
+        self.state_since_ms = None if value.current_state_timestamp_ms == -1 else value.current_state_timestamp_ms
+        if value.members:
+            self.state = self.previous_state = GroupState.STABLE
+        for stored in value.members:
+            member = Member(
+                member_id=stored.member_id,
+                instance_id=stored.group_instance_id,
+                client_id=stored.client_id,
+                client_host=stored.client_host,
+                rebalance_timeout_ms=stored.session_timeout_ms
+                if stored.rebalance_timeout_ms == -1
+                else stored.rebalance_timeout_ms,
+                session_timeout_ms=stored.session_timeout_ms,
+                protocol_type=value.protocol_type,
+                # Of what it offered, the record has only what was chosen. If it offers more when it joins again, that is a
+                # change.
+                protocols=((value.protocol or "", stored.subscription),),
+                session_key=self.session_key(stored.member_id),
+                assignment=stored.assignment,
+            )
+            self.add_member(member, None)
+        self.subscribed_topics = self.compute_subscribed_topics()
 
-    def waits_to_join(self, call: Call) -> bool:
-        """Is ``call`` the parked JoinGroup of a member?"""
-        return any(member.parked_join is call for member in self.members.unordered_values())
-
-    def answered_already(self, call: Call) -> None:
-        """``call`` got its answer without ceasing to be parked: nobody will hear what it is answered later."""
-        deaf = call._replace(connection_id=NO_CONNECTION)
-        for member in self.members.unordered_values():
-            if member.parked_join is call:
-                member.parked_join = deaf
-            if member.parked_sync is call:
-                member.parked_sync = deaf
-
-    def static_member(self, instance_id: str | None) -> Member | None:
-        """The member that has ``instance_id``, or None."""
-        member_id = self.static_members.get(instance_id) if instance_id is not None else None
-        return self.members.get(member_id) if member_id is not None else None
-
-    # --- protocols
-
-    def supports(self, protocol_type: str, names: Sequence[str]) -> bool:
-        """Could somebody who offers these protocols be a member? Anybody may start an empty group."""
-        if self.state is GroupState.EMPTY:
-            return bool(protocol_type) and bool(names)
-        size = len(self.members)
-        return protocol_type == self.protocol_type and any(self.supported_protocols[name] == size for name in names)
-
-    def votes(self) -> dict[str, int]:
-        """How many members vote for which protocol; each votes for the first of its own that all support.
-
-        Support is counted by names: one that a member lists twice counts twice, so that it may be missing among the candidates
-        or be one although somebody does not offer it. Raises Stumbled if a member finds none to vote for.
-        """
-        size = len(self.members)
-        candidates = {name for name, count in self.supported_protocols.items() if count == size}
-        count: Counter[str] = Counter(member.vote(candidates) for member in self.members.values())
-        return dict(count)
-
-    def select_protocol(self, votes: Mapping[str, int]) -> str:
-        """The protocol with most ``votes``; the first in the order of Java's HashMap if votes are equal."""
-        ordered: HashMap[int] = HashMap()
-        for name, count in votes.items():
-            ordered[name] = count
-        return max(ordered, key=votes.__getitem__)
-
-    def compute_subscribed_topics(self) -> frozenset[str] | None:
-        """The topics that the members' subscriptions name, or None if they cannot be known.
-
-        Raises Stumbled for a member that does not offer the protocol, and for a subscription that says to be longer than it is.
-        """
-        if self.protocol_type != CONSUMER_PROTOCOL_TYPE:
-            return None
-        if not len(self.members):
-            return frozenset()
-        topics: set[str] = set()
+    def on_loaded(self, ctx: HandlerContext) -> None:
+        """See Group. The session of every member starts now; a group that is too large by now rebalances."""
         for member in self.members.values():
-            metadata = member.metadata_of(self.protocol_name)
-            try:
-                subscription = subscribed_topics(metadata)
-            except OverrunError as problem:
-                raise UnexpectedBrokerError(
-                    f"the subscription of {member.member_id} cannot be read: {problem}"
-                ) from problem
-            if subscription is None:
-                return None
-            topics |= subscription
-        return frozenset(topics)
+            self.restart_session(ctx, member)
+        size, limit = len(self.members), self.config.group_max_size
+        if size > limit:
+            # No member has joined yet, so that this writes nothing.
+            self.prepare_rebalance(ctx, f"the group has {size} members, and group.max.size is {limit} now")
 
-    def is_subscribed_to(self, topic: str) -> bool:
-        """Does a member subscribe to ``topic``? While that is unknown, a consumer group counts as subscribed to all."""
-        if self.subscribed_topics is None:
-            return self.protocol_type == CONSUMER_PROTOCOL_TYPE
-        return topic in self.subscribed_topics
+    def on_unloaded(self, ctx: HandlerContext) -> None:
+        """See Group."""
+        code = ErrorCode.NOT_COORDINATOR
+        for member in self.members.values():
+            if member.parked_join is not None:
+                response = JoinGroupResponse(error_code=code, leader="", member_id=member.member_id, members=())
+                ctx.reply(member.parked_join, response)
+            if member.parked_sync is not None:
+                ctx.reply(member.parked_sync, SyncGroupResponse(error_code=code, assignment=b""))
 
-    def _forget_protocols(self, member: Member) -> None:
-        for name in member.protocol_names:
-            self.supported_protocols[name] -= 1
-            if not self.supported_protocols[name]:
-                del self.supported_protocols[name]
+    def on_removed(self, ctx: HandlerContext, reason: str) -> None:
+        """See Group."""
+        self.move_to(GroupState.DEAD, ctx.now_ms)
+        for member_id in (*self.members, *self.pending_join_members):
+            self.timers.cancel(self.session_key(member_id))
+        ctx.emit(GroupRemoved, group=self.group_id, reason=reason)
+
+    def cancel_timers(self) -> None:
+        """See Group; those of sessions end with ``on_removed``."""
+        self.timers.cancel(self.join_key)
+        self.timers.cancel(self.sync_key)

@@ -1,12 +1,12 @@
 """LeaveGroup: members go, by their own wish or an administrator's. Source: ``GroupMetadataManager.classicGroupLeave``."""
 
-from groupcoord.coordinator.classic import expiry, rebalance
 from groupcoord.coordinator.classic.group import ClassicGroup
 from groupcoord.coordinator.classic.states import GroupState
 from groupcoord.coordinator.classic.validate import known_member
 from groupcoord.coordinator.errors import UnexpectedBrokerError, emit_refusal, response_error
 from groupcoord.coordinator.events import Departure, MemberRemoved
-from groupcoord.coordinator.shard import Shard
+from groupcoord.coordinator.group_shard import GroupCoordinatorShard, GroupOperation, GroupShard
+from groupcoord.coordinator.runtime.state_machine import EMPTY_RESULT, CoordinatorResult
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import Call
 from groupcoord.core.handler_context import HandlerContext
@@ -15,21 +15,21 @@ from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import LeaveGroupRequest, LeaveGroupResponse
 
 
-def leave_group(shard: Shard, ctx: HandlerContext, call: Call, request: LeaveGroupRequest) -> None:
+def leave_group(shard: GroupShard, ctx: HandlerContext, call: Call, request: LeaveGroupRequest) -> None:
     """Remove each of the named members and answer ``call`` when that is stored."""
-    if not request.group_id:
-        emit_refusal(ctx, call, request.group_id, "", ApiError(ErrorCode.INVALID_GROUP_ID, "group_id is empty"))
-        ctx.reply(call, LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID))
-        return
-    try:
-        group = shard.groups.get(request.group_id)
-    except ApiError as refusal:
-        emit_refusal(ctx, call, request.group_id, "", refusal)
-        ctx.reply(call, LeaveGroupResponse(error_code=refusal.code))
-        return
+    if request.group_id:
+        shard.write(ctx, call, request, _OPERATION)
+    else:
+        _refused(ctx, call, request, ApiError(ErrorCode.INVALID_GROUP_ID, "group_id is empty"))
+
+
+def _run(
+    shard: GroupCoordinatorShard, ctx: HandlerContext, call: Call, request: LeaveGroupRequest
+) -> CoordinatorResult:
+    group = shard.classic_group(request.group_id)
     if group is None:
         _refuse_all(ctx, call, request)
-        return
+        return EMPTY_RESULT
     answers = []
     left = []
     for identity in request.members:
@@ -42,23 +42,19 @@ def leave_group(shard: Shard, ctx: HandlerContext, call: Call, request: LeaveGro
         answers.append(
             MemberResponse(member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=code)
         )
+    result = EMPTY_RESULT
     if left:
         try:
             if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
-                rebalance.prepare(shard, ctx, group, f"{', '.join(left)} left")
+                result = group.prepare_rebalance(ctx, f"{', '.join(left)} left")
             else:
-                rebalance.maybe_complete_join(shard, ctx, group)
+                result = group.maybe_complete_join(ctx)
         except UnexpectedBrokerError as problem:
-            emit_refusal(ctx, call, request.group_id, "", problem)
-            ctx.reply(call, LeaveGroupResponse(error_code=problem.code))
-            return
-    response = LeaveGroupResponse(members=tuple(answers))
-    # The answer waits for the record of the group that the last member left, and for whatever is on its way before it.
-    shard.store(
-        ctx,
-        (),
-        lambda later: later.reply(call, response),
-        lambda later, error: later.reply(call, LeaveGroupResponse(error_code=response_error(error))),
+            _refused(ctx, call, request, problem)
+            return EMPTY_RESULT
+    # The answer waits for the record of the group that the last member left.
+    return CoordinatorResult(
+        response=LeaveGroupResponse(members=tuple(answers)), records=result.records, replay_records=False
     )
 
 
@@ -74,13 +70,13 @@ def _refuse_all(ctx: HandlerContext, call: Call, request: LeaveGroupRequest) -> 
     ctx.reply(call, LeaveGroupResponse(members=tuple(answers)))
 
 
-def _remove(shard: Shard, ctx: HandlerContext, group: ClassicGroup, identity: MemberIdentity) -> str:
-    """Returns the id of who left. Raises Refused: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID."""
+def _remove(shard: GroupCoordinatorShard, ctx: HandlerContext, group: ClassicGroup, identity: MemberIdentity) -> str:
+    """Returns the id of the member that left. Raises ApiError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID."""
     reason = f"it left ({identity.reason})" if identity.reason else "it left"
     member_id, instance_id = identity.member_id, identity.group_instance_id
     if member_id in group.pending_join_members:
         group.pending_join_members.discard(member_id)
-        shard.cancel(group.session_key(member_id))
+        shard.timers.cancel(group.session_key(member_id))
         ctx.emit(
             MemberRemoved,
             group=group.group_id,
@@ -98,5 +94,17 @@ def _remove(shard: Shard, ctx: HandlerContext, group: ClassicGroup, identity: Me
             raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, why)
     else:
         member = known_member(group, member_id, instance_id)
-    expiry.remove(shard, ctx, group, member, reason, Departure.LEFT)
+    group.remove_and_answer_member(ctx, member, reason, Departure.LEFT)
     return member.member_id
+
+
+def _refused(ctx: HandlerContext, call: Call, request: LeaveGroupRequest, refusal: ApiError) -> None:
+    emit_refusal(ctx, call, request.group_id, "", refusal)
+    ctx.reply(call, LeaveGroupResponse(error_code=refusal.code))
+
+
+def _failed(ctx: HandlerContext, call: Call, _request: LeaveGroupRequest, error: ErrorCode) -> None:
+    ctx.reply(call, LeaveGroupResponse(error_code=response_error(error)))
+
+
+_OPERATION = GroupOperation(_run, _refused, _failed)

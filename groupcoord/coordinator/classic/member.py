@@ -42,14 +42,14 @@ class Member:
         return tuple(name for name, _ in self.protocols)
 
     def metadata_of(self, protocol: str | None) -> bytes:
-        """The metadata the member sent for ``protocol``. Raises Stumbled if it does not support it."""
+        """The metadata the member sent for ``protocol``. Raises UnexpectedBrokerError if it does not support it."""
         for name, metadata in self.protocols:
             if name == protocol:
                 return metadata
         raise UnexpectedBrokerError(f"member {self.member_id} does not offer protocol {protocol}")
 
     def vote(self, candidates: set[str]) -> str:
-        """The first of the member's protocols that every member supports. Raises Stumbled if there is none."""
+        """The first of the member's protocols that every member supports. Raises UnexpectedBrokerError if there is none."""
         for name, _ in self.protocols:
             if name in candidates:
                 return name

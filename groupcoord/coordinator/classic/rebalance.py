@@ -1,14 +1,14 @@
-"""A rebalance from its start to the moment when every JoinGroup is answered.
+"""How a classic group rebalances, from its start to the answers to every JoinGroup, and what its timers do.
 
-Source: ``GroupMetadataManager.prepareRebalance``, ``tryCompleteInitialRebalanceElseSchedule``, ``completeClassicGroupJoin``.
+Source: ``GroupMetadataManager.prepareRebalance``, ``tryCompleteInitialRebalanceElseSchedule``, ``completeClassicGroupJoin``,
+``expireClassicGroupMemberHeartbeat``.
 """
 
-from contextlib import suppress
+from collections.abc import Mapping
 
 from groupcoord.coordinator import records
-from groupcoord.coordinator.classic import session
-from groupcoord.coordinator.classic.group import ClassicGroup
 from groupcoord.coordinator.classic.member import Member
+from groupcoord.coordinator.classic.members import ClassicGroupMembers
 from groupcoord.coordinator.classic.states import GroupState
 from groupcoord.coordinator.errors import UnexpectedBrokerError
 from groupcoord.coordinator.events import (
@@ -16,223 +16,367 @@ from groupcoord.coordinator.events import (
     GenerationStarted,
     InitialDelayExtended,
     LeaderElected,
+    MemberRemoved,
     RebalanceStarted,
     RebalanceStuck,
+    StateChanged,
 )
-from groupcoord.coordinator.shard import Shard
+from groupcoord.coordinator.group import GroupContext
+from groupcoord.coordinator.runtime.state_machine import EMPTY_RESULT, CoordinatorResult
+from groupcoord.core.effects import TypedRecord
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.apis.join_group import JoinGroupResponseMember
+from groupcoord.protocol.coordinator_records.typed import GroupMetadataValue, MemberMetadata
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import JoinGroupResponse, SyncGroupResponse
 
 
-def prepare_or_complete(shard: Shard, ctx: HandlerContext, group: ClassicGroup, reason: str) -> None:
-    """Start a rebalance, or, if one is under way, see whether the last missing member has now come."""
-    if group.can_rebalance:
-        prepare(shard, ctx, group, reason)
-    else:
-        maybe_complete_join(shard, ctx, group)
+class RebalancingGroup(ClassicGroupMembers):
+    """A classic group that rebalances. Every method that may write returns the records."""
 
+    def __init__(self, group_id: str, now_ms: int, context: GroupContext) -> None:
+        super().__init__(group_id, now_ms)
+        self.config, self.timers, _ = context
 
-def prepare(shard: Shard, ctx: HandlerContext, group: ClassicGroup, reason: str) -> None:
-    """Ask all members to join again. A group that was empty waits a while for others to come (KIP-134)."""
-    if group.state is GroupState.COMPLETING_REBALANCE:
-        for member in group.members.values():
-            member.assignment = b""
-        answer_syncs(shard, ctx, group, ErrorCode.REBALANCE_IN_PROGRESS)
-    group.pending_sync_members.clear()
-    shard.cancel(group.sync_key)
+    def transition_to(self, ctx: HandlerContext, state: GroupState) -> None:
+        """Change the state, and emit that."""
+        origin = self.state
+        self.move_to(state, ctx.now_ms)
+        ctx.emit(StateChanged, group=self.group_id, origin=origin, target=state, generation=self.generation_id)
 
-    initial = group.state is GroupState.EMPTY
-    delay = shard.config.group_initial_rebalance_delay_ms
-    timeout = group.rebalance_timeout_ms
-    ctx.emit(
-        RebalanceStarted,
-        group=group.group_id,
-        generation=group.generation_id,
-        reason=reason,
-        waits_ms=delay if initial else timeout,
-        initial=initial,
-    )
-    shard.move(ctx, group, GroupState.PREPARING_REBALANCE)
-    if initial:
-        _schedule_initial(shard, ctx, group, delay, max(timeout - delay, 0))
-    elif group.all_joined:
-        complete_join(shard, ctx, group)
-    else:
-        _schedule_join(shard, ctx, group)
+    # --- rebalancing
 
+    def prepare_or_complete_rebalance(self, ctx: HandlerContext, reason: str) -> CoordinatorResult:
+        """Start a rebalance, or, if one is under way, end its join phase if the last missing member has come."""
+        return self.prepare_rebalance(ctx, reason) if self.can_rebalance else self.maybe_complete_join(ctx)
 
-def maybe_complete_join(shard: Shard, ctx: HandlerContext, group: ClassicGroup) -> None:
-    """End the join phase if it waits for nobody any more; the initial delay is never cut short here."""
-    if (
-        group.state is GroupState.PREPARING_REBALANCE
-        and group.previous_state is not GroupState.EMPTY
-        and group.all_joined
-    ):
-        complete_join(shard, ctx, group)
+    def prepare_rebalance(self, ctx: HandlerContext, reason: str) -> CoordinatorResult:
+        """Ask all members to join again. A group that was empty waits a while for others to come (KIP-134)."""
+        if self.state is GroupState.COMPLETING_REBALANCE:
+            for member in self.members.values():
+                member.assignment = b""
+            self.answer_syncs(ctx, ErrorCode.REBALANCE_IN_PROGRESS)
+        self.pending_sync_members.clear()
+        self.timers.cancel(self.sync_key)
 
-
-def complete_join(shard: Shard, ctx: HandlerContext, group: ClassicGroup) -> None:
-    """End the join phase: who has not come is out, the others are the next generation.
-
-    Raises Stumbled where Kafka does not get to the end of this. The group then stays in its join phase, which has no timer
-    any more; it goes on when the next member comes, leaves or is missed, perhaps only to stumble again.
-    """
-    shard.cancel(group.join_key)
-    timeout = group.rebalance_timeout_ms
-    for member in group.members.values():
-        if member.parked_join is None and member.instance_id is None:
-            reason = "it did not join again within the rebalance timeout"
-            shard.remove_member(ctx, group, member, reason, Departure.NOT_JOINED, timeout)
-    if not _leader_is_here(ctx, group) and len(group.members):
-        # Only static members that have not come back are left; they stay until their sessions run out.
-        _schedule_join(shard, ctx, group)
-        return
-    group.generation_id += 1
-    if not len(group.members):
-        group.pending_sync_members.clear()
-        group.protocol_name = None
-        group.subscribed_topics = group.compute_subscribed_topics()
-        shard.move(ctx, group, GroupState.EMPTY)
-        shard.store(ctx, (records.group(group, {}),), lambda _: None, lambda _, __: None)
-        return
-    try:
-        _begin_generation(shard, ctx, group)
-    except UnexpectedBrokerError as problem:
-        ctx.emit(RebalanceStuck, group=group.group_id, generation=group.generation_id, why=problem.message)
-        raise
-
-
-def _begin_generation(shard: Shard, ctx: HandlerContext, group: ClassicGroup) -> None:
-    """Raises Stumbled."""
-    votes = group.votes()
-    group.protocol_name = group.select_protocol(votes)
-    group.subscribed_topics = group.compute_subscribed_topics()
-    group.pending_sync_members.clear()
-    shard.move(ctx, group, GroupState.COMPLETING_REBALANCE)
-    ctx.emit(
-        GenerationStarted,
-        group=group.group_id,
-        generation=group.generation_id,
-        protocol=group.protocol_name,
-        votes=votes,
-        leader=group.leader_id,
-        members=tuple(group.members),
-    )
-    for member in group.members.values():
-        if member.parked_join is not None:
-            ctx.reply(member.parked_join, current_generation(group, member))
-            group.park_join(member, None)
-        session.restart(shard, ctx, group, member)
-        member.is_new = False
-        group.pending_sync_members.add(member.member_id)
-    _schedule_sync(shard, ctx, group)
-
-
-def current_generation(group: ClassicGroup, member: Member) -> JoinGroupResponse:
-    """What ``member`` is told of the present generation; only the leader learns who the members are."""
-    return JoinGroupResponse(
-        generation_id=group.generation_id,
-        protocol_type=group.protocol_type,
-        protocol_name=group.protocol_name or None,  # an empty name is said to be none (``JoinGroupResponse``)
-        leader=group.leader_id or "",
-        member_id=member.member_id,
-        members=joined_members(group) if group.leader_id == member.member_id else (),
-    )
-
-
-def joined_members(group: ClassicGroup) -> tuple[JoinGroupResponseMember, ...]:
-    """Every member with its metadata for the voted protocol, static ones that did not return included. Raises Stumbled."""
-    return tuple(
-        JoinGroupResponseMember(
-            member_id=member.member_id,
-            group_instance_id=member.instance_id,
-            metadata=member.metadata_of(group.protocol_name),
+        initial = self.state is GroupState.EMPTY
+        delay = self.config.group_initial_rebalance_delay_ms
+        timeout = self.rebalance_timeout_ms
+        ctx.emit(
+            RebalanceStarted,
+            group=self.group_id,
+            generation=self.generation_id,
+            reason=reason,
+            waits_ms=delay if initial else timeout,
+            initial=initial,
         )
-        for member in group.members.values()
-    )
+        self.transition_to(ctx, GroupState.PREPARING_REBALANCE)
+        if initial:
+            self._schedule_initial(ctx, delay, max(timeout - delay, 0))
+        elif self.all_joined:
+            return self.complete_join(ctx)
+        else:
+            self._schedule_join(ctx)
+        return EMPTY_RESULT
 
+    def maybe_complete_join(self, ctx: HandlerContext) -> CoordinatorResult:
+        """End the join phase if no member is missing any more; the initial delay is never cut short here."""
+        if (
+            self.state is GroupState.PREPARING_REBALANCE
+            and self.previous_state is not GroupState.EMPTY
+            and self.all_joined
+        ):
+            return self.complete_join(ctx)
+        return EMPTY_RESULT
 
-def answer_syncs(shard: Shard, ctx: HandlerContext, group: ClassicGroup, error: ErrorCode) -> None:
-    """Answer every parked SyncGroup, with the member's assignment or with ``error``.
+    def complete_join(self, ctx: HandlerContext) -> CoordinatorResult:
+        """End the join phase: members that have not come are removed, the others are the next generation.
 
-    The session of each starts anew: if it ran out while the request was parked, nobody minded then.
-    """
-    for member in group.members.values():
-        if member.parked_sync is None:
-            continue
-        ctx.reply(
-            member.parked_sync,
-            SyncGroupResponse(
-                error_code=error,
-                protocol_type=None if error else group.protocol_type,
-                protocol_name=None if error else group.protocol_name,
-                assignment=member.assignment,
-            ),
+        Raises UnexpectedBrokerError where Kafka does not get to the end of this. The group then stays in its join phase, which
+        has no timer any more; it goes on when the next member comes or leaves, and perhaps fails again.
+        """
+        self.timers.cancel(self.join_key)
+        timeout = self.rebalance_timeout_ms
+        for member in self.members.values():
+            if member.parked_join is None and member.instance_id is None:
+                reason = "it did not join again within the rebalance timeout"
+                self.remove_member(ctx, member, reason, Departure.NOT_JOINED, timeout)
+        if not self._has_joined_leader(ctx) and len(self.members):
+            # Only static members that have not come back are left; they stay until their sessions run out.
+            self._schedule_join(ctx)
+            return EMPTY_RESULT
+        self.generation_id += 1
+        if not len(self.members):
+            self.pending_sync_members.clear()
+            self.protocol_name = None
+            self.subscribed_topics = self.compute_subscribed_topics()
+            self.transition_to(ctx, GroupState.EMPTY)
+            return CoordinatorResult(records=(self.metadata_record({}),), replay_records=False)
+        try:
+            self._begin_generation(ctx)
+        except UnexpectedBrokerError as problem:
+            ctx.emit(RebalanceStuck, group=self.group_id, generation=self.generation_id, why=problem.message)
+            raise
+        return EMPTY_RESULT
+
+    def _begin_generation(self, ctx: HandlerContext) -> None:
+        """Raises UnexpectedBrokerError."""
+        votes = self.votes()
+        self.protocol_name = self.select_protocol(votes)
+        self.subscribed_topics = self.compute_subscribed_topics()
+        self.pending_sync_members.clear()
+        self.transition_to(ctx, GroupState.COMPLETING_REBALANCE)
+        ctx.emit(
+            GenerationStarted,
+            group=self.group_id,
+            generation=self.generation_id,
+            protocol=self.protocol_name,
+            votes=votes,
+            leader=self.leader_id,
+            members=tuple(self.members),
         )
-        member.parked_sync = None
-        session.restart(shard, ctx, group, member)
+        for member in self.members.values():
+            if member.parked_join is not None:
+                ctx.reply(member.parked_join, self.join_response(member))
+                self.park_join(member, None)
+            self.restart_session(ctx, member)
+            member.is_new = False
+            self.pending_sync_members.add(member.member_id)
+        self._schedule_sync(ctx)
 
-
-def _leader_is_here(ctx: HandlerContext, group: ClassicGroup) -> bool:
-    """Has the leader joined? If not, the first member that has leads from now on."""
-    leader = group.members.get(group.leader_id) if group.leader_id is not None else None
-    if leader is None:
-        return False
-    if leader.parked_join is not None:
-        return True
-    for member in group.members.values():
-        if member.parked_join is not None:
-            group.leader_id = member.member_id
-            reason = f"the leader before, {leader.member_id}, did not join again in time"
-            ctx.emit(LeaderElected, group=group.group_id, leader=member.member_id, reason=reason)
+    def _has_joined_leader(self, ctx: HandlerContext) -> bool:
+        """Has the leader joined? If not, the first member that has leads from now on."""
+        leader = self.members.get(self.leader_id) if self.leader_id is not None else None
+        if leader is None:
+            return False
+        if leader.parked_join is not None:
             return True
-    return False
+        for member in self.members.values():
+            if member.parked_join is not None:
+                self.leader_id = member.member_id
+                reason = f"the leader before, {leader.member_id}, did not join again in time"
+                ctx.emit(LeaderElected, group=self.group_id, leader=member.member_id, reason=reason)
+                return True
+        return False
 
+    # --- answers
 
-def _schedule_join(shard: Shard, ctx: HandlerContext, group: ClassicGroup) -> None:
-    """Never for this very moment: a timeout of 0 or less, which nobody forbids, must let time go on."""
-    at_ms = ctx.now_ms + max(group.rebalance_timeout_ms, 1)
-    shard.timers.schedule(group.join_key, at_ms, lambda due: _join_over(shard, due, group))
+    def join_response(self, member: Member) -> JoinGroupResponse:
+        """What ``member`` is told of the present generation; only the leader learns who the members are."""
+        return JoinGroupResponse(
+            generation_id=self.generation_id,
+            protocol_type=self.protocol_type,
+            protocol_name=self.protocol_name or None,  # an empty name is said to be none (``JoinGroupResponse``)
+            leader=self.leader_id or "",
+            member_id=member.member_id,
+            members=self.joined_members() if self.leader_id == member.member_id else (),
+        )
 
+    def joined_members(self) -> tuple[JoinGroupResponseMember, ...]:
+        """Every member with its metadata for the voted protocol, static ones that did not return included.
 
-def _join_over(shard: Shard, ctx: HandlerContext, group: ClassicGroup) -> None:
-    with suppress(UnexpectedBrokerError):
-        complete_join(shard, ctx, group)
+        Raises UnexpectedBrokerError.
+        """
+        return tuple(
+            JoinGroupResponseMember(
+                member_id=member.member_id,
+                group_instance_id=member.instance_id,
+                metadata=member.metadata_of(self.protocol_name),
+            )
+            for member in self.members.values()
+        )
 
+    def answer_syncs(self, ctx: HandlerContext, error: ErrorCode) -> None:
+        """Answer every parked SyncGroup, with the member's assignment or with ``error``.
 
-def _schedule_initial(shard: Shard, ctx: HandlerContext, group: ClassicGroup, delay_ms: int, remaining_ms: int) -> None:
-    """Each slice of the delay in which somebody more came is followed by another, up to the rebalance timeout."""
+        The session of each starts anew: if it ran out while the request was parked, the member was not removed.
+        """
+        for member in self.members.values():
+            if member.parked_sync is None:
+                continue
+            ctx.reply(
+                member.parked_sync,
+                SyncGroupResponse(
+                    error_code=error,
+                    protocol_type=None if error else self.protocol_type,
+                    protocol_name=None if error else self.protocol_name,
+                    assignment=member.assignment,
+                ),
+            )
+            member.parked_sync = None
+            self.restart_session(ctx, member)
 
-    def slice_over(due: HandlerContext) -> None:
-        if not group.new_member_added or not remaining_ms:
-            _join_over(shard, due, group)
-            return
-        group.new_member_added = False
-        next_delay = min(shard.config.group_initial_rebalance_delay_ms, remaining_ms)
-        next_remaining = max(remaining_ms - delay_ms, 0)
-        due.emit(InitialDelayExtended, group=group.group_id, by_ms=next_delay, remaining_ms=next_remaining)
-        _schedule_initial(shard, due, group, next_delay, next_remaining)
+    # --- removing members
 
-    shard.timers.schedule(group.join_key, ctx.now_ms + delay_ms, slice_over)
+    def remove_member(
+        self, ctx: HandlerContext, member: Member, reason: str, how: Departure, timeout_ms: int | None = None
+    ) -> None:
+        """Remove ``member`` and its session timer; if it led, the first of the others leads. Emits both."""
+        led = self.leader_id == member.member_id
+        self.timers.cancel(member.session_key)
+        self.discard_member(member)
+        ctx.emit(
+            MemberRemoved,
+            group=self.group_id,
+            member=member.member_id,
+            reason=reason,
+            how=how,
+            timeout_ms=timeout_ms,
+        )
+        if led and self.leader_id is not None:
+            reason = f"the leader before, {member.member_id}, is out"
+            ctx.emit(LeaderElected, group=self.group_id, leader=self.leader_id, reason=reason)
 
+    def remove_and_answer_member(
+        self, ctx: HandlerContext, member: Member, reason: str, how: Departure, timeout_ms: int | None = None
+    ) -> None:
+        """Remove ``member``. Its parked JoinGroup is told UNKNOWN_MEMBER_ID, so that a client that is still there comes again.
 
-def _schedule_sync(shard: Shard, ctx: HandlerContext, group: ClassicGroup) -> None:
-    """Whoever has not sent SyncGroup by then is out, static members too.
+        A parked SyncGroup of it is never answered, as in Kafka (``removeCurrentMemberFromClassicGroup``).
+        """
+        if member.parked_join is not None:
+            refusal = JoinGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID, leader="", member_id="", members=())
+            ctx.reply(member.parked_join, refusal)
+        self.remove_member(ctx, member, reason, how, timeout_ms)
 
-    The timer is cancelled when nobody is missing any more and when the next rebalance starts. Somebody who is missing may
-    have been replaced by a static member of a new id; in Kafka too that still ends the generation.
-    """
-    timeout = group.rebalance_timeout_ms
+    # --- timers
 
-    def too_late(due: HandlerContext) -> None:
-        names = ", ".join(sorted(group.pending_sync_members))
-        for member in group.members.values():
-            if member.member_id in group.pending_sync_members:
-                reason = f"it did not send SyncGroup within {timeout} ms"
-                shard.remove_member(due, group, member, reason, Departure.NOT_SYNCED, timeout)
-        with suppress(UnexpectedBrokerError):
-            prepare(shard, due, group, f"{names} did not send SyncGroup within {timeout} ms")
+    def restart_session(self, ctx: HandlerContext, member: Member, timeout_ms: int | None = None) -> None:
+        """Give ``member`` its whole session timeout (or ``timeout_ms``) from now on."""
+        now_ms = member.last_heartbeat_ms = ctx.now_ms
+        length = member.session_timeout_ms if timeout_ms is None else timeout_ms
+        if member.timed_ms == length and self.timers.postpone(member.session_key, now_ms + length):
+            return  # as for every heartbeat
+        member.timed_ms = length
+        self.timers.schedule(
+            member.session_key, now_ms + length, lambda due: self._session_expired(due, member, length)
+        )
 
-    shard.timers.schedule(group.sync_key, ctx.now_ms + timeout, too_late)
+    def start_pending_session(self, ctx: HandlerContext, member_id: str, timeout_ms: int) -> None:
+        """The client that was given ``member_id`` has this long to come back with it."""
+        self.timers.schedule(
+            self.session_key(member_id),
+            ctx.now_ms + timeout_ms,
+            lambda due: self._pending_session_expired(due, member_id, timeout_ms),
+        )
+
+    def _session_expired(self, ctx: HandlerContext, member: Member, timeout_ms: int) -> CoordinatorResult:
+        """``member`` was silent for ``timeout_ms``. While a request of it is parked it stays: the answer restarts the timer."""
+        if member.has_satisfied_heartbeat:
+            return EMPTY_RESULT
+        what = "its first JoinGroup waited for" if member.is_new else "nothing was heard of it in its session of"
+        reason = f"{what} {timeout_ms} ms"
+        how = Departure.FIRST_JOIN_OVER if member.is_new else Departure.SESSION_OVER
+        self.remove_and_answer_member(ctx, member, reason, how, timeout_ms)
+        try:
+            if self.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
+                return self.prepare_rebalance(ctx, f"member {member.member_id} is out: {reason}")
+            return self._complete_join_if_all_joined(ctx)
+        except UnexpectedBrokerError:
+            return EMPTY_RESULT
+
+    def _pending_session_expired(self, ctx: HandlerContext, member_id: str, timeout_ms: int) -> CoordinatorResult:
+        """The client that was given ``member_id`` did not come back with it."""
+        self.pending_join_members.discard(member_id)
+        reason = f"it did not come back with its new id within {timeout_ms} ms"
+        ctx.emit(
+            MemberRemoved,
+            group=self.group_id,
+            member=member_id,
+            reason=reason,
+            how=Departure.NEVER_CAME_BACK,
+            timeout_ms=timeout_ms,
+        )
+        try:
+            return self._complete_join_if_all_joined(ctx)
+        except UnexpectedBrokerError:
+            return EMPTY_RESULT
+
+    def _complete_join_if_all_joined(self, ctx: HandlerContext) -> CoordinatorResult:
+        """Unlike a leave, an expired session ends even the initial delay early if all others have joined."""
+        if self.state is GroupState.PREPARING_REBALANCE and self.all_joined:
+            return self.complete_join(ctx)
+        return EMPTY_RESULT
+
+    def _schedule_join(self, ctx: HandlerContext) -> None:
+        """Never for this very moment: a timeout of 0 or less, which is allowed, must let time go on."""
+        self.timers.schedule(self.join_key, ctx.now_ms + max(self.rebalance_timeout_ms, 1), self._join_timed_out)
+
+    def _join_timed_out(self, ctx: HandlerContext) -> CoordinatorResult:
+        try:
+            return self.complete_join(ctx)
+        except UnexpectedBrokerError:
+            return EMPTY_RESULT
+
+    def _schedule_initial(self, ctx: HandlerContext, delay_ms: int, remaining_ms: int) -> None:
+        """Each slice of the delay in which another member came is followed by another, up to the rebalance timeout."""
+
+        def slice_over(due: HandlerContext) -> CoordinatorResult:
+            if not self.new_member_added or not remaining_ms:
+                return self._join_timed_out(due)
+            self.new_member_added = False
+            next_delay = min(self.config.group_initial_rebalance_delay_ms, remaining_ms)
+            next_remaining = max(remaining_ms - delay_ms, 0)
+            due.emit(InitialDelayExtended, group=self.group_id, by_ms=next_delay, remaining_ms=next_remaining)
+            self._schedule_initial(due, next_delay, next_remaining)
+            return EMPTY_RESULT
+
+        self.timers.schedule(self.join_key, ctx.now_ms + delay_ms, slice_over)
+
+    def _schedule_sync(self, ctx: HandlerContext) -> None:
+        """Members that have not sent SyncGroup by then are removed, static ones too.
+
+        The timer is cancelled when no member is missing any more and when the next rebalance starts. A missing member may have
+        been replaced by a static member of a new id; in Kafka too that still ends the generation.
+        """
+        timeout = self.rebalance_timeout_ms
+
+        def timed_out(due: HandlerContext) -> CoordinatorResult:
+            names = ", ".join(sorted(self.pending_sync_members))
+            for member in self.members.values():
+                if member.member_id in self.pending_sync_members:
+                    reason = f"it did not send SyncGroup within {timeout} ms"
+                    self.remove_member(due, member, reason, Departure.NOT_SYNCED, timeout)
+            try:
+                return self.prepare_rebalance(due, f"{names} did not send SyncGroup within {timeout} ms")
+            except UnexpectedBrokerError:
+                return EMPTY_RESULT
+
+        self.timers.schedule(self.sync_key, ctx.now_ms + timeout, timed_out)
+
+    # --- records
+
+    def empty_record(self) -> TypedRecord:
+        """The group as it is created: generation 0, no type, no members."""
+        value = GroupMetadataValue(
+            protocol_type="", generation=0, protocol=None, leader=None, current_state_timestamp_ms=self._since()
+        )
+        return records.group_metadata(self.group_id, value)
+
+    def metadata_record(self, assignments: Mapping[str, bytes]) -> TypedRecord:
+        """The group as it is now, its members with ``assignments`` (member id → bytes)."""
+        members = tuple(
+            MemberMetadata(
+                member_id=member.member_id,
+                group_instance_id=member.instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                rebalance_timeout_ms=member.rebalance_timeout_ms,
+                session_timeout_ms=member.session_timeout_ms,
+                subscription=member.metadata_of(self.protocol_name),
+                assignment=assignments[member.member_id],
+            )
+            for member in self.members.values()
+        )
+        value = GroupMetadataValue(
+            protocol_type=self.protocol_type or "",
+            generation=self.generation_id,
+            protocol=self.protocol_name,
+            leader=self.leader_id,
+            current_state_timestamp_ms=self._since(),
+            members=members,
+        )
+        return records.group_metadata(self.group_id, value)
+
+    def _since(self) -> int:
+        return -1 if self.state_since_ms is None else self.state_since_ms

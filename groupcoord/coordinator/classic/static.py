@@ -3,14 +3,12 @@
 Source: ``GroupMetadataManager.updateStaticMemberThenRebalanceOrCompleteJoin``.
 """
 
-from groupcoord.coordinator import records
-from groupcoord.coordinator.classic import rebalance, session
 from groupcoord.coordinator.classic.group import ClassicGroup
 from groupcoord.coordinator.classic.member import Member, Protocols
 from groupcoord.coordinator.classic.states import GroupState
 from groupcoord.coordinator.errors import response_error
 from groupcoord.coordinator.events import StaticMemberReplaced
-from groupcoord.coordinator.shard import Shard
+from groupcoord.coordinator.runtime.state_machine import CoordinatorResult
 from groupcoord.core.effects import Call
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.errors import ErrorCode
@@ -20,7 +18,6 @@ SKIP_ASSIGNMENT_FROM = 9  # KIP-814
 
 
 def replace(
-    shard: Shard,
     ctx: HandlerContext,
     call: Call,
     request: JoinGroupRequest,
@@ -28,17 +25,17 @@ def replace(
     old: Member,
     new_id: str,
     protocols: Protocols,
-) -> None:
+) -> CoordinatorResult:
     """Put the caller in the place of ``old``. Without a rebalance only if the voted protocol stays what it is.
 
-    Raises Stumbled.
+    Raises UnexpectedBrokerError.
     """
     old_leader = group.leader_id
     old_terms = old.protocols, old.rebalance_timeout_ms, old.session_timeout_ms
     _fence(ctx, group, old)
-    shard.cancel(old.session_key)
+    group.timers.cancel(old.session_key)
     new = group.replace_static(old, new_id)
-    session.restart(shard, ctx, group, new)  # with the old session timeout, before the request's is stored
+    group.restart_session(ctx, new)  # with the old session timeout, before the request's is stored
     group.update(new, protocols, request.rebalance_timeout_ms, request.session_timeout_ms)
     group.park_join(new, call)
     quiet = group.state is GroupState.STABLE and group.select_protocol(group.votes()) == group.protocol_name
@@ -54,8 +51,7 @@ def replace(
         why = f"static member {new.instance_id} is back as {new_id}"
         if group.state is GroupState.STABLE:
             why += " and the voted protocol changes"
-        rebalance.prepare_or_complete(shard, ctx, group, why)
-        return
+        return group.prepare_or_complete_rebalance(ctx, why)
 
     def stored(later: HandlerContext) -> None:
         if new.parked_join is call:
@@ -63,17 +59,17 @@ def replace(
             later.reply(call, _same_generation(group, new, call.version, old_leader))
 
     def failed(later: HandlerContext, error: ErrorCode) -> None:
-        """Nobody shall know an id that is not in the log: the old one is put back, unless the new one is gone already."""
+        """An id that is not in the log must not be known: the old one is put back, unless the new one is gone already."""
         if group.members.get(new_id) is not new:
             return
         waits = new.parked_join is call
         if waits:
             group.park_join(new, None)
         _fence(later, group, new)
-        shard.cancel(new.session_key)
+        group.timers.cancel(new.session_key)
         group.update(new, *old_terms)
         restored = group.replace_static(new, old.member_id)
-        session.restart(shard, later, group, restored)
+        group.restart_session(later, restored)
         if waits:
             later.reply(
                 call,
@@ -89,11 +85,13 @@ def replace(
             )
 
     assignments = {member.member_id: member.assignment for member in group.members.values()}
-    shard.store(ctx, (records.group(group, assignments),), stored, failed)
+    return CoordinatorResult(
+        records=(group.metadata_record(assignments),), stored=stored, failed=failed, replay_records=False
+    )
 
 
 def _fence(ctx: HandlerContext, group: ClassicGroup, old: Member) -> None:
-    """Whoever still waits under the old member id learns that its place is taken."""
+    """Requests that wait under the old member id are told that its place is taken."""
     if old.parked_join is not None:
         ctx.reply(
             old.parked_join,
@@ -118,5 +116,5 @@ def _same_generation(group: ClassicGroup, member: Member, version: int, old_lead
         leader=(group.leader_id if skips else old_leader) or "",
         skip_assignment=skips and leads,
         member_id=member.member_id,
-        members=rebalance.joined_members(group) if skips and leads else (),
+        members=group.joined_members() if skips and leads else (),
     )

@@ -2,15 +2,15 @@
 
 from collections.abc import Mapping
 
-from groupcoord.coordinator import records
-from groupcoord.coordinator.classic import rebalance
-from groupcoord.coordinator.classic.group import CONSUMER_PROTOCOL_TYPE, ClassicGroup
+from groupcoord.coordinator.classic.group import ClassicGroup
 from groupcoord.coordinator.classic.member import Member
+from groupcoord.coordinator.classic.members import CONSUMER_PROTOCOL_TYPE
 from groupcoord.coordinator.classic.states import GroupState
 from groupcoord.coordinator.classic.validate import current_generation, known_member
 from groupcoord.coordinator.errors import UnexpectedBrokerError, emit_refusal, response_error
 from groupcoord.coordinator.events import AssignmentReceived, Owners
-from groupcoord.coordinator.shard import Shard
+from groupcoord.coordinator.group_shard import GroupCoordinatorShard, GroupOperation, GroupShard
+from groupcoord.coordinator.runtime.state_machine import EMPTY_RESULT, CoordinatorResult
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import Call
 from groupcoord.core.handler_context import HandlerContext
@@ -21,53 +21,58 @@ from groupcoord.protocol.messages import SyncGroupRequest, SyncGroupResponse
 PROTOCOL_REQUIRED_FROM = 5  # KIP-559
 
 
-def sync_group(shard: Shard, ctx: HandlerContext, call: Call, request: SyncGroupRequest) -> None:
+def sync_group(shard: GroupShard, ctx: HandlerContext, call: Call, request: SyncGroupRequest) -> None:
     """Answer ``call``, now or when the leader's assignment is stored."""
-    try:
-        group, member = _check(shard, call, request)
-    except ApiError as refusal:
-        emit_refusal(ctx, call, request.group_id, request.member_id, refusal)
-        ctx.reply(call, SyncGroupResponse(error_code=refusal.code, assignment=b""))
-        return
+    invalid = _invalid(call, request)
+    if invalid is None:
+        shard.write(ctx, call, request, _OPERATION)
+    else:
+        _refused(ctx, call, request, invalid)
+
+
+def _run(shard: GroupCoordinatorShard, ctx: HandlerContext, call: Call, request: SyncGroupRequest) -> CoordinatorResult:
+    group, member = _check(shard, request)
     group.pending_sync_members.discard(member.member_id)
     if not group.pending_sync_members:
-        shard.cancel(group.sync_key)
+        shard.timers.cancel(group.sync_key)
     if group.state is GroupState.STABLE:
-        ctx.reply(
-            call,
-            SyncGroupResponse(
-                protocol_type=group.protocol_type, protocol_name=group.protocol_name, assignment=member.assignment
-            ),
+        response = SyncGroupResponse(
+            protocol_type=group.protocol_type, protocol_name=group.protocol_name, assignment=member.assignment
         )
-        return
+        ctx.reply(call, response)
+        return EMPTY_RESULT
     member.parked_sync = call
+    result = EMPTY_RESULT
     if group.leader_id == member.member_id:
         try:
-            _store_assignment(shard, ctx, group, member, request)
+            result = _store_assignment(ctx, group, member, request)
         except UnexpectedBrokerError as problem:
-            emit_refusal(ctx, call, request.group_id, request.member_id, problem)
-            ctx.reply(call, SyncGroupResponse(error_code=problem.code, assignment=b""))
+            _refused(ctx, call, request, problem)
             group.answered_already(call)
-            return
+            return EMPTY_RESULT
 
     def failed(later: HandlerContext, error: ErrorCode) -> None:
-        """Appends that were before it failed, or take too long, and it still waits for the leader: it is refused."""
+        """An append failed or timed out, and the request still waits for the leader: it is refused."""
+        if result.failed is not None:
+            result.failed(later, error)
         if member.parked_sync is call:
             later.reply(call, SyncGroupResponse(error_code=response_error(error), assignment=b""))
             group.answered_already(call)
 
-    if not shard.is_idle:
-        shard.store(ctx, (), lambda _: None, failed)
+    return CoordinatorResult(records=result.records, stored=result.stored, failed=failed, replay_records=False)
 
 
-def _check(shard: Shard, call: Call, request: SyncGroupRequest) -> tuple[ClassicGroup, Member]:
-    """Raises Refused, in Kafka's order."""
+def _invalid(call: Call, request: SyncGroupRequest) -> ApiError | None:
+    """What is wrong with the request itself."""
     if call.version >= PROTOCOL_REQUIRED_FROM and (request.protocol_type is None or request.protocol_name is None):
         name = "protocol_type" if request.protocol_type is None else "protocol_name"
-        raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"{name} is null, which v5 does not allow")
-    if not request.group_id:
-        raise ApiError(ErrorCode.INVALID_GROUP_ID, "group_id is empty")
-    group = shard.groups.get(request.group_id)
+        return ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"{name} is null, which v5 does not allow")
+    return None if request.group_id else ApiError(ErrorCode.INVALID_GROUP_ID, "group_id is empty")
+
+
+def _check(shard: GroupCoordinatorShard, request: SyncGroupRequest) -> tuple[ClassicGroup, Member]:
+    """Raises ApiError, in Kafka's order."""
+    group = shard.classic_group(request.group_id)
     if group is None or group.state is GroupState.EMPTY:
         what = "there is no group" if group is None else "nobody is in group"
         raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"{what} {request.group_id!r}")
@@ -85,9 +90,12 @@ def _check(shard: Shard, call: Call, request: SyncGroupRequest) -> tuple[Classic
 
 
 def _store_assignment(
-    shard: Shard, ctx: HandlerContext, group: ClassicGroup, leader: Member, request: SyncGroupRequest
-) -> None:
-    """Members that the leader forgot get nothing; assignments of strangers are dropped; of two for one, the last counts."""
+    ctx: HandlerContext, group: ClassicGroup, leader: Member, request: SyncGroupRequest
+) -> CoordinatorResult:
+    """Members that the leader forgot get nothing; assignments of other ids are dropped; of two for one, the last counts.
+
+    Raises UnexpectedBrokerError.
+    """
     given = {assignment.member_id: assignment.assignment for assignment in request.assignments}
     assignments = {member_id: given.get(member_id, b"") for member_id in group.members}
     generation = group.generation_id
@@ -100,25 +108,35 @@ def _store_assignment(
     )
 
     def is_current() -> bool:
-        """Somebody may have joined while the record was on its way; then the syncs are answered already."""
+        """If a member joined while the record was pending, the syncs are answered already."""
         return group.state is GroupState.COMPLETING_REBALANCE and group.generation_id == generation
 
     def stored(later: HandlerContext) -> None:
         if is_current():
             for member in group.members.values():
                 member.assignment = assignments.get(member.member_id, b"")
-            rebalance.answer_syncs(shard, later, group, ErrorCode.NONE)
-            shard.move(later, group, GroupState.STABLE)
+            group.answer_syncs(later, ErrorCode.NONE)
+            group.transition_to(later, GroupState.STABLE)
 
     def failed(later: HandlerContext, error: ErrorCode) -> None:
         if is_current():
-            told = response_error(error)
             for member in group.members.values():
                 member.assignment = b""
-            rebalance.answer_syncs(shard, later, group, told)
-            rebalance.prepare(shard, later, group, f"the assignment could not be stored: {error.name}")
+            group.answer_syncs(later, response_error(error))
+            # No member has joined again yet, so that this writes nothing.
+            group.prepare_rebalance(later, f"the assignment could not be stored: {error.name}")
 
-    shard.store(ctx, (records.group(group, assignments),), stored, failed)
+    return CoordinatorResult(
+        records=(group.metadata_record(assignments),), stored=stored, failed=failed, replay_records=False
+    )
+
+
+def _refused(ctx: HandlerContext, call: Call, request: SyncGroupRequest, refusal: ApiError) -> None:
+    emit_refusal(ctx, call, request.group_id, request.member_id, refusal)
+    ctx.reply(call, SyncGroupResponse(error_code=refusal.code, assignment=b""))
+
+
+_OPERATION = GroupOperation(_run, _refused)
 
 
 def _owners(group: ClassicGroup, assignments: Mapping[str, bytes]) -> Owners | None:

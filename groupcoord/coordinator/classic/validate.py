@@ -1,16 +1,16 @@
 """The checks that several requests of a member share. Source: ``ClassicGroup.validateMember``."""
 
-from groupcoord.coordinator.classic.group import ClassicGroup
 from groupcoord.coordinator.classic.member import Member
+from groupcoord.coordinator.classic.members import ClassicGroupMembers
 from groupcoord.core.api_error import ApiError
 from groupcoord.protocol.errors import ErrorCode
 
 
-def known_member(group: ClassicGroup, member_id: str, instance_id: str | None) -> Member:
+def known_member(group: ClassicGroupMembers, member_id: str, instance_id: str | None) -> Member:
     """The member that a request speaks for.
 
     A mapped instance id with another member id is fenced, whether that member id is known or not (KIP-345).
-    Raises Refused: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
+    Raises ApiError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
     """
     if instance_id is not None:
         mapped = group.static_members.get(instance_id)
@@ -26,8 +26,8 @@ def known_member(group: ClassicGroup, member_id: str, instance_id: str | None) -
     return member
 
 
-def current_generation(group: ClassicGroup, generation_id: int) -> None:
-    """Raises Refused: ILLEGAL_GENERATION unless ``generation_id`` is the group's."""
+def current_generation(group: ClassicGroupMembers, generation_id: int) -> None:
+    """Raises ApiError: ILLEGAL_GENERATION unless ``generation_id`` is the group's."""
     if generation_id != group.generation_id:
         why = f"generation_id is {generation_id}, the group is at {group.generation_id}"
         raise ApiError(ErrorCode.ILLEGAL_GENERATION, why)

@@ -7,6 +7,7 @@ from groupcoord.coordinator.classic.member import Member
 from groupcoord.coordinator.errors import UnexpectedBrokerError
 from groupcoord.core.effects import NO_CONNECTION, Call
 from groupcoord.protocol.apis import APIS, ApiKey
+from tests.coordinator.bare_group import bare_group
 from tests.coordinator.world import subscription
 
 CALL = Call(1, 1, APIS[ApiKey.JOIN_GROUP], 9, "me", "/127.0.0.1")
@@ -14,7 +15,7 @@ CALL = Call(1, 1, APIS[ApiKey.JOIN_GROUP], 9, "me", "/127.0.0.1")
 
 def group_of(*wishes: tuple[str, ...], protocol_type: str = "consumer") -> ClassicGroup:
     """A group whose members (0, 1, 2 …) offer these protocols, most wanted first."""
-    group = ClassicGroup("g", 0)
+    group = bare_group()
     for index, names in enumerate(wishes):
         member_id = str(index)
         member = Member(
@@ -28,7 +29,7 @@ def group_of(*wishes: tuple[str, ...], protocol_type: str = "consumer") -> Class
             protocols=tuple((name, subscription(f"t{index}")) for name in names),
             session_key=group.session_key(member_id),
         )
-        group.add(member, CALL)
+        group.add_member(member, CALL)
     return group
 
 
@@ -61,7 +62,7 @@ def test_a_protocol_that_is_listed_twice_counts_twice() -> None:
     assert group.supported_protocols == Counter({"range": 3})
     with pytest.raises(UnexpectedBrokerError, match="member 0 offers no protocol that counts as offered by all"):
         group.votes()
-    group.remove(group.members["0"])
+    group.discard_member(group.members["0"])
     assert group.supported_protocols == Counter({"range": 1})
     assert group.votes() == {"range": 1}
 
@@ -72,20 +73,20 @@ def test_the_first_member_ever_leads() -> None:
 
 def test_when_the_leader_goes_the_first_in_javas_order_leads() -> None:
     group = group_of(("range",), ("range",), ("range",))
-    group.remove(group.members["0"])
+    group.discard_member(group.members["0"])
     assert group.leader_id == next(iter(group.members)) == "1"
 
 
 def test_without_members_nobody_leads() -> None:
     group = group_of(("range",))
-    group.remove(group.members["0"])
+    group.discard_member(group.members["0"])
     assert group.leader_id is None
 
 
 def test_who_is_removed_is_missed_by_nobody() -> None:
     group = group_of(("range",), ("range",))
     group.pending_sync_members |= {"0", "1"}
-    group.remove(group.members["0"])
+    group.discard_member(group.members["0"])
     assert (group.pending_sync_members, group.awaiting_join) == ({"1"}, 1)
 
 
@@ -152,12 +153,12 @@ def test_while_topics_are_unknown_a_consumer_group_counts_as_subscribed_to_all()
 
 
 def test_a_simple_group_only_holds_offsets() -> None:
-    assert ClassicGroup("g", 0).is_simple
+    assert bare_group().is_simple
     assert not group_of(("range",)).is_simple
 
 
 def test_a_group_that_has_handed_out_an_id_is_not_simple() -> None:
-    group = ClassicGroup("g", 0)
+    group = bare_group()
     group.pending_join_members.add("x")
     assert not group.is_simple
 
@@ -181,5 +182,5 @@ def test_a_group_and_its_members_say_what_they_are() -> None:
 
 
 def test_an_unknown_instance_id_is_of_nobody() -> None:
-    assert ClassicGroup("g", 0).static_member("x") is None
-    assert ClassicGroup("g", 0).static_member(None) is None
+    assert bare_group().static_member("x") is None
+    assert bare_group().static_member(None) is None

@@ -5,10 +5,10 @@ from itertools import product
 
 import pytest
 
-from groupcoord.coordinator.classic.group import ClassicGroup
 from groupcoord.coordinator.classic.states import COMMIT_ANSWERS, HEARTBEAT_ANSWERS, GroupState, may_move
 from groupcoord.coordinator.events import StateChanged
 from groupcoord.protocol.errors import ErrorCode
+from tests.coordinator.bare_group import bare_group
 from tests.coordinator.world import INITIAL_DELAY_MS, Asked, Member, World, subscription
 
 EMPTY, PREPARING, COMPLETING, STABLE, DEAD = GroupState
@@ -25,7 +25,7 @@ LEGAL = {
 
 @pytest.mark.parametrize(("origin", "target"), list(product(GroupState, GroupState)))
 def test_only_the_legal_moves_are_possible(origin: GroupState, target: GroupState) -> None:
-    group = ClassicGroup("g", 0)
+    group = bare_group()
     group.state = origin
     assert may_move(origin, target) == ((origin, target) in LEGAL)
     if may_move(origin, target):

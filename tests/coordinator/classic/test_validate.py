@@ -4,11 +4,12 @@ from groupcoord.coordinator.classic.group import ClassicGroup
 from groupcoord.coordinator.classic.validate import current_generation, known_member
 from groupcoord.core.api_error import ApiError
 from groupcoord.protocol.errors import ErrorCode
+from tests.coordinator.bare_group import bare_group
 
 
 def group() -> ClassicGroup:
     """A group that knows of instance ``i`` and of a handed-out id, and has no member."""
-    found = ClassicGroup("app", 0)
+    found = bare_group("app")
     found.static_members["i"] = "i-1"
     found.pending_join_members.add("b-2")
     found.generation_id = 3

@@ -59,7 +59,9 @@ def test_every_rule_of_its_file_does_what_is_said_there() -> None:
     joined = world.join(instance="instance-1")
     world.advance(10)
     assert joined.is_open
-    assert world.node.coordinator.shard_of("app").groups["app"].static_members
+    group = world.node.coordinator.shard_of("app").machine.classic_group("app")
+    assert group is not None
+    assert group.static_members
 
     topic_id = world.node.broker.topics.topic_id("orders")
     records = PartitionProduceData(index=0, records=batch(b"espresso", at_ms=world.now))

@@ -5,7 +5,6 @@ from typing import Any, cast
 import pytest
 
 from groupcoord.cluster.layer import ServedCluster
-from groupcoord.coordinator.classic import rebalance
 from groupcoord.coordinator.events import GenerationStarted, MemberRemoved, StateChanged
 from groupcoord.core.effects import Append, Call, CloseConnection, NoReply, RawReply, Reply
 from groupcoord.core.events import AdminAction, Event, Requested, TimerFired
@@ -142,7 +141,7 @@ def test_the_end_of_a_request_is_told_once() -> None:
 
 
 def test_what_is_no_concern_of_a_trace_passes() -> None:
-    append = Append(1, 0, ())
+    append = Append(1, "t", 0, ())
     tracing, told = traced(lambda call: [append])
     assert tracing.handle(CALL, BEAT, 5) == [append]
     assert len(told) == 1
@@ -209,8 +208,7 @@ def test_what_an_administrator_does() -> None:
     a, b = stage.member("a"), stage.member("b")
     stage.joined(a, b)
     b.sync()
-    shard = stage.coordinator.shard_of(GROUP)
-    stage.operate("force it", lambda ctx: rebalance.prepare(shard, ctx, stage.group, "a drill"))
+    stage.operate("force it", lambda ctx: stage.group.prepare_rebalance(ctx, "a drill"))
     answer = stage.trace.entry(stage.trace.of(ResponseSent, error="REBALANCE_IN_PROGRESS").one())
     moved = stage.trace.entry(stage.trace.of(StateChanged).last)
     assert answer.cause == moved.cause

@@ -4,7 +4,6 @@ import dataclasses
 
 import pytest
 
-from groupcoord.coordinator.classic import rebalance
 from groupcoord.coordinator.events import GroupRemoved
 from groupcoord.core.effects import EmitEvent
 from groupcoord.core.events import AdminAction
@@ -273,8 +272,7 @@ def test_a_static_member_that_came_back_did_come() -> None:
 def test_an_administrator_forces_it() -> None:
     stage = Stage()
     a, b = stage.stable("a", "b")
-    shard = stage.coordinator.shard_of(GROUP)
-    stage.operate("force_rebalance: a drill", lambda ctx: rebalance.prepare(shard, ctx, stage.group, "a drill"))
+    stage.operate("force_rebalance: a drill", lambda ctx: stage.group.prepare_rebalance(ctx, "a drill"))
     a.join()
     b.join()
     assert stage.why().startswith(
@@ -285,8 +283,7 @@ def test_an_administrator_forces_it() -> None:
 def test_an_administrator_forces_it_for_another_reason() -> None:
     stage = Stage()
     a, b = stage.stable("a", "b")
-    shard = stage.coordinator.shard_of(GROUP)
-    stage.operate("the test", lambda ctx: rebalance.prepare(shard, ctx, stage.group, "a drill"))
+    stage.operate("the test", lambda ctx: stage.group.prepare_rebalance(ctx, "a drill"))
     a.join()
     b.join()
     assert stage.why().startswith("generation 2: an administrator forced it at 6.0 s: the test (a drill); b and a had ")
@@ -295,9 +292,8 @@ def test_an_administrator_forces_it_for_another_reason() -> None:
 def test_an_administrator_ends_a_membership() -> None:
     stage = Stage()
     a, b = stage.stable("a", "b")
-    shard = stage.coordinator.shard_of(GROUP)
-    member = stage.group.members[b.member_id]
-    stage.operate("expire b", lambda ctx: shard.session_over(shard, ctx, stage.group, member, 10_000))
+    key = stage.group.members[b.member_id].session_key
+    stage.operate("expire b", lambda ctx: stage.group.timers.fire(key, ctx))
     a.join()
     assert stage.why().startswith("generation 2: an administrator ended the membership of b at 6.0 s: expire b; a had ")
 
@@ -320,9 +316,9 @@ def test_a_session_that_is_ended_early() -> None:
 def test_a_group_that_is_too_large_when_it_is_read_back() -> None:
     stage = Stage()
     a, _b = stage.stable("a", "b")
-    shard = stage.coordinator.shards[0]
-    stage.operate("partition 0 moves away", lambda ctx: stage.node.coordinator.resign(0, ctx))
-    shard.config = dataclasses.replace(shard.config, group_max_size=1)
+    coordinator = stage.node.coordinator
+    coordinator.config = dataclasses.replace(coordinator.config, group_max_size=1)
+    stage.operate("partition 0 moves away", lambda ctx: stage.coordinator.runtime.resign(0, ctx))
     stage.node.load(0, stage.now_ms)
     stage.advance(0)
     a.join()

@@ -4,10 +4,9 @@ from collections.abc import Callable
 from functools import partial
 
 from groupcoord.coordinator.errors import emit_refusal, offset_fetch_error
-from groupcoord.coordinator.offset_store import CommittedOffset
-from groupcoord.coordinator.shard import Shard
+from groupcoord.coordinator.group_shard import CommittedView, GroupShard
+from groupcoord.coordinator.offsets.store import CommittedOffset
 from groupcoord.coordinator.topics_view import TopicsView
-from groupcoord.coordinator.uncommitted import CommittedView
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import Call
 from groupcoord.core.handler_context import HandlerContext
@@ -27,28 +26,33 @@ NO_OFFSET = -1
 
 
 def offset_fetch(
-    shard_of: Callable[[str], Shard], ctx: HandlerContext, call: Call, request: OffsetFetchRequest, topics: TopicsView
+    shard_of: Callable[[str], GroupShard],
+    ctx: HandlerContext,
+    call: Call,
+    request: OffsetFetchRequest,
+    topics: TopicsView,
 ) -> None:
-    """Answer ``call``. Neither an unknown group nor an unknown topic is an error: they just have no offset.
+    """Answer ``call``. Neither an unknown group nor an unknown topic is an error: they have no offset.
 
-    What is told is stored. With ``require_stable`` it is what was asked for last, and the answer waits until that is stored.
+    The answer has stored offsets. With ``require_stable`` it has the latest, and waits until these are stored.
     """
     by_id = call.version >= TOPIC_IDS_FROM
     answers: list[OffsetFetchResponseGroup] = []
-    waiting: list[tuple[int, Shard]] = []
+    waiting: list[tuple[int, GroupShard]] = []
     for asked in request.groups:
         shard = shard_of(asked.group_id)
         try:
-            shard.groups.get(asked.group_id)
+            view = shard.latest if request.require_stable else shard.committed
+            group = view.group(asked.group_id)
+            if group is not None:
+                group.validate_offset_fetch(asked.member_id, asked.member_epoch)
         except ApiError as refusal:
             emit_refusal(ctx, call, asked.group_id, "", refusal)
             answers.append(_refused(asked, refusal.code, call.version))
             continue
         if request.require_stable and not shard.is_idle:
             waiting.append((len(answers), shard))
-            answers.append(_group(shard.latest, asked, topics, by_id))
-        else:
-            answers.append(_group(shard.committed, asked, topics, by_id))
+        answers.append(_group(view, asked, topics, by_id))
     if waiting:
         _reply_when_stored(ctx, call, request, answers, waiting)
     else:
@@ -60,7 +64,7 @@ def _reply_when_stored(
     call: Call,
     request: OffsetFetchRequest,
     answers: list[OffsetFetchResponseGroup],
-    waiting: list[tuple[int, Shard]],
+    waiting: list[tuple[int, GroupShard]],
 ) -> None:
     left = {number for number, _ in waiting}
 
@@ -74,7 +78,7 @@ def _reply_when_stored(
         finish(later, number)
 
     for number, shard in waiting:
-        shard.store(ctx, (), partial(finish, number=number), partial(fail, number=number))
+        shard.after_pending_writes(ctx, partial(finish, number=number), partial(fail, number=number))
 
 
 def _refused(asked: OffsetFetchRequestGroup, code: ErrorCode, version: int) -> OffsetFetchResponseGroup:

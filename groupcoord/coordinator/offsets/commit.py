@@ -5,17 +5,15 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from groupcoord.coordinator import records
-from groupcoord.coordinator.classic import session
-from groupcoord.coordinator.classic.group import ClassicGroup
-from groupcoord.coordinator.classic.states import COMMIT_ANSWERS, GroupState
-from groupcoord.coordinator.classic.validate import current_generation, known_member
 from groupcoord.coordinator.errors import emit_refusal, response_error
 from groupcoord.coordinator.events import OffsetsCommitted
-from groupcoord.coordinator.offset_store import CommittedOffset
-from groupcoord.coordinator.shard import Shard
+from groupcoord.coordinator.group import Group
+from groupcoord.coordinator.group_shard import GroupCoordinatorShard, GroupOperation, GroupShard
+from groupcoord.coordinator.offsets.store import CommittedOffset
+from groupcoord.coordinator.runtime.state_machine import CoordinatorResult
 from groupcoord.coordinator.topics_view import TopicsView
 from groupcoord.core.api_error import ApiError
-from groupcoord.core.effects import Call
+from groupcoord.core.effects import Call, TypedRecord
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.apis.offset_commit import (
     OffsetCommitRequestPartition,
@@ -38,7 +36,7 @@ class _Topic(NamedTuple):
     partitions: list[OffsetCommitRequestPartition]
 
 
-class _Said(NamedTuple):
+class _TopicAnswer(NamedTuple):
     """The answer for one topic."""
 
     name: str
@@ -51,14 +49,14 @@ class _Answer:
 
     def __init__(self, by_id: bool) -> None:
         self._by_id = by_id
-        self._refused: dict[object, _Said] = {}
-        self._said: list[_Said] = []
+        self._refused: dict[object, _TopicAnswer] = {}
+        self._answered: list[_TopicAnswer] = []
 
     def refused(self, name: str, topic_id: uuid.UUID | None) -> list[OffsetCommitResponsePartition]:
         """What is refused of the topic so far; from now on it is named, even if nothing is."""
-        return self._refused.setdefault(topic_id if self._by_id else name, _Said(name, topic_id, [])).partitions
+        return self._refused.setdefault(topic_id if self._by_id else name, _TopicAnswer(name, topic_id, [])).partitions
 
-    def say(self, topic: _Topic, codes: Iterable[ErrorCode]) -> None:
+    def add(self, topic: _Topic, codes: Iterable[ErrorCode]) -> None:
         """What the coordinator says of each partition of ``topic``.
 
         A topic that a request names twice is answered twice, unless something was refused: then answers are merged by topic.
@@ -70,37 +68,42 @@ class _Answer:
         if self._refused:
             self.refused(topic.name, topic.topic_id).extend(partitions)
         else:
-            self._said.append(_Said(topic.name, topic.topic_id, partitions))
+            self._answered.append(_TopicAnswer(topic.name, topic.topic_id, partitions))
 
     def response(self) -> OffsetCommitResponse:
         return OffsetCommitResponse(
             topics=tuple(
                 OffsetCommitResponseTopic(name=name, topic_id=topic_id, partitions=tuple(partitions))
-                for name, topic_id, partitions in (*self._refused.values(), *self._said)
+                for name, topic_id, partitions in (*self._refused.values(), *self._answered)
             )
         )
 
 
+class _Commit(NamedTuple):
+    """A request, the partitions of it that exist, and its answer so far."""
+
+    request: OffsetCommitRequest
+    topics: list[_Topic]
+    answer: _Answer
+
+    def respond(self, code: ErrorCode) -> OffsetCommitResponse:
+        """The answer that says ``code`` of every partition that exists."""
+        for topic in self.topics:
+            self.answer.add(topic, [code] * len(topic.partitions))
+        return self.answer.response()
+
+
 def offset_commit(
-    shard: Shard, ctx: HandlerContext, call: Call, request: OffsetCommitRequest, topics: TopicsView
+    shard: GroupShard, ctx: HandlerContext, call: Call, request: OffsetCommitRequest, topics: TopicsView
 ) -> None:
     """Answer ``call`` when the offsets are stored. If no partition of the request exists, the group is not even looked at."""
     by_id = call.version >= TOPIC_IDS_FROM
     answer = _Answer(by_id)
     known = [topic for asked in request.topics if (topic := _existing(asked, topics, answer, by_id)).partitions]
-    if not known:
+    if known:
+        shard.write(ctx, call, _Commit(request, known, answer), _OPERATION)
+    else:
         ctx.reply(call, answer.response())
-        return
-    is_new = request.group_id not in shard.groups
-    try:
-        group = _group(shard, ctx, call, request)
-    except ApiError as refusal:
-        emit_refusal(ctx, call, request.group_id, request.member_id, refusal)
-        for topic in known:
-            answer.say(topic, [refusal.code] * len(topic.partitions))
-        ctx.reply(call, answer.response())
-        return
-    _store(shard, ctx, call, request, group, is_new, known, answer)
 
 
 def _existing(asked: OffsetCommitRequestTopic, topics: TopicsView, answer: _Answer, by_id: bool) -> _Topic:
@@ -126,68 +129,31 @@ def _existing(asked: OffsetCommitRequestTopic, topics: TopicsView, answer: _Answ
     return _Topic(name or "", topic_id, good)
 
 
-def _group(shard: Shard, ctx: HandlerContext, call: Call, request: OffsetCommitRequest) -> ClassicGroup:
-    """The group that the offsets are for; the member's session starts anew. Raises Refused, in Kafka's order."""
-    generation = request.generation_id_or_member_epoch
-    group = shard.groups.get(request.group_id)
-    if group is None:
-        if generation < 0:
-            return shard.create_group(ctx, request.group_id, simple=True)
-        if call.version >= GROUP_ID_NOT_FOUND_FROM:
-            raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {request.group_id!r}")
-        raise ApiError(ErrorCode.ILLEGAL_GENERATION, f"there is no group {request.group_id!r} with a generation")
-    if generation < 0 and group.state is GroupState.EMPTY:
-        return group
-    if generation < 0 and not request.member_id and request.group_instance_id is None:
-        why = f"the group is {group.state}: only its members may commit, and member_id is empty"
-        raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, why)
-    member = known_member(group, request.member_id, request.group_instance_id)
-    current_generation(group, generation)
-    code = COMMIT_ANSWERS[group.state]
-    if code:
-        raise ApiError(code, "the assignment of this generation is not known yet")
-    session.restart(shard, ctx, group, member)
-    return group
-
-
-def _store(
-    shard: Shard,
-    ctx: HandlerContext,
-    call: Call,
-    request: OffsetCommitRequest,
-    group: ClassicGroup,
-    is_new: bool,
-    topics: list[_Topic],
-    answer: _Answer,
-) -> None:
+def _run(shard: GroupCoordinatorShard, ctx: HandlerContext, call: Call, commit: _Commit) -> CoordinatorResult:
+    request = commit.request
+    group = _group(shard, ctx, call, request)
     expires = None if request.retention_time_ms == -1 else _int64(ctx.now_ms + request.retention_time_ms)
     limit = shard.config.offset_metadata_max_bytes
-    accepted: list[tuple[str, uuid.UUID | None, int, CommittedOffset]] = []
+    accepted: list[TypedRecord] = []
     results: list[tuple[_Topic, list[ErrorCode]]] = []
-    for topic in topics:
+    for topic in commit.topics:
         codes: list[ErrorCode] = []
         results.append((topic, codes))
         for partition in topic.partitions:
             metadata = partition.committed_metadata or ""
-            code = ErrorCode.NONE
             if _utf16_length(metadata) > limit:
-                code = ErrorCode.OFFSET_METADATA_TOO_LARGE
-            else:
-                committed = CommittedOffset(
-                    offset=partition.committed_offset,
-                    leader_epoch=partition.committed_leader_epoch,
-                    metadata=metadata,
-                    commit_timestamp_ms=ctx.now_ms,
-                    expire_timestamp_ms=expires,
-                    topic_id=topic.topic_id,
-                )
-                accepted.append((topic.name, topic.topic_id, partition.partition_index, committed))
-            codes.append(code)
-
-    def finish(later: HandlerContext, error: ErrorCode) -> None:
-        for topic, codes in results:
-            answer.say(topic, [error or code for code in codes])
-        later.reply(call, answer.response())
+                codes.append(ErrorCode.OFFSET_METADATA_TOO_LARGE)
+                continue
+            committed = CommittedOffset(
+                offset=partition.committed_offset,
+                leader_epoch=partition.committed_leader_epoch,
+                metadata=metadata,
+                commit_timestamp_ms=ctx.now_ms,
+                expire_timestamp_ms=expires,
+                topic_id=topic.topic_id,
+            )
+            accepted.append(records.offset_commit(group.group_id, topic.name, partition.partition_index, committed))
+            codes.append(ErrorCode.NONE)
 
     def stored(later: HandlerContext) -> None:
         if accepted:
@@ -196,24 +162,38 @@ def _store(
                 group=group.group_id,
                 member=request.member_id,
                 generation=request.generation_id_or_member_epoch,
-                offsets=tuple((name, partition, committed.offset) for name, _, partition, committed in accepted),
+                offsets=tuple((key.topic, key.partition, value.offset) for key, value, _ in accepted),
             )
-        finish(later, ErrorCode.NONE)
+        for topic, codes in results:
+            commit.answer.add(topic, codes)
+        later.reply(call, commit.answer.response())
 
     def failed(later: HandlerContext, error: ErrorCode) -> None:
-        finish(later, response_error(error))
+        later.reply(call, commit.respond(response_error(error)))
 
-    log_records = tuple(
-        records.offset(group.group_id, name, partition, committed) for name, _, partition, committed in accepted
-    )
-    shard.store(
-        ctx,
-        log_records,
-        stored,
-        failed,
-        offsets={(group.group_id, name, partition): committed for name, _, partition, committed in accepted},
-        created=group if is_new else None,
-    )
+    return CoordinatorResult(records=accepted, stored=stored, failed=failed)
+
+
+def _group(shard: GroupCoordinatorShard, ctx: HandlerContext, call: Call, request: OffsetCommitRequest) -> Group:
+    """The group that the offsets are for; its member is alive. Raises ApiError, in Kafka's order."""
+    generation = request.generation_id_or_member_epoch
+    group = shard.groups.get(request.group_id)
+    if group is None:
+        if generation < 0:
+            return shard.create_group(ctx, request.group_id, simple=True)
+        if call.version >= GROUP_ID_NOT_FOUND_FROM:
+            raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {request.group_id!r}")
+        raise ApiError(ErrorCode.ILLEGAL_GENERATION, f"there is no group {request.group_id!r} with a generation")
+    group.validate_offset_commit(ctx, call.version, request.member_id, request.group_instance_id, generation)
+    return group
+
+
+def _refused(ctx: HandlerContext, call: Call, commit: _Commit, refusal: ApiError) -> None:
+    emit_refusal(ctx, call, commit.request.group_id, commit.request.member_id, refusal)
+    ctx.reply(call, commit.respond(refusal.code))
+
+
+_OPERATION = GroupOperation(_run, _refused)
 
 
 def _int64(value: int) -> int:

@@ -4,10 +4,16 @@ import uuid
 from collections.abc import Iterator, Sequence
 from typing import Generic, NamedTuple, TypeVar, cast
 
+from groupcoord.coordinator.runtime.undo import UndoRecorder
+from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timeline import TimelineMap
 from groupcoord.protocol.coordinator_records.commit_fast_path import CommitReader
+from groupcoord.protocol.errors import ErrorCode
 
 V = TypeVar("V")
+
+OffsetKey = tuple[str, str, int]
+"""(group, topic, partition) of an offset."""
 
 
 class CommittedOffset(NamedTuple):
@@ -76,16 +82,17 @@ class OffsetMap(Generic[V]):
 
 
 class OffsetStore(OffsetMap[CommittedOffset | bytes]):
-    """The committed offsets. Those that were loaded are the bytes of their records until somebody asks for them.
+    """The committed offsets. Those that were loaded are the bytes of their records until they are read.
 
-    Of millions of offsets that a log holds, hardly any is asked for soon, and bytes take a fraction of the time and the memory.
-    Only bytes that ``is_plain_commit`` may be put here: when somebody asks it is too late to complain.
+    Of millions of offsets in a log few are read soon, and bytes take a fraction of the time and the memory.
+    Only bytes that ``is_plain_commit`` may be put here.
     """
 
-    __slots__ = ("_read",)
+    __slots__ = ("_read", "_undo")
 
-    def __init__(self) -> None:
+    def __init__(self, undo: UndoRecorder) -> None:
         super().__init__()
+        self._undo = undo
         self._read = CommitReader(CommittedOffset).read
 
     def get(self, group: str, topic: str, partition: int) -> CommittedOffset | None:
@@ -94,6 +101,25 @@ class OffsetStore(OffsetMap[CommittedOffset | bytes]):
         if isinstance(found, bytes):
             found = self.partitions_of(group, topic)[partition] = self._read(found)
         return found
+
+    def put(self, group: str, topic: str, partition: int, value: CommittedOffset | bytes) -> None:
+        """Store ``value`` in place of what was there; a write that runs can undo it."""
+        if self._undo.is_open:
+            self._undo.save(self, (group, topic, partition), self.get(group, topic, partition))
+        self.partitions_of(group, topic).put(partition, value)
+
+    def remove(self, group: str, topic: str, partition: int) -> None:
+        """Forget the offset, if there is one; a write that runs can undo it."""
+        if self._undo.is_open:
+            self._undo.save(self, (group, topic, partition), self.get(group, topic, partition))
+        super().remove(group, topic, partition)
+
+    def restore(self, _: HandlerContext, key: OffsetKey, before: CommittedOffset | bytes | None, __: ErrorCode) -> None:
+        """See UndoTable."""
+        if before is None:
+            super().remove(*key)
+        else:
+            super().put(*key, before)
 
     def of_group(self, group: str) -> Sequence[tuple[str, Sequence[tuple[int, CommittedOffset]]]]:
         """(topic, [(partition, committed offset)]) of ``group``, in Kafka's order."""

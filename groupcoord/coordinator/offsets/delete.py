@@ -3,11 +3,10 @@
 from collections.abc import Collection
 
 from groupcoord.coordinator import records
-from groupcoord.coordinator.classic.group import CONSUMER_PROTOCOL_TYPE
-from groupcoord.coordinator.classic.states import GroupState
 from groupcoord.coordinator.errors import emit_refusal, response_error
 from groupcoord.coordinator.events import OffsetsRemoved
-from groupcoord.coordinator.shard import Shard
+from groupcoord.coordinator.group_shard import GroupCoordinatorShard, GroupOperation, GroupShard
+from groupcoord.coordinator.runtime.state_machine import CoordinatorResult
 from groupcoord.coordinator.topics_view import TopicsView
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import Call
@@ -18,19 +17,30 @@ from groupcoord.protocol.messages import OffsetDeleteRequest, OffsetDeleteRespon
 
 
 def offset_delete(
-    shard: Shard, ctx: HandlerContext, call: Call, request: OffsetDeleteRequest, topics: TopicsView
+    shard: GroupShard, ctx: HandlerContext, call: Call, request: OffsetDeleteRequest, topics: TopicsView
 ) -> None:
     """Answer ``call`` when the tombstones are stored. Unlike a commit, the group is checked even if no partition exists."""
-    try:
-        _check_group(shard, request.group_id)
-    except ApiError as refusal:
-        emit_refusal(ctx, call, request.group_id, "", refusal)
-        ctx.reply(call, OffsetDeleteResponse(error_code=refusal.code, topics=()))
-        return
+
+    def run(
+        machine: GroupCoordinatorShard, _ctx: HandlerContext, _call: Call, asked: OffsetDeleteRequest
+    ) -> CoordinatorResult:
+        return _run(machine, asked, topics)
+
+    if request.group_id:
+        shard.write(ctx, call, request, GroupOperation(run, _refused, _failed))
+    else:
+        _refused(ctx, call, request, ApiError(ErrorCode.INVALID_GROUP_ID, "group_id is empty"))
+
+
+def _run(shard: GroupCoordinatorShard, request: OffsetDeleteRequest, topics: TopicsView) -> CoordinatorResult:
+    """Raises ApiError: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP."""
+    group = shard.groups.get(request.group_id)
+    if group is None:
+        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {request.group_id!r}")
+    group.validate_offset_delete()
     missing: dict[str, list[OffsetDeleteResponsePartition]] = {}
     answers: dict[str, list[OffsetDeleteResponsePartition]] = {}
     doomed: list[tuple[str, int]] = []
-    group = shard.groups[request.group_id]
     for topic in request.topics:
         count = topics.partition_count(topic.name)
         if count is None:
@@ -49,60 +59,40 @@ def offset_delete(
             )
             if not code and shard.offsets.get(request.group_id, topic.name, index) is not None:
                 doomed.append((topic.name, index))
-    response = _merged(missing, answers)
-    _bury(shard, ctx, {request.group_id: doomed}, call, response)
+    result = tombstones({request.group_id: doomed}, "a client asked for it")
+    result.response = _merged(missing, answers)
+    return result
 
 
-def topics_deleted(shard: Shard, ctx: HandlerContext, gone: Collection[str]) -> None:
-    """The offsets of topics that are gone go too, in every group."""
+def _refused(ctx: HandlerContext, call: Call, request: OffsetDeleteRequest, refusal: ApiError) -> None:
+    emit_refusal(ctx, call, request.group_id, "", refusal)
+    ctx.reply(call, OffsetDeleteResponse(error_code=refusal.code, topics=()))
+
+
+def _failed(ctx: HandlerContext, call: Call, _request: OffsetDeleteRequest, error: ErrorCode) -> None:
+    ctx.reply(call, OffsetDeleteResponse(error_code=response_error(error), topics=()))
+
+
+def topics_deleted(shard: GroupCoordinatorShard, names: Collection[str]) -> CoordinatorResult:
+    """The offsets of deleted topics are removed from every group."""
     doomed: dict[str, list[tuple[str, int]]] = {}
     for group in shard.offsets.groups():
         for topic, partitions in shard.offsets.of_group(group):
-            if topic in gone:
+            if topic in names:
                 doomed.setdefault(group, []).extend((topic, index) for index, _ in partitions)
-    if doomed:
-        _bury(shard, ctx, doomed, None, None)
+    return tombstones(doomed, "their topic was deleted")
 
 
-def _check_group(shard: Shard, group_id: str) -> None:
-    """Raises Refused: INVALID_GROUP_ID, GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP."""
-    if not group_id:
-        raise ApiError(ErrorCode.INVALID_GROUP_ID, "group_id is empty")
-    group = shard.groups.get(group_id)
-    if group is None:
-        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {group_id!r}")
-    if group.state is not GroupState.EMPTY and group.protocol_type != CONSUMER_PROTOCOL_TYPE:
-        why = f"the group has members, and what a group of type {group.protocol_type!r} reads cannot be known"
-        raise ApiError(ErrorCode.NON_EMPTY_GROUP, why)
-
-
-def _bury(
-    shard: Shard,
-    ctx: HandlerContext,
-    doomed: dict[str, list[tuple[str, int]]],
-    call: Call | None,
-    response: OffsetDeleteResponse | None,
-) -> None:
-    tombstones = tuple(
-        records.offset_tombstone(group, topic, partition)
-        for group, pairs in doomed.items()
-        for topic, partition in pairs
-    )
+def tombstones(doomed: dict[str, list[tuple[str, int]]], reason: str) -> CoordinatorResult:
+    """Remove the offsets of these (topic, partition) pairs of each group."""
 
     def stored(later: HandlerContext) -> None:
-        reason = "their topic was deleted" if call is None else "a client asked for it"
         for group, pairs in doomed.items():
             if pairs:
                 later.emit(OffsetsRemoved, group=group, partitions=tuple(pairs), reason=reason)
-        if call is not None:
-            later.reply(call, response)
 
-    def failed(later: HandlerContext, error: ErrorCode) -> None:
-        if call is not None:
-            later.reply(call, OffsetDeleteResponse(error_code=response_error(error), topics=()))
-
-    gone = {(group, topic, partition): None for group, pairs in doomed.items() for topic, partition in pairs}
-    shard.store(ctx, tombstones, stored, failed, offsets=gone)
+    found = [records.offset_tombstone(group, *pair) for group, pairs in doomed.items() for pair in pairs]
+    return CoordinatorResult(records=found, stored=stored)
 
 
 def _merged(

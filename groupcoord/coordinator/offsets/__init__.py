@@ -1,0 +1,1 @@
+"""Committed offsets of groups of any kind: OffsetCommit, OffsetFetch, OffsetDelete, expiration."""

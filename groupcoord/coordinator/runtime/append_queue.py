@@ -1,0 +1,172 @@
+"""The appends of one shard: the open batch, the batches on their way to the log, and the writes that wait for each.
+
+Source: ``CoordinatorRuntime``, of which this is the current batch, the deferred event queue and ``OperationTimeout``. What a
+timer wrote and could not be stored is not tried again, as Kafka does after half a second: by then there is nothing to do.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from groupcoord.coordinator.runtime.undo import UndoLog
+from groupcoord.core.effects import Origin, TypedRecord
+from groupcoord.core.handler_context import HandlerContext
+from groupcoord.core.timers import TimerKey, Timers
+from groupcoord.protocol.errors import ErrorCode
+
+Stored = Callable[[HandlerContext], None]
+Failed = Callable[[HandlerContext, ErrorCode], None]
+
+ADAPTIVE_LINGER = -1
+"""A batch takes what is written until the shell calls ``flush``: as Kafka's adaptive linger, which ends when the events that
+were queued for the partition are handled."""
+
+_BATCH_OVERHEAD = 61
+_RECORD_OVERHEAD = 21  # at most (``DefaultRecord.MAX_RECORD_OVERHEAD``)
+
+
+class AppendSettings(NamedTuple):
+    """``write_timeout_ms``: how long a write waits for an append; ``linger_ms``: how long a batch waits for further writes;
+    ``max_batch_bytes`` of a partition: how large a batch may get."""
+
+    write_timeout_ms: int
+    linger_ms: int
+    max_batch_bytes: Callable[[int], int]
+
+
+class PendingWrite:
+    """A write that waits; one of ``stored`` and ``failed`` is called, once. ``timeout`` is the key of its timer, if any."""
+
+    __slots__ = ("failed", "origin", "stored", "timeout")
+
+    def __init__(self, origin: Origin, stored: Stored, failed: Failed) -> None:
+        self.origin, self.stored, self.failed = origin, stored, failed
+        self.timeout: TimerKey | None = None
+
+
+class PendingBatch:
+    """Records of one or more writes; ``changes`` are their undo logs with their origins, oldest first."""
+
+    __slots__ = ("append_id", "changes", "held", "records", "size", "waiting")
+
+    def __init__(self, append_id: int) -> None:
+        self.append_id = append_id
+        self.records: list[TypedRecord] = []
+        self.size = _BATCH_OVERHEAD
+        self.changes: list[tuple[Origin, UndoLog]] = []
+        self.waiting: list[PendingWrite] = []
+        self.held = False
+
+
+class AppendQueue:
+    """See the module."""
+
+    def __init__(
+        self, topic: str, partition: int, timers: Timers, settings: AppendSettings, next_append_id: Callable[[], int]
+    ) -> None:
+        self._topic, self._partition = topic, partition
+        self._name = f"{topic}-{partition}"
+        self._timers = timers
+        self._settings = settings
+        self._next_append_id = next_append_id
+        self.batches: dict[int, PendingBatch] = {}
+        """What is not stored yet, oldest first; the last one may be open."""
+        self._open: PendingBatch | None = None
+        self._timeouts = 0
+
+    @property
+    def is_open(self) -> bool:
+        """Is there a batch that was not flushed yet?"""
+        return self._open is not None
+
+    def undo_logs(self) -> Iterator[UndoLog]:
+        """Of all writes that are not stored yet, oldest first."""
+        return (log for batch in self.batches.values() for _, log in batch.changes)
+
+    def add(self, ctx: HandlerContext, records: Iterable[TypedRecord], undo: UndoLog | None) -> None:
+        """Add the records of a write, which ``undo`` undoes, to the open batch; first flush that if they do not fit."""
+        size = _size(records)
+        batch = self._open
+        if batch is not None and batch.size + size > self._settings.max_batch_bytes(self._partition):
+            self.flush(ctx)
+            batch = None
+        if batch is None:
+            append_id = self._next_append_id()
+            batch = self._open = self.batches[append_id] = PendingBatch(append_id)
+            if self._settings.linger_ms > 0:
+                self._timers.schedule(TimerKey("linger", self._name), ctx.now_ms + self._settings.linger_ms, self.flush)
+        batch.records += records
+        batch.size += size
+        if undo is not None:
+            batch.changes.append((ctx.origin, undo))
+
+    def flush(self, ctx: HandlerContext) -> None:
+        """Give the open batch, if there is one, to the log."""
+        batch, self._open = self._open, None
+        if batch is not None:
+            if self._settings.linger_ms > 0:
+                self._timers.cancel(TimerKey("linger", self._name))
+            ctx.append(batch.append_id, self._topic, self._partition, tuple(batch.records))
+
+    def wait(self, ctx: HandlerContext, stored: Stored, failed: Failed) -> None:
+        """Wait for the last batch; there must be one."""
+        batch = next(reversed(self.batches.values()))
+        write = PendingWrite(ctx.origin, stored, failed)
+        batch.waiting.append(write)
+        if batch.held:
+            self._start_timeout(batch, write, ctx.now_ms)
+
+    def hold(self, append_id: int, now_ms: int) -> None:
+        """The append takes its time: from now on the writes that wait for it, or will, time out."""
+        batch = self.batches[append_id]
+        batch.held = True
+        for write in batch.waiting:
+            self._start_timeout(batch, write, now_ms)
+
+    def complete(self, append_id: int) -> list[PendingWrite]:
+        """The append is stored; returns the writes that waited for it, none if it is not pending any more."""
+        batch = self.batches.pop(append_id, None)
+        if batch is None:
+            return []
+        return self._dismiss([batch]) if batch.held else batch.waiting
+
+    def fail(self, append_id: int) -> tuple[list[tuple[Origin, UndoLog]], list[PendingWrite]]:
+        """The append failed, and later ones with it, which build on it: returns their changes, newest first, and the writes
+        that waited."""
+        if append_id not in self.batches:
+            return [], []
+        ids = list(self.batches)
+        failed = [self.batches.pop(number) for number in ids[ids.index(append_id) :]]
+        changes = [change for batch in failed for change in batch.changes]
+        return changes[::-1], self._dismiss(failed)
+
+    def clear(self) -> list[PendingWrite]:
+        """No append matters any more; returns the writes that waited."""
+        batches = list(self.batches.values())
+        self.batches.clear()
+        return self._dismiss(batches)
+
+    def _dismiss(self, batches: list[PendingBatch]) -> list[PendingWrite]:
+        if self._open in batches:
+            self._open = None
+            self._timers.cancel(TimerKey("linger", self._name))
+        writes = [write for batch in batches for write in batch.waiting]
+        for write in writes:
+            if write.timeout is not None:
+                self._timers.cancel(write.timeout)
+        return writes
+
+    def _start_timeout(self, batch: PendingBatch, write: PendingWrite, now_ms: int) -> None:
+        def timed_out(due: HandlerContext) -> None:
+            batch.waiting.remove(write)
+            write.failed(due, ErrorCode.REQUEST_TIMED_OUT)
+
+        self._timeouts += 1
+        write.timeout = TimerKey("append", self._name, str(self._timeouts))
+        self._timers.schedule(write.timeout, now_ms + self._settings.write_timeout_ms, timed_out)
+
+
+def _size(records: Iterable[TypedRecord]) -> int:
+    size = 0
+    for _, _, encoded in records:
+        size += len(encoded.key) + len(encoded.value or b"") + _RECORD_OVERHEAD
+    return size

@@ -1,0 +1,284 @@
+"""One partition of a coordinator's topic: its state, its state machine, and the writes that it makes.
+
+Source: ``CoordinatorRuntime.CoordinatorContext``. State changes apply immediately; a failed append rolls them back, a timeout
+does not: the append may still succeed.
+"""
+
+import enum
+from collections.abc import Callable, Iterable
+from typing import Any, Generic
+
+from groupcoord.coordinator.runtime.append_queue import AppendQueue, AppendSettings, Failed, PendingWrite, Stored
+from groupcoord.coordinator.runtime.state_machine import NO_PRODUCER, CoordinatorResult, M, Operation, TimerOperation
+from groupcoord.coordinator.runtime.undo import UndoLog, UndoRecorder
+from groupcoord.core.api_error import ApiError
+from groupcoord.core.effects import UNWRITABLE, Call, Effect
+from groupcoord.core.handler_context import HandlerContext
+from groupcoord.core.timers import TimerKey, Timers
+from groupcoord.protocol.errors import ErrorCode
+
+
+class ShardState(enum.Enum):
+    """Source: ``CoordinatorRuntime.CoordinatorState``."""
+
+    LOADING = "loading"
+    """Its log is being read."""
+    ACTIVE = "active"
+    """It serves."""
+    FAILED = "failed"
+    """Its log could not be read."""
+    UNLOADED = "unloaded"
+    """Its log is led by another broker, or gone."""
+
+
+class ShardTimers:
+    """The timers of one state machine: their operations may write. Source: ``CoordinatorTimer``."""
+
+    def __init__(self, timers: Timers, run: Callable[[HandlerContext, TimerOperation], None]) -> None:
+        self._timers = timers
+        self._run = run
+        self.postpone = timers.postpone
+
+    def schedule(self, key: TimerKey, at_ms: int, operation: TimerOperation) -> None:
+        """Run ``operation`` at ``at_ms``; replaces the timer that has an equal key."""
+        self._timers.schedule(key, at_ms, lambda due: self._run(due, operation))
+
+    def cancel(self, key: TimerKey) -> None:
+        """Forget the timer, if there is one."""
+        self._timers.cancel(key)
+
+    def fire(self, key: TimerKey, ctx: HandlerContext) -> None:
+        """Run the operation of a pending timer now. Raises KeyError."""
+        self._timers.take(key).fire(ctx)
+
+
+MachineFactory = Callable[[int, ShardTimers, UndoRecorder], M]
+"""Makes the empty state machine of a partition."""
+
+
+class Shard(Generic[M]):
+    """``partition`` of ``topic``. A new one is active and empty."""
+
+    def __init__(
+        self,
+        topic: str,
+        partition: int,
+        timers: Timers,
+        new_machine: MachineFactory[M],
+        settings: AppendSettings,
+        next_append_id: Callable[[], int],
+    ) -> None:
+        self.topic, self.partition = topic, partition
+        self.state = ShardState.ACTIVE
+        self.why_not_active = ""
+        self.on_open: Callable[[Shard[M]], None] = lambda _: None
+        """Called when a batch was opened that waits for ``flush``."""
+        self._linger_ms = settings.linger_ms
+        self._new_machine = new_machine
+        self._timers = ShardTimers(timers, self._fire)
+        self._undo = UndoRecorder()
+        self._queue = AppendQueue(topic, partition, timers, settings, next_append_id)
+        self._pending = self._queue.batches
+        self._next_offset = 0
+        self.machine = self.new_machine()
+
+    def __repr__(self) -> str:
+        return f"<Shard {self.topic}-{self.partition} {self.state.value} pending={len(self._pending)}>"
+
+    # --- its state
+
+    def new_machine(self) -> M:
+        """An empty state machine for this partition."""
+        return self._new_machine(self.partition, self._timers, self._undo)
+
+    def require_active(self) -> None:
+        """Raises ApiError (COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR) unless this shard serves."""
+        if self.state is not ShardState.ACTIVE:
+            raise self._not_active()
+
+    def _not_active(self) -> ApiError:
+        loading = self.state is ShardState.LOADING
+        code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if loading else ErrorCode.NOT_COORDINATOR
+        return ApiError(code, self.why_not_active)
+
+    def begin_loading(self) -> None:
+        """The log is being read from now on, until ``activate`` or ``deactivate``."""
+        self.deactivate(ShardState.LOADING, f"partition {self.partition} of {self.topic} is being read")
+
+    def activate(self, machine: M, next_offset: int) -> None:
+        """Serve with the state of ``machine``."""
+        self.state, self.why_not_active = ShardState.ACTIVE, ""
+        self.machine, self._next_offset = machine, next_offset
+
+    def deactivate(self, state: ShardState, why: str) -> None:
+        """Serve no longer, and forget everything."""
+        self.state, self.why_not_active = state, why
+        self.machine = self.new_machine()
+
+    def unload(self, ctx: HandlerContext, why: str) -> None:
+        """The log is led by another broker, or gone; the writes that wait fail with NOT_COORDINATOR."""
+        ctx.effects += _fail(self._queue.clear(), ErrorCode.NOT_COORDINATOR, ctx.now_ms)
+        self.machine.on_unloaded(ctx, why)
+        self.deactivate(ShardState.UNLOADED, why)
+
+    # --- reading
+
+    @property
+    def committed(self) -> Any:
+        """A view of the state as it is stored, without pending writes. Raises ApiError unless active."""
+        self.require_active()
+        return self.machine.view(self._queue.undo_logs())
+
+    @property
+    def latest(self) -> Any:
+        """A view of the state with all pending writes. Raises ApiError unless active."""
+        self.require_active()
+        return self.machine.view(())
+
+    @property
+    def is_idle(self) -> bool:
+        """Is no append of this partition pending?"""
+        return not self._pending
+
+    # --- writing
+
+    def write(self, ctx: HandlerContext, call: Call, request: Any, operation: Operation[M]) -> None:
+        """Run ``operation`` and answer ``call`` when what it writes is stored."""
+        if self.state is not ShardState.ACTIVE:
+            operation.refused(ctx, call, request, self._not_active())
+            return
+        recorder = self._undo
+        recorder.is_open, recorder.log = True, None
+        try:
+            result = operation.run(self.machine, ctx, call, request)
+        except ApiError as refusal:
+            operation.refused(ctx, call, request, refusal)
+            return
+        finally:
+            recorder.is_open = False
+        if not result.records and not self._pending:
+            if result.stored is not None:
+                result.stored(ctx)
+            if result.response is not None:
+                ctx.reply(call, result.response)
+            return
+
+        def stored(later: HandlerContext) -> None:
+            if result.stored is not None:
+                result.stored(later)
+            if result.response is not None:
+                later.reply(call, result.response)
+
+        def failed(later: HandlerContext, error: ErrorCode) -> None:
+            if result.failed is not None:
+                result.failed(later, error)
+            elif result.response is not None:
+                operation.failed(later, call, request, error)
+
+        self._append(ctx, result, recorder.log, stored, failed)
+
+    def run(self, ctx: HandlerContext, operation: Callable[[M], CoordinatorResult]) -> None:
+        """Run an ``operation`` that no request asks for; nothing happens unless active."""
+        if self.state is ShardState.ACTIVE:
+            recorder = self._undo
+            recorder.is_open, recorder.log = True, None
+            try:
+                result = operation(self.machine)
+            finally:
+                recorder.is_open = False
+            self._append(ctx, result, recorder.log, result.stored or _ignore, result.failed or _ignore_error)
+
+    def after_pending_writes(self, ctx: HandlerContext, stored: Stored, failed: Failed) -> None:
+        """Call ``stored`` when all pending writes are stored, at once if there are none; or ``failed``."""
+        if self._pending:
+            self._queue.wait(ctx, stored, failed)
+        else:
+            stored(ctx)
+
+    def flush(self, ctx: HandlerContext) -> None:
+        """Give the open batch, if there is one, to the log."""
+        self._queue.flush(ctx)
+
+    def _fire(self, ctx: HandlerContext, operation: TimerOperation) -> None:
+        self.run(ctx, lambda _: operation(ctx))
+
+    def _append(
+        self, ctx: HandlerContext, result: CoordinatorResult, undo: UndoLog | None, stored: Stored, failed: Failed
+    ) -> None:
+        """Append the records of ``result``, whose changes so far ``undo`` undoes, and wait for them."""
+        records = result.records
+        if not records:
+            self.after_pending_writes(ctx, stored, failed)
+            return
+        for record in records:
+            if record.encoded is UNWRITABLE:
+                # Kafka learns it when it serializes the records, and reverts what the operation changed.
+                if undo is not None:
+                    undo.revert(ctx, ErrorCode.UNKNOWN_SERVER_ERROR)
+                failed(ctx, ErrorCode.UNKNOWN_SERVER_ERROR)
+                return
+        recorder = self._undo
+        was_open = self._queue.is_open
+        for part in (records,) if result.is_atomic else ((record,) for record in records):
+            recorder.is_open, recorder.log = True, undo
+            for record in part:
+                if result.replay_records:
+                    self.machine.apply(record, self._next_offset, NO_PRODUCER)
+                self._next_offset += 1
+            recorder.is_open = False
+            self._queue.add(ctx, part, recorder.log)
+            undo = None
+        self._queue.wait(ctx, stored, failed)
+        if not self._linger_ms:
+            self._queue.flush(ctx)
+        elif self._linger_ms < 0 and not was_open:
+            self.on_open(self)
+
+    # --- what becomes of appends
+
+    def awaits(self, append_id: int) -> bool:
+        """Is that append pending?"""
+        return append_id in self._pending
+
+    def append_held(self, append_id: int, now_ms: int) -> None:
+        """The append takes its time: from now on writes that wait for it, or will, time out."""
+        self._queue.hold(append_id, now_ms)
+
+    def appended(self, append_id: int, now_ms: int) -> list[Effect]:
+        """The append is stored: complete the writes that waited. Appends are stored in the order in which they were made."""
+        effects: list[Effect] = []
+        for write in self._queue.complete(append_id):
+            ctx = HandlerContext(now_ms, write.origin)
+            write.stored(ctx)
+            effects += ctx.effects
+        return effects
+
+    def append_failed(self, append_id: int, error: ErrorCode, now_ms: int) -> list[Effect]:
+        """The append failed with ``error``, and later ones with it: undo them and fail the writes that waited.
+
+        In Kafka all of them are one batch (``CoordinatorContext.failCurrentBatch``).
+        """
+        changes, writes = self._queue.fail(append_id)
+        effects: list[Effect] = []
+        for origin, undo in changes:
+            ctx = HandlerContext(now_ms, origin)
+            undo.revert(ctx, error)
+            effects += ctx.effects
+        return effects + _fail(writes, error, now_ms)
+
+
+def _fail(writes: Iterable[PendingWrite], error: ErrorCode, now_ms: int) -> list[Effect]:
+    effects: list[Effect] = []
+    for write in writes:
+        ctx = HandlerContext(now_ms, write.origin)
+        write.failed(ctx, error)
+        effects += ctx.effects
+    return effects
+
+
+def _ignore(_: HandlerContext) -> None:
+    """Nothing waits for it."""
+
+
+def _ignore_error(_: HandlerContext, __: ErrorCode) -> None:
+    """Nothing waits for it."""

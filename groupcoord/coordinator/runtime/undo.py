@@ -1,0 +1,118 @@
+"""Undo logs: a write changes the state at once, its append may fail, and reads must not see it before it is stored.
+
+Kafka keeps the state in timeline structures with snapshots (``SnapshotRegistry``, ``TimelineHashMap``). Here every table saves
+the value before a change in the undo log of the write that runs.
+"""
+
+from collections.abc import ItemsView, Iterable, Iterator, Mapping, ValuesView
+from typing import Any, Generic, Protocol, TypeVar
+
+from groupcoord.core.handler_context import HandlerContext
+from groupcoord.protocol.errors import ErrorCode
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class UndoTable(Protocol):
+    """State that can be restored, key by key."""
+
+    def restore(self, ctx: HandlerContext, key: Any, before: Any, error: ErrorCode, /) -> None:
+        """Set ``key`` to ``before`` again (None: remove it), because the append failed with ``error``."""
+
+
+class UndoLog:
+    """The values before one write, by table and key; None: there was none."""
+
+    __slots__ = ("_changes",)
+
+    def __init__(self) -> None:
+        self._changes: dict[UndoTable, dict[Any, Any]] = {}
+
+    def save(self, table: UndoTable, key: Any, before: Any) -> None:
+        """``key`` of ``table`` is about to change; only the first value counts."""
+        self._changes.setdefault(table, {}).setdefault(key, before)
+
+    def of(self, table: UndoTable) -> Mapping[Any, Any]:
+        """The values before the write in ``table``, by key."""
+        return self._changes.get(table, _NOTHING)
+
+    def revert(self, ctx: HandlerContext, error: ErrorCode) -> None:
+        """Restore everything. Later writes must have been reverted before."""
+        for table, changes in self._changes.items():
+            for key, before in changes.items():
+                table.restore(ctx, key, before, error)
+
+
+_NOTHING: Mapping[Any, Any] = {}
+
+
+class UndoRecorder:
+    """Where the tables of one shard save values: the undo log of the write that runs. Without a write nothing is saved."""
+
+    __slots__ = ("is_open", "log")
+
+    def __init__(self) -> None:
+        self.is_open = False
+        """Does a write run?"""
+        self.log: UndoLog | None = None
+        """What it changed so far; None: nothing."""
+
+    def save(self, table: UndoTable, key: Any, before: Any) -> None:
+        """``key`` of ``table`` is about to change."""
+        if self.is_open:
+            if self.log is None:
+                self.log = UndoLog()
+            self.log.save(table, key, before)
+
+
+def values_before(table: UndoTable, logs: Iterable[UndoLog]) -> Mapping[Any, Any]:
+    """The values in ``table`` before all of ``logs``, oldest first, for the keys that these changed."""
+    before: dict[Any, Any] = {}
+    for log in logs:
+        before = {**log.of(table), **before}
+    return before
+
+
+class UndoableMap(Generic[K, V]):
+    """A dict whose changes can be undone."""
+
+    def __init__(self, undo: UndoRecorder) -> None:
+        self._undo = undo
+        self._items: dict[K, V] = {}
+        self.get = self._items.get
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._items
+
+    def __getitem__(self, key: K) -> V:
+        return self._items[key]
+
+    def __setitem__(self, key: K, value: V) -> None:
+        self._undo.save(self, key, self._items.get(key))
+        self._items[key] = value
+
+    def __delitem__(self, key: K) -> None:
+        self._undo.save(self, key, self._items[key])
+        del self._items[key]
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._items)
+
+    def values(self) -> ValuesView[V]:
+        """The values."""
+        return self._items.values()
+
+    def items(self) -> ItemsView[K, V]:
+        """Keys and values."""
+        return self._items.items()
+
+    def restore(self, _: HandlerContext, key: K, before: V | None, __: ErrorCode, /) -> None:
+        """See UndoTable."""
+        if before is None:
+            del self._items[key]
+        else:
+            self._items[key] = before
