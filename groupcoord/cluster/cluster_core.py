@@ -88,8 +88,7 @@ class ClusterCore:
         self._open_shards = self.coordinator.runtime.open_shards
         self.appends = Appends(self.broker, self._runtimes, self._execute_appends)
         """Carries the coordinators' records to their logs; its gate can hold appends or fail them: see append_gate.py."""
-        self.batches_rounds = False
-        """Is ``flush`` called at the end of each round of requests? If not, every request is flushed at once."""
+        self._batches_rounds = False
         self.broker.on_topics_deleted = self._topics_deleted
         self._loader = OffsetsLoader()
         self._coordinated = frozenset(self.coordinator.apis)
@@ -177,6 +176,10 @@ class ClusterCore:
                 runtime.flush(ctx)
                 effects += self._submit_appends(ctx.effects, now_ms)
         return effects
+
+    def batch_rounds(self, *, batches: bool) -> None:
+        """From now on what requests write waits for ``flush``; if not ``batches``, each request is flushed at once."""
+        self._batches_rounds = batches
 
     def next_deadline(self) -> int | None:
         """When the next timer is due (ms), or None. While there is something to read, that is at once."""
@@ -266,7 +269,7 @@ class ClusterCore:
     def _execute_appends(self, effects: list[Effect], now_ms: int) -> list[Effect]:
         """Replace the appends among ``effects``, and those of open batches unless rounds are batched, by what follows."""
         carried = self._submit_appends(effects, now_ms)
-        if self._open_shards and not self.batches_rounds:
+        if self._open_shards and not self._batches_rounds:
             carried += self.flush(now_ms)
         return carried
 

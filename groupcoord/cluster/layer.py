@@ -26,6 +26,9 @@ class ServedCluster(Protocol):
     def flush(self, now_ms: int) -> list[Effect]:
         """Complete what was put off to be done for several requests at once; called at the end of each round of the loop."""
 
+    def batch_rounds(self, *, batches: bool) -> None:
+        """From now on ``flush`` is called at the end of each round; if not ``batches``, nothing has to be put off."""
+
     def next_deadline(self) -> int | None:
         """When ``expire`` has to be called next, or None."""
 
@@ -72,6 +75,10 @@ class Layer:
         """Complete what was put off; see ``ServedCluster.flush``."""
         effects = self.inner.flush(now_ms)
         return self.outgoing(effects, now_ms) if effects else effects
+
+    def batch_rounds(self, *, batches: bool) -> None:
+        """Will ``flush`` be called? See ``ServedCluster.batch_rounds``."""
+        self.inner.batch_rounds(batches=batches)
 
     def next_deadline(self) -> int | None:
         """When ``expire`` has to be called next, or None."""

@@ -114,6 +114,7 @@ class Server:
         )
         self._worker = BackgroundWorker(loop, self._dispatcher.work_done)
         self.cluster.use_worker(self._worker.submit)
+        self.cluster.batch_rounds(batches=True)
         acceptor = Acceptor(lambda: self.cluster.config, self._connections, serving, self._files_to_come)
         self._accepting = [
             loop.create_task(self._accept(acceptor, broker, listening)) for broker, listening in self._sockets
@@ -130,6 +131,7 @@ class Server:
         finally:
             self._close_sockets()
             self.cluster.use_worker(None)
+            self.cluster.batch_rounds(batches=False)
             self._worker.stop()
             self._dispatcher.stop()
             self._connections.stop()

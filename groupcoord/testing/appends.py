@@ -95,6 +95,7 @@ class AppendRules:
                 rule.uses += 1
                 if rule.decision == HOLD:
                     held.held.append(append)
+                    self._waiting.look()
                 return rule.decision
         return STORE
 

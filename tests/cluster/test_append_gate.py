@@ -142,16 +142,15 @@ def test_the_last_to_leave_is_told_but_gone() -> None:
     assert bench.state() == "Empty"
 
 
-def test_what_turns_out_to_be_too_large_for_the_log_takes_with_it_what_is_behind_it() -> None:
+def test_what_is_too_large_for_the_log_fails_at_once_and_alone() -> None:
     bench = Bench(message_max_bytes=300)
     bench.hold()
-    large, behind = bench.commit(1, "g" * 400), bench.commit(2, "h")
-    bench.release(1)
-    bench.release(0)
-    assert bench.committed(large) is bench.committed(behind) is ErrorCode.UNKNOWN_SERVER_ERROR
-    assert (bench.held, bench.listed()) == ([], set())
-    bench.store()
-    assert bench.committed(bench.commit(3, "h")) is ErrorCode.NONE
+    before, large, behind = bench.commit(1, "h"), bench.commit(1, "g" * 400), bench.commit(2, "h")
+    assert bench.committed(large) is ErrorCode.UNKNOWN_SERVER_ERROR
+    bench.release()
+    bench.release()
+    assert bench.committed(before) is bench.committed(behind) is ErrorCode.NONE
+    assert bench.listed() == {"h"}
 
 
 def test_with_the_first_of_what_happens_at_once_fails_the_rest() -> None:

@@ -61,6 +61,9 @@ class FakeCore:
     def deadline_lower_bound(self) -> int | None:
         return 6
 
+    def batch_rounds(self, *, batches: bool) -> None:
+        self.batches = batches
+
     def use_worker(self, submit: SubmitWork | None) -> None:
         self.submit = submit
 

@@ -82,6 +82,9 @@ class FakeCluster:
     def listening_at(self, host: str, port: int) -> None:
         self.listening = (host, port)
 
+    def batch_rounds(self, *, batches: bool) -> None:
+        self.batches = batches
+
     def use_worker(self, submit: SubmitWork | None) -> None:
         self.submit = submit
 

@@ -8,6 +8,8 @@ from groupcoord.testing import Cluster, WaitTimeoutError
 pytestmark = pytest.mark.asyncio
 
 ORDERS = {"orders": 2}
+NO_LINGER = {"group.coordinator.append.linger.ms": 0}
+"""Commits that come at once are one append otherwise."""
 T = ("orders", 0)
 
 
@@ -56,7 +58,7 @@ async def test_a_commit_that_waits_too_long_is_told_so() -> None:
 
 
 async def test_what_is_behind_a_failed_append_has_failed_with_it() -> None:
-    async with Cluster(topics=ORDERS, clock="manual") as kafka:
+    async with Cluster(topics=ORDERS, clock="manual", config=NO_LINGER) as kafka:
         member = kafka.manual_member("app", "orders")
         await member.rejoin()
         held = kafka.hold_append(times=2)
@@ -98,3 +100,17 @@ async def test_groups_move_between_brokers() -> None:
         assert living.generation == 1
         with pytest.raises(ValueError, match="there is no broker 9"):
             await kafka.group("app").move_coordinator(to=9)
+
+
+async def test_commits_that_come_at_once_are_one_append() -> None:
+    async with Cluster(topics=ORDERS, clock="manual") as kafka:
+        member = kafka.manual_member("app", "orders")
+        await member.rejoin()
+        held = kafka.hold_append()
+        both = member.commit({T: 5}), member.commit({T: 6})
+        (append,) = await held.wait()
+        assert [record.value.offset for record in append.records] == [5, 6]
+        held.release()
+        for each in both:
+            assert await each == {T: ErrorCode.NONE}
+        assert await kafka.group("app").committed(*T) == 6

@@ -4,13 +4,15 @@ Source: ``CoordinatorRuntime``, of which this is the current batch, the deferred
 timer wrote and could not be stored is not tried again, as Kafka does after half a second: by then there is nothing to do.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from groupcoord.coordinator.runtime.undo import UndoLog
 from groupcoord.core.effects import Origin, TypedRecord
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import TimerKey, Timers
+from groupcoord.protocol.batches.record_batch import build_batch
+from groupcoord.protocol.batches.records import Record
 from groupcoord.protocol.errors import ErrorCode
 
 Stored = Callable[[HandlerContext], None]
@@ -81,6 +83,16 @@ class AppendQueue:
     def undo_logs(self) -> Iterator[UndoLog]:
         """Of all writes that are not stored yet, oldest first."""
         return (log for batch in self.batches.values() for _, log in batch.changes)
+
+    def is_too_large(self, records: Sequence[TypedRecord]) -> bool:
+        """Is a batch of nothing but ``records`` larger than a batch may be?"""
+        limit = self._settings.max_batch_bytes(self._partition)
+        if _BATCH_OVERHEAD + _size(records) <= limit:
+            return False
+        encoded = (record.encoded for record in records)
+        return (
+            len(build_batch([Record(number, 0, each.key, each.value) for number, each in enumerate(encoded)])) > limit
+        )
 
     def add(self, ctx: HandlerContext, records: Iterable[TypedRecord], undo: UndoLog | None) -> None:
         """Add the records of a write, which ``undo`` undoes, to the open batch; first flush that if they do not fit."""

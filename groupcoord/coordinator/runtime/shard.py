@@ -210,13 +210,12 @@ class Shard(Generic[M]):
         if not records:
             self.after_pending_writes(ctx, stored, failed)
             return
-        for record in records:
-            if record.encoded is UNWRITABLE:
-                # Kafka learns it when it serializes the records, and reverts what the operation changed.
-                if undo is not None:
-                    undo.revert(ctx, ErrorCode.UNKNOWN_SERVER_ERROR)
-                failed(ctx, ErrorCode.UNKNOWN_SERVER_ERROR)
-                return
+        error = self._unwritable(result)
+        if error:
+            if undo is not None:
+                undo.revert(ctx, error)
+            failed(ctx, error)
+            return
         recorder = self._undo
         was_open = self._queue.is_open
         for part in (records,) if result.is_atomic else ((record,) for record in records):
@@ -233,6 +232,14 @@ class Shard(Generic[M]):
             self._queue.flush(ctx)
         elif self._linger_ms < 0 and not was_open:
             self.on_open(self)
+
+    def _unwritable(self, result: CoordinatorResult) -> ErrorCode:
+        """Why the records of ``result`` can never be written, which Kafka finds out before it adds them to a batch, too."""
+        for record in result.records:
+            if record.encoded is UNWRITABLE:
+                return ErrorCode.UNKNOWN_SERVER_ERROR
+        too_large = result.is_atomic and self._queue.is_too_large(result.records)
+        return ErrorCode.MESSAGE_TOO_LARGE if too_large else ErrorCode.NONE
 
     # --- what becomes of appends
 

@@ -1,0 +1,88 @@
+"""What requests write at once is one batch of the log (``group.coordinator.append.linger.ms``)."""
+
+from groupcoord.protocol.apis import ApiKey
+from groupcoord.protocol.batches.record_batch import read_header
+from groupcoord.protocol.errors import ErrorCode
+from groupcoord.protocol.messages import DeleteGroupsRequest
+from tests.cluster.gated import Bench
+
+
+def batches(bench: Bench) -> list[int]:
+    """How many records each batch of the log has."""
+    log = bench.node.broker.log("__consumer_offsets", 0)
+    assert log is not None
+    if not log.log_end_offset:
+        return []
+    data = log.read(0, 1_000_000, at_least_one=True).data()
+    position, found = 0, []
+    while position < len(data):
+        header = read_header(data, position)
+        found.append(header.record_count)
+        position += header.size
+    return found
+
+
+def test_requests_of_a_round_share_a_batch_and_are_answered_in_their_order() -> None:
+    bench = Bench()
+    bench.node.batch_rounds(batches=True)
+    numbers = [bench.commit(offset) for offset in (1, 2, 3)]
+    fetched = bench.fetch(stable=True)
+    assert bench.answers == {}
+    bench.take(bench.node.flush(0))
+    assert list(bench.answers) == [*numbers, fetched]
+    assert (bench.offset(), bench.offset_in(fetched)) == (3, 3)
+    assert batches(bench) == [3]
+    assert bench.node.flush(0) == []
+
+
+def test_what_follows_from_an_append_is_flushed_too() -> None:
+    bench = Bench()
+    bench.commit(1)
+    bench.node.batch_rounds(batches=True)
+    bench.commit(2)
+    number = bench.ask(ApiKey.DELETE_GROUPS, DeleteGroupsRequest(groups_names=("g",)))
+    bench.take(bench.node.flush(0))
+    assert bench.deleted(number) is ErrorCode.NONE
+    assert batches(bench) == [1, 1, 2]
+
+
+def test_each_request_is_its_own_batch_where_nobody_batches_rounds() -> None:
+    bench = Bench()
+    bench.commit(1)
+    bench.commit(2)
+    assert batches(bench) == [1, 1]
+
+
+def test_a_batch_that_fails_fails_for_all() -> None:
+    bench = Bench()
+    bench.commit(1)
+    bench.node.batch_rounds(batches=True)
+    bench.refuse(ErrorCode.NOT_ENOUGH_REPLICAS)
+    numbers = [bench.commit(2), bench.commit(3)]
+    bench.take(bench.node.flush(0))
+    assert [bench.committed(number) for number in numbers] == [ErrorCode.COORDINATOR_NOT_AVAILABLE] * 2
+    assert bench.offset() == 1
+
+
+def test_what_is_too_large_for_a_batch_fails_alone() -> None:
+    bench = Bench(message_max_bytes=300)
+    bench.node.batch_rounds(batches=True)
+    small, large, last = bench.commit(1), bench.commit(2, "g" * 400), bench.commit(3)
+    bench.take(bench.node.flush(0))
+    assert [bench.committed(number) for number in (small, large, last)] == [
+        ErrorCode.NONE,
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+        ErrorCode.NONE,
+    ]
+    assert (batches(bench), bench.offset()) == ([2], 3)
+
+
+def test_a_batch_may_wait_for_a_fixed_time() -> None:
+    bench = Bench(group_coordinator_append_linger_ms=10)
+    first = bench.commit(1)
+    bench.advance(9)
+    second = bench.commit(2)
+    assert (bench.committed(first), bench.committed(second)) == (None, None)
+    bench.advance(1)
+    assert (bench.committed(first), bench.committed(second)) == (ErrorCode.NONE, ErrorCode.NONE)
+    assert batches(bench) == [2]
