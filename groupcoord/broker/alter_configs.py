@@ -1,107 +1,28 @@
-"""DescribeConfigs (versions 1–4) and IncrementalAlterConfigs (0–1).
+"""IncrementalAlterConfigs (versions 0–1) and AlterConfigs (0–2).
 
-Source: ``ConfigHelper.describeConfigs`` and ``KafkaApis.handleIncrementalAlterConfigsRequest``.
+Source: ``KafkaApis.handleIncrementalAlterConfigsRequest`` and ``.handleAlterConfigsRequest``.
 """
 
-import re
 from collections import Counter
+from collections.abc import Sequence
 
-from groupcoord.broker import describe_configs, topic_names
 from groupcoord.broker.broker import Broker
-from groupcoord.broker.config_control import ResourceType, alter
-from groupcoord.broker.describe_configs import Options
-from groupcoord.config.broker_config import BrokerConfig, ConfigResource
+from groupcoord.broker.config_control import Operation, ResourceType, alter, check_form
+from groupcoord.config.broker_config import ConfigResource
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import Call
 from groupcoord.core.handler_context import HandlerContext
-from groupcoord.protocol.apis.describe_configs import (
-    DescribeConfigsRequest,
-    DescribeConfigsResourceResult,
-    DescribeConfigsResponse,
-    DescribeConfigsResult,
-)
+from groupcoord.protocol.apis.alter_configs import AlterConfigsRequest, AlterConfigsResponse
+from groupcoord.protocol.apis.alter_configs import AlterConfigsResource as Replacement
 from groupcoord.protocol.apis.incremental_alter_configs import (
+    AlterableConfig,
     AlterConfigsResourceResponse,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
 from groupcoord.protocol.errors import ErrorCode
 
-_INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
-
-
-def handle_describe_configs(broker: Broker, ctx: HandlerContext, call: Call, request: DescribeConfigsRequest) -> None:
-    """Answer with the configurations of each resource, all of them or those it names."""
-    options = Options(request.include_synonyms, request.include_documentation)
-    results = []
-    for asked in request.resources:
-        resource = ConfigResource(asked.resource_type, asked.resource_name)
-        error, text, entries = ErrorCode.NONE, "", list[DescribeConfigsResourceResult]()
-        try:
-            entries = _entries(broker, call, resource, options)
-        except ApiError as refused:
-            error, text = refused.code, refused.message or ""
-        if asked.configuration_keys:
-            entries = [entry for entry in entries if entry.name in asked.configuration_keys]
-        results.append(
-            DescribeConfigsResult(
-                error_code=error,
-                error_message=text,
-                resource_type=resource.type,
-                resource_name=resource.name,
-                configs=tuple(entries),
-            )
-        )
-    ctx.reply(call, DescribeConfigsResponse(results=tuple(results)))
-
-
-def _entries(
-    broker: Broker, call: Call, resource: ConfigResource, options: Options
-) -> list[DescribeConfigsResourceResult]:
-    config = broker.cluster.config_of(broker.config, call)
-    match resource.type:
-        case ResourceType.TOPIC:
-            return _topic_entries(broker, resource.name, options)
-        case ResourceType.BROKER if not resource.name:
-            return describe_configs.of_all_brokers(config, options)
-        case ResourceType.BROKER:
-            expected = f"Unexpected broker id, expected {config.node_id} or empty string, but received"
-            _check_broker_id(config, resource.name, expected)
-            return describe_configs.of_broker(config, options)
-        case ResourceType.BROKER_LOGGER:
-            _check_named(resource.name, "Broker id")
-            _check_broker_id(config, resource.name, f"Unexpected broker id, expected {config.node_id} but received")
-            return []  # Deviation (scope-of-a-stand-in): see cluster/api_versions.py
-        case ResourceType.GROUP:
-            _check_named(resource.name, "Group name")
-            return describe_configs.of_group(resource, config, options)
-        case ResourceType.CLIENT_METRICS:
-            _check_named(resource.name, "Client metrics subscription name")
-            return describe_configs.of_client_metrics(resource, config, options)
-        case _:
-            raise ApiError(ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_REQUEST.text)
-
-
-def _topic_entries(broker: Broker, name: str, options: Options) -> list[DescribeConfigsResourceResult]:
-    fault = topic_names.fault_text(name)
-    if fault is not None:
-        raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, fault)
-    topic = broker.topics.get(name)
-    if topic is None:
-        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    return describe_configs.of_topic(topic, broker.config, options)
-
-
-def _check_named(name: str, what: str) -> None:
-    if not name:
-        raise ApiError(ErrorCode.INVALID_REQUEST, f"{what} must not be empty")
-
-
-def _check_broker_id(config: BrokerConfig, name: str, unexpected: str) -> None:
-    if not _INTEGER.fullmatch(name):
-        raise ApiError(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
-    if int(name) != config.node_id:
-        raise ApiError(ErrorCode.INVALID_REQUEST, f"{unexpected} {name}")
+_UNKNOWN_TYPE = 0
 
 
 def handle_incremental_alter_configs(
@@ -112,17 +33,66 @@ def handle_incremental_alter_configs(
     responses = []
     for asked in request.resources:
         resource = ConfigResource(asked.resource_type, asked.resource_name)
-        error, text = ErrorCode.NONE, None
-        try:
-            if times[resource] > 1:
-                raise ApiError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
-            own = broker.cluster.config_of(broker.config, call) if call.broker else None
-            alter(broker, resource, asked.configs, validate_only=request.validate_only, own=own)
-        except ApiError as refused:
-            error, text = refused.code, refused.message
-        responses.append(
-            AlterConfigsResourceResponse(
-                error_code=error, error_message=text, resource_type=resource.type, resource_name=resource.name
-            )
-        )
+        changes = asked.configs if times[resource] == 1 else None
+        responses.append(_altered(broker, call, resource, changes, validate_only=request.validate_only))
     ctx.reply(call, IncrementalAlterConfigsResponse(responses=tuple(responses)))
+
+
+def handle_alter_configs(broker: Broker, ctx: HandlerContext, call: Call, request: AlterConfigsRequest) -> None:
+    """Replace the configuration of each resource, or say why not.
+
+    If a resource is named twice, there is no answer: Kafka fails over it when it counts the errors of its response. All
+    unknown types count as one.
+    """
+    types = set(ResourceType)
+    times = Counter(
+        ConfigResource(asked.resource_type if asked.resource_type in types else _UNKNOWN_TYPE, asked.resource_name)
+        for asked in request.resources
+    )
+    responses = []
+    for asked in request.resources:
+        resource = ConfigResource(asked.resource_type, asked.resource_name)
+        changes = _replacing(broker, asked) if times[resource] <= 1 else None
+        responses.append(_altered(broker, call, resource, changes, validate_only=request.validate_only, legacy=True))
+    if all(count == 1 for count in times.values()):
+        ctx.reply(call, AlterConfigsResponse(responses=tuple(responses)))
+
+
+def _replacing(broker: Broker, asked: Replacement) -> list[AlterableConfig]:
+    """The changes after which a resource has the configurations asked for, and no others."""
+    topic = broker.topics.get(asked.resource_name) if asked.resource_type == ResourceType.TOPIC else None
+    resource = ConfigResource(asked.resource_type, asked.resource_name)
+    present = broker.config.dynamic.get(resource, {}) if topic is None else topic.configs
+    given = {config.name for config in asked.configs}
+    kept = [AlterableConfig(name=one.name, config_operation=Operation.SET, value=one.value) for one in asked.configs]
+    gone = [AlterableConfig(name=name, config_operation=Operation.DELETE, value=None) for name in present]
+    return kept + [change for change in gone if change.name not in given]
+
+
+def _altered(
+    broker: Broker,
+    call: Call,
+    resource: ConfigResource,
+    changes: Sequence[AlterableConfig] | None,
+    *,
+    validate_only: bool,
+    legacy: bool = False,
+) -> AlterConfigsResourceResponse:
+    """Alter one resource. ``changes`` is None for a resource that is named more than once.
+
+    ``legacy``: by AlterConfigs, which knows no loggers.
+    """
+    error, text = ErrorCode.NONE, None
+    try:
+        if changes is None:
+            raise ApiError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+        if resource.type == ResourceType.BROKER_LOGGER and legacy:
+            check_form(changes)
+            raise ApiError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource.type}")
+        own = broker.cluster.config_of(broker.config, call) if call.broker else None
+        alter(broker, resource, changes, validate_only=validate_only, own=own)
+    except ApiError as refused:
+        error, text = refused.code, refused.message
+    return AlterConfigsResourceResponse(
+        error_code=error, error_message=text, resource_type=resource.type, resource_name=resource.name
+    )

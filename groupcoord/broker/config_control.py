@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs, one resource at a time: what a change makes of its configuration, and whether that may be.
+"""Changes of one resource's configuration: the configuration that results, and whether it is valid.
 
 Two parts of Kafka check a change, and their order shows in the answers: the broker that is asked, then the controller.
 Source: ``ConfigAdminManager`` and ``DynamicBrokerConfig``, then ``ConfigurationControlManager`` and
@@ -79,7 +79,7 @@ def alter(
     ``own`` is the configuration of the broker that was asked, where it is not the first of several: a change to that broker is
     kept and described, while what the brokers do goes by the first one's.
     """
-    _check_form(changes)
+    check_form(changes)
     config = own or broker.config
     match resource.type:
         case ResourceType.BROKER_LOGGER:
@@ -106,7 +106,8 @@ def alter(
         broker.topics.reconfigure(broker.config)
 
 
-def _check_form(changes: Sequence[AlterableConfig]) -> None:
+def check_form(changes: Sequence[AlterableConfig]) -> None:
+    """Raises ApiError if a configuration is named twice, or has a null that does not delete it."""
     if any(times > 1 for times in Counter(change.name for change in changes).values()):
         raise ApiError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
     nulls = [one.name for one in changes if one.value is None and one.config_operation != Operation.DELETE]

@@ -6,8 +6,10 @@ A handler is ``handle_x(broker, ctx, call, request) -> None``. It answers throug
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from groupcoord.broker.alter_configs import handle_describe_configs, handle_incremental_alter_configs
+from groupcoord.broker.alter_configs import handle_alter_configs, handle_incremental_alter_configs
 from groupcoord.broker.broker import Broker
+from groupcoord.broker.describe_configs import handle_describe_configs, handle_list_config_resources
+from groupcoord.broker.describe_topic_partitions import handle_describe_topic_partitions
 from groupcoord.broker.fetch import handle_fetch
 from groupcoord.broker.init_producer_id import handle_init_producer_id
 from groupcoord.broker.log_offsets import (
@@ -38,6 +40,9 @@ HANDLERS: Mapping[ApiKey, Handler] = {
     ApiKey.METADATA: handle_metadata,
     ApiKey.DESCRIBE_CONFIGS: handle_describe_configs,
     ApiKey.INCREMENTAL_ALTER_CONFIGS: handle_incremental_alter_configs,
+    ApiKey.ALTER_CONFIGS: handle_alter_configs,
+    ApiKey.LIST_CONFIG_RESOURCES: handle_list_config_resources,
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: handle_describe_topic_partitions,
 }
 
 

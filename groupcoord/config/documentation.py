@@ -51,6 +51,7 @@ BROKER_DOCUMENTATION = {
     "max.connections.per.ip": "The most connections from one address; further ones are closed.",
     "max.connections.per.ip.overrides": "Other limits for certain addresses, as `address:count,address:count`.",
     "max.incremental.fetch.session.cache.slots": "The most incremental fetch sessions that are remembered.",
+    "max.request.partition.size.limit": "The most partitions that one DescribeTopicPartitions answer has.",
     "message.max.bytes": "The largest record batch a topic takes.",
     "node.id": "The id of this broker.",
     "num.partitions": "The partitions of a topic created without a number of them.",

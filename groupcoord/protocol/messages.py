@@ -6,6 +6,7 @@ Written by ``python -m tools.messages``.
 ACLs, quotas and transactions answers; UNKNOWN_SERVER_ERROR can come with every API.
 """
 
+from groupcoord.protocol.apis.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from groupcoord.protocol.apis.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from groupcoord.protocol.apis.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 from groupcoord.protocol.apis.create_topics import CreateTopicsRequest, CreateTopicsResponse
@@ -15,6 +16,10 @@ from groupcoord.protocol.apis.delete_topics import DeleteTopicsRequest, DeleteTo
 from groupcoord.protocol.apis.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from groupcoord.protocol.apis.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 from groupcoord.protocol.apis.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from groupcoord.protocol.apis.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+)
 from groupcoord.protocol.apis.fetch import FetchRequest, FetchResponse
 from groupcoord.protocol.apis.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from groupcoord.protocol.apis.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -25,6 +30,7 @@ from groupcoord.protocol.apis.incremental_alter_configs import (
 from groupcoord.protocol.apis.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from groupcoord.protocol.apis.join_group import JoinGroupRequest, JoinGroupResponse
 from groupcoord.protocol.apis.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from groupcoord.protocol.apis.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
 from groupcoord.protocol.apis.list_groups import ListGroupsRequest, ListGroupsResponse
 from groupcoord.protocol.apis.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from groupcoord.protocol.apis.metadata import MetadataRequest, MetadataResponse
@@ -36,6 +42,8 @@ from groupcoord.protocol.apis.produce import ProduceRequest, ProduceResponse
 from groupcoord.protocol.apis.sync_group import SyncGroupRequest, SyncGroupResponse
 
 __all__ = [
+    "AlterConfigsRequest",
+    "AlterConfigsResponse",
     "ApiVersionsRequest",
     "ApiVersionsResponse",
     "CreatePartitionsRequest",
@@ -54,6 +62,8 @@ __all__ = [
     "DescribeConfigsResponse",
     "DescribeGroupsRequest",
     "DescribeGroupsResponse",
+    "DescribeTopicPartitionsRequest",
+    "DescribeTopicPartitionsResponse",
     "FetchRequest",
     "FetchResponse",
     "FindCoordinatorRequest",
@@ -68,6 +78,8 @@ __all__ = [
     "JoinGroupResponse",
     "LeaveGroupRequest",
     "LeaveGroupResponse",
+    "ListConfigResourcesRequest",
+    "ListConfigResourcesResponse",
     "ListGroupsRequest",
     "ListGroupsResponse",
     "ListOffsetsRequest",

@@ -2,13 +2,16 @@
 
 import pytest
 
+from groupcoord.protocol.apis import alter_configs as replaced
 from groupcoord.protocol.apis.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from groupcoord.protocol.apis.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
+from groupcoord.protocol.apis.list_config_resources import ConfigResource
 from groupcoord.protocol.errors import ErrorCode
+from groupcoord.protocol.messages import AlterConfigsRequest, ListConfigResourcesRequest
 from tests.broker.asking import Asking
 
 ILLEGAL = (
@@ -89,3 +92,75 @@ def test_a_resource_that_is_named_twice_is_not_changed(version: int) -> None:
         ("a", twice),
     ]
     assert [topic.settings.retention_ms for topic in asking.broker.topics] == [604_800_000, 7]
+
+
+def replacing(kind: int, name: str, **configs: str | None) -> replaced.AlterConfigsResource:
+    """All configurations of a resource; dots are written as underscores."""
+    changes = tuple(replaced.AlterableConfig(name=key.replace("_", "."), value=value) for key, value in configs.items())
+    return replaced.AlterConfigsResource(resource_type=kind, resource_name=name, configs=changes)
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_what_a_replacement_does_not_name_is_removed(version: int) -> None:
+    asking = Asking()
+    asking.create("a", configs={"retention.ms": "7", "cleanup.policy": "compact"})
+    resources = (
+        replacing(2, "a", retention_ms="8"),
+        replacing(8, "1", kafka_server="DEBUG"),
+        replacing(32, "app", consumer_session_timeout_ms="46000"),
+    )
+    for _ in range(2):
+        responses = asking.ask(AlterConfigsRequest(resources=resources, validate_only=False), version).responses
+        assert [(one.error_code, one.error_message) for one in responses] == [
+            (ErrorCode.NONE, None),
+            (ErrorCode.INVALID_REQUEST, "Unknown resource type 8"),
+            (ErrorCode.NONE, None),
+        ]
+    assert [topic.configs for topic in asking.broker.topics] == [{"retention.ms": "8"}]
+
+
+def test_a_replacement_that_names_a_resource_twice_is_never_answered() -> None:
+    asking = Asking()
+    asking.create("a", "b")
+    twice = (replacing(2, "a", retention_ms="8"), replacing(2, "a"), replacing(2, "b", retention_ms="9"))
+    for resources in (twice, (replacing(0, "x"), replacing(99, "x"))):
+        with pytest.raises(ValueError, match="not enough values"):
+            asking.ask(AlterConfigsRequest(resources=resources, validate_only=False))
+    assert [topic.configs for topic in asking.broker.topics] == [{}, {"retention.ms": "9"}]
+
+
+def test_resources_are_listed_in_kafkas_order() -> None:
+    """As a real broker listed them that had these topics and subscriptions."""
+    asking = Asking()
+    topics = ["orders", "__consumer_offsets", "t0", "t1", "b.c", "pays", "zeta", "Alpha"]
+    asking.create(*sorted(topics))
+    subscriptions = [
+        "sub6",
+        "sub7",
+        "sub4",
+        "m0",
+        "sub5",
+        "sub2",
+        "sub3",
+        "sub0",
+        "sub1",
+        "sub11",
+        "sub8",
+        "sub9",
+        "sub10",
+    ]
+    for name in sorted(subscriptions):
+        asking.ask(AlterConfigsRequest(resources=(replacing(16, name, interval_ms="1000"),), validate_only=False))
+    found = [(one.resource_type, one.resource_name) for one in listed(asking, ())]
+    assert found == [*((16, name) for name in subscriptions), (8, "1"), (4, "1"), *((2, name) for name in topics)]
+    assert [one.resource_name for one in listed(asking, (), version=0)] == subscriptions
+    refused = asking.ask(ListConfigResourcesRequest(resource_types=(2, 99)))
+    assert (refused.error_code, refused.config_resources) == (ErrorCode.UNSUPPORTED_VERSION, ())
+
+
+def listed(asking: Asking, types: tuple[int, ...], version: int = 1) -> tuple[ConfigResource, ...]:
+    """What ListConfigResources lists."""
+    resources: tuple[ConfigResource, ...] = asking.ask(
+        ListConfigResourcesRequest(resource_types=types), version
+    ).config_resources
+    return resources

@@ -235,6 +235,12 @@ def test_a_topic_config_is_set_shown_and_reset(cluster: Cluster) -> None:
     change(AlterConfigOpType.APPEND, "cleanup.policy", "compact")
     eventually(lambda: shown("cleanup.policy")[0] == "delete,compact", saying="compact is appended")
     assert refused_as("INVALID_CONFIG", lambda: change(AlterConfigOpType.SET, "retention.ms", "soon"))
+    replaced = ConfigResource(ResourceType.TOPIC, topic, set_config={"retention.ms": "180000"})
+    with pytest.deprecated_call():
+        [answer] = cluster.admin.alter_configs([replaced]).values()
+    answer.result(PATIENCE_S)
+    eventually(lambda: shown("retention.ms")[0] == "180000", saying="the configs are replaced")
+    assert shown("cleanup.policy") == ("delete", ConfigSource.DEFAULT_CONFIG)
 
 
 def test_the_cluster_is_described(cluster: Cluster) -> None:

@@ -30,7 +30,7 @@ def test_topics_are_looked_after(cluster: Cluster, tools: KafkaTools) -> None:
     described = tools("kafka-topics", "--describe", "--topic", topic)
     assert "PartitionCount: 3\tReplicationFactor: 1\t" in described
     assert "retention.ms=60000" in described
-    assert described.count("Leader: 1\tReplicas: 1\tIsr: 1") == 3
+    assert described.count("Leader: 1\tReplicas: 1\tIsr: 1\tElr: \tLastKnownElr: ") == 3
 
     change = (
         "--add-config",

@@ -44,6 +44,10 @@ def test_kafka_python_looks_after_topics(cluster: Cluster, admin: KafkaAdminClie
     admin.alter_configs([resource])
     modified = {"retention.ms": "120000"}
     eventually(lambda: modified_configs(admin, topic) == modified, saying="the config is altered")
+    replaced = {"max.message.bytes": "5000"}
+    admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic, replaced)], incremental=False)
+    modified |= replaced  # this client sends what is configured along with what is to change
+    eventually(lambda: modified_configs(admin, topic) == modified, saying="the configs are replaced")
 
     cluster.produce(topic, ["a", "b", "c"])
     place = TopicPartition(topic, 0)
@@ -114,6 +118,11 @@ async def test_aiokafka_looks_after_topics(cluster: Cluster, aiokafka_admin: AIO
     [(error, _, _, name, entries)] = configs.resources
     assert (error, name) == (0, topic)
     assert ("cleanup.policy", "delete") in {entry[:2] for entry in entries}
+    resource = AiokafkaResource(AiokafkaResourceType.TOPIC, topic, {"cleanup.policy": "compact"})
+    [altered] = await admin.alter_configs([resource])
+    assert [(error, name) for error, _, _, name in altered.resources] == [(0, topic)]
+    resource = AiokafkaResource(AiokafkaResourceType.TOPIC, topic, {"cleanup.policy": "delete"})
+    await admin.alter_configs([resource])
 
     cluster.produce(topic, ["a", "b"])
     place = AiokafkaPartition(topic, 0)

@@ -243,6 +243,13 @@ ORDERS = (
         _unchecked,
     ),
     Order(
+        "ListConfigResources/config_resources",
+        "Other stories' topics, groups and subscriptions live on the same server.",
+        lambda item, names: names.not_anothers(item["resource_name"]),
+        lambda item: 0,
+        _unchecked,
+    ),
+    Order(
         "ApiVersions/api_keys",
         "The broker has more APIs than groupcoord; those that both serve are compared, versions and all.",
         lambda item, names: item["api_key"] in _SERVED,

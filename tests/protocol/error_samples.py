@@ -13,11 +13,13 @@ from typing import Any
 
 from groupcoord.protocol import messages as m
 from groupcoord.protocol.apis import APIS, Api, ApiKey
+from groupcoord.protocol.apis import alter_configs as ac
 from groupcoord.protocol.apis import create_partitions as cp
 from groupcoord.protocol.apis import create_topics as ct
 from groupcoord.protocol.apis import delete_records as dr
 from groupcoord.protocol.apis import delete_topics as dt
 from groupcoord.protocol.apis import describe_configs as dc
+from groupcoord.protocol.apis import describe_topic_partitions as dp
 from groupcoord.protocol.apis import fetch as fe
 from groupcoord.protocol.apis import incremental_alter_configs as ia
 from groupcoord.protocol.apis import join_group as jg
@@ -228,6 +230,25 @@ def _incremental_alter_configs(_: int) -> list[Any]:
         ia.AlterConfigsResource(resource_type=4, resource_name="1", configs=()),
     )
     return [m.IncrementalAlterConfigsRequest(resources=resources, validate_only=False)]
+
+
+def _alter_configs(_: int) -> list[Any]:
+    configs = (ac.AlterableConfig(name="a", value="1"),)
+    resources = (
+        ac.AlterConfigsResource(resource_type=2, resource_name="orders", configs=configs),
+        ac.AlterConfigsResource(resource_type=4, resource_name="1", configs=()),
+    )
+    return [m.AlterConfigsRequest(resources=resources, validate_only=False)]
+
+
+def _list_config_resources(version: int) -> list[Any]:
+    return [m.ListConfigResourcesRequest(resource_types=(2, 32) if version else ())]
+
+
+def _describe_topic_partitions(_: int) -> list[Any]:
+    topics = (dp.TopicRequest(name="orders"), dp.TopicRequest(name="other"))
+    cursor = dp.Cursor(topic_name="orders", partition_index=1)
+    return [m.DescribeTopicPartitionsRequest(topics=topics, cursor=cursor), m.DescribeTopicPartitionsRequest()]
 
 
 def _offset_delete(_: int) -> list[Any]:

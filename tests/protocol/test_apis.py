@@ -11,7 +11,7 @@ from tests.testing.faults.support import requests_of_every_version
 ADVERTISED = {
     0: (0, 13), 1: (4, 18), 2: (1, 11), 3: (0, 13), 8: (2, 10), 9: (1, 10), 10: (0, 6), 11: (0, 9), 12: (0, 4), 13: (0, 5),
     14: (0, 5), 15: (0, 6), 16: (0, 5), 18: (0, 4), 19: (2, 7), 20: (1, 6), 21: (0, 2), 22: (0, 5), 23: (2, 4), 32: (1, 4),
-    37: (0, 3), 42: (0, 2), 44: (0, 1), 47: (0, 0), 60: (0, 2),
+    33: (0, 2), 37: (0, 3), 42: (0, 2), 44: (0, 1), 47: (0, 0), 60: (0, 2), 74: (0, 1), 75: (0, 0),
 }  # fmt: skip
 
 
@@ -58,6 +58,8 @@ EXPECTED = {
     "CreatePartitions": ((), (), ("orders", "other")),
     "DeleteGroups": (("g", "h"), (), ()),
     "IncrementalAlterConfigs": ((), (), ("orders",)),
+    "AlterConfigs": ((), (), ("orders",)),
+    "DescribeTopicPartitions": ((), (), ("orders", "other")),
     "OffsetDelete": (("g",), (), ("orders",)),
 }
 

@@ -20,6 +20,7 @@ MESSAGES = [message for api in APIS.values() for message in (api.request, api.re
 
 # Where Kafka's class would hold "" and Kafka's code always says null when there is nothing.
 NULL_BY_DEFAULT = {
+    "AlterConfigsResponse.responses.error_message",
     "CreateTopicsResponse.topics.configs.value",
     "CreateTopicsResponse.topics.error_message",
     "DescribeConfigsResponse.results.configs.documentation",

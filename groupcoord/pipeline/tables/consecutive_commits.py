@@ -1,9 +1,9 @@
 """Each commit beside the one before it: from this come the gaps, the odd commits, and the last ten of each partition.
 
-A sort of all commits would be the most expensive step of a run. So each partition of the log is cut into stretches, and the
+A sort of all commits would be the most expensive step of a run. So each partition of the log is cut into slices, and the
 commits of each stretch are compared with numpy. Only those that stand out, or that join a stretch with the next one, are sorted
 afterwards. Only numbers are compared: a hash stands for group, topic, its partition, and the partition of the log; one pair of
-these in 2⁶⁴ would be taken for one. No task holds more than some stretches, however many commits a group has.
+these in 2⁶⁴ would be taken for one. No task holds more than some slices, however many commits a group has.
 """
 
 from collections.abc import Callable, Iterator

@@ -2,15 +2,21 @@
 
 from collections.abc import Sequence
 
+from groupcoord.protocol.apis import alter_configs
 from groupcoord.protocol.apis.describe_configs import DescribeConfigsResource
 from groupcoord.protocol.apis.incremental_alter_configs import AlterableConfig, AlterConfigsResource
-from groupcoord.protocol.messages import DescribeConfigsRequest, IncrementalAlterConfigsRequest
+from groupcoord.protocol.messages import (
+    AlterConfigsRequest,
+    DescribeConfigsRequest,
+    IncrementalAlterConfigsRequest,
+    ListConfigResourcesRequest,
+)
 from tests.conformance.actors import Client, Stagehand
 from tests.conformance.batches import batch
 from tests.conformance.data import DataClient
 from tests.conformance.story import Story, story
 
-TOPIC, BROKER = 2, 4
+TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
 
 
@@ -132,3 +138,128 @@ def configs_of_others_change(s: Story) -> None:
     for kind, name in ((0, "x"), (99, "x"), (TOPIC, ""), (BROKER, "9"), (BROKER, "one")):
         admin.asks(alter(kind, name, ("retention.ms", SET, "1")), does=f"changes resource {name!r} of kind {kind}")
     admin.asks(IncrementalAlterConfigsRequest(resources=(), validate_only=False), does="changes nothing")
+
+
+def replace(
+    *resources: tuple[int, str, Sequence[tuple[str, str | None]]], validate_only: bool = False
+) -> AlterConfigsRequest:
+    """An AlterConfigs: all configurations of each resource."""
+    return AlterConfigsRequest(
+        resources=tuple(
+            alter_configs.AlterConfigsResource(
+                resource_type=kind,
+                resource_name=name,
+                configs=tuple(alter_configs.AlterableConfig(name=key, value=value) for key, value in configs),
+            )
+            for kind, name, configs in resources
+        ),
+        validate_only=validate_only,
+    )
+
+
+@story(sections=["configs"])
+def configs_of_a_topic_are_replaced(s: Story) -> None:
+    """AlterConfigs, by version: what is not named goes; bad values, nulls, names twice, only validated."""
+    stage, admin = Stagehand(s), Client(s, "admin")
+    topic = stage.topic("orders", retention_ms="1000", cleanup_policy="compact")
+
+    def change(*configs: tuple[str, str | None], does: str, version: int = 2, validate_only: bool = False) -> None:
+        admin.asks(replace((TOPIC, topic, configs), validate_only=validate_only), version, does=does)
+        s.target.wait(s.target.settle_ms)
+        admin.asks(describe(TOPIC, topic, ["retention.ms", "cleanup.policy", "max.message.bytes"]), 4, does="looks")
+
+    change(("retention.ms", "2000"), does="keeps one", version=0)
+    change(("max.message.bytes", "5000"), ("cleanup.policy", "compact,delete"), does="sets two others", version=1)
+    change(("retention.ms", "7"), does="only validates", validate_only=True)
+    change(("retention.ms", "soon"), ("max.message.bytes", "1"), does="sets one bad and one good")
+    change(("no.such.config", "5"), does="sets an unknown config")
+    change(("retention.ms", None), ("cleanup.policy", None), does="sets nulls")
+    change(("retention.ms", "5"), ("retention.ms", "6"), does="sets one twice")
+    change(("retention.ms", "5"), ("retention.ms", None), does="sets one twice, once to null")
+    change(does="keeps nothing")
+
+
+@story(sections=["configs"])
+def configs_of_others_are_replaced(s: Story) -> None:
+    """AlterConfigs of brokers, groups, client metrics and odd resources, and of one resource twice."""
+    stage, admin = Stagehand(s), Client(s, "admin")
+    topic, other, group = stage.topic("orders"), stage.topic("pays"), s.topic_name("app")
+    subscription = s.topic_name("metrics")
+    wait_ms = s.target.settle_ms
+    session, heartbeat = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
+    attempts: tuple[tuple[int, str, tuple[tuple[str, str | None], ...]], ...] = (
+        (TOPIC, s.topic_name("nope"), (("retention.ms", "5"),)),
+        (TOPIC, s.topic_name("nope"), (("no.such.config", "5"),)),
+        (TOPIC, "bad name", (("retention.ms", "5"),)),
+        (TOPIC, "", (("retention.ms", "5"),)),
+        (BROKER, "9", (("num.io.threads", "9"),)),
+        (BROKER, "one", (("num.io.threads", "9"),)),
+        (BROKER, "", (("num.io.threads", "9"),)),
+        (BROKER, "1", (("min.insync.replicas", "2"),)),
+        (BROKER, "1", (("node.id", "3"), ("process.roles", "broker"))),
+        (BROKER, "1", (("num.io.threads", "x"),)),
+        (BROKER, "", (("listeners", "PLAINTEXT://:1"),)),
+        (LOGGER, "1", (("kafka.server", "DEBUG"),)),
+        (LOGGER, "1", (("kafka.server", "DEBUG"), ("kafka.server", "INFO"))),
+        (LOGGER, "one", ()),
+        (0, "x", (("a", "1"),)),
+        (99, "x", (("a", None),)),
+        (GROUP, "", ((session, "46000"),)),
+        (GROUP, group, (("nope", "6000"),)),
+        (GROUP, group, ((session, "1"),)),
+        (METRICS, "", (("interval.ms", "1000"),)),
+        (METRICS, subscription, (("interval.ms", "1"),)),
+        (METRICS, subscription, (("interval.ms", "x"),)),
+        (METRICS, subscription, (("nope", "1"),)),
+    )
+    for kind, name, configs in attempts:
+        admin.asks(replace((kind, name, configs)), does=f"replaces the configs of resource {name!r} of kind {kind}")
+    for configs in (((session, "46000"),), ((heartbeat, "6000"),), ()):
+        admin.asks(replace((GROUP, group, configs)), does="replaces a group's configs")
+        s.target.wait(wait_ms)
+        admin.asks(describe(GROUP, group, [session, heartbeat]), 4, does="looks")
+    for setting in (("log.cleaner.threads", "2"), ("num.network.threads", "4")):
+        admin.asks(replace((BROKER, "1", [setting])), does="replaces the broker's configs")
+        s.target.wait(wait_ms)
+        admin.asks(describe(BROKER, "1", ["log.cleaner.threads", "num.network.threads"]), 4, does="looks")
+    admin.asks(replace((BROKER, "1", [])), does="removes the broker's configs")
+    several: tuple[tuple[int, str, list[tuple[str, str | None]]], ...] = (
+        (TOPIC, topic, [("retention.ms", "7")]),
+        (TOPIC, s.topic_name("nope"), []),
+        (77, "x", []),
+    )
+    admin.asks(replace(*several), does="replaces several")
+    admin.asks(replace(), does="replaces nothing")
+    twice: tuple[tuple[int, str, list[tuple[str, str | None]]], ...] = (
+        (TOPIC, topic, [("retention.ms", "1")]),
+        (TOPIC, topic, []),
+        (TOPIC, other, [("retention.ms", "8")]),
+    )
+    Client(s, "hasty").parks(replace(*twice), does="names a resource twice")
+    Client(s, "hastier").parks(replace((0, "x", []), (99, "x", [])), does="names two of unknown types alike")
+    for name in (topic, other):
+        admin.asks(describe(TOPIC, name, ["retention.ms"]), 4, does="looks at what became of it")
+
+
+@story(sections=["configs"])
+def resources_with_configs_are_listed(s: Story) -> None:
+    """ListConfigResources, by version and type: topics, groups, client metrics, the broker; unknown types."""
+    stage, admin = Stagehand(s), Client(s, "admin")
+    for suffix in ("b", "a", "c"):
+        stage.topic(suffix)
+    admin.asks(ListConfigResourcesRequest(resource_types=(GROUP,)), 1, does="lists groups before there are any")
+    for suffix in ("two", "one"):
+        admin.asks(alter(GROUP, s.topic_name(suffix), ("consumer.session.timeout.ms", SET, "46000")), does="a group")
+        admin.asks(alter(METRICS, s.topic_name(suffix), ("interval.ms", SET, "1000")), does="a subscription")
+    s.target.wait(s.target.settle_ms)
+    admin.asks(ListConfigResourcesRequest(), 0, does="lists client metrics")
+    admin.asks(ListConfigResourcesRequest(), 1, does="lists everything")
+    for types in ((TOPIC,), (BROKER,), (LOGGER,), (METRICS,), (GROUP,), (GROUP, BROKER, LOGGER), (TOPIC, TOPIC)):
+        admin.asks(ListConfigResourcesRequest(resource_types=types), 1, does=f"lists the types {types}")
+    for types in ((TOPIC, 99), (0,), (-1,)):
+        admin.asks(ListConfigResourcesRequest(resource_types=types), 1, does=f"lists the types {types}")
+    for suffix in ("two", "one"):
+        admin.asks(replace((GROUP, s.topic_name(suffix), [])), does="nothing is configured any more")
+        admin.asks(replace((METRICS, s.topic_name(suffix), [])), does="nor here")
+    s.target.wait(s.target.settle_ms)
+    admin.asks(ListConfigResourcesRequest(resource_types=(METRICS, GROUP)), 1, does="lists what is left")

@@ -280,7 +280,7 @@ def test_an_api_has_four_names() -> None:
 def test_what_is_no_api_is_refused_with_the_nearest_that_is() -> None:
     cases: list[tuple[object, str]] = [
         ("heart_beat", "there is no API 'heart_beat'; do you mean Heartbeat?"),
-        ("Xyzzy", "there is no API 'Xyzzy'; there is ApiVersions, CreatePartitions"),
+        ("Xyzzy", "there is no API 'Xyzzy'; there is AlterConfigs, ApiVersions, CreatePartitions"),
         (HeartbeatResponse, "HeartbeatResponse is not the class of a request; do you mean HeartbeatRequest?"),
         (99, "99 is no API"),
         (True, "True is no API"),
