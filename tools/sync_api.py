@@ -133,7 +133,10 @@ def _method(function: _Function, known: dict[str, str], imports: set[str]) -> st
     if is_property or arguments:
         start = f"lambda: {start}" if is_property else f"lambda: {start}({arguments})"
     call = f"self.{how}({start})"
-    if result in _NAMES:
+    if result == "Faults":
+        imports.add("from groupcoord.testing.faults.api import SyncFaults")
+        result, call = "SyncFaults", f"{call}.sync()"
+    elif result in _NAMES:
         proxy = _NAMES[result]
         imports.add("from typing import Any")
         result, call = proxy + "[Any]" * (proxy in GENERIC), f"{proxy}({call}, self._thread)"

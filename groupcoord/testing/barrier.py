@@ -19,7 +19,7 @@ class Barrier:
 
     async def wait(self, *, timeout: float | None = None) -> tuple[HeldRequest, ...]:
         """Wait until all are there. Raises HoldTimeout, which says which requests are."""
-        await self._hold.arrived(self._size, timeout=timeout)
+        await self._hold.wait(self._size, timeout=timeout)
         return self._hold.waiting
 
     def release(self, order: Sequence[int] | None = None) -> None:

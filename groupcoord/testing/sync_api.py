@@ -19,7 +19,8 @@ from groupcoord.testing.cluster import Cluster
 from groupcoord.testing.cluster_clock import ClusterClock
 from groupcoord.testing.cluster_group import ClusterGroup
 from groupcoord.testing.deadlines import PendingDeadline
-from groupcoord.testing.faults import Faults, HeldRequest
+from groupcoord.testing.faults import HeldRequest
+from groupcoord.testing.faults.api import SyncFaults
 from groupcoord.testing.groups import GroupDescription, GroupHandle
 from groupcoord.testing.kafka_cluster import METADATA_MAX_AGE_MS, BrokerHandle, ConsumerOptions, KafkaCluster
 from groupcoord.testing.manual_member import ManualMember
@@ -545,9 +546,9 @@ class SyncCluster(SyncKafkaCluster[Cluster]):
         return SyncClusterClock(self._call(lambda: self._target.clock), self._thread)
 
     @property
-    def faults(self) -> Faults:
+    def faults(self) -> SyncFaults:
         """Rules for requests that fail, wait or are lost: ``kafka.faults.when("Heartbeat").drop()``; see docs/faults.md."""
-        return self._call(lambda: self._target.faults)
+        return self._call(lambda: self._target.faults).sync()
 
     @property
     def trace(self) -> Trace:

@@ -186,7 +186,7 @@ async def test_many_commits_lose_their_connection_together() -> None:
         searched = len(kafka.trace.of(RequestReceived, api="FindCoordinator"))
         hold = kafka.faults.when("OffsetCommit").hold()
         commits = [asyncio.create_task(consumer.commit({P0: number})) for number in range(100)]
-        await hold.arrived()
+        await hold.wait()
         await kafka.stop()
         await kafka.restart()
         await asyncio.gather(*commits)

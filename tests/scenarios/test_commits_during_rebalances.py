@@ -62,7 +62,7 @@ async def test_an_overtaken_commit_costs_nothing(kafka: Cluster) -> None:
     late = kafka.faults.when("OffsetCommit", client_id=a.client_id).hold()
     codes: list[dict[tuple[str, int], E]] = []
     a.commit({P0: 7}, codes.append)
-    await late.arrived()
+    await late.wait()
     a.consumed.clear()  # there is nothing else to commit
     (b,) = await kafka.consumers(1, **how)
     await kafka.clock.advance(10)
@@ -164,7 +164,7 @@ async def test_the_last_commit_that_arrives_wins(kafka: Cluster) -> None:
     await a.rejoin()
     late = kafka.faults.when("OffsetCommit").hold()
     first = a.commit({P0: 1})
-    await late.arrived()
+    await late.wait()
     assert await a.commit({P0: 2}) == {P0: E.NONE}
     assert await kafka.group("app").committed("orders", 0) == 2
     late.release()

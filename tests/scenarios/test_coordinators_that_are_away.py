@@ -173,7 +173,7 @@ async def test_many_commits_lose_their_connection_together(kafka: Cluster) -> No
     await a.rejoin()
     hold = kafka.faults.when("OffsetCommit").hold().times(100)
     committing = [a.commit({P0: number}) for number in range(100)]
-    await hold.arrived(100)
+    await hold.wait(100)
     await kafka.stop()
     for each in committing:
         with pytest.raises(ConnectionResetError):

@@ -162,7 +162,7 @@ async def test_a_late_join_without_an_id_fences_its_own_sender(kafka: Cluster) -
 
     late = kafka.faults.when("JoinGroup").hold()
     lost = a.join()
-    await late.arrived()
+    await late.wait()
     await a.rejoin()
     late.release()
     await gather(lost)
@@ -172,7 +172,7 @@ async def test_a_late_join_without_an_id_fences_its_own_sender(kafka: Cluster) -
     a.member_id = ""
     late = kafka.faults.when("JoinGroup").hold()
     lost = a.join()
-    await late.arrived()
+    await late.wait()
     await gather(a.join())
     mine = a.member_id
     assert await a.heartbeat() == E.NONE

@@ -187,7 +187,7 @@ async def test_who_has_ended_asks_for_nothing() -> None:
         hold = kafka.faults.when("Metadata").hold().times(2)
         for member in (a, b):
             member.refresh_metadata()
-        await hold.arrived(2)
+        await hold.wait(2)
         a.leave()
         await kafka.group("app").fence_member("two")
         await kafka.clock.advance(5)

@@ -253,6 +253,14 @@ async def test_a_rule_that_was_not_used_fails_the_block() -> None:
         await story(0)
 
 
+async def test_a_rule_without_an_action_fails_the_block() -> None:
+    with pytest.raises(
+        FaultRulesFailed, match=r"when\(Heartbeat, group='app'\) says nothing that is to happen: add an"
+    ):
+        async with Cluster() as kafka:
+            kafka.faults.when("Heartbeat", group="app")
+
+
 async def test_requests_gather_and_go_in_the_order_of_the_test() -> None:
     async with Cluster(topics=ORDERS, config={"group.initial.rebalance.delay.ms": 3_000}, clock="manual") as kafka:
         barrier = kafka.barrier("JoinGroup", group="app", size=2)

@@ -52,7 +52,7 @@ def test_steps_are_waited_for_where_the_test_wants() -> None:
         assert beating.result() == ErrorCode.NONE
         hold = kafka.faults.when("Heartbeat").hold()
         lost = member.heartbeat()
-        hold.wait_arrived()
+        hold.wait()
         member.vanish()
         assert lost.cancelled()
 

@@ -102,7 +102,7 @@ async def test_what_waits_for_others_has_a_connection_of_its_own() -> None:
         line = lines.line()
         hold = kafka.faults.when("JoinGroup").hold().times(2)
         waiting = asyncio.gather(*[answer_of(partial(line.ask, joining(group))) for group in "ab"])
-        await hold.arrived(2)
+        await hold.wait(2)
         await answer_of(lambda to: line.ask(BEAT, to))
         assert not waiting.done()
         hold.release()
@@ -132,7 +132,7 @@ async def test_who_is_closed_hears_and_says_nothing() -> None:
         hold = kafka.faults.when("Heartbeat").hold()
         heard: list[Any] = []
         line.ask(BEAT, heard.append)
-        await hold.arrived()
+        await hold.wait()
         line.close()
         with pytest.raises(RuntimeError, match="c has vanished"):
             line.ask(BEAT, heard.append)

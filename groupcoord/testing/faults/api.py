@@ -4,7 +4,7 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable, Iterable
-from typing import Any, Unpack
+from typing import Any, TypeVar, Unpack
 
 from groupcoord.cluster.assemble import Assembly
 from groupcoord.cluster.layer import ServedCluster
@@ -35,46 +35,12 @@ class HoldTimeout(TimeoutError, AssertionError):
     """The requests to be held did not come in time; the text says what came instead."""
 
 
-class HoldRule(ActiveRule):
+class AnyHoldRule(ActiveRule):
     """A rule that holds requests, or their answers, until they are released."""
 
-    def __init__(self, rule: Rule, name: str, faults: "Faults") -> None:
+    def __init__(self, rule: Rule, name: str, faults: "FaultRules") -> None:
         super().__init__(rule, name, faults.book)
         self._faults = faults
-
-    async def arrived(self, count: int = 1, *, timeout: float | None = None) -> tuple[HeldRequest, ...]:
-        """Wait until ``count`` requests were held in all; returns those that wait now. Raises HoldTimeout.
-
-        ``timeout`` is in seconds of the event loop.
-        """
-        loop, timeout_s = asyncio.get_running_loop(), TIMEOUT_S if timeout is None else timeout
-        arrived: asyncio.Future[None] = loop.create_future()
-
-        def set_arrived() -> None:
-            if not arrived.done():
-                arrived.set_result(None)
-
-        end = self._call_when_arrived(count, lambda: loop.call_soon_threadsafe(set_arrived))
-        try:
-            async with asyncio.timeout(timeout_s):
-                await arrived
-        except TimeoutError:
-            raise self._timeout(count, timeout_s) from None
-        finally:
-            end()
-        return self.waiting
-
-    def wait_arrived(self, count: int = 1, *, timeout: float | None = None) -> tuple[HeldRequest, ...]:
-        """``arrived`` for a thread without an event loop, other than the server's; ``timeout`` is in real seconds."""
-        timeout_s = TIMEOUT_S if timeout is None else timeout
-        arrived = threading.Event()
-        end = self._call_when_arrived(count, arrived.set)
-        try:
-            if not arrived.wait(timeout_s):
-                raise self._timeout(count, timeout_s)
-        finally:
-            end()
-        return self.waiting
 
     def release(self, *held: HeldRequest) -> None:
         """Let ``held`` go on, in that order; without arguments, all that wait, in the order they came.
@@ -113,24 +79,76 @@ class HoldRule(ActiveRule):
         return HoldTimeout("\n".join([text, *self.near_misses()]))
 
 
-class FaultsWhen(RuleBuilder[ActiveRule, HoldRule]):
-    """The result of ``faults.when(…)``; the action that follows adds the rule."""
+class HoldRule(AnyHoldRule):
+    """A rule that holds requests, for a test with asyncio."""
 
-    def __init__(self, matcher: RequestMatcher, faults: "Faults") -> None:
+    async def wait(self, count: int = 1, *, timeout: float | None = None) -> tuple[HeldRequest, ...]:
+        """Wait until ``count`` requests were held in all; returns those that wait now. Raises HoldTimeout.
+
+        ``timeout`` is in seconds of the event loop.
+        """
+        loop, timeout_s = asyncio.get_running_loop(), TIMEOUT_S if timeout is None else timeout
+        arrived: asyncio.Future[None] = loop.create_future()
+
+        def set_arrived() -> None:
+            if not arrived.done():
+                arrived.set_result(None)
+
+        end = self._call_when_arrived(count, lambda: loop.call_soon_threadsafe(set_arrived))
+        try:
+            async with asyncio.timeout(timeout_s):
+                await arrived
+        except TimeoutError:
+            raise self._timeout(count, timeout_s) from None
+        finally:
+            end()
+        return self.waiting
+
+
+class SyncHoldRule(AnyHoldRule):
+    """A rule that holds requests, for a test without asyncio, in another thread than the server."""
+
+    def wait(self, count: int = 1, *, timeout: float | None = None) -> tuple[HeldRequest, ...]:
+        """Wait until ``count`` requests were held in all; returns those that wait now. Raises HoldTimeout.
+
+        ``timeout`` is in real seconds.
+        """
+        timeout_s = TIMEOUT_S if timeout is None else timeout
+        arrived = threading.Event()
+        end = self._call_when_arrived(count, arrived.set)
+        try:
+            if not arrived.wait(timeout_s):
+                raise self._timeout(count, timeout_s)
+        finally:
+            end()
+        return self.waiting
+
+
+H = TypeVar("H", bound=AnyHoldRule)
+
+
+class FaultsWhen(RuleBuilder[ActiveRule, H]):
+    """The result of ``faults.when(…)``; the action that follows adds the rule, and a test without one fails."""
+
+    def __init__(self, matcher: RequestMatcher, faults: "FaultRules", hold: type[H]) -> None:
         self._matcher = matcher
         self._faults = faults
+        self._hold = hold
+        faults.book.unfinished.append(matcher)
 
     def _build(self, action: FaultAction) -> ActiveRule:
+        self._finish()
         return self._faults.add(Rule(self._matcher, action))
 
-    def _build_hold(self, action: FaultAction) -> HoldRule:
-        hold = self._faults.add(Rule(self._matcher, action))
-        if not isinstance(hold, HoldRule):
-            raise AssertionError(f"{hold} holds")
-        return hold
+    def _build_hold(self, action: FaultAction) -> H:
+        self._finish()
+        return self._faults.add_hold(Rule(self._matcher, action), self._hold)
+
+    def _finish(self) -> None:
+        self._faults.book.unfinished = [each for each in self._faults.book.unfinished if each is not self._matcher]
 
 
-class Faults:
+class FaultRules:
     """The rules of one test or server, for all its brokers.
 
     ``now_ms`` is the brokers' clock. ``run`` runs code in the thread of the brokers, if that is not the test's.
@@ -158,17 +176,17 @@ class Faults:
         """
         return FaultLayer(inner, self.book, broker=inner.config.node_id if broker is None else broker, topics=topics)
 
-    def when(self, api: ApiLike | None = None, **conditions: Unpack[MatchConditions]) -> FaultsWhen:
-        """The first half of a rule for requests of ``api``, or of any API: ``when("Heartbeat", group="app").drop()``.
-
-        Takes the fields of RequestMatcher. Raises RuleProblems for conditions that no request can meet.
-        """
-        return FaultsWhen(RequestMatcher.of(api, **conditions), self)
-
     def add(self, rule: Rule, name: str | None = None) -> ActiveRule:
         """Add ``rule`` behind the others; ``name`` is its name in events and complaints."""
-        name = name or self.book.next_name()
-        active = HoldRule(rule, name, self) if rule.holds else ActiveRule(rule, name, self.book)
+        if rule.holds:
+            return self.add_hold(rule, HoldRule, name)
+        active = ActiveRule(rule, name or self.book.next_name(), self.book)
+        self.run(lambda: self.book.append(active))
+        return active
+
+    def add_hold(self, rule: Rule, hold: type[H], name: str | None = None) -> H:
+        """Add a ``rule`` that holds requests, as ``add`` does."""
+        active = hold(rule, name or self.book.next_name(), self)
         self.run(lambda: self.book.append(active))
         return active
 
@@ -206,3 +224,33 @@ class Faults:
     def check(self) -> None:
         """Raises FaultRulesFailed for rules that never acted, and for functions of rules that raised."""
         self.book.check()
+
+
+class Faults(FaultRules):
+    """The rules of a test with asyncio, or of a server."""
+
+    def when(self, api: ApiLike | None = None, **conditions: Unpack[MatchConditions]) -> FaultsWhen[HoldRule]:
+        """The first half of a rule for requests of ``api``, or of any API: ``when("Heartbeat", group="app").drop()``.
+
+        Takes the fields of RequestMatcher. Raises RuleProblems for conditions that no request can meet.
+        """
+        return FaultsWhen(RequestMatcher.of(api, **conditions), self, HoldRule)
+
+    def sync(self) -> "SyncFaults":
+        """The same rules for a test without asyncio, in another thread than the server."""
+        return SyncFaults(self)
+
+
+class SyncFaults(FaultRules):
+    """``faults`` for a test without asyncio, in another thread than the server."""
+
+    def __init__(self, faults: Faults) -> None:
+        super().__init__(now_ms=faults.now_ms, run=faults.run)
+        self.book = faults.book
+
+    def when(self, api: ApiLike | None = None, **conditions: Unpack[MatchConditions]) -> FaultsWhen[SyncHoldRule]:
+        """The first half of a rule for requests of ``api``, or of any API: ``when("Heartbeat", group="app").drop()``.
+
+        Takes the fields of RequestMatcher. Raises RuleProblems for conditions that no request can meet.
+        """
+        return FaultsWhen(RequestMatcher.of(api, **conditions), self, SyncHoldRule)

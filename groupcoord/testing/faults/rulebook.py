@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self
 
 from groupcoord.core.effects import Call
 from groupcoord.testing.faults.actions import error_reply
-from groupcoord.testing.faults.matching import RequestContext
+from groupcoord.testing.faults.matching import RequestContext, RequestMatcher
 from groupcoord.testing.faults.rule import Rule
 
 MAX_NEAR_MISSES = 3
@@ -217,6 +217,8 @@ class Rulebook:
         self.start_ms = start_ms
         self.active: tuple[ActiveRule, ...] = ()
         """The rules that are not removed. Replaced and never changed, because other threads may read it."""
+        self.unfinished: list[RequestMatcher] = []
+        """Each ``when(…)`` that no action followed."""
         self.failures: list[tuple[ActiveRule, Exception]] = []
         """Exceptions of functions of rules."""
         self._all: list[ActiveRule] = []
@@ -297,6 +299,9 @@ class Rulebook:
     def check(self) -> None:
         """Raises FaultRulesFailed for rules that never acted, and for functions that raised."""
         texts = [f"{active.name}: a function of {active.rule} raised {error!r}" for active, error in self.failures]
+        texts += [
+            f"{matcher} says nothing that is to happen: add an action, such as .drop()" for matcher in self.unfinished
+        ]
         texts += self.unused()
         if texts:
             cause = self.failures[0][1] if self.failures else None

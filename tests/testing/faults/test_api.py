@@ -75,21 +75,21 @@ class TestHold:
         async def story() -> None:
             hold = world.when(Heartbeat).hold().times(2)
             world.heartbeat("a")
-            (first,) = await hold.arrived()
-            waiting = asyncio.ensure_future(hold.arrived(2))
+            (first,) = await hold.wait()
+            waiting = asyncio.ensure_future(hold.wait(2))
             await asyncio.wait([waiting], timeout=0)
             assert not waiting.done()
             world.heartbeat("b")
             assert await waiting == (first, hold.waiting[1])
             hold.release()
-            assert await hold.arrived(2) == ()  # they were there
+            assert await hold.wait(2) == ()  # they were there
 
         asyncio.run(story())
 
     def test_what_arrives_when_it_has_been_told_changes_nothing(self, world: World) -> None:
         async def story() -> None:
             hold = world.when(Heartbeat).hold().times(3)
-            waiting = asyncio.ensure_future(hold.arrived())
+            waiting = asyncio.ensure_future(hold.wait())
             await asyncio.wait([waiting], timeout=0)
             for member in "abc":
                 world.heartbeat(member)
@@ -102,7 +102,7 @@ class TestHold:
             hold = world.when(Heartbeat, member="a").hold()
             world.heartbeat("b")
             with pytest.raises(HoldTimeout) as failed:
-                await hold.arrived(timeout=0)
+                await hold.wait(timeout=0)
             assert str(failed.value).splitlines() == [
                 "rule 1: 0 of 1 were held within 0 s: when(Heartbeat, member='a').hold()",
                 "  the nearest request:",
@@ -113,13 +113,13 @@ class TestHold:
         asyncio.run(story())
 
     def test_a_thread_waits(self, world: World) -> None:
-        hold = world.when(Heartbeat).hold()
+        hold = world.faults.sync().when(Heartbeat).hold()
         with ThreadPoolExecutor(1) as elsewhere:
-            waiting = elsewhere.submit(hold.wait_arrived)
+            waiting = elsewhere.submit(hold.wait)
             world.heartbeat()
             assert waiting.result() == hold.waiting
         with pytest.raises(HoldTimeout, match="1 of 2 were held within 0 s"):
-            hold.wait_arrived(2, timeout=0)
+            hold.wait(2, timeout=0)
 
     def test_it_ends_with_its_block(self, world: World) -> None:
         with world.when(Heartbeat).hold() as hold:
@@ -153,9 +153,9 @@ class TestHold:
         faults = Faults(now_ms=lambda: world.now, run=run)
         world.faulty = faults.layer(world.node)
         world.faulty.execute_effects = world.execute_effects
-        hold = faults.when(Heartbeat).hold()
+        hold = faults.sync().when(Heartbeat).hold()
         asking = world.heartbeat()
-        hold.wait_arrived()
+        hold.wait()
         hold.release()
         assert not asking.is_open
         assert len(there) == 4  # installed, listened, listened no more, released

@@ -141,7 +141,7 @@ class TestAiokafka:
                 await broker.seen(generation(1))
                 hold = broker.when(SyncGroup, group="app").hold_answer()
                 broker.when(Heartbeat).refuse("REBALANCE_IN_PROGRESS")
-                (held,) = await hold.arrived(timeout=PATIENCE_SECONDS)
+                (held,) = await hold.wait(timeout=PATIENCE_SECONDS)
                 assert held.request.generation_id == 2
                 hold.release()
                 await broker.seen(generation(2))
@@ -250,11 +250,11 @@ def test_a_synchronous_client_and_a_broker_in_a_thread_of_its_own() -> None:
     assert ready.wait(PATIENCE_SECONDS)
     broker, end = there
     try:
-        hold = broker.when(JoinGroup, group="app").hold()
+        hold = broker.faults.sync().when(JoinGroup, group="app").hold()
         consumer = kafka.KafkaConsumer("orders", bootstrap_servers=broker.server.address, group_id="app")
         polling = threading.Thread(target=consumer.poll, kwargs={"timeout_ms": 500})
         polling.start()
-        (held,) = hold.wait_arrived(timeout=PATIENCE_SECONDS)
+        (held,) = hold.wait(timeout=PATIENCE_SECONDS)
         assert held.call.client_id.startswith("kafka-python")
         assert not [event for event in broker.events if isinstance(event, GroupEvent)]
         hold.release()
