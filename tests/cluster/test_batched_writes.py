@@ -1,5 +1,7 @@
 """What requests write at once is one batch of the log (``group.coordinator.append.linger.ms``)."""
 
+import dataclasses
+
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.batches.record_batch import read_header
 from groupcoord.protocol.errors import ErrorCode
@@ -86,3 +88,28 @@ def test_a_batch_may_wait_for_a_fixed_time() -> None:
     bench.advance(1)
     assert (bench.committed(first), bench.committed(second)) == (ErrorCode.NONE, ErrorCode.NONE)
     assert batches(bench) == [2]
+
+
+def test_when_the_first_of_several_appends_fails_the_others_do_not_reach_the_log() -> None:
+    bench = Bench(message_max_bytes=200, offsets_retention_minutes=1)
+    groups = {f"g{number}" for number in range(10)}
+    for group in groups:
+        bench.commit(1, group)
+    bench.refuse(ErrorCode.NOT_ENOUGH_REPLICAS)
+    before = batches(bench)
+    bench.advance(700_000)  # expired offsets and groups take several batches
+    assert (batches(bench), bench.listed()) == (before, groups)
+    bench.store()
+    bench.advance(600_000)
+    assert (len(batches(bench)) > len(before) + 1, bench.listed()) == (True, set())
+
+
+def test_an_append_that_the_log_refuses_fails() -> None:
+    bench = Bench()
+    bench.hold()
+    number = bench.commit(1)
+    log = bench.node.broker.log("__consumer_offsets", 0)
+    assert log is not None
+    log.settings = dataclasses.replace(log.settings, max_message_bytes=10)
+    bench.release()
+    assert bench.committed(number) is ErrorCode.UNKNOWN_SERVER_ERROR

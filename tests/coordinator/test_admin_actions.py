@@ -8,6 +8,7 @@ import pytest
 from groupcoord.coordinator import admin_actions
 from groupcoord.coordinator.classic.states import GroupState
 from groupcoord.coordinator.events import GenerationStarted, MemberRemoved, RebalanceStarted, StaticMemberReplaced
+from groupcoord.core.effects import Append
 from groupcoord.core.events import AdminAction
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.errors import ErrorCode
@@ -164,3 +165,12 @@ def test_and_here() -> None:
     world.resign(world.coordinator.shard_of(GROUP).partition)
     with pytest.raises(ValueError, match="another broker has partition"):
         run(world, admin_actions.expire_member, "a")
+
+
+def test_an_instance_over_which_kafka_fails_is_not_fenced() -> None:
+    world = World()
+    world.stable(world.member("a", instance="one"))
+    world.group.supported_protocols.clear()
+    ctx = HandlerContext(world.now_ms, CAUSE)
+    admin_actions.fence_instance(world.coordinator, ctx, GROUP, "one")
+    assert not any(isinstance(effect, Append) for effect in ctx.effects)

@@ -337,10 +337,7 @@ class RebalancingGroup(ClassicGroupMembers):
                 if member.member_id in self.pending_sync_members:
                     reason = f"it did not send SyncGroup within {timeout} ms"
                     self.remove_member(due, member, reason, Departure.NOT_SYNCED, timeout)
-            try:
-                return self.prepare_rebalance(due, f"{names} did not send SyncGroup within {timeout} ms")
-            except UnexpectedBrokerError:
-                return EMPTY_RESULT
+            return self.prepare_rebalance(due, f"{names} did not send SyncGroup within {timeout} ms")
 
         self.timers.schedule(self.sync_key, ctx.now_ms + timeout, timed_out)
 

@@ -1,4 +1,5 @@
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytest
 
@@ -10,8 +11,11 @@ from groupcoord.coordinator.events import (
     RebalanceStuck,
     RequestRefused,
 )
+from groupcoord.core.effects import Call, Reply
+from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.errors import ErrorCode
-from tests.coordinator.world import INITIAL_DELAY_MS, NEW_MEMBER_MS, World, subscription
+from groupcoord.protocol.messages import JoinGroupRequest
+from tests.coordinator.world import GROUP, INITIAL_DELAY_MS, NEW_MEMBER_MS, World, subscription
 
 # --- what is checked before there is a group
 
@@ -521,3 +525,16 @@ def test_a_rejoin_says_whether_it_brings_news() -> None:
         "a-1 joins again: topics changed",
         "b-2 joins again, with new metadata",
     ]
+
+
+def test_a_group_of_another_kind_takes_no_classic_member() -> None:
+    world = World()
+    groups: Any = world.coordinator.shard_of(GROUP).machine.groups
+    groups[GROUP] = object()
+    call = Call(1, 1, APIS[ApiKey.JOIN_GROUP], 9, "c", "/h")
+    request = JoinGroupRequest(
+        group_id=GROUP, session_timeout_ms=10_000, rebalance_timeout_ms=10_000, member_id="", protocol_type="consumer"
+    )
+    (_, reply) = world.coordinator.handle(call, request, 0)
+    assert isinstance(reply, Reply)
+    assert reply.response.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
