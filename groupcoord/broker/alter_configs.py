@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from groupcoord.broker.broker import Broker
-from groupcoord.broker.config_control import Operation, ResourceType, alter, check_form
+from groupcoord.broker.config_control import AlterConfigOpType, ResourceType, alter, check_form
 from groupcoord.config.broker_config import ConfigResource
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import Call
@@ -64,8 +64,10 @@ def _replacing(broker: Broker, asked: Replacement) -> list[AlterableConfig]:
     resource = ConfigResource(asked.resource_type, asked.resource_name)
     present = broker.config.dynamic.get(resource, {}) if topic is None else topic.configs
     given = {config.name for config in asked.configs}
-    kept = [AlterableConfig(name=one.name, config_operation=Operation.SET, value=one.value) for one in asked.configs]
-    gone = [AlterableConfig(name=name, config_operation=Operation.DELETE, value=None) for name in present]
+    kept = [
+        AlterableConfig(name=one.name, config_operation=AlterConfigOpType.SET, value=one.value) for one in asked.configs
+    ]
+    gone = [AlterableConfig(name=name, config_operation=AlterConfigOpType.DELETE, value=None) for name in present]
     return kept + [change for change in gone if change.name not in given]
 
 

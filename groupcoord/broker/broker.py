@@ -177,7 +177,7 @@ class Broker:
     def topics_deleted(self, ctx: HandlerContext, topics: Sequence[Topic]) -> None:
         """``topics`` have left the store: answer the fetches that wait for them, and pass the news on."""
         for topic in topics:
-            self.fetch_purgatory.gone(ctx, topic.partitions)
+            self.fetch_purgatory.logs_deleted(ctx, topic.partitions)
         self.on_topics_deleted(ctx, topics)
 
     def _compaction_runner(self) -> WorkRunner:

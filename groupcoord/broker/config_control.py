@@ -35,7 +35,7 @@ class ResourceType(enum.IntEnum):
     GROUP = 32
 
 
-class Operation(enum.IntEnum):
+class AlterConfigOpType(enum.IntEnum):
     """What to do with a configuration (KIP-339)."""
 
     SET = 0
@@ -110,7 +110,7 @@ def check_form(changes: Sequence[AlterableConfig]) -> None:
     """Raises ApiError if a configuration is named twice, or has a null that does not delete it."""
     if any(times > 1 for times in Counter(change.name for change in changes).values()):
         raise ApiError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
-    nulls = [one.name for one in changes if one.value is None and one.config_operation != Operation.DELETE]
+    nulls = [one.name for one in changes if one.value is None and one.config_operation != AlterConfigOpType.DELETE]
     if nulls:
         raise ApiError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {', '.join(nulls)}")
 
@@ -128,14 +128,14 @@ def _applied(
         change = by_name[name]
         value = change.value or ""
         match change.config_operation:
-            case Operation.SET:
+            case AlterConfigOpType.SET:
                 configs[name] = value
-            case Operation.DELETE:
+            case AlterConfigOpType.DELETE:
                 configs.pop(name, None)
-            case Operation.APPEND | Operation.SUBTRACT as operation:
+            case AlterConfigOpType.APPEND | AlterConfigOpType.SUBTRACT as operation:
                 row = lists.get(name)
                 if row is None or row.type is not ConfigType.LIST:
-                    word = Operation(operation).name
+                    word = AlterConfigOpType(operation).name
                     text = f"Can't {word} to key {name} because its type is not LIST."
                     raise ApiError(ErrorCode.INVALID_CONFIG, text)
                 configs[name] = _spliced(configs.get(name, row.default or ""), value, operation)
@@ -147,7 +147,7 @@ def _applied(
 def _spliced(present: str, value: str, operation: int) -> str:
     parts = [part for part in present.split(",") if part]
     for part in _java_split(value):
-        if operation == Operation.SUBTRACT:
+        if operation == AlterConfigOpType.SUBTRACT:
             if part in parts:
                 parts.remove(part)
         elif part not in parts:
@@ -247,14 +247,14 @@ def _check_node_id(name: str, node_id: int, unexpected: str) -> None:
 
 def _check_broker_operation(change: AlterableConfig) -> None:
     operation = change.config_operation
-    if operation not in set(Operation):
+    if operation not in set(AlterConfigOpType):
         raise ApiError(ErrorCode.INVALID_REQUEST, f"Unknown operations type {operation}")
-    if operation in {Operation.APPEND, Operation.SUBTRACT}:
+    if operation in {AlterConfigOpType.APPEND, AlterConfigOpType.SUBTRACT}:
         row = BROKER.get(change.name)
         if row is None:
             raise ApiError(ErrorCode.INVALID_CONFIG, f"Unknown config name: {change.name}")
         if row.type is not ConfigType.LIST:
-            word = Operation(operation).name.lower()
+            word = AlterConfigOpType(operation).name.lower()
             text = f"Config value {word} is not allowed for config key: {change.name}"
             raise ApiError(ErrorCode.INVALID_CONFIG, text)
 
@@ -338,13 +338,13 @@ def _check_loggers(config: BrokerConfig, name: str, changes: Sequence[AlterableC
     _check_node_id(name, config.node_id, "Unexpected node id. Expected {}, but received {}")
     for change in changes:
         operation = change.config_operation
-        if operation not in set(Operation):
+        if operation not in set(AlterConfigOpType):
             raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
-        if operation in {Operation.APPEND, Operation.SUBTRACT}:
-            word = Operation(operation).name
+        if operation in {AlterConfigOpType.APPEND, AlterConfigOpType.SUBTRACT}:
+            word = AlterConfigOpType(operation).name
             text = f"{word} operation is not allowed for the BROKER_LOGGER resource"
             raise ApiError(ErrorCode.INVALID_REQUEST, text)
-        if change.name == "root" and operation == Operation.SET and change.value not in _LOG_LEVELS:
+        if change.name == "root" and operation == AlterConfigOpType.SET and change.value not in _LOG_LEVELS:
             text = (
                 f"Cannot set the log level of {change.name} to {change.value} as it is not a supported log level. "
                 f"Valid log levels are {', '.join(_LOG_LEVELS)}"

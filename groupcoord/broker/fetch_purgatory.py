@@ -95,7 +95,7 @@ class FetchPurgatory:
             if self._delayed[key].call.broker != leader and self._delayed[key].fails():
                 self._answer(ctx, key)
 
-    def gone(self, ctx: HandlerContext, logs: Iterable[PartitionLog]) -> None:
+    def logs_deleted(self, ctx: HandlerContext, logs: Iterable[PartitionLog]) -> None:
         """``logs`` are no more: answer every fetch that waits for one of them."""
         for log in logs:
             for key in tuple(self._watchers.get(log, ())):

@@ -81,7 +81,7 @@ class Topic:
     def add_logs(self, count: int, replicas: Sequence[Replicas] | None = None) -> None:
         """Add ``count`` empty partitions of which the storage knows."""
         first = len(self.partitions)
-        self.have(
+        self.attach_logs(
             [
                 PartitionLog(self.settings, f"{self.name}-{index}", self._storage.log(self.name, index))
                 for index in range(first, first + count)
@@ -89,7 +89,7 @@ class Topic:
             replicas,
         )
 
-    def have(self, logs: Sequence[PartitionLog], replicas: Sequence[Replicas] | None = None) -> None:
+    def attach_logs(self, logs: Sequence[PartitionLog], replicas: Sequence[Replicas] | None = None) -> None:
         """Have ``logs`` as further partitions."""
         placed = [(self._home,)] * len(logs) if replicas is None else replicas
         self.partitions += logs
@@ -216,7 +216,7 @@ class TopicStore:
         topic = Topic(
             kept.name, kept.topic_id, kept.configs, settings, kept.created_ms, self._storage, self._config.node_id
         )
-        topic.have(
+        topic.attach_logs(
             [PartitionLog.recovered(settings, f"{kept.name}-{index}", log) for index, log in enumerate(kept.logs)]
         )
         self._add(topic)

@@ -177,7 +177,7 @@ def _run(arguments: argparse.Namespace) -> None:
         options = RunOptions(as_of=arguments.as_of, window=arguments.window, ends=ends, now=now, replay_with=chosen)
         run_pipeline(spark, plan, output, options, RunProgress(_say))
         report = output.finished()
-    pipeline_report.tell(report, arguments.out, arguments.format)
+    pipeline_report.print_report(report, arguments.out, arguments.format)
 
 
 def _generate(arguments: argparse.Namespace) -> None:

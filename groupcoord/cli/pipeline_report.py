@@ -52,7 +52,7 @@ def add_format(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def tell(report: "Report", directory: str, form: str) -> None:
+def print_report(report: "Report", directory: str, form: str) -> None:
     """Say on stdout what came of it: in a few lines, or as one JSON document."""
     if form == "json":
         from groupcoord.pipeline.report.json_document import report_to_json  # noqa: PLC0415 - not every command needs it
@@ -83,7 +83,7 @@ def _report(arguments: argparse.Namespace) -> None:
     else:
         with arguments.session(arguments) as spark:
             report = render_stored_by_spark(spark, arguments.directory)
-    tell(report, arguments.directory, arguments.format)
+    print_report(report, arguments.directory, arguments.format)
 
 
 def _demo(arguments: argparse.Namespace) -> None:

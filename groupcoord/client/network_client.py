@@ -11,7 +11,7 @@ from groupcoord.assignors import TopicPartition
 from groupcoord.client.addresses import Address
 from groupcoord.client.connection import BrokerConnection
 from groupcoord.client.errors import ClientError, DisconnectedError
-from groupcoord.client.member.actions import TopicsView
+from groupcoord.client.member.actions import MetadataSnapshot
 from groupcoord.client.member.requests import metadata_request
 from groupcoord.client.member.settings import ExponentialBackoff
 from groupcoord.protocol.apis.metadata import MetadataResponse, MetadataResponseTopic
@@ -223,9 +223,9 @@ class NetworkClient:
             for name in self.watched
         )
 
-    def view(self) -> TopicsView:
+    def view(self) -> MetadataSnapshot:
         """The topics as a group sees them."""
-        return TopicsView(
+        return MetadataSnapshot(
             partitions={name: len(topic.partitions) for name, topic in self.topics.items()},
             racks={name: tuple(map(self._racks, topic.partitions.values())) for name, topic in self.topics.items()},
         )

@@ -163,7 +163,7 @@ class ClusterCore:
         effects += self._execute_appends(self.broker.expire(now_ms), now_ms)
         if self._loader:
             ctx = HandlerContext(now_ms, AdminAction("a coordinator starts"))
-            self._loader.go_on(ctx)
+            self._loader.read_next_piece(ctx)
             effects += self._execute_appends(ctx.effects, now_ms)
         return effects
 

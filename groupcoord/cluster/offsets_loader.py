@@ -33,7 +33,7 @@ class OffsetsLoader:
         """Read ``log`` for ``loading``, after those that were begun before."""
         self._waiting.append((loading, log, log.log_start_offset))
 
-    def go_on(self, ctx: HandlerContext) -> None:
+    def read_next_piece(self, ctx: HandlerContext) -> None:
         """Read the next piece; the partition that is read to its end serves from then on."""
         loading, log, offset = self._waiting.pop(0)
         try:

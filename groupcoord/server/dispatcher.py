@@ -114,7 +114,7 @@ class Dispatcher:
         except Exception as problem:  # as if it had happened while the request was handled
             connection = None if call is None else self._connections.open.get(call.connection_id)
             if call is None or connection is None or connection.in_flight is not call:
-                self.unexpected(problem, call, None)
+                self.log_unexpected(problem, call, None)
             else:
                 self._fail(connection, call, problem)
             self._serving.schedule()
@@ -133,7 +133,7 @@ class Dispatcher:
             self._timer.cancel()
             self._timer = None
 
-    def unexpected(self, error: Exception, call: Call | None, request: Any) -> None:
+    def log_unexpected(self, error: Exception, call: Call | None, request: Any) -> None:
         """Log an unexpected exception, and keep it."""
         where = f"{call.api.name} v{call.version} of {call.client_id} at {call.client_host}" if call else "the server"
         asked = f", request {_short(request)}" if call else ""
@@ -166,7 +166,7 @@ class Dispatcher:
         try:
             effects = self._cluster.flush(self._now_ms())
         except Exception as error:  # answers of others are written all the same
-            self.unexpected(error, None, None)
+            self.log_unexpected(error, None, None)
         else:
             if effects:
                 self._apply(effects)
@@ -200,7 +200,7 @@ class Dispatcher:
                 effects = self._cluster.expire(now_ms)
             except Exception as error:  # one failed timer must not stop the others
                 self._not_before = self._serving.loop_time() + RETRY_AFTER_ERROR_SECONDS
-                self.unexpected(error, None, None)
+                self.log_unexpected(error, None, None)
             else:
                 self._apply(effects)
 
@@ -211,7 +211,7 @@ class Dispatcher:
             self._malformed(connection, problem)
             return
         except Exception as error:  # a fault of the parser must not harm other connections
-            self.unexpected(error, None, None)
+            self.log_unexpected(error, None, None)
             connection.close()
             return
         if call is None:
@@ -242,7 +242,9 @@ class Dispatcher:
                 if connection is None:
                     continue
                 if connection.in_flight is not call and not _answers(call, connection.in_flight):
-                    self.unexpected(RuntimeError(f"no request waits for this answer: {_short(response)}"), call, None)
+                    self.log_unexpected(
+                        RuntimeError(f"no request waits for this answer: {_short(response)}"), call, None
+                    )
                     continue
                 if self._tracing:
                     logger.debug("%s is answered %s", connection.peer, _short(response), extra={"call": call})
@@ -258,7 +260,7 @@ class Dispatcher:
     def _finish(self, effect: Effect) -> None:
         """End a call without an answer, or with bytes instead of a response."""
         if not isinstance(effect, NoReply | CloseConnection | RawReply):
-            self.unexpected(RuntimeError(f"an effect that is not the server's: {effect!r}"), None, None)
+            self.log_unexpected(RuntimeError(f"an effect that is not the server's: {effect!r}"), None, None)
             return
         connection = self._connections.open.get(effect.call.connection_id)
         if connection is None or connection.in_flight is not effect.call:
@@ -278,7 +280,7 @@ class Dispatcher:
             try:
                 listener(event)
             except Exception as error:  # a failing listener must not disturb the server
-                self.unexpected(error, None, None)
+                self.log_unexpected(error, None, None)
 
     def _learn_software(self, connection: ServerConnection, call: Call) -> None:
         """Note the client's software from ApiVersions, unless the request is about to be refused for its name or version."""
@@ -302,7 +304,7 @@ class Dispatcher:
         if isinstance(error, StringTooLongError):
             logger.warning("no answer to %s of %s: %s", call.api.name, connection.peer, error, extra={"call": call})
         else:
-            self.unexpected(error, call, connection.request)
+            self.log_unexpected(error, call, connection.request)
         try:
             response = call.api.error_response(connection.request, call.version, ErrorCode.UNKNOWN_SERVER_ERROR)
             if response is not None:
@@ -311,7 +313,7 @@ class Dispatcher:
         except StringTooLongError:
             return
         except Exception as another:  # not even the error can be said
-            self.unexpected(another, call, connection.request)
+            self.log_unexpected(another, call, connection.request)
         connection.close()
 
     def _set_timer(self) -> None:

@@ -211,7 +211,7 @@ class Server:
         try:
             await acceptor.accept_from(listening, broker)
         except Exception as error:
-            self._dispatcher.unexpected(error, None, None)
+            self._dispatcher.log_unexpected(error, None, None)
             self.stop()
             raise
 

@@ -14,7 +14,7 @@ from groupcoord.client.member import actions as a
 from groupcoord.client.member.action_executor import ActionExecutor
 from groupcoord.client.member.context import MemberState
 from groupcoord.client.member.membership import Membership
-from groupcoord.client.member.requests import metadata_request, topics_view
+from groupcoord.client.member.requests import metadata_request, metadata_snapshot
 from groupcoord.client.member.settings import MemberSettings
 from groupcoord.core.effects import EmitEvent
 from groupcoord.core.events import Event
@@ -362,7 +362,7 @@ class MemberProcess(ActionExecutor):
         ticket, timeout_ms = action.ticket, self.membership.settings.request_timeout_ms
 
         def on_response(response: MetadataResponse) -> None:
-            self._complete(ticket, topics_view(response))
+            self._complete(ticket, metadata_snapshot(response))
 
         to = (self._broker(None), GENERAL)
         request = metadata_request(action.topics)

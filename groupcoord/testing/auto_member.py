@@ -13,15 +13,15 @@ from groupcoord.assignors import TopicPartition
 from groupcoord.client.errors import DisconnectedError
 from groupcoord.client.member import actions as a
 from groupcoord.client.member.action_executor import ActionExecutor
-from groupcoord.client.member.actions import TopicsView
+from groupcoord.client.member.actions import MetadataSnapshot
 from groupcoord.client.member.context import MemberState
 from groupcoord.client.member.membership import Membership
 from groupcoord.client.member.requests import (
     OFFSET_COMMIT_BY_NAME,
     commit_errors,
     metadata_request,
+    metadata_snapshot,
     offset_commit_request,
-    topics_view,
 )
 from groupcoord.core.effects import EmitEvent
 from groupcoord.core.events import Event
@@ -249,17 +249,17 @@ class AutoMember(ActionExecutor):
             self._complete(ticket, response)
 
     def _learned(self, ticket: int, response: Any) -> None:
-        view = None if response is None else topics_view(response)
+        view = None if response is None else metadata_snapshot(response)
         self._look_again(view)
         self._answered(ticket, view)
 
     def _refreshed(self, response: Any) -> None:
-        view = None if response is None else topics_view(response)
+        view = None if response is None else metadata_snapshot(response)
         self._look_again(view)
         if view is not None:
             self.execute_actions(self.membership.topics_changed(view, self._now_ms()))
 
-    def _look_again(self, seen: TopicsView | None) -> None:
+    def _look_again(self, seen: MetadataSnapshot | None) -> None:
         """Ask for metadata after a while, and soon if there was no answer, or a topic is missing."""
         if self._refresh_at_ms is None:
             return  # it has left meanwhile

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from groupcoord.assignors import Assignor
 from groupcoord.client.addresses import parse_addresses
-from groupcoord.client.member.actions import TopicsView
+from groupcoord.client.member.actions import MetadataSnapshot
 from groupcoord.client.member.membership import Membership
-from groupcoord.client.member.requests import metadata_request, topics_view
+from groupcoord.client.member.requests import metadata_request, metadata_snapshot
 from groupcoord.client.member.settings import ExponentialBackoff, MemberSettings
 from groupcoord.client.network_client import ConnectionPurpose, NetworkClient
 from groupcoord.protocol.errors import ErrorCode
@@ -66,7 +66,7 @@ class RemoteCluster(KafkaCluster):
         self._scheduler: MemberScheduler
         self._clock: clocks.Clock
         self._waiting = Waiting()
-        self._topics = TopicsView()
+        self._topics = MetadataSnapshot()
         self._lines: list[TcpConnection] = []
         self._auto_members: list[AutoMember] = []
         self._problems: list[Exception] = []
@@ -165,11 +165,11 @@ class RemoteCluster(KafkaCluster):
             lambda seen: f"It has {seen.partitions.get(topic)}",
         )
 
-    async def _learn(self) -> TopicsView:
+    async def _learn(self) -> MetadataSnapshot:
         """All topics whose partitions all have a leader."""
         answer: MetadataResponse = await self._cluster.request_any(metadata_request(None))
         led = tuple(topic for topic in answer.topics if all(each.leader_id >= 0 for each in topic.partitions))
-        self._topics = topics_view(MetadataResponse(brokers=answer.brokers, topics=led))
+        self._topics = metadata_snapshot(MetadataResponse(brokers=answer.brokers, topics=led))
         return self._topics
 
     # Groups.

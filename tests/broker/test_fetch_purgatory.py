@@ -95,7 +95,7 @@ def test_who_waits_for_something_that_goes_is_answered_once(waiting: Waiting) ->
     one, other, third = log(), log(), log()
     waiting.watch("both", one, other)
     waiting.watch("third", third)
-    waiting.purgatory.gone(waiting.ctx, [one, other])
+    waiting.purgatory.logs_deleted(waiting.ctx, [one, other])
     assert waiting.answered == ["both"]
     waiting.append(other)
     assert waiting.answered == ["both"]

@@ -7,7 +7,7 @@ from groupcoord.assignors import ASSIGNORS, Assignor, Subscription, TopicPartiti
 from groupcoord.assignors.serialization import write_subscription
 from groupcoord.client.errors import DisconnectedError
 from groupcoord.client.member import actions as a
-from groupcoord.client.member.actions import TopicsView
+from groupcoord.client.member.actions import MetadataSnapshot
 from groupcoord.client.member.events import MemberEvent
 from groupcoord.client.member.membership import Membership
 from groupcoord.client.member.settings import MemberSettings
@@ -88,7 +88,7 @@ class Talk:
 
     def learns(self, **counts: int) -> None:
         """Metadata has come."""
-        self.hears(self.membership.topics_changed(TopicsView(partitions=counts), self.now_ms))
+        self.hears(self.membership.topics_changed(MetadataSnapshot(partitions=counts), self.now_ms))
 
     def waits(self, ms: int) -> None:
         """Time passes, and what is due happens."""
@@ -175,7 +175,7 @@ class Talk:
             ),
         )
         learn = self.wish(a.FetchMetadata)
-        self.completes(learn, TopicsView(partitions=counts or {"t": 4}))
+        self.completes(learn, MetadataSnapshot(partitions=counts or {"t": 4}))
         self.assign()
 
     def assign(self) -> None:

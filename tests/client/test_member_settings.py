@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from groupcoord.assignors import GroupSubscription, Subscription, read_assignment
 from groupcoord.assignors.serialization import write_subscription
 from groupcoord.client.member import error_reactions, rebalance
-from groupcoord.client.member.actions import CallbackKind, CoordinatorNode, TopicsView
+from groupcoord.client.member.actions import CallbackKind, CoordinatorNode, MetadataSnapshot
 from groupcoord.client.member.context import callback_failed, in_order, shortened
 from groupcoord.client.member.error_reactions import ErrorReaction
 from groupcoord.client.member.settings import ExponentialBackoff, MemberSettings
@@ -47,16 +47,16 @@ def test_it_stays_within_a_fifth_of_what_it_should_be(first: int, more: int, cha
 
 
 RACKS = {"a": (frozenset({"r"}),)}
-VIEW = TopicsView(partitions={"b": 2, "a": 1}, racks=RACKS)
+VIEW = MetadataSnapshot(partitions={"b": 2, "a": 1}, racks=RACKS)
 
 
 def test_only_what_exists_of_what_is_asked_for() -> None:
-    assert VIEW.of(["a", "c"]) == TopicsView(partitions={"a": 1}, racks=RACKS)
-    assert VIEW.of(["b"]) == TopicsView(partitions={"b": 2})
+    assert VIEW.of(["a", "c"]) == MetadataSnapshot(partitions={"a": 1}, racks=RACKS)
+    assert VIEW.of(["b"]) == MetadataSnapshot(partitions={"b": 2})
 
 
 def test_without_racks_views_of_the_same_partitions_are_the_same() -> None:
-    assert VIEW.without_racks() == TopicsView(partitions={"a": 1, "b": 2})
+    assert VIEW.without_racks() == MetadataSnapshot(partitions={"a": 1, "b": 2})
 
 
 def test_callbacks_get_partitions_by_topic_and_number() -> None:

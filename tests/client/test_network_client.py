@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from groupcoord.client.errors import DisconnectedError
-from groupcoord.client.member.actions import TopicsView
+from groupcoord.client.member.actions import MetadataSnapshot
 from groupcoord.client.member.settings import ExponentialBackoff
 from groupcoord.client.network_client import ConnectionPurpose, NetworkClient, PartitionLeader
 from groupcoord.protocol.apis.metadata import MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic
@@ -94,7 +94,7 @@ async def test_racks_are_those_of_the_replicas() -> None:
         topic = led("a", 0, replicas=(0, 1, 2, 9))
         real.answers(MetadataRequest, metadata(topic, racks=("r0", "", "r2"), at=real.address))
         await known.refresh(["a"])
-        assert known.view() == TopicsView(partitions={"a": 1}, racks={"a": (frozenset({"r0", "r2"}),)})
+        assert known.view() == MetadataSnapshot(partitions={"a": 1}, racks={"a": (frozenset({"r0", "r2"}),)})
 
 
 @patiently

@@ -16,7 +16,7 @@ from groupcoord.assignors import (
 from groupcoord.client.errors import AssignorFailedError, DisconnectedError
 from groupcoord.client.member import actions as a
 from groupcoord.client.member import events as e
-from groupcoord.client.member.actions import TopicsView
+from groupcoord.client.member.actions import MetadataSnapshot
 from groupcoord.client.member.context import MemberState
 from groupcoord.protocol.apis.heartbeat import HeartbeatResponse
 from groupcoord.protocol.apis.join_group import JoinGroupRequest, JoinGroupResponseMember
@@ -95,7 +95,7 @@ def test_a_leader_learns_of_all_topics_and_assigns_them() -> None:
     learn = talk.wish(a.FetchMetadata)
     assert learn.topics == {"t", "u"}
     assert talk.membership.watched_topics == {"t", "u"}
-    talk.completes(learn, TopicsView(partitions={"t": 2, "u": 1, "nobody's": 9}))
+    talk.completes(learn, MetadataSnapshot(partitions={"t": 2, "u": 1, "nobody's": 9}))
     assign = talk.wish(a.RunAssignor)
     assert (assign.group.partitions, list(assign.group.subscriptions)) == ({"t": 2, "u": 1}, [ME, "b"])
     talk.completes(assign, {ME: [*P(1, 0)], "b": [("u", 0)]})
@@ -127,7 +127,7 @@ def test_a_static_leader_that_comes_back_assigns_nothing() -> None:
         skip_assignment=True,
         members=(JoinGroupResponseMember(member_id=ME, metadata=b"\0\0\0\0\0\0\0\0\0\0"),),
     )
-    talk.completes(talk.wish(a.FetchMetadata), TopicsView(partitions={"t": 4}))
+    talk.completes(talk.wish(a.FetchMetadata), MetadataSnapshot(partitions={"t": 4}))
     assert talk.sync(*P(0)).assignments == ()
     assert len(talk.said(e.AssignmentSkipped)) == 1
 
@@ -200,7 +200,7 @@ def test_a_generation_that_ends_while_the_assignor_runs() -> None:
     talk = Talk()
     talk.find()
     talk.join(leader=ME)
-    talk.completes(talk.wish(a.FetchMetadata), TopicsView())
+    talk.completes(talk.wish(a.FetchMetadata), MetadataSnapshot())
     assign = talk.wish(a.RunAssignor)
     beat_brings(talk, E.ILLEGAL_GENERATION)
     assert talk.wish(a.CancelAction).ticket == assign.ticket
@@ -238,7 +238,7 @@ def test_a_leader_joins_again_when_partitions_come() -> None:
 def test_racks_matter_to_a_leader_that_says_where_it_is(rack: str | None, rejoins: bool) -> None:
     talk = leading(COOPERATIVE, rack_id=rack)
     racks = {"t": (frozenset({"r"}), frozenset({"s"}))}
-    talk.hears(talk.membership.topics_changed(TopicsView(partitions={"t": 2}, racks=racks), 0))
+    talk.hears(talk.membership.topics_changed(MetadataSnapshot(partitions={"t": 2}, racks=racks), 0))
     assert talk.is_quiet() is not rejoins
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from groupcoord.assignors import ASSIGNORS, TopicPartition, run_assignor
 from groupcoord.client.errors import DisconnectedError
 from groupcoord.client.member import actions as a
-from groupcoord.client.member.actions import TopicsView
+from groupcoord.client.member.actions import MetadataSnapshot
 from groupcoord.client.member.context import MemberState
 from groupcoord.client.member.events import MemberEvent, PolledTooLate
 from groupcoord.client.member.membership import Membership
@@ -149,8 +149,10 @@ class World:
         self._wires += 1
         return Wire(self._wires, deque(), [])
 
-    def topics(self) -> TopicsView:
-        return TopicsView(partitions={topic.name: len(topic.partitions) for topic in self.node.broker.topics.all()})
+    def topics(self) -> MetadataSnapshot:
+        return MetadataSnapshot(
+            partitions={topic.name: len(topic.partitions) for topic in self.node.broker.topics.all()}
+        )
 
     def joins(self, assignors: tuple[str, ...], **settings: Any) -> Somebody:
         somebody = Somebody(self, f"member-{len(self.members)}", assignors, **settings)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from groupcoord.client.member.requests import commit_errors, metadata_request, offset_commit_request, topics_view
+from groupcoord.client.member.requests import commit_errors, metadata_request, metadata_snapshot, offset_commit_request
 from groupcoord.protocol.apis.create_partitions import CreatePartitionsTopicResult
 from groupcoord.protocol.apis.create_topics import CreatableTopicResult
 from groupcoord.protocol.apis.delete_topics import DeletableTopicResult
@@ -62,7 +62,7 @@ def test_what_metadata_says_of_topics() -> None:
             MetadataResponseTopic(name=None),
         ),
     )
-    view = topics_view(response)
+    view = metadata_snapshot(response)
     assert view.partitions == {"orders": 2}
     assert view.racks == {"orders": (frozenset(), frozenset({"east", "west"}))}
 

@@ -18,7 +18,7 @@ from groupcoord.core.java import partition_for
 from groupcoord.protocol.batches.records import Record
 
 
-class PartitionCounts(NamedTuple):
+class PartitionCheck(NamedTuple):
     """One partition: records written, read, and read more than once; then offsets, None where nothing is known.
 
     ``log_end`` is what ListOffsets says, ``told`` what OffsetFetch says, ``held`` what the coordinator has in memory.
@@ -37,7 +37,7 @@ class PartitionCounts(NamedTuple):
 class CheckResult:
     """``twice`` are the records that were read more than once, ``problems`` what is wrong, one sentence each."""
 
-    counts: tuple[PartitionCounts, ...]
+    counts: tuple[PartitionCheck, ...]
     twice: frozenset[RecordPosition]
     problems: tuple[str, ...]
 
@@ -72,7 +72,7 @@ def check_results(
         name = f"{topic}-{partition}"
         offsets = sorted(place.offset for place in produced if place.partition == partition)
         unread = [offset for offset in offsets if RecordPosition(partition, offset) not in readers]
-        count = PartitionCounts(
+        count = PartitionCheck(
             partition,
             written=len(offsets),
             read=len(offsets) - len(unread),
@@ -89,7 +89,7 @@ def check_results(
     return CheckResult(counts=tuple(counts), twice=twice, problems=tuple(problems))
 
 
-def _wrong_offsets(name: str, count: PartitionCounts, end: int) -> list[str]:
+def _wrong_offsets(name: str, count: PartitionCheck, end: int) -> list[str]:
     said = (
         ("the log ends at", count.log_end),
         ("a client is told the committed offset", count.told),

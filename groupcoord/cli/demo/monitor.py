@@ -74,7 +74,7 @@ class StoryMonitor:
         """Begin to tell events."""
         self.run("telling the events", self._tell_events())
 
-    def employ(self, consumer: ConsumerProcess) -> None:
+    def watch(self, consumer: ConsumerProcess) -> None:
         """Watch ``consumer`` until it ends, and see that it does."""
         self._consumers.append(consumer)
         self._watching.append(self.run(f"watching {consumer.name}", consumer.watch(self.read, self._ended)))

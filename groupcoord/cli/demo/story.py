@@ -139,7 +139,7 @@ class DemoStory:
         for role in CONSUMERS:
             consumer = await consumer_process.start_consumer(role.module, _settings(role, address))
             self._consumers[role] = consumer
-            self.backstage.employ(consumer)
+            self.backstage.watch(consumer)
         sender = AIOKafkaProducer(bootstrap_servers=address, client_id="producer", enable_idempotence=True)
         await sender.start()
         stack.push_async_callback(sender.stop)

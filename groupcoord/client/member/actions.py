@@ -46,7 +46,7 @@ class CommitOffsets(NamedTuple):
 
 
 class FetchMetadata(NamedTuple):
-    """Fetch metadata of ``topics`` now; answered with a TopicsView."""
+    """Fetch metadata of ``topics`` now; answered with a MetadataSnapshot."""
 
     ticket: int
     topics: frozenset[str]
@@ -129,20 +129,20 @@ Action = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TopicsView:
+class MetadataSnapshot:
     """Topics that exist: their numbers of partitions, and the racks of the replicas of each partition."""
 
     partitions: Mapping[str, int] = field(default_factory=dict)
     racks: Mapping[str, tuple[frozenset[str], ...]] = field(default_factory=dict)
 
-    def of(self, topics: Iterable[str]) -> "TopicsView":
+    def of(self, topics: Iterable[str]) -> "MetadataSnapshot":
         """Only ``topics``, as far as they exist."""
         wanted = sorted(set(topics) & self.partitions.keys())
-        return TopicsView(
+        return MetadataSnapshot(
             partitions={topic: self.partitions[topic] for topic in wanted},
             racks={topic: self.racks[topic] for topic in wanted if topic in self.racks},
         )
 
-    def without_racks(self) -> "TopicsView":
+    def without_racks(self) -> "MetadataSnapshot":
         """The same without racks, for a member without ``client.rack``."""
-        return TopicsView(partitions=self.partitions)
+        return MetadataSnapshot(partitions=self.partitions)

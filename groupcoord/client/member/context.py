@@ -12,7 +12,7 @@ from groupcoord.assignors import Assignor, RebalanceProtocol, TopicPartition
 from groupcoord.client.errors import BrokerError, CallbackFailedError, DisconnectedError
 from groupcoord.client.member import actions as a
 from groupcoord.client.member import events as e
-from groupcoord.client.member.actions import TopicsView
+from groupcoord.client.member.actions import MetadataSnapshot
 from groupcoord.client.member.error_reactions import ErrorReaction
 from groupcoord.client.member.settings import ExponentialBackoff, MemberSettings
 from groupcoord.core.effects import EmitEvent
@@ -74,7 +74,7 @@ class MemberContext:
         self.rejoin_reason = ""
         self.prepare_needed = True
         """Must owned partitions be revoked before the next JoinGroup?"""
-        self.topics = TopicsView()
+        self.topics = MetadataSnapshot()
         self.ending = False
         """Has it been closed, or has it failed? Then no rebalance begins any more."""
         self.on_failure: Callable[[Exception], None]

@@ -15,7 +15,7 @@ from groupcoord.client.errors import BrokerError, ClientError, CommitFailedError
 from groupcoord.client.member import actions as a
 from groupcoord.client.member import error_reactions, rebalance
 from groupcoord.client.member import events as e
-from groupcoord.client.member.actions import TopicsView
+from groupcoord.client.member.actions import MetadataSnapshot
 from groupcoord.client.member.context import (
     Generation,
     MemberContext,
@@ -93,7 +93,7 @@ class Membership:
         self._heart.user_polled()
         return self._advance()
 
-    def topics_changed(self, topics: TopicsView, now_ms: int) -> list[a.Action]:
+    def topics_changed(self, topics: MetadataSnapshot, now_ms: int) -> list[a.Action]:
         """New metadata of all ``watched_topics``; a leader joins again if their partitions have changed."""
         self._member.begin_event(now_ms, Answered("Metadata", "NONE"))
         self._member.topics = topics

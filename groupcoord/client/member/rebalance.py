@@ -21,7 +21,7 @@ from groupcoord.client.errors import AssignorFailedError
 from groupcoord.client.member import actions as a
 from groupcoord.client.member import error_reactions
 from groupcoord.client.member import events as e
-from groupcoord.client.member.actions import TopicsView
+from groupcoord.client.member.actions import MetadataSnapshot
 from groupcoord.client.member.context import (
     PROTOCOL_TYPE,
     Generation,
@@ -61,7 +61,7 @@ class Rebalance:
         """The subscription that the last JoinGroup sent."""
         self.group_topics: frozenset[str] = frozenset()
         """The topics of all subscriptions, if this member leads."""
-        self.assigned_from: TopicsView | None = None
+        self.assigned_from: MetadataSnapshot | None = None
         """The metadata from which this member, as the leader, made the last assignment."""
 
     def step(self) -> bool:
@@ -192,7 +192,7 @@ class Rebalance:
             return
         self.group_topics = frozenset(topic for each in subscriptions.values() for topic in each.topics)
 
-        def learned(topics: TopicsView) -> None:
+        def learned(topics: MetadataSnapshot) -> None:
             member.topics = topics
             self.assigned_from = self.watched(topics)
             seen = topics.of(self.group_topics)
@@ -210,7 +210,7 @@ class Rebalance:
             lambda error: self.progress.handle_failure("Metadata", error, None),
         )
 
-    def watched(self, topics: TopicsView) -> TopicsView:
+    def watched(self, topics: MetadataSnapshot) -> MetadataSnapshot:
         """The part of ``topics`` on which an assignment of this member depends: a change of it needs a rebalance."""
         of_group = topics.of(self.group_topics)
         return of_group if self._member.settings.rack_id is not None else of_group.without_racks()

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from groupcoord.assignors import TopicPartition
-from groupcoord.client.member.actions import TopicsView
+from groupcoord.client.member.actions import MetadataSnapshot
 from groupcoord.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from groupcoord.protocol.apis.offset_commit import (
     OffsetCommitRequest,
@@ -26,11 +26,11 @@ def metadata_request(topics: Iterable[str] | None, *, allow_auto_topic_creation:
     )
 
 
-def topics_view(response: MetadataResponse) -> TopicsView:
+def metadata_snapshot(response: MetadataResponse) -> MetadataSnapshot:
     """The topics in ``response`` that have no error."""
     rack_of = {broker.node_id: broker.rack for broker in response.brokers}
     known = {topic.name: topic.partitions for topic in response.topics if topic.name and not topic.error_code}
-    return TopicsView(
+    return MetadataSnapshot(
         partitions={name: len(partitions) for name, partitions in known.items()},
         racks={
             name: tuple(

@@ -54,7 +54,7 @@ async def test_one_that_ends_by_itself_ends_the_story_with_its_last_words() -> N
     behind = StoryMonitor(ObservedGroup(GROUP, TOPIC), lambda _: False, breath_s=0)
     consumer = await consumer_process.start_consumer("no_such_program", SETTINGS)
     assert consumer.name == "confluent"
-    behind.employ(consumer)
+    behind.watch(consumer)
     with pytest.raises(StoryError, match=r"confluent ended by itself, with code 1; its last words:\n.*no_such_program"):
         await asyncio.wait_for(behind.until("its end", lambda: False), 10)
     await behind.end()
@@ -63,6 +63,6 @@ async def test_one_that_ends_by_itself_ends_the_story_with_its_last_words() -> N
 async def test_the_end_ends_those_that_still_run() -> None:
     behind = StoryMonitor(ObservedGroup(GROUP, TOPIC), lambda _: False, breath_s=0)
     consumer = await talker("exec cat")
-    behind.employ(consumer)
+    behind.watch(consumer)
     await asyncio.wait_for(behind.end(), 10)
     assert consumer.exit_code == -9
