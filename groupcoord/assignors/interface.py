@@ -83,7 +83,7 @@ class Assignor(Protocol):
     """Under which protocols it gives right answers; cooperative ones may not assign what another member still owns."""
 
     def assign(self, group: GroupSubscription) -> Assignment:
-        """Who gets what, when this member leads. Every member has an entry in the answer, if only an empty one.
+        """The assignment of all members, made by the member that leads. Every member has an entry, if only an empty one.
 
         May raise anything; the leader's join then fails with it, and the group goes on without an answer.
         """

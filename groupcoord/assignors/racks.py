@@ -58,7 +58,7 @@ class RackInfo:
         )
 
     def sort_by_crowd(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
-        """Those first that fewest members have nearby; as in Kafka, if a member names its rack, even if racks do not matter."""
+        """``partitions`` by how many members have a replica nearby, fewest first; as in Kafka, also if racks do not matter."""
         if not self.member_racks:
             return partitions
         crowds = self._crowds

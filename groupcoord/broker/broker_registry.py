@@ -119,7 +119,7 @@ class BrokerRegistry:
             ) from problem
 
     def check_replicas(self, broker_ids: Sequence[int], replication_factor: int | None) -> None:
-        """Can a partition have its replicas there, as somebody wishes, in a topic with so many of each? Raises Refused."""
+        """Check that a partition of a topic with that replication factor may be on ``broker_ids``. Raises Refused."""
         text = self._fault(broker_ids)
         if text is None and replication_factor not in (None, len(broker_ids)):
             text = (

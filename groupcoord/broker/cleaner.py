@@ -127,7 +127,8 @@ def _cleaning(
         yield from _having(log, segments, offset_map.read_segments(segments))
         if offset_map.has_transactions:
             yield from _having(log, [*segments, *later], offset_map.read_later_segments(later))
-            # What is appended to is read here, where nobody appends meanwhile, and others have their turn between the pieces.
+            # The active segment is read here, in the event loop, where no append comes in between; it is read in pieces, and
+            # other work is done between them.
             for _ in _readable(offset_map.read_later_segments(log.segments[-1:])):
                 yield from _having(log, segments, _nothing())
         first_open = offset_map.first_open_offset
@@ -262,7 +263,7 @@ class _Run:
         return kept, tombstones
 
     def _is_known(self, header: BatchHeader) -> bool:
-        """Does the survey say which records of the batch stay, so that nobody has to read them again?"""
+        """Does the offset map say which records of the batch stay, so that they need not be read again?"""
         return header.base_offset >= self._first_dirty_offset and header.base_offset not in self._offset_map.unusual
 
     def _last_of(self, header: BatchHeader) -> list[int]:
@@ -282,7 +283,7 @@ class _Run:
         return filter_batch(header, batch, kept, horizon_ms)
 
     def _emptied(self, header: BatchHeader) -> bytes | None:
-        """The batch without its records, if somebody has to know that it was there: its producer, or who asks for the end."""
+        """The batch without its records, if it must be kept, for its producer's state or as the end of the log; else None."""
         return empty_batch(header) if self._is_needed(header) else None
 
     def _is_needed(self, header: BatchHeader) -> bool:

@@ -194,7 +194,7 @@ class _Fetch:
         return _PartitionRead(fetched, log=log, read=read)
 
     def _check_reader(self, topic: Topic, fetched: TopicIdPartition, partition: FetchPartition) -> ErrorCode:
-        """Is this the broker to read from, is the reader's idea of the leader right, and is it somebody who may read?
+        """The error if it must not read here, else NONE: wrong broker, wrong leader epoch, or not allowed to read.
 
         Consumers read from followers, too, since KIP-392; other brokers from the leader alone.
         """

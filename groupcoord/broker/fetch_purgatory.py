@@ -89,7 +89,7 @@ class FetchPurgatory:
     def leader_moved(self, ctx: HandlerContext, log: PartitionLog, leader: int) -> None:
         """Broker ``leader`` leads ``log`` now: answer the fetches that fail at other brokers.
 
-        At the new leader itself nobody looks before the next append, as in Kafka.
+        Fetches that wait at the new leader itself are looked at with the next append, as in Kafka.
         """
         for key in tuple(self._watchers.get(log, ())):
             if self._delayed[key].call.broker != leader and self._delayed[key].fails():

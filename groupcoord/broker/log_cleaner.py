@@ -1,4 +1,4 @@
-"""Compaction beside everything else: one log at a time, and nobody waits for it.
+"""Compaction in the background, one log at a time; no request waits for it.
 
 The long parts, which only read closed segments, go through a ``WorkRunner``; what follows from them happens when they are
 done. Source: ``LogCleaner``, which has threads of its own for it.
@@ -37,7 +37,7 @@ class LogCleaner:
 
     @property
     def is_busy(self) -> bool:
-        """Is there a compaction that has not ended? One that was given to somebody who is gone never will."""
+        """Is a compaction under way? One whose ``WorkRunner`` was replaced never ends, and does not count."""
         return self._given_to is not None and self._given_to is self._runner()
 
     def is_at(self, log: PartitionLog) -> bool:
@@ -91,7 +91,7 @@ class LogCleaner:
 
 
 def _outcome(work: BackgroundWork[Any]) -> BackgroundWork[Any]:
-    """What ``work`` comes to, or what it raises: that is dealt with by whoever knows whether the log is still there."""
+    """The result of ``work``, or what it raised as ``_Failed``: the caller knows whether the log still exists."""
     try:
         return (yield from work)
     except Exception as error:

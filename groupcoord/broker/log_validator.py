@@ -1,4 +1,4 @@
-"""What a produced batch has to be, and what becomes of it on its way into the log.
+"""Checks a produced batch, and sets in its header what the broker sets before it is appended.
 
 The bytes stay what they were but for base offset and leader epoch, and for attributes, largest timestamp and checksum where
 the header does not say what the log says. Only for a topic that wants another compression is a batch built anew.

@@ -1,4 +1,4 @@
-"""Records that an answer refers to while they still lie in their log, and what becomes of them when the log gives them up.
+"""Records that an answer refers to where they lie in their log, and that stay readable when the log deletes them.
 
 A reader may take minutes for an answer of 60 MB. Nothing of it is copied until then; so a segment that is deleted or compacted
 meanwhile has to stay readable for the answers that refer to it, without filling the memory with the past. Kafka keeps a
@@ -34,10 +34,10 @@ class SliceableSegment(Protocol):
         """The ``length`` bytes at ``position``; fewer if they are gone."""
 
     def detach(self) -> None:
-        """Stay readable when the log has removed you, until ``forget``."""
+        """The log has removed this segment; it stays readable until ``forget``."""
 
     def forget(self) -> None:
-        """Nobody reads you any more, or nobody may: keep nothing."""
+        """No answer reads this segment any more, or none may: give its memory or file back."""
 
 
 class DeletedSegments:

@@ -90,7 +90,7 @@ class LogBackend(Protocol):
         """Write down a segment that is to replace others; this may happen while the log is used. Raises BatchError, OSError."""
 
     def discard(self, base_offset: int) -> None:
-        """What was written of the segment of that offset replaces nothing."""
+        """Discard what was written of the cleaned segment that begins at ``base_offset``; the log stays as it was."""
 
     def failed(self, error: OSError) -> BatchError:
         """What to raise if segments could not be read, or written, and nothing has changed."""
@@ -107,7 +107,7 @@ class LogBackend(Protocol):
         """``segments``, which were the oldest of the log, are not part of it any more."""
 
     def start_moved(self, log: LogState) -> None:
-        """Somebody deleted records, so that the log starts further on. Raises BatchError."""
+        """The log start offset has moved because of DeleteRecords: store the new one. Raises BatchError."""
 
     def flush_if_due(self, log: LogState, now_ms: int) -> bool:
         """Flush what has waited for flush.ms; does anything wait still?"""

@@ -106,7 +106,7 @@ def _not_created(name: str, refused: ApiError) -> CreatableTopicResult:
 
 
 def _created(broker: Broker, plan: TopicPlan, now_ms: int | None) -> CreatableTopicResult:
-    """Create the topic, or, without a time, only say how it would be: then it has an id that nobody will see again."""
+    """Create the topic at ``now_ms``; if that is None, only validate: the answer then has an id that is not kept."""
     if now_ms is None:
         topic_id = broker.topics.free_id()
     else:
@@ -127,8 +127,8 @@ def _created(broker: Broker, plan: TopicPlan, now_ms: int | None) -> CreatableTo
 def handle_delete_topics(broker: Broker, ctx: HandlerContext, call: Call, request: DeleteTopicsRequest) -> None:
     """Delete the topics, by name or id, or say of each why not.
 
-    The results may come in any order: Kafka shuffles them, so that nobody can tell which topics do not exist and which one may
-    only not see. Here they come in the order of the checks.
+    The results may come in any order: Kafka shuffles them, so that a client cannot tell topics that do not exist from those it
+    is not allowed to see. Here they come in the order of the checks.
     """
     try:
         if not broker.config.delete_topic_enable:

@@ -96,7 +96,7 @@ def _assigned(cluster: BrokerRegistry, topic: CreatableTopic) -> list[Replicas]:
 
 
 def create_automatically(broker: Broker, now_ms: int, names: Iterable[str]) -> None:
-    """Create topics that somebody asked about; one that cannot be created is not, and nobody hears of it."""
+    """Create the topics ``names`` that a client asked about; one that cannot be created is skipped without an error."""
     for name in names:
         try:
             if name != topic_names.CLUSTER_METADATA:

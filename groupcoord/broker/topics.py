@@ -90,7 +90,7 @@ class Topic:
         )
 
     def attach_logs(self, logs: Sequence[PartitionLog], replicas: Sequence[Replicas] | None = None) -> None:
-        """Have ``logs`` as further partitions."""
+        """Append ``logs`` as the next partitions."""
         placed = [(self._home,)] * len(logs) if replicas is None else replicas
         self.partitions += logs
         self.replicas += placed

@@ -99,12 +99,12 @@ class Stopping:
         self._before: dict[int, Any] = {}
 
     def arm(self) -> None:
-        """From here on; again where Spark has taken a signal for itself."""
+        """Catch the signals from now on; called again after Spark has installed a handler of its own."""
         for number in (signal.SIGINT, signal.SIGTERM):
             self._before.setdefault(number, signal.signal(number, self._received))
 
     def disarm(self) -> None:
-        """As it was before."""
+        """Restore the handlers that there were before."""
         for number, before in self._before.items():
             signal.signal(number, before)
 

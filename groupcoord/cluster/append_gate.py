@@ -1,4 +1,4 @@
-"""What becomes of the coordinator's appends: stored at once, unless somebody wants to see what happens when not.
+"""Decides of each append of the coordinator whether it is stored, held or failed; without rules it is stored at once.
 
 Kafka writes to its own disk at once and answers when the other replicas have it too, which may take long; or the write fails.
 A gate stands for all of that. Appends of one partition are stored in their order: what comes behind an append that is held is
@@ -22,7 +22,7 @@ from groupcoord.protocol.errors import ErrorCode
 STORE: Final = "store"
 """Let the append be stored now, or as soon as what is before it in its partition is."""
 HOLD: Final = "hold"
-"""Let it wait until somebody calls ``release`` or ``fail``: for that long, other replicas do not have it."""
+"""Let the append wait until ``release`` or ``fail`` is called, as if other replicas did not have it yet."""
 
 AppendDecision = Literal["store", "hold"] | ErrorCode
 """An ErrorCode is the error of the log, as a broker's log would say it; what a client is told instead is in errors.py.

@@ -1,7 +1,7 @@
 """One broker, or several: the group coordinator and the data plane behind one face, and the log that connects them.
 
 Pure: a call and the time in, effects out. The coordinator's appends are carried to ``__consumer_offsets`` here, so what
-comes out is for the network and for whoever watches.
+comes out is for the network, and events for listeners.
 """
 
 import dataclasses
@@ -92,7 +92,7 @@ class ClusterCore:
         self.broker.on_topics_deleted = self._topics_deleted
         self._loader = OffsetsLoader()
         self._coordinated = frozenset(self.coordinator.apis)
-        # As with a broker that somebody has already asked for a coordinator; a new one of Kafka's makes the topic only then.
+        # As on a broker that has answered a FindCoordinator before; Kafka creates the topic only with the first of these.
         if not self._create_offsets_topic(now_ms):
             self.coordinator.runtime.topic_deleted(
                 HandlerContext(now_ms, AdminAction("there is no __consumer_offsets"))
@@ -147,7 +147,7 @@ class ClusterCore:
                     and request.key_type == GROUP
                     and CONSUMER_OFFSETS not in self.broker.topics
                 ):
-                    # Somebody deleted it. Whoever looks for the coordinator makes it anew, and finds it the next time.
+                    # A client deleted it. FindCoordinator creates it again, and finds the coordinator the next time.
                     self._create_offsets_topic(now_ms)
                 return effects  # as it is for most requests
             return self._execute_appends(effects, now_ms)
@@ -245,7 +245,7 @@ class ClusterCore:
     def load(self, partition: int, now_ms: int) -> None:
         """Coordinate the groups of this partition of ``__consumer_offsets`` again, as soon as its log is read.
 
-        It is read by ``expire``, a piece at a time; until then whoever asks is told COORDINATOR_LOAD_IN_PROGRESS.
+        It is read by ``expire``, a piece at a time; until then requests are answered with COORDINATOR_LOAD_IN_PROGRESS.
 
         Raises KeyError if there is no such partition; ValueError if it has groups here, or appends on their way: who waits for
         these would never be answered, so ``resign`` comes first.
@@ -260,7 +260,7 @@ class ClusterCore:
         self._loader.begin(self.coordinator.runtime.load(partition, ctx), log)
 
     def compact(self, partition: int, now_ms: int) -> list[Effect]:
-        """Compact this partition of ``__consumer_offsets`` now; nobody who reads or commits meanwhile notices anything.
+        """Compact this partition of ``__consumer_offsets`` now; reads and commits go on meanwhile.
 
         The event LogCleaned says how much was kept. Raises KeyError if there is no such partition.
         """

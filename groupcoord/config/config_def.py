@@ -60,7 +60,7 @@ class InvalidValueError(ValueError):
 
     @classmethod
     def worded(cls, text: str) -> "InvalidValueError":
-        """One whose text is of another form."""
+        """An error with ``text`` as its whole message."""
         problem = cls.__new__(cls)
         ValueError.__init__(problem, text)
         problem.reason = text

@@ -43,8 +43,8 @@ def offset_fetch_error(append_error: ErrorCode) -> ErrorCode:
 class UnexpectedBrokerError(ApiError):
     """Kafka fails here with an exception that nobody expected (``IllegalArgumentException`` and the like).
 
-    What was done by then stays done and what was to follow does not happen. Whoever asked is told UNKNOWN_SERVER_ERROR; when a
-    timer is the cause, nobody is told anything.
+    What was done by then stays done and what was to follow does not happen. The client is answered UNKNOWN_SERVER_ERROR; when a
+    timer is the cause, there is no answer.
     """
 
     def __init__(self, why: str) -> None:

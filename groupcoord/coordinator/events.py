@@ -11,7 +11,7 @@ Owners = Mapping[str, tuple[tuple[str, int], ...]]
 
 
 class Departure(enum.StrEnum):
-    """How a member got out of its group, or somebody with a fresh member id out of the waiting."""
+    """Why a member was removed from its group, or a client with a new member id from the pending members."""
 
     LEFT = "left"
     """By LeaveGroup, of its own or of an administrator."""
@@ -57,7 +57,7 @@ class ShardLoaded(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardNotLoaded(Event):
-    """Partition ``partition`` of ``__consumer_offsets`` could not be read: whoever asks for its groups is refused."""
+    """Partition ``partition`` of ``__consumer_offsets`` could not be read: requests for its groups are refused."""
 
     partition: int
     records: int

@@ -113,7 +113,7 @@ class Append(NamedTuple):
 
 
 class EmitEvent(NamedTuple):
-    """Something happened and somebody may want to know."""
+    """An event for the listeners of a server, such as its log or a trace."""
 
     event: Event
 

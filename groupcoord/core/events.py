@@ -60,5 +60,5 @@ class Event:
     cause: Cause
 
     def text(self) -> str:
-        """The event in one line, for somebody who has never seen the protocol; without time and cause."""
+        """The event in one line, for readers who do not know the protocol; without time and cause."""
         raise NotImplementedError

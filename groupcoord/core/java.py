@@ -15,7 +15,7 @@ V = TypeVar("V")
 _SHORT = 128
 _POWERS = tuple(pow(31, exponent, 1 << 32) for exponent in range(_SHORT))
 _CACHED_CHARACTERS = 249
-"""The longest name a topic may have; what is longer is hashed each time, so that nobody fills the memory with names."""
+"""The longest name a topic may have; hashes of longer texts are not cached, so that no client can fill the memory with them."""
 
 
 def string_hash(text: str) -> int:

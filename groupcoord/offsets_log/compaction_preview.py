@@ -39,7 +39,7 @@ class LogSize(NamedTuple):
     keys: int
 
     def plus(self, other: "LogSize") -> "LogSize":
-        """Both together."""
+        """The sum of both."""
         return LogSize(self.bytes + other.bytes, self.records + other.records, self.keys + other.keys)
 
 

@@ -1,8 +1,8 @@
 """Entries of ``__consumer_offsets`` as text and as JSON.
 
-The JSON has keys and values as Kafka's own tools print them (see coordinator_records.py). Subscriptions and assignments, which
-are bytes to the coordinator, are decoded where that is possible. Raw JSON, which ``groupcoord pipeline`` reads, has an object
-per record with ``partition``, ``offset``, ``timestamp`` (ms), ``key`` and ``value`` in Base64 or null.
+The JSON has keys and values as Kafka's own tools print them (see coordinator_records/generic.py). Subscriptions and
+assignments, which are bytes to the coordinator, are decoded where that is possible. Raw JSON, which ``groupcoord pipeline``
+reads, has an object per record with ``partition``, ``offset``, ``timestamp`` (ms), ``key`` and ``value`` in Base64 or null.
 """
 
 import base64

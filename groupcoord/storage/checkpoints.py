@@ -1,4 +1,4 @@
-"""Kafka's small text files: offsets by partition, leader epochs, what a folder is of, what a directory is of.
+"""Kafka's small text files: offset checkpoints, leader epochs, ``partition.metadata``, ``meta.properties``.
 
 Each is replaced as a whole. One that cannot be read is as good as none where Kafka can do without it; the others say so.
 Source: ``CheckpointFile``, ``OffsetCheckpointFile``, ``LeaderEpochCheckpointFile``, ``PartitionMetadataFile``,
@@ -118,7 +118,7 @@ def read_topic_id(path: Path) -> uuid.UUID | None:
 
 
 class MetaProperties(NamedTuple):
-    """Whose a data directory is."""
+    """The content of ``meta.properties``: the cluster and the node to which a data directory belongs."""
 
     cluster_id: str
     node_id: int
@@ -137,7 +137,7 @@ def write_meta_properties(path: Path, meta: MetaProperties) -> None:
 
 
 def read_meta_properties(path: Path) -> MetaProperties | None:
-    """Whose the directory is, or None if nobody has said. Raises CheckpointError, OSError."""
+    """The content of the file, or None if there is none. Raises CheckpointError, OSError."""
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:

@@ -207,7 +207,7 @@ class DataDirectory:
         self._open.used(store)
 
     def files_to_come(self) -> int:
-        """So many descriptors it may still want, which others had better leave to it."""
+        """How many more file descriptors the logs may need; a server leaves so many free."""
         return self._open.to_come + _ROOM
 
     def submit(self, work: Callable[[], None]) -> "Future[None]":

@@ -199,7 +199,7 @@ class DirectoryLoader:
             )
 
     def _leave_alone(self, name: str, files: Iterable[Path]) -> bool:
-        """Is that a topic of which nobody knows the id, because its files are damaged? Nothing is done to its folders then."""
+        """Can the id of topic ``name`` not be read, because its files are damaged? Its folders are then left as they are."""
         for file in files:
             try:
                 checkpoints.read_topic_id(file)
@@ -212,7 +212,7 @@ class DirectoryLoader:
         return False
 
     def _adopt(self, folders: Mapping[str, Mapping[int, Path]]) -> set[str]:
-        """Make topics of the folders of which nothing is known; their log_file_names."""
+        """Create topics for the folders of partitions that no known topic has; returns the names of these topics."""
         topics = self.metadata_file.contents.topics
         known = {topic.name: topic for topic in topics.values()}
         adopted = set()

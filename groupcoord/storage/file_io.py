@@ -60,13 +60,13 @@ def opened(path: Path, flags: int = os.O_RDONLY) -> Iterator[int]:
 
 
 def sync(path: Path) -> None:
-    """Have the file, or the names in the folder, on the disk."""
+    """Flush the file, or the names in the folder, to the disk (fsync)."""
     with opened(path) as descriptor:
         os.fsync(descriptor)
 
 
 def replace(path: Path, data: bytes, *, synced: bool = True) -> None:
-    """Have ``data`` in the file and on the disk; whoever looks, and whenever the power fails, finds the old or the new.
+    """Replace the file's content by ``data``, on the disk, too; after a power cut the file has the old content or the new.
 
     Every small file is written so. Not ``synced``, it stands a kill all the same, but after a power cut it may be empty: that
     is for what can be made anew. Source: ``Utils.atomicMoveWithFallback``.
@@ -88,7 +88,7 @@ def tidy(folder: Path) -> None:
 
 
 def make_directory(path: Path) -> None:
-    """Have the directory, and those it is in, on the disk."""
+    """Make the directory and its missing parents, and flush them to the disk."""
     new = [one for one in (path, *path.parents) if not one.exists()]
     path.mkdir(parents=True, exist_ok=True)
     for one in new:

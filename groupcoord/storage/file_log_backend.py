@@ -44,7 +44,7 @@ class BackendHost(Protocol):
         """Do ``work`` beside everything else."""
 
     def starts_changed(self) -> None:
-        """A log starts further on, because somebody deleted records. Raises BatchError."""
+        """The log start offset of a log has moved because of DeleteRecords. Raises BatchError."""
 
 
 class _Flush(NamedTuple):

@@ -181,7 +181,7 @@ class FileSegment:
             self._kept = None
 
     def sync(self) -> None:
-        """Have everything on the disk."""
+        """Flush the log file and its indexes to the disk."""
         for path in (self.path, self.offset_index.path, self.time_index.path):
             with contextlib.suppress(FileNotFoundError):  # there is no entry yet
                 sync(path)

@@ -53,7 +53,7 @@ def file_name(base_offset: int, kind: str) -> str:
 
 
 def partition_folder(name: str) -> Partition | None:
-    """Whose folder that is, or None."""
+    """The partition that the folder ``name`` belongs to, or None."""
     match = _OF_PARTITION.fullmatch(name)
     return None if match is None else Partition(match[1], int(match[2]))
 

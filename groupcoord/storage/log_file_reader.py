@@ -1,8 +1,8 @@
 """The batches in a log file: their headers, and whether each is whole and true.
 
-A server that is killed leaves at worst a batch that is not completely written, at the end. Anything else that is wrong was done
-by somebody or something else: a disk, a power cut, a hand. No size and no offset that a file says is used before it was held
-against the file. Source: ``FileLogInputStream``, ``LogSegment.recover``, ``LogSegment.ensureOffsetInRange``.
+A server that is killed leaves at worst a batch that is not completely written, at the end. Anything else that is wrong
+has another cause: a disk, a power cut, an edited file. Sizes and offsets in a file are checked against it before they are
+used. Source: ``FileLogInputStream``, ``LogSegment.recover``, ``LogSegment.ensureOffsetInRange``.
 """
 
 import os

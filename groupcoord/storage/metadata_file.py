@@ -25,7 +25,7 @@ REWRITTEN_BYTES = 1 << 20
 """The file is written anew when it is that much larger than twice what it was when it was written."""
 
 _MAX_PARTITIONS = 1_000_000
-"""A topic with more is none that anybody has made."""
+"""An entry with more partitions is damaged: no topic has so many."""
 _HEAD = {"groupcoord": "metadata", "version": 1}
 
 
@@ -99,7 +99,7 @@ class MetadataFile:
         self._largest = 2 * len(data) + REWRITTEN_BYTES
 
     def put_topic(self, topic: TopicEntry) -> None:
-        """The topic is like that now."""
+        """Write that ``topic`` is new or has changed."""
         self._add(_topic(topic))
 
     def delete_topic(self, topic_id: uuid.UUID) -> None:
@@ -108,7 +108,7 @@ class MetadataFile:
         self.contents.deleted.clear()  # only a start has to know
 
     def put_configs(self, resource: ConfigResource, configs: Mapping[str, str]) -> None:
-        """These are all the configurations of ``resource`` now."""
+        """Write all the configurations that ``resource`` has now."""
         self._add(_configs(resource, configs))
 
     def put_next_producer_id(self, next_producer_id: int) -> None:
@@ -167,7 +167,7 @@ class MetadataFile:
 
 
 def create(directory: Path) -> None:
-    """Have a catalogue in ``directory`` that says nothing yet, unless there is one. Raises OSError."""
+    """Create an empty metadata file in ``directory``, unless there is one. Raises OSError."""
     if not (directory / FILE_NAME).exists():
         replace(directory / FILE_NAME, _line(_HEAD))
 

@@ -32,7 +32,7 @@ class OpenFiles:
 
     @property
     def to_come(self) -> int:
-        """So many more files may be opened."""
+        """How many more files the logs may open."""
         return (self._most - len(self._logs)) * FILES_OF_A_LOG
 
     def used(self, log: Closable) -> None:
@@ -57,6 +57,6 @@ class OpenFiles:
 
 
 def most_logs() -> int:
-    """So many logs that their files take three eighths of the descriptors that the process may have, but a thousand at most."""
+    """How many logs may have open files: three eighths of the process's descriptors, but at most a thousand logs."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return _MOST_LOGS if soft == resource.RLIM_INFINITY else max(1, min(_MOST_LOGS, soft // 8))

@@ -55,7 +55,7 @@ def decode(data: bytes, partition: str) -> ProducerStateManager:
 
 
 def producer_ids(data: bytes) -> list[int]:
-    """Every producer that the file with that content log_file_names. Raises SnapshotError."""
+    """The ids of all producers in a snapshot file with the bytes ``data``. Raises SnapshotError."""
     return [entry[0] for entry in _entries(data)]
 
 

@@ -69,7 +69,7 @@ class _SparseIndex:
         self.count += 1
 
     def cut(self, count: int) -> None:
-        """Have no more than the first ``count`` entries."""
+        """Remove all but the first ``count`` entries."""
         if self.count > count:
             self.count = count
             os.truncate(self.path, self.size)
@@ -103,7 +103,7 @@ class _SparseIndex:
             self.count = 0
 
     def sync(self) -> None:
-        """Have the entries on the disk."""
+        """Flush the entries to the disk."""
         if self._descriptor is not None:
             os.fsync(self._descriptor)
 

@@ -15,7 +15,7 @@ from groupcoord.testing.waiting import Waiting
 
 @dataclass(eq=False, slots=True)
 class AppendRule:
-    """What becomes of the next ``left`` appends of ``group``, or of any; ``uses`` counts those it has met."""
+    """Stores, holds or fails the next ``left`` appends, of ``group`` if it is given; ``uses`` counts those it applied to."""
 
     decision: AppendDecision
     group: str | None

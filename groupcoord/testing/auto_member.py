@@ -349,7 +349,7 @@ class MemberScheduler:
         self.expire()
 
     def stop(self) -> None:
-        """Nobody does anything any more."""
+        """No member acts any more."""
         self._stopped = True
         if self._timer is not None:
             self._timer.cancel()

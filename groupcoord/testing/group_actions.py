@@ -31,7 +31,7 @@ def expire(node: ClusterCore, group: str, member: str, now_ms: int) -> list[Effe
 
 
 def fence(node: ClusterCore, group: str, instance: str, now_ms: int) -> list[Effect]:
-    """Let somebody else take the ``group.instance.id`` ``instance``, who then is silent: the member that had it is fenced."""
+    """Let another, silent member take the ``group.instance.id`` ``instance``: the member that had it is fenced."""
     return node.run_admin_action(
         f"the administrator lets another member take the instance id {instance}",
         lambda coordinator, ctx: admin_actions.fence_instance(coordinator, ctx, group, instance),
@@ -40,14 +40,14 @@ def fence(node: ClusterCore, group: str, instance: str, now_ms: int) -> list[Eff
 
 
 def unload(node: ClusterCore, group: str, now_ms: int) -> list[Effect]:
-    """Let the coordinator of ``group`` move away, with all groups of its partition: who asks is told NOT_COORDINATOR."""
+    """Let the coordinator of ``group`` move away, with all groups of its partition: the answer is NOT_COORDINATOR."""
     return node.resign(partition_of(node, group), now_ms)
 
 
 def load(node: ClusterCore, group: str, now_ms: int) -> list[Effect]:
     """Let the coordinator of ``group`` be this node again, with what ``__consumer_offsets`` has of its partition's groups.
 
-    It is read the next time the node's timers fire, which is at once; until then who asks is told COORDINATOR_LOAD_IN_PROGRESS.
+    It is read the next time the node's timers fire, which is at once; until then the answer is COORDINATOR_LOAD_IN_PROGRESS.
     """
     partition = partition_of(node, group)
     if node.coordinator.shards[partition].state is ShardState.ACTIVE:

@@ -17,13 +17,13 @@ class WaitTimeoutError(TimeoutError, AssertionError):
 
 
 class Waiting:
-    """Everybody who waits for the state of one node."""
+    """The pending waits for a state of one node."""
 
     def __init__(self) -> None:
         self._looks: dict[asyncio.Future[None], Callable[[], bool]] = {}
 
     def look(self) -> None:
-        """The node has done something: whose condition holds goes on."""
+        """The node has done something: check every condition, and end the waits whose condition holds."""
         for future, holds in tuple(self._looks.items()):
             if not future.done():
                 try:

@@ -144,7 +144,7 @@ class _HeterogeneousBuilder:
         self._even_out()
 
     def target(self) -> TargetAssignment:
-        """Who has what."""
+        """The assignment of every member."""
         target: TargetLists = {member_id: {} for member_id in self._member_ids}
         for topic_id, owners in self._owners.items():
             for partition, owner in enumerate(owners):

@@ -116,7 +116,7 @@ class DemoOutput:
         self._last_is_blank = False
 
     def title(self, text: str, *below: str) -> None:
-        """What this is."""
+        """Print the title of the demo, and what it shows."""
         self._print("", Text(text, style="bold"), *below)
 
     def chapter(self, title: str, *paragraphs: str) -> None:

@@ -76,34 +76,34 @@ OFFSET_METADATA_TOO_LARGE, INVALID_COMMIT_OFFSET_SIZE and the unexpected."""
 
 
 def to_find_coordinator(code: E) -> ErrorReaction:
-    """Of FindCoordinator: retriable errors are retried."""
+    """How a member reacts to an error of FindCoordinator: retriable errors are retried."""
     if code == E.NONE:
         return ErrorReaction.GO_ON
     return ErrorReaction.RETRY if code.retriable else ErrorReaction.FAIL
 
 
 def to_join_group(code: E) -> ErrorReaction:
-    """Of JoinGroup."""
+    """How a member reacts to an error of JoinGroup."""
     return JOIN.get(code, ErrorReaction.FAIL)
 
 
 def to_sync_group(code: E) -> ErrorReaction:
-    """Of SyncGroup."""
+    """How a member reacts to an error of SyncGroup."""
     return SYNC.get(code, ErrorReaction.FAIL)
 
 
 def to_heartbeat(code: E) -> ErrorReaction:
-    """Of Heartbeat."""
+    """How a member reacts to an error of Heartbeat."""
     return HEARTBEAT.get(code, ErrorReaction.RETRY)
 
 
 def to_offset_commit(code: E) -> ErrorReaction:
-    """Of OffsetCommit."""
+    """How a member reacts to an error of OffsetCommit."""
     return COMMIT.get(code, ErrorReaction.FAIL)
 
 
 def to_offset_fetch(code: E) -> ErrorReaction:
-    """Of OffsetFetch: retriable errors are retried, UNSTABLE_OFFSET_COMMIT among them."""
+    """How a consumer reacts to an error of OffsetFetch: retriable errors are retried, as is UNSTABLE_OFFSET_COMMIT."""
     if code in _SEARCH:
         return ErrorReaction.FIND_COORDINATOR
     return to_find_coordinator(code)

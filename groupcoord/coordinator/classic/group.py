@@ -53,7 +53,7 @@ class ClassicGroup(RebalancingGroup):
         self.restart_session(ctx, member)
 
     def validate_offset_fetch(self, _member_id: str | None, _member_epoch: int) -> None:
-        """See Group; everybody may."""
+        """See Group; offsets of a classic group may always be fetched."""
 
     def validate_offset_delete(self) -> None:
         """See Group."""

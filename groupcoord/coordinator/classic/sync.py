@@ -1,4 +1,4 @@
-"""SyncGroup: the leader brings the assignment, everybody is told theirs. Source: ``GroupMetadataManager.classicGroupSync``."""
+"""SyncGroup: the leader sends the assignment, each member gets its part. Source: ``GroupMetadataManager.classicGroupSync``."""
 
 from collections.abc import Mapping
 

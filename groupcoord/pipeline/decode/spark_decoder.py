@@ -77,7 +77,7 @@ REST = TableSchema(
 
 
 def divided(batch: Any) -> tuple[Any, Any]:
-    """Of a record batch of LOG the commits, decoded all at once, as one of COMMITS, and what is left, as it is."""
+    """Divides a record batch of LOG: the commits, decoded, as a batch of COMMITS, and the other records, undecoded."""
     keys, values = decode_keys(batch.column("key")), decode_values(batch.column("value"))
     fine = keys.fine & values.fine
     columns = [*batch.select(PLACES).columns, keys.group, keys.topic, keys.partition, *values.columns]
@@ -108,7 +108,7 @@ def _as_text(column: Any) -> Any:
 
 
 def decoded(others: Any) -> Iterator[tuple[TableSchema, Any]]:
-    """What is left, a record batch of LOG, decoded without haste: record batches of the tables that its records belong to."""
+    """The records of ``others``, a batch of LOG, decoded one by one: batches of the tables that they belong to."""
     for batch in parts(others):
         rows: dict[str, list[dict[str, Any]]] = {}
         numbers: dict[str, list[int]] = {}

@@ -1,5 +1,5 @@
 """The report of a run: from its tables, a bounded amount of each, to one HTML page and one JSON document.
 
-``reading`` says what can be asked of tables (``arrow_reader`` and ``spark_reader`` answer), ``build`` asks it and makes a
-``model.Report``, and ``page`` and ``machine`` write that down. Only the readers need more than Python.
+``table_reader`` is the interface for reading tables, ``arrow_table_reader`` implements it, ``build_report`` reads through it
+and makes a ``report_model.Report``; ``page`` and ``json_document`` write that down. Only the reader needs more than Python.
 """

@@ -28,7 +28,7 @@ def read(spark: SparkSession, bootstrap: str, options: Mapping[str, str]) -> Dat
 
 
 def stream(spark: SparkSession, bootstrap: str, options: Mapping[str, str]) -> DataFrame:
-    """The same for ever, from the beginning; what has been deleted when its turn comes is passed over. Raises PipelineError."""
+    """The log as an endless stream, from its beginning; records deleted meanwhile are skipped. Raises PipelineError."""
     first = {"startingOffsets": "earliest", "failOnDataLoss": "false"}
     return _log(spark, spark.readStream, {**first, **_settings(bootstrap, options)})
 

@@ -51,7 +51,7 @@ class BatchHeaders(NamedTuple):
     count: Any
 
     def where(self, chosen: Any) -> "BatchHeaders":
-        """Those that are ``chosen``."""
+        """Only the headers that the mask ``chosen`` selects."""
         return BatchHeaders(*(column[chosen] for column in self))
 
 
