@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _CLUSTER = pytest.StashKey["Cluster"]()
 _FAILED = pytest.StashKey[bool]()
 _LINES = 200
-"""So many lines of the trace are in a report: the last ones."""
+"""How many lines of the trace are in a report: the last ones."""
 
 _MARKER = (
     "kafka(topics=, config=, clock=, ...): how the cluster of the fixtures kafka and kafka_sync is made; "

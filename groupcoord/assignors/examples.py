@@ -31,7 +31,7 @@ class RendezvousAssignor(Assignor):
     protocols = (RebalanceProtocol.COOPERATIVE, RebalanceProtocol.EAGER)
 
     def assign(self, group: GroupSubscription) -> Assignment:
-        """Who wins what; what a living member still owns is withheld for one rebalance."""
+        """The assignment; what a living member still owns is withheld for one rebalance."""
         members = members_in_hash_order(group)
         table = topic_table(members, group.partitions)
         seeds = {

@@ -1,4 +1,4 @@
-"""Who of some members has least: a heap that lets sizes change under it."""
+"""Finds the member that has least: a heap whose sizes may change."""
 
 from collections.abc import Iterable
 from heapq import heapify, heappush, heapreplace

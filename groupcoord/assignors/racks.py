@@ -37,7 +37,7 @@ _NOWHERE: Racks = frozenset()
 
 
 class RackInfo:
-    """Who runs where, and where the replicas are; ``matter`` says whether that has any influence."""
+    """The racks of members and of replicas; ``matter`` says whether that has any influence."""
 
     def __init__(self, group: GroupSubscription, members: Mapping[str, Subscription], table: Mapping[str, int]) -> None:
         self.member_racks = {member_id: rack for member_id in members if (rack := rack_of(members[member_id]))}

@@ -20,7 +20,7 @@ from groupcoord.assignors.interface import (
 from groupcoord.assignors.sticky.assignor import COOPERATIVE_STICKY
 
 SHOWN = 3
-"""So many faults are named; the others are only hinted at."""
+"""How many faults are named; the others are only hinted at."""
 
 
 class FaultyAssignorError(AssignorError):

@@ -58,7 +58,7 @@ class Broker:
         self.fetch_sessions_of = tuple(
             FetchSessions(config.max_incremental_fetch_session_cache_slots, new_session_id) for _ in self.cluster.ids
         )
-        """Of each broker its cache of sessions."""
+        """The fetch sessions of each broker."""
         self._producer_ids_end = storage.next_producer_id()
         self._producer_ids = [range(0)] * len(self.cluster)
         self.on_topics_deleted: Callable[[HandlerContext, Sequence[Topic]], None] = lambda _turn, _topics: None
@@ -95,7 +95,7 @@ class Broker:
         return left[0]
 
     def _restore(self, now_ms: int) -> None:
-        """Have the topics again that the storage has kept. Raises Refused if it cannot keep what is added to them."""
+        """Add the topics that the storage has kept. Raises Refused if it cannot keep what is added to them."""
         for kept in self.storage.recovered_topics():
             topic = self.topics.restore(kept)
             if kept.adopted and topic.is_internal:

@@ -27,7 +27,7 @@ _SMALLEST_LENGTH = HEADER_BYTES - 12  # base offset and length, which the length
 _COMMIT = b"\x00\x01"
 """The type in the key of the marker of a committed transaction, behind its version."""
 PIECE_BYTES = 1 << 20
-"""So much is read in one go, unless a batch is larger."""
+"""How much is read in one go, unless a batch is larger."""
 
 
 def batches(segment: Segment) -> Iterator[tuple[BatchHeader, bytes, int]]:
@@ -83,7 +83,7 @@ class CleanerOffsetMap:
 
     def __init__(self, segments: Iterable[Segment], from_offset: int, heard_since_ms: int) -> None:
         self.last_offsets: dict[bytes, int] = {}
-        """Of each key, the offset of its last record."""
+        """Key → the offset of its last record."""
         self.aborted: set[int] = set()
         """The base offsets of the batches of aborted transactions."""
         self.markers: dict[int, int] = {}

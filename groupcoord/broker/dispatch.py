@@ -47,7 +47,7 @@ HANDLERS: Mapping[ApiKey, Handler] = {
 
 
 def handle(broker: Broker, call: Call, request: Any, now_ms: int) -> list[Effect]:
-    """Have ``broker`` do what ``request`` asks; the effects, in order. Raises KeyError for an API that has no handler here."""
+    """Handle ``request`` at ``broker``; the effects, in order. Raises KeyError for an API that has no handler here."""
     ctx = HandlerContext(now_ms, call)
     HANDLERS[call.api.key](broker, ctx, call, request)
     return ctx.effects

@@ -37,7 +37,7 @@ ZSTD_FROM = 7
 """The first version of Produce that may carry Zstandard."""
 
 RECORD_ERRORS = 10_000
-"""So many records of a batch a producer is told of at most."""
+"""How many records of a batch a producer is told of at most."""
 
 _INT64_MAX = (1 << 63) - 1
 _TARGETS = {

@@ -322,7 +322,7 @@ class PartitionLog:
         return self._segments[first : first + len(segments)] == list(segments)
 
     def replace_segments(self, old: Sequence[Segment], cleaned: Sequence[LogSegment], *, written: bool = False) -> None:
-        """Have ``cleaned`` instead of ``old``, which lie one behind the other and are not the last. Raises BatchError.
+        """Replace the segments ``old``, which are adjacent and not the last, by ``cleaned``. Raises BatchError.
 
         ``written``: the storage has written them already.
         """

@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from typing import Protocol
 
 MAX_DELETED_BYTES = 64 << 20
-"""So much of segments in memory is kept for answers after their logs have given them up, for all logs together."""
+"""How much of segments in memory is kept for answers after their logs have given them up, for all logs together."""
 
 MAX_DELETED_SEGMENTS = 256
-"""So many segments are kept so; one that is a file costs a descriptor, and its place on the disk."""
+"""How many segments are kept so; one that is a file costs a descriptor, and its place on the disk."""
 
 
 class SegmentDeletedError(Exception):

@@ -228,7 +228,7 @@ class InMemoryStorage:
     in_memory = True
 
     def log(self, _topic: str, _partition: int) -> LogBackend:
-        """In memory, as all others."""
+        """A log in memory, like every log of this backend."""
         return IN_MEMORY_LOG_BACKEND
 
     def topic_created(

@@ -13,7 +13,7 @@ from groupcoord.protocol.batches.record_batch import (
 from groupcoord.protocol.batches.records import InvalidRecordsError, Record
 
 INLINE_BYTES = 2_000_000
-"""So much of ``validation_cost`` a request may cost in the loop: some milliseconds."""
+"""How much of ``validation_cost`` a request may cost in the loop: some milliseconds."""
 
 _HELD_BYTES = 64 * 1024 * 1024
 

@@ -57,9 +57,9 @@ class Topic:
         self.settings = settings
         self.partitions: list[PartitionLog] = []
         self.replicas: list[Replicas] = []
-        """Of each partition the ids of the brokers that have it, the preferred leader first."""
+        """For each partition the ids of its replicas, the preferred leader first."""
         self.leaders: tuple[int, ...] = ()
-        """Of each partition the id of the broker that leads it; another tuple whenever that changes."""
+        """For each partition the id of its leader; another tuple whenever that changes."""
         self.created_ms = created_ms
         self._home = home
         self._storage = storage
@@ -109,7 +109,7 @@ class Topic:
         log.epochs.begin(log.log_end_offset)
 
     def configure(self, configs: Mapping[str, str], config: BrokerConfig) -> None:
-        """Have these overrides, which have been checked, from now on; every log goes by them at once.
+        """Set the overrides of the topic, which have been checked; they apply to every log at once.
 
         Raises Refused if they cannot be kept.
         """
@@ -211,7 +211,7 @@ class TopicStore:
         return topic
 
     def restore(self, kept: RecoveredTopic) -> Topic:
-        """Have a topic again that the storage has kept."""
+        """Add a topic that the storage has kept."""
         settings = _settings(kept.configs, self._config, self._storage)
         topic = Topic(
             kept.name, kept.topic_id, kept.configs, settings, kept.created_ms, self._storage, self._config.node_id

@@ -34,7 +34,7 @@ _LEVELS = {
     "error": logging.ERROR,
 }
 GARBAGE_THRESHOLD = 20_000
-"""So many more objects than before are looked through for cycles, and not Python's 700: requests and answers make thousands of
+"""How many more objects than before are looked through for cycles, and not Python's 700: requests and answers make thousands of
 objects a second and no cycles, and looking for some takes a tenth of the time of a heartbeat."""
 
 _EXIT_BY_SIGNAL = {"SIGINT": 130}  # SIGTERM is how a service is asked to end: it did, so 0

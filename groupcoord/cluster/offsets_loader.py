@@ -14,7 +14,7 @@ from groupcoord.protocol.batches.records import InvalidRecordsError
 from groupcoord.protocol.coordinator_records.commit_fast_path import batch_size
 
 PIECE_BYTES = 1_048_576
-"""So much is read at once; a piece takes some 20 ms, in which no request is answered."""
+"""How much is read at once; a piece takes some 20 ms, in which no request is answered."""
 
 _COMMIT = 1
 """The type in the key of the marker of a committed transaction, behind its version."""

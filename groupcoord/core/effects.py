@@ -11,7 +11,7 @@ from groupcoord.protocol.apis import Api
 
 
 class Call(NamedTuple):
-    """Who asks: one request of one connection. A parked JoinGroup is a stored Call, answered by a later Reply.
+    """One request of one connection: whom to answer. A parked JoinGroup is a stored Call, answered by a later Reply.
 
     ``client_host`` is Java's text of an address, with its leading slash: ``/127.0.0.1``. ``broker`` is the broker that was
     asked, counted from 0, where there are several.

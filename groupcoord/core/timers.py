@@ -22,7 +22,7 @@ class TimerKey(NamedTuple):
 
 
 _LEFTOVERS = 1_000
-"""So many cancelled timers, besides as many as are pending, may lie in the heap: as many operations as Kafka's purgatories let
+"""How many cancelled timers, besides as many as are pending, may lie in the heap: as many operations as Kafka's purgatories let
 lie (``DelayedOperationPurgatory``, purgeInterval)."""
 
 

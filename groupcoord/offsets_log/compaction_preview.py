@@ -99,9 +99,9 @@ def _size(log: PartitionLog, records: list[Record]) -> LogSize:
 
 GONE = "·"
 LISTED = 12
-"""So many values of a commit are listed, at most."""
+"""How many values of a commit are listed, at most."""
 STRIP = 70
-"""So many records stand in one line of ``strips``."""
+"""How many records stand in one line of ``strips``."""
 
 _COMMITS = {"OffsetCommit", "LegacyOffsetCommit"}
 

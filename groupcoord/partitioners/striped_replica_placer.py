@@ -24,7 +24,7 @@ class UsableBroker(NamedTuple):
 def place_replicas(
     brokers: Iterable[UsableBroker], partitions: int, replication_factor: int, random: Random
 ) -> list[list[int]]:
-    """Of each partition its brokers, the preferred leader first. Raises PlacementError."""
+    """For each partition its brokers, the preferred leader first. Raises PlacementError."""
     brokers = list(brokers)
     stripes = _Stripes(brokers, random)
     unfenced = sum(not broker.fenced for broker in brokers)

@@ -44,17 +44,17 @@ from groupcoord.protocol.coordinator_records.typed import (
 PARTITIONS = 50
 GROUPS_A_PARTITION = 8
 KEYS_A_GROUP = 60
-"""So many partitions of topics a group commits."""
+"""How many partitions of topics a group commits."""
 START_MS = 1_767_225_600_000
 STEP_MS = 100
-"""So much time lies between two records of a partition."""
+"""How much time lies between two records of a partition."""
 TURN = 200
-"""So many records is the turn of one group; the first begins a generation."""
+"""How many records is the turn of one group; the first begins a generation."""
 STORM_STEP, STORM_EVERY = 25, 16
 """In about one of so many turns a generation begins with every so manieth record."""
 TOMBSTONE_EVERY = 5_000
 CHUNK = 50_000
-"""So many records are made at a time."""
+"""How many records are made at a time."""
 _VALUE = np.dtype(
     [
         ("version", ">i2"),
@@ -209,7 +209,7 @@ def _generation(partition: int, group: int, offset: int, seed: int, time_ms: int
 
 
 def generated(spark: SparkSession, records: int, seed: int) -> DataFrame:
-    """So many records, as LOG."""
+    """A generated log of so many ``records``, as LOG."""
     wanted = chunks(records)
     tasks = max(1, min(len(wanted), records // 500_000))
 
@@ -316,7 +316,7 @@ _CRC_AT, _BASE_TIMESTAMP_AT, _MAX_TIMESTAMP_AT = 17, 27, 35
 
 
 def _copies(count: int, key_size: int, value_size: int) -> tuple[Any, list[int]]:
-    """So many times the same batch, one a row, and where its records end behind the header."""
+    """The same batch ``count`` times, one a row, and where its records end behind the header."""
     alike = [Record(offset, offset * STEP_MS, bytes(key_size), bytes(value_size)) for offset in range(BATCH_RECORDS)]
     sizes = [len(write_records([record], base_offset=0, base_timestamp_ms=0)) for record in alike]
     batch = np.frombuffer(build_batch(alike, leader_epoch=0), np.uint8)

@@ -96,7 +96,7 @@ class WrittenRecords(NamedTuple):
 
 
 def written(frame: DataFrame, folder: Path) -> WrittenRecords:
-    """Have all tasks of ``frame`` (WRITTEN) write into ``folder``."""
+    """Run ``frame`` (WRITTEN), whose tasks write into ``folder``."""
     folder.mkdir(parents=True)
     reported = frame.collect()
     names = {row["file"] for row in reported}

@@ -17,7 +17,7 @@ from groupcoord.core.background_work import BackgroundWork, OnWorkDone
 from groupcoord.core.effects import Call
 
 SWITCH_SECONDS = 0.0005
-"""So long the thread may keep the interpreter while the loop wants it; Python's own 5 ms would be felt at every request."""
+"""How long the thread may keep the interpreter while the loop wants it; Python's own 5 ms would be felt at every request."""
 
 _USUAL_SECONDS = sys.getswitchinterval()
 

@@ -29,7 +29,7 @@ from groupcoord.server.system import host_and_port, java_host_text
 logger = logging.getLogger(__name__)
 
 READ_AHEAD_BYTES = 65_536
-"""So much may wait behind a request in flight or in line before reading stops, beside what came in with that request."""
+"""How much may wait behind a request in flight or in line before reading stops, beside what came in with that request."""
 
 FRESH_BYTES = 4_096
 """Data that is longer is not one heartbeat, commit or fetch of a client that waits for its answer: it is many, or a batch."""
@@ -38,11 +38,11 @@ ANSWERS_BYTES = 65_536
 """Answers to requests that came together are written together, up to this size."""
 
 TURN_BYTES = 1 << 18
-"""So much of a long answer is written at once to a peer that keeps up; then other connections have a turn."""
+"""How much of a long answer is written at once to a peer that keeps up; then other connections have a turn."""
 
 
 CHUNK_BYTES = 131_072
-"""So much of a long answer is read from the log at once. A peer that does not read costs that much memory, beside what the
+"""How much of a long answer is read from the log at once. A peer that does not read costs that much memory, beside what the
 transport holds already (64 KiB, its high-water mark)."""
 
 

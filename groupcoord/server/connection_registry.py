@@ -17,14 +17,14 @@ _overrides = lru_cache(maxsize=4)(connection_overrides)
 
 # Deviation (bounded-memory): see broker/topic_config.py
 MAX_UNREAD_BYTES = 256 << 20
-"""So many bytes of answers may wait for all peers together; beyond that, the peer that has not read for the longest time is
+"""How many bytes of answers may wait for all peers together; beyond that, the peer that has not read for the longest time is
 cut off. Each connection has at most one answer that waits (or what came together, up to ``ANSWERS_BYTES``), because nothing
 more of a peer is served until it reads; and of an answer with records no more than a chunk is in memory. So this limit is for
 what is left: hundreds of peers that ask for a large Metadata, say, and never read it. Kafka has no such limit, and runs out
 of memory."""
 
 UNREAD_GRACE_SECONDS = 1.0
-"""So long more may wait: one round of a busy server writes hundreds of long answers before any peer could read."""
+"""How much longer they may wait: one round of a busy server writes hundreds of long answers before any peer could read."""
 
 
 class OpenConnection(Protocol):

@@ -40,13 +40,13 @@ from groupcoord.server.system import NowMs, SecondsUntil
 logger = logging.getLogger(__name__)
 
 ERRORS_KEPT = 100
-"""So many unexpected errors are kept; a server that fails for hours must not fill the memory with them."""
+"""How many unexpected errors are kept; a server that fails for hours must not fill the memory with them."""
 
 RETRY_AFTER_ERROR_SECONDS = 0.1
 """A timer that failed and is still due is tried again so much later: not at once, which would be a busy loop."""
 
 ROUND_SECONDS = 0.004
-"""So long requests are served before the loop looks at the sockets again. Reading before and writing after take about as long
+"""How long requests are served before the loop looks at the sockets again. Reading before and writing after take about as long
 once more, and a request that has just missed a look waits for the next one: 10 to 20 ms in all, where Kafka's worst is 38
 with 300 clients that send ahead. What a round of the loop itself costs, some 20 µs, does not count beside it."""
 

@@ -46,7 +46,7 @@ Later = Callable[[float, Callable[[], None]], object]
 
 
 class SuppressedLines(NamedTuple):
-    """So many lines of a kind were not written. ``about`` is the group or the place of all of them, or None."""
+    """Says how many lines of a kind were not written. ``about`` is the group or the place of all of them, or None."""
 
     kind: str
     about: str | None

@@ -26,7 +26,7 @@ from groupcoord.server.system import NowMs, SecondsUntil, host_and_port, wall_cl
 logger = logging.getLogger(__name__)
 
 GRACE_SECONDS = 2.0
-"""So long a shutdown waits for peers to read the answers they were given."""
+"""How long a shutdown waits for peers to read the answers they were given."""
 
 _LAST_PORT = 65_535
 

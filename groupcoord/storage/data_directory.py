@@ -231,7 +231,7 @@ class DataDirectory:
                 self.failed(error, undone=True)
 
     def close(self) -> None:
-        """Have everything on the disk and the directory as a server leaves it that ended in order; let others use it.
+        """Flush everything, mark the shutdown as clean, and release the lock of the directory.
 
         After a failure, this one included, the files are left as they are, and ``failure`` says what it was.
         """

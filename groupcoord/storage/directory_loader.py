@@ -191,7 +191,7 @@ class DirectoryLoader:
             return None
 
     def _say_whose(self, file: Path, topic_id: uuid.UUID) -> None:
-        """Have ``partition.metadata`` name the topic."""
+        """Write the id of the topic into ``partition.metadata``."""
         if self._topic_id(file) is None:
             replace(file, checkpoints.partition_metadata(topic_id))
             self.findings.append(
@@ -306,5 +306,5 @@ def _is_a_log(folder: Path) -> bool:
 
 
 def rename_to_delete(folder: Path, topic_id: uuid.UUID) -> Path:
-    """Have the folder of a partition called so that it goes whatever happens, and no half of it is ever taken for a log."""
+    """Rename the folder of a partition so that it will be deleted even after a crash, and is never loaded as a log again."""
     return folder.rename(folder.with_name(f"{folder.name}.{topic_id.hex}-delete"))

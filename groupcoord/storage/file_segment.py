@@ -348,7 +348,7 @@ class FileSegment:
 
 
 def lost_or_wrong(known: int, end: int) -> str:
-    """Of a segment that ends before the offset ``end``, while its indexes know of the later offset ``known``."""
+    """What to log of a segment that ends before ``end`` while its indexes have the later offset ``known``."""
     return (
         f"its indexes know of offset {known}, and it ends before offset {end}: either records are lost, or the indexes are "
         "wrong; they are made anew"

@@ -164,7 +164,7 @@ class TimeIndex(_SparseIndex):
         return TimestampOffset(NO_TIMESTAMP, self.base_offset) if found is None else self._found(found)
 
     def return_to(self, count: int, last: TimestampOffset) -> None:
-        """Have no more than the first ``count`` entries, of which ``last`` was the last."""
+        """Remove all but the first ``count`` entries, of which ``last`` was the last."""
         self.cut(count)
         self.last = last
 

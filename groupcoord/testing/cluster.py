@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from groupcoord.testing.sync_api import SyncCluster
 
 MEMBERS_TIMEOUT_S = 600.0
-"""So long ``consumers`` lets a manual clock advance at most until the group is stable (seconds)."""
+"""How long ``consumers`` lets a manual clock advance at most until the group is stable (seconds)."""
 
 
 class Cluster(KafkaCluster):

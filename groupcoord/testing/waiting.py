@@ -7,7 +7,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 TIMEOUT_S = 10.0
-"""So long a wait takes at most unless it is told otherwise: seconds of the event loop."""
+"""How long a wait takes at most unless it is told otherwise: seconds of the event loop."""
 PAUSE_S = 0.01
 """Between an answer and the next question: seconds."""
 

@@ -50,17 +50,17 @@ class WorkingAssignment:
         self.topics = sorted(table, key=lambda topic: (len(wanting[topic]), compare_key(topic)))
         self.topic_number = {topic: number for number, topic in enumerate(self.topics)}
         self.subscribers = [wanting[topic] for topic in self.topics]
-        """Of each topic; a member that names it twice is twice in here."""
+        """For each topic the members that want it; a member that names it twice is twice in here."""
         self.counts = [table[topic] for topic in self.topics]
         self.wants = [
             [self.topic_number[topic] for topic in members[member_id].topics if topic in table]
             for member_id in self.ids
         ]
-        """Of each member the topics, as often as it names them."""
+        """For each member its topics, as often as it names them."""
         self.partitions: list[TopicPartition] = []
         """All partitions in order; behind them what is claimed though it does not exist."""
         self.ranges: list[range] = []
-        """Of each topic its partitions."""
+        """For each topic its partitions."""
         for topic, count in zip(self.topics, self.counts, strict=True):
             start = len(self.partitions)
             self.partitions += [(topic, partition) for partition in range(count)]
@@ -68,7 +68,7 @@ class WorkingAssignment:
         self.total = len(self.partitions)
         self.owner = [-1] * self.total
         self.held: list[dict[int, None] | Bag] = [{} for _ in self.ids]
-        """Of each member its partitions, in the order in which it got them."""
+        """For each member its partitions, in the order in which it got them."""
         self.sizes = [0] * len(self.ids)
         """How many those are."""
 
@@ -140,7 +140,7 @@ class WorkingAssignment:
         return list(grouped.items())
 
     def assignment(self) -> Assignment:
-        """Who holds what, in names."""
+        """The assignment by member ids and topic names."""
         names: Sequence[TopicPartition] = self.partitions
         return {
             member_id: [names[partition] for partition in self.held[self.rank[member_id]]]

@@ -39,9 +39,9 @@ from groupcoord.testing.cluster import Cluster
 BREATH_S = 0.25
 """A pause after each event, long enough to read a line; none with ``--fast``."""
 UNCOMMITTED_AT_DEATH = 4
-"""So many records must have been read and not committed when one is killed, so that some are read twice."""
+"""How many records must have been read and not committed when one is killed, so that some are read twice."""
 AUDIT_LIMIT_S = 10.0
-"""So long the last look at all offsets may take, on top of the time limit."""
+"""How long the last look at all offsets may take, on top of the time limit."""
 
 
 async def show(

@@ -221,7 +221,7 @@ class RebalanceProgress:
         self._member = member
         self.phase = RebalancePhase.IDLE
         self.ticket = 0
-        """Of the awaited action, if there is one."""
+        """The ticket of the awaited action, if there is one."""
         self.retry_at_ms: int | None = None
         self._attempts = 0
 
@@ -259,7 +259,7 @@ class RebalanceProgress:
         partitions: frozenset[TopicPartition],
         done: Callable[[Exception | None], None],
     ) -> None:
-        """Have a callback of the user called; then ``done`` is called with the exception that it raised, or None."""
+        """Call a callback of the user; then ``done`` is called with the exception that it raised, or None."""
         member = self._member
         self.phase = phase
 

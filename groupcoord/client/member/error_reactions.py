@@ -33,7 +33,7 @@ JOIN: Mapping[E, ErrorReaction] = {
     E.MEMBER_ID_REQUIRED: ErrorReaction.REJOIN_WITH_ID,
     E.UNKNOWN_MEMBER_ID: ErrorReaction.RESET_MEMBER,
 }
-"""Of JoinGroup; what is not here ends the member: FENCED_INSTANCE_ID, INCONSISTENT_GROUP_PROTOCOL, INVALID_SESSION_TIMEOUT,
+"""Of JoinGroup; another error ends the member: FENCED_INSTANCE_ID, INCONSISTENT_GROUP_PROTOCOL, INVALID_SESSION_TIMEOUT,
 INVALID_GROUP_ID, GROUP_AUTHORIZATION_FAILED, GROUP_MAX_SIZE_REACHED, UNSUPPORTED_VERSION, and unexpected codes."""
 
 SYNC: Mapping[E, ErrorReaction] = {
@@ -45,7 +45,7 @@ SYNC: Mapping[E, ErrorReaction] = {
     E.UNKNOWN_MEMBER_ID: ErrorReaction.RESET_MEMBER,
     E.ILLEGAL_GENERATION: ErrorReaction.RESET_GENERATION,
 }
-"""Of SyncGroup; what is not here ends the member: FENCED_INSTANCE_ID, GROUP_AUTHORIZATION_FAILED and the unexpected."""
+"""Errors of SyncGroup; what is not here ends the member: FENCED_INSTANCE_ID, GROUP_AUTHORIZATION_FAILED and the unexpected."""
 
 HEARTBEAT: Mapping[E, ErrorReaction] = {
     **_SEARCH,
@@ -55,7 +55,7 @@ HEARTBEAT: Mapping[E, ErrorReaction] = {
     E.ILLEGAL_GENERATION: ErrorReaction.RESET_GENERATION,
     E.FENCED_INSTANCE_ID: ErrorReaction.FAIL,
 }
-"""Of Heartbeat; other errors are retried, like a missed heartbeat, until the session ends."""
+"""Errors of Heartbeat; other errors are retried, like a missed heartbeat, until the session ends."""
 
 COMMIT: Mapping[E, ErrorReaction] = {
     E.NONE: ErrorReaction.GO_ON,
@@ -71,7 +71,7 @@ COMMIT: Mapping[E, ErrorReaction] = {
     # OffsetCommit v9 says so where older versions say ILLEGAL_GENERATION: the group is gone, and the member with it.
     E.GROUP_ID_NOT_FOUND: ErrorReaction.RESET_MEMBER,
 }
-"""Of OffsetCommit; what is not here is raised: FENCED_INSTANCE_ID, GROUP_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED,
+"""Of OffsetCommit; another error is raised: FENCED_INSTANCE_ID, GROUP_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED,
 OFFSET_METADATA_TOO_LARGE, INVALID_COMMIT_OFFSET_SIZE and the unexpected."""
 
 

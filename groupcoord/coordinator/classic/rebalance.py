@@ -230,7 +230,7 @@ class RebalancingGroup(ClassicGroupMembers):
     def remove_and_answer_member(
         self, ctx: HandlerContext, member: Member, reason: str, how: Departure, timeout_ms: int | None = None
     ) -> None:
-        """Remove ``member``. Its parked JoinGroup is told UNKNOWN_MEMBER_ID, so that a client that is still there comes again.
+        """Remove ``member``. Its parked JoinGroup is told UNKNOWN_MEMBER_ID, so that a client that is still alive joins again.
 
         A parked SyncGroup of it is never answered, as in Kafka (``removeCurrentMemberFromClassicGroup``).
         """

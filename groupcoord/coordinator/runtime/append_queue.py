@@ -81,7 +81,7 @@ class AppendQueue:
         return self._open is not None
 
     def undo_logs(self) -> Iterator[UndoLog]:
-        """Of all writes that are not stored yet, oldest first."""
+        """The undo logs of all writes that are not stored yet, oldest first."""
         return (log for batch in self.batches.values() for _, log in batch.changes)
 
     def is_too_large(self, records: Sequence[TypedRecord]) -> bool:
@@ -128,7 +128,7 @@ class AppendQueue:
             self._start_timeout(batch, write, ctx.now_ms)
 
     def hold(self, append_id: int, now_ms: int) -> None:
-        """The append takes its time: from now on the writes that wait for it, or will, time out."""
+        """The append is held: from now on the writes that wait for it, or will, can time out."""
         batch = self.batches[append_id]
         batch.held = True
         for write in batch.waiting:

@@ -108,7 +108,7 @@ class BrokersView(Protocol):
         """The ids of all brokers, the first one's first; they do not change."""
 
     def leaders(self, topic: str) -> tuple[int, ...]:
-        """Of each partition of ``topic`` the id of its leader; the same tuple as long as nothing changes."""
+        """For each partition of ``topic`` the id of its leader; the same tuple as long as nothing changes."""
 
     def address(self, broker_id: int) -> Address:
         """Where the broker of that id is."""

@@ -248,7 +248,7 @@ class Shard(Generic[M]):
         return append_id in self._pending
 
     def append_held(self, append_id: int, now_ms: int) -> None:
-        """The append takes its time: from now on writes that wait for it, or will, time out."""
+        """The append is held: from now on the writes that wait for it, or will, can time out."""
         self._queue.hold(append_id, now_ms)
 
     def appended(self, append_id: int, now_ms: int) -> list[Effect]:

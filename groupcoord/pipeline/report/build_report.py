@@ -39,7 +39,7 @@ from groupcoord.pipeline.report.table_reader import Aggregate, Row, SortOrder, T
 TABLE = "what_if_summary"
 _WHAT_IF_SUMS = ("generations", "problems", "moved", "moved_needlessly", "pauses", "rebalances")
 _MOST = 50
-"""So many assignors at most: there are not as many."""
+"""How many assignors at most: there are not as many."""
 
 
 def what_if_of(reader: TableReader, groups: Sequence[str]) -> WhatIfResults | None:
@@ -65,11 +65,11 @@ def _alternative(row: Row) -> AssignorResult:
 
 
 RANKED = 200
-"""So many groups are listed, the most troubled ones."""
+"""How many groups are listed, the most troubled ones."""
 DETAILED = 12
-"""So many of these have a section of their own."""
+"""How many of these have a section of their own."""
 LISTED = 20
-"""So many rows other lists have."""
+"""How many rows other lists have."""
 CAUSES = 10
 MOST_PARTITIONS = 10_000
 """A log has no more partitions: Kafka's default is 50."""

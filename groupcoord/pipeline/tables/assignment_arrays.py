@@ -21,15 +21,15 @@ class AssignmentArrays:
     people: Any
     """A record batch of the members, with the columns PERSON."""
     record: Any
-    """Of each member, the number of the record that it is in."""
+    """For each member, the number of the record that it is in."""
     topics: Any
     """An Arrow array of topics, each as often as members were given something of it."""
     person: Any
-    """Of each topic, which member was given it."""
+    """For each topic, the member that was given it."""
     partitions: Any
     """The partitions of each topic."""
     topic: Any
-    """Of each partition, whose topic in ``topics`` it is of."""
+    """For each partition, the position of its topic in ``topics``."""
 
 
 def assignment_arrays(members: Any) -> AssignmentArrays:

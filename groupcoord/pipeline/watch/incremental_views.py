@@ -29,7 +29,7 @@ from groupcoord.pipeline.tables.rebalances import rebalances as rebalances_of
 from groupcoord.pipeline.tables.rebalances import storms as storms_of
 
 OBSERVATIONS = 20
-"""So many ends of each partition are remembered: about as many batches as there are between the first and the last of ten
+"""How many ends of each partition are remembered: about as many batches as there are between the first and the last of ten
 commits that come once a batch, twice."""
 
 RECENT_COMMITS = TableSchema(

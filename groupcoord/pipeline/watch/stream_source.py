@@ -13,7 +13,7 @@ from groupcoord.pipeline.sources.cluster_reader import ClusterReader
 from groupcoord.pipeline.sources.end_offsets import ends_of_cluster
 
 MOST = "500000"
-"""So many offsets are read a batch, at most, unless the option ``maxrecords`` says otherwise."""
+"""How many offsets are read a batch, at most, unless the option ``maxrecords`` says otherwise."""
 
 Positions = dict[str, int]
 

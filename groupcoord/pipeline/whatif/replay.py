@@ -81,7 +81,7 @@ def _kept_at_most(now: Iterable[int], before: Iterable[int]) -> int:
 
 Row = dict[str, Any]
 LONGEST_PROBLEM = 1000
-"""So many characters are kept of what an assignor complains of."""
+"""How many characters are kept of what an assignor complains of."""
 
 
 class _Event:

@@ -68,9 +68,9 @@ def partition_counts(
 
 
 BATCH = 4096
-"""So many rows are handed back at a time."""
+"""How many rows are handed back at a time."""
 SLICE = 64
-"""So many generations become Python's objects at a time: of a large group they are large."""
+"""How many generations become Python's objects at a time: of a large group they are large."""
 
 
 def playing(chosen: Sequence[AssignorChoice]) -> Callable[[Iterator[Any]], Iterator[Any]]:

@@ -25,7 +25,7 @@ from groupcoord.testing.trace.events import (
 from groupcoord.testing.trace.wording import ShortMemberNames, counted, moment
 
 LIMIT = 500
-"""So many steps are drawn by default: a longer diagram is hard to read, and GitHub draws at most 50,000 characters."""
+"""How many steps are drawn by default: a longer diagram is hard to read, and GitHub draws at most 50,000 characters."""
 
 COORDINATOR = "coordinator"
 _NODE = "K"

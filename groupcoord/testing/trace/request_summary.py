@@ -21,7 +21,7 @@ TopicName = Callable[[uuid.UUID], str | None]
 Details = Iterator[tuple[str, Detail]]
 
 SHOWN = 20
-"""So many partitions, topics or members of one request are shown; of the rest only the number."""
+"""How many partitions, topics or members of one request are shown; of the rest only the number."""
 
 GROUP_KEY = 0  # FindCoordinator's key_type of groups
 

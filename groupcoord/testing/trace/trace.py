@@ -37,7 +37,7 @@ _ENDS = (ResponseSent, RequestUnanswered)
 E_co = TypeVar("E_co", bound=Event, covariant=True)
 
 SHOWN = 5
-"""So many entries an assertion shows of those that nearly fit, or that should not."""
+"""How many entries an assertion shows of those that nearly fit, or that should not."""
 
 _MISSING = object()
 

@@ -7,7 +7,7 @@ from groupcoord.core.events import Requested
 from groupcoord.testing.trace.events import TraceEntry
 
 LETTERS = 4
-"""So many characters of the random part of a member id tell members of one client id apart, or more if need be."""
+"""How many characters of the random part of a member id tell members of one client id apart, or more if need be."""
 
 
 class ShortMemberNames:
