@@ -3,9 +3,10 @@
 import dataclasses
 
 from groupcoord.protocol.apis import ApiKey
+from groupcoord.protocol.apis.delete_topics import DeleteTopicState
 from groupcoord.protocol.batches.record_batch import read_header
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.messages import DeleteGroupsRequest
+from groupcoord.protocol.messages import DeleteGroupsRequest, DeleteTopicsRequest
 from tests.cluster.gated import Bench
 
 
@@ -113,3 +114,17 @@ def test_an_append_that_the_log_refuses_fails() -> None:
     log.settings = dataclasses.replace(log.settings, max_message_bytes=10)
     bench.release()
     assert bench.committed(number) is ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def delete_topic(bench: Bench) -> None:
+    bench.ask(ApiKey.DELETE_TOPICS, DeleteTopicsRequest(topics=(DeleteTopicState(name="t"),), timeout_ms=1_000))
+
+
+def test_the_offsets_of_a_deleted_topic_go_even_if_they_fill_several_batches() -> None:
+    bench = Bench(message_max_bytes=300)
+    groups = [f"g{number}" for number in range(20)]
+    for group in groups:
+        bench.commit(1, group)
+    delete_topic(bench)
+    assert {bench.offset(group) for group in groups} == {-1}
+    assert len(batches(bench)) > len(groups) + 1

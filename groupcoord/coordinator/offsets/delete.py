@@ -80,7 +80,9 @@ def topics_deleted(shard: GroupCoordinatorShard, names: Collection[str]) -> Coor
         for topic, partitions in shard.offsets.of_group(group):
             if topic in names:
                 doomed.setdefault(group, []).extend((topic, index) for index, _ in partitions)
-    return tombstones(doomed, "their topic was deleted")
+    result = tombstones(doomed, "their topic was deleted")
+    result.is_atomic = False
+    return result
 
 
 def tombstones(doomed: dict[str, list[tuple[str, int]]], reason: str) -> CoordinatorResult:
