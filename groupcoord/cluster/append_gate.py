@@ -70,7 +70,7 @@ class Appends:
         if decision == STORE and not ahead:
             return self._store(append, now_ms)
         self._waiting[append.topic, append.partition] = [*ahead, (append, decision)]
-        self._shard(append).append_held(append.append_id, now_ms)
+        self._shard(append).append_held(append.append_id)
         return []
 
     def held(self) -> Iterator[Append]:

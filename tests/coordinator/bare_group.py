@@ -9,5 +9,5 @@ from groupcoord.core.timers import Timers
 
 def bare_group(group_id: str = "g", now_ms: int = 0) -> ClassicGroup:
     """An empty group that no coordinator has; its timers do not fire."""
-    timers = ShardTimers(Timers(), lambda _, __: None)
+    timers = ShardTimers(Timers(), lambda *_: None)
     return ClassicGroup(group_id, now_ms, GroupContext(CoordinatorConfig(), timers, str))

@@ -427,7 +427,7 @@ class World:
             if isinstance(effect, Append):
                 if self._holds:
                     self.held.append(effect)
-                    self.coordinator.shards[effect.partition].append_held(effect.append_id, self.now_ms)
+                    self.coordinator.shards[effect.partition].append_held(effect.append_id)
                 elif self._failure is not None:
                     self._carry_out(self.coordinator.runtime.append_failed(effect, self._failure, self.now_ms))
                 else:

@@ -1,7 +1,6 @@
 """The appends of one shard: the open batch, the batches on their way to the log, and the writes that wait for each.
 
-Source: ``CoordinatorRuntime``, of which this is the current batch, the deferred event queue and ``OperationTimeout``. What a
-timer wrote and could not be stored is not tried again, as Kafka does after half a second: by then there is nothing to do.
+Source: ``CoordinatorRuntime``, of which this is the current batch, the deferred event queue and ``OperationTimeout``.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -38,25 +37,27 @@ class AppendSettings(NamedTuple):
 class PendingWrite:
     """A write that waits; one of ``stored`` and ``failed`` is called, once. ``timeout`` is the key of its timer, if any."""
 
-    __slots__ = ("failed", "origin", "stored", "timeout")
+    __slots__ = ("failed", "origin", "since_ms", "stored", "timeout")
 
-    def __init__(self, origin: Origin, stored: Stored, failed: Failed) -> None:
-        self.origin, self.stored, self.failed = origin, stored, failed
+    def __init__(self, origin: Origin, since_ms: int, stored: Stored, failed: Failed) -> None:
+        self.origin, self.since_ms, self.stored, self.failed = origin, since_ms, stored, failed
         self.timeout: TimerKey | None = None
 
 
 class PendingBatch:
-    """Records of one or more writes; ``changes`` are their undo logs with their origins, oldest first."""
+    """Records of one or more writes; ``changes`` are their undo logs with their origins, oldest first.
 
-    __slots__ = ("append_id", "changes", "held", "records", "size", "waiting")
+    ``base_offset`` is the offset that its first record will have; ``times_out`` says whether writes that wait may time out.
+    """
 
-    def __init__(self, append_id: int) -> None:
-        self.append_id = append_id
+    __slots__ = ("append_id", "base_offset", "changes", "records", "size", "times_out", "waiting")
+
+    def __init__(self, append_id: int, base_offset: int, *, times_out: bool) -> None:
+        self.append_id, self.base_offset, self.times_out = append_id, base_offset, times_out
         self.records: list[TypedRecord] = []
         self.size = _BATCH_OVERHEAD
         self.changes: list[tuple[Origin, UndoLog]] = []
         self.waiting: list[PendingWrite] = []
-        self.held = False
 
 
 class AppendQueue:
@@ -72,6 +73,8 @@ class AppendQueue:
         self._next_append_id = next_append_id
         self.batches: dict[int, PendingBatch] = {}
         """What is not stored yet, oldest first; the last one may be open."""
+        self.next_offset = 0
+        """The offset that the next record will have."""
         self._open: PendingBatch | None = None
         self._timeouts = 0
 
@@ -94,7 +97,7 @@ class AppendQueue:
             len(build_batch([Record(number, 0, each.key, each.value) for number, each in enumerate(encoded)])) > limit
         )
 
-    def add(self, ctx: HandlerContext, records: Iterable[TypedRecord], undo: UndoLog | None) -> None:
+    def add(self, ctx: HandlerContext, records: Sequence[TypedRecord], undo: UndoLog | None) -> None:
         """Add the records of a write, which ``undo`` undoes, to the open batch; first flush that if they do not fit."""
         size = _size(records)
         batch = self._open
@@ -103,13 +106,20 @@ class AppendQueue:
             batch = None
         if batch is None:
             append_id = self._next_append_id()
-            batch = self._open = self.batches[append_id] = PendingBatch(append_id)
+            lingers_long = self._settings.linger_ms >= self._settings.write_timeout_ms
+            batch = PendingBatch(append_id, self.next_offset, times_out=lingers_long)
+            self._open = self.batches[append_id] = batch
             if self._settings.linger_ms > 0:
                 self._timers.schedule(TimerKey("linger", self._name), ctx.now_ms + self._settings.linger_ms, self.flush)
         batch.records += records
         batch.size += size
-        if undo is not None:
-            batch.changes.append((ctx.origin, undo))
+        self.next_offset += len(records)
+        self.add_changes(ctx, undo)
+
+    def add_changes(self, ctx: HandlerContext, undo: UndoLog | None) -> None:
+        """What ``undo`` undoes builds on the last batch: it is undone with that, if there is one."""
+        if undo is not None and self.batches:
+            next(reversed(self.batches.values())).changes.append((ctx.origin, undo))
 
     def flush(self, ctx: HandlerContext) -> None:
         """Give the open batch, if there is one, to the log."""
@@ -122,24 +132,25 @@ class AppendQueue:
     def wait(self, ctx: HandlerContext, stored: Stored, failed: Failed) -> None:
         """Wait for the last batch; there must be one."""
         batch = next(reversed(self.batches.values()))
-        write = PendingWrite(ctx.origin, stored, failed)
+        write = PendingWrite(ctx.origin, ctx.now_ms, stored, failed)
         batch.waiting.append(write)
-        if batch.held:
-            self._start_timeout(batch, write, ctx.now_ms)
+        if batch.times_out:
+            self._start_timeout(batch, write)
 
-    def hold(self, append_id: int, now_ms: int) -> None:
+    def hold(self, append_id: int) -> None:
         """The append is held: from now on the writes that wait for it, or will, can time out."""
         batch = self.batches[append_id]
-        batch.held = True
-        for write in batch.waiting:
-            self._start_timeout(batch, write, now_ms)
+        if not batch.times_out:
+            batch.times_out = True
+            for write in batch.waiting:
+                self._start_timeout(batch, write)
 
     def complete(self, append_id: int) -> list[PendingWrite]:
         """The append is stored; returns the writes that waited for it, none if it is not pending any more."""
         batch = self.batches.pop(append_id, None)
         if batch is None:
             return []
-        return self._dismiss([batch]) if batch.held else batch.waiting
+        return self._dismiss([batch]) if batch.times_out else batch.waiting
 
     def fail(self, append_id: int) -> tuple[list[tuple[Origin, UndoLog]], list[PendingWrite]]:
         """The append failed, and later ones with it, which build on it: returns their changes, newest first, and the writes
@@ -148,6 +159,7 @@ class AppendQueue:
             return [], []
         ids = list(self.batches)
         failed = [self.batches.pop(number) for number in ids[ids.index(append_id) :]]
+        self.next_offset = failed[0].base_offset
         changes = [change for batch in failed for change in batch.changes]
         return changes[::-1], self._dismiss(failed)
 
@@ -167,14 +179,14 @@ class AppendQueue:
                 self._timers.cancel(write.timeout)
         return writes
 
-    def _start_timeout(self, batch: PendingBatch, write: PendingWrite, now_ms: int) -> None:
+    def _start_timeout(self, batch: PendingBatch, write: PendingWrite) -> None:
         def timed_out(due: HandlerContext) -> None:
             batch.waiting.remove(write)
             write.failed(due, ErrorCode.REQUEST_TIMED_OUT)
 
         self._timeouts += 1
         write.timeout = TimerKey("append", self._name, str(self._timeouts))
-        self._timers.schedule(write.timeout, now_ms + self._settings.write_timeout_ms, timed_out)
+        self._timers.schedule(write.timeout, write.since_ms + self._settings.write_timeout_ms, timed_out)
 
 
 def _size(records: Iterable[TypedRecord]) -> int:

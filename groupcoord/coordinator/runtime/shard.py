@@ -17,6 +17,13 @@ from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import TimerKey, Timers
 from groupcoord.protocol.errors import ErrorCode
 
+RETRY_BACKOFF_MS = 500
+"""Source: ``CoordinatorRuntime.EventBasedCoordinatorTimer``."""
+
+
+def _ignore_error(_: HandlerContext, __: ErrorCode) -> None:
+    """Nothing waits for it."""
+
 
 class ShardState(enum.Enum):
     """Source: ``CoordinatorRuntime.CoordinatorState``."""
@@ -34,14 +41,23 @@ class ShardState(enum.Enum):
 class ShardTimers:
     """The timers of one state machine: their operations may write. Source: ``CoordinatorTimer``."""
 
-    def __init__(self, timers: Timers, run: Callable[[HandlerContext, TimerOperation], None]) -> None:
+    def __init__(self, timers: Timers, run: Callable[[HandlerContext, TimerOperation, Failed], None]) -> None:
         self._timers = timers
         self._run = run
         self.postpone = timers.postpone
 
-    def schedule(self, key: TimerKey, at_ms: int, operation: TimerOperation) -> None:
-        """Run ``operation`` at ``at_ms``; replaces the timer that has an equal key."""
-        self._timers.schedule(key, at_ms, lambda due: self._run(due, operation))
+    def schedule(self, key: TimerKey, at_ms: int, operation: TimerOperation, *, retries: bool = False) -> None:
+        """Run ``operation`` at ``at_ms``; replaces the timer that has an equal key.
+
+        If it ``retries``, it runs again half a second after what it wrote could not be stored, unless its result has a
+        ``failed`` of its own.
+        """
+
+        def failed(later: HandlerContext, error: ErrorCode) -> None:
+            if retries and error is not ErrorCode.NOT_COORDINATOR:
+                self.schedule(key, later.now_ms + RETRY_BACKOFF_MS, operation, retries=True)
+
+        self._timers.schedule(key, at_ms, lambda due: self._run(due, operation, failed))
 
     def cancel(self, key: TimerKey) -> None:
         """Forget the timer, if there is one."""
@@ -79,7 +95,6 @@ class Shard(Generic[M]):
         self._undo = UndoRecorder()
         self._queue = AppendQueue(topic, partition, timers, settings, next_append_id)
         self._pending = self._queue.batches
-        self._next_offset = 0
         self.machine = self.new_machine()
 
     def __repr__(self) -> str:
@@ -108,7 +123,7 @@ class Shard(Generic[M]):
     def activate(self, machine: M, next_offset: int) -> None:
         """Serve with the state of ``machine``."""
         self.state, self.why_not_active = ShardState.ACTIVE, ""
-        self.machine, self._next_offset = machine, next_offset
+        self.machine, self._queue.next_offset = machine, next_offset
 
     def deactivate(self, state: ShardState, why: str) -> None:
         """Serve no longer, and forget everything."""
@@ -177,8 +192,10 @@ class Shard(Generic[M]):
 
         self._append(ctx, result, recorder.log, stored, failed)
 
-    def run(self, ctx: HandlerContext, operation: Callable[[M], CoordinatorResult]) -> None:
-        """Run an ``operation`` that no request asks for; nothing happens unless active."""
+    def run(
+        self, ctx: HandlerContext, operation: Callable[[M], CoordinatorResult], failed: Failed = _ignore_error
+    ) -> None:
+        """Run an ``operation`` that no request asks for; nothing happens unless active. ``failed`` is for a result without."""
         if self.state is ShardState.ACTIVE:
             recorder = self._undo
             recorder.is_open, recorder.log = True, None
@@ -186,7 +203,7 @@ class Shard(Generic[M]):
                 result = operation(self.machine)
             finally:
                 recorder.is_open = False
-            self._append(ctx, result, recorder.log, result.stored or _ignore, result.failed or _ignore_error)
+            self._append(ctx, result, recorder.log, result.stored or _ignore, result.failed or failed)
 
     def after_pending_writes(self, ctx: HandlerContext, stored: Stored, failed: Failed) -> None:
         """Call ``stored`` when all pending writes are stored, at once if there are none; or ``failed``."""
@@ -199,8 +216,8 @@ class Shard(Generic[M]):
         """Give the open batch, if there is one, to the log."""
         self._queue.flush(ctx)
 
-    def _fire(self, ctx: HandlerContext, operation: TimerOperation) -> None:
-        self.run(ctx, lambda _: operation(ctx))
+    def _fire(self, ctx: HandlerContext, operation: TimerOperation, failed: Failed) -> None:
+        self.run(ctx, lambda _: operation(ctx), failed)
 
     def _append(
         self, ctx: HandlerContext, result: CoordinatorResult, undo: UndoLog | None, stored: Stored, failed: Failed
@@ -208,6 +225,7 @@ class Shard(Generic[M]):
         """Append the records of ``result``, whose changes so far ``undo`` undoes, and wait for them."""
         records = result.records
         if not records:
+            self._queue.add_changes(ctx, undo)
             self.after_pending_writes(ctx, stored, failed)
             return
         error = self._unwritable(result)
@@ -219,11 +237,10 @@ class Shard(Generic[M]):
         recorder = self._undo
         was_open = self._queue.is_open
         for part in (records,) if result.is_atomic else ((record,) for record in records):
-            recorder.is_open, recorder.log = True, undo
-            for record in part:
-                if result.replay_records:
-                    self.machine.apply(record, self._next_offset, NO_PRODUCER)
-                self._next_offset += 1
+            recorder.is_open, recorder.log = result.replay_records, undo
+            if result.replay_records:
+                for offset, record in enumerate(part, self._queue.next_offset):
+                    self.machine.apply(record, offset, NO_PRODUCER)
             recorder.is_open = False
             self._queue.add(ctx, part, recorder.log)
             undo = None
@@ -247,9 +264,9 @@ class Shard(Generic[M]):
         """Is that append pending?"""
         return append_id in self._pending
 
-    def append_held(self, append_id: int, now_ms: int) -> None:
+    def append_held(self, append_id: int) -> None:
         """The append is held: from now on the writes that wait for it, or will, can time out."""
-        self._queue.hold(append_id, now_ms)
+        self._queue.hold(append_id)
 
     def appended(self, append_id: int, now_ms: int) -> list[Effect]:
         """The append is stored: complete the writes that waited. Appends are stored in the order in which they were made."""
@@ -284,8 +301,4 @@ def _fail(writes: Iterable[PendingWrite], error: ErrorCode, now_ms: int) -> list
 
 
 def _ignore(_: HandlerContext) -> None:
-    """Nothing waits for it."""
-
-
-def _ignore_error(_: HandlerContext, __: ErrorCode) -> None:
     """Nothing waits for it."""

@@ -70,7 +70,8 @@ def values_before(table: UndoTable, logs: Iterable[UndoLog]) -> Mapping[Any, Any
     """The values in ``table`` before all of ``logs``, oldest first, for the keys that these changed."""
     before: dict[Any, Any] = {}
     for log in logs:
-        before = {**log.of(table), **before}
+        for key, value in log.of(table).items():
+            before.setdefault(key, value)
     return before
 
 
@@ -113,6 +114,6 @@ class UndoableMap(Generic[K, V]):
     def restore(self, _: HandlerContext, key: K, before: V | None, __: ErrorCode, /) -> None:
         """See UndoTable."""
         if before is None:
-            del self._items[key]
+            self._items.pop(key, None)
         else:
             self._items[key] = before

@@ -47,6 +47,7 @@ class Counters:
         self.partition, self.timers = partition, timers
         self.values: UndoableMap[str, int] = UndoableMap(undo)
         self.heard: list[str] = []
+        self.offsets: list[int] = []
 
     @property
     def is_empty(self) -> bool:
@@ -59,7 +60,8 @@ class Counters:
             raise WireError("it is broken")
         return record(key.decode(), None if value is None else int(value))
 
-    def apply(self, found: TypedRecord, _offset: int, _producer_id: int) -> None:
+    def apply(self, found: TypedRecord, offset: int, _producer_id: int) -> None:
+        self.offsets.append(offset)
         if found.value is not None:
             self.values[found.key.name] = found.value
         elif found.key.name in self.values:

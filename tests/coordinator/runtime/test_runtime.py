@@ -6,8 +6,9 @@ from groupcoord.coordinator.runtime.shard import ShardState
 from groupcoord.coordinator.runtime.state_machine import CoordinatorResult
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import UNWRITABLE, TypedRecord
+from groupcoord.core.timers import TimerKey
 from groupcoord.protocol.errors import ErrorCode
-from tests.coordinator.runtime.counters import Add, Bench, Key, call, record
+from tests.coordinator.runtime.counters import Add, Bench, Counters, Key, call, record
 
 # --- writing
 
@@ -178,7 +179,7 @@ def test_an_append_that_takes_long_times_out_and_may_still_be_stored() -> None:
     bench = Bench()
     bench.add("a")
     bench.flush()
-    bench.shard.append_held(bench.appends[0].append_id, bench.now_ms)
+    bench.shard.append_held(bench.appends[0].append_id)
     bench.advance(20)
     bench.add("a", 0)
     bench.flush()
@@ -187,6 +188,74 @@ def test_an_append_that_takes_long_times_out_and_may_still_be_stored() -> None:
     bench.store()
     assert bench.said() == [1]
     assert (bench.shard.committed, bench.timers.next_deadline()) == ({"a": 1}, None)
+
+
+def test_a_write_times_out_while_its_batch_lingers_and_may_still_be_stored() -> None:
+    bench = Bench(linger_ms=100)
+    bench.add("a")
+    bench.advance(49)
+    assert bench.said() == []
+    bench.advance(1)
+    assert bench.said() == ["failed: REQUEST_TIMED_OUT"]
+    bench.advance(50)
+    bench.shard.append_held(bench.appends[0].append_id)
+    bench.store()
+    assert (bench.said(), bench.shard.committed) == ([], {"a": 1})
+    bench.add("b")
+    bench.shard.flush(ctx := bench.context())
+    bench.take(ctx.effects)
+    bench.store()
+    assert (bench.said(), bench.timers.next_deadline()) == ([1], None)
+
+
+def test_the_time_of_a_write_counts_from_the_write_and_not_from_the_append() -> None:
+    bench = Bench(linger_ms=20)
+    bench.add("a")
+    bench.advance(20)
+    bench.shard.append_held(bench.appends[0].append_id)
+    bench.advance(30)
+    assert bench.said() == ["failed: REQUEST_TIMED_OUT"]
+
+
+def test_a_record_has_the_offset_that_it_gets_in_the_log_also_after_a_failure() -> None:
+    bench = Bench(linger_ms=0)
+    bench.add("a")
+    bench.add("b")
+    bench.add("c")
+    bench.store()
+    bench.fail()
+    bench.add("d")
+    bench.store()
+    bench.add("e")
+    assert bench.shard.machine.offsets == [0, 1, 2, 1, 2]
+
+
+def test_what_one_write_puts_and_removes_is_undone() -> None:
+    bench = Bench()
+
+    def come_and_go(machine: Counters) -> CoordinatorResult:
+        machine.values["a"] = 1
+        return CoordinatorResult(records=(record("a", None),))
+
+    bench.shard.run(bench.context(), come_and_go)
+    bench.flush()
+    bench.fail()
+    assert bench.shard.latest == {}
+
+
+def test_a_change_without_records_is_undone_with_the_batch_before_it() -> None:
+    bench = Bench()
+
+    def change(machine: Counters) -> CoordinatorResult:
+        machine.values["b"] = machine.values["a"]
+        return CoordinatorResult()
+
+    bench.add("a")
+    bench.shard.run(bench.context(), change)
+    assert (bench.shard.latest, bench.shard.committed) == ({"a": 1, "b": 1}, {})
+    bench.flush()
+    bench.fail()
+    assert bench.shard.latest == {}
 
 
 # --- states, loading
@@ -309,3 +378,26 @@ def test_a_timer_of_a_state_machine_can_be_fired_early() -> None:
         bench.shard.machine.timers.fire(pending.key, bench.context())
     assert Add("a") == ("a", 1)
     assert call(1).correlation_id == 1
+
+
+def test_a_timer_that_retries_runs_again_until_what_it_writes_is_stored() -> None:
+    bench = Bench(linger_ms=0)
+    machine = bench.shard.machine
+    machine.timers.schedule(TimerKey("t", "once"), 5, lambda _: machine.add("once", 1))
+    machine.timers.schedule(TimerKey("t", "again"), 5, lambda _: machine.add("again", 1), retries=True)
+    bench.advance(5)
+    bench.fail()
+    assert bench.timers.next_deadline() == 505
+    bench.appends.clear()
+    bench.advance(500)
+    bench.store()
+    assert (bench.shard.committed, bench.timers.next_deadline()) == ({"again": 1}, None)
+
+
+def test_a_timer_of_a_shard_that_is_unloaded_is_not_retried() -> None:
+    bench = Bench(linger_ms=0)
+    machine = bench.shard.machine
+    machine.timers.schedule(TimerKey("t", "a"), 5, lambda _: machine.add("a", 1), retries=True)
+    bench.advance(5)
+    bench.runtime.resign(0, bench.context())
+    assert bench.timers.next_deadline() is None
