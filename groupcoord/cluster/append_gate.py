@@ -42,7 +42,7 @@ class AppendGate(Protocol):
 class Appends:
     """Carries appends to the log. ``gate`` may be set and taken away at any time; None: everything is stored at once.
 
-    ``carry`` does with the effects that follow what is done with those of a call.
+    ``carry`` does with the effects that follow from ``release`` and ``fail`` what is done with those of a call.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Appends:
         self._waiting: dict[tuple[str, int], list[tuple[Append, AppendDecision]]] = {}
 
     def submit(self, append: Append, now_ms: int) -> list[Effect]:
-        """Store ``append``, or do what the gate says."""
+        """Store ``append``, or do what the gate says. Appends among the effects are to be submitted after those before them."""
         if not self._shard(append).awaits(append.append_id):
             return []  # an earlier one of the same call failed
         gate = self.gate
@@ -88,13 +88,13 @@ class Appends:
             first, _ = queue.pop(0)
             effects += self._store(first, now_ms)
             queue = self._queue(append.topic, append.partition)
-        return effects
+        return self._carry(effects, now_ms)
 
     def fail(self, append: Append, error: ErrorCode, now_ms: int) -> list[Effect]:
         """Let a held append fail with ``error``, and with it those behind it. Raises KeyError if it is not held."""
         del self._queue(append.topic, append.partition)[self._place(append) :]
         self._queue(append.topic, append.partition)
-        return self._failed(append, error, now_ms)
+        return self._carry(self._failed(append, error, now_ms), now_ms)
 
     def _queue(self, topic: str, partition: int) -> list[tuple[Append, AppendDecision]]:
         """The appends that wait in ``partition``, without those whose coordinator has moved or is gone."""
@@ -116,10 +116,10 @@ class Appends:
             stored = self._broker.append_to(append.topic, append.partition, records, now_ms)
         except BatchError as problem:
             return self._failed(append, problem.error, now_ms)
-        return stored + self._carry(self._runtimes[append.topic].appended(append, now_ms), now_ms)
+        return stored + self._runtimes[append.topic].appended(append, now_ms)
 
     def _failed(self, append: Append, error: ErrorCode, now_ms: int) -> list[Effect]:
-        return self._carry(self._runtimes[append.topic].append_failed(append, error, now_ms), now_ms)
+        return self._runtimes[append.topic].append_failed(append, error, now_ms)
 
     def _shard(self, append: Append) -> Shard[Any]:
         return self._runtimes[append.topic].shards[append.partition]

@@ -6,6 +6,7 @@ comes out is for the network, and events for listeners.
 
 import dataclasses
 import uuid
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
@@ -86,7 +87,7 @@ class ClusterCore:
         )
         self._runtimes = (self.coordinator.runtime,)
         self._open_shards = self.coordinator.runtime.open_shards
-        self.appends = Appends(self.broker, self._runtimes, self._execute_appends)
+        self.appends = Appends(self.broker, self._runtimes, self._execute_now)
         """Carries the coordinators' records to their logs; its gate can hold appends or fail them: see append_gate.py."""
         self._batches_rounds = False
         self.broker.on_topics_deleted = self._topics_deleted
@@ -141,14 +142,14 @@ class ClusterCore:
         key = call.api.key
         if key in self._coordinated:
             effects = self.coordinator.handle(call, request, now_ms)
+            if (
+                key == ApiKey.FIND_COORDINATOR
+                and request.key_type == GROUP
+                and CONSUMER_OFFSETS not in self.broker.topics
+            ):
+                # A client deleted it. FindCoordinator creates it again, and finds the coordinator the next time.
+                self._create_offsets_topic(now_ms)
             if len(effects) == 1 and type(effects[0]) is Reply and not self._open_shards:
-                if (
-                    key == ApiKey.FIND_COORDINATOR
-                    and request.key_type == GROUP
-                    and CONSUMER_OFFSETS not in self.broker.topics
-                ):
-                    # A client deleted it. FindCoordinator creates it again, and finds the coordinator the next time.
-                    self._create_offsets_topic(now_ms)
                 return effects  # as it is for most requests
             return self._execute_appends(effects, now_ms)
         if key == ApiKey.API_VERSIONS:
@@ -211,7 +212,7 @@ class ClusterCore:
         """The effects of ``act``; ``action`` describes it in the trace. See coordinator/admin_actions.py."""
         ctx = HandlerContext(now_ms, AdminAction(action))
         act(self.coordinator, ctx)
-        return self._execute_appends(ctx.effects, now_ms)
+        return self._execute_now(ctx.effects, now_ms)
 
     def move_leader(self, topic: str, partition: int, broker_id: int, now_ms: int) -> list[Effect]:
         """Let another broker lead a partition, in the next leader epoch.
@@ -273,11 +274,18 @@ class ClusterCore:
             carried += self.flush(now_ms)
         return carried
 
+    def _execute_now(self, effects: list[Effect], now_ms: int) -> list[Effect]:
+        """The same for what is done outside of rounds: no ``flush`` would follow."""
+        return self._execute_appends(effects, now_ms) + self.flush(now_ms)
+
     def _submit_appends(self, effects: list[Effect], now_ms: int) -> list[Effect]:
         carried: list[Effect] = []
-        for effect in effects:
+        waiting = deque(effects)
+        while waiting:
+            effect = waiting.popleft()
             if type(effect) is Append:
-                carried += self.appends.submit(effect, now_ms)
+                for following in self.appends.submit(effect, now_ms):
+                    (waiting if type(following) is Append else carried).append(following)
             else:
                 carried.append(effect)
         return carried

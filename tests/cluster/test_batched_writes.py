@@ -2,11 +2,20 @@
 
 import dataclasses
 
+from groupcoord.cluster.append_gate import STORE, AppendDecision
+from groupcoord.core.effects import Append
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.apis.delete_topics import DeleteTopicState
+from groupcoord.protocol.apis.offset_commit import OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from groupcoord.protocol.batches.record_batch import read_header
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.messages import DeleteGroupsRequest, DeleteTopicsRequest
+from groupcoord.protocol.messages import (
+    DeleteGroupsRequest,
+    DeleteTopicsRequest,
+    FindCoordinatorRequest,
+    OffsetCommitRequest,
+)
+from groupcoord.testing import group_actions
 from tests.cluster.gated import Bench
 
 
@@ -116,8 +125,8 @@ def test_an_append_that_the_log_refuses_fails() -> None:
     assert bench.committed(number) is ErrorCode.UNKNOWN_SERVER_ERROR
 
 
-def delete_topic(bench: Bench) -> None:
-    bench.ask(ApiKey.DELETE_TOPICS, DeleteTopicsRequest(topics=(DeleteTopicState(name="t"),), timeout_ms=1_000))
+def delete_topic(bench: Bench, name: str = "t") -> None:
+    bench.ask(ApiKey.DELETE_TOPICS, DeleteTopicsRequest(topics=(DeleteTopicState(name=name),), timeout_ms=1_000))
 
 
 def test_the_offsets_of_a_deleted_topic_go_even_if_they_fill_several_batches() -> None:
@@ -128,3 +137,78 @@ def test_the_offsets_of_a_deleted_topic_go_even_if_they_fill_several_batches() -
     delete_topic(bench)
     assert {bench.offset(group) for group in groups} == {-1}
     assert len(batches(bench)) > len(groups) + 1
+
+
+def test_appends_keep_their_order_if_one_that_is_stored_lets_another_follow() -> None:
+    bench = Bench(message_max_bytes=300)
+    bench.node.create_topic("u", 4, 0)
+    for number in range(4):
+        offset = OffsetCommitRequestPartition(partition_index=number, committed_offset=1, committed_metadata=None)
+        topics = (OffsetCommitRequestTopic(name="u", partitions=(offset,)),)
+        bench.ask(ApiKey.OFFSET_COMMIT, OffsetCommitRequest(group_id="doomed", member_id="", topics=topics), 9)
+    for number in range(17):
+        bench.commit(1, f"g{number}")
+    appends: list[int] = []
+
+    def note(append: Append) -> AppendDecision:
+        appends.append(append.append_id)
+        return STORE
+
+    bench.decision = note
+    bench.node.batch_rounds(batches=True)
+    bench.commit(2)
+    number = bench.delete_group("doomed")
+    delete_topic(bench)
+    bench.take(bench.node.flush(0))
+    assert bench.deleted(number) is ErrorCode.NONE
+    assert len(appends) > 3
+    assert appends == sorted(appends)
+
+
+def test_what_an_administrator_does_is_stored_without_waiting_for_a_round() -> None:
+    bench = Bench()
+    number = bench.join(instance="i")
+    bench.advance(0)
+    joined = bench.answer(number)
+    bench.sync(joined.member_id, joined.generation_id)
+    bench.node.batch_rounds(batches=True)
+    group_actions.fence(bench.node, "g", "i", 0)
+    assert batches(bench) == [1, 1, 1]
+
+
+def test_what_follows_from_an_append_that_is_let_go_is_stored_without_waiting_for_a_round() -> None:
+    bench = Bench()
+    bench.hold()
+    bench.commit(1)
+    number = bench.delete_group()
+    bench.store()
+    bench.node.batch_rounds(batches=True)
+    bench.release()
+    assert bench.deleted(number) is ErrorCode.NONE
+
+
+def test_a_group_that_a_refused_commit_created_goes_with_the_batch_that_fails() -> None:
+    bench = Bench(offset_metadata_max_bytes=1)
+    bench.node.batch_rounds(batches=True)
+    bench.commit(1)
+    offset = OffsetCommitRequestPartition(partition_index=0, committed_offset=1, committed_metadata="too long")
+    topics = (OffsetCommitRequestTopic(name="t", partitions=(offset,)),)
+    bench.ask(ApiKey.OFFSET_COMMIT, OffsetCommitRequest(group_id="other", member_id="", topics=topics), 9)
+    bench.refuse(ErrorCode.NOT_ENOUGH_REPLICAS)
+    bench.take(bench.node.flush(0))
+    assert bench.listed() == set()
+
+
+def test_if_the_offsets_topic_is_deleted_while_a_batch_is_open_the_commits_fail_and_the_next_search_makes_it_anew() -> (
+    None
+):
+    bench = Bench()
+    bench.node.batch_rounds(batches=True)
+    number = bench.commit(1)
+    delete_topic(bench, "__consumer_offsets")
+    assert bench.committed(number) is ErrorCode.NOT_COORDINATOR
+    bench.ask(ApiKey.FIND_COORDINATOR, FindCoordinatorRequest(coordinator_keys=("g",)))
+    assert bench.node.broker.log("__consumer_offsets", 0) is not None
+    again = bench.commit(2)
+    bench.take(bench.node.flush(0))
+    assert (bench.committed(again), bench.offset()) == (ErrorCode.NONE, 2)
