@@ -74,7 +74,7 @@ async def _kafka_by_asyncio(request: pytest.FixtureRequest) -> AsyncIterator["Cl
 _kafka_of_anyio = pytest.fixture(_kafka_by_anyio, name="_kafka_of_anyio")
 try:
     import pytest_asyncio
-except ImportError:  # whoever has no plugin for asyncio uses `async with Cluster()`, kafka_sync or anyio
+except ImportError:  # without a plugin for asyncio, use `async with Cluster()`, kafka_sync or anyio
     pass
 else:
     _kafka_of_asyncio = pytest_asyncio.fixture(_kafka_by_asyncio, name="_kafka_of_asyncio")

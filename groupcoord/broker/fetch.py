@@ -129,7 +129,7 @@ class _Fetch:
             return
         results = self._read_all()
         min_bytes = min(self._request.min_bytes, self._max_bytes)
-        # Topics that do not exist do not hurry anybody: they are reported when the rest is answered, as Kafka does.
+        # Topics that do not exist do not end the wait: they are reported when the rest is answered, as Kafka does.
         if (
             self._request.max_wait_ms <= 0
             or sum(result.length for result in results) >= min_bytes

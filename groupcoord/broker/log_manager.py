@@ -23,7 +23,7 @@ from groupcoord.core.timers import TimerKey, Timers
 from groupcoord.protocol.batches.record_batch import BatchError
 
 PRODUCER_CHECK_INTERVAL_MS = 600_000
-"""Kafka's producer.id.expiration.check.interval.ms, an internal property that nobody sets."""
+"""Kafka's producer.id.expiration.check.interval.ms, an internal property that is left at its default."""
 
 _CLEANING = TimerKey("cleaning", "logs")
 _RETENTION = TimerKey("retention", "logs")

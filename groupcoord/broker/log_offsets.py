@@ -132,7 +132,7 @@ def _list_offset(
         return _no_offset(index, problem.error)
     except SearchDeferredError:  # this is no answer, and will not be given
         return _no_offset(index, ErrorCode.NONE)
-    except InvalidRecordsError:  # a compressed batch with records that nobody can read
+    except InvalidRecordsError:  # a compressed batch with unreadable records
         return _no_offset(index, ErrorCode.INVALID_RECORD)
     if found is None:
         return _no_offset(index, ErrorCode.NONE)

@@ -30,7 +30,7 @@ from groupcoord.protocol.apis.metadata import (
 )
 from groupcoord.protocol.errors import ErrorCode
 
-# Bit n stands for operation n of ``AclOperation``. Without an authorizer everybody may do all that a resource knows:
+# Bit n stands for operation n of ``AclOperation``. Without an authorizer a client may do every operation that a resource has:
 # read, write, create, delete, alter, describe, describe configs, alter configs ...
 TOPIC_OPERATIONS = sum(1 << operation for operation in (3, 4, 5, 6, 7, 8, 10, 11))
 # ... and create, alter, describe, cluster action, describe configs, alter configs, idempotent write.

@@ -334,7 +334,7 @@ class PartitionLog:
         DELETED_SEGMENTS.add(self._segments)
 
     def apply_retention(self, now_ms: int) -> None:
-        """Delete the segments that nobody can read any more, that are too many, or too old.
+        """Delete the segments that are before the log start offset, too old, or beyond the retention size.
 
         Source: ``UnifiedLog.deleteOldSegments``.
         """

@@ -22,7 +22,7 @@ _SERVED = tuple(
     ApiVersion(api_key=api.key, min_version=api.advertised_min, max_version=api.max_version)
     for api in sorted(APIS.values(), key=lambda api: api.key)
 )
-# The features are those of a 4.3 cluster that nobody has configured otherwise, in the order a broker names them. No client
+# The features are those of a 4.3 cluster by default, in the order a broker names them. No client
 # takes one for an API: it looks whether the API is there.
 _SUPPORTED = tuple(
     SupportedFeatureKey(name=name, min_version=lowest, max_version=highest)

@@ -217,10 +217,10 @@ class ClusterCore:
     def move_leader(self, topic: str, partition: int, broker_id: int, now_ms: int) -> list[Effect]:
         """Let another broker lead a partition, in the next leader epoch.
 
-        If it is one of ``__consumer_offsets``, the groups in it move, too: who waits at the old coordinator is told to look for
-        the new one, which serves as soon as it has read the log. A broker that was no replica is one now, in place of the old
-        leader. Nothing happens if it leads already. Raises KeyError for a partition that there is none of, ValueError for a
-        broker that there is none of.
+        If it is one of ``__consumer_offsets``, the groups in it move, too: requests that wait at the old coordinator are
+        answered with NOT_COORDINATOR, and the new one serves as soon as it has read the log. A broker that was no replica is
+        one now, in place of the old leader. Nothing happens if it leads already. Raises KeyError for a partition that there is
+        none of, ValueError for a broker that there is none of.
         """
         found = self.broker.topics.get(topic)
         if found is None or not 0 <= partition < len(found.partitions):
@@ -238,7 +238,7 @@ class ClusterCore:
         return effects + ctx.effects
 
     def resign(self, partition: int, now_ms: int) -> list[Effect]:
-        """Let another broker coordinate the groups of this partition of ``__consumer_offsets``; who waits is told so."""
+        """Let another broker coordinate the groups of this partition of ``__consumer_offsets``; what waits is refused."""
         ctx = HandlerContext(now_ms, AdminAction(f"partition {partition} of __consumer_offsets moves away"))
         self.coordinator.runtime.resign(partition, ctx)
         return ctx.effects

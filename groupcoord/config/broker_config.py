@@ -193,7 +193,7 @@ def _configure(
         configured[setting.key] = setting
     static |= {key: setting.value for key, setting in configured.items()}
     _agree_on_node_id(static, configured)
-    # Where replicas that drop out are remembered (KIP-966), Kafka starts with this one as if somebody had changed it.
+    # Where replicas that drop out are remembered (KIP-966), Kafka starts with this one as if it had been changed.
     replicas = static.get("min.insync.replicas", BROKER["min.insync.replicas"].default or "")
     dynamic = {ConfigResource(BROKER_RESOURCE, ""): {"min.insync.replicas": replicas}}
     without_effect = tuple(name for name in configured if not BROKER[name].acts)

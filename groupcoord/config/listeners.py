@@ -73,7 +73,7 @@ def served_endpoint(
 def advertised_endpoint(served: Endpoint, advertised: tuple[str, ...] | None) -> Endpoint:
     """What to tell clients: the advertised endpoint of the served listener, else the address it listens on.
 
-    An address that means every interface cannot be told to anybody; ``localhost`` stands for it. Raises ValueError.
+    An address that means every interface cannot be advertised; ``localhost`` stands for it. Raises ValueError.
     """
     host = served.host if served.host and served.host not in _NOWHERE else "localhost"
     if advertised is None:

@@ -41,7 +41,7 @@ def offset_fetch_error(append_error: ErrorCode) -> ErrorCode:
 
 
 class UnexpectedBrokerError(ApiError):
-    """Kafka fails here with an exception that nobody expected (``IllegalArgumentException`` and the like).
+    """Kafka fails here with an unexpected exception (``IllegalArgumentException`` and the like).
 
     What was done by then stays done and what was to follow does not happen. The client is answered UNKNOWN_SERVER_ERROR; when a
     timer is the cause, there is no answer.
@@ -52,6 +52,6 @@ class UnexpectedBrokerError(ApiError):
 
 
 def emit_refusal(ctx: HandlerContext, call: Call, group_id: str, member_id: str, refusal: ApiError) -> None:
-    """Say that ``call``, which speaks for ``member_id`` (``""``: nobody yet), is refused; answering it is the caller's."""
+    """Emit that ``call`` of ``member_id`` (``""`` if it has none yet) is refused; the caller answers it."""
     error, why = refusal.code.name, refusal.message or refusal.code.text
     ctx.emit(RequestRefused, group=group_id, api=call.api.name, member=member_id, error=error, why=why)

@@ -191,7 +191,7 @@ class RebalanceStarted(GroupEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InitialDelayExtended(GroupEvent):
-    """Somebody new came during the initial delay, so it goes on."""
+    """A new member joined during the initial delay, which is extended."""
 
     by_ms: int
     remaining_ms: int

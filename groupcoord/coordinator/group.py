@@ -56,7 +56,7 @@ class Group(ABC):
 
     @abstractmethod
     def validate_offset_delete(self) -> None:
-        """Raises ApiError unless offsets of topics that nobody subscribes to may be deleted."""
+        """Raises ApiError unless offsets of topics to which no member subscribes may be deleted."""
 
     @abstractmethod
     def validate_delete(self) -> None:

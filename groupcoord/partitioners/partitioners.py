@@ -16,7 +16,7 @@ DEFAULT_BATCH_SIZE = 16_384
 """Bytes: ``batch.size``."""
 
 ASSUMED_RECORD_SIZE = 1024
-"""Bytes: what a record counts as whose size nobody says."""
+"""Bytes: the size that a record counts with if its size is unknown."""
 
 Serializer = Callable[[Any], bytes | None]
 

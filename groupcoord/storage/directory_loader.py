@@ -251,7 +251,7 @@ class DirectoryLoader:
     def _keep_to_the_offsets_topic(self, folders: Mapping[int, Path], adopted: set[str]) -> None:
         """Groups are where they were stored: the topic that is there says over how many partitions, as in Kafka.
 
-        Of an adopted topic the groups say it; if they do not fit what is configured, somebody has to decide.
+        In an adopted topic the groups show the number; if they do not fit the configured one, the start is refused.
         """
         self._check_groups(folders, adopted)
         configured = self.config.offsets_topic_num_partitions

@@ -95,7 +95,7 @@ class AppendRules:
                 rule.uses += 1
                 if rule.decision == HOLD:
                     held.held.append(append)
-                    self._waiting.look()
+                    self._waiting.check_conditions()
                 return rule.decision
         return STORE
 

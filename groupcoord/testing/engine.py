@@ -247,7 +247,7 @@ class Engine:
         told(connection.number, connection.client_host, self.clock())
 
     def _active(self) -> None:
-        self.waiting.look()
+        self.waiting.check_conditions()
         if isinstance(self.clock, ManualClock) and self.is_up:
             self._real_time_fetches.set_timers(self.clock(), self.loop, self.server.wake)
 
@@ -259,7 +259,7 @@ class Engine:
     def _deliver(self) -> None:
         self._delivery_is_due = False
         self.transport.deliver()
-        self.waiting.look()
+        self.waiting.check_conditions()
 
 
 def _caused_by(cause: AdminAction, effect: Effect) -> Effect:

@@ -227,7 +227,9 @@ class RemoteCluster(KafkaCluster):
         return self._clock()
 
     def _connect(self, client_id: str) -> TcpConnection:
-        line = TcpConnection(self._places, client_id, heard=self._waiting.look, failed=self._problems.append)
+        line = TcpConnection(
+            self._places, client_id, heard=self._waiting.check_conditions, failed=self._problems.append
+        )
         self._lines.append(line)
         return line
 
@@ -267,7 +269,7 @@ class RemoteCluster(KafkaCluster):
 
     def _moved(self) -> None:
         self._scheduler.see_to_timer()
-        self._waiting.look()
+        self._waiting.check_conditions()
 
     def _partition_counts(self) -> Mapping[str, int]:
         return self._topics.partitions

@@ -22,7 +22,7 @@ class Waiting:
     def __init__(self) -> None:
         self._looks: dict[asyncio.Future[None], Callable[[], bool]] = {}
 
-    def look(self) -> None:
+    def check_conditions(self) -> None:
         """The node has done something: check every condition, and end the waits whose condition holds."""
         for future, holds in tuple(self._looks.items()):
             if not future.done():

@@ -17,12 +17,12 @@ async def test_a_condition_is_looked_at_when_something_happened() -> None:
     waiting, state = Waiting(), [0]
     wait = asyncio.ensure_future(waiting.until(lambda: state[0] or None, "it should happen", lambda: ""))
     await asyncio.wait([wait], timeout=0)
-    waiting.look()
+    waiting.check_conditions()
     state[0] = 3
     await asyncio.wait([wait], timeout=0)
     assert not wait.done()
-    waiting.look()
-    waiting.look()
+    waiting.check_conditions()
+    waiting.check_conditions()
     assert await wait == 3
 
 
@@ -36,7 +36,7 @@ async def test_an_error_of_the_condition_is_raised_to_who_waits() -> None:
 
     wait: asyncio.Future[None] = asyncio.ensure_future(waiting.until(fails, "it should happen", lambda: ""))
     await asyncio.wait([wait], timeout=0)
-    waiting.look()
+    waiting.check_conditions()
     with pytest.raises(LookupError, match="no such thing"):
         await wait
 

@@ -64,7 +64,7 @@ class StoryMonitor:
             self._news.clear()
             await self._news.wait()
 
-    async def until_told(self) -> None:
+    async def wait_until_told(self) -> None:
         """Wait until every event so far is told."""
         await self._events.join()
 

@@ -313,7 +313,7 @@ class DemoStory:
     # --- what happens in several chapters
 
     async def _chapter(self, title: str, *paragraphs: str) -> None:
-        await self.backstage.until_told()
+        await self.backstage.wait_until_told()
         self.stage.chapter(title, *paragraphs)
 
     def _line(self, actor: str, text: str, *words: str) -> None:
@@ -336,7 +336,7 @@ class DemoStory:
         await self._tell_work()
 
     async def _tell_work(self) -> None:
-        await self.backstage.until_told()
+        await self.backstage.wait_until_told()
         reads = self.facts.reads(since=self._sightings_told)
         self._sightings_told = len(self.facts.sightings)
         # What the dead last read was told when it died.

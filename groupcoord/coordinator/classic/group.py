@@ -94,7 +94,7 @@ class ClassicGroup(RebalancingGroup):
                     group_instance_id=member.instance_id,
                     client_id=member.client_id,
                     client_host=member.client_host,
-                    # Until a protocol is chosen nobody knows which of a member's metadata counts.
+                    # Until a protocol is chosen it is not known which of a member's metadata counts.
                     member_metadata=member.metadata_of(self.protocol_name) if stable else b"",
                     member_assignment=member.assignment,
                 )

@@ -20,7 +20,7 @@ NO_PRODUCER = -1
 
 
 class LoadSummary(NamedTuple):
-    """What was read of a partition: so many ``records``, ``unknown`` of them of types that nobody here knows."""
+    """What was read of a partition: how many ``records``, and how many of them have an ``unknown`` type."""
 
     partition: int
     records: int

@@ -158,7 +158,7 @@ class MemberTimeline(NamedTuple):
 
 
 class OwnershipSpan(NamedTuple):
-    """A time in which ``member`` owned a partition; None: nobody did."""
+    """A time in which ``member`` owned a partition; None: it had no owner."""
 
     from_ms: int
     until_ms: int
@@ -182,7 +182,7 @@ class MemberShare(NamedTuple):
 
 
 class GenerationShares(NamedTuple):
-    """The members of the newest generation in which anybody could have any, the fullest first."""
+    """The members of the newest generation in which a member could have partitions, the one with most first."""
 
     generation: int
     fair_share: float

@@ -160,7 +160,7 @@ class OffsetsBatchReader(DataSourceReader):
 
 
 class OffsetsStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """A reading that goes on; an offset of the stream is partition → next offset, as JSON has it, with strings as keys."""
+    """Reads the log as a stream; an offset of the stream is partition → next offset, as JSON has it, with strings as keys."""
 
     def __init__(self, options: Options) -> None:
         self.options = options

@@ -1,4 +1,4 @@
-"""What generations give to whom, laid flat with numpy: an entry for each partition that a member of a record was given."""
+"""The assignments of generations as flat numpy arrays: an entry for each partition that a member of a record was given."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -256,7 +256,7 @@ def _new(entries: _Entries, where: Any, entry: Any, is_loss: Any) -> Any:
 
 
 def _last(entries: _Entries, records: int) -> Any:
-    """Who had each partition of the last group last."""
+    """The last owner of each partition of the last group."""
     at = np.nonzero(_ends(entries.begins) & entries.is_of_last_group)[0]
     columns = [
         *entries.people.take(pa.array(entries.person[at])).columns,

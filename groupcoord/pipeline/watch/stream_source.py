@@ -1,4 +1,4 @@
-"""What is watched: a source that goes on. ``kafka:HOST:PORT``, or ``connector:HOST:PORT`` where Spark's connector is."""
+"""The log as a stream, for ``watch``. ``kafka:HOST:PORT``, or ``connector:HOST:PORT`` where Spark's connector is."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -34,7 +34,7 @@ class StreamSource:
 
 
 def open_stream(spec: str, options: Mapping[str, str]) -> StreamSource:
-    """What ``spec`` names. Raises PipelineError if it is nothing that goes on, or does not answer."""
+    """The stream that ``spec`` names. Raises PipelineError if it is no stream, or does not answer."""
     kind, _, bootstrap = spec.partition(":")
     if kind == "kafka" and bootstrap:
         return _kafka(spec, bootstrap, options)

@@ -143,13 +143,13 @@ class ActiveRule:
         return limit is not None and self.matches >= limit
 
     def record_match(self, context: RequestContext) -> None:
-        """It takes the request."""
+        """Count a request that the rule matched."""
         self.matches += 1
         if self.rule.action.type.on_answer and not self.uses:
             self._awaited[id(context)] = str(context)
 
     def record_use(self, context: RequestContext) -> None:
-        """It has acted on the request or its answer."""
+        """Count that the rule acted on the request or its answer."""
         self._awaited.pop(id(context), None)
         self.uses += 1
 
@@ -158,7 +158,7 @@ class ActiveRule:
         self._awaited.pop(id(context), None)
 
     def unmatch(self, context: RequestContext, reason: str) -> None:
-        """It took the request but cannot act on it, so the next one counts instead."""
+        """Undo ``record_match``: the rule cannot act on the request, so the next one counts instead."""
         self._awaited.pop(id(context), None)
         self.matches -= 1
         self.record_near_miss(context, [reason])

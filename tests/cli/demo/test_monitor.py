@@ -29,7 +29,7 @@ async def test_events_become_facts_at_once_and_are_told_in_order() -> None:
         behind.happened(event)
     assert (behind.facts.generation, told) == (6, [])
     behind.begin()
-    await behind.until_told()
+    await behind.wait_until_told()
     assert told == life()
     await behind.end()
 
@@ -55,7 +55,7 @@ async def test_a_screen_that_breaks_ends_the_story_and_not_the_telling() -> None
     behind.begin()
     for event in life():
         behind.happened(event)
-    await asyncio.wait_for(behind.until_told(), 5)
+    await asyncio.wait_for(behind.wait_until_told(), 5)
     with pytest.raises(OSError, match="the screen is broken"):
         await behind.until("anything", lambda: True)
     await behind.end()

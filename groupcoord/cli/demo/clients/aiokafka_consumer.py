@@ -42,7 +42,7 @@ class Application(ConsumerRebalanceListener):  # type: ignore[misc] # the librar
         self.consumer.subscribe([self.settings.topic], listener=self)
         await self.consumer.start()
         try:
-            while parent.wants_me:
+            while parent.should_run:
                 batches = await self.consumer.getmany(timeout_ms=self.settings.poll_ms)
                 records = [record for batch in batches.values() for record in batch]
                 self.books.read(ReadRecord(r.partition, r.offset, r.key.decode()) for r in records)

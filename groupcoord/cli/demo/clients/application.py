@@ -143,7 +143,7 @@ class Parent:
         self._joining.wait()
 
     @property
-    def wants_me(self) -> bool:
+    def should_run(self) -> bool:
         """False once the word to leave has come."""
         return not self._leaving.is_set()
 

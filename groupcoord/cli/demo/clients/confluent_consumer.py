@@ -31,7 +31,7 @@ class Application:
         """Join, read and commit until ``parent`` says to leave."""
         self.consumer.subscribe([self.settings.topic], on_assign=self.on_assign, on_revoke=self.on_revoke)
         try:
-            while parent.wants_me:
+            while parent.should_run:
                 messages = self.consumer.consume(500, self.settings.poll_ms / 1000)
                 self.books.read(map(read, messages))
                 if self.books.commit_is_due:

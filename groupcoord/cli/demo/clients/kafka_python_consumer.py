@@ -43,7 +43,7 @@ class Application(AsyncConsumerRebalanceListener):  # type: ignore[misc] # the l
         # As a leader that does not know the topic yet, kafka-python 3.0 assigns nothing, and may miss that it gets to know it.
         self.consumer.topics()
         try:
-            while parent.wants_me:
+            while parent.should_run:
                 batches = self.consumer.poll(timeout_ms=self.settings.poll_ms)
                 records = [record for batch in batches.values() for record in batch]
                 self.books.read(ReadRecord(r.partition, r.offset, r.key.decode()) for r in records)

@@ -112,7 +112,7 @@ parent = Parent()
 print("ready", flush=True)
 parent.wait_until_wanted()
 print("joins", flush=True)
-while parent.wants_me:
+while parent.should_run:
     pass
 print("leaves", flush=True)
 threading.Event().wait()
