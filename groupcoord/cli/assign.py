@@ -26,7 +26,7 @@ class MemberSpec(NamedTuple):
     topics: tuple[str, ...] | None
 
 
-class Happening(NamedTuple):
+class MemberChange(NamedTuple):
     """``what``, join or leave or then, and who."""
 
     what: str
@@ -40,7 +40,7 @@ class _Note(argparse.Action):
         """Append what was said."""
         del parser
         who = values if isinstance(values, MemberSpec) else None
-        namespace.story = [*(namespace.story or []), Happening(self.dest, who)]
+        namespace.story = [*(namespace.story or []), MemberChange(self.dest, who)]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -104,35 +104,35 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _play(name: str, topics: dict[str, int], steps: Sequence[Sequence[Happening]]) -> list[RebalanceOutcome]:
-    rehearsal = GroupSimulator(name, topics)
+def _play(name: str, topics: dict[str, int], steps: Sequence[Sequence[MemberChange]]) -> list[RebalanceOutcome]:
+    simulator = GroupSimulator(name, topics)
     outcomes = []
     for step in steps:
-        for happening in step:
-            if happening.who is not None and happening.what == "join":
-                rehearsal.join(happening.who.name, happening.who.topics)
-            elif happening.who is not None:
-                rehearsal.leave(happening.who.name)
-        outcomes.append(rehearsal.rebalance())
+        for change in step:
+            if change.who is not None and change.what == "join":
+                simulator.join(change.who.name, change.who.topics)
+            elif change.who is not None:
+                simulator.leave(change.who.name)
+        outcomes.append(simulator.rebalance())
     return outcomes
 
 
-def _steps(members: Sequence[MemberSpec], story: Sequence[Happening]) -> list[list[Happening]]:
+def _steps(members: Sequence[MemberSpec], story: Sequence[MemberChange]) -> list[list[MemberChange]]:
     """What happens before each rebalance: all join, then what the story says from one --then to the next."""
-    steps = [[Happening("join", member) for member in members]]
+    steps = [[MemberChange("join", member) for member in members]]
     if story:
         steps.append([])
-    for happening in story:
-        if happening.what == "then":
+    for change in story:
+        if change.what == "then":
             steps.append([])
         else:
-            steps[-1].append(happening)
+            steps[-1].append(change)
     if len(steps) > 2 and story[0].what == "then":
         del steps[1]  # nothing was said before it
     return steps
 
 
-def _check_topics(topics: dict[str, int], steps: Sequence[Sequence[Happening]]) -> None:
+def _check_topics(topics: dict[str, int], steps: Sequence[Sequence[MemberChange]]) -> None:
     for step in steps:
         for _, member in step:
             for topic in (member.topics if member is not None else None) or ():
@@ -140,12 +140,12 @@ def _check_topics(topics: dict[str, int], steps: Sequence[Sequence[Happening]]) 
                     raise GroupSimulationError(f"{member.name} wants {topic}, which --topics does not name")  # type: ignore[union-attr]
 
 
-def _title(step: Sequence[Happening]) -> str:
+def _title(step: Sequence[MemberChange]) -> str:
     if not step:
         return "nobody comes or goes"
     parts = []
     for what, verbs in (("leave", ("leaves", "leave")), ("join", ("joins", "join"))):
-        names = [happening.who.name for happening in step if happening.what == what and happening.who is not None]
+        names = [change.who.name for change in step if change.what == what and change.who is not None]
         if len(names) > 6:
             names = [f"{len(names):,} members"]
         if names:

@@ -199,5 +199,5 @@ def test_partitions_are_drawn_together() -> None:
 
 
 def test_a_title_of_one_member() -> None:
-    happening = assign.Happening("join", assign.MemberSpec("A", None))
-    assert assign._title([happening]) == "A joins"
+    change = assign.MemberChange("join", assign.MemberSpec("A", None))
+    assert assign._title([change]) == "A joins"

@@ -102,14 +102,14 @@ def _wrong_offsets(name: str, count: PartitionCheck, end: int) -> list[str]:
     ]
 
 
-def counts_table(topic: str, verdict: CheckResult) -> Table:
+def counts_table(topic: str, result: CheckResult) -> Table:
     """The counts, a row for each partition."""
     shown = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_edge=False)
     shown.add_column("partition", no_wrap=True)
     heads = ("written", "read", "twice", "log end", "OffsetFetch", "coordinator")
     for head in heads:
         shown.add_column(head, justify="right")
-    for count in verdict.counts:
+    for count in result.counts:
         shown.add_row(
             f"{topic}-{count.partition}", *("unknown" if number is None else str(number) for number in count[1:])
         )

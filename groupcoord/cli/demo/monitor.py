@@ -18,8 +18,8 @@ class StoryMonitor:
     """Facts as they come in. ``tell`` is called with each event in its turn, and says whether it wrote something; then
     ``breath_s`` seconds pass, so that an audience can follow."""
 
-    def __init__(self, facts: ObservedGroup, tell: Callable[[Event], bool], breath_s: float) -> None:
-        self.facts = facts
+    def __init__(self, observed: ObservedGroup, tell: Callable[[Event], bool], breath_s: float) -> None:
+        self.observed = observed
         self.waiting_for = "the server"
         """What the story waits for, for the message of the time limit."""
         self._tell = tell
@@ -35,13 +35,13 @@ class StoryMonitor:
 
     def happened(self, event: Event) -> None:
         """The server says ``event``."""
-        self.facts.happened(event)
+        self.observed.happened(event)
         self._events.put_nowait(event)
         self._news.set()
 
     def read(self, reader: str, records: list[ReadRecord]) -> None:
         """A consumer says what it read."""
-        self.facts.read(reader, records)
+        self.observed.read(reader, records)
         self._news.set()
 
     def news(self) -> None:

@@ -28,8 +28,8 @@ from groupcoord.core.events import Event, TimerFired
 class Narrator:
     """Turns events of ``group`` into lines on ``stage``; commits are collected and told in sum."""
 
-    def __init__(self, stage: DemoOutput, group: str, topic: str, partitions: int) -> None:
-        self.stage = stage
+    def __init__(self, output: DemoOutput, group: str, topic: str, partitions: int) -> None:
+        self.output = output
         self.group = group
         self.history = OwnersHistory(topic, partitions)
         self._topic = topic
@@ -62,7 +62,7 @@ class Narrator:
             return False
         tell = self._told.get(type(event))
         if tell is None:
-            self.stage.line(event.at_ms, "coordinator", self._names.friendly(event.text()))
+            self.output.line(event.at_ms, "coordinator", self._names.friendly(event.text()))
             return True
         silent = isinstance(event, OffsetsCommitted) and self._has_seen_a_commit
         silent = silent or (isinstance(event, StateChanged) and event.target not in {"Stable", "Empty"})
@@ -78,7 +78,7 @@ class Narrator:
             offsets = self._committed.get(name, {})
             owned = [f"{self._topic}-{n}@{offset}" for n, offset in sorted(offsets.items()) if newest.get(n) == name]
             work = f"has read {_count(count, 'record')}, committed {_times(self._commits[name])}"
-            self.stage.line(at_ms, name, f"{work}: {', '.join(owned)}" if owned else work)
+            self.output.line(at_ms, name, f"{work}: {', '.join(owned)}" if owned else work)
         self._commits.clear()
         self._committed.clear()
 
@@ -86,14 +86,14 @@ class Narrator:
 
     def _group_created(self, event: GroupCreated) -> None:
         self._asks(event)
-        self.stage.line(
+        self.output.line(
             event.at_ms, "coordinator", "makes the group, because nobody asked for it before", "coordinator"
         )
 
     def _member_id_assigned(self, event: MemberIdAssigned) -> None:
         self._names.learn(event.member, self._names.asking(event))
         self._asks(event)
-        self.stage.line(event.at_ms, "coordinator", f"wants it to ask again as {event.member}", "member id")
+        self.output.line(event.at_ms, "coordinator", f"wants it to ask again as {event.member}", "member id")
 
     def _member_joined(self, event: MemberJoined) -> None:
         self._names.learn(event.member, event.client_id)
@@ -101,7 +101,7 @@ class Narrator:
         self._asks(event)
         self._asking.discard(self._names.asking(event))
         wanted = ", ".join(event.protocols)
-        self.stage.line(
+        self.output.line(
             event.at_ms, self._names.of(event.member), f"joins; it knows the protocols {wanted}", "protocol"
         )
 
@@ -110,7 +110,7 @@ class Narrator:
         name = self._names.asking(event)
         if name not in self._asking:
             self._asking.add(name)
-            self.stage.line(event.at_ms, name, f"asks to be a member of the group {self.group}", "group", "JoinGroup")
+            self.output.line(event.at_ms, name, f"asks to be a member of the group {self.group}", "group", "JoinGroup")
 
     def _member_rejoined(self, event: MemberRejoined) -> None:
         heard = (
@@ -119,7 +119,7 @@ class Narrator:
             else "joins again of its own accord"
         )
         because = f": {self._names.friendly(event.reason)}" if event.reason else ""
-        self.stage.line(event.at_ms, self._names.of(event.member), heard + because, "heartbeat")
+        self.output.line(event.at_ms, self._names.of(event.member), heard + because, "heartbeat")
 
     # --- going
 
@@ -127,13 +127,13 @@ class Narrator:
         name = self._names.of(event.member)
         self._offers.pop(event.member, None)
         if isinstance(event.cause, TimerFired):
-            self.stage.line(event.at_ms, "coordinator", f"takes {name} out of the group: {event.reason}", "session")
+            self.output.line(event.at_ms, "coordinator", f"takes {name} out of the group: {event.reason}", "session")
         else:
-            self.stage.line(event.at_ms, name, "leaves the group", "LeaveGroup")
+            self.output.line(event.at_ms, name, "leaves the group", "LeaveGroup")
 
     def _leader_elected(self, event: LeaderElected) -> None:
         reason = self._names.friendly(event.reason)
-        self.stage.line(event.at_ms, "coordinator", f"makes {self._names.of(event.leader)} the leader: {reason}")
+        self.output.line(event.at_ms, "coordinator", f"makes {self._names.of(event.leader)} the leader: {reason}")
 
     # --- a rebalance
 
@@ -144,29 +144,29 @@ class Narrator:
         else:
             because, _, _ = self._names.friendly(event.reason).partition(": ")  # the rest was told a line before
             what = f"begins a rebalance, because {because}"
-        self.stage.line(event.at_ms, "coordinator", what, "rebalance")
+        self.output.line(event.at_ms, "coordinator", what, "rebalance")
 
     def _generation_started(self, event: GenerationStarted) -> None:
         self._protocol = event.protocol
         size = _count(len(event.members), "member")
         what = f"has everybody together: generation {event.generation}, {size}. The vote on the protocol:"
-        self.stage.line(event.at_ms, "coordinator", what, "generation", "vote")
+        self.output.line(event.at_ms, "coordinator", what, "generation", "vote")
         offers = {self._names.of(member): self._offers.get(member, ()) for member in event.members}
         if all(offers.values()):
             cast = member_votes(offers)
-            self.stage.under(
+            self.output.under(
                 rows((ballot.member, f"wants {', '.join(ballot.offers)}", f"votes {ballot.vote}") for ballot in cast),
                 " ".join(explain_vote(cast, event.protocol)),
             )
         leader = self._names.of(event.leader)
-        self.stage.line(
+        self.output.line(
             event.at_ms, "coordinator", f"announces protocol {event.protocol} and leader {leader}", "leader"
         )
 
     def _assignment_received(self, event: AssignmentReceived) -> None:
         leader = self._names.of(event.leader)
         if event.owners is None:
-            self.stage.line(event.at_ms, leader, "brings an assignment that only its members can read", "SyncGroup")
+            self.output.line(event.at_ms, leader, "brings an assignment that only its members can read", "SyncGroup")
             return
         owned = {
             self._names.of(member): sorted(number for topic, number in pairs if topic == self._topic)
@@ -175,18 +175,18 @@ class Narrator:
         shares = "; ".join(f"{', '.join(map(str, numbers)) or 'none'} to {name}" for name, numbers in owned.items())
         owners = {number: name for name, numbers in owned.items() for number in numbers}
         self.history.add(event.generation, self._protocol, owners)
-        self.stage.line(event.at_ms, leader, f"assigns partitions {shares}", "SyncGroup")
+        self.output.line(event.at_ms, leader, f"assigns partitions {shares}", "SyncGroup")
 
     def _state_changed(self, event: StateChanged) -> None:
         self._state = event.target
         if event.target == "Empty":
-            self.stage.line(event.at_ms, "coordinator", "has nobody left: the group is Empty. Its commits stay")
+            self.output.line(event.at_ms, "coordinator", "has nobody left: the group is Empty. Its commits stay")
         if event.target != "Stable":
             return
         words = ("Stable", MOVED) if any(generation.moved for generation in self.history.generations) else ("Stable",)
         what = "stores the assignment and tells everybody. The group is Stable"
-        self.stage.line(event.at_ms, "coordinator", what, *words)
-        self.stage.show(self.history.table(self.stage.console.width))
+        self.output.line(event.at_ms, "coordinator", what, *words)
+        self.output.show(self.history.table(self.output.console.width))
 
     # --- work
 
@@ -200,12 +200,12 @@ class Narrator:
             number, offset = next(iter(offsets.items()))
             place = f"{self._topic}-{number}@{offset}"
             what = f"commits for the first time. {place} means: the next record to read there is {offset}"
-            self.stage.line(event.at_ms, name, what, "commit")
+            self.output.line(event.at_ms, name, what, "commit")
 
     def _request_refused(self, event: RequestRefused) -> None:
         name = self._names.of(event.member) or self._names.asking(event)
         why = self._names.friendly(event.why)
-        self.stage.line(event.at_ms, "coordinator", f"refuses {event.api} of {name}: {event.error}, {why}")
+        self.output.line(event.at_ms, "coordinator", f"refuses {event.api} of {name}: {event.error}, {why}")
 
 
 _PREPARING = "PreparingRebalance"

@@ -149,7 +149,7 @@ def life() -> list[Event]:
 def narrated() -> str:
     """What the narrator says of ``life``; before each newcomer and at the end it is told what work was done."""
     screen = Screen()
-    narrator = Narrator(screen.stage, GROUP, TOPIC, 6)
+    narrator = Narrator(screen.output, GROUP, TOPIC, 6)
     work = {"kafka-python": 7, "confluent": 0, "aiokafka": 1}
     for event in life():
         if isinstance(event, e.MemberIdAssigned) and narrator.history.generations:

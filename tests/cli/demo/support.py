@@ -16,7 +16,7 @@ class Screen:
 
     def __init__(self) -> None:
         self._stream = io.StringIO()
-        self.stage = DemoOutput(console(self._stream), start_ms=0)
+        self.output = DemoOutput(console(self._stream), start_ms=0)
 
     @property
     def text(self) -> str:
@@ -26,7 +26,7 @@ class Screen:
 def shown(what: RenderableType) -> list[str]:
     """The lines of ``what`` on a stage, without the air around it."""
     screen = Screen()
-    screen.stage.show(what, indent=0)
+    screen.output.show(what, indent=0)
     return screen.text.strip("\n").split("\n")
 
 

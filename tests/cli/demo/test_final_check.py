@@ -24,8 +24,8 @@ def judged(**changes: Any) -> CheckResult:
 
 
 def test_all_is_well() -> None:
-    verdict = judged()
-    assert (verdict.problems, verdict.written, verdict.twice) == ((), 4, frozenset())
+    result = judged()
+    assert (result.problems, result.written, result.twice) == ((), 4, frozenset())
 
 
 def test_a_record_that_nobody_read_is_missing() -> None:
@@ -33,9 +33,9 @@ def test_a_record_that_nobody_read_is_missing() -> None:
 
 
 def test_a_record_that_was_read_twice_is_counted_and_is_no_problem() -> None:
-    verdict = judged(sightings=[*SEEN, ObservedRead("aiokafka", ReadRecord(0, 1, "bob"))])
-    assert (verdict.problems, verdict.twice) == ((), frozenset({RecordPosition(0, 1)}))
-    assert [count.twice for count in verdict.counts] == [1, 0, 0]
+    result = judged(sightings=[*SEEN, ObservedRead("aiokafka", ReadRecord(0, 1, "bob"))])
+    assert (result.problems, result.twice) == ((), frozenset({RecordPosition(0, 1)}))
+    assert [count.twice for count in result.counts] == [1, 0, 0]
 
 
 @pytest.mark.parametrize(

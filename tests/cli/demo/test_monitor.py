@@ -12,7 +12,7 @@ from tests.cli.demo.support import GROUP, TOPIC
 pytestmark = pytest.mark.asyncio
 
 
-def backstage(told: list[Event] | None = None) -> StoryMonitor:
+def monitor(told: list[Event] | None = None) -> StoryMonitor:
     def tell(event: Event) -> bool:
         if told is None:
             raise OSError("the screen is broken")
@@ -24,10 +24,10 @@ def backstage(told: list[Event] | None = None) -> StoryMonitor:
 
 async def test_events_become_facts_at_once_and_are_told_in_order() -> None:
     told: list[Event] = []
-    behind = backstage(told)
+    behind = monitor(told)
     for event in life():
         behind.happened(event)
-    assert (behind.facts.generation, told) == (6, [])
+    assert (behind.observed.generation, told) == (6, [])
     behind.begin()
     await behind.wait_until_told()
     assert told == life()
@@ -35,8 +35,8 @@ async def test_events_become_facts_at_once_and_are_told_in_order() -> None:
 
 
 async def test_who_waits_is_woken_by_news() -> None:
-    behind = backstage([])
-    waiting = asyncio.create_task(behind.until("a record", lambda: bool(behind.facts.sightings)))
+    behind = monitor([])
+    waiting = asyncio.create_task(behind.until("a record", lambda: bool(behind.observed.sightings)))
     await asyncio.wait([waiting], timeout=0)
     assert behind.waiting_for == "a record"
     behind.news()
@@ -47,11 +47,11 @@ async def test_who_waits_is_woken_by_news() -> None:
 
 
 async def test_what_is_so_already_is_not_waited_for() -> None:
-    await backstage([]).until("nothing", lambda: True)
+    await monitor([]).until("nothing", lambda: True)
 
 
 async def test_a_screen_that_breaks_ends_the_story_and_not_the_telling() -> None:
-    behind = backstage(None)
+    behind = monitor(None)
     behind.begin()
     for event in life():
         behind.happened(event)
@@ -65,14 +65,14 @@ async def test_work_beside_the_story_that_fails_ends_the_story() -> None:
     async def work() -> None:
         raise ValueError("no more paper")
 
-    behind = backstage([])
+    behind = monitor([])
     task = behind.run("printing", work())
     with pytest.raises(StoryError, match="printing failed: ValueError\\('no more paper'\\)"):
         await asyncio.wait_for(behind.until("anything", task.cancelled), 5)
 
 
 async def test_the_end_ends_what_was_begun() -> None:
-    behind = backstage([])
+    behind = monitor([])
     task = behind.run("waiting", asyncio.Event().wait())  # type: ignore[arg-type]
     await asyncio.wait([task], timeout=0)
     await behind.end()

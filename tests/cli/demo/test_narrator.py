@@ -10,7 +10,7 @@ from tests.cli.demo.support import GROUP, TOPIC, Screen, asked
 
 
 def narrator(screen: Screen) -> Narrator:
-    return Narrator(screen.stage, GROUP, TOPIC, 6)
+    return Narrator(screen.output, GROUP, TOPIC, 6)
 
 
 def test_a_whole_life_reads_as_it_should() -> None:

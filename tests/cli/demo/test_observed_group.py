@@ -6,7 +6,7 @@ from tests.cli.demo.narration import AIO, CONFLUENT, PY, life
 from tests.cli.demo.support import GROUP, TOPIC, asked, owned
 
 
-def facts(until: type[Event] | None = None, count: int = 1) -> ObservedGroup:
+def observed(until: type[Event] | None = None, count: int = 1) -> ObservedGroup:
     """The facts after the ``count``-th event of class ``until``, or after all."""
     known = ObservedGroup(GROUP, TOPIC)
     for event in life():
@@ -19,32 +19,32 @@ def facts(until: type[Event] | None = None, count: int = 1) -> ObservedGroup:
 
 
 def test_members_go_by_their_names() -> None:
-    assert facts(e.MemberJoined, 3).members == {PY: "kafka-python", CONFLUENT: "confluent", AIO: "aiokafka"}
+    assert observed(e.MemberJoined, 3).members == {PY: "kafka-python", CONFLUENT: "confluent", AIO: "aiokafka"}
 
 
 def test_the_group_is_stable_with_exactly_these() -> None:
-    known = facts(e.RequestRefused)
+    known = observed(e.RequestRefused)
     assert known.is_stable_with("aiokafka", "confluent", "kafka-python")
     assert not known.is_stable_with("confluent", "kafka-python")
-    assert not facts(e.GenerationStarted, 3).is_stable_with("aiokafka", "confluent", "kafka-python")
+    assert not observed(e.GenerationStarted, 3).is_stable_with("aiokafka", "confluent", "kafka-python")
 
 
 def test_owners_are_known_while_the_group_is_stable() -> None:
-    assert facts(e.RequestRefused).owners == {
+    assert observed(e.RequestRefused).owners == {
         0: "aiokafka", 3: "aiokafka", 2: "kafka-python", 5: "kafka-python", 1: "confluent", 4: "confluent"
     }  # fmt: skip
-    assert facts(e.AssignmentReceived, 3).owners == {}
+    assert observed(e.AssignmentReceived, 3).owners == {}
 
 
 def test_the_end_is_known() -> None:
-    known = facts()
+    known = observed()
     assert (known.state, known.generation, known.members, known.committed) == ("Empty", 6, {}, {0: 40, 1: 6, 5: 1})
 
 
 def test_commits_are_counted_in_their_generation() -> None:
-    assert facts(e.OffsetsCommitted, 2).commits_in_generation == {"kafka-python": 2}
-    assert facts(e.RebalanceStarted, 2).commits_in_generation == {"kafka-python": 2}
-    assert not facts(e.GenerationStarted, 2).commits_in_generation
+    assert observed(e.OffsetsCommitted, 2).commits_in_generation == {"kafka-python": 2}
+    assert observed(e.RebalanceStarted, 2).commits_in_generation == {"kafka-python": 2}
+    assert not observed(e.GenerationStarted, 2).commits_in_generation
 
 
 def test_other_groups_and_topics_do_not_count() -> None:
@@ -67,7 +67,7 @@ def test_other_groups_and_topics_do_not_count() -> None:
 
 
 def test_uncommitted_is_what_its_owner_read_beyond_the_commit() -> None:
-    known = facts(e.OffsetsCommitted, 2)  # kafka-python owns all; 0 is committed at 4, 5 at 1, 3 not at all
+    known = observed(e.OffsetsCommitted, 2)  # kafka-python owns all; 0 is committed at 4, 5 at 1, 3 not at all
     known.read("kafka-python", [ReadRecord(0, 3, "a"), ReadRecord(0, 4, "b"), ReadRecord(3, 0, "c")])
     known.read("confluent", [ReadRecord(0, 5, "d")])
     assert known.uncommitted("kafka-python") == {RecordPosition(0, 4), RecordPosition(3, 0)}

@@ -12,9 +12,9 @@ class Terminal(io.StringIO):
 
 
 def colourful(stream: io.StringIO) -> str:
-    stage = DemoOutput(console(stream), start_ms=0)
-    stage.chapter("One", "what")
-    stage.line(0, "confluent", "asks aiokafka", "group")
+    output = DemoOutput(console(stream), start_ms=0)
+    output.chapter("One", "what")
+    output.line(0, "confluent", "asks aiokafka", "group")
     return stream.getvalue()
 
 
@@ -70,7 +70,7 @@ def test_a_closed_pipe_is_reported_to_whoever_writes() -> None:
 
 def test_a_line_has_time_actor_and_text_and_hangs() -> None:
     screen = Screen()
-    screen.stage.line(12_345, "confluent", "reads " * 20)
+    screen.output.line(12_345, "confluent", "reads " * 20)
     first, second = screen.text.splitlines()
     assert first.startswith("12.35  confluent     reads reads")
     assert second.startswith(" " * 21 + "reads")
@@ -78,8 +78,8 @@ def test_a_line_has_time_actor_and_text_and_hangs() -> None:
 
 def test_words_are_explained_where_they_come_up_first() -> None:
     screen = Screen()
-    screen.stage.line(0, "confluent", "asks", "JoinGroup")
-    screen.stage.line(0, "aiokafka", "asks", "JoinGroup")
+    screen.output.line(0, "confluent", "asks", "JoinGroup")
+    screen.output.line(0, "aiokafka", "asks", "JoinGroup")
     assert screen.text.count("│ JoinGroup: the request to be a member of a group.") == 1
 
 
@@ -94,8 +94,8 @@ def test_explanations_are_short() -> None:
 
 def test_chapters_are_numbered() -> None:
     screen = Screen()
-    screen.stage.chapter("One", "What to look out for.")
-    screen.stage.chapter("Two")
+    screen.output.chapter("One", "What to look out for.")
+    screen.output.chapter("Two")
     heads = [line for line in screen.text.splitlines() if line.startswith("━━")]
     assert [head.rstrip("━") for head in heads] == ["━━ 1  One ", "━━ 2  Two "]
     assert {len(head) for head in heads} == {100}
@@ -103,11 +103,11 @@ def test_chapters_are_numbered() -> None:
 
 def test_nothing_ends_with_spaces_and_no_two_lines_in_a_row_are_empty() -> None:
     screen = Screen()
-    screen.stage.title("A title", "and more")
-    screen.stage.show(rows([("a", "b"), ("longer", "b")]))
-    screen.stage.chapter("One")
-    screen.stage.say("plain", style="bold")
-    screen.stage.under("below", rows([("x",)]))
+    screen.output.title("A title", "and more")
+    screen.output.show(rows([("a", "b"), ("longer", "b")]))
+    screen.output.chapter("One")
+    screen.output.say("plain", style="bold")
+    screen.output.under("below", rows([("x",)]))
     assert not [line for line in screen.text.splitlines() if line != line.rstrip()]
     assert "\n\n\n" not in screen.text
     assert "longer  b" in screen.text
