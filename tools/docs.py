@@ -69,7 +69,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "deviations": lambda: deviations.table(deviations.of_sources()),
     "fault-damage": faults.damage,
     "fault-fields": faults.fields,
-    "fault-verbs": faults.verbs,
+    "fault-actions": faults.actions,
     "log-example": log_example,
     "pipeline-symptoms": pipeline.symptoms,
     "pipeline-tables": pipeline.tables,

@@ -1,25 +1,25 @@
-"""The tables of docs/faults.md: what the code says of the grammar of faults."""
+"""The tables of docs/faults.md: where requests name groups, members and topics; actions; damage."""
 
 from groupcoord.protocol.api import RequestField
 from groupcoord.protocol.apis import APIS
 from groupcoord.testing.faults.actions import ACTION_TYPES, Damage
 
 
-def verbs() -> str:
-    """What each verb does, and its argument."""
+def actions() -> str:
+    """What each action does, and its argument."""
     rows = []
     for each in ACTION_TYPES.values():
         argument = "" if each.argument is None else f"`{each.argument.name}`: {each.argument.text}"
         where = "programs" if each.name in _FOR_PROGRAMS or (each.argument and each.argument.write is None) else "both"
         rows.append(f"| `{each.name}` | {argument} | {each.text} | {where} |")
-    return "\n".join(["| verb | argument | what it does | in |", "|---|---|---|---|", *rows]) + "\n"
+    return "\n".join(["| action | argument | what it does | in |", "|---|---|---|---|", *rows]) + "\n"
 
 
 _FOR_PROGRAMS = {"hold", "hold_answer"}
 
 
 def fields() -> str:
-    """Where each API says what a request is about."""
+    """Where requests of each API name groups, members and topics."""
     places = {api.name: (api.groups, api.members + api.instances, api.topics) for api in APIS.values()}
     rows = [f"| {name} | {' | '.join(map(_paths, of_api))} |" for name, of_api in places.items() if any(of_api)]
     others = [name for name, of_api in places.items() if not any(of_api)]

@@ -191,7 +191,7 @@ def test_deadlines() -> None:
     invariant.step_done()
 
 
-def test_sessions_of_whom_nobody_speaks_to_the_coordinator() -> None:
+def test_only_valid_requests_renew_a_session() -> None:
     group = group_of(member("a", instance_id="one"))
     look = context(group)
     sessions = SessionTimeouts(look)
@@ -366,7 +366,7 @@ def test_commits_last() -> None:
         has(6)
     look.brokers.has_coordinator = False
     commits.step_done()
-    commits.response_sent(call, commit_answer())  # of somebody it was not told of
+    commits.response_sent(call, commit_answer())  # a response whose request it has not seen
 
 
 def test_an_answer_that_comes_late_is_not_of_the_last_commit() -> None:
@@ -431,7 +431,7 @@ def test_replay() -> None:
     replay.step_done()
     replay.coordinator_unloading()
     look.brokers.group = None
-    replay.coordinator_loaded()  # nobody was told that this is stored
+    replay.coordinator_loaded()  # without an append that is stored nothing is expected
 
 
 def test_only_who_is_fenced_may_end() -> None:

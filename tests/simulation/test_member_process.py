@@ -41,8 +41,8 @@ def test_not_every_error_is_the_end() -> None:
 
 
 def test_an_assignor_that_fails_ends_the_leader() -> None:
-    with patch.object(action_executor, "run_assignor", side_effect=ValueError("nobody gets anything")):
+    with patch.object(action_executor, "run_assignor", side_effect=ValueError("no assignment")):
         violation = simulate_plan(PLAN).violation
     assert violation is not None
     assert violation.name == "no-unexpected-exit"
-    assert "nobody gets anything" in violation.reason
+    assert "no assignment" in violation.reason

@@ -56,7 +56,7 @@ def test_what_is_on_its_way_is_lost_with_the_connection() -> None:
     assert wire.arrived == []
 
 
-def test_an_answer_is_lost_if_nobody_listens_any_more() -> None:
+def test_a_response_is_lost_on_a_closed_connection() -> None:
     for violation in ("closed", "loses_responses"):
         wire = Wire()
         wire.send(1)
@@ -157,7 +157,7 @@ def test_what_is_abandoned_is_not_told() -> None:
     assert member.go_on() == [(2, "a request was abandoned")]
 
 
-def test_what_was_heard_too_late_by_somebody_who_stood_still_is_not_told() -> None:
+def test_a_response_that_a_paused_process_reads_too_late_is_a_timeout() -> None:
     member = Member()
     member.send_request(1)
     while member.event_queue.next_ms() is not None:

@@ -66,7 +66,7 @@ def test_plans_make_sense() -> None:
         for member in plan.members:
             assert member.max_poll_interval_ms >= 2 * member.heartbeat_interval_ms
         assignor_mixes = [set(member.assignors) for member in plan.members]
-        assert set.intersection(*assignor_mixes), "somebody could not be a member"
+        assert set.intersection(*assignor_mixes), "the members have no assignor in common"
     assert kinds == set(ActionKind)
 
 

@@ -115,7 +115,7 @@ def test_member_ids_become_short() -> None:
     assert timeline_text([]) == ""
 
 
-def test_the_cast_names_everybody_and_everything() -> None:
+def test_the_text_of_a_plan_has_all_members_and_actions() -> None:
     plan = plan_from_seed(2)
     text = plan_text(plan)
     assert all(member.text() in text for member in plan.members)

@@ -96,7 +96,7 @@ def test_appends_that_fail_one_after_the_other() -> None:
     run(plan_with(held, moved, brokers=3))
 
 
-def test_a_reload_takes_its_time_and_everybody_waits() -> None:
+def test_all_members_wait_while_the_coordinator_loads() -> None:
     reload = PlannedAction(at_ms=20_000, kind=ActionKind.RELOAD, for_ms=1_000, amount=3_000)
     result = run(plan_with(reload, PlannedAction(at_ms=20_500, kind=ActionKind.MOVE, amount=5), brokers=3))
     assert "records of __consumer_offsets-0 in 3000 ms" in told(result)

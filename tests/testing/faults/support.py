@@ -1,4 +1,4 @@
-"""A broker with faults in a box: made-up time, no sockets. Requests get what comes out; whoever asks reads it there."""
+"""A broker with faults, on made-up time and without sockets. What a request leads to is kept in its ``Asking``."""
 
 import itertools
 import uuid

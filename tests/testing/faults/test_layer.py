@@ -137,7 +137,7 @@ class TestDrop:
         world.advance(100_000)
         assert (asking.is_open, committed(world)) == (True, 5)
 
-    def test_nobody_waits_for_a_produce_without_acks(self, world: World) -> None:
+    def test_a_produce_without_acks_keeps_no_connection_waiting(self, world: World) -> None:
         world.when(Produce).drop()
         asking = world.ask(Produce, produce(0))
         assert asking.ends == [NoReply(asking.call, asking.call.as_cause())]
@@ -208,12 +208,12 @@ class TestFunctions:
 
     def test_the_answer_to_a_parked_join_is_edited_when_it_comes(self) -> None:
         world = World(group_initial_rebalance_delay_ms=3_000)
-        world.when(JoinGroup).after(lambda request, answer: replace(answer, leader="somebody else"))
+        world.when(JoinGroup).after(lambda request, answer: replace(answer, leader="another"))
         joined = world.join(instance="one")
         assert joined.is_open
         assert not world.told(FaultInjected)
         world.advance(5_000)
-        assert (joined.answer.leader, joined.error) == ("somebody else", ErrorCode.NONE)
+        assert (joined.answer.leader, joined.error) == ("another", ErrorCode.NONE)
         (told,) = world.told(FaultInjected)
         assert told.at_ms == 4_000
 
@@ -328,12 +328,12 @@ class TestAnswersThatAreStillToCome:
         assert str(rule.why_unused()).endswith("what came: nothing")
 
     def test_of_a_member_in_this_process_several_wait_on_one_connection(self, world: World) -> None:
-        world.when(JoinGroup).after(lambda request, answer: replace(answer, leader="somebody else"))
+        world.when(JoinGroup).after(lambda request, answer: replace(answer, leader="another"))
         second = world.when(Heartbeat).after(lambda request, answer: replace(answer, throttle_time_ms=9))
         joined = world.ask(JoinGroup, join(instance="one"), connection=77)
         assert world.heartbeat(connection=77).answer.throttle_time_ms == 9
         world.advance(5_000)
-        assert (joined.answer.leader, second.uses) == ("somebody else", 1)
+        assert (joined.answer.leader, second.uses) == ("another", 1)
 
     def test_after_a_restart_of_the_server_its_numbers_begin_anew(self, world: World) -> None:
         rule = world.when(JoinGroup).drop_answer()

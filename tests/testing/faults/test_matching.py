@@ -108,9 +108,9 @@ def test_all_topics_are_also_this_one() -> None:
 
 
 def test_a_client_without_id() -> None:
-    nobody = context(Heartbeat, heartbeat(), client_id=None)
-    assert RequestMatcher.of(client_id="").mismatches(nobody) == []
-    assert RequestMatcher.of(client_id="c").mismatches(nobody) == ["it names no client_id, and not 'c'"]
+    anonymous = context(Heartbeat, heartbeat(), client_id=None)
+    assert RequestMatcher.of(client_id="").mismatches(anonymous) == []
+    assert RequestMatcher.of(client_id="c").mismatches(anonymous) == ["it names no client_id, and not 'c'"]
 
 
 def test_what_no_request_can_be_like() -> None:

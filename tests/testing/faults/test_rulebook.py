@@ -308,7 +308,7 @@ class TestWhyUnused:
         world.ask(OffsetCommit, OffsetCommitRequest(group_id="app", member_id=""), version=9)
         assert str(rule.why_unused()).endswith("      its answer has no place for an error at version 9")
 
-    def test_nobody_minds(self, world: World) -> None:
+    def test_an_optional_rule_need_not_act(self, world: World) -> None:
         assert world.when(Heartbeat).refuse(LOST).optional().why_unused() is None
 
 
