@@ -94,6 +94,7 @@ class SyncProxy(Generic[TargetT]):
         return self._thread.call(function)
 
     def _wait(self, start: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        _ = self._thread.loop  # raises before a coroutine is made that nothing would run
         return self._thread.wait_for(start())
 
     def _future(self, start: Callable[[], "asyncio.Future[T]"]) -> "concurrent.futures.Future[T]":

@@ -1,0 +1,54 @@
+"""The same steps on a cluster in this process and on one at the other end of a socket, with and without asyncio."""
+
+import asyncio
+
+import pytest
+
+from groupcoord import Cluster, KafkaCluster, RemoteCluster, WaitTimeoutError
+
+
+async def story(kafka: KafkaCluster) -> None:
+    await kafka.create_topic("orders", 2)
+    a, b = await kafka.consumers(2, "app", ["orders"])
+    assert await kafka.produce("orders", b"an espresso", partition=1) == 0
+    with pytest.raises(ValueError, match="orders-2: UNKNOWN_TOPIC_OR_PARTITION"):
+        await kafka.produce("orders", b"an espresso", partition=2)
+    (mine,) = a.assigned
+    a.commit({mine: 1})
+    assert await kafka.group("app").wait_committed(*mine, 1) == 1
+    assert await kafka.list_groups() == ["app"]
+    await kafka.wait_until(lambda: b.is_stable, "b should be stable")
+    with pytest.raises(ValueError, match="3 members have 1 instance ids"):
+        await kafka.consumers(3, "app", "orders", instance_ids=["one"])
+    await kafka.group("app").remove_member(b.client_id)
+    assert b.member_id not in await kafka.group("app").assignment()
+    await kafka.delete_topic("orders")
+
+
+@pytest.mark.asyncio
+async def test_the_same_steps_in_this_process_and_elsewhere() -> None:
+    async with Cluster(clock="manual") as kafka:
+        await story(kafka)
+    async with Cluster() as kafka, RemoteCluster(kafka.address) as remote:
+        await story(remote)
+        with pytest.raises(WaitTimeoutError, match="it should: not within 0 s"):
+            await kafka.wait_until(lambda: False, "it should", timeout=0)
+        assert kafka.brokers == remote.brokers
+
+
+def test_the_same_elsewhere_without_asyncio() -> None:
+    with Cluster().sync() as kafka, RemoteCluster(kafka.address).sync() as remote:
+        remote.create_topic("orders", 2)
+        (a,) = remote.consumers(1, "app", "orders")
+        assert remote.group("app").wait_stable(members=1).assignment == {a.member_id: a.assigned}
+        member = remote.manual_member("other", "orders")
+        assert member.join().result().error_code == 0
+        member.generation = 7
+        assert member.generation == 7
+
+
+def test_a_cluster_that_does_not_run_says_so() -> None:
+    kafka = Cluster().sync()
+    with pytest.raises(RuntimeError, match="use it inside its `with` block"):
+        kafka.create_topic("orders")
+    assert asyncio.iscoroutinefunction(Cluster.create_topic)
