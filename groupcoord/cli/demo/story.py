@@ -56,16 +56,16 @@ async def show(
     ``afterwards`` is called with the address of the server when the story has ended well, and says how that went.
     """
     now_ms = wall_clock()
-    stage = DemoOutput(console, now_ms())
-    narrator = Narrator(stage, GROUP, TOPIC, PARTITIONS)
-    backstage = StoryMonitor(ObservedGroup(GROUP, TOPIC), narrator.tell, 0 if fast else BREATH_S)
+    output = DemoOutput(console, now_ms())
+    narrator = Narrator(output, GROUP, TOPIC, PARTITIONS)
+    monitor = StoryMonitor(ObservedGroup(GROUP, TOPIC), narrator.tell, 0 if fast else BREATH_S)
     config = {"group.initial.rebalance.delay.ms": INITIAL_DELAY_MS}
     try:
-        async with Cluster(topics={TOPIC: PARTITIONS}, config=config, listeners=[backstage.happened]) as kafka:
+        async with Cluster(topics={TOPIC: PARTITIONS}, config=config, listeners=[monitor.happened]) as kafka:
             try:
-                code = await DemoStory(stage, narrator, backstage, kafka, now_ms).play(time_limit_s)
+                code = await DemoStory(output, narrator, monitor, kafka, now_ms).play(time_limit_s)
             finally:
-                await backstage.end()
+                await monitor.end()
             return code if code or afterwards is None else await afterwards(kafka.address)
     except ExceptionGroup:
         return 1  # what went wrong inside of the server; the reckoning has told it
@@ -75,12 +75,12 @@ class DemoStory:
     """The plot. It waits for facts, never for time."""
 
     def __init__(
-        self, stage: DemoOutput, narrator: Narrator, backstage: StoryMonitor, kafka: Cluster, now_ms: NowMs
+        self, output: DemoOutput, narrator: Narrator, monitor: StoryMonitor, kafka: Cluster, now_ms: NowMs
     ) -> None:
-        self.stage = stage
+        self.output = output
         self.narrator = narrator
-        self.backstage = backstage
-        self.facts = backstage.facts
+        self.monitor = monitor
+        self.observed = monitor.observed
         self.kafka = kafka
         self._now_ms = now_ms
         self._began_at = time.monotonic()
@@ -103,23 +103,23 @@ class DemoStory:
                 await self._finishing()
                 await self._memory()
         except TimeoutError:
-            problems.append(f"the time limit of {time_limit_s:g} s was over, waiting for {self.backstage.waiting_for}")
+            problems.append(f"the time limit of {time_limit_s:g} s was over, waiting for {self.monitor.waiting_for}")
         except StoryError as problem:
             problems.append(str(problem))
         except KafkaError as problem:
-            problems.append(f"a client failed, waiting for {self.backstage.waiting_for}: {problem!r}")
+            problems.append(f"a client failed, waiting for {self.monitor.waiting_for}: {problem!r}")
         return await self._reckoning(problems)
 
     # --- the chapters
 
     async def _opening(self, stack: AsyncExitStack) -> None:
         address = self.kafka.address
-        self.stage.title(
+        self.output.title(
             "groupcoord demo: the life of a consumer group",
             "Three real client libraries share the work of reading one topic. Each consumer is a process of its "
             "own, and talks to groupcoord over TCP as it would to Apache Kafka.",
         )
-        self.stage.show(
+        self.output.show(
             rows(
                 (
                     ("consumer", "library", "the protocols it knows, most wanted first", "session"),
@@ -135,11 +135,11 @@ class DemoStory:
                 )
             )
         )
-        self.backstage.begin()
+        self.monitor.begin()
         for role in CONSUMERS:
             consumer = await consumer_process.start_consumer(role.module, _settings(role, address))
             self._consumers[role] = consumer
-            self.backstage.watch(consumer)
+            self.monitor.watch(consumer)
         sender = AIOKafkaProducer(bootstrap_servers=address, client_id="producer", enable_idempotence=True)
         await sender.start()
         stack.push_async_callback(sender.stop)
@@ -149,7 +149,7 @@ class DemoStory:
             f"sends {producer.ORDERS_PER_SECOND} records a second, one for each order; "
             f"the key is one of {len(producer.CUSTOMERS)} customers",
         )
-        self._production = self.backstage.run("producing", self._produce(sender))
+        self._production = self.monitor.run("producing", self._produce(sender))
 
     async def _one(self) -> None:
         await self._chapter(
@@ -180,19 +180,19 @@ class DemoStory:
         self._line("demo", f"asks {LEAVING.name} to close its client")
         guest = self._consumers[LEAVING]
         guest.leave()
-        await self.backstage.until(f"{LEAVING.name} to end", lambda: guest.exit_code is not None)
+        await self.monitor.until(f"{LEAVING.name} to end", lambda: guest.exit_code is not None)
         await self._works(KILLED, LAST)
 
     async def _dying(self) -> None:
         await self._chapter("Dying without a word", "A client that crashes says nothing. Only time can tell.")
         enough = f"{KILLED.name} to have read something that it has not committed"
-        await self.backstage.until(enough, lambda: len(self.facts.uncommitted(KILLED.name)) >= UNCOMMITTED_AT_DEATH)
+        await self.monitor.until(enough, lambda: len(self.observed.uncommitted(KILLED.name)) >= UNCOMMITTED_AT_DEATH)
         mortal = self._consumers[KILLED]
         mortal.kill()
         killed_at_ms = self._now_ms()
-        await self.backstage.until(f"the end of {KILLED.name}", lambda: mortal.exit_code is not None)
-        self._lost_by_the_dead = self.facts.uncommitted(KILLED.name)
-        self.stage.line(
+        await self.monitor.until(f"the end of {KILLED.name}", lambda: mortal.exit_code is not None)
+        self._lost_by_the_dead = self.observed.uncommitted(KILLED.name)
+        self.output.line(
             killed_at_ms,
             "demo",
             f"kills {KILLED.name} with SIGKILL. It had read, but not committed: "
@@ -204,16 +204,16 @@ class DemoStory:
             f"the partitions of {KILLED.name} wait, and nobody reads them",
             "session",
         )
-        await self.backstage.until(f"{LAST.name} to be alone", lambda: self.facts.is_stable_with(LAST.name))
+        await self.monitor.until(f"{LAST.name} to be alone", lambda: self.observed.is_stable_with(LAST.name))
 
     async def _finishing(self) -> None:
         await self._chapter(
             "The last one finishes the work", "Everything is read by one consumer now, as in the beginning."
         )
         read_again = self._lost_by_the_dead
-        await self.backstage.until(
+        await self.monitor.until(
             f"{LAST.name} to read again what {KILLED.name} had not committed",
-            lambda: not read_again - {seen.place for seen in self.facts.sightings if seen.reader == LAST.name},
+            lambda: not read_again - {seen.place for seen in self.observed.sightings if seen.reader == LAST.name},
         )
         self._line(
             LAST.name,
@@ -222,25 +222,25 @@ class DemoStory:
         )
         await self._works(LAST)
         self._no_more_orders.set()
-        await self.backstage.until("the last order to be acknowledged", self._production.done)
-        self._line("producer", f"has sent its last order: {len(self.facts.produced)} in all")
-        ends = self.facts.ends(PARTITIONS)
-        await self.backstage.until(
+        await self.monitor.until("the last order to be acknowledged", self._production.done)
+        self._line("producer", f"has sent its last order: {len(self.observed.produced)} in all")
+        ends = self.observed.ends(PARTITIONS)
+        await self.monitor.until(
             f"{LAST.name} to commit the end of every partition",
-            lambda: all(self.facts.committed.get(partition, 0) == end for partition, end in ends.items()),
+            lambda: all(self.observed.committed.get(partition, 0) == end for partition, end in ends.items()),
         )
         await self._tell_work()
         self._line("demo", f"asks {LAST.name} to close its client, too")
         survivor = self._consumers[LAST]
         survivor.leave()
-        await self.backstage.until(f"{LAST.name} to end", lambda: survivor.exit_code is not None)
-        await self.backstage.until("the group to be Empty", lambda: self.facts.state == "Empty")
+        await self.monitor.until(f"{LAST.name} to end", lambda: survivor.exit_code is not None)
+        await self.monitor.until("the group to be Empty", lambda: self.observed.state == "Empty")
 
     async def _memory(self) -> None:
         await self._chapter(
             "What the log remembers", "All of this was stored in a topic like any other, record by record."
         )
-        self.backstage.waiting_for = "a client to read __consumer_offsets"
+        self.monitor.waiting_for = "a client to read __consumer_offsets"
         number, log = await final_check.offsets_log(
             self.kafka.address, GROUP, self.kafka.core.config.offsets_topic_num_partitions
         )
@@ -250,15 +250,15 @@ class DemoStory:
             f"reads partition {number} of __consumer_offsets with a client: the hash of the name {GROUP} leads there",
             "__consumer_offsets",
         )
-        self.stage.show(tables.before_compaction(records))
+        self.output.show(tables.before_compaction(records))
         self._line(
             "demo",
             "compacts a copy, record by record: G is the group, a number the commit of that partition",
             "compaction",
         )
-        self.stage.show(tables.compaction_strips(records))
-        self.stage.say("What is left says all that a coordinator needs to go on after a restart:")
-        self.stage.show(tables.after_compaction(records))
+        self.output.show(tables.compaction_strips(records))
+        self.output.say("What is left says all that a coordinator needs to go on after a restart:")
+        self.output.show(tables.after_compaction(records))
 
     async def _reckoning(self, problems: Sequence[str]) -> int:
         await self._chapter(
@@ -277,8 +277,8 @@ class DemoStory:
         verdict = check_results(
             TOPIC,
             PARTITIONS,
-            self.facts.produced,
-            self.facts.sightings,
+            self.observed.produced,
+            self.observed.sightings,
             log_ends=log_ends,
             told=told,
             held=self._held(),
@@ -289,23 +289,23 @@ class DemoStory:
             for role, consumer in self._consumers.items()
             if role is not KILLED and consumer.exit_code
         ]
-        self.stage.show(counts_table(TOPIC, verdict))
+        self.output.show(counts_table(TOPIC, verdict))
         return self._judge(verdict, [*problems, *more, *verdict.problems])
 
     def _judge(self, verdict: CheckResult, problems: Sequence[str]) -> int:
         seconds = time.monotonic() - self._began_at
         if problems:
-            self.stage.say(*(f"✗ {problem}" for problem in problems), style="bold red")
+            self.output.say(*(f"✗ {problem}" for problem in problems), style="bold red")
             return 1
         because = f"because {KILLED.name} died before it could commit them"
         others = verdict.twice - self._lost_by_the_dead
         if others:
             because = f"{because}, or because a rebalance came before the commit ({positions_text(TOPIC, others)})"
         twice = f"; {len(verdict.twice)} of them twice, {because}" if verdict.twice else ""
-        self.stage.say(
+        self.output.say(
             f"✓ All {verdict.written} records were read{twice}.",
             "✓ Every committed offset is the end of its log, as a client is told and as the coordinator holds it.",
-            f"✓ {self.facts.generation} generations, {seconds:.0f} seconds.",
+            f"✓ {self.observed.generation} generations, {seconds:.0f} seconds.",
             style="bold green",
         )
         return 0
@@ -313,39 +313,39 @@ class DemoStory:
     # --- what happens in several chapters
 
     async def _chapter(self, title: str, *paragraphs: str) -> None:
-        await self.backstage.wait_until_told()
-        self.stage.chapter(title, *paragraphs)
+        await self.monitor.wait_until_told()
+        self.output.chapter(title, *paragraphs)
 
     def _line(self, actor: str, text: str, *words: str) -> None:
-        self.stage.line(self._now_ms(), actor, text, *words)
+        self.output.line(self._now_ms(), actor, text, *words)
 
     async def _joins(self, role: ConsumerSettings) -> None:
         self._consumers[role].join()
-        await self.backstage.until(f"{role.name} to be a member", lambda: role.name in self.facts.members.values())
+        await self.monitor.until(f"{role.name} to be a member", lambda: role.name in self.observed.members.values())
 
     async def _works(self, *roles: ConsumerSettings) -> None:
         """Let the group settle with ``roles`` as its members, each of them read and commit, and tell what came of it."""
         names = [role.name for role in roles]
-        await self.backstage.until(
-            f"the group to be Stable with {', '.join(names)}", lambda: self.facts.is_stable_with(*names)
+        await self.monitor.until(
+            f"the group to be Stable with {', '.join(names)}", lambda: self.observed.is_stable_with(*names)
         )
-        await self.backstage.until(
+        await self.monitor.until(
             f"a commit by each of {', '.join(names)}",
-            lambda: all(self.facts.commits_in_generation[name] for name in names),
+            lambda: all(self.observed.commits_in_generation[name] for name in names),
         )
         await self._tell_work()
 
     async def _tell_work(self) -> None:
-        await self.backstage.wait_until_told()
-        reads = self.facts.reads(since=self._sightings_told)
-        self._sightings_told = len(self.facts.sightings)
+        await self.monitor.wait_until_told()
+        reads = self.observed.reads(since=self._sightings_told)
+        self._sightings_told = len(self.observed.sightings)
         # What the dead last read was told when it died.
         alive = [role.name for role in CONSUMERS if role is not KILLED or self._consumers[role].exit_code is None]
         self.narrator.tell_work(self._now_ms(), {name: reads[name] for name in alive})
 
     async def _produce(self, sender: AIOKafkaProducer) -> None:
-        await producer.produce(sender, TOPIC, self._no_more_orders, self.facts.produced_at)
-        self.backstage.news()
+        await producer.produce(sender, TOPIC, self._no_more_orders, self.observed.produced_at)
+        self.monitor.news()
 
     def _held(self) -> dict[int, int]:
         """By partition, the committed offsets that the coordinator has in memory."""
