@@ -78,6 +78,17 @@ def test_it_answers_as_one_in_memory(
     stored.close()
 
 
+def test_a_batch_whose_late_records_come_before_the_start_is_passed_over(tmp_path: Path) -> None:
+    pair = both(tmp_path, 0)
+    pair.append(b"late", b"early", at_ms=THEN_MS + 100, step_ms=-95, gap=0)
+    pair.append(b"late", at_ms=THEN_MS + 60, step_ms=0, gap=0)
+    for segment in pair:
+        found = segment.first_record_since(THEN_MS + 50, 1)
+        assert found is not None
+        assert found.offset == 2
+    pair[0].close()
+
+
 @pytest.mark.parametrize("base_offset", [0, 27])
 @pytest.mark.parametrize("how", ["appended", "rebuilt"])
 def test_the_files_are_kafkas(tmp_path: Path, base_offset: int, how: str) -> None:

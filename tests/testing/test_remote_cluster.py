@@ -68,6 +68,14 @@ async def test_an_administrator_removes_a_member() -> None:
             await remote.group("app").remove_member(a.member_id)
 
 
+async def test_a_removal_that_the_broker_refuses_says_the_error() -> None:
+    async with Cluster(topics={"orders": 2}, clock="manual") as kafka:
+        (member,) = await kafka.consumers(1, "app", "orders")
+        kafka.faults.when("LeaveGroup").refuse("COORDINATOR_NOT_AVAILABLE")
+        with pytest.raises(ValueError, match="is not removed: COORDINATOR_NOT_AVAILABLE"):
+            await kafka.group("app").remove_member(member.client_id)
+
+
 async def test_members_live_in_real_time() -> None:
     async with Cluster(topics={"orders": 4}, clock="manual") as kafka, RemoteCluster(kafka.address) as remote:
         settings: dict[str, Any] = {"group": "app", "assignors": "cooperative-sticky", "heartbeat_interval_ms": 10}

@@ -55,7 +55,7 @@ async def test_a_data_directory_outlives_it(tmp_path: Path) -> None:
         member.leave()
         await kafka.group("app").wait_empty()
     assert (tmp_path / ".kafka_cleanshutdown").exists()
-    async with Cluster(data_dir=str(tmp_path), config=settings) as kafka:
+    async with Cluster(topics={"orders": 3}, data_dir=str(tmp_path), config=settings) as kafka:
         assert await kafka.produce("orders", b"an espresso", partition=2) == 0
         assert await kafka.group("app").committed("orders", 0) == 5
         with pytest.raises(StorageError, match="is in use"):

@@ -54,6 +54,13 @@ class Target:
         return called
 
 
+def test_a_thread_that_never_began_can_be_stopped() -> None:
+    never = LoopThread()
+    never.stop()
+    with pytest.raises(RuntimeError, match="use it inside its `with` block"):
+        _ = never.loop
+
+
 async def _result(name: str) -> str:
     return f"what {name} returns"
 
