@@ -238,10 +238,15 @@ class Shard(Generic[M]):
         was_open = self._queue.is_open
         for part in (records,) if result.is_atomic else ((record,) for record in records):
             recorder.is_open, recorder.log = result.replay_records, undo
-            if result.replay_records:
-                for offset, record in enumerate(part, self._queue.next_offset):
-                    self.machine.apply(record, offset, NO_PRODUCER)
-            recorder.is_open = False
+            try:
+                if result.replay_records:
+                    for offset, record in enumerate(part, self._queue.next_offset):
+                        self.machine.apply(record, offset, NO_PRODUCER)
+            except Exception:  # a defect of the state machine: what is not in the log must not stay in its state
+                (recorder.log or UndoLog()).revert(ctx, ErrorCode.UNKNOWN_SERVER_ERROR)
+                raise
+            finally:
+                recorder.is_open = False
             self._queue.add(ctx, part, recorder.log)
             undo = None
         self._queue.wait(ctx, stored, failed)

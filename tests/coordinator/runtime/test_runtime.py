@@ -5,7 +5,7 @@ import pytest
 from groupcoord.coordinator.runtime.shard import ShardState
 from groupcoord.coordinator.runtime.state_machine import CoordinatorResult
 from groupcoord.core.api_error import ApiError
-from groupcoord.core.effects import UNWRITABLE, TypedRecord
+from groupcoord.core.effects import UNWRITABLE, LogRecord, TypedRecord
 from groupcoord.core.timers import TimerKey
 from groupcoord.protocol.errors import ErrorCode
 from tests.coordinator.runtime.counters import Add, Bench, Counters, Key, call, record
@@ -256,6 +256,22 @@ def test_a_change_without_records_is_undone_with_the_batch_before_it() -> None:
     bench.flush()
     bench.fail()
     assert bench.shard.latest == {}
+
+
+def test_if_a_record_cannot_be_applied_what_was_applied_before_it_is_taken_back() -> None:
+    bench = Bench()
+    unknown = TypedRecord(object(), 1, LogRecord(key=b"", value=b""))
+
+    def change(machine: Counters) -> CoordinatorResult:
+        return CoordinatorResult(records=(record("a", 1), unknown))
+
+    with pytest.raises(AttributeError):
+        bench.shard.run(bench.context(), change)
+    assert (bench.shard.latest, bench.shard.is_idle) == ({}, True)
+    bench.add("b")
+    bench.flush()
+    bench.store()
+    assert (bench.said(), bench.shard.committed) == ([1], {"b": 1})
 
 
 # --- states, loading
