@@ -25,10 +25,10 @@ from groupcoord.pipeline.arrow import arrow_schema
 from groupcoord.pipeline.decode.spark_decoder import (
     OF_RECORDS,
     SPLIT,
+    decode_records,
     decode_rest,
-    decoded,
-    divided,
-    split,
+    split_batch,
+    split_batches,
     table_of_rest,
     undecoded,
 )
@@ -56,7 +56,7 @@ WRITTEN = TableSchema(
 )
 
 
-def writing(
+def table_writer(
     open_batches: Callable[[Iterator[Any]], Iterator[Any]], folder: Path, codec: str, until: datetime | None
 ) -> Callable[[Iterator[Any]], Iterator[Any]]:
     """A function that writes what ``open_batches`` gives, record batches of LOG, into ``folder``, and gives WRITTEN.
@@ -74,9 +74,9 @@ def writing(
                 asked = batch if until is None else _until(batch, until)
                 read += len(batch)
                 later += len(batch) - len(asked)
-                commits, others = divided(asked)
+                commits, others = split_batch(asked)
                 files[COMMITS.name].add(commits)
-                for table, rows in decoded(others):
+                for table, rows in decode_records(others):
                     files[table.name].add(rows)
         reported = [(file.name, file.rows, None) for file in files.values() if file.rows]
         columns = zip(*reported, (None, read, later), strict=True)
@@ -95,7 +95,7 @@ class WrittenRecords(NamedTuple):
     rows: dict[str, int]
 
 
-def written(frame: DataFrame, folder: Path) -> WrittenRecords:
+def collect_written(frame: DataFrame, folder: Path) -> WrittenRecords:
     """Run ``frame`` (WRITTEN), whose tasks write into ``folder``."""
     folder.mkdir(parents=True)
     reported = frame.collect()
@@ -198,8 +198,8 @@ def read_records(spark: SparkSession, plan: SourcePlan, output: RunOutput, until
 def _by_tasks(
     spark: SparkSession, plan: SourcePlan, output: RunOutput, until: datetime | None, folder: Path, codec: str
 ) -> DecodedLog:
-    write = writing(plan.open_batches, folder, codec, until)
-    found = written(plan.read(spark).mapInArrow(write, WRITTEN.ddl), folder)
+    write = table_writer(plan.open_batches, folder, codec, until)
+    found = collect_written(plan.read(spark).mapInArrow(write, WRITTEN.ddl), folder)
     return DecodedLog(
         found.read, found.later, found.rows, lambda table: output.adopt(f"{_BY_TASKS}/{table.name}", table)
     )
@@ -211,7 +211,7 @@ def _by_spark(spark: SparkSession, plan: SourcePlan, output: RunOutput, until: d
     open_batches = plan.open_batches
     seen = (
         plan.read(spark)
-        .mapInArrow(lambda batches: split(open_batches(batches)), SPLIT.ddl)
+        .mapInArrow(lambda batches: split_batches(open_batches(batches)), SPLIT.ddl)
         .observe(counted, F.count(F.lit(1)).alias("read"), F.count_if(is_later).alias("later"))
     )
     output.stage(seen if until is None else seen.where(~is_later), _SPLIT, partition_by="is_commit")

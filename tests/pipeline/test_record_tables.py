@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from groupcoord.pipeline.decode.spark_decoder import OF_RECORDS
 from groupcoord.pipeline.errors import PipelineError
-from groupcoord.pipeline.record_tables import CODEC, CODECS, WRITTEN, writing, written
+from groupcoord.pipeline.record_tables import CODEC, CODECS, WRITTEN, collect_written, table_writer
 from groupcoord.pipeline.run import RunOptions, RunProgress, run_pipeline
 from groupcoord.pipeline.run_output import RunOutput
 from groupcoord.pipeline.schemas import TABLES
@@ -115,11 +115,11 @@ def test_only_files_of_tasks_that_ended_count(spark: SparkSession, tmp_path: Pat
     def first_fails_then_reads(batches: Iterator[Any]) -> Iterator[Any]:
         numbers = list(batches)
         with contextlib.suppress(OSError):
-            list(writing(fails, folder, "zstd", None)(iter(numbers)))
-        yield from writing(plan.open_batches, folder, "zstd", None)(iter(numbers))
+            list(table_writer(fails, folder, "zstd", None)(iter(numbers)))
+        yield from table_writer(plan.open_batches, folder, "zstd", None)(iter(numbers))
 
     frame = plan.read(spark).mapInArrow(first_fails_then_reads, WRITTEN.ddl)
-    found = written(frame, folder)
+    found = collect_written(frame, folder)
     assert (found.read, found.later) == (plan.records, 0)
     assert len(list((folder / "commits").iterdir())) == 1
     rows = {
@@ -138,5 +138,5 @@ def test_what_cannot_be_written_fails_the_run(spark: SparkSession, tmp_path: Pat
     (tmp_path / "written" / "commits").write_bytes(b"")  # where a folder should be
     with pytest.raises(PySparkException, match=r"cannot write .*/written/commits/part-.*: File exists"):
         plan.read(spark).mapInArrow(
-            writing(plan.open_batches, tmp_path / "written", "zstd", None), WRITTEN.ddl
+            table_writer(plan.open_batches, tmp_path / "written", "zstd", None), WRITTEN.ddl
         ).collect()

@@ -34,7 +34,7 @@ def undecoded(split: DataFrame) -> DataFrame:
 
 def decode_rest(log: DataFrame) -> DataFrame:
     """``log``, decoded record by record: as REST."""
-    return log.select(*LOG.names).mapInArrow(rest, REST.ddl)
+    return log.select(*LOG.names).mapInArrow(decode_batches, REST.ddl)
 
 
 def table_of_rest(decoded: DataFrame, table: TableSchema) -> DataFrame:
@@ -76,8 +76,8 @@ REST = TableSchema(
 )
 
 
-def divided(batch: Any) -> tuple[Any, Any]:
-    """Divides a record batch of LOG: the commits, decoded, as a batch of COMMITS, and the other records, undecoded."""
+def split_batch(batch: Any) -> tuple[Any, Any]:
+    """Split a record batch of LOG: the commits, decoded, as a batch of COMMITS, and the other records, undecoded."""
     keys, values = decode_keys(batch.column("key")), decode_values(batch.column("value"))
     fine = keys.fine & values.fine
     columns = [*batch.select(PLACES).columns, keys.group, keys.topic, keys.partition, *values.columns]
@@ -87,10 +87,10 @@ def divided(batch: Any) -> tuple[Any, Any]:
     return commits.take(pa.array(np.nonzero(fine)[0])), batch.take(pa.array(np.nonzero(~fine)[0]))
 
 
-def split(batches: Iterator[Any]) -> Iterator[Any]:
-    """Record batches of LOG as such of SPLIT: of both kinds, one behind the other."""
+def split_batches(batches: Iterator[Any]) -> Iterator[Any]:
+    """Split record batches of LOG, as batches of SPLIT: of each the commits, then the other records."""
     schema = arrow_schema(SPLIT.columns)
-    for commits, others in map(divided, filter(len, batches)):
+    for commits, others in map(split_batch, filter(len, batches)):
         if len(commits):
             yield pa.RecordBatch.from_arrays([*commits.columns, pa.array(np.ones(len(commits), bool))], schema=schema)
         if len(others):
@@ -107,7 +107,7 @@ def _as_text(column: Any) -> Any:
     return pa.array(found, pa.string())
 
 
-def decoded(others: Any) -> Iterator[tuple[TableSchema, Any]]:
+def decode_records(others: Any) -> Iterator[tuple[TableSchema, Any]]:
     """The records of ``others``, a batch of LOG, decoded one by one: batches of the tables that they belong to."""
     for batch in parts(others):
         rows: dict[str, list[dict[str, Any]]] = {}
@@ -125,10 +125,10 @@ def decoded(others: Any) -> Iterator[tuple[TableSchema, Any]]:
             yield table, pa.RecordBatch.from_arrays([*places.columns, *columns], schema=arrow_schema(table.columns))
 
 
-def rest(batches: Iterator[Any]) -> Iterator[Any]:
-    """Record batches of LOG as such of REST."""
+def decode_batches(batches: Iterator[Any]) -> Iterator[Any]:
+    """Decode record batches of LOG one record at a time, as batches of REST."""
     schema = arrow_schema(REST.columns)
-    for table, batch in chain.from_iterable(map(decoded, batches)):
+    for table, batch in chain.from_iterable(map(decode_records, batches)):
         columns = {field.name: pa.nulls(len(batch), field.type) for field in schema}
         columns |= {name: batch.column(name) for name in PLACES}
         columns["table"] = pa.array([table.name] * len(batch))

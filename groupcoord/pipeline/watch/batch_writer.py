@@ -15,7 +15,14 @@ from datetime import UTC, datetime, timedelta
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from groupcoord.pipeline.decode.spark_decoder import SPLIT, commits, decode_rest, split, table_of_rest, undecoded
+from groupcoord.pipeline.decode.spark_decoder import (
+    SPLIT,
+    commits,
+    decode_rest,
+    split_batches,
+    table_of_rest,
+    undecoded,
+)
 from groupcoord.pipeline.errors import PipelineError, SourceWarning
 from groupcoord.pipeline.schemas import (
     BAD_RECORDS,
@@ -118,7 +125,7 @@ class BatchWriter:
         spark = records.sparkSession
         _fit(spark, 0)
         self._output.use(spark)
-        decoded = records.mapInArrow(split, SPLIT.ddl).persist()
+        decoded = records.mapInArrow(split_batches, SPLIT.ddl).persist()
         try:
             commits, others = _counted(decoded)
             read = commits.total() + others.total()

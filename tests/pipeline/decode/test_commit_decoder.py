@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from groupcoord.pipeline.arrow import arrow_schema
 from groupcoord.pipeline.decode.commit_decoder import decode_keys, decode_values
 from groupcoord.pipeline.decode.record_decoder import decode
-from groupcoord.pipeline.decode.spark_decoder import SPLIT, split
+from groupcoord.pipeline.decode.spark_decoder import SPLIT, split_batches
 from groupcoord.pipeline.schemas import COMMITS, LOG
 from groupcoord.protocol.coordinator_records.typed import (
     GroupMetadataKey,
@@ -58,7 +58,7 @@ def unpacked(text: str | None) -> bytes | None:
 
 
 def fast(records: Sequence[tuple[bytes | None, bytes | None]]) -> list[dict[str, Any]]:
-    found = list(split(iter([batch_of(records)])))
+    found = list(split_batches(iter([batch_of(records)])))
     assert all(batch.schema == arrow_schema(SPLIT.columns) for batch in found)
     return sorted((row for batch in found for row in batch.to_pylist()), key=lambda row: row["log_offset"])
 
