@@ -18,6 +18,9 @@ PLENTY_OF_DESCRIPTORS = 65_536
 SPARE_DESCRIPTORS = 32
 """Descriptors that are kept for what opens a file and closes it again, such as an import."""
 
+_READINGS = 10
+"""How often a new clock compares the wall clock with the monotonic one."""
+
 
 def wall_clock() -> NowMs:
     """A clock that starts at the wall clock's time and from then on follows the monotonic one.
@@ -26,7 +29,8 @@ def wall_clock() -> NowMs:
     stamps records with the wall clock's time; one clock for both keeps the two consistent.
     """
     monotonic_ns = time.monotonic_ns
-    origin_ns = time.time_ns() - monotonic_ns()
+    # If the thread is interrupted between the two readings, the difference is too small: the largest is the true one.
+    origin_ns = max(time.time_ns() - monotonic_ns() for _ in range(_READINGS))
     return lambda: (monotonic_ns() + origin_ns) // 1_000_000
 
 

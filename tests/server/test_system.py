@@ -62,6 +62,13 @@ def test_it_follows_the_monotonic_clock(monkeypatch: pytest.MonkeyPatch) -> None
     assert clock() == 1_700_000_001_500
 
 
+def test_an_interruption_while_it_is_made_does_not_set_it_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    readings = iter([5_000_000_000 + 7_000_000])  # the first comes 7 ms after the wall clock was read
+    monkeypatch.setattr(time, "monotonic_ns", lambda: next(readings, 5_000_000_000))
+    monkeypatch.setattr(time, "time_ns", lambda: 1_700_000_000_000_000_000)
+    assert wall_clock()() == 1_700_000_000_000
+
+
 INFINITY = resource.RLIM_INFINITY
 
 
