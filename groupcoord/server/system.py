@@ -28,10 +28,14 @@ def wall_clock() -> NowMs:
     Setting the machine's clock back must not lengthen sessions. Kafka measures its timers with the monotonic clock too, and
     stamps records with the wall clock's time; one clock for both keeps the two consistent.
     """
-    monotonic_ns = time.monotonic_ns
-    # If the thread is interrupted between the two readings, the difference is too small: the largest is the true one.
-    origin_ns = max(time.time_ns() - monotonic_ns() for _ in range(_READINGS))
+    monotonic_ns, origin_ns = time.monotonic_ns, monotonic_origin_ns()
     return lambda: (monotonic_ns() + origin_ns) // 1_000_000
+
+
+def monotonic_origin_ns() -> int:
+    """The wall clock's time (nanoseconds since 1970) at which the monotonic clock was 0."""
+    # If the thread is interrupted between the two readings, the difference is too small: the largest is the true one.
+    return max(time.time_ns() - time.monotonic_ns() for _ in range(_READINGS))
 
 
 class SystemRandomSource:

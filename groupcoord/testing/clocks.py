@@ -8,7 +8,7 @@ import asyncio
 import enum
 import time
 
-from groupcoord.server.system import wall_clock
+from groupcoord.server.system import monotonic_origin_ns, wall_clock
 
 
 class ClockMode(enum.StrEnum):
@@ -42,18 +42,19 @@ class ManualClock:
 
 
 class RunningClock:
-    """Time that runs by itself, ``speed`` times as fast as the wall clock."""
+    """Time that runs by itself from ``start_ms`` (now, if None) on, ``speed`` times as fast as the wall clock."""
 
-    def __init__(self, start_ms: int, speed: float = 1.0) -> None:
+    def __init__(self, start_ms: int | None = None, speed: float = 1.0) -> None:
         if not speed > 0:
             raise ValueError(f"a clock runs at a speed above 0, not {speed}")
-        self._start_ms = start_ms
         self._speed = speed
         self._origin_ns = time.monotonic_ns()
+        # Not rounded: a clock that lags behind by a part of a millisecond stamps records with the millisecond before.
+        self._start_ns = self._origin_ns + monotonic_origin_ns() if start_ms is None else start_ms * 1_000_000
 
     def __call__(self) -> int:
         """The time (ms)."""
-        return self._start_ms + int((time.monotonic_ns() - self._origin_ns) * self._speed) // 1_000_000
+        return (self._start_ns + int((time.monotonic_ns() - self._origin_ns) * self._speed)) // 1_000_000
 
     def seconds_until(self, at_ms: int) -> float | None:
         """How long the wall clock takes until this one shows ``at_ms``."""
@@ -83,11 +84,7 @@ Clock = ManualClock | RunningClock | LoopClock
 
 def make(mode: ClockMode, *, start_ms: int | None, speed: float, loop: asyncio.AbstractEventLoop) -> Clock:
     """A clock of ``mode`` that starts now, or at ``start_ms``."""
+    if mode in (ClockMode.REAL, ClockMode.FAST):
+        return RunningClock(start_ms, speed if mode is ClockMode.FAST else 1.0)
     start_ms = wall_clock()() if start_ms is None else start_ms
-    match mode:
-        case ClockMode.MANUAL:
-            return ManualClock(start_ms)
-        case ClockMode.VIRTUAL:
-            return LoopClock(start_ms, loop)
-        case _:
-            return RunningClock(start_ms, speed if mode is ClockMode.FAST else 1.0)
+    return ManualClock(start_ms) if mode is ClockMode.MANUAL else LoopClock(start_ms, loop)

@@ -1,6 +1,7 @@
 """What each clock shows, and how long the loop has to wait for a moment on it."""
 
 import asyncio
+import time
 
 import pytest
 
@@ -29,6 +30,16 @@ def test_a_running_clock_runs() -> None:
     assert (fast.seconds_until(fast() + 1_000_000) or 0) < 0.01
     with pytest.raises(ValueError, match="speed above 0, not 0"):
         RunningClock(0, speed=0)
+
+
+def test_a_running_clock_shows_the_millisecond_of_the_wall_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monotonic_ns = [5_000_000_000]
+    monkeypatch.setattr(time, "monotonic_ns", lambda: monotonic_ns[0])
+    monkeypatch.setattr(time, "time_ns", lambda: 1_700_000_000_000_900_000)
+    clock = RunningClock()
+    assert clock() == 1_700_000_000_000
+    monotonic_ns[0] += 100_000
+    assert clock() == 1_700_000_000_001
 
 
 def test_the_clock_of_a_loop_is_due_when_its_timers_are() -> None:
