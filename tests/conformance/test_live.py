@@ -8,6 +8,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from threading import Lock
 from typing import NamedTuple
 
 import pytest
@@ -41,6 +42,7 @@ class Telling:
         self, tales: Sequence[Tale], start: StartRealKafka, say: Callable[[str], None], pool: ThreadPoolExecutor
     ) -> None:
         self._start, self._say = start, say
+        self._starting = Lock()  # each broker looks for free ports, and takes them only later
         self._told: dict[str, Future[Both]] = {}
         for setting in settings.ALL:
             chosen = [tale for tale in tales if tale.settings is setting]
@@ -55,12 +57,14 @@ class Telling:
 
     def _tell(self, setting: Settings, tales: Sequence[Tale]) -> Both:
         errors: Sequence[Exception] = ()
-        with (
-            contextlib.suppress(ExceptionGroup),  # of groupcoord's errors, which a test of their own tells
-            self._start(setting.properties) as broker,
-            groupcoord(setting.properties, dev=False) as server,
-            ThreadPoolExecutor(2) as pool,
-        ):
+        with contextlib.ExitStack() as running:
+            running.enter_context(
+                contextlib.suppress(ExceptionGroup)
+            )  # groupcoord's errors: a test of their own tells them
+            with self._starting:
+                broker = running.enter_context(self._start(setting.properties))
+            server = running.enter_context(groupcoord(setting.properties, dev=False))
+            pool = running.enter_context(ThreadPoolExecutor(2))
             self._say(f"\n{setting.name}: telling {len(tales)} stories to a {broker.what}, and to groupcoord")
             telling = [pool.submit(tell_to, _port(each), tales) for each in (broker.bootstrap_servers, server.address)]
             kafka, ours = (told.result() for told in telling)
