@@ -6,17 +6,12 @@ from functools import cache
 from itertools import chain
 
 from groupcoord.assignors.interface import GroupSubscription, Subscription, TopicPartition
-from groupcoord.core.java import compare_key, hash_map_order, string_hash
+from groupcoord.core.java import compare_key, hash_order, string_hash
 
 
 def java_sorted(texts: Iterable[str]) -> list[str]:
     """``texts`` in the order of ``String.compareTo``."""
     return sorted(texts, key=compare_key)
-
-
-def hash_order(keys: Iterable[str]) -> list[str]:
-    """The distinct ``keys`` as a ``HashMap`` or ``HashSet`` iterates into which they were put one by one."""
-    return hash_map_order(keys, string_hash)
 
 
 def members_in_hash_order(group: GroupSubscription) -> dict[str, Subscription]:

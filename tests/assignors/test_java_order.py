@@ -7,13 +7,12 @@ import pytest
 from groupcoord.assignors.interface import Subscription
 from groupcoord.assignors.java_order import (
     PartitionSet,
-    hash_order,
     java_sorted,
     members_in_order,
     partition_hash,
     topic_table,
 )
-from groupcoord.core.java import computed_map_order, string_hash
+from groupcoord.core.java import computed_map_order, hash_order, string_hash
 
 FILE = Path(__file__).parent.parent / "partitioners" / "partitioner-placement-vectors.json"
 KNOWN: dict[str, Any] = json.loads(FILE.read_text())

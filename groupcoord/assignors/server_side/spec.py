@@ -8,8 +8,7 @@ from typing import TypeAlias
 from uuid import UUID
 
 from groupcoord.assignors.interface import AssignorError
-from groupcoord.assignors.java_order import hash_order
-from groupcoord.core.java import computed_map_order, hash_map_order
+from groupcoord.core.java import computed_map_order, hash_map_order, hash_order
 
 TargetAssignment: TypeAlias = Mapping[str, Mapping[UUID, Sequence[int]]]
 """Member id → topic id → partitions. An entry for every member; the order of partitions means nothing."""
