@@ -13,7 +13,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .PHONY: help demo serve test lint check cover sim pipeline-demo pipeline-test format docs bench conformance faults break record \
-  kafka-versions kafka-image kafka-libs clean
+  kafka-versions kafka-image kafka-libs assignor-vectors clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 23
@@ -81,8 +81,12 @@ kafka-versions: .venv/dev ## what Kafka KAFKA_VERSION does otherwise than the re
 kafka-image: ## an image like apache/kafka, from Debian's packages and Maven Central, where no registry can be reached
 	docker/with-docker.sh docker/kafka/build.sh
 
-kafka-libs: ## the jars of a real Kafka, checked, for the tests that run its tools (needs Maven)
+kafka-libs: ## the jars of a real Kafka, and of Kafka Streams, checked, for the tests that run them (needs Maven)
 	@docker/kafka/jars.sh
+	@docker/kafka/jars.sh 4.3.1-streams
+
+assignor-vectors: .venv/dev kafka-libs ## what Kafka's server-side assignors answer, anew (needs Java)
+	$(BIN)/python -m tests.assignors.server_side_groups
 
 clean: ## forget the environment and all caches
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

@@ -4,7 +4,19 @@ import platform
 import sys
 from importlib import import_module
 
-NAMES = ("ready", "heartbeats", "members", "throughput", "storage", "offsets", "memory", "assignors", "pipeline")
+NAMES = (
+    "ready",
+    "heartbeats",
+    "members",
+    "consumer_groups",
+    "throughput",
+    "storage",
+    "offsets",
+    "transactions",
+    "memory",
+    "assignors",
+    "pipeline",
+)
 
 
 def main(names: list[str]) -> int:

@@ -54,12 +54,12 @@ def _server_side() -> Table:
     table = Table("server-side assignors", "group", "members", "partitions", "what", "seconds", "digest")
     for shape, name, op in SERVER_SIDE:
         assign = SERVER_ASSIGNORS[name]
-        spec, kind, names = shapes.spec(shape, "fresh")
+        spec, names = shapes.spec(shape, "fresh")
         if op != "fresh":
-            spec, kind, names = shapes.spec(shape, op, assign(spec, kind))
+            spec, names = shapes.spec(shape, op, assign(spec))
         gc.collect()
         begin = time.perf_counter()
-        target = assign(spec, kind)
+        target = assign(spec)
         seconds = time.perf_counter() - begin
         topics, partitions, members = shapes.SERVER_SHAPES[shape]
         verdict = _verdict(shape, f"server-{name}", op, shapes.digest(shapes.named_target(target, names)))

@@ -11,7 +11,7 @@ from bench.wire import Connection
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.apis.join_group import JoinGroupRequestProtocol
 from groupcoord.protocol.apis.sync_group import SyncGroupRequestAssignment
-from groupcoord.protocol.consumer_protocol import Subscription, write_subscription
+from groupcoord.protocol.consumer_protocol import ConsumerProtocolSubscription, write_subscription
 from groupcoord.protocol.messages import JoinGroupRequest, SyncGroupRequest
 
 SESSION_MS = 300_000
@@ -20,7 +20,7 @@ MEMBERS = 1000
 
 def consumer_subscription() -> bytes:
     """What a consumer of topic ``orders`` says in JoinGroup."""
-    return write_subscription(Subscription(topics=("orders",)))
+    return write_subscription(ConsumerProtocolSubscription(topics=("orders",)))
 
 
 def run() -> list[Table]:

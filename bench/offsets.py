@@ -31,8 +31,8 @@ from groupcoord.protocol.apis.offset_commit import OffsetCommitRequestPartition,
 from groupcoord.protocol.batches.record_batch import build_batch
 from groupcoord.protocol.batches.records import Record
 from groupcoord.protocol.consumer_protocol import (
-    Assignment,
-    Subscription,
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
     TopicPartition,
     write_assignment,
     write_subscription,
@@ -49,7 +49,7 @@ from groupcoord.protocol.coordinator_records.typed import (
     write_value,
 )
 from groupcoord.protocol.messages import HeartbeatRequest, OffsetCommitRequest
-from groupcoord.storage.data_directory import DataDirectory
+from groupcoord.storage.file_storage_backend import DataDirectory
 
 SECONDS = 3.0
 CONNECTIONS = (1, 100)
@@ -229,9 +229,11 @@ def _group(group: str, generation: int) -> KeyValue:
             client_host="/127.0.0.1",
             rebalance_timeout_ms=300_000,
             session_timeout_ms=45_000,
-            subscription=write_subscription(Subscription(topics=("orders-0",))),
+            subscription=write_subscription(ConsumerProtocolSubscription(topics=("orders-0",))),
             assignment=write_assignment(
-                Assignment(assigned_partitions=(TopicPartition(topic="orders-0", partitions=(number,)),))
+                ConsumerProtocolAssignment(
+                    assigned_partitions=(TopicPartition(topic="orders-0", partitions=(number,)),)
+                )
             ),
         )
         for number in range(_MEMBERS)

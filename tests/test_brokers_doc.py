@@ -21,4 +21,4 @@ def test_the_programs_run() -> None:
     assert told == [kafka.addresses[1]]
     orders = kafka.core.broker.topics.get("orders")
     assert orders is not None
-    assert orders.leaders[0] == 2
+    assert orders.metadata.leaders[0] == 2

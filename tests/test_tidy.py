@@ -10,7 +10,7 @@ from tools import docs
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = sorted(path for folder in ("groupcoord", "tests", "bench", "tools") for path in (ROOT / folder).rglob("*.py"))
-DATA_MODULES = {"errors.py", "property_tables.py", "documentation.py", "schemas.py"}
+DATA_MODULES = {"errors.py", "kafka_property_table.py", "property_documentation.py", "schemas.py"}
 
 
 @pytest.mark.slow  # `make check` asks the same
@@ -44,6 +44,7 @@ def test_no_test_sleeps() -> None:
     # A story told to a real broker can only let real time pass, and so can who waits for one to start.
     # On simulated time a sleep takes none. A soak takes no more than its share of the machine.
     allowed = {
+        "tests/broker/record_aborted_cleaned.py",
         "tests/conformance/wire.py",
         "tests/real_kafka/waiting.py",
         "tests/reliability/soak.py",

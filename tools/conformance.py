@@ -3,7 +3,7 @@
 import importlib
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -35,11 +35,29 @@ def summary() -> str:
         f"Recorded from Apache Kafka {about['kafka']} on {about['recorded']}: {len(told)} stories with {steps:,} steps, "
         f"of which {compared:,} have an answer, a silence or a hang-up to compare."
     )
-    lines = [title, "", "| settings | what for | broker properties |", "|---|---|---|"]
+    lines = [title, "", *_by_kind(told), "", "| settings | what for | broker properties |", "|---|---|---|"]
     for name, settings in about["settings"].items():
         properties = "<br>".join(f"`{key}={value}`" for key, value in settings["properties"].items())
         lines.append(f"| {name} | {settings['why']} | {properties} |")
     return "\n".join(lines) + "\n"
+
+
+def _by_kind(told: Sequence[tuple[Tale, list[Step]]]) -> list[str]:
+    """What the steps are, for stories of consumer groups and for all others."""
+    kinds = ("answered", "left waiting, or answered later", "other", "records left in the log")
+    lines = ["| stories | steps | " + " | ".join(kinds) + " |", "|---|---|" + "---|" * len(kinds)]
+    for what, wanted in (("of consumer groups (KIP-848)", True), ("all others", False)):
+        steps = [step for tale, each in told if tale.topic.startswith("consumer_") is wanted for step in each]
+        counted = Counter(_kind(step) for step in steps)
+        counted[kinds[3]] = sum(len(step["gets"]) for step in steps if step["actor"] == "log")
+        lines.append(f"| {what} | {len(steps):,} | " + " | ".join(f"{counted[kind]:,}" for kind in kinds) + " |")
+    return lines
+
+
+def _kind(step: Step) -> str:
+    if step["does"].startswith(("is answered", "still waits", "looks for")) or step.get("gets") == "no answer yet":
+        return "left waiting, or answered later"
+    return "answered" if "sends" in step and isinstance(step.get("gets"), dict) else "other"
 
 
 def apis() -> str:

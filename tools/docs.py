@@ -11,7 +11,8 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-from groupcoord.config.default_overrides import DEFAULTS, DEV_DEFAULTS
+from groupcoord.config.broker_config import DEFAULTS, DEV_DEFAULTS
+from groupcoord.config.property_definitions import BROKER, GROUP
 from groupcoord.protocol.apis import APIS
 from tools import conformance, deviations, faults, pipeline, scenarios, simulation, sync_api, trace
 from tools.story import tell
@@ -21,6 +22,7 @@ FILES = (
     "README.md",
     "docs/apis.md",
     "docs/conformance.md",
+    "docs/consumer-groups.md",
     "docs/deviations.md",
     "docs/configuration.md",
     "docs/faults.md",
@@ -28,6 +30,7 @@ FILES = (
     "docs/scenarios.md",
     "docs/simulation.md",
     "docs/trace.md",
+    "docs/transactions.md",
 )
 _PART = re.compile(r"(?<=<!-- generated: )(?P<name>[a-z-]+)( -->\n)(.*?)(?=<!-- end -->)", re.DOTALL)
 
@@ -55,6 +58,35 @@ def stand_in_defaults() -> str:
     return "\n".join(["| property | default here | when | why |", "|---|---|---|---|", *rows]) + "\n"
 
 
+def consumer_group_properties() -> str:
+    """The properties of consumer groups that something here acts on."""
+    return _properties("group.consumer.", "group.coordinator.rebalance.protocols")
+
+
+def transaction_properties() -> str:
+    """The properties of transactions and of producer ids that something here acts on."""
+    return _properties("transaction.", "transactional.", "producer.id.")
+
+
+def _properties(*prefixes: str) -> str:
+    rows = [
+        f"| `{name}` | `{row.default}` | {row.documentation} |"
+        for name, row in sorted(BROKER.items())
+        if row.documentation and name.startswith(prefixes)
+    ]
+    return "\n".join(["| property | Kafka's default | meaning |", "|---|---|---|", *rows]) + "\n"
+
+
+def consumer_group_configs() -> str:
+    """What can be set for one consumer group."""
+    rows = [
+        f"| `{name}` | `{row.synonyms[0].name}` | {row.documentation} |"
+        for name, row in sorted(GROUP.items())
+        if name.startswith("consumer.")
+    ]
+    return "\n".join(["| configuration | unless set | meaning |", "|---|---|---|", *rows]) + "\n"
+
+
 def log_example() -> str:
     """What the log says of a small story, run through the coordinator."""
     return "```text\n" + "\n".join(tell()) + "\n```\n"
@@ -62,6 +94,8 @@ def log_example() -> str:
 
 PARTS: dict[str, Callable[[], str]] = {
     "apis": apis,
+    "consumer-group-configs": consumer_group_configs,
+    "consumer-group-properties": consumer_group_properties,
     "conformance-apis": conformance.apis,
     "conformance-rules": conformance.rules,
     "conformance-summary": conformance.summary,
@@ -85,6 +119,8 @@ PARTS: dict[str, Callable[[], str]] = {
     "trace-line": trace.line,
     "trace-text": trace.text,
     "trace-why": trace.why,
+    "transaction-properties": transaction_properties,
+    "trace-why-transaction": trace.why_transaction,
 }
 
 
@@ -102,7 +138,7 @@ def main(arguments: list[str]) -> int:
     """Write, or with ``--check`` compare; returns the exit code."""
     stale = []
     written = {ROOT / name: fresh((ROOT / name).read_text(encoding="utf-8")) for name in FILES}
-    written[sync_api.PATH] = sync_api.module_text()
+    written[sync_api.PATH] = sync_api.stub_text()
     for path, after in written.items():
         if path.read_text(encoding="utf-8") != after:
             stale.append(str(path.relative_to(ROOT)))

@@ -1,6 +1,6 @@
-"""The tables of docs/faults.md: where requests name groups, members and topics; actions; damage."""
+"""The tables of docs/faults.md: where requests name groups, members, topics and transactional ids; actions; damage."""
 
-from groupcoord.protocol.api import RequestField
+from groupcoord.protocol.api_descriptor import RequestField
 from groupcoord.protocol.apis import APIS
 from groupcoord.testing.faults.actions import ACTION_TYPES, Damage
 
@@ -19,11 +19,13 @@ _FOR_PROGRAMS = {"hold", "hold_answer"}
 
 
 def fields() -> str:
-    """Where requests of each API name groups, members and topics."""
-    places = {api.name: (api.groups, api.members + api.instances, api.topics) for api in APIS.values()}
+    """Where requests of each API name groups, members, topics and transactional ids."""
+    places = {
+        api.name: (api.groups, api.members + api.instances, api.topics, api.transactional_ids) for api in APIS.values()
+    }
     rows = [f"| {name} | {' | '.join(map(_paths, of_api))} |" for name, of_api in places.items() if any(of_api)]
     others = [name for name, of_api in places.items() if not any(of_api)]
-    table = "\n".join(["| API | `group` | `member` | `topic` |", "|---|---|---|---|", *rows])
+    table = "\n".join(["| API | `group` | `member` | `topic` | `transactional_id` |", "|---|---|---|---|---|", *rows])
     return f"{table}\n\nRequests of {', '.join(others)} name nothing of these.\n"
 
 

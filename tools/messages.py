@@ -19,7 +19,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from groupcoord.protocol.api import ApiKey
+from groupcoord.protocol.api_descriptor import ApiKey
 from groupcoord.protocol.codec.message_codec import import_kio
 from groupcoord.protocol.codec.schema import PLAIN_KINDS, field_name_of, parse_annotation
 
@@ -206,8 +206,8 @@ def draft(api_name: str) -> str:
     return (
         f'"""{api_name}: messages and descriptor."""\n\n'
         + ("import uuid\n\n" if "uuid.UUID" in classes else "")
-        + f"from groupcoord.protocol.api import {used}\n"
-        + "from groupcoord.protocol.codec.message import message\n\n\n"
+        + f"from groupcoord.protocol.api_descriptor import {used}\n"
+        + "from groupcoord.protocol.codec.message_decorator import message\n\n\n"
         + f"{classes}\n\nAPI = Api(\n    key=ApiKey.{package.upper()},\n"
         + f'    name="{api_name}",\n    request={api_name}Request,\n    response={api_name}Response,\n'
         + f"    min_version={versions[0]},\n    max_version={versions[-1]},\n"

@@ -1,7 +1,6 @@
 """What ``docs/pipeline.md`` says of the tables and of the score, out of ``groupcoord/pipeline``."""
 
-from groupcoord.pipeline.health_symptoms import SYMPTOMS
-from groupcoord.pipeline.schemas import MEMBER, TABLES, TableSchema
+from groupcoord.pipeline.schemas import MEMBER, SYMPTOMS, TABLES, TableSchema
 
 
 def tables() -> str:

@@ -16,8 +16,8 @@ from groupcoord.protocol.apis.join_group import JoinGroupRequestProtocol
 from groupcoord.protocol.apis.leave_group import MemberIdentity
 from groupcoord.protocol.apis.sync_group import SyncGroupRequestAssignment
 from groupcoord.protocol.consumer_protocol import (
-    Assignment,
-    Subscription,
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
     TopicPartition,
     write_assignment,
     write_subscription,
@@ -107,7 +107,9 @@ def enter(teller: Teller, client: str) -> str:
 
 def join(member_id: str, reason: str) -> JoinGroupRequest:
     """A request to be in the group."""
-    offer = JoinGroupRequestProtocol(name="range", metadata=write_subscription(Subscription(topics=("orders",))))
+    offer = JoinGroupRequestProtocol(
+        name="range", metadata=write_subscription(ConsumerProtocolSubscription(topics=("orders",)))
+    )
     return JoinGroupRequest(
         group_id="baristas",
         session_timeout_ms=45_000,
@@ -125,7 +127,9 @@ def sync(teller: Teller, client: str, joined: Any, shares: dict[str, range]) -> 
         SyncGroupRequestAssignment(
             member_id=member_id,
             assignment=write_assignment(
-                Assignment(assigned_partitions=(TopicPartition(topic="orders", partitions=tuple(share)),))
+                ConsumerProtocolAssignment(
+                    assigned_partitions=(TopicPartition(topic="orders", partitions=tuple(share)),)
+                )
             ),
         )
         for member_id, share in shares.items()

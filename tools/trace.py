@@ -1,5 +1,6 @@
 """What docs/trace.md shows of a trace: a small story, traced; and the form of its file, from the types of events."""
 
+import asyncio
 import itertools
 import json
 import tempfile
@@ -13,6 +14,7 @@ from groupcoord.core.effects import Call
 from groupcoord.core.events import AdminAction, Answered, Requested, TimerFired
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.messages import HeartbeatRequest
+from groupcoord.testing import Cluster
 from groupcoord.testing.trace import Trace, TracingLayer
 from groupcoord.testing.trace.file_format import TYPES, own_fields
 from tools.story import Teller, enter, join, sync
@@ -75,6 +77,26 @@ def text() -> str:
 def why() -> str:
     """Why the second generation began."""
     return "> " + _story().why(GROUP, 2) + "\n"
+
+
+def why_transaction() -> str:
+    """Why the transaction of a zombie was aborted, and who fenced it."""
+    return f"> {asyncio.run(_zombie())}\n"
+
+
+async def _zombie() -> str:
+    async with Cluster(topics={"orders": 1, "invoices": 1}, clock="manual") as kafka:
+        first, second = (kafka.manual_producer("billing", client_id=name) for name in ("worker-1", "worker-2"))
+        await first.init()
+        await kafka.clock.advance(1)
+        await first.produce("invoices", b"for order 1")
+        await first.commit_offsets("billing", {("orders", 0): 1})
+        await kafka.clock.advance(2)
+        await second.init()  # what the first one left open is aborted before
+        await second.init()
+        await kafka.clock.advance(1)
+        await first.end()
+        return kafka.trace.why(transaction="billing")
 
 
 def diagram() -> str:

@@ -9,7 +9,7 @@ how to write one's own. Nothing in here needs a server::
     ASSIGNORS.create("sticky").assign(group)  # {"a": [("orders", 0), ("orders", 1), ("orders", 2)]}
 """
 
-from groupcoord.assignors.cooperative import in_two_steps
+from groupcoord.assignors.cooperative_adjustment import in_two_steps
 from groupcoord.assignors.interface import (
     Assignment,
     Assignor,

@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cache
+from heapq import heapify, heappush, heapreplace
 from itertools import chain
 
 from groupcoord.assignors.interface import GroupSubscription, Subscription, TopicPartition
-from groupcoord.core.java import compare_key, hash_order, string_hash
+from groupcoord.core.java_hash_order import compare_key, hash_order, string_hash
 
 
 def java_sorted(texts: Iterable[str]) -> list[str]:
@@ -110,3 +111,37 @@ class PartitionSet:
 def partitions_of(topic: str, count: int) -> list[TopicPartition]:
     """All partitions of ``topic``, ascending."""
     return [(topic, partition) for partition in range(count)]
+
+
+class MemberHeap:
+    """Finds the member that has least. Members are by (size, rank): a member is its rank, and all pools share ``sizes``.
+
+    A member that grew is found out when it comes to the top; one that shrank has to be told with ``shrunk``.
+    """
+
+    __slots__ = ("_heap", "_sizes")
+
+    def __init__(self, members: Iterable[int], sizes: list[int]) -> None:
+        self._sizes = sizes
+        count = len(sizes)
+        self._heap = [sizes[member] * count + member for member in members]
+        heapify(self._heap)
+
+    def __bool__(self) -> bool:
+        return bool(self._heap)
+
+    def least(self) -> int:
+        """The member that has least; of several the one of lowest rank. The pool must not be empty."""
+        heap, sizes = self._heap, self._sizes
+        count = len(sizes)
+        while True:
+            # Of a member that shrank there are several entries; the one at the top is never more than its size.
+            member = heap[0] % count
+            now = sizes[member] * count + member
+            if heap[0] == now:
+                return member
+            heapreplace(heap, now)
+
+    def shrunk(self, member: int) -> None:
+        """``member``, one of the pool, has less than before."""
+        heappush(self._heap, self._sizes[member] * len(self._sizes) + member)

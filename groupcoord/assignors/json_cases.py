@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from groupcoord.assignors.builtin import RangeAssignor, RoundRobinAssignor
-from groupcoord.assignors.cooperative import withhold
+from groupcoord.assignors.cooperative_adjustment import withhold
 from groupcoord.assignors.interface import (
     Assignment,
     AssignorError,
@@ -20,15 +19,17 @@ from groupcoord.assignors.interface import (
     Subscription,
     TopicPartition,
 )
+from groupcoord.assignors.range_assignor import RangeAssignor
 from groupcoord.assignors.registry import ASSIGNORS
+from groupcoord.assignors.roundrobin import RoundRobinAssignor
 from groupcoord.assignors.server_side import (
     SERVER_ASSIGNORS,
     GroupSpec,
     MemberSubscription,
     PartitionAssignorError,
     SubscriptionType,
+    subscription_type,
 )
-from groupcoord.assignors.server_side.spec import subscription_type
 from groupcoord.assignors.sticky.assignor import COOPERATIVE_STICKY, STICKY, assign_from_previous
 from groupcoord.assignors.sticky.previous_assignment import (
     DEFAULT_GENERATION,
@@ -85,15 +86,27 @@ def spec_of(case: Mapping[str, Any]) -> tuple[GroupSpec, dict[UUID, str]]:
     names = {known: topic for topic, known in ids.items()}
     members: dict[str, MemberSubscription] = {}
     for member in case["members"]:
-        assigned: dict[UUID, list[int]] = {}
+        assigned = {_known(ids, names, topic): given for topic, given in member.get("assigned", {}).items()}
         for topic, partition in member.get("owned", ()):
             assigned.setdefault(_known(ids, names, topic), []).append(partition)
         wanted = [_known(ids, names, topic) for topic in member["topics"]]
         members[member["id"]] = MemberSubscription(
-            topic_ids=wanted, assigned=assigned, instance_id=member.get("instance_id")
+            topic_ids=list(dict.fromkeys(wanted)),
+            unknown_topics=member.get("unknown_topics", 0),
+            assigned=assigned,
+            instance_id=member.get("instance_id"),
         )
     counts = {_known(ids, names, topic): count for topic, count in _counts(case).items()}
-    return GroupSpec(members=members, partitions=counts, as_listed=case.get("iteration") == "listed"), names
+    kind = case.get("subscription_type")
+    spec = GroupSpec(
+        members=members,
+        subscription_type=SubscriptionType(kind) if kind else subscription_type(members),
+        partitions=counts,
+        assignable={_known(ids, names, topic): given for topic, given in case["assignable"].items()}
+        if "assignable" in case
+        else None,
+    )
+    return spec, names
 
 
 def topic_id(text: str) -> UUID:
@@ -135,8 +148,7 @@ def _sticky(name: str, case: Mapping[str, Any], group: GroupSubscription) -> dic
 
 def _server_side(name: str, case: Mapping[str, Any]) -> dict[str, Any]:
     spec, names = spec_of(case)
-    kind = case.get("subscription_type")
-    target = SERVER_ASSIGNORS[name](spec, SubscriptionType(kind) if kind else subscription_type(spec.members))
+    target = SERVER_ASSIGNORS[name](spec)
     assignment = {
         member_id: sorted([names[topic], partition] for topic, partitions in topics.items() for partition in partitions)
         for member_id, topics in target.items()

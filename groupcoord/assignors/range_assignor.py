@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, islice, pairwise
 
-from groupcoord.assignors.interface import Assignment, GroupSubscription
+from groupcoord.assignors.interface import Assignment, Assignor, GroupSubscription
 from groupcoord.assignors.java_order import members_in_hash_order, subscribers_of, topic_table
 from groupcoord.assignors.racks import Racks, rack_of, racks_count, racks_of_topic
-from groupcoord.core.java import compare_key
+from groupcoord.core.java_hash_order import compare_key
 
 NAME = "range"
 
@@ -146,3 +146,13 @@ def _give_together(topics: Sequence[_Topic], assignment: Assignment) -> None:
             topic.give(member_id, [partition], assignment)
         if not first.room(member_id):
             still_open.remove(member_id)
+
+
+class RangeAssignor(Assignor):
+    """``RangeAssignor``."""
+
+    name = NAME
+
+    def assign(self, group: GroupSubscription) -> Assignment:
+        """See :func:`assign`."""
+        return assign(group)

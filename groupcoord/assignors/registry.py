@@ -3,7 +3,6 @@
 from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
-from groupcoord.assignors.builtin import CooperativeStickyAssignor, RangeAssignor, RoundRobinAssignor, StickyAssignor
 from groupcoord.assignors.interface import (
     Assignment,
     Assignor,
@@ -12,6 +11,9 @@ from groupcoord.assignors.interface import (
     GroupSubscription,
     RebalanceProtocol,
 )
+from groupcoord.assignors.range_assignor import RangeAssignor
+from groupcoord.assignors.roundrobin import RoundRobinAssignor
+from groupcoord.assignors.sticky.assignor import CooperativeStickyAssignor, StickyAssignor
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -97,13 +99,13 @@ _METHODS = ("assign", "subscription_user_data", "on_assignment")
 
 
 def _rendezvous() -> Assignor:
-    from groupcoord.assignors.examples import RendezvousAssignor  # noqa: PLC0415 - only who uses it needs mmh3
+    from groupcoord.assignors.example_assignors import RendezvousAssignor  # noqa: PLC0415 - only who uses it needs mmh3
 
     return RendezvousAssignor()
 
 
 def _weighted() -> Assignor:
-    from groupcoord.assignors.examples import WeightedAssignor  # noqa: PLC0415 - as the other example
+    from groupcoord.assignors.example_assignors import WeightedAssignor  # noqa: PLC0415 - as the other example
 
     return WeightedAssignor()
 

@@ -3,7 +3,7 @@
 from bisect import bisect_left
 from itertools import groupby
 
-from groupcoord.assignors.interface import Assignment, GroupSubscription, JavaFailure
+from groupcoord.assignors.interface import Assignment, Assignor, GroupSubscription, JavaFailure
 from groupcoord.assignors.java_order import (
     java_sorted,
     members_in_hash_order,
@@ -41,3 +41,13 @@ def assign(group: GroupSubscription) -> Assignment:
             assignment[ring[place]] += partitions[start :: len(in_turn)]
         hand = (in_turn[(len(partitions) - 1) % len(in_turn)] + 1) % len(ring)
     return assignment
+
+
+class RoundRobinAssignor(Assignor):
+    """``RoundRobinAssignor``."""
+
+    name = NAME
+
+    def assign(self, group: GroupSubscription) -> Assignment:
+        """See :func:`assign`."""
+        return assign(group)

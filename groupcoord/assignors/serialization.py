@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from groupcoord.assignors.interface import Subscription, TopicPartition
 from groupcoord.assignors.java_order import java_sorted
-from groupcoord.core.java import compare_key
+from groupcoord.core.java_hash_order import compare_key
 from groupcoord.protocol import consumer_protocol
 
 
@@ -12,7 +12,7 @@ def write_subscription(subscription: Subscription, version: int = consumer_proto
     """The bytes of ``subscription``, topics and owned partitions sorted as Kafka sorts them."""
     owned = sorted(subscription.owned_partitions, key=lambda partition: (compare_key(partition[0]), partition[1]))
     return consumer_protocol.write_subscription(
-        consumer_protocol.Subscription(
+        consumer_protocol.ConsumerProtocolSubscription(
             version=version,
             topics=tuple(java_sorted(subscription.topics)),
             user_data=subscription.user_data,
@@ -43,7 +43,9 @@ def write_assignment(
 ) -> bytes:
     """The bytes that give one member ``partitions``."""
     return consumer_protocol.write_assignment(
-        consumer_protocol.Assignment(version=version, assigned_partitions=by_topic(partitions), user_data=user_data)
+        consumer_protocol.ConsumerProtocolAssignment(
+            version=version, assigned_partitions=by_topic(partitions), user_data=user_data
+        )
     )
 
 

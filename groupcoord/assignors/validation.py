@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from groupcoord.assignors.cooperative import changing_hands
+from groupcoord.assignors.cooperative_adjustment import changing_hands
 from groupcoord.assignors.interface import (
     Assignment,
     Assignor,

@@ -1,17 +1,37 @@
 """IncrementalAlterConfigs (versions 0–1) and AlterConfigs (0–2).
 
-Source: ``KafkaApis.handleIncrementalAlterConfigsRequest`` and ``.handleAlterConfigsRequest``.
+Two parts of Kafka check a change, and their order shows in the answers: the broker that is asked, then the controller.
+Source: ``KafkaApis.handleIncrementalAlterConfigsRequest`` and ``.handleAlterConfigsRequest``; ``ConfigAdminManager`` and
+``DynamicBrokerConfig``, then ``ConfigurationControlManager`` and ``ControllerConfigurationValidator``.
 """
 
+import enum
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
+from groupcoord.broker import topic_config, topic_names
 from groupcoord.broker.broker import Broker
-from groupcoord.broker.config_control import AlterConfigOpType, ResourceType, alter, check_form
-from groupcoord.config.broker_config import ConfigResource
+from groupcoord.broker.storage_backend import storage_errors_as_api_errors
+from groupcoord.broker.topic_store import Topic
+from groupcoord.config.broker_config import BrokerConfig, ConfigResource
+from groupcoord.config.config_def import ConfigType, InvalidValueError
+from groupcoord.config.property_definitions import (
+    BROKER,
+    GROUP,
+    TOPIC,
+    InvalidRequestError,
+    Property,
+    UpdateMode,
+    broker_property,
+    check_client_metrics,
+    check_group,
+)
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import Call
 from groupcoord.core.handler_context import HandlerContext
+from groupcoord.core.java_hash_order import hash_order
 from groupcoord.protocol.apis.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from groupcoord.protocol.apis.alter_configs import AlterConfigsResource as Replacement
 from groupcoord.protocol.apis.incremental_alter_configs import (
@@ -22,7 +42,339 @@ from groupcoord.protocol.apis.incremental_alter_configs import (
 )
 from groupcoord.protocol.errors import ErrorCode
 
+
+class ResourceType(enum.IntEnum):
+    """What can be configured (``ConfigResource.Type``)."""
+
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+class AlterConfigOpType(enum.IntEnum):
+    """What to do with a configuration (KIP-339)."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+class ConfigChange(NamedTuple):
+    """What a resource is configured with after a change, and who has it: a topic, or the broker's configuration after it."""
+
+    configs: dict[str, str]
+    holder: Topic | BrokerConfig
+
+
+_UNLIMITED = -1
+_ISR = "min.insync.replicas"
+_LOG_LEVELS = ("DEBUG", "ERROR", "FATAL", "INFO", "TRACE", "WARN")
+_NODE_ID = re.compile(r"[+-]?\d+", re.ASCII)
+_PER_LISTENER = frozenset(name for name in BROKER if re.match(r"ssl\.(key\.|keystore\.|truststore\.)", name))
+_THREAD_POOLS = (
+    "num.io.threads",
+    "num.network.threads",
+    "num.replica.fetchers",
+    "num.recovery.threads.per.data.dir",
+    "background.threads",
+    "remote.log.reader.threads",
+)
+
+
+def alter(
+    broker: Broker,
+    resource: ConfigResource,
+    changes: Sequence[AlterableConfig],
+    *,
+    validate_only: bool,
+    own: BrokerConfig | None = None,
+) -> None:
+    """Change the configuration of ``resource``; it takes effect at once. Raises Refused, and then nothing has changed.
+
+    ``own`` is the configuration of the broker that was asked, where it is not the first of several: a change to that broker is
+    kept and described, while what the brokers do goes by the first one's.
+    """
+    check_form(changes)
+    config = own or broker.config
+    match resource.type:
+        case ResourceType.BROKER_LOGGER:
+            _check_loggers(config, resource.name, changes)
+            return
+        case ResourceType.BROKER:
+            changed = _broker_change(config, resource, changes)
+        case ResourceType.TOPIC:
+            changed = _topic_change(broker, resource.name, changes)
+        case ResourceType.GROUP:
+            changed = _group_change(broker.config, resource, changes)
+        case ResourceType.CLIENT_METRICS:
+            changed = _client_metrics_change(broker.config, resource, changes)
+        case unknown:
+            raise ApiError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {unknown}")
+    if validate_only:
+        return
+    if isinstance(changed.holder, Topic):
+        changed.holder.configure(changed.configs, broker.config)
+    else:
+        with storage_errors_as_api_errors():
+            broker.storage.resource_configured(resource, changed.configs)
+        broker.config = changed.holder if own is None else broker.config.changed(resource, changed.configs)
+        broker.topics.reconfigure(broker.config)
+
+
+def check_form(changes: Sequence[AlterableConfig]) -> None:
+    """Raises ApiError if a configuration is named twice, or has a null that does not delete it."""
+    if any(times > 1 for times in Counter(change.name for change in changes).values()):
+        raise ApiError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+    nulls = [one.name for one in changes if one.value is None and one.config_operation != AlterConfigOpType.DELETE]
+    if nulls:
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {', '.join(nulls)}")
+
+
+# --- what a change comes to
+
+
+def _applied(
+    present: Mapping[str, str], changes: Iterable[AlterableConfig], lists: Mapping[str, Property]
+) -> dict[str, str]:
+    """``present`` after the ``changes``; only what is a list in ``lists`` can be appended to. Raises Refused."""
+    configs = dict(present)
+    by_name = {change.name: change for change in changes}
+    for name in hash_order(by_name):
+        change = by_name[name]
+        value = change.value or ""
+        match change.config_operation:
+            case AlterConfigOpType.SET:
+                configs[name] = value
+            case AlterConfigOpType.DELETE:
+                configs.pop(name, None)
+            case AlterConfigOpType.APPEND | AlterConfigOpType.SUBTRACT as operation:
+                row = lists.get(name)
+                if row is None or row.type is not ConfigType.LIST:
+                    word = AlterConfigOpType(operation).name
+                    text = f"Can't {word} to key {name} because its type is not LIST."
+                    raise ApiError(ErrorCode.INVALID_CONFIG, text)
+                configs[name] = _spliced(configs.get(name, row.default or ""), value, operation)
+            case _:
+                raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)  # Kafka does not check this and trips over it
+    return configs
+
+
+def _spliced(present: str, value: str, operation: int) -> str:
+    parts = [part for part in present.split(",") if part]
+    for part in _java_split(value):
+        if operation == AlterConfigOpType.SUBTRACT:
+            if part in parts:
+                parts.remove(part)
+        elif part not in parts:
+            parts.append(part)
+    return ",".join(parts)
+
+
+def _java_split(text: str) -> list[str]:
+    """``String.split(",")``: without the empty parts at the end, unless there is no comma at all."""
+    parts = text.split(",")
+    while len(parts) > 1 and not parts[-1]:
+        parts.pop()
+    return parts if parts != [""] or not text else []
+
+
+# --- topics, groups, client metrics
+
+
+def _topic_change(broker: Broker, name: str, changes: Sequence[AlterableConfig]) -> ConfigChange:
+    topic = broker.topics.get(name)
+    configs = _applied({} if topic is None else topic.metadata.configs, changes, TOPIC)
+    if not name:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
+    fault = topic_names.fault_text(name)
+    if fault is not None:
+        raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, fault)
+    try:
+        topic_config.check(configs, broker.config)
+    except InvalidValueError as problem:
+        raise ApiError(ErrorCode.INVALID_CONFIG, str(problem)) from problem
+    if topic is None:
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
+    return ConfigChange(configs, topic)
+
+
+def _group_change(config: BrokerConfig, resource: ConfigResource, changes: Sequence[AlterableConfig]) -> ConfigChange:
+    configs = _applied(config.dynamic.get(resource, {}), changes, {})
+    if not resource.name:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
+    for name in hash_order(configs):
+        if name not in GROUP:
+            raise ApiError(ErrorCode.INVALID_CONFIG, f"Unknown group config name: {name}")
+    try:
+        check_group(configs, config.values)
+    except InvalidValueError as problem:
+        raise ApiError(ErrorCode.INVALID_CONFIG, str(problem)) from problem
+    return ConfigChange(configs, config.changed(resource, configs))
+
+
+def _client_metrics_change(
+    config: BrokerConfig, resource: ConfigResource, changes: Sequence[AlterableConfig]
+) -> ConfigChange:
+    configs = _applied(config.dynamic.get(resource, {}), changes, {})
+    if not resource.name:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "Subscription name can't be empty")
+    try:
+        check_client_metrics(configs)
+    except InvalidRequestError as problem:
+        raise ApiError(ErrorCode.INVALID_REQUEST, str(problem)) from problem
+    except InvalidValueError as problem:
+        raise ApiError(ErrorCode.INVALID_CONFIG, str(problem)) from problem
+    return ConfigChange(configs, config.changed(resource, configs))
+
+
+# --- brokers
+
+
+def _broker_change(config: BrokerConfig, resource: ConfigResource, changes: Sequence[AlterableConfig]) -> ConfigChange:
+    """1. The broker's checks. 2. The controller's."""
+    if resource.name:
+        _check_node_id(resource.name, config.node_id, "Unexpected broker id, expected {}, but received {}")
+    for change in changes:
+        _check_broker_operation(change)
+    configs = _applied(config.dynamic.get(resource, {}), changes, BROKER)
+    _check_changeable(configs, for_all=not resource.name)
+    try:
+        new = config.changed(resource, configs)
+    except InvalidValueError as problem:
+        raise ApiError(ErrorCode.INVALID_REQUEST, str(problem)) from problem
+    _check_reconfiguration(config, new)
+    if any(change.name == _ISR for change in changes):
+        if resource.name:
+            text = f"Broker-level {_ISR} cannot be altered while ELR is enabled."
+            raise ApiError(ErrorCode.INVALID_CONFIG, text)
+        if _ISR not in configs:
+            text = f"Cluster-level {_ISR} cannot be removed while ELR is enabled."
+            raise ApiError(ErrorCode.INVALID_CONFIG, text)
+    return ConfigChange(configs, new)
+
+
+def _check_node_id(name: str, node_id: int, unexpected: str) -> None:
+    if not _NODE_ID.fullmatch(name):
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
+    if int(name) != node_id:
+        raise ApiError(ErrorCode.INVALID_REQUEST, unexpected.format(node_id, name))
+
+
+def _check_broker_operation(change: AlterableConfig) -> None:
+    operation = change.config_operation
+    if operation not in set(AlterConfigOpType):
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"Unknown operations type {operation}")
+    if operation in {AlterConfigOpType.APPEND, AlterConfigOpType.SUBTRACT}:
+        row = BROKER.get(change.name)
+        if row is None:
+            raise ApiError(ErrorCode.INVALID_CONFIG, f"Unknown config name: {change.name}")
+        if row.type is not ConfigType.LIST:
+            word = AlterConfigOpType(operation).name.lower()
+            text = f"Config value {word} is not allowed for config key: {change.name}"
+            raise ApiError(ErrorCode.INVALID_CONFIG, text)
+
+
+def _check_changeable(configs: Mapping[str, str], *, for_all: bool) -> None:
+    """May these be changed while the broker runs, for one broker or for all, and are they of their types?
+
+    What Kafka does not know may be: a plug-in could want it.
+    """
+    names = hash_order(configs)
+    fixed = [
+        name for name in names if name in BROKER and BROKER[name].change in {UpdateMode.NEVER, UpdateMode.INTERNAL}
+    ]
+    _refuse_any(fixed, "Cannot update these configs dynamically")
+    security = [name for name in names if name in _PER_LISTENER]
+    how = "These security configs can be dynamically updated only per-listener using the listener prefix"
+    _refuse_any(security, how)
+    for name in names:
+        row = broker_property(name)
+        if row is not None:
+            _check_value(row, configs[name])
+    if for_all:
+        own = [name for name in names if name in BROKER and BROKER[name].change is UpdateMode.ONE_BROKER]
+        _refuse_any(own, "Cannot update these configs at default cluster level, broker id must be specified")
+
+
+def _check_value(row: Property, text: str) -> None:
+    try:
+        value = row.parse(text)
+        if row.type is ConfigType.CLASS and value != row.default:
+            raise InvalidValueError(row.name, value, f"Class {value} could not be found.")
+    except InvalidValueError as problem:
+        raise ApiError(ErrorCode.INVALID_REQUEST, str(problem)) from problem
+
+
+def _refuse_any(names: Sequence[str], why: str) -> None:
+    if names:
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"{why}: [{', '.join(names)}]")
+
+
+def _check_reconfiguration(old: BrokerConfig, new: BrokerConfig) -> None:
+    """What the parts of a running broker have against new values."""
+    if new.served != old.served or new.advertised != old.advertised:
+        # Deviation (scope-of-a-stand-in): see cluster/api_versions.py.
+        raise ApiError(ErrorCode.INVALID_REQUEST, "The listener of a running broker cannot be changed here")
+    for name in _THREAD_POOLS:
+        before, after = int(str(old[name])), int(str(new[name]))
+        if after > before * 2:
+            limit = f"value should not be greater than double the current value {before}"
+        elif after < before // 2:
+            limit = f"value should be at least half the current value {before}"
+        else:
+            continue
+        raise _not_reconfigurable(f"Dynamic thread count update validation failed for {name}={after}, {limit}")
+    for unit in ("ms", "bytes"):
+        _check_local_retention(f"log.local.retention.{unit}", f"log.retention.{unit}", new)
+
+
+def _check_local_retention(local_name: str, name: str, config: BrokerConfig) -> None:
+    """What is kept here of a tiered log cannot be more than what is kept of it at all."""
+    retention = topic_config.default_value(TOPIC[name.removeprefix("log.")], config)
+    local = config[local_name]
+    if not isinstance(retention, int) or not isinstance(local, int) or retention == _UNLIMITED:
+        return
+    if local == _UNLIMITED:
+        reason = f"Value must not be -1 as {name} value is set as {retention}."
+    elif local > retention:
+        reason = f"Value must not be more than {name} property value: {retention}"
+    else:
+        return
+    raise _not_reconfigurable(str(InvalidValueError(local_name, local, reason)))
+
+
+def _not_reconfigurable(problem: str) -> ApiError:
+    text = f"Invalid value org.apache.kafka.common.config.ConfigException: {problem}"
+    return ApiError(ErrorCode.INVALID_REQUEST, f"{text} for configuration Invalid dynamic configuration")
+
+
+def _check_loggers(config: BrokerConfig, name: str, changes: Sequence[AlterableConfig]) -> None:
+    """There are none here, and so none to change. Deviation (scope-of-a-stand-in): see cluster/api_versions.py."""
+    _check_node_id(name, config.node_id, "Unexpected node id. Expected {}, but received {}")
+    for change in changes:
+        operation = change.config_operation
+        if operation not in set(AlterConfigOpType):
+            raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
+        if operation in {AlterConfigOpType.APPEND, AlterConfigOpType.SUBTRACT}:
+            word = AlterConfigOpType(operation).name
+            text = f"{word} operation is not allowed for the BROKER_LOGGER resource"
+            raise ApiError(ErrorCode.INVALID_REQUEST, text)
+        if change.name == "root" and operation == AlterConfigOpType.SET and change.value not in _LOG_LEVELS:
+            text = (
+                f"Cannot set the log level of {change.name} to {change.value} as it is not a supported log level. "
+                f"Valid log levels are {', '.join(_LOG_LEVELS)}"
+            )
+            raise ApiError(ErrorCode.INVALID_CONFIG, text)
+        raise ApiError(ErrorCode.INVALID_CONFIG, f"Logger {change.name} does not exist!")
+
+
 _UNKNOWN_TYPE = 0
+
+
+# --- the two requests
 
 
 def handle_incremental_alter_configs(
@@ -62,7 +414,7 @@ def _replacing(broker: Broker, asked: Replacement) -> list[AlterableConfig]:
     """The changes after which a resource has the configurations asked for, and no others."""
     topic = broker.topics.get(asked.resource_name) if asked.resource_type == ResourceType.TOPIC else None
     resource = ConfigResource(asked.resource_type, asked.resource_name)
-    present = broker.config.dynamic.get(resource, {}) if topic is None else topic.configs
+    present = broker.config.dynamic.get(resource, {}) if topic is None else topic.metadata.configs
     given = {config.name for config in asked.configs}
     kept = [
         AlterableConfig(name=one.name, config_operation=AlterConfigOpType.SET, value=one.value) for one in asked.configs

@@ -9,20 +9,39 @@ from collections.abc import Callable, Iterator, Sequence
 from groupcoord.broker.broker_registry import BrokerRegistry
 from groupcoord.broker.fetch_purgatory import FetchPurgatory
 from groupcoord.broker.fetch_sessions import FetchSessions
-from groupcoord.broker.log_manager import LogManager
+from groupcoord.broker.log_maintenance import LogManager
 from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.broker.storage_backend import IN_MEMORY_STORAGE, StorageBackend
 from groupcoord.broker.topic_config import internal_topic
-from groupcoord.broker.topics import Topic, TopicStore
+from groupcoord.broker.topic_store import Topic, TopicStore
 from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.core.background_work import WorkRunner, run_inline
 from groupcoord.core.effects import Call, Effect, LogRecord
 from groupcoord.core.events import AdminAction
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import Timers
+from groupcoord.core.transactional_write import (
+    TopicPartition,
+    TransactionalWrite,
+    TransactionMarker,
+    Verified,
+    VerifyTransaction,
+)
+from groupcoord.protocol.batches.record_batch import NO_PRODUCER_ID
 from groupcoord.protocol.errors import ErrorCode
 
 _PRODUCER_ID_BLOCK = 1000
+
+
+def _verify_nowhere(
+    ctx: HandlerContext,
+    _call: Call,
+    _write: TransactionalWrite,
+    partitions: Sequence[TopicPartition],
+    verified: Verified,
+) -> None:
+    """There is no coordinator."""
+    verified(ctx, dict.fromkeys(partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE))
 
 
 class Broker:
@@ -61,6 +80,8 @@ class Broker:
         """The fetch sessions of each broker."""
         self._producer_ids_end = storage.next_producer_id()
         self._producer_ids = [range(0)] * len(self.cluster)
+        self.verify_transaction: VerifyTransaction = _verify_nowhere
+        """Asks the coordinator of a transaction: the node sets it, as it has one."""
         self.on_topics_deleted: Callable[[HandlerContext, Sequence[Topic]], None] = lambda _turn, _topics: None
         self._log_manager = LogManager(
             self.timers, lambda: self.config, self._logs, now_ms, storage, self._compaction_runner
@@ -98,7 +119,7 @@ class Broker:
         """Add the topics that the storage has kept. Raises Refused if it cannot keep what is added to them."""
         for kept in self.storage.recovered_topics():
             topic = self.topics.restore(kept)
-            if kept.adopted and topic.is_internal:
+            if kept.adopted and topic.metadata.is_internal:
                 count, _, configs = internal_topic(topic.name, self.config)
                 topic.configure(configs, self.config)
                 topic.add_partitions(max(0, count - len(topic.partitions)))
@@ -115,18 +136,43 @@ class Broker:
             return None
         return found.partitions[partition]
 
-    def append_to(self, topic: str, partition: int, records: Sequence[LogRecord], now_ms: int) -> list[Effect]:
+    def append_to(
+        self,
+        topic: str,
+        partition: int,
+        records: Sequence[LogRecord],
+        now_ms: int,
+        *,
+        producer_id: int = NO_PRODUCER_ID,
+        producer_epoch: int = -1,
+    ) -> list[Effect]:
         """Append records of the node itself as one batch; the effects are the answers to fetches that waited for them.
 
-        Raises BatchError if they cannot be stored, and KeyError if there is no such partition.
+        With a producer id they are part of its transaction, which has been verified. Raises BatchError if they cannot be
+        stored, and KeyError if there is no such partition.
         """
+        log = self._existing_log(topic, partition)
+        ctx = HandlerContext(now_ms, AdminAction(f"an append to {log.name}"))
+        log.append_own(records, now_ms, producer_id=producer_id, producer_epoch=producer_epoch)
+        self.appended(ctx, log)
+        return ctx.effects
+
+    def append_marker(self, topic: str, partition: int, marker: TransactionMarker, now_ms: int) -> list[Effect]:
+        """Append the end of a transaction; the effects are the answers to fetches that waited for it.
+
+        Raises BatchError if it must not be, or cannot be, and KeyError if there is no such partition.
+        """
+        log = self._existing_log(topic, partition)
+        ctx = HandlerContext(now_ms, AdminAction(f"a transaction ends in {log.name}"))
+        log.append_marker(marker, now_ms)
+        self.appended(ctx, log)
+        return ctx.effects
+
+    def _existing_log(self, topic: str, partition: int) -> PartitionLog:
         log = self.log(topic, partition)
         if log is None:
             raise KeyError(f"{topic}-{partition}")
-        ctx = HandlerContext(now_ms, AdminAction(f"an append to {log.name}"))
-        log.append_own(records, now_ms)
-        self.appended(ctx, log)
-        return ctx.effects
+        return log
 
     def appended(self, ctx: HandlerContext, log: PartitionLog) -> None:
         """``log`` has grown: answer the fetches that now have enough, and see to it that it is looked after."""
@@ -143,7 +189,7 @@ class Broker:
 
     def leads(self, call: Call, topic: Topic, partition: int) -> bool:
         """Whether the broker that ``call`` came to leads that partition."""
-        return topic.leaders[partition] == self.cluster.id_of(call)
+        return topic.metadata.leaders[partition] == self.cluster.id_of(call)
 
     def check_reader(
         self, call: Call, topic: Topic, partition: int, epoch: int | None, *, leader_only: bool
@@ -153,12 +199,12 @@ class Broker:
         Source: ``ReplicaManager.getPartitionOrError`` and ``Partition.getLocalLog``.
         """
         here = self.cluster.id_of(call)
-        if here not in topic.replicas[partition]:
+        if here not in topic.metadata.replicas[partition]:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         present = topic.partitions[partition].leader_epoch
         if epoch is not None and epoch != present:
             return ErrorCode.UNKNOWN_LEADER_EPOCH if epoch > present else ErrorCode.FENCED_LEADER_EPOCH
-        if leader_only and topic.leaders[partition] != here:
+        if leader_only and topic.metadata.leaders[partition] != here:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         return ErrorCode.NONE
 
@@ -167,9 +213,7 @@ class Broker:
 
         Raises KeyError if there is no such partition.
         """
-        log = self.log(topic, partition)
-        if log is None:
-            raise KeyError(f"{topic}-{partition}")
+        log = self._existing_log(topic, partition)
         ctx = HandlerContext(now_ms, AdminAction(f"{log.name} is to be compacted"))
         self._log_manager.compact(ctx, log)
         return ctx.effects

@@ -12,10 +12,14 @@ from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.config.listeners import Endpoint
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import Call
-from groupcoord.core.scala import mutable_map_order
+from groupcoord.core.scala_hash_order import mutable_map_order
 from groupcoord.partitioners.java_random import Random
-from groupcoord.partitioners.replica_assignment import PlacementError
-from groupcoord.partitioners.striped_replica_placer import UsableBroker, check_replication_factor, place_replicas
+from groupcoord.partitioners.replica_placement import (
+    PlacementError,
+    UsableBroker,
+    check_replication_factor,
+    place_replicas,
+)
 from groupcoord.protocol.errors import ErrorCode
 
 Replicas = tuple[int, ...]
@@ -83,7 +87,7 @@ class BrokerRegistry:
         broker = self._broker(config, call.broker)
         listener = config.served.listener
         served = Endpoint(listener, *self._served.get(call.broker, config.served[1:]))
-        return config.of_another(broker.id, broker.rack, served, Endpoint(listener, broker.host, broker.port))
+        return config.for_broker(broker.id, broker.rack, served, Endpoint(listener, broker.host, broker.port))
 
     def _broker(self, config: BrokerConfig, number: int) -> ClusterBroker:
         host, port = config.advertised.host, config.advertised.port

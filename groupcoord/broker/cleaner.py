@@ -1,31 +1,186 @@
 """Log compaction: of each key the last record is kept, at its offset; a tombstone goes some time after it was met.
 
 A log consists of what was cleaned before, of what is dirty, and of the active segment, which is never touched; nor is what
-lies behind the beginning of a transaction that is still open. Sources: ``LogCleanerManager.cleanableOffsets``, ``LogToClean``,
-``Cleaner``.
+lies behind the beginning of a transaction that is still open. Records of aborted transactions go; the index of such says which
+these are. A marker goes some time after the last batch of its transaction has gone, and the last batch of a producer stays as
+a mere header. Sources: ``LogCleanerManager.cleanableOffsets``, ``LogToClean``, ``Cleaner``, whose ``buildOffsetMap`` and
+``shouldRetainRecord`` say what is kept.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Generator, Iterator, Sequence
+from collections import deque
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
-from groupcoord.broker.cleaner_offset_map import IN_TRANSACTION, CleanerOffsetMap, PieceCounter, batches
-from groupcoord.broker.log_config import INT64_MAX
 from groupcoord.broker.log_segment import LogSegment
 from groupcoord.broker.partition_log import PartitionLog
+from groupcoord.broker.producer_state_manager import AbortedTransaction
 from groupcoord.broker.storage_backend import Segment
+from groupcoord.broker.topic_config import INT64_MAX
 from groupcoord.core.background_work import BackgroundWork, run_to_end
-from groupcoord.protocol.batches.key_value_reader import read_key_values
-from groupcoord.protocol.batches.record_batch import HEADER_BYTES, INT32_MAX, BatchError, BatchHeader, read_header
-from groupcoord.protocol.batches.records import InvalidRecordsError
-from groupcoord.protocol.batches.rewrite import delete_horizon_ms, empty_batch, filter_batch
+from groupcoord.protocol.batches.key_value_reader import BatchKeyValues, collect_key_offsets, read_key_values
+from groupcoord.protocol.batches.record_batch import (
+    ABORT_MARKER,
+    COMMIT_MARKER,
+    COMPRESSION_MASK,
+    HEADER_BYTES,
+    INT32_MAX,
+    MAGIC,
+    BatchError,
+    BatchHeader,
+    delete_horizon_ms,
+    empty_batch,
+    filter_batch,
+    marker_type,
+    read_header,
+)
+from groupcoord.protocol.batches.records import InvalidRecordsError, Record
 from groupcoord.protocol.errors import ErrorCode
 
-PRODUCER_EXPIRATION_MS = 86_400_000
-"""Kafka's default of producer.id.expiration.ms."""
+_SMALLEST_LENGTH = HEADER_BYTES - 12  # base offset and length, which the length does not count
+PIECE_BYTES = 1 << 20
+"""How much is read in one go, unless a batch is larger."""
+
+
+def batches(segment: Segment) -> Iterator[tuple[BatchHeader, bytes, int]]:
+    """(header, the bytes it is in, where it begins there) of each batch. Raises BatchError."""
+    start, end = 0, segment.size
+    data, position = b"", 0
+    while start + position < end:
+        if len(data) - position < HEADER_BYTES:
+            start += position
+            position, data = 0, segment.copy(start, PIECE_BYTES)
+        header = read_header(data, position)
+        if header.magic != MAGIC or header.length < _SMALLEST_LENGTH or start + position + header.size > end:
+            what = f"what begins at offset {header.base_offset}, of length {header.length} and magic {header.magic},"
+            raise BatchError(ErrorCode.CORRUPT_MESSAGE, f"{what} is no batch")
+        if position + header.size > len(data):
+            start += position
+            position, data = 0, segment.copy(start, max(header.size, PIECE_BYTES))
+        yield header, data, position
+        position += header.size
+
+
+class PieceCounter:
+    """Tells when a piece of the work is done: a megabyte of batches, or one that is compressed, however large it becomes."""
+
+    def __init__(self) -> None:
+        self._spent = 0
+
+    def is_done(self, header: BatchHeader) -> bool:
+        """Has enough been done, with the batch of ``header``?"""
+        self._spent += header.size
+        if self._spent < PIECE_BYTES and not header.attributes & COMPRESSION_MASK:
+            return False
+        self._spent = 0
+        return True
+
+
+class CleanedTransactions:
+    """Tells, of batches that are read in order, what is of an aborted transaction, and which marker ends nothing any more.
+
+    ``aborted`` are the aborted transactions that have a batch among those, in any order. Of an aborted transaction of which a
+    batch was met the entry goes to ``index``, which may be another list for each segment that is made.
+    Source: ``CleanedTransactionMetadata``.
+    """
+
+    def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
+        self.index: list[AbortedTransaction] = []
+        self._to_come = deque(sorted(aborted, key=attrgetter("first_offset")))
+        self._aborting: dict[int, AbortedTransaction] = {}  # by producer
+        self._met: set[int] = set()  # the producers with a batch of the transaction that is aborted next
+        self._committing: set[int] = set()
+
+    def is_aborted(self, header: BatchHeader) -> bool:
+        """Is the batch, which is no marker, of a transaction that is aborted?"""
+        self._come_to(header.last_offset)
+        if not header.transactional:
+            return False
+        if header.producer_id in self._aborting:
+            self._met.add(header.producer_id)
+            return True
+        self._committing.add(header.producer_id)
+        return False
+
+    def ends_nothing(self, header: BatchHeader, marker: BatchKeyValues) -> bool:
+        """Is no batch left of the transaction that the ``marker`` ends, or of the marker itself no more than its header?"""
+        self._come_to(header.last_offset)
+        if not marker.records:
+            return True
+        kind = marker_type(marker.records[0][1])
+        producer_id = header.producer_id
+        if kind == COMMIT_MARKER:
+            was_met = producer_id in self._committing
+            self._committing.discard(producer_id)
+            return not was_met
+        if kind != ABORT_MARKER:
+            return False
+        transaction = self._aborting.pop(producer_id, None)
+        if transaction is None or producer_id not in self._met:
+            return True
+        self._met.discard(producer_id)
+        self.index.append(transaction)
+        return False
+
+    def _come_to(self, offset: int) -> None:
+        while self._to_come and self._to_come[0].first_offset <= offset:
+            transaction = self._to_come.popleft()
+            self._aborting.setdefault(transaction.producer_id, transaction)
+
+
+class CleanerOffsetMap:
+    """The last offset of each key in dirty segments from ``from_offset`` on; ``aborted`` transactions do not count."""
+
+    def __init__(self, from_offset: int, aborted: Iterable[AbortedTransaction]) -> None:
+        self.last_offsets: dict[bytes, int] = {}
+        """Key → the offset of its last record."""
+        self.unusual: set[int] = set()
+        """The base offsets of the batches with tombstones, records without a key, or gaps between the offsets."""
+        self._from_offset = from_offset
+        self._transactions = CleanedTransactions(aborted)
+
+    def read_segments(self, segments: Iterable[Segment]) -> BackgroundWork[None]:
+        """Add the keys of ``segments``, a piece at a time. Raises BatchError, InvalidRecordsError."""
+        pieces = PieceCounter()
+        for segment in segments:
+            for header, data, position in batches(segment):
+                if header.control:
+                    self._transactions.ends_nothing(header, read_key_values(data, position))
+                elif not self._transactions.is_aborted(header):
+                    self._enter(header, data, position)
+                if pieces.is_done(header):
+                    yield
+
+    def _enter(self, header: BatchHeader, data: bytes, position: int) -> None:
+        start = self._from_offset
+        if header.base_offset >= start:
+            if not collect_key_offsets(header, data, position, self.last_offsets):
+                self.unusual.add(header.base_offset)
+        elif header.last_offset >= start:
+            records = read_key_values(data, position).records
+            self.last_offsets.update((key, offset) for offset, key, _ in records if key is not None and offset >= start)
+
+
 T = TypeVar("T")
 _base_offset = attrgetter("base_offset")
+
+
+def survivors(records: Iterable[Record]) -> list[Record]:
+    """The records of a log (in its order) that are left once all of it is cleaned, in the same order, at their old offsets.
+
+    Tombstones are kept as other records are: a reader must get to see that a key is gone. The cleaner drops them in a later
+    run, ``delete.retention.ms`` after it first met them; ``is_tombstone`` tells which they are. A record without a key cannot
+    be compacted, and goes.
+    """
+    records = list(records)
+    last = {record.key: index for index, record in enumerate(records)}
+    return [record for index, record in enumerate(records) if record.key is not None and last[record.key] == index]
+
+
+def is_tombstone(record: Record) -> bool:
+    """Does ``record`` say that its key is gone?"""
+    return record.key is not None and record.value is None
 
 
 class Cleanable(NamedTuple):
@@ -54,8 +209,8 @@ class Cleaned(NamedTuple):
     bytes_kept: int
 
 
-def cleanable(log: PartitionLog, now_ms: int, stable_offset: int | None = None) -> Cleanable:
-    """What of ``log`` a cleaning at ``now_ms`` would read; nothing behind ``stable_offset`` is cleaned."""
+def cleanable(log: PartitionLog, now_ms: int) -> Cleanable:
+    """What of ``log`` a cleaning at ``now_ms`` would read."""
     if not log.segments:
         return Cleanable(log.log_end_offset, log.log_end_offset, 0, 0)
     inactive = log.segments[:-1]
@@ -63,9 +218,7 @@ def cleanable(log: PartitionLog, now_ms: int, stable_offset: int | None = None) 
         log.cleaned_to if log.log_start_offset <= log.cleaned_to <= log.log_end_offset else log.log_start_offset
     )
     dirty = inactive[_index_at(log, dirty_from) :]
-    limits = [log.segments[-1].base_offset]
-    if stable_offset is not None:
-        limits.append(stable_offset)
+    limits = [log.segments[-1].base_offset, log.last_stable_offset]
     lag_ms = log.settings.min_compaction_lag_ms
     if lag_ms > 0:
         limits += [each.base_offset for each in dirty if each.largest_timestamp_ms > now_ms - lag_ms]
@@ -85,15 +238,13 @@ def is_due(log: PartitionLog, found: Cleanable, now_ms: int) -> bool:
     return found.ratio > log.settings.min_cleanable_dirty_ratio or _waited_too_long(log, found, now_ms)
 
 
-def clean(
-    log: PartitionLog, found: Cleanable, now_ms: int, producer_expiration_ms: int = PRODUCER_EXPIRATION_MS
-) -> Cleaned | None:
+def clean(log: PartitionLog, found: Cleanable, now_ms: int) -> Cleaned | None:
     """Compact what can be, whether it is worth it or not; None if there is nothing.
 
-    ``found`` is what ``cleanable`` says; a producer not heard of for ``producer_expiration_ms`` is forgotten. Raises BatchError
-    for a batch that cannot be read or a file that cannot be written; its segment, and those behind, are then as they were.
+    ``found`` is what ``cleanable`` says. Raises BatchError for a batch that cannot be read or a file that cannot be written;
+    its segment, and those behind, are then as they were.
     """
-    steps = cleaning(log, found, now_ms, producer_expiration_ms)
+    steps = cleaning(log, found, now_ms)
     try:
         work = next(steps)
         while True:
@@ -103,41 +254,31 @@ def clean(
         return done
 
 
-def cleaning(
-    log: PartitionLog, found: Cleanable, now_ms: int, producer_expiration_ms: int = PRODUCER_EXPIRATION_MS
-) -> Generator[BackgroundWork[Any], Any, Cleaned | None]:
+def cleaning(log: PartitionLog, found: Cleanable, now_ms: int) -> Generator[BackgroundWork[Any], Any, Cleaned | None]:
     """As ``clean``, in steps: yields what takes long, and is sent what it came to.
 
     That is work on closed segments, which never change, so that it may be done elsewhere while the log is used. If segments
     that it has read have left the log meanwhile, what is left to do is dropped: the next cleaning will do it.
     """
     try:
-        return (yield from _cleaning(log, found, now_ms, now_ms - producer_expiration_ms))
+        return (yield from _cleaning(log, found, now_ms))
     except _ChangedError:
         return None
 
 
-def _cleaning(
-    log: PartitionLog, found: Cleanable, now_ms: int, heard_since_ms: int
-) -> Generator[BackgroundWork[Any], Any, Cleaned | None]:
-    while found.dirty_bytes:
-        count = _index_at(log, found.first_uncleanable_offset)
-        segments, later = log.segments[:count], log.segments[count:-1]
-        offset_map = CleanerOffsetMap((), found.first_dirty_offset, heard_since_ms)
-        yield from _having(log, segments, offset_map.read_segments(segments))
-        if offset_map.has_transactions:
-            yield from _having(log, [*segments, *later], offset_map.read_later_segments(later))
-            # The active segment is read here, in the event loop, where no append comes in between; it is read in pieces, and
-            # other work is done between them.
-            for _ in _readable(offset_map.read_later_segments(log.segments[-1:])):
-                yield from _having(log, segments, _nothing())
-        first_open = offset_map.first_open_offset
-        if first_open is None or first_open >= found.first_uncleanable_offset:
-            break
-        found = cleanable(log, now_ms, first_open)
-    else:
+def _cleaning(log: PartitionLog, found: Cleanable, now_ms: int) -> Generator[BackgroundWork[Any], Any, Cleaned | None]:
+    if not found.dirty_bytes:
         return None
-    run = _Run(log, offset_map, found, now_ms)
+    segments = log.segments[: _index_at(log, found.first_uncleanable_offset)]
+    try:
+        aborted = log.aborted_transactions(segments[0].base_offset, found.first_uncleanable_offset)
+    except OSError as error:
+        raise log.backend.failed(error) from error
+    dirty = segments[_index_at(log, found.first_dirty_offset) :]
+    ending_there = [each for each in aborted if each.last_offset >= dirty[0].base_offset]
+    offset_map = CleanerOffsetMap(found.first_dirty_offset, ending_there)
+    yield from _having(log, segments, offset_map.read_segments(dirty))
+    run = _Run(log, offset_map, found, now_ms, aborted)
     for group in _groups(segments, log.settings.segment_bytes, found.first_uncleanable_offset):
         try:
             made = yield from _having(log, group, run.cleaned(group, log))
@@ -185,33 +326,36 @@ def _readable(work: BackgroundWork[T]) -> BackgroundWork[T]:
         raise BatchError(ErrorCode.CORRUPT_MESSAGE, str(problem)) from problem
 
 
-def _nothing() -> BackgroundWork[None]:
-    yield
-
-
 class _Run:
     """One cleaning of ``log``: segments in, what is left of them out."""
 
-    def __init__(self, log: PartitionLog, offset_map: CleanerOffsetMap, found: Cleanable, now_ms: int) -> None:
+    def __init__(
+        self,
+        log: PartitionLog,
+        offset_map: CleanerOffsetMap,
+        found: Cleanable,
+        now_ms: int,
+        aborted: Iterable[AbortedTransaction],
+    ) -> None:
         self.records_read = self.records_kept = self.bytes_read = self.bytes_kept = 0
         self._offset_map = offset_map
         self._first_dirty_offset, self._end_offset = found.first_dirty_offset, found.first_uncleanable_offset
         self._now_ms = now_ms
         self._horizon_ms = now_ms + log.settings.delete_retention_ms
+        self._transactions = CleanedTransactions(aborted)
         self._last_of_producers = {
-            producer_id: entry.batches[-1].last_offset
-            for producer_id, entry in log.producers.items()
-            if producer_id not in offset_map.markers
+            producer_id: (entry.last_data_offset, entry.epoch) for producer_id, entry in log.producers.items()
         }
         self._last: list[int] = []
-        self._met: set[int] = set()  # the producers of whose open transaction there is a batch
 
     def cleaned(self, segments: Sequence[Segment], log: PartitionLog) -> BackgroundWork[LogSegment]:
         """One segment with what is left of ``segments``, and as old as the last of them; written down for ``log``."""
         if not self._last:  # of what is dirty, the records that are the last of their keys
             self._last = sorted(set(self._offset_map.last_offsets.values()))
         pieces = PieceCounter()
-        made = LogSegment(segments[0].base_offset, self._now_ms)
+        interval = log.settings.index_interval_bytes
+        made = LogSegment(segments[0].base_offset, self._now_ms, index_interval_bytes=interval)
+        self._transactions.index = made.aborted
         for segment in segments:
             self.bytes_read += segment.size
             for header, data, position in batches(segment):
@@ -228,16 +372,14 @@ class _Run:
         return made
 
     def _left_of(self, header: BatchHeader, batch: bytes) -> bytes | None:
-        if not header.attributes & IN_TRANSACTION and self._is_known(header):
-            return self._with(header, batch, self._last_of(header), delete_horizon_ms(header))
         horizon_ms = delete_horizon_ms(header)
         is_past = horizon_ms is not None and self._now_ms >= horizon_ms
-        ends_nothing = header.control and header.producer_id not in self._met
+        ends_nothing = False
         if header.control:
-            self._met.discard(header.producer_id)
-        elif header.transactional:
-            self._met.add(header.producer_id)
-        if header.base_offset in self._offset_map.aborted or (ends_nothing and is_past):
+            ends_nothing = self._transactions.ends_nothing(header, read_key_values(batch))
+            if ends_nothing and is_past:
+                return self._emptied(header)
+        elif self._transactions.is_aborted(header):
             return self._emptied(header)
         kept, tombstones = self._kept_of(header, batch, tombstones_stay=not is_past)
         # What is to go later, a tombstone or the end of a transaction of which nothing is left, gets its time.
@@ -289,9 +431,13 @@ class _Run:
     def _is_needed(self, header: BatchHeader) -> bool:
         if header.last_offset + 1 == self._end_offset:
             return True
-        if header.control and self._offset_map.markers.get(header.producer_id) == header.producer_epoch:
-            return True
-        return header.has_producer_id and self._last_of_producers.get(header.producer_id) == header.last_offset
+        last = self._last_of_producers.get(header.producer_id) if header.has_producer_id else None
+        if last is None:
+            return False
+        last_data_offset, epoch = last
+        if last_data_offset >= 0:
+            return header.last_offset == last_data_offset
+        return header.control and header.producer_epoch == epoch
 
 
 def _groups(segments: Sequence[Segment], segment_bytes: int, end_offset: int) -> Iterator[list[Segment]]:

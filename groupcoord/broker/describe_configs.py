@@ -9,19 +9,27 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from groupcoord.broker import topic_names
+from groupcoord.broker.alter_configs import ResourceType
 from groupcoord.broker.broker import Broker
-from groupcoord.broker.config_control import ResourceType
 from groupcoord.broker.topic_config import Source, effective_values
-from groupcoord.broker.topics import Topic
+from groupcoord.broker.topic_store import Topic
 from groupcoord.config.broker_config import BrokerConfig, ConfigResource
 from groupcoord.config.config_def import show
-from groupcoord.config.dynamic_configs import CLIENT_METRICS, GROUP
-from groupcoord.config.properties import BROKER, TOPIC, Property, UpdateMode, broker_property, same_meaning
+from groupcoord.config.property_definitions import (
+    BROKER,
+    CLIENT_METRICS,
+    GROUP,
+    TOPIC,
+    Property,
+    UpdateMode,
+    broker_property,
+    same_meaning,
+)
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import Call
 from groupcoord.core.handler_context import HandlerContext
-from groupcoord.core.java import hash_order, string_hash
-from groupcoord.core.scala import mutable_map_order
+from groupcoord.core.java_hash_order import hash_order, string_hash
+from groupcoord.core.scala_hash_order import mutable_map_order
 from groupcoord.protocol.apis.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResourceResult,
@@ -150,17 +158,17 @@ def handle_list_config_resources(
 
 def of_topic(topic: Topic, config: BrokerConfig, options: Options) -> list[DescribeConfigsResourceResult]:
     """The configurations of a topic; one that is only for tests is there when it is set, and then first."""
-    values = effective_values(topic.configs, config)
+    values = effective_values(topic.metadata.configs, config)
 
     def entry(name: str) -> DescribeConfigsResourceResult:
         row = TOPIC[name]
-        value = topic.configs[name] if row.change is UpdateMode.INTERNAL else show(values[name])
-        own = [_synonym(name, value, Source.TOPIC)] if name in topic.configs else []
+        value = topic.metadata.configs[name] if row.change is UpdateMode.INTERNAL else show(values[name])
+        own = [_synonym(name, value, Source.TOPIC)] if name in topic.metadata.configs else []
         # Kafka looks at the first broker property only, so that a topic whose default comes from hours has none here.
         others = broker_synonyms(row.synonyms[0].name, config) if row.synonyms else []
         return _entry(name, value, row, own + others, options)
 
-    unusual = [name for name in topic.configs if TOPIC[name].change is UpdateMode.INTERNAL]
+    unusual = [name for name in topic.metadata.configs if TOPIC[name].change is UpdateMode.INTERNAL]
     usual = hash_order(name for name, row in TOPIC.items() if row.change is not UpdateMode.INTERNAL)
     return [entry(name) for name in unusual + usual]
 

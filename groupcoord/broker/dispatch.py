@@ -9,16 +9,15 @@ from typing import Any
 from groupcoord.broker.alter_configs import handle_alter_configs, handle_incremental_alter_configs
 from groupcoord.broker.broker import Broker
 from groupcoord.broker.describe_configs import handle_describe_configs, handle_list_config_resources
-from groupcoord.broker.describe_topic_partitions import handle_describe_topic_partitions
+from groupcoord.broker.describe_producers import handle_describe_producers
 from groupcoord.broker.fetch import handle_fetch
-from groupcoord.broker.init_producer_id import handle_init_producer_id
 from groupcoord.broker.log_offsets import (
     handle_delete_records,
     handle_list_offsets,
     handle_offset_for_leader_epoch,
 )
-from groupcoord.broker.metadata import handle_describe_cluster, handle_metadata
-from groupcoord.broker.produce import handle_produce
+from groupcoord.broker.metadata import handle_describe_cluster, handle_describe_topic_partitions, handle_metadata
+from groupcoord.broker.produce import handle_init_producer_id, handle_produce
 from groupcoord.broker.topic_admin import handle_create_partitions, handle_create_topics, handle_delete_topics
 from groupcoord.core.effects import Call, Effect
 from groupcoord.core.handler_context import HandlerContext
@@ -42,6 +41,7 @@ HANDLERS: Mapping[ApiKey, Handler] = {
     ApiKey.INCREMENTAL_ALTER_CONFIGS: handle_incremental_alter_configs,
     ApiKey.ALTER_CONFIGS: handle_alter_configs,
     ApiKey.LIST_CONFIG_RESOURCES: handle_list_config_resources,
+    ApiKey.DESCRIBE_PRODUCERS: handle_describe_producers,
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: handle_describe_topic_partitions,
 }
 

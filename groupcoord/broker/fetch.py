@@ -12,10 +12,11 @@ from groupcoord.broker.fetch_purgatory import DelayedFetch, WatchedPartition
 from groupcoord.broker.fetch_sessions import Answers, FetchContext, NoSuchShardError, Reader, TopicIdPartition, Wanted
 from groupcoord.broker.leader_epoch_cache import UNDEFINED_EPOCH
 from groupcoord.broker.partition_log import FetchDataInfo, PartitionLog
-from groupcoord.broker.topics import Topic
+from groupcoord.broker.topic_store import Topic
 from groupcoord.core.effects import Call
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.apis.fetch import (
+    AbortedTransaction,
     EpochEndOffset,
     FetchableTopicResponse,
     FetchPartition,
@@ -114,6 +115,12 @@ class _Fetch:
         self._unknown |= missing
 
     @property
+    def _committed_only(self) -> bool:
+        """Other brokers read everything, whatever they say."""
+        consumer = self._replica_id < 0 and self._replica_id != _FUTURE_REPLICA
+        return consumer and self._request.isolation_level == READ_COMMITTED
+
+    @property
     def _max_bytes(self) -> int:
         return min(self._request.max_bytes, self._broker.config.fetch_max_bytes)
 
@@ -138,7 +145,9 @@ class _Fetch:
             self._answer_now(ctx, results)
             return
         watched = [
-            WatchedPartition(result.log, result.read.start, self._known[result.fetched].partition_max_bytes)
+            WatchedPartition(
+                result.log, result.read.start, self._known[result.fetched].partition_max_bytes, self._committed_only
+            )
             for result in results
             if result.log is not None and result.read is not None
         ]
@@ -182,13 +191,17 @@ class _Fetch:
         log = topic.partitions[fetched.partition]
         error = self._check_reader(topic, fetched, partition)
         if error:
-            leader = LeaderIdAndEpoch(leader_id=topic.leaders[fetched.partition], leader_epoch=log.leader_epoch)
+            leader = LeaderIdAndEpoch(
+                leader_id=topic.metadata.leaders[fetched.partition], leader_epoch=log.leader_epoch
+            )
             return _PartitionRead(fetched, error, leader=leader)
         try:
             diverging = _check_divergence(log, partition)
             if diverging is not None:
                 return _PartitionRead(fetched, log=log, diverging=diverging)
-            read = log.read(partition.fetch_offset, max_bytes, at_least_one=at_least_one)
+            read = log.read(
+                partition.fetch_offset, max_bytes, at_least_one=at_least_one, committed_only=self._committed_only
+            )
         except BatchError as problem:
             return _PartitionRead(fetched, problem.error)
         return _PartitionRead(fetched, log=log, read=read)
@@ -204,7 +217,7 @@ class _Fetch:
         error = self._broker.check_reader(self._call, topic, fetched.partition, epoch, leader_only=old or not consumer)
         if error is not ErrorCode.NOT_LEADER_OR_FOLLOWER and fetched.topic_id not in (None, topic.topic_id):
             return ErrorCode.INCONSISTENT_TOPIC_ID  # a session that knew an older topic of this name
-        followers = set(topic.replicas[fetched.partition]) - {topic.leaders[fetched.partition]}
+        followers = set(topic.metadata.replicas[fetched.partition]) - {topic.metadata.leaders[fetched.partition]}
         if error or consumer or self._replica_id in followers:
             return error
         # Kafka tells a stranger with a leader epoch to try again later, and one without to look elsewhere.
@@ -272,15 +285,20 @@ class _Fetch:
                 current_leader=result.leader if points else _NO_LEADER,
                 records=b"",
             )
-        committed = self._request.isolation_level == READ_COMMITTED and self._replica_id != _FUTURE_REPLICA
         read = result.read
+        aborted = None
+        if read is not None and read.aborted is not None:
+            aborted = tuple(
+                AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset)
+                for each in read.aborted
+            )
         return PartitionData(
             partition_index=result.fetched.partition,
             high_watermark=result.log.high_watermark,
             last_stable_offset=result.log.last_stable_offset,
             log_start_offset=result.log.log_start_offset,
             diverging_epoch=result.diverging,
-            aborted_transactions=() if committed and read is not None and not read.cut_short else None,
+            aborted_transactions=aborted,
             records=b"" if read is None else read.data() if copies else read.record_slice(),
         )
 

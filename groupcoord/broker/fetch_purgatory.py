@@ -22,11 +22,20 @@ _TOO_MANY = TimerKey("fetch", "purgatory")
 
 @dataclass(frozen=True, slots=True)
 class WatchedPartition:
-    """One partition of a waiting fetch: where it reads, and how many bytes of it count at most."""
+    """One partition of a waiting fetch: where it reads, and how many bytes of it count at most.
+
+    ``committed_only``: what lies behind the last stable offset does not count.
+    """
 
     log: PartitionLog
     start: LogOffsetMetadata
     max_bytes: int
+    committed_only: bool = False
+
+    @property
+    def end(self) -> LogOffsetMetadata:
+        """Up to where it may read."""
+        return self.log.last_stable_position if self.committed_only else self.log.end_position
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +49,17 @@ class DelayedFetch:
     fails: Callable[[], bool] = lambda: False
 
     def satisfied(self) -> bool:
-        """Is there enough to answer? A fetch that is behind in an older segment does not wait for more."""
+        """Is there enough to answer? A fetch that is behind in an older segment does not wait for more.
+
+        Nor does one that begins behind the end of what is committed.
+        """
         if self.fails():
             return True
         available = 0
         for partition in self.watched:
-            start, end = partition.start, partition.log.end_position
+            start, end = partition.start, partition.end
+            if start.offset > end.offset:
+                return True
             if start.offset < end.offset:
                 if start.segment < end.segment:
                     return True

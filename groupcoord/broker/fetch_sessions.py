@@ -89,8 +89,8 @@ class FetchSession:
         return f"<FetchSession {self.session_id} epoch={self.epoch} partitions={len(self.partitions)}>"
 
     @property
-    def worth(self) -> tuple[bool, int, int]:
-        """The session that is worth least is the first to go."""
+    def eviction_order(self) -> tuple[bool, int, int]:
+        """The session of which this is least is the first to go: of a consumer, small, old."""
         return self.reader.is_broker, self.size, self.session_id
 
     def touch(self, now_ms: int) -> None:
@@ -234,7 +234,7 @@ class _Shard:
                 return session_id
 
     def _evict(self, size: int, now_ms: int, reader: Reader) -> bool:
-        """Make room for a session of ``size`` partitions: an idle one goes, else a settled one that is worth less.
+        """Make room for a session of ``size`` partitions: an idle one goes, else a settled one that goes before it.
 
         A broker's session may also take the place of a consumer's that is not settled yet.
         """
@@ -249,9 +249,9 @@ class _Shard:
             for session in self.sessions.values()
             if session.settled or (reader.is_broker and not session.reader.is_broker)
         )
-        least = min(may_go, key=lambda session: session.worth, default=None)
-        # Of equal size the newcomer is worth less, its id being 0 until it has one.
-        if least is None or (reader.is_broker, size, 0) < least.worth:
+        least = min(may_go, key=lambda session: session.eviction_order, default=None)
+        # Of equal size the newcomer goes first, its id being 0 until it has one.
+        if least is None or (reader.is_broker, size, 0) < least.eviction_order:
             return False
         del self.sessions[least.session_id]
         return True

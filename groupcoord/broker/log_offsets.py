@@ -6,6 +6,7 @@ Source: ``ReplicaManager.fetchOffset``, ``.lastOffsetForLeaderEpoch`` and ``.del
 from collections import Counter
 
 from groupcoord.broker.broker import Broker
+from groupcoord.broker.log_segment import SearchDeferredError, TimestampSearch
 from groupcoord.broker.partition_log import (
     EARLIEST,
     EARLIEST_LOCAL,
@@ -14,11 +15,10 @@ from groupcoord.broker.partition_log import (
     LATEST_TIERED,
     MAX_TIMESTAMP,
 )
-from groupcoord.broker.timestamp_search import SearchDeferredError, TimestampSearch
 from groupcoord.core.effects import Call
 from groupcoord.core.handler_context import HandlerContext
-from groupcoord.core.java import string_hash
-from groupcoord.core.scala import hash_set_order, mutable_map_order
+from groupcoord.core.java_hash_order import string_hash
+from groupcoord.core.scala_hash_order import hash_set_order, mutable_map_order
 from groupcoord.protocol.apis.delete_records import (
     DeleteRecordsPartitionResult,
     DeleteRecordsRequest,
@@ -53,7 +53,7 @@ _SUPPORTED_SINCE = {
 }
 """From which version of ListOffsets on a negative timestamp has a meaning."""
 
-_ISOLATION_LEVELS = frozenset({0, 1})
+_READ_UNCOMMITTED, _READ_COMMITTED = 0, 1
 _NO_EPOCH = -1
 _DEBUGGER = -2  # a replica id that asks followers, too
 
@@ -67,7 +67,7 @@ def _list_offsets(
     broker: Broker, ctx: HandlerContext, call: Call, request: ListOffsetsRequest, search: TimestampSearch
 ) -> None:
     """Answer, if all lookups are done; else have those done that are not, and try again."""
-    if request.isolation_level not in _ISOLATION_LEVELS:
+    if request.isolation_level not in (_READ_UNCOMMITTED, _READ_COMMITTED):
         ctx.reply(call, _no_offsets(request, ErrorCode.UNKNOWN_SERVER_ERROR))
         return
     named = Counter((topic.name, part.partition_index) for topic in request.topics for part in topic.partitions)
@@ -80,7 +80,7 @@ def _list_offsets(
             elif part.timestamp < 0 and call.version < _SUPPORTED_SINCE.get(part.timestamp, call.version + 1):
                 answer = _no_offset(index, ErrorCode.UNSUPPORTED_VERSION)
             else:
-                answer = _list_offset(broker, call, request.replica_id, topic.name, part, search)
+                answer = _list_offset(broker, call, request, topic.name, part, search)
             answers[topic.name, index] = answer
     if search.wanted:
         broker.run_work(ctx, call, search.work(), lambda later, _: _list_offsets(broker, later, call, request, search))
@@ -115,19 +115,25 @@ def _no_offsets(request: ListOffsetsRequest, error: ErrorCode) -> ListOffsetsRes
 
 
 def _list_offset(
-    broker: Broker, call: Call, replica_id: int, name: str, part: ListOffsetsPartition, search: TimestampSearch
+    broker: Broker,
+    call: Call,
+    request: ListOffsetsRequest,
+    name: str,
+    part: ListOffsetsPartition,
+    search: TimestampSearch,
 ) -> ListOffsetsPartitionResponse:
     index = part.partition_index
     topic, log = broker.topics.get(name), broker.log(name, index)
     if topic is None or log is None:
         return _no_offset(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     error = broker.check_reader(
-        call, topic, index, _said(part.current_leader_epoch), leader_only=replica_id != _DEBUGGER
+        call, topic, index, _said(part.current_leader_epoch), leader_only=request.replica_id != _DEBUGGER
     )
     if error:
         return _no_offset(index, error)
     try:
-        found = log.offset_for_timestamp(part.timestamp, search)
+        committed_only = request.isolation_level == _READ_COMMITTED
+        found = log.offset_for_timestamp(part.timestamp, search, committed_only=committed_only)
     except BatchError as problem:
         return _no_offset(index, problem.error)
     except SearchDeferredError:  # this is no answer, and will not be given
@@ -197,7 +203,7 @@ def _delete_records(broker: Broker, call: Call, name: str, index: int, offset: i
     topic, log = broker.topics.get(name), broker.log(name, index)
     if topic is None or log is None:
         return _not_deleted(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    if topic.is_internal:
+    if topic.metadata.is_internal:
         return _not_deleted(index, ErrorCode.INVALID_TOPIC_EXCEPTION)
     if not broker.leads(call, topic, index):
         return _not_deleted(index, ErrorCode.NOT_LEADER_OR_FOLLOWER)

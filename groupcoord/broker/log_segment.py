@@ -1,26 +1,215 @@
 """A stretch of a log: batches one behind the other, and where each begins. Retention deletes whole segments.
 
 The batches lie in one buffer as they would in Kafka's file, and are found by bisection; offsets may have gaps, between batches
-and inside them, as compaction leaves them. Source: ``LogSegment``.
+and inside them, as compaction leaves them.
+
+Answers refer to records where they lie. A reader may take minutes for an answer of 60 MB, and nothing of it is copied until
+then: a segment that is deleted or compacted meanwhile has to stay readable for it, without filling the memory with the past.
+Kafka keeps a deleted segment for ``file.delete.delay.ms``, and closes the connections of those who have not read by then.
+
+A search for a record by time that takes long is done aside, and a request asks again when it is done. Source: ``LogSegment``.
 """
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple, Protocol
 
-from groupcoord.broker.timestamp_search import BatchSearch, find_first_since
-from groupcoord.protocol.batches.record_batch import INT32_MAX, NO_TIMESTAMP, BatchHeader, read_header
-from groupcoord.protocol.batches.records import Record
+from groupcoord.broker.producer_state_manager import AbortedTransaction
+from groupcoord.core.background_work import BackgroundWork
+from groupcoord.protocol.batches.record_batch import (
+    INT32_MAX,
+    NO_TIMESTAMP,
+    BatchError,
+    BatchHeader,
+    drop_traceback,
+    read_header,
+    records_of,
+    validation_cost,
+)
+from groupcoord.protocol.batches.records import InvalidRecordsError, Record
+
+MAX_DELETED_BYTES = 64 << 20
+"""How much of segments in memory is kept for answers after their logs have given them up, for all logs together."""
+
+MAX_DELETED_SEGMENTS = 256
+"""How many segments are kept so; one that is a file costs a descriptor, and its place on the disk."""
+
+
+class SegmentDeletedError(Exception):
+    """The records of an answer were deleted before they were read."""
+
+
+class SliceableSegment(Protocol):
+    """A segment as answers see it. See LogSegment, which has it in memory."""
+
+    slices: int
+    """How many there are of it."""
+
+    @property
+    def bytes_in_memory(self) -> int:
+        """What of it is in memory."""
+
+    def copy(self, position: int, length: int) -> bytes:
+        """The ``length`` bytes at ``position``; fewer if they are gone."""
+
+    def detach(self) -> None:
+        """The log has removed this segment; it stays readable until ``forget``."""
+
+    def forget(self) -> None:
+        """No answer reads this segment any more, or none may: give its memory or file back."""
+
+
+class DeletedSegments:
+    """Segments that are part of no log any more, but of answers; beyond the limits the oldest are forgotten."""
+
+    def __init__(self, most_bytes: int = MAX_DELETED_BYTES, most_segments: int = MAX_DELETED_SEGMENTS) -> None:
+        self._most_bytes, self._most_segments = most_bytes, most_segments
+        self._segments: deque[SliceableSegment] = deque()
+
+    def add(self, segments: Iterable[SliceableSegment]) -> None:
+        """``segments`` are about to be deleted, or others to take their place."""
+        kept = self._segments
+        for segment in segments:
+            if segment.slices and segment not in kept:
+                segment.detach()
+                kept.append(segment)
+        in_memory = sum(segment.bytes_in_memory for segment in kept)
+        while kept and (in_memory > self._most_bytes or len(kept) > self._most_segments):
+            oldest = kept.popleft()
+            in_memory -= oldest.bytes_in_memory
+            oldest.forget()
+
+    def leave(self, segment: SliceableSegment) -> None:
+        """No answer refers to ``segment`` any more."""
+        if segment in self._segments:
+            self._segments.remove(segment)
+            segment.forget()
+
+
+DELETED_SEGMENTS = DeletedSegments()
+
+
+class RecordSlice:
+    """``length`` bytes of ``segment`` from ``position`` on, read only when they are needed: a LazyBytes.
+
+    Appended bytes never change, so that they can be read at any time. Reading raises SegmentDeletedError if the segment has
+    been forgotten, and OSError if a file cannot be read.
+    """
+
+    __slots__ = ("_length", "_position", "_segment")
+
+    def __init__(self, segment: SliceableSegment, position: int, length: int) -> None:
+        self._segment, self._position, self._length = segment, position, length
+        segment.slices += 1
+
+    def __del__(self) -> None:
+        self._segment.slices -= 1
+        if not self._segment.slices:
+            DELETED_SEGMENTS.leave(self._segment)
+
+    def __repr__(self) -> str:
+        return f"<Stretch {self._length} bytes at {self._position} of {self._segment}>"
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __bytes__(self) -> bytes:
+        return self[:]
+
+    def __getitem__(self, where: slice) -> bytes:
+        start, stop, _ = where.indices(self._length)
+        data = self._segment.copy(self._position + start, stop - start)
+        if len(data) < stop - start:
+            raise SegmentDeletedError(f"{self._segment} was deleted before all of it was read")
+        return data
+
+
+INLINE_BYTES = 2_000_000
+"""How much of ``validation_cost`` a request may cost in the loop: some milliseconds."""
+
+_HELD_BYTES = 64 * 1024 * 1024
+
+_Key = tuple[BatchHeader, int, int]
+
+
+def find_first_since(batch: bytes, header: BatchHeader, timestamp_ms: int, start_offset: int) -> Record | None:
+    """The first record from ``start_offset`` on that is not older than ``timestamp_ms``; without key and value.
+
+    Raises BatchError, InvalidRecordsError.
+    """
+    for record in records_of(batch, header):
+        if record.timestamp_ms >= timestamp_ms and record.offset >= start_offset:
+            return record._replace(key=None, value=None, headers=())
+    return None
+
+
+BatchSearch = Callable[[bytes, BatchHeader, int, int], Record | None]
+"""A search like ``find_first_since``."""
+
+
+class SearchDeferredError(Exception):
+    """The search is to be done aside."""
+
+
+class TimestampSearch:
+    """The searches of one request, each a call like ``find_first_since``."""
+
+    def __init__(self) -> None:
+        self.wanted: dict[_Key, bytes] = {}
+        """What is to be searched aside: the batches."""
+        self._found: dict[_Key, Record | BatchError | InvalidRecordsError | None] = {}
+        self._held = 0
+        self._spent = 0
+
+    def __call__(self, batch: bytes, header: BatchHeader, timestamp_ms: int, start_offset: int) -> Record | None:
+        """As ``find_first_since``. Raises SearchDeferredError, too: there is no answer before ``work`` is done."""
+        key = header, timestamp_ms, start_offset
+        if key not in self._found:
+            self._spent += validation_cost(batch, header)
+            if self._spent > INLINE_BYTES:
+                if self._held < _HELD_BYTES and key not in self.wanted:
+                    self.wanted[key] = batch
+                    self._held += len(batch)
+                raise SearchDeferredError
+            return find_first_since(batch, header, timestamp_ms, start_offset)
+        found = self._found[key]
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def work(self) -> BackgroundWork[None]:
+        """Search what is wanted."""
+        for key, batch in self.wanted.items():
+            try:
+                self._found[key] = find_first_since(batch, *key)
+            except (BatchError, InvalidRecordsError) as problem:
+                self._found[key] = drop_traceback(problem)
+            yield
+        self.wanted.clear()
+        self._held = self._spent = 0
+
+
+INDEX_INTERVAL_BYTES = 4096
+"""Kafka's default of index.interval.bytes."""
 
 
 class LogSegment:
-    """The batches from ``base_offset`` on. Times are milliseconds."""
+    """The batches from ``base_offset`` on. Times are milliseconds.
+
+    ``index_interval_bytes`` is how many bytes apart the entries of Kafka's index of offsets would be. Nothing is looked up with
+    it here, but it decides how much a reader is told of aborted transactions.
+    """
 
     __slots__ = (
         "_base_offsets",
+        "_index_interval_bytes",
+        "_indexed_offsets",
+        "_indexed_positions",
         "_latest",
         "_positions",
+        "aborted",
         "base_offset",
         "created_ms",
         "data",
@@ -28,14 +217,19 @@ class LogSegment:
         "slices",
     )
 
-    def __init__(self, base_offset: int, now_ms: int) -> None:
+    def __init__(self, base_offset: int, now_ms: int, *, index_interval_bytes: int = INDEX_INTERVAL_BYTES) -> None:
         self.base_offset = base_offset
         self.created_ms = self.modified_ms = now_ms
         self.data = bytearray()
         self.slices = 0
         """How many answers refer to it."""
+        self.aborted: list[AbortedTransaction] = []
+        """The aborted transactions whose markers it has, in order."""
         self._base_offsets = array("q")
         self._positions = array("q")
+        self._index_interval_bytes = index_interval_bytes
+        self._indexed_offsets = array("q")
+        self._indexed_positions = array("q")
         self._latest = array("q")  # the largest timestamp of all batches up to this one
 
     def __repr__(self) -> str:
@@ -62,11 +256,29 @@ class LogSegment:
     def append(self, batch: bytes | bytearray, header: BatchHeader, now_ms: int) -> None:
         """Add a batch that lies behind all others."""
         latest = max(self.max_timestamp_ms, header.max_timestamp_ms)
+        position = len(self.data)
+        if position - (self._indexed_positions[-1] if self._indexed_positions else 0) > self._index_interval_bytes:
+            self._indexed_offsets.append(header.last_offset)
+            self._indexed_positions.append(position)
         self._base_offsets.append(header.base_offset)
-        self._positions.append(len(self.data))
+        self._positions.append(position)
         self._latest.append(latest)
         self.data += batch
         self.modified_ms = now_ms
+
+    def append_aborted(self, aborted: AbortedTransaction) -> None:
+        """The batch that was appended last is the marker of ``aborted``."""
+        self.aborted.append(aborted)
+
+    def upper_bound(self, position: int) -> int | None:
+        """An offset that is not before ``position``, as near as the index knows one. None: it knows none.
+
+        Kafka's search passes over the first entry of all if it is exactly there. Source: ``AbstractIndex.indexSlotRangeFor``.
+        """
+        index = bisect_left(self._indexed_positions, position)
+        if index == 0 and self._indexed_positions and self._indexed_positions[0] == position:
+            index = 1
+        return self._indexed_offsets[index] if index < len(self._indexed_offsets) else None
 
     def age_ms(self, now_ms: int, timestamp_ms: int) -> int:
         """How old the segment is at an append of ``timestamp_ms``: by its first batch's time, else by the clock."""

@@ -7,7 +7,7 @@ Source: ``UnifiedLog.analyzeAndValidateRecords`` and ``LogValidator``.
 
 from typing import NamedTuple
 
-from groupcoord.broker.log_config import LogConfig
+from groupcoord.broker.topic_config import LogConfig
 from groupcoord.protocol.batches.compression import Compression
 from groupcoord.protocol.batches.record_batch import (
     COMPRESSION_MASK,
@@ -25,12 +25,12 @@ from groupcoord.protocol.batches.record_batch import (
     checksum_matches,
     iter_batch_extents,
     read_header,
+    rebuild_batch,
     stamp_offsets,
     stamp_time,
     validate_batch_records,
 )
 from groupcoord.protocol.batches.records import Buffer, Record, RecordsSummary, read_records
-from groupcoord.protocol.batches.rewrite import rebuild_batch
 from groupcoord.protocol.errors import ErrorCode
 
 ZSTD_FROM = 7

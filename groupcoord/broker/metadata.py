@@ -1,7 +1,8 @@
-"""Metadata (versions 0–13) and DescribeCluster (0–2): which topics there are and where the brokers are.
+"""Which topics there are and where the brokers are: Metadata (0–13), DescribeCluster (0–2), DescribeTopicPartitions (0).
 
 The order of topics is that of the collections Kafka keeps them in. Source: ``KafkaApis.handleTopicMetadataRequest``,
-``DefaultAutoTopicCreationManager``, ``AuthHelper.computeDescribeClusterResponse``.
+``DefaultAutoTopicCreationManager``, ``AuthHelper.computeDescribeClusterResponse``, ``DescribeTopicPartitionsRequestHandler``,
+``KRaftMetadataCache.describeTopicResponse``.
 """
 
 import uuid
@@ -10,16 +11,24 @@ from dataclasses import replace
 
 from groupcoord.broker import topic_names
 from groupcoord.broker.broker import Broker
-from groupcoord.broker.topic_creation import create_automatically
-from groupcoord.broker.topics import Topic
+from groupcoord.broker.topic_admin import create_automatically
+from groupcoord.broker.topic_store import Topic
 from groupcoord.core.effects import Call
 from groupcoord.core.handler_context import HandlerContext
-from groupcoord.core.java import string_hash
-from groupcoord.core.scala import hash_set_order, mutable_map_order, set_order
+from groupcoord.core.java_hash_order import compare_key, string_hash, uuid_hash
+from groupcoord.core.scala_hash_order import hash_set_order, mutable_map_order, set_order
 from groupcoord.protocol.apis.describe_cluster import (
     DescribeClusterBroker,
     DescribeClusterRequest,
     DescribeClusterResponse,
+)
+from groupcoord.protocol.apis.describe_topic_partitions import (
+    API,
+    Cursor,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
 )
 from groupcoord.protocol.apis.metadata import (
     MetadataRequest,
@@ -28,6 +37,7 @@ from groupcoord.protocol.apis.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from groupcoord.protocol.batches.record_batch import INT32_MAX
 from groupcoord.protocol.errors import ErrorCode
 
 # Bit n stands for operation n of ``AclOperation``. Without an authorizer a client may do every operation that a resource has:
@@ -101,21 +111,15 @@ def _all_topics(broker: Broker) -> list[MetadataResponseTopic]:
 
 def _topics_by_id(broker: Broker, topic_ids: list[uuid.UUID]) -> list[MetadataResponseTopic]:
     """First the ids that nothing has, then the topics; names that came along are not looked at."""
-    ids = set_order(topic_ids, _uuid_hash)
+    ids = set_order(topic_ids, uuid_hash)
     small = len(ids) <= _FEW
     unknown = [topic_id for topic_id in ids if broker.topics.by_id(topic_id) is None]
     names = [name for name in map(broker.topics.topic_name, ids) if name is not None]
     if not small:
-        unknown, names = hash_set_order(unknown, _uuid_hash), hash_set_order(names, string_hash)
+        unknown, names = hash_set_order(unknown, uuid_hash), hash_set_order(names, string_hash)
     error = ErrorCode.UNKNOWN_TOPIC_ID
     missing = [MetadataResponseTopic(error_code=error, name=None, topic_id=one, partitions=()) for one in unknown]
     return missing + _existing(broker, names)
-
-
-def _uuid_hash(topic_id: uuid.UUID) -> int:
-    """``hashCode`` of Kafka's ``Uuid``."""
-    halves = (topic_id.int >> 64) ^ (topic_id.int & 0xFFFFFFFFFFFFFFFF)
-    return (halves >> 32 ^ halves) & 0xFFFFFFFF
 
 
 def _topics_by_name(broker: Broker, now_ms: int, asked: list[str], *, create: bool) -> list[MetadataResponseTopic]:
@@ -139,16 +143,21 @@ def _existing(broker: Broker, names: Iterable[str]) -> list[MetadataResponseTopi
 
 
 def _missing(name: str) -> MetadataResponseTopic:
+    return MetadataResponseTopic(
+        error_code=_why_missing(name), name=name, is_internal=name in topic_names.INTERNAL, partitions=()
+    )
+
+
+def _why_missing(name: str) -> ErrorCode:
     invalid = topic_names.fault_of(name) is not None
-    error = ErrorCode.INVALID_TOPIC_EXCEPTION if invalid else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    return MetadataResponseTopic(error_code=error, name=name, is_internal=name in topic_names.INTERNAL, partitions=())
+    return ErrorCode.INVALID_TOPIC_EXCEPTION if invalid else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def _described(topic: Topic) -> MetadataResponseTopic:
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
-        is_internal=topic.is_internal,
+        is_internal=topic.metadata.is_internal,
         partitions=tuple(
             MetadataResponsePartition(
                 partition_index=index,
@@ -158,7 +167,7 @@ def _described(topic: Topic) -> MetadataResponseTopic:
                 isr_nodes=replicas,
             )
             for index, (log, leader, replicas) in enumerate(
-                zip(topic.partitions, topic.leaders, topic.replicas, strict=True)
+                zip(topic.partitions, topic.metadata.leaders, topic.metadata.replicas, strict=True)
             )
         ),
     )
@@ -191,3 +200,83 @@ def handle_describe_cluster(broker: Broker, ctx: HandlerContext, call: Call, req
     if request.include_cluster_authorized_operations:
         response = replace(response, cluster_authorized_operations=CLUSTER_OPERATIONS)
     ctx.reply(call, response)
+
+
+def handle_describe_topic_partitions(
+    broker: Broker, ctx: HandlerContext, call: Call, request: DescribeTopicPartitionsRequest
+) -> None:
+    """Answer with the partitions of the topics asked for, or of all topics, from the cursor on."""
+    error = _error_of(request)
+    if error:
+        ctx.reply(call, API.error_response(request, call.version, error))
+        return
+    cursor = request.cursor or Cursor(topic_name="", partition_index=0)
+    asked = {topic.name for topic in request.topics} or {topic.name for topic in broker.topics}
+    first = compare_key(cursor.topic_name)
+    names = sorted((name for name in asked if compare_key(name) >= first), key=compare_key)
+    limit = int(str(broker.config["max.request.partition.size.limit"]))
+    remaining = max(min(limit, request.response_partition_limit), 1)
+    topics: list[DescribeTopicPartitionsResponseTopic] = []
+    next_cursor = None
+    for name in names:
+        if not remaining:
+            next_cursor = Cursor(topic_name=name, partition_index=0)
+            break
+        topic = broker.topics.get(name)
+        if topic is None:
+            topics.append(_partitions_of_missing(name))
+            continue
+        start = cursor.partition_index if name == cursor.topic_name else 0
+        end = min(_int32(start + remaining), len(topic.partitions))
+        topics.append(_partitions_of(topic, range(start, end)))
+        if end < len(topic.partitions):
+            next_cursor = Cursor(topic_name=name, partition_index=end)
+            break
+        remaining -= len(topics[-1].partitions)
+    ctx.reply(call, DescribeTopicPartitionsResponse(topics=tuple(topics), next_cursor=next_cursor))
+
+
+def _error_of(request: DescribeTopicPartitionsRequest) -> ErrorCode:
+    """The error of the whole request, or NONE."""
+    cursor = request.cursor
+    if cursor is None:
+        # Kafka compares the empty name with that of its missing cursor, and fails.
+        unnamed = any(not topic.name for topic in request.topics)
+        return ErrorCode.UNKNOWN_SERVER_ERROR if unnamed else ErrorCode.NONE
+    is_asked = not request.topics or any(topic.name == cursor.topic_name for topic in request.topics)
+    return ErrorCode.NONE if is_asked and cursor.partition_index >= 0 else ErrorCode.INVALID_REQUEST
+
+
+def _int32(number: int) -> int:
+    """``number`` as Java's int: a sum that is too large is negative."""
+    return number if number <= INT32_MAX else number - (1 << 32)
+
+
+def _partitions_of_missing(name: str) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(
+        error_code=_why_missing(name),
+        name=name,
+        is_internal=name in topic_names.INTERNAL,
+        topic_authorized_operations=TOPIC_OPERATIONS,
+    )
+
+
+def _partitions_of(topic: Topic, indexes: range) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=topic.metadata.is_internal,
+        partitions=tuple(
+            DescribeTopicPartitionsResponsePartition(
+                partition_index=index,
+                leader_id=topic.metadata.leaders[index],
+                leader_epoch=topic.partitions[index].leader_epoch,
+                replica_nodes=topic.metadata.replicas[index],
+                isr_nodes=topic.metadata.replicas[index],
+                eligible_leader_replicas=(),  # every replica is in sync
+                last_known_elr=(),
+            )
+            for index in indexes
+        ),
+        topic_authorized_operations=TOPIC_OPERATIONS,
+    )

@@ -1,7 +1,8 @@
 """The log of one partition: append, read, look up, and forget what is old. Its storage says where the batches are kept.
 
-There is one replica, so that a record is committed as soon as it is appended: high watermark and last stable offset are the
-end of the log. Source: ``UnifiedLog`` and ``LocalLog``.
+Readers see what lies before the high watermark, which is the end of the log, as nothing is copied to followers. Who reads what
+is committed sees what lies before the last stable offset, where the oldest open transaction begins, and is told which
+transactions were aborted. Source: ``UnifiedLog`` and ``LocalLog``.
 """
 
 from bisect import bisect_right
@@ -10,17 +11,34 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from groupcoord.broker.leader_epoch_cache import UNDEFINED_EPOCH, UNDEFINED_OFFSET, LeaderEpochCache
-from groupcoord.broker.log_config import LogConfig
-from groupcoord.broker.log_segment import LogSegment
+from groupcoord.broker.log_segment import (
+    DELETED_SEGMENTS,
+    BatchSearch,
+    FoundBatch,
+    LogSegment,
+    RecordSlice,
+    find_first_since,
+)
 from groupcoord.broker.log_validator import CheckedBatch, LogValidator
-from groupcoord.broker.producer_state_manager import ProducerStateManager
-from groupcoord.broker.record_slices import DELETED_SEGMENTS, RecordSlice
+from groupcoord.broker.producer_state_manager import AbortedTransaction, ProducerStateManager, VerificationState
 from groupcoord.broker.storage_backend import IN_MEMORY_LOG_BACKEND, LogBackend, RecoveredLog, Segment
-from groupcoord.broker.timestamp_search import BatchSearch, find_first_since
+from groupcoord.broker.topic_config import LogConfig
 from groupcoord.core.effects import LogRecord
-from groupcoord.protocol.batches.record_batch import NO_TIMESTAMP, BatchError, BatchHeader, build_batch, read_header
+from groupcoord.core.transactional_write import TransactionMarker
+from groupcoord.protocol.batches.record_batch import (
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+    TRANSACTIONAL,
+    BatchError,
+    BatchHeader,
+    EndTransactionMarker,
+    build_batch,
+    build_marker,
+    read_header,
+)
 from groupcoord.protocol.batches.records import Record
-from groupcoord.protocol.codec.primitives import LazyBytes
+from groupcoord.protocol.codec.flexible_versions import LazyBytes
 from groupcoord.protocol.errors import ErrorCode
 
 EARLIEST, LATEST, MAX_TIMESTAMP = -2, -1, -3
@@ -54,13 +72,15 @@ class LogOffsetMetadata(NamedTuple):
 class FetchDataInfo(NamedTuple):
     """What a read found, without a copy of it: ``length`` bytes of ``segment`` from ``start`` on.
 
-    ``cut_short``: there is a batch at the offset, and not one byte of it could be given.
+    ``cut_short``: there is a batch at the offset, and not one byte of it could be given. ``aborted`` are the transactions of
+    which records may have been read, in the order of their markers; None unless only what is committed was to be read.
     """
 
     start: LogOffsetMetadata
     segment: Segment | None
     length: int
     cut_short: bool
+    aborted: Sequence[AbortedTransaction] | None = None
 
     def data(self) -> bytes:
         """The bytes."""
@@ -119,7 +139,10 @@ class PartitionLog:
     @property
     def last_stable_offset(self) -> int:
         """The offset up to which no transaction is open."""
-        return self.log_end_offset
+        first = self.producers.first_unstable_offset
+        if first is None:
+            return self.high_watermark
+        return first if first >= self.log_start_offset else self._position_of(self.log_start_offset).offset
 
     @property
     def size(self) -> int:
@@ -138,10 +161,19 @@ class PartitionLog:
         """Checks what is to be appended, by the settings as they are now."""
         return LogValidator(self.settings, self.name)
 
-    def append(self, records: bytes, now_ms: int, outcome: CheckedBatch | BatchError | None = None) -> LogAppendInfo:
+    def append(
+        self,
+        records: bytes,
+        now_ms: int,
+        outcome: CheckedBatch | BatchError | None = None,
+        *,
+        verifies: bool = False,
+        shown: VerificationState | None = None,
+    ) -> LogAppendInfo:
         """Append the batch a client produced. Raises BatchError, and then nothing has changed.
 
-        ``outcome`` is what checking the batch came to, if that has been done already.
+        ``outcome`` is what checking the batch came to, if that has been done already. ``verifies``: what is transactional has
+        to be part of an open transaction, or ``shown`` is what ``producers.start_verification`` gave for it.
         """
         checked = self.validator.check(records, now_ms) if outcome is None else outcome
         if isinstance(checked, BatchError):
@@ -154,6 +186,8 @@ class PartitionLog:
                 return LogAppendInfo(
                     kept.first_offset, kept.last_offset, kept.timestamp_ms, self.log_start_offset, duplicate=True
                 )
+            if verifies and header.transactional:
+                self.producers.check_verified(header, shown)
             self.producers.check(header)
         self._store(batch, header, now_ms)
         if header.has_producer_id:
@@ -163,23 +197,66 @@ class PartitionLog:
             header.base_offset, header.last_offset, append_time, self.log_start_offset, duplicate=False
         )
 
-    def append_own(self, records: Sequence[LogRecord], now_ms: int) -> LogAppendInfo:
+    def append_own(
+        self,
+        records: Sequence[LogRecord],
+        now_ms: int,
+        *,
+        producer_id: int = NO_PRODUCER_ID,
+        producer_epoch: int = -1,
+    ) -> LogAppendInfo:
         """Append records of the broker itself, as one batch with ``now_ms`` as their time.
 
-        Raises BatchError(MESSAGE_TOO_LARGE or RECORD_LIST_TOO_LARGE), and then nothing has changed.
+        With a producer id they are part of its transaction, and their sequence numbers begin with 0. Raises BatchError:
+        MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, or INVALID_PRODUCER_EPOCH; and then nothing has changed.
         """
         base = self.log_end_offset
+        transactional = producer_id != NO_PRODUCER_ID
         batch = build_batch(
             [Record(base + index, now_ms, record.key, record.value) for index, record in enumerate(records)],
             leader_epoch=self.leader_epoch,
+            attributes=TRANSACTIONAL if transactional else 0,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            base_sequence=0 if transactional else NO_SEQUENCE,
         )
         header = read_header(batch)
+        self._check_own_size(header)
+        if header.has_producer_id:
+            self.producers.check_own(header)
+        self._store(batch, header, now_ms)
+        if header.has_producer_id:
+            self.producers.appended(header)
+        return LogAppendInfo(base, header.last_offset, NO_TIMESTAMP, self.log_start_offset, duplicate=False)
+
+    def append_marker(self, marker: TransactionMarker, now_ms: int) -> LogAppendInfo:
+        """Append the end of a transaction, of which there may be nothing here.
+
+        Raises BatchError: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, or that it is too large; and then nothing
+        has changed.
+        """
+        offset, append_time = self.log_end_offset, self.settings.log_append_time
+        batch = build_marker(
+            offset,
+            EndTransactionMarker(marker.committed, marker.coordinator_epoch, now_ms),
+            leader_epoch=self.leader_epoch,
+            producer_id=marker.producer_id,
+            producer_epoch=marker.producer_epoch,
+            log_append_time=append_time,
+        )
+        header = read_header(batch)
+        self._check_own_size(header)
+        self.producers.check_marker(marker)
+        self._store(batch, header, now_ms, self.producers.aborted_by(marker, offset))
+        self.producers.end_transaction(marker, offset, now_ms)
+        time_ms = now_ms if append_time else NO_TIMESTAMP
+        return LogAppendInfo(offset, offset, time_ms, self.log_start_offset, duplicate=False)
+
+    def _check_own_size(self, header: BatchHeader) -> None:
         if header.size > self.settings.max_message_bytes:
             reason = f"{header.size} bytes in one batch, where max.message.bytes is {self.settings.max_message_bytes}"
             raise BatchError(ErrorCode.MESSAGE_TOO_LARGE, reason)
         self._check_segment_size(header)
-        self._store(batch, header, now_ms)
-        return LogAppendInfo(base, header.last_offset, NO_TIMESTAMP, self.log_start_offset, duplicate=False)
 
     def _check_segment_size(self, header: BatchHeader) -> None:
         if header.size > self.settings.segment_bytes:
@@ -189,7 +266,13 @@ class PartitionLog:
                 f"which exceeds the maximum configured segment size of {self.settings.segment_bytes}.",
             )
 
-    def _store(self, batch: bytes | bytearray, header: BatchHeader, now_ms: int) -> None:
+    def _store(
+        self,
+        batch: bytes | bytearray,
+        header: BatchHeader,
+        now_ms: int,
+        aborted: AbortedTransaction | None = None,
+    ) -> None:
         segment = self._active_segment(now_ms)
         if segment.size and (
             segment.size > self._segment_bytes - header.size
@@ -197,7 +280,7 @@ class PartitionLog:
             or segment.is_full_for(header.last_offset)
         ):
             segment = self._roll(now_ms)
-        self.backend.append(self, segment, batch, header, now_ms)
+        self.backend.append(self, segment, batch, header, now_ms, aborted)
         self.log_end_offset = header.last_offset + 1
 
     def _active_segment(self, now_ms: int) -> Segment:
@@ -222,10 +305,11 @@ class PartitionLog:
 
     # --- reading
 
-    def read(self, offset: int, max_bytes: int, *, at_least_one: bool) -> FetchDataInfo:
+    def read(self, offset: int, max_bytes: int, *, at_least_one: bool, committed_only: bool = False) -> FetchDataInfo:
         """Up to ``max_bytes`` of batches, from the one that holds ``offset`` on and within one segment.
 
         The last batch may be cut off, as in Kafka. ``at_least_one``: the first batch comes whole, whatever its size.
+        ``committed_only``: nothing from the last stable offset on.
         Raises BatchError: OFFSET_OUT_OF_RANGE, or UNKNOWN_SERVER_ERROR for a negative ``max_bytes``.
         """
         if not self.log_start_offset <= offset <= self.log_end_offset:
@@ -234,24 +318,71 @@ class PartitionLog:
                 f"Received request for offset {offset} for partition {self.name}, but we only have log segments in "
                 f"the range {self.log_start_offset} to {self.log_end_offset}.",
             )
-        if offset < self.log_end_offset:
-            for segment in self._segments[self._segment_index(offset) :]:
-                found = segment.find(offset)
-                if found is not None:
-                    break
-            else:
-                return self._nothing()
-            if max_bytes < 0:
-                raise BatchError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Invalid max size {max_bytes} for log read")
-            start = LogOffsetMetadata(found.header.base_offset, segment.base_offset, found.position)
-            allowed = max(max_bytes, found.header.size) if at_least_one else max_bytes
-            if allowed < found.header.size:
-                return FetchDataInfo(start, segment, 0, cut_short=allowed > 0)
-            return FetchDataInfo(start, segment, min(segment.size - found.position, allowed), cut_short=False)
-        return self._nothing()
+        end = self.last_stable_position if committed_only else self.end_position
+        if offset >= end.offset:
+            position = end if offset == end.offset else self._position_of(offset)
+            return FetchDataInfo(position, None, 0, cut_short=False, aborted=() if committed_only else None)
+        place = self._find(offset)
+        if place is None:
+            return FetchDataInfo(self.end_position, None, 0, cut_short=False)
+        segment, found = place
+        if max_bytes < 0:
+            raise BatchError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Invalid max size {max_bytes} for log read")
+        start = LogOffsetMetadata(found.header.base_offset, segment.base_offset, found.position)
+        allowed = max(max_bytes, found.header.size) if at_least_one else max_bytes
+        if 0 < allowed < found.header.size:
+            return FetchDataInfo(start, segment, 0, cut_short=True)
+        limit = end.byte if segment.base_offset == end.segment else segment.size
+        length = min(limit - found.position, allowed)
+        aborted = self._aborted_in(segment, offset, found.position + length) if committed_only else None
+        return FetchDataInfo(start, segment, length, cut_short=False, aborted=aborted)
 
-    def _nothing(self) -> FetchDataInfo:
-        return FetchDataInfo(self.end_position, None, 0, cut_short=False)
+    def _find(self, offset: int) -> tuple[Segment, FoundBatch] | None:
+        for segment in self._segments[self._segment_index(offset) :]:
+            found = segment.find(offset)
+            if found is not None:
+                return segment, found
+        return None
+
+    def _position_of(self, offset: int) -> LogOffsetMetadata:
+        """Where the batch with ``offset`` begins, or the log ends; the offset is that of its first record."""
+        place = self._find(offset)
+        if place is None:
+            return self.end_position
+        segment, found = place
+        return LogOffsetMetadata(found.header.base_offset, segment.base_offset, found.position)
+
+    def _aborted_in(self, segment: Segment, offset: int, end_byte: int) -> list[AbortedTransaction]:
+        """What a reader must know of who is given what lies in ``segment`` before ``end_byte``, from ``offset`` on.
+
+        As in Kafka that may be more: what the index of offsets does not know precisely is not excluded.
+        """
+        upper_bound = segment.upper_bound(end_byte)
+        if upper_bound is None:
+            following = self._segment_index(segment.base_offset) + 1
+            last = following == len(self._segments)
+            upper_bound = self.log_end_offset if last else self._segments[following].base_offset
+        return self.aborted_transactions(offset, upper_bound)
+
+    def aborted_transactions(self, from_offset: int, upper_bound: int) -> list[AbortedTransaction]:
+        """The aborted transactions that end at ``from_offset`` or later and begin before ``upper_bound``.
+
+        They are in the order of their markers. Source: ``LocalLog.collectAbortedTransactions``.
+        """
+        found = []
+        for segment in self._segments[self._segment_index(from_offset) :]:
+            for aborted in segment.aborted:
+                if aborted.last_offset >= from_offset and aborted.first_offset < upper_bound:
+                    found.append(aborted)
+                if aborted.last_stable_offset >= upper_bound:
+                    return found
+        return found
+
+    @property
+    def last_stable_position(self) -> LogOffsetMetadata:
+        """Where the oldest open transaction begins, or the next batch will be."""
+        first = self.producers.first_unstable_offset
+        return self.end_position if first is None else self._position_of(max(first, self.log_start_offset))
 
     @property
     def end_position(self) -> LogOffsetMetadata:
@@ -265,16 +396,20 @@ class PartitionLog:
 
     # --- looking up
 
-    def offset_for_timestamp(self, timestamp_ms: int, find: BatchSearch = find_first_since) -> FoundOffset | None:
+    def offset_for_timestamp(
+        self, timestamp_ms: int, find: BatchSearch = find_first_since, *, committed_only: bool = False
+    ) -> FoundOffset | None:
         """The first record that is not older than ``timestamp_ms``, or what one of the negative timestamps asks for.
 
-        ``find`` searches in a batch, and what it raises is raised. None: there is no such record.
+        ``find`` searches in a batch, and what it raises is raised. ``committed_only``: for a reader of committed transactions,
+        for whom there is nothing from the last stable offset on. None: there is no such record.
         Source: ``UnifiedLog.fetchOffsetByTimestamp``.
         """
         if timestamp_ms in (EARLIEST, EARLIEST_LOCAL):
             return FoundOffset(NO_TIMESTAMP, self.log_start_offset, self.epochs.of_offset(self.log_start_offset))
         if timestamp_ms == LATEST:
-            return FoundOffset(NO_TIMESTAMP, self.log_end_offset, self.leader_epoch)
+            end = self.last_stable_offset if committed_only else self.high_watermark
+            return FoundOffset(NO_TIMESTAMP, end, self.leader_epoch)
         if timestamp_ms in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):  # nothing here is ever tiered
             return FoundOffset(NO_TIMESTAMP, UNDEFINED_OFFSET, UNDEFINED_EPOCH)
         if timestamp_ms == MAX_TIMESTAMP:
@@ -284,7 +419,7 @@ class PartitionLog:
             since = (segment for segment in self._segments if segment.largest_timestamp_ms >= timestamp_ms)
             first = next(since, None)
             record = None if first is None else first.first_record_since(timestamp_ms, self.log_start_offset, find)
-        if record is None:
+        if record is None or (committed_only and record.offset >= self.last_stable_offset):
             return None
         return FoundOffset(record.timestamp_ms, record.offset, self.epochs.of_offset(record.offset))
 

@@ -1,22 +1,30 @@
-"""Produce: batches into logs. Source: ``KafkaApis.handleProduceRequest`` and ``ReplicaManager.appendToLocalLog``."""
+"""What producers ask for: Produce, which puts batches into logs, and InitProducerId for those without transactions.
+
+Before a transactional batch opens a transaction in its partition, the coordinator is asked whether the partition is part of it;
+from v12 on it becomes one by being asked about (KIP-890). Source: ``KafkaApis.handleProduceRequest``,
+``ReplicaManager.handleProduceAppend``, ``TransactionCoordinator.handleInitProducerId``.
+"""
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from groupcoord.broker.broker import Broker
+from groupcoord.broker.log_segment import INLINE_BYTES
 from groupcoord.broker.log_validator import ZSTD_FROM, CheckedBatch, LogValidator, RecordValidationError, check_format
 from groupcoord.broker.partition_log import PartitionLog
-from groupcoord.broker.timestamp_search import INLINE_BYTES
+from groupcoord.broker.producer_state_manager import VerificationState
 from groupcoord.broker.topic_names import INTERNAL
 from groupcoord.core.background_work import BackgroundWork
 from groupcoord.core.effects import Call
 from groupcoord.core.handler_context import HandlerContext
+from groupcoord.core.timers import TimerKey
+from groupcoord.core.transactional_write import TopicPartition, TransactionalWrite
+from groupcoord.protocol.apis.fetch import LeaderIdAndEpoch, NodeEndpoint
+from groupcoord.protocol.apis.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from groupcoord.protocol.apis.produce import (
     BatchIndexAndErrorMessage,
-    LeaderIdAndEpoch,
-    NodeEndpoint,
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
@@ -26,10 +34,14 @@ from groupcoord.protocol.batches.compression import Compression
 from groupcoord.protocol.batches.record_batch import (
     ATTRIBUTES_BYTE,
     COMPRESSION_MASK,
+    HEADER_BYTES,
     MAGIC,
+    NO_PRODUCER_ID,
     TRANSACTIONAL,
     UP_TO_PRODUCER_ID_BYTES,
+    UP_TO_SEQUENCE_BYTES,
     BatchError,
+    BatchHeader,
     attributes_of,
     drop_traceback,
     iter_batch_extents,
@@ -38,13 +50,27 @@ from groupcoord.protocol.batches.record_batch import (
 )
 from groupcoord.protocol.errors import ErrorCode
 
+_NO_EPOCH = -1
+
+
 ADMIN_CLIENT_ID = "__admin_client"
 """The client id under which internal topics may be written to."""
 
 _LEADER_FROM = 10  # KIP-951
+_ABORTABLE_FROM = 11  # KIP-890: TRANSACTION_ABORTABLE
+_ADDS_FROM = 12  # KIP-890: partitions are added to the transaction by writing to them
 _NOBODY = -1
 _SMALL_BYTES = 8_000
 _VALID_ACKS = frozenset({-1, 0, 1})
+# The coordinator says these when it is asked too early; older clients know another error as a reason to try again.
+_TO_BE_TRIED_AGAIN = frozenset(
+    {
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+    }
+)
 # Kafka answers these without the log start offset: it expects them, and has not looked at the log by then.
 _EXPECTED = frozenset(
     {
@@ -63,9 +89,23 @@ class _Target(NamedTuple):
     topic: str
     partition: int
 
+    @property
+    def partition_of_topic(self) -> TopicPartition:
+        """The partition, by the name of its topic."""
+        return self.topic, self.partition
+
 
 _Outcomes = dict[_Target, PartitionProduceResponse]
 _Checks = dict[_Target, CheckedBatch | BatchError]
+_Logs = dict[_Target, tuple[PartitionLog, bytes]]
+
+
+class _Write(NamedTuple):
+    """The transactional batches of a request, all of one producer: ``headers`` has the header of each."""
+
+    producer_id: int
+    producer_epoch: int
+    headers: Mapping[_Target, BatchHeader]
 
 
 class _RefusedError(Exception):
@@ -79,37 +119,187 @@ class _RefusedError(Exception):
 
 def handle_produce(broker: Broker, ctx: HandlerContext, call: Call, request: ProduceRequest) -> None:
     """Append one batch to each partition; the partitions fare independently."""
-    _produce(broker, ctx, call, request, None)
+    _Produce(broker, call, request, ctx.now_ms).go_on(ctx)
 
 
-def _produce(
-    broker: Broker, ctx: HandlerContext, call: Call, request: ProduceRequest, outcomes: "_Checks | None"
-) -> None:
-    """Answer, with the ``outcomes`` of checks that were done aside; None: if there are such, have them done first."""
-    batches = _batches(broker, request)
-    try:
-        _refuse_transactions(batches.values())
-        good, missing, malformed = _sorted_out(broker, call, batches)
-    except _RefusedError as refusal:
-        if any(partition.records is None for topic in request.topic_data for partition in topic.partition_data):
-            return  # Kafka fails over records that are null even when it says no, and never says anything on that connection
-        _respond(
-            broker, ctx, call, request, {target: _failed(target, refusal.error, refusal.message) for target in batches}
+class _Produce:
+    """One Produce, from request to response. It may wait for the coordinator of its transaction, and for checks done aside.
+
+    Each time it goes on it looks anew at which topics there are.
+    """
+
+    __slots__ = ("_broker", "_call", "_checks", "_errors", "_request", "_shown", "_started_ms")
+
+    def __init__(self, broker: Broker, call: Call, request: ProduceRequest, now_ms: int) -> None:
+        self._broker = broker
+        self._call = call
+        self._request = request
+        self._started_ms = now_ms
+        self._errors: Mapping[TopicPartition, ErrorCode] | None = None
+        """The partitions that must not be written to, once the coordinator was asked."""
+        self._shown: dict[TopicPartition, VerificationState] = {}
+        self._checks: _Checks | None = None
+        """What checking the batches came to, if that was done aside."""
+
+    def go_on(self, ctx: HandlerContext) -> None:
+        """Answer, or have done first what has to be done first."""
+        broker, call, request = self._broker, self._call, self._request
+        batches = _batches(broker, request)
+        try:
+            _refuse_transactions(batches.values(), request.transactional_id)
+            good, missing, malformed = _sorted_out(broker, call, batches)
+            write = _transactional_write(good) if self._errors is None else None
+        except _RefusedError as refusal:
+            if any(partition.records is None for topic in request.topic_data for partition in topic.partition_data):
+                return  # Kafka fails over records that are null even when it says no, and never says anything any more
+            self._respond(ctx, {target: _failed(target, refusal.error, refusal.message) for target in batches})
+            return
+        if write is not None and (self._verifies or self._adds):
+            self._verify(ctx, good, write)
+            return
+        errors = self._errors or {}
+        unverified = {
+            target: _unverified(target, errors[target.partition_of_topic], adds=self._adds)
+            for target in good
+            if target.partition_of_topic in errors
+        }
+        good = {target: found for target, found in good.items() if target not in unverified}
+        if self._checks is None and (work := _long_checks(request, good, ctx.now_ms)) is not None:
+            broker.run_work(ctx, call, work, self._checked)
+            return
+        grown: list[PartitionLog] = []
+        tried = {target: self._append(ctx, target, log, records, grown) for target, (log, records) in good.items()}
+        # The order of Kafka's response: what was not verified, what was tried, what is not there, and what is no batch.
+        self._respond(ctx, unverified | tried | missing | malformed)
+        for log in grown:
+            broker.appended(ctx, log)
+
+    def _checked(self, later: HandlerContext, found: _Checks) -> None:
+        self._checks = found
+        self._errors = self._errors or {}
+        self.go_on(later)
+
+    # --- transactions
+
+    @property
+    def _verifies(self) -> bool:
+        return bool(self._broker.config["transaction.partition.verification.enable"])
+
+    @property
+    def _adds(self) -> bool:
+        return self._call.version >= _ADDS_FROM
+
+    def _verify(self, ctx: HandlerContext, good: _Logs, write: _Write) -> None:
+        """Ask the coordinator about the partitions in which the transaction is not open yet, and then go on."""
+        refused: dict[TopicPartition, ErrorCode] = {}
+        self._shown = {}
+        for target, header in write.headers.items():
+            topic = self._broker.topics.get(target.topic)
+            if topic is not None and not self._broker.leads(self._call, topic, target.partition):
+                continue  # which is what the producer will be told
+            try:
+                shown = good[target][0].producers.start_verification(
+                    write.producer_id, write.producer_epoch, header.base_sequence, ctx.now_ms, adds=self._adds
+                )
+            except BatchError as problem:
+                refused[target.partition_of_topic] = problem.error
+            else:
+                if shown is not None:
+                    self._shown[target.partition_of_topic] = shown
+
+        def verified(later: HandlerContext, errors: Mapping[TopicPartition, ErrorCode]) -> None:
+            config = self._broker.config
+            until_ms = self._started_ms + min(
+                int(str(config["add.partitions.to.txn.retry.backoff.max.ms"])), int(str(config["request.timeout.ms"]))
+            )
+            if self._adds and later.now_ms < until_ms and ErrorCode.CONCURRENT_TRANSACTIONS in errors.values():
+                key = TimerKey("produce", f"connection {self._call.connection_id}")
+                backoff_ms = int(str(config["add.partitions.to.txn.retry.backoff.ms"]))
+                self._broker.timers.schedule(key, later.now_ms + backoff_ms, self.go_on)
+                return
+            self._errors = {**refused, **errors}
+            self.go_on(later)
+
+        if not self._shown:
+            verified(ctx, {})
+            return
+        producer = TransactionalWrite(
+            self._request.transactional_id or "",
+            write.producer_id,
+            write.producer_epoch,
+            adds=self._adds,
+            gives_abortable=self._call.version >= _ABORTABLE_FROM,
         )
-        return
-    if outcomes is None and (work := _long_checks(request, good, ctx.now_ms)) is not None:
-        broker.run_work(ctx, call, work, lambda later, found: _produce(broker, later, call, request, found))
-        return
-    grown: list[PartitionLog] = []
-    done = outcomes or {}
-    tried = {
-        target: _append(broker, ctx, call, request, target, log, records, grown, done.get(target))
-        for target, (log, records) in good.items()
-    }
-    # First what was tried, then what is not there, then what is no batch: the order of Kafka's response.
-    _respond(broker, ctx, call, request, tried | missing | malformed)
-    for log in grown:
-        broker.appended(ctx, log)
+        self._broker.verify_transaction(ctx, self._call, producer, tuple(self._shown), verified)
+
+    # --- appending
+
+    def _append(
+        self, ctx: HandlerContext, target: _Target, log: PartitionLog, records: bytes, grown: list[PartitionLog]
+    ) -> PartitionProduceResponse:
+        """Append to one partition, and note in ``grown`` the log if there is more in it now."""
+        broker, call = self._broker, self._call
+        if self._request.acks not in _VALID_ACKS:
+            return _failed(target, ErrorCode.INVALID_REQUIRED_ACKS)
+        if target.topic in INTERNAL and call.client_id != ADMIN_CLIENT_ID:
+            return _failed(target, ErrorCode.INVALID_TOPIC_EXCEPTION)
+        topic = broker.topics.get(target.topic)
+        if topic is not None and not broker.leads(call, topic, target.partition):
+            leader = LeaderIdAndEpoch(leader_id=topic.metadata.leaders[target.partition], leader_epoch=log.leader_epoch)
+            failed = _failed(target, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            return replace(failed, current_leader=leader) if call.version >= _LEADER_FROM else failed
+        try:
+            appended = log.append(
+                records,
+                ctx.now_ms,
+                (self._checks or {}).get(target),
+                verifies=self._verifies,
+                shown=self._shown.get(target.partition_of_topic),
+            )
+        except RecordValidationError as problem:
+            errors = tuple(
+                BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=text)
+                for index, text in problem.record_errors
+            )
+            return _failed(target, problem.error, problem.reason, log_start_offset=log.log_start_offset, errors=errors)
+        except BatchError as problem:
+            start = -1 if problem.error in _EXPECTED else log.log_start_offset
+            return _failed(target, problem.error, log_start_offset=start)
+        if not appended.duplicate:
+            grown.append(log)
+        return PartitionProduceResponse(
+            index=target.partition,
+            base_offset=appended.base_offset,
+            log_append_time_ms=appended.log_append_time_ms,
+            log_start_offset=appended.log_start_offset,
+        )
+
+    def _respond(self, ctx: HandlerContext, outcomes: _Outcomes) -> None:
+        """The response; with acks=0 there is none, and the connection closes if anything failed, for the producer to notice."""
+        if self._request.acks != 0:
+            topics: dict[tuple[uuid.UUID | None, str], list[PartitionProduceResponse]] = {}
+            for target, outcome in outcomes.items():
+                topics.setdefault((target.topic_id, target.topic), []).append(outcome)
+            responses = tuple(
+                TopicProduceResponse(name=name, topic_id=topic_id, partition_responses=tuple(partitions))
+                for (topic_id, name), partitions in topics.items()
+            )
+            leaders = {outcome.current_leader.leader_id for outcome in outcomes.values()} - {_NOBODY}
+            endpoints = tuple(
+                NodeEndpoint(node_id=one.id, host=one.host, port=one.port, rack=one.rack)
+                for one in self._broker.cluster.named(self._broker.config, leaders)
+            )
+            ctx.reply(self._call, ProduceResponse(responses=responses, node_endpoints=endpoints))
+            return
+        failures = [
+            f"{target.topic}-{target.partition}: {ErrorCode(outcome.error_code).name}"
+            for target, outcome in outcomes.items()
+            if outcome.error_code
+        ]
+        if failures:
+            ctx.close_connection(self._call, f"a produce with acks=0 failed: {', '.join(failures)}")
+        else:
+            ctx.no_reply(self._call)
 
 
 def _batches(broker: Broker, request: ProduceRequest) -> dict[_Target, bytes | None]:
@@ -124,27 +314,56 @@ def _batches(broker: Broker, request: ProduceRequest) -> dict[_Target, bytes | N
     return batches
 
 
-def _refuse_transactions(batches: Iterable[bytes | None]) -> None:
-    """Raises _RefusedError if a batch is transactional, or too odd to tell."""
+def _refuse_transactions(batches: Iterable[bytes | None], transactional_id: str | None) -> None:
+    """Raises _RefusedError if a batch is transactional and there is no transactional id, or if it is too odd to tell."""
     for records in filter(None, batches):
         try:
             first = next(iter_batch_extents(records), None)
         except BatchError as problem:
             raise _RefusedError(problem.error, problem.reason) from problem
-        if first is not None and first.magic == MAGIC and attributes_of(records, first) & TRANSACTIONAL:
-            # Deviation (no-transactions): see broker/producers.py.
+        transactional = first and first.magic == MAGIC and attributes_of(records, first) & TRANSACTIONAL
+        if transactional and transactional_id is None:
             raise _RefusedError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
 
 
-def _sorted_out(
-    broker: Broker, call: Call, batches: dict[_Target, bytes | None]
-) -> tuple[dict[_Target, tuple[PartitionLog, bytes]], _Outcomes, _Outcomes]:
+def _transactional_write(good: _Logs) -> _Write | None:
+    """What of the batches is transactional and has a producer.
+
+    Raises _RefusedError if there are several producers, or where Kafka fails over a batch that ends before its sequence number.
+    """
+    headers: dict[_Target, BatchHeader] = {}
+    for target, (_, records) in good.items():
+        if not records[ATTRIBUTES_BYTE] & TRANSACTIONAL:
+            continue  # as most are
+        header = read_header(records[:HEADER_BYTES].ljust(HEADER_BYTES, b"\0"))
+        if header.has_producer_id:
+            if header.size < UP_TO_SEQUENCE_BYTES:
+                raise _RefusedError(ErrorCode.UNKNOWN_SERVER_ERROR)
+            headers[target] = header
+    producers = {(header.producer_id, header.producer_epoch) for header in headers.values()}
+    if len(producers) > 1:
+        reason = "Transactional records contained more than one producer ID"
+        raise _RefusedError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, reason)
+    return _Write(*producers.pop(), headers) if producers else None
+
+
+def _unverified(target: _Target, error: ErrorCode, *, adds: bool) -> PartitionProduceResponse:
+    """What a producer is told if the coordinator says ``error``."""
+    if error == ErrorCode.INVALID_TXN_STATE:
+        return _failed(target, error, "Partition was not added to the transaction")
+    if error in _TO_BE_TRIED_AGAIN or (error == ErrorCode.CONCURRENT_TRANSACTIONS and not adds):
+        reason = f"Unable to verify the partition has been added to the transaction. Underlying error: {error.name}"
+        return _failed(target, ErrorCode.NOT_ENOUGH_REPLICAS, reason)
+    return _failed(target, error)
+
+
+def _sorted_out(broker: Broker, call: Call, batches: dict[_Target, bytes | None]) -> tuple[_Logs, _Outcomes, _Outcomes]:
     """(log and batch of each partition, what is not there, what is no batch).
 
     Raises _RefusedError where Kafka fails over one with an exception that it does not expect: over none at all, over a number
     that is no compression (only old versions have it looked at), and over one that ends before the producer's id.
     """
-    good: dict[_Target, tuple[PartitionLog, bytes]] = {}
+    good: _Logs = {}
     missing: _Outcomes = {}
     malformed: _Outcomes = {}
     for target, records in batches.items():
@@ -169,9 +388,7 @@ def _sorted_out(
     return good, missing, malformed
 
 
-def _long_checks(
-    request: ProduceRequest, good: dict[_Target, tuple[PartitionLog, bytes]], now_ms: int
-) -> BackgroundWork[_Checks] | None:
+def _long_checks(request: ProduceRequest, good: _Logs, now_ms: int) -> BackgroundWork[_Checks] | None:
     """The checks of all batches, if they take too long together to be done in the loop."""
     if request.acks not in _VALID_ACKS or sum(_walk_bytes(records) for _, records in good.values()) <= INLINE_BYTES:
         return None
@@ -199,48 +416,6 @@ def _checks(batches: Sequence[tuple[_Target, LogValidator, bytes]], now_ms: int)
     return outcomes
 
 
-def _append(
-    broker: Broker,
-    ctx: HandlerContext,
-    call: Call,
-    request: ProduceRequest,
-    target: _Target,
-    log: PartitionLog,
-    records: bytes,
-    grown: list[PartitionLog],
-    checked: CheckedBatch | BatchError | None,
-) -> PartitionProduceResponse:
-    """Append to one partition, and note in ``grown`` the log if there is more in it now."""
-    if request.acks not in _VALID_ACKS:
-        return _failed(target, ErrorCode.INVALID_REQUIRED_ACKS)
-    if target.topic in INTERNAL and call.client_id != ADMIN_CLIENT_ID:
-        return _failed(target, ErrorCode.INVALID_TOPIC_EXCEPTION)
-    topic = broker.topics.get(target.topic)
-    if topic is not None and not broker.leads(call, topic, target.partition):
-        leader = LeaderIdAndEpoch(leader_id=topic.leaders[target.partition], leader_epoch=log.leader_epoch)
-        failed = _failed(target, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        return replace(failed, current_leader=leader) if call.version >= _LEADER_FROM else failed
-    try:
-        appended = log.append(records, ctx.now_ms, checked)
-    except RecordValidationError as problem:
-        errors = tuple(
-            BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=text)
-            for index, text in problem.record_errors
-        )
-        return _failed(target, problem.error, problem.reason, log_start_offset=log.log_start_offset, errors=errors)
-    except BatchError as problem:
-        start = -1 if problem.error in _EXPECTED else log.log_start_offset
-        return _failed(target, problem.error, log_start_offset=start)
-    if not appended.duplicate:
-        grown.append(log)
-    return PartitionProduceResponse(
-        index=target.partition,
-        base_offset=appended.base_offset,
-        log_append_time_ms=appended.log_append_time_ms,
-        log_start_offset=appended.log_start_offset,
-    )
-
-
 def _failed(
     target: _Target,
     error: ErrorCode,
@@ -259,29 +434,16 @@ def _failed(
     )
 
 
-def _respond(broker: Broker, ctx: HandlerContext, call: Call, request: ProduceRequest, outcomes: _Outcomes) -> None:
-    """The response; with acks=0 there is none, and the connection closes if anything failed, for the producer to notice."""
-    if request.acks != 0:
-        topics: dict[tuple[uuid.UUID | None, str], list[PartitionProduceResponse]] = {}
-        for target, outcome in outcomes.items():
-            topics.setdefault((target.topic_id, target.topic), []).append(outcome)
-        responses = tuple(
-            TopicProduceResponse(name=name, topic_id=topic_id, partition_responses=tuple(partitions))
-            for (topic_id, name), partitions in topics.items()
-        )
-        leaders = {outcome.current_leader.leader_id for outcome in outcomes.values()} - {_NOBODY}
-        endpoints = tuple(
-            NodeEndpoint(node_id=one.id, host=one.host, port=one.port, rack=one.rack)
-            for one in broker.cluster.named(broker.config, leaders)
-        )
-        ctx.reply(call, ProduceResponse(responses=responses, node_endpoints=endpoints))
-        return
-    failures = [
-        f"{target.topic}-{target.partition}: {ErrorCode(outcome.error_code).name}"
-        for target, outcome in outcomes.items()
-        if outcome.error_code
-    ]
-    if failures:
-        ctx.close_connection(call, f"a produce with acks=0 failed: {', '.join(failures)}")
-    else:
-        ctx.no_reply(call)
+def handle_init_producer_id(broker: Broker, ctx: HandlerContext, call: Call, request: InitProducerIdRequest) -> None:
+    """Hand out the next producer id, with epoch 0, to a producer without a transactional id.
+
+    One that asks again gets another one.
+    """
+    error = ErrorCode.INVALID_REQUEST
+    if (request.producer_id == NO_PRODUCER_ID) == (request.producer_epoch == _NO_EPOCH):
+        try:
+            ctx.reply(call, InitProducerIdResponse(producer_id=broker.new_producer_id(call.broker), producer_epoch=0))
+            return
+        except BatchError as problem:
+            error = problem.error
+    ctx.reply(call, InitProducerIdResponse(error_code=error, producer_id=NO_PRODUCER_ID, producer_epoch=_NO_EPOCH))

@@ -10,12 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from groupcoord.broker.leader_epoch_cache import LeaderEpochCache
-from groupcoord.broker.log_config import LogConfig
-from groupcoord.broker.log_segment import FoundBatch, LogSegment
-from groupcoord.broker.producer_state_manager import ProducerStateManager
-from groupcoord.broker.record_slices import DELETED_SEGMENTS, SliceableSegment
-from groupcoord.broker.timestamp_search import BatchSearch
+from groupcoord.broker.log_segment import DELETED_SEGMENTS, BatchSearch, FoundBatch, LogSegment, SliceableSegment
+from groupcoord.broker.producer_state_manager import AbortedTransaction, ProducerStateManager
+from groupcoord.broker.topic_config import LogConfig
 from groupcoord.config.broker_config import ConfigResource
+from groupcoord.config.features import UNCHANGED, FeatureLevels
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.background_work import BackgroundWork
 from groupcoord.protocol.batches.record_batch import BatchError, BatchHeader
@@ -44,6 +43,16 @@ class Segment(SliceableSegment, Protocol):
 
     def append(self, batch: bytes | bytearray, header: BatchHeader, now_ms: int) -> None:
         """Add a batch that lies behind all others."""
+
+    @property
+    def aborted(self) -> Sequence[AbortedTransaction]:
+        """The aborted transactions whose markers it has, in order."""
+
+    def append_aborted(self, aborted: AbortedTransaction) -> None:
+        """The batch that was appended last is the marker of ``aborted``."""
+
+    def upper_bound(self, position: int) -> int | None:
+        """An offset that is not before ``position``, as near as the index of offsets knows one. None: it knows none."""
 
     def age_ms(self, now_ms: int, timestamp_ms: int) -> int:
         """How old it is at an append of ``timestamp_ms``."""
@@ -75,42 +84,65 @@ class LogState(Protocol):
         """The segments, oldest first."""
 
 
-class LogBackend(Protocol):
-    """Where the segments of one log are kept."""
+class LogBackend:
+    """Where the segments of one log are kept: in memory, unless a storage has a backend of its own."""
 
     def new_segment(self, log: LogState, base_offset: int, now_ms: int) -> Segment:
         """An empty segment to go on with; nothing more will be appended to those before. Raises BatchError."""
+        return LogSegment(base_offset, now_ms, index_interval_bytes=log.settings.index_interval_bytes)
 
     def append(
-        self, log: LogState, segment: Segment, batch: bytes | bytearray, header: BatchHeader, now_ms: int
+        self,
+        _log: LogState,
+        segment: Segment,
+        batch: bytes | bytearray,
+        header: BatchHeader,
+        now_ms: int,
+        aborted: AbortedTransaction | None = None,
     ) -> None:
-        """Add a batch to the last segment, and have it where flush.messages wants it. Raises BatchError."""
+        """Add a batch to the last segment, and have it where flush.messages wants it. Raises BatchError.
 
-    def writing(self, log: LogState, cleaned: LogSegment) -> BackgroundWork[None]:
+        ``aborted`` is the transaction that it ends, if it is the marker of one that is aborted.
+        """
+        segment.append(batch, header, now_ms)
+        if aborted is not None:
+            segment.append_aborted(aborted)
+
+    def writing(self, _log: LogState, _cleaned: LogSegment) -> BackgroundWork[None]:
         """Write down a segment that is to replace others; this may happen while the log is used. Raises BatchError, OSError."""
+        yield from ()
 
     def discard(self, base_offset: int) -> None:
         """Discard what was written of the cleaned segment that begins at ``base_offset``; the log stays as it was."""
 
     def failed(self, error: OSError) -> BatchError:
         """What to raise if segments could not be read, or written, and nothing has changed."""
+        return BatchError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
 
     def replaced(
-        self, log: LogState, old: Sequence[Segment], cleaned: Sequence[LogSegment], *, written: bool = False
+        self, _log: LogState, old: Sequence[Segment], cleaned: Sequence[LogSegment], *, written: bool = False
     ) -> list[Segment]:
         """Keep ``cleaned`` instead of ``old``, all of it or nothing; how the log is to see them. Raises BatchError.
 
         ``written``: that has been done by ``writing``.
         """
+        del written  # there is nothing to write
+        DELETED_SEGMENTS.add(old)
+        return list(cleaned)
 
-    def deleted(self, log: LogState, segments: Sequence[Segment]) -> None:
+    def deleted(self, _log: LogState, segments: Sequence[Segment]) -> None:
         """``segments``, which were the oldest of the log, are not part of it any more."""
+        DELETED_SEGMENTS.add(segments)
 
     def start_moved(self, log: LogState) -> None:
         """The log start offset has moved because of DeleteRecords: store the new one. Raises BatchError."""
 
-    def flush_if_due(self, log: LogState, now_ms: int) -> bool:
+    def flush_if_due(self, _log: LogState, _now_ms: int) -> bool:
         """Flush what has waited for flush.ms; does anything wait still?"""
+        return False
+
+
+IN_MEMORY_LOG_BACKEND = LogBackend()
 
 
 class RecoveredLog(NamedTuple):
@@ -136,14 +168,18 @@ class RecoveredTopic(NamedTuple):
     adopted: bool
 
 
-class StorageBackend(Protocol):
-    """Where topics, configurations and producer ids are kept. What is told of a change raises BatchError."""
+class StorageBackend:
+    """Where topics, configurations and producer ids are kept: nowhere, unless a storage of its own overrides this.
 
-    in_memory: bool
+    What is told of a change raises BatchError.
+    """
+
+    in_memory = True
     """Is what it keeps gone when the process ends? Then it has to be bounded."""
 
-    def log(self, topic: str, partition: int) -> LogBackend:
+    def log(self, _topic: str, _partition: int) -> LogBackend:
         """Where the log of a partition is kept."""
+        return IN_MEMORY_LOG_BACKEND
 
     def topic_created(
         self, name: str, topic_id: uuid.UUID, partitions: int, configs: Mapping[str, str], created_ms: int
@@ -165,105 +201,26 @@ class StorageBackend(Protocol):
     def producer_ids_reserved(self, end: int) -> None:
         """The producer ids before ``end`` have been handed out, or may be without a further word."""
 
+    def features_updated(self, features: FeatureLevels) -> None:
+        """The features have these levels now."""
+
+    def features(self) -> FeatureLevels:
+        """The levels that were kept; none if they were never changed."""
+        return UNCHANGED
+
     def recovered_topics(self) -> Sequence[RecoveredTopic]:
         """What was kept, in the order of the creation."""
+        return ()
 
     def next_producer_id(self) -> int:
         """The first producer id that has never been handed out."""
+        return 0
 
     def checkpoint(self) -> None:
         """Write down what makes the next start short."""
 
 
-class InMemoryLogBackend:
-    """Keeps segments in memory alone."""
-
-    def new_segment(self, _log: LogState, base_offset: int, now_ms: int) -> Segment:
-        """A segment in memory."""
-        return LogSegment(base_offset, now_ms)
-
-    def append(
-        self, _log: LogState, segment: Segment, batch: bytes | bytearray, header: BatchHeader, now_ms: int
-    ) -> None:
-        """Add a batch."""
-        segment.append(batch, header, now_ms)
-
-    def writing(self, _log: LogState, _cleaned: LogSegment) -> BackgroundWork[None]:
-        """Nothing is left to do."""
-        yield from ()
-
-    def discard(self, _base_offset: int) -> None:
-        """Nothing is left to do."""
-
-    def failed(self, error: OSError) -> BatchError:
-        """Segments that were files have been read so."""
-        return BatchError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
-
-    def replaced(
-        self, _log: LogState, old: Sequence[Segment], cleaned: Sequence[LogSegment], *, written: bool = False
-    ) -> list[Segment]:
-        """They are what they are."""
-        del written  # there is nothing to write
-        DELETED_SEGMENTS.add(old)
-        return list(cleaned)
-
-    def deleted(self, _log: LogState, segments: Sequence[Segment]) -> None:
-        """Nothing is left to do, but for answers that are made of them."""
-        DELETED_SEGMENTS.add(segments)
-
-    def start_moved(self, _log: LogState) -> None:
-        """Nothing is left to do."""
-
-    def flush_if_due(self, _log: LogState, _now_ms: int) -> bool:
-        """Nothing ever waits."""
-        return False
-
-
-IN_MEMORY_LOG_BACKEND = InMemoryLogBackend()
-
-
-class InMemoryStorage:
-    """The storage of a node that forgets everything when it ends."""
-
-    in_memory = True
-
-    def log(self, _topic: str, _partition: int) -> LogBackend:
-        """A log in memory, like every log of this backend."""
-        return IN_MEMORY_LOG_BACKEND
-
-    def topic_created(
-        self, _name: str, _topic_id: uuid.UUID, _partitions: int, _configs: Mapping[str, str], _created_ms: int
-    ) -> None:
-        """Nothing is left to do."""
-
-    def partitions_added(self, _topic_id: uuid.UUID, _partitions: int) -> None:
-        """Nothing is left to do."""
-
-    def topic_configured(self, _topic_id: uuid.UUID, _configs: Mapping[str, str]) -> None:
-        """Nothing is left to do."""
-
-    def topic_deleted(self, _topic_id: uuid.UUID) -> None:
-        """Nothing is left to do."""
-
-    def resource_configured(self, _resource: ConfigResource, _configs: Mapping[str, str]) -> None:
-        """Nothing is left to do."""
-
-    def producer_ids_reserved(self, _end: int) -> None:
-        """Nothing is left to do."""
-
-    def recovered_topics(self) -> Sequence[RecoveredTopic]:
-        """There is never anything."""
-        return ()
-
-    def next_producer_id(self) -> int:
-        """Everything begins anew."""
-        return 0
-
-    def checkpoint(self) -> None:
-        """There is no next start."""
-
-
-IN_MEMORY_STORAGE = InMemoryStorage()
+IN_MEMORY_STORAGE = StorageBackend()
 
 
 @contextlib.contextmanager

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +11,8 @@ from groupcoord.assignors.group_simulator import GroupSimulationError, GroupSimu
 from groupcoord.assignors.json_cases import CaseError, answer_case
 from groupcoord.assignors.registry import ASSIGNORS, UnknownAssignorError
 from groupcoord.assignors.validation import FaultyAssignorError
-from groupcoord.cli.text_tables import assignment_table, comparison_table
+from groupcoord.cli.assignment_tables import assignment_table, comparison_table
+from groupcoord.cli.main import complain
 
 MOST_PARTITIONS = 10_000_000
 """More than any cluster has, and what fits into memory."""
@@ -83,19 +83,19 @@ def run(arguments: argparse.Namespace) -> int:
     """Print what was asked for; returns the exit code."""
     if arguments.cases is not None:
         if any((arguments.members, arguments.topics, arguments.assignor, arguments.story)):
-            return _complain("--cases goes with --json only", 2)
+            return complain("assign", "--cases goes with --json only", 2)
         return _answer_cases(arguments.cases, as_json=arguments.json)
     if not arguments.members or not arguments.topics:
-        return _complain("--members and --topics are needed, or --cases", 2)
+        return complain("assign", "--members and --topics are needed, or --cases", 2)
     names: list[str] = arguments.assignor or ASSIGNORS.names()
     steps = _steps(arguments.members, arguments.story or [])
     try:
         _check_topics(arguments.topics, steps)
         outcomes = {name: _play(name, arguments.topics, steps) for name in dict.fromkeys(names)}
     except (GroupSimulationError, UnknownAssignorError) as problem:
-        return _complain(str(problem), 2)
+        return complain("assign", str(problem), 2)
     except FaultyAssignorError as problem:
-        return _complain(str(problem), 1)
+        return complain("assign", str(problem), 1)
     titles = [_title(step) for step in steps]
     if arguments.json:
         print(json.dumps([_step_json(title, number, outcomes) for number, title in enumerate(titles)], indent=2))
@@ -183,15 +183,15 @@ def _answer_cases(path: Path, *, as_json: bool) -> int:
     try:
         cases = json.loads(path.read_text(encoding="utf-8"))
     except OSError as problem:
-        return _complain(f"cannot read {path}: {problem.strerror}", 1)
+        return complain("assign", f"cannot read {path}: {problem.strerror}", 1)
     except ValueError as problem:
-        return _complain(f"{path} is not JSON: {problem}", 1)
+        return complain("assign", f"{path} is not JSON: {problem}", 1)
     if not isinstance(cases, list):
-        return _complain(f"{path} is not a list of cases", 1)
+        return complain("assign", f"{path} is not a list of cases", 1)
     try:
         answers = [answer_case(case) for case in cases]
     except CaseError as problem:
-        return _complain(f"{path}: {problem}", 1)
+        return complain("assign", f"{path}: {problem}", 1)
     if as_json:
         print("[\n" + ",\n".join(json.dumps(given) for given in answers) + "\n]")
     else:
@@ -245,8 +245,3 @@ def _topics(text: str) -> dict[str, int]:
     if sum(topics.values()) > MOST_PARTITIONS:
         raise argparse.ArgumentTypeError(f"these are more than {MOST_PARTITIONS:,} partitions")
     return topics
-
-
-def _complain(problem: str, code: int) -> int:
-    print(f"groupcoord assign: {problem}", file=sys.stderr)
-    return code

@@ -80,6 +80,13 @@ def _fill_standard_descriptors() -> None:
             os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
 
 
+def complain(command: str, problem: str, code: int) -> int:
+    """Say on stderr, unless it is closed, what is wrong; returns the exit code ``code``."""
+    with contextlib.suppress(OSError, ValueError):
+        print(f"groupcoord {command}: {problem}", file=sys.stderr)
+    return code
+
+
 def forget_output() -> None:
     """The reader has closed stdout: discard what is in its buffer, of which the interpreter would complain at exit."""
     with contextlib.suppress(OSError, ValueError, AttributeError):

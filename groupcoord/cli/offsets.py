@@ -7,33 +7,38 @@ import json
 import sys
 import time
 import uuid
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 from groupcoord.broker.events import LogCleaned
-from groupcoord.cli.text_tables import table
+from groupcoord.broker.topic_names import CONSUMER_OFFSETS, TRANSACTION_STATE
+from groupcoord.cli.assignment_tables import table
+from groupcoord.cli.main import complain
 from groupcoord.config.broker_config import load
 from groupcoord.config.config_def import ConfigError
-from groupcoord.offsets_log.compaction_preview import (
-    CompactionPreview,
-    LogSize,
-    after_rows,
-    before_rows,
-    of_group,
-    preview_compaction,
-    strips,
+from groupcoord.offsets_log import compaction_preview
+from groupcoord.offsets_log.entries import (
+    KIND_NAMES,
+    EntryFilter,
+    LogEntry,
+    entries,
+    entry_json,
+    entry_text,
+    raw_records,
+    unreadable_json,
 )
-from groupcoord.offsets_log.directory import compact, import_segments
-from groupcoord.offsets_log.entries import KIND_NAMES, EntryFilter, entries
-from groupcoord.offsets_log.export import export_segments
-from groupcoord.offsets_log.formatting import entry_json, entry_text, raw_records, unreadable_json
+from groupcoord.offsets_log.offline_directory import compact, import_segments
+from groupcoord.offsets_log.segment_export import export_segments
 from groupcoord.offsets_log.source import Batch, LogSource, SegmentDirSource, SourceError, UnreadableData
-from groupcoord.storage.checkpoints import CheckpointError, parse_uuid
-from groupcoord.storage.errors import StorageError
+from groupcoord.storage.file_io import StorageError
+from groupcoord.storage.text_files import CheckpointError, parse_uuid
 
 _SOURCE = (
     "HOST:PORT of a running cluster, a data directory, another one with folders __consumer_offsets-N, or such a folder"
 )
+_REPEATED: dict[str, Any] = {"action": "append", "default": []}
+"""Of an option that may be given several times."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -46,6 +51,7 @@ is changed. The exit code is 1 if something could not be read."""
     parser.epilog = """\
   groupcoord offsets dump localhost:9092 --group billing
   groupcoord offsets dump ./copied --json --kind OffsetCommit --topic orders
+  groupcoord offsets dump localhost:9092 --transactions
   groupcoord offsets --before-after ./data
   groupcoord offsets export localhost:9092 ./segments --group billing
   groupcoord offsets import ./copied ./data && groupcoord serve --data-dir ./data"""
@@ -59,19 +65,21 @@ is changed. The exit code is 1 if something could not be read."""
     one.add_argument("source", metavar="SOURCE", help=_SOURCE)
     _add_wanted(one, json=True)
     one.add_argument(
+        "--transactions",
+        action="store_true",
+        help="show __transaction_state instead, where transactional ids and their transactions are kept",
+    )
+    one.add_argument(
         "--raw",
         action="store_true",
         help="print JSON with keys and values as they are, for pipeline run --source jsonl:FILE",
     )
-    one.add_argument(
-        "--topic", dest="topics", action="append", default=[], help="commits of this topic alone; may be repeated"
-    )
+    one.add_argument("--topic", dest="topics", **_REPEATED, help="commits of this topic alone; may be repeated")
     one.add_argument(
         "--kind",
         dest="kinds",
         type=_kind,
-        action="append",
-        default=[],
+        **_REPEATED,
         help=f"records of this kind alone; may be repeated: {', '.join(KIND_NAMES)}",
     )
     one = commands.add_parser(
@@ -105,14 +113,9 @@ is changed. The exit code is 1 if something could not be read."""
 
 
 def _add_wanted(parser: argparse.ArgumentParser, *, json: bool = False) -> None:
-    parser.add_argument("--group", dest="groups", action="append", default=[], help="this group alone; may be repeated")
+    parser.add_argument("--group", dest="groups", **_REPEATED, help="this group alone; may be repeated")
     parser.add_argument(
-        "--partition",
-        dest="partitions",
-        type=int,
-        action="append",
-        default=[],
-        help="this partition alone; may be repeated",
+        "--partition", dest="partitions", type=int, **_REPEATED, help="this partition alone; may be repeated"
     )
     if json:
         parser.add_argument("--json", action="store_true", help="print JSON, an object a line")
@@ -124,8 +127,7 @@ def _add_config(parser: argparse.ArgumentParser) -> None:
         "--config",
         dest="properties",
         metavar="NAME=VALUE",
-        action="append",
-        default=[],
+        **_REPEATED,
         help="a property of the broker, as for serve; may be repeated",
     )
 
@@ -133,7 +135,7 @@ def _add_config(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Do what was asked for; returns the exit code."""
     if (arguments.command is None) == (arguments.before_after is None):
-        return _complain("a command is needed, or --before-after SOURCE; --help says more", 2)
+        return complain("offsets", "a command is needed, or --before-after SOURCE; --help says more", 2)
     try:
         match arguments.command:
             case "import":
@@ -144,19 +146,20 @@ def run(arguments: argparse.Namespace) -> int:
                 return _export(arguments)
             case "dump":
                 wanted = EntryFilter(groups=arguments.groups, topics=arguments.topics, kinds=arguments.kinds)
-                with open_source(arguments.source) as source:
-                    if arguments.raw:
-                        return dump_raw(source, wanted, arguments.partitions)
-                    return dump(source, wanted, arguments.partitions, as_json=arguments.json)
+                if arguments.transactions and not wanted.is_empty:
+                    return complain("offsets", "--transactions is about no group, topic or kind of record", 2)
+                topic = TRANSACTION_STATE if arguments.transactions else CONSUMER_OFFSETS
+                with open_source(arguments.source, topic) as source:
+                    return dump(source, wanted, arguments.partitions, as_json=arguments.json, as_raw=arguments.raw)
             case _:
                 with open_source(arguments.before_after) as source:
                     return before_and_after(
                         source, arguments.groups, arguments.partitions, _now_ms(), as_json=arguments.json
                     )
     except ConfigError as problem:
-        return _complain(str(problem), 2)
+        return complain("offsets", str(problem), 2)
     except (SourceError, StorageError) as problem:
-        return _complain(str(problem), 1)
+        return complain("offsets", str(problem), 1)
 
 
 def _export(arguments: argparse.Namespace) -> int:
@@ -172,7 +175,7 @@ def _export(arguments: argparse.Namespace) -> int:
         )
         has_id = arguments.topic_id is not None or source.topic_id is not None
     for fault in faults:
-        _complain(str(fault), 1)
+        complain("offsets", str(fault), 1)
     for one in written:
         if one.batches:
             print(f"{one.folder}: {one.records:,} records in {one.batches:,} batches, {one.bytes:,} bytes")
@@ -181,7 +184,7 @@ def _export(arguments: argparse.Namespace) -> int:
     if written and not has_id:
         print("without the topic's id, which a broker asks for: --topic-id gives it", file=sys.stderr)
     if arguments.groups and not written:
-        return _complain(f"nothing of {', '.join(arguments.groups)} is there", 1)
+        return complain("offsets", f"nothing of {', '.join(arguments.groups)} is there", 1)
     return 1 if faults else 0
 
 
@@ -233,59 +236,47 @@ def _now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def _complain(problem: str, code: int) -> int:
-    print(f"groupcoord offsets: {problem}", file=sys.stderr)
-    return code
-
-
-_NOTHING = LogSize(0, 0, 0)
+_NOTHING = compaction_preview.LogSize(0, 0, 0)
 
 
 @contextlib.contextmanager
-def open_source(text: str) -> Iterator[LogSource]:
-    """The source that ``text`` names: a directory, or else HOST:PORT. Raises SourceError."""
+def open_source(text: str, topic: str = CONSUMER_OFFSETS) -> Iterator[LogSource]:
+    """The source of ``topic`` that ``text`` names: a directory, or else HOST:PORT. Raises SourceError."""
     path = Path(text)
     if path.exists() or ":" not in text:
-        yield SegmentDirSource(path)
+        yield SegmentDirSource(path, topic)
         return
     # The client takes longer to import than all of the rest, and directories do not need it.
-    from groupcoord.client.addresses import parse_address  # noqa: PLC0415
+    from groupcoord.client.option_parsing import parse_address  # noqa: PLC0415
     from groupcoord.offsets_log.cluster_source import ClusterSource  # noqa: PLC0415
 
     try:
         address = parse_address(text)
     except ValueError:
-        yield SegmentDirSource(path)
+        yield SegmentDirSource(path, topic)
         return
-    with contextlib.closing(ClusterSource(address)) as source:
+    with contextlib.closing(ClusterSource(address, topic)) as source:
         yield source
 
 
-def dump(source: LogSource, wanted: EntryFilter, partitions: Collection[int], *, as_json: bool) -> int:
+def dump(
+    source: LogSource, wanted: EntryFilter, partitions: Collection[int], *, as_json: bool = False, as_raw: bool = False
+) -> int:
     """Print every entry that is ``wanted``; what cannot be read goes to stderr, too. Returns the exit code."""
     faults = 0
-    for number in _wanted(source, partitions):
-        for found in source.read(number):
-            for each in entries(found) if isinstance(found, Batch) else (found,):
-                if isinstance(each, UnreadableData):
-                    faults += 1
-                    _tell(each, as_json=as_json)
-                elif wanted.passes(each):
-                    print(_json(entry_json(each)) if as_json else entry_text(each))
-    return 1 if faults else 0
-
-
-def dump_raw(source: LogSource, wanted: EntryFilter, partitions: Collection[int]) -> int:
-    """Print every record that is ``wanted`` as it is; what cannot be unpacked goes to stderr. Returns the exit code."""
-    faults = 0
-    for number in _wanted(source, partitions):
-        for found in source.read(number):
-            for each in raw_records(found, wanted) if isinstance(found, Batch) else (found,):
-                if isinstance(each, UnreadableData):
-                    faults += 1
-                    print(f"groupcoord offsets: {each}", file=sys.stderr)
-                else:
-                    print(_json(each))
+    for found in (each for number in _wanted(source, partitions) for each in source.read(number)):
+        if isinstance(found, UnreadableData):
+            shown: Iterable[dict[str, Any] | LogEntry | UnreadableData] = (found,)
+        else:
+            shown = raw_records(found, wanted) if as_raw else entries(found)
+        for each in shown:
+            if isinstance(each, UnreadableData):
+                faults += 1
+                _tell(each, as_json=as_json and not as_raw)
+            elif isinstance(each, dict):
+                print(_json(each))
+            elif wanted.passes(each):
+                print(_json(entry_json(each)) if as_json else entry_text(each))
     return 1 if faults else 0
 
 
@@ -293,7 +284,7 @@ def _wanted(source: LogSource, partitions: Collection[int]) -> list[int]:
     missing = sorted(set(partitions) - set(source.partitions))
     if missing:
         there = f"{min(source.partitions)} to {max(source.partitions)}" if source.partitions else "none"
-        raise SourceError(f"there is no partition {missing[0]} of __consumer_offsets in it, only {there}")
+        raise SourceError(f"there is no partition {missing[0]} of {source.topic} in it, only {there}")
     return [number for number in source.partitions if not partitions or number in partitions]
 
 
@@ -313,8 +304,8 @@ def before_and_after(
                 batches.append(found)
         if not batches:
             continue
-        outcome = preview_compaction(number, batches, now_ms)
-        if groups and not any(of_group(outcome.before, group) for group in groups):
+        outcome = compaction_preview.preview_compaction(number, batches, now_ms)
+        if groups and not any(compaction_preview.of_group(outcome.before, group) for group in groups):
             continue
         before, after = before.plus(outcome.size_before), after.plus(outcome.size_after)
         print(_json(_outcome_json(outcome)) if as_json else _outcome_text(outcome, groups))
@@ -325,23 +316,25 @@ def before_and_after(
     return 1 if faults else 0
 
 
-def _outcome_text(outcome: CompactionPreview, groups: Collection[str]) -> str:
+def _outcome_text(outcome: compaction_preview.CompactionPreview, groups: Collection[str]) -> str:
     before, after = outcome.before, outcome.after
     if groups:
-        before = [record for group in groups for record in of_group(before, group)]
-        after = [record for group in groups for record in of_group(after, group)]
+        before = [record for group in groups for record in compaction_preview.of_group(before, group)]
+        after = [record for group in groups for record in compaction_preview.of_group(after, group)]
     rows = [["key", "records", "values, oldest first"]]
-    for key, count, values in before_rows(before):
+    for key, count, values in compaction_preview.before_rows(before):
         rows.append([key, count, values[0]])
         rows += [["", "", value] for value in values[1:]]
     lines = [f"__consumer_offsets-{outcome.partition}", "", table(rows), ""]
-    for whole, left in strips(before, {record.offset for record in after}):
+    for whole, left in compaction_preview.strips(before, {record.offset for record in after}):
         lines += [f"before  {whole}", f"after   {left}"]
-    lines += ["", table([["at offset", "key", "value"], *map(list, after_rows(after))])] if after else []
+    lines += (
+        ["", table([["at offset", "key", "value"], *map(list, compaction_preview.after_rows(after))])] if after else []
+    )
     return "\n".join([*lines, "", _sizes(outcome.size_before, outcome.size_after), ""])
 
 
-def _sizes(before: LogSize, after: LogSize) -> str:
+def _sizes(before: compaction_preview.LogSize, after: compaction_preview.LogSize) -> str:
     saved = round(100 * (1 - after.bytes / before.bytes)) if before.bytes else 0
     return (
         f"{before.records:,} records of {before.keys:,} keys, {before.bytes:,} bytes; "
@@ -349,7 +342,7 @@ def _sizes(before: LogSize, after: LogSize) -> str:
     )
 
 
-def _outcome_json(outcome: CompactionPreview) -> dict[str, object]:
+def _outcome_json(outcome: compaction_preview.CompactionPreview) -> dict[str, object]:
     kept = {record.offset for record in outcome.after}
     return {
         "partition": outcome.partition,

@@ -1,24 +1,45 @@
 """``groupcoord pipeline``: what a cluster's consumer groups did, from ``__consumer_offsets`` to tables, with PySpark."""
 
 import argparse
+import asyncio
+import logging
+import os
 import re
+import signal
 import sys
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+import threading
+import webbrowser
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from groupcoord.cli import pipeline_report, pipeline_watch
+from groupcoord.cli.demo import TIME_LIMIT_S, missing_libraries
+from groupcoord.cli.main import complain, main
 from groupcoord.pipeline.errors import PipelineError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from groupcoord.pipeline.report.report_model import Report
+
 NEEDED = ("pyspark", "pyarrow", "pandas", "jinja2")
 MOST_RECORDS = 10_000_000_000
 _WINDOW = re.compile(r"[1-9]\d* (second|minute|hour|day)s?")
 _FROM_WORKER = re.compile(r"(?:PipelineError|ClusterUnavailableError|OffsetOutOfRangeError): (.+)")
+
+
+def _pair(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not key or not equals:
+        raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE")
+    return key, value
+
+
+_PAIRS: dict[str, Any] = {"action": "append", "default": [], "type": _pair, "metavar": "KEY=VALUE"}
+"""Of an option that may be given several times."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -34,14 +55,14 @@ any Kafka cluster."""
     _configure_generate(generate)
     _configure_run(actions.add_parser("run", help="from a log to tables", formatter_class=parser.formatter_class))
     report = actions.add_parser("report", help="the page of a run anew", formatter_class=parser.formatter_class)
-    pipeline_report.configure_report(report, _session)
+    _configure_report(report)
     _configure_spark(report)
     demo = actions.add_parser(
         "demo", help="groupcoord demo, and what its log tells", formatter_class=parser.formatter_class
     )
-    pipeline_report.configure_demo(demo)
+    _configure_demo(demo)
     watch = actions.add_parser("watch", help="tables that follow the log", formatter_class=parser.formatter_class)
-    pipeline_watch.configure(watch)
+    _configure_watch(watch)
     _configure_spark(watch)
 
 
@@ -61,18 +82,7 @@ sources
   groupcoord pipeline run --source segments:/var/lib/kafka/data --out groups
   spark-submit --master yarn $(python -c 'import groupcoord.__main__ as m; print(m.__file__)') pipeline run …"""
     parser.set_defaults(action=_run)
-    parser.add_argument("--source", required=True, metavar="KIND:WHERE", help="what to read, see below")
-    parser.add_argument(
-        "--out", required=True, metavar="DIR", help="where to write; a directory, or any URL Spark can write to"
-    )
-    parser.add_argument(
-        "--source-option",
-        action="append",
-        default=[],
-        type=_pair,
-        metavar="KEY=VALUE",
-        help="an option of the source, such as topic=… of kafka or kafka.security.protocol=… of connector; may be repeated",
-    )
+    _add_source(parser, "what to read, see below", "topic=… of kafka or kafka.security.protocol=… of connector")
     parser.add_argument(
         "--as-of",
         type=_time,
@@ -91,7 +101,7 @@ sources
         metavar="ASSIGNOR,…",
         help="play the history of each group with these assignors, for the tables what_if: sticky,cooperative-sticky,range",
     )
-    pipeline_report.add_format(parser)
+    _add_format(parser)
     _configure_spark(parser)
 
 
@@ -112,18 +122,20 @@ nothing else. The same seed gives the same log."""
     _configure_spark(parser)
 
 
+def _add_source(parser: argparse.ArgumentParser, source: str, option: str) -> None:
+    """What to read and where to write; ``source`` and ``option`` say which sources and which of their options there are."""
+    parser.add_argument("--source", required=True, metavar="KIND:WHERE", help=source)
+    parser.add_argument(
+        "--out", required=True, metavar="DIR", help="where to write; a directory, or any URL Spark can write to"
+    )
+    parser.add_argument("--source-option", **_PAIRS, help=f"an option of the source, such as {option}; may be repeated")
+
+
 def _configure_spark(parser: argparse.ArgumentParser) -> None:
     spark = parser.add_argument_group("Spark")
     spark.add_argument("--master", help="where to run (default: all cores of this machine, or what spark-submit says)")
     spark.add_argument("--packages", help="jars to fetch, as spark-submit takes them")
-    spark.add_argument(
-        "--conf",
-        action="append",
-        default=[],
-        type=_pair,
-        metavar="KEY=VALUE",
-        help="a setting of Spark; may be repeated",
-    )
+    spark.add_argument("--conf", **_PAIRS, help="a setting of Spark; may be repeated")
     spark.add_argument("--verbose", action="store_true", help="show what Spark logs")
 
 
@@ -131,17 +143,17 @@ def run(arguments: argparse.Namespace) -> int:
     """Do what was asked for; returns the exit code."""
     missing = [name for name in getattr(arguments, "needed", NEEDED) if find_spec(name) is None]
     if missing:
-        return _complain(f"{', '.join(missing)} missing: pip install 'groupcoord[pipeline]'")
+        return complain("pipeline", f"{', '.join(missing)} missing: pip install 'groupcoord[pipeline]'", 1)
     action: Callable[[argparse.Namespace], None] = arguments.action
     try:
         action(arguments)
     except PipelineError as problem:
-        return _complain(str(problem))
+        return complain("pipeline", str(problem), 1)
     except Exception as problem:
         if not _is_of_spark(problem):
             raise
         found = _FROM_WORKER.search(str(problem))
-        return _complain(found[1] if found else str(problem))
+        return complain("pipeline", found[1] if found else str(problem), 1)
     return 0
 
 
@@ -156,28 +168,20 @@ def _is_of_spark(problem: Exception) -> bool:
 
 def _run(arguments: argparse.Namespace) -> None:
     # These need the extra, and take a second to import.
-    from groupcoord.pipeline.run import (  # noqa: PLC0415
-        RunOptions,
-        RunProgress,
-        run_pipeline,
-    )
+    from groupcoord.pipeline.assignor_replay.assignor_choice import choices  # noqa: PLC0415
+    from groupcoord.pipeline.run import RunOptions, RunProgress, run_pipeline  # noqa: PLC0415
     from groupcoord.pipeline.run_output import RunOutput  # noqa: PLC0415
-    from groupcoord.pipeline.sources.end_offsets import ends_of_file  # noqa: PLC0415
-    from groupcoord.pipeline.sources.factory import plan_source  # noqa: PLC0415
-    from groupcoord.pipeline.whatif.assignor_choice import choices  # noqa: PLC0415
+    from groupcoord.pipeline.sources.factory import ends_of_file, plan_source  # noqa: PLC0415
 
     chosen = choices(arguments.replay_with) if arguments.replay_with else ()
     plan = plan_source(arguments.source, dict(arguments.source_option))
-    with (
-        _session(arguments) as spark,
-        RunOutput(spark, arguments.out) as output,
-    ):
+    with _session(arguments) as spark, RunOutput(spark, arguments.out) as output:
         ends = None if arguments.end_offsets is None else ends_of_file(spark, arguments.end_offsets)
         now = datetime.now(UTC) if plan.ends is not None else None
         options = RunOptions(as_of=arguments.as_of, window=arguments.window, ends=ends, now=now, replay_with=chosen)
         run_pipeline(spark, plan, output, options, RunProgress(_say))
         report = output.finished()
-    pipeline_report.print_report(report, arguments.out, arguments.format)
+    _print_report(report, arguments.out, arguments.format)
 
 
 def _generate(arguments: argparse.Namespace) -> None:
@@ -196,13 +200,6 @@ def _session(arguments: argparse.Namespace) -> "AbstractContextManager[SparkSess
 
 def _say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
-
-
-def _pair(text: str) -> tuple[str, str]:
-    key, equals, value = text.partition("=")
-    if not key or not equals:
-        raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE")
-    return key, value
 
 
 def _count(text: str) -> int:
@@ -225,6 +222,215 @@ def _window(text: str) -> str:
     return text
 
 
-def _complain(problem: str) -> int:
-    print(f"groupcoord pipeline: {problem}", file=sys.stderr)
-    return 1
+PAGE = "report.html"
+REPLAYED = "range,sticky,cooperative-sticky"
+
+
+def _configure_report(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of ``pipeline report``, but those of Spark."""
+    parser.description = """\
+Make DIR/report.html anew from DIR/report.json, which an earlier run has left.
+Needs no Spark, unless DIR is a URL."""
+    parser.set_defaults(action=_report, needed=("jinja2",))
+    parser.add_argument("directory", metavar="DIR", help="what was --out; a directory, or any URL Spark can write to")
+    _add_format(parser)
+
+
+def _configure_demo(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of ``pipeline demo``."""
+    parser.description = """\
+Show groupcoord demo, read the log that it leaves by Spark, and open the report
+where there is a display."""
+    parser.set_defaults(action=_demo)
+    parser.add_argument("--out", default="pipeline-demo", metavar="DIR", help="where to write (default: pipeline-demo)")
+    parser.add_argument("--fast", action="store_true", help="do not pause for the reader")
+    parser.add_argument("--no-open", action="store_true", help="name the report, and do not open it")
+
+
+def _add_format(parser: argparse.ArgumentParser) -> None:
+    """How to say what came of it."""
+    parser.add_argument(
+        "--format", choices=("text", "json"), default="text", help="of what is said at the end (default: text)"
+    )
+
+
+def _print_report(report: "Report", directory: str, form: str) -> None:
+    """Say on stdout what came of it: in a few lines, or as one JSON document."""
+    if form == "json":
+        from groupcoord.pipeline.report.report_files import report_to_json  # noqa: PLC0415 - not every command needs it
+
+        sys.stdout.write(report_to_json(report))
+        return
+    from groupcoord.pipeline.report.formatting import amount  # noqa: PLC0415
+
+    of = report.overview
+    print(
+        f"{amount(of.records, 'records')}: {amount(of.rebalances, 'rebalances')} of {amount(of.groups, 'groups')}, "
+        f"{amount(of.storms, 'storms')}, {amount(of.commit_gaps, 'pauses')} in which commits stopped"
+    )
+    print(f"tables in {directory}/tables, report in {directory}/{PAGE}")
+
+
+def _report(arguments: argparse.Namespace) -> None:
+    is_local = Path(arguments.directory).is_dir()
+    if not is_local and "://" not in arguments.directory:
+        raise PipelineError(f"there is no directory {arguments.directory}")
+    from groupcoord.pipeline.report.report_files import render_stored, render_stored_by_spark  # noqa: PLC0415 - of the extra
+
+    if is_local:
+        report = render_stored(Path(arguments.directory))
+    else:
+        with _session(arguments) as spark:
+            report = render_stored_by_spark(spark, arguments.directory)
+    _print_report(report, arguments.directory, arguments.format)
+
+
+def _demo(arguments: argparse.Namespace) -> None:
+    missing = missing_libraries()
+    if missing:
+        raise PipelineError(
+            f"not installed: {', '.join(missing)}; pip install 'groupcoord[client]' installs all it needs"
+        )
+    from groupcoord.cli.demo.output import console  # noqa: PLC0415
+    from groupcoord.cli.demo.story import show  # noqa: PLC0415 - these need the libraries
+    from groupcoord.pipeline.java_runtime import find_java  # noqa: PLC0415
+
+    find_java()  # who has none shall not hear of it after the show only
+    logging.getLogger("aiokafka").addHandler(logging.NullHandler())
+
+    async def read_log(address: str) -> int:
+        command = ["pipeline", "run", "--source", f"kafka:{address}", "--out", arguments.out, "--replay-with", REPLAYED]
+        print(f"\nWhat is in the log of all this?\n\n$ groupcoord {' '.join(command)}", flush=True)
+        return await asyncio.to_thread(main, command)
+
+    code = asyncio.run(show(console(), fast=arguments.fast, time_limit_s=TIME_LIMIT_S, afterwards=read_log))
+    if code:
+        raise PipelineError("the demo has failed")
+    page = Path(arguments.out, PAGE).resolve()
+    if not arguments.no_open and has_display() and webbrowser.open(page.as_uri()):
+        print("The report is open in a browser.")
+    else:
+        print(f"Open {page.as_uri()} in a browser.")
+
+
+def has_display() -> bool:
+    """Whether a user can look at a browser: never in a CI, never without a terminal."""
+    if os.environ.get("CI") or not sys.stdout.isatty():
+        return False
+    return sys.platform in {"win32", "darwin"} or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
+_UNITS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
+_DURATION = re.compile(r"([1-9]\d{0,8}) ?(s|m|h|d|second|minute|hour|day)s?")
+_MERGE_EVERY = 100
+_MOST_MERGED = 10_000
+
+
+def _configure_watch(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of ``pipeline watch``, but those of Spark."""
+    parser.description = """\
+Follow the log of __consumer_offsets of a living cluster: tables that grow, and
+views (current_offsets, current_groups, lag, storms) that are replaced after each
+batch. After a kill it continues where it was: nothing is lost, nothing comes twice."""
+    parser.epilog = """\
+  groupcoord pipeline watch --source kafka:localhost:9092 --out watched
+  groupcoord pipeline watch --source kafka:localhost:9092 --out watched --once"""
+    parser.set_defaults(action=_run_query)
+    _add_source(
+        parser,
+        "kafka:HOST:PORT, or connector:HOST:PORT with --packages",
+        "maxrecords=… of kafka: so many offsets a batch",
+    )
+    parser.add_argument(
+        "--every", type=_seconds, default=5, metavar="TIME", help="how often to look (default: '5 seconds')"
+    )
+    end = parser.add_mutually_exclusive_group()
+    end.add_argument("--for", dest="for_s", type=_seconds, metavar="TIME", help="end after so long, such as '1 hour'")
+    end.add_argument("--once", "--available-now", action="store_true", help="take what is there now, and end")
+    parser.add_argument(
+        "--merge-every",
+        type=_merge_every,
+        default=_MERGE_EVERY,
+        metavar="N",
+        help=f"make one directory of so many batches (default: {_MERGE_EVERY}; 0: never)",
+    )
+
+
+def _run_query(arguments: argparse.Namespace) -> None:
+    # These need the extra, and take a second to import.
+    from groupcoord.pipeline.sources.factory import open_stream  # noqa: PLC0415
+    from groupcoord.pipeline.watch.batch_writer import BatchWriter  # noqa: PLC0415
+    from groupcoord.pipeline.watch.output_directory import WatchDirectory  # noqa: PLC0415
+    from groupcoord.pipeline.watch.query_loop import WatchSchedule, run_watch  # noqa: PLC0415
+
+    if not arguments.verbose:
+        logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)  # what goes wrong in a batch is raised, too
+    with signals() as stopping:
+        stream = open_stream(arguments.source, dict(arguments.source_option))
+        with _session(arguments) as spark, WatchDirectory(spark, arguments.out) as output:
+            stopping.arm()
+            manifest = output.begin(stream.spec, stream.identity)
+            batch_writer = BatchWriter(output, stream, manifest, _say, merge_every=arguments.merge_every)
+            schedule = WatchSchedule(every_s=arguments.every, for_s=arguments.for_s, is_once=arguments.once)
+            run_watch(spark, output, stream, batch_writer, schedule, stopping.event, _say)
+    print(outcome(batch_writer.manifest.records, batch_writer.manifest.batch + 1, arguments.out))
+    if stopping.by == signal.SIGINT:
+        raise KeyboardInterrupt
+
+
+def outcome(records: int, batches: int, out: str) -> str:
+    """What the watch says at its end."""
+    if batches == 0:
+        return f"ended before the first batch: there are no tables in {out} yet"
+    return f"{records:,} records in {batches:,} batches: tables in {out}/tables"
+
+
+class Stopping:
+    """Ends the watch between two batches at the first signal, and at once at the second."""
+
+    def __init__(self) -> None:
+        self.event = threading.Event()
+        """Set when the watch is to end."""
+        self.by: int | None = None
+        """The last signal."""
+        self._before: dict[int, Any] = {}
+
+    def arm(self) -> None:
+        """Catch the signals from now on; called again after Spark has installed a handler of its own."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._before.setdefault(number, signal.signal(number, self._received))
+
+    def disarm(self) -> None:
+        """Restore the handlers that there were before."""
+        for number, before in self._before.items():
+            signal.signal(number, before)
+
+    def _received(self, number: int, frame: object) -> None:
+        del frame
+        self.by = number
+        if self.event.is_set():
+            raise KeyboardInterrupt
+        self.event.set()
+
+
+@contextmanager
+def signals() -> Iterator[Stopping]:
+    """What ends the watch; afterwards signals do again what they did before."""
+    stopping = Stopping()
+    try:
+        yield stopping
+    finally:
+        stopping.disarm()
+
+
+def _seconds(text: str) -> int:
+    found = _DURATION.fullmatch(text)
+    if not found:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time such as '5 seconds' or '1 hour'")
+    return int(found[1]) * next(seconds for unit, seconds in _UNITS.items() if unit.startswith(found[2]))
+
+
+def _merge_every(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and int(text) <= _MOST_MERGED and int(text) != 1):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of batches: 0, or 2 to {_MOST_MERGED:,}")
+    return int(text)

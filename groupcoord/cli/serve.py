@@ -2,37 +2,31 @@
 
 import argparse
 import asyncio
-import contextlib
 import gc
 import logging
-import sys
+import math
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from groupcoord.cli.main import forget_output
-from groupcoord.config.broker_config import BrokerConfig, load
+from groupcoord.cli.main import complain, forget_output
+from groupcoord.config.broker_config import DEFAULTS, DEV_DEFAULTS, BrokerConfig, DefaultOverride, load
 from groupcoord.config.config_def import ConfigError
-from groupcoord.config.default_overrides import DEFAULTS, DEV_DEFAULTS, DefaultOverride
-from groupcoord.config.properties import BROKER
-from groupcoord.server import log
-from groupcoord.server.log import LogRateLimiter
+from groupcoord.config.features import check_levels
+from groupcoord.config.property_definitions import BROKER
+from groupcoord.server import event_logging
+from groupcoord.server.event_logging import LogRateLimiter
+from groupcoord.server.operating_system import NowMs, SystemRandomSource, raise_descriptor_limit, wall_clock
 from groupcoord.server.server import Server
-from groupcoord.server.system import NowMs, SystemRandomSource, raise_descriptor_limit, wall_clock
 
 if TYPE_CHECKING:
-    from groupcoord.storage.data_directory import DataDirectory
+    from groupcoord.storage.file_storage_backend import DataDirectory
     from groupcoord.testing.faults.rule_file import NamedRule
 
 logger = logging.getLogger(__name__)
 
-_LEVELS = {
-    "debug": logging.DEBUG,
-    "info": logging.INFO,
-    "warning": logging.WARNING,
-    "error": logging.ERROR,
-}
+_LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 GARBAGE_THRESHOLD = 20_000
 """How many more objects than before are looked through for cycles, and not Python's 700: requests and answers make thousands of
 objects a second and no cycles, and looking for some takes a tenth of the time of a heartbeat."""
@@ -48,10 +42,15 @@ class TopicOption(NamedTuple):
 
 
 class BrokerOptions(NamedTuple):
-    """How many brokers, and their racks in turn."""
+    """How many brokers, their racks in turn, and the levels of the cluster's features."""
 
     number: int
     racks: tuple[str, ...]
+    features: dict[str, int]
+
+
+_REPEATED: dict[str, Any] = {"action": "append", "default": []}
+"""Of an option that may be given several times."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -103,8 +102,7 @@ ctrl-C end it."""
         dest="topics",
         metavar="NAME[:PARTITIONS]",
         type=_topic,
-        action="append",
-        default=[],
+        **_REPEATED,
         help="a topic to begin with; may be repeated",
     )
     content.add_argument(
@@ -118,9 +116,17 @@ ctrl-C end it."""
         "-c",
         dest="properties",
         metavar="KEY=VALUE",
-        action="append",
-        default=[],
+        **_REPEATED,
         help="a property of a Kafka broker, as in server.properties; may be repeated, wins over --config",
+    )
+    content.add_argument(
+        "--feature",
+        dest="features",
+        metavar="NAME=LEVEL",
+        type=_feature,
+        **_REPEATED,
+        help="a feature has this level, such as transaction.version=0 (that of a new Kafka 4.3, or what was set with "
+        "kafka-features.sh and is kept in --data-dir); may be repeated",
     )
     content.add_argument("--config", metavar="FILE", type=Path, help="read properties from a Kafka server.properties")
     content.add_argument(
@@ -174,17 +180,19 @@ def _difference(here: DefaultOverride) -> str:
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until told to stop; returns the exit code."""
-    several = BrokerOptions(arguments.brokers, arguments.racks)
+    several = BrokerOptions(arguments.brokers, arguments.racks, dict(arguments.features))
     if several.number > 1 and arguments.data_dir is not None:
-        return _complain("--data-dir keeps the data of one broker; it cannot be used with --brokers", 2)
+        return complain("serve", "--data-dir keeps the data of one broker; it cannot be used with --brokers", 2)
     if len(several.racks) > several.number:
-        return _complain(f"--racks names {len(several.racks)} racks, and there are fewer brokers: {several.number}", 2)
+        return complain(
+            "serve", f"--racks names {len(several.racks)} racks, and there are fewer brokers: {several.number}", 2
+        )
     try:
         config = _config(arguments)
     except ConfigError as problem:
-        return _complain(str(problem), 2)
+        return complain("serve", str(problem), 2)
     except OSError as problem:
-        return _complain(f"cannot read {arguments.config}: {problem.strerror}", 1)
+        return complain("serve", f"cannot read {arguments.config}: {problem.strerror}", 1)
     rules: list[NamedRule] = []
     if arguments.faults is not None:
         from groupcoord.testing.faults.rule_file import RuleFileError, load_rules  # noqa: PLC0415 - rarely wanted
@@ -192,13 +200,13 @@ def run(arguments: argparse.Namespace) -> int:
         try:
             rules = load_rules(arguments.faults)
         except RuleFileError as problem:
-            return _complain(str(problem), 2)
+            return complain("serve", str(problem), 2)
         except OSError as problem:
-            return _complain(f"cannot read {arguments.faults}: {problem.strerror}", 1)
+            return complain("serve", f"cannot read {arguments.faults}: {problem.strerror}", 1)
     try:
         limiter = _set_up_log(arguments)
     except OSError as problem:
-        return _complain(f"cannot write {arguments.log_file}: {problem.strerror}", 1)
+        return complain("serve", f"cannot write {arguments.log_file}: {problem.strerror}", 1)
     if config.without_effect:
         logger.info("accepted, but without effect here: %s", ", ".join(config.without_effect))
     raise_descriptor_limit()
@@ -217,11 +225,11 @@ def _set_up_log(arguments: argparse.Namespace) -> LogRateLimiter | None:
     level = _LEVELS[arguments.log_level]
     file = None
     if arguments.log_file is not None:
-        file = log.LogFile(arguments.log_file, arguments.log_max_bytes, arguments.log_files)
+        file = event_logging.LogFile(arguments.log_file, arguments.log_max_bytes, arguments.log_files)
     if arguments.log_every_line or level == logging.DEBUG:
-        log.set_up(arguments.log_format, level, file=file)
+        event_logging.set_up(arguments.log_format, level, file=file)
         return None
-    return log.set_up(arguments.log_format, level, file=file, limit=LogRateLimiter)
+    return event_logging.set_up(arguments.log_format, level, file=file, limit=LogRateLimiter)
 
 
 async def _serve(
@@ -236,21 +244,21 @@ async def _serve(
         return await _serve_node(config, topics, now_ms, None, several, rules)
     # Not on every system, and a third of the start if it is not wanted.
     try:
-        from groupcoord.storage.data_directory import DataDirectory  # noqa: PLC0415
-        from groupcoord.storage.errors import StorageError  # noqa: PLC0415
+        from groupcoord.storage.file_io import StorageError  # noqa: PLC0415
+        from groupcoord.storage.file_storage_backend import DataDirectory  # noqa: PLC0415
     except ImportError as problem:  # there is no fcntl
-        return _complain(f"--data-dir needs a POSIX system: {problem}", 1)
+        return complain("serve", f"--data-dir needs a POSIX system: {problem}", 1)
     try:
         storage = DataDirectory(data_dir, config, new_uuid=SystemRandomSource().uuid, now_ms=now_ms())
     except StorageError as problem:
-        return _complain(str(problem), 1)
+        return complain("serve", str(problem), 1)
     for finding in storage.findings:
         logger.warning("%s", finding)
     try:
         code = await _serve_node(storage.config, topics, now_ms, storage, several, rules)
     finally:
         storage.close()
-    return code if storage.failure is None else _complain(storage.failure, 1)
+    return code if storage.failure is None else complain("serve", storage.failure, 1)
 
 
 async def _serve_node(
@@ -274,9 +282,10 @@ async def _serve_node(
             storage=storage or IN_MEMORY_STORAGE,
             brokers=several.number,
             racks=several.racks,
+            features=several.features,
         )
     except InvalidTopicError as problem:
-        return _complain(f"--topic {problem.topic}: {problem}", 2)
+        return complain("serve", f"--topic {problem.topic}: {problem}", 2)
     faults = None
     if rules:
         from groupcoord.testing.faults.api import Faults  # noqa: PLC0415
@@ -289,7 +298,7 @@ async def _serve_node(
         config.served.host,
         config.served.port,
         now_ms=now_ms,
-        listeners=[log.log_event],
+        listeners=[event_logging.log_event],
         brokers=assembly.brokers,
         files_to_come=(lambda: 0) if storage is None else storage.files_to_come,
     )
@@ -310,9 +319,9 @@ async def _serve_node(
     try:
         ended_by = await server.serve(announce)
     except ConfigError as problem:
-        return _complain(str(problem), 2)
+        return complain("serve", str(problem), 2)
     except OSError as problem:
-        return _complain(f"cannot listen on {problem.filename}: {problem.strerror}", 1)
+        return complain("serve", f"cannot listen on {problem.filename}: {problem.strerror}", 1)
     if faults is not None:
         faults.log_unused()
     return 0 if ended_by is None else _EXIT_BY_SIGNAL.get(ended_by.name, 0)
@@ -351,22 +360,20 @@ def _topic(text: str) -> TopicOption:
     return TopicOption(name, int(count))
 
 
-def _count(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and int(text) > 0):
-        raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
-    return int(text)
+def _number(what: str, lowest: int, highest: float = math.inf) -> Callable[[str], int]:
+    """Reads an option that must be ``what``: a number from ``lowest`` to ``highest``."""
+
+    def read(text: str) -> int:
+        if not (text.isascii() and text.isdecimal() and lowest <= int(text) <= highest):
+            raise argparse.ArgumentTypeError(f"{text} is not {what}")
+        return int(text)
+
+    return read
 
 
-def _port(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and int(text) <= 65_535):
-        raise argparse.ArgumentTypeError(f"{text} is not a port: a number from 0 to 65535")
-    return int(text)
-
-
-def _brokers(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and int(text) > 0):
-        raise argparse.ArgumentTypeError(f"{text} is not a number of brokers above 0")
-    return int(text)
+_count = _number("a number above 0", 1)
+_port = _number("a port: a number from 0 to 65535", 0, 65_535)
+_brokers = _number("a number of brokers above 0", 1)
 
 
 def _racks(text: str) -> tuple[str, ...]:
@@ -376,7 +383,11 @@ def _racks(text: str) -> tuple[str, ...]:
     return racks
 
 
-def _complain(problem: str, code: int) -> int:
-    with contextlib.suppress(OSError, ValueError):
-        print(f"groupcoord serve: {problem}", file=sys.stderr)
-    return code
+def _feature(text: str) -> tuple[str, int]:
+    name, _, level = text.partition("=")
+    try:
+        check_levels({name: int(level)})
+    except ValueError as problem:
+        said = f"{text} is not NAME=LEVEL" if not level.isdecimal() else str(problem)
+        raise argparse.ArgumentTypeError(said) from None
+    return name, int(level)

@@ -5,8 +5,8 @@ async with Consumer("localhost:9092", group="app", topics=["orders"]) as consume
         ...
 """
 
-from groupcoord.client.consumer import Consumer
-from groupcoord.client.errors import (
+from groupcoord.client.assigned_partitions import ConsumerRecord
+from groupcoord.client.client_errors import (
     AssignorFailedError,
     BrokerError,
     CallbackFailedError,
@@ -20,10 +20,12 @@ from groupcoord.client.errors import (
     RequestTimedOutError,
     UnsupportedVersionError,
 )
+from groupcoord.client.committed_offsets import OffsetAndMetadata
+from groupcoord.client.consumer import Consumer
+from groupcoord.client.member.consumer_membership import ConsumerMembership
+from groupcoord.client.member.context import MemberSettings
+from groupcoord.client.member.member_interface import GroupMember
 from groupcoord.client.member.membership import Membership
-from groupcoord.client.member.settings import MemberSettings
-from groupcoord.client.offsets import OffsetAndMetadata
-from groupcoord.client.partitions import ConsumerRecord
 
 __all__ = [
     "AssignorFailedError",
@@ -33,9 +35,11 @@ __all__ = [
     "CommitFailedError",
     "Consumer",
     "ConsumerClosedError",
+    "ConsumerMembership",
     "ConsumerRecord",
     "CorruptRecordsError",
     "DisconnectedError",
+    "GroupMember",
     "MemberSettings",
     "Membership",
     "OffsetAndMetadata",

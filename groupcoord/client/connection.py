@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
-from groupcoord.client.errors import DisconnectedError, RequestTimedOutError, UnsupportedVersionError
+from groupcoord.client.client_errors import DisconnectedError, RequestTimedOutError, UnsupportedVersionError
 from groupcoord.protocol.apis import API_BY_REQUEST, APIS, Api, ApiKey
 from groupcoord.protocol.apis.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from groupcoord.protocol.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from groupcoord.protocol.apis.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from groupcoord.protocol.apis.offset_fetch import (
     OffsetFetchRequest,
@@ -25,6 +26,8 @@ from groupcoord.protocol.apis.offset_fetch import (
 from groupcoord.protocol.errors import ErrorCode, WireError
 from groupcoord.protocol.framing import FrameBuffer, encode_request, parse_response
 
+REGEX_VERSION = 1
+"""The first version of ConsumerGroupHeartbeat that has regular expressions."""
 SOFTWARE_NAME = "groupcoord"
 SOFTWARE_VERSION = "0.1.0"
 MAX_RESPONSE_BYTES = (1 << 31) - 1
@@ -95,7 +98,17 @@ class BrokerConnection(asyncio.Protocol):
 
         Raises DisconnectedError, among them RequestTimedOutError, and UnsupportedVersionError.
         """
-        return await self._exchange(request, self.highest_version(type(request), limit), timeout_ms)
+        version = self.highest_version(type(request), limit)
+        if (
+            isinstance(request, ConsumerGroupHeartbeatRequest)
+            and request.subscribed_topic_regex
+            and version < REGEX_VERSION
+        ):
+            raise UnsupportedVersionError(
+                f"ConsumerGroupHeartbeat: the broker at {self.host}:{self.port} does not know subscriptions by regular "
+                f"expression, which came with version {REGEX_VERSION}"
+            )
+        return await self._exchange(request, version, timeout_ms)
 
     def close(self) -> None:
         """Close; requests under way raise DisconnectedError."""

@@ -10,6 +10,7 @@ change of assignments. While the user is busy with records nothing happens to it
 
 import asyncio
 import contextlib
+import logging
 import random
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
@@ -17,23 +18,27 @@ from types import TracebackType
 from typing import Self
 
 from groupcoord.assignors import Assignor, TopicPartition
-from groupcoord.client import options
-from groupcoord.client.addresses import parse_addresses
-from groupcoord.client.errors import BrokerError, ConsumerClosedError
-from groupcoord.client.fetcher import Fetcher, FetchSettings
+from groupcoord.client import option_parsing
+from groupcoord.client.assigned_partitions import AssignedPartitions, ConsumerRecord, PartitionState, StartPosition
+from groupcoord.client.client_errors import BrokerError, ConsumerClosedError
+from groupcoord.client.committed_offsets import GroupOffsets, OffsetAndMetadata, OffsetCommitter
+from groupcoord.client.fetcher import Fetcher, FetchSettings, OffsetResetStrategy, PositionResolver
 from groupcoord.client.member.actions import CallbackKind
+from groupcoord.client.member.consumer_membership import ConsumerMembership
+from groupcoord.client.member.context import ExponentialBackoff, MemberSettings
+from groupcoord.client.member.member_interface import GroupMember
 from groupcoord.client.member.membership import Membership
-from groupcoord.client.member.settings import ExponentialBackoff, MemberSettings
 from groupcoord.client.member_driver import Callback, MemberDriver
 from groupcoord.client.network_client import NetworkClient
-from groupcoord.client.offsets import GroupOffsets, OffsetAndMetadata, OffsetCommitter
-from groupcoord.client.partitions import AssignedPartitions, ConsumerRecord, PartitionState, StartPosition
-from groupcoord.client.positions import OffsetResetStrategy, PositionResolver
+from groupcoord.client.option_parsing import GroupProtocol, parse_addresses
 from groupcoord.core.events import Event
 from groupcoord.protocol.errors import ErrorCode
 
 CLOSE_TIMEOUT_MS = 30_000
 """The end of the block waits so long for the last commits, and again for LeaveGroup."""
+SESSION_TIMEOUT_MS = 45_000
+HEARTBEAT_INTERVAL_MS = 3_000
+logger = logging.getLogger(__name__)
 _HOPELESS = frozenset({ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.TOPIC_AUTHORIZATION_FAILED})
 """Errors of topics in metadata that a retry does not change."""
 
@@ -45,8 +50,14 @@ class Consumer(AsyncIterator[ConsumerRecord]):
     names or objects, the most wanted first; if all of them support the cooperative protocol, that is what the member does
     (KIP-429), and by default it does not, as in Kafka. The callbacks get a tuple of (topic, partition) and may be coroutine
     functions; without ``on_lost``, ``on_revoked`` is called in its place. ``auto_commit_interval_ms=None`` leaves committing
-    to the user. ``chance`` answers a number from 0 up to 1 and spreads back-offs; ``listeners`` are told each step of the
-    member, see :mod:`groupcoord.client.member.events`. All other arguments are Kafka's settings, times in milliseconds.
+    to the user.
+
+    With ``group_protocol="consumer"`` (KIP-848) the coordinator assigns, by its assignor ``group_remote_assignor`` if that is
+    given, and sets the session timeout and the heartbeat interval. ``assignors``, ``session_timeout_ms`` and
+    ``heartbeat_interval_ms`` are settings of the classic protocol then, and refused. In place of ``topics`` it can have a
+    ``pattern``: a regular expression of RE2, which the coordinator resolves.
+    ``chance`` answers a number from 0 up to 1 and spreads back-offs; ``listeners`` are told each step of the
+    member (:mod:`groupcoord.client.member.listener_events`). All other arguments are Kafka's settings, times in milliseconds.
 
     Raises ValueError and UnknownAssignorError for arguments that cannot work.
     """
@@ -56,8 +67,11 @@ class Consumer(AsyncIterator[ConsumerRecord]):
         bootstrap: str | Iterable[str],
         *,
         group: str,
-        topics: str | Iterable[str],
-        assignors: str | Assignor | Sequence[str | Assignor] = options.DEFAULT_ASSIGNORS,
+        topics: str | Iterable[str] | None = None,
+        pattern: str | None = None,
+        group_protocol: str = "classic",
+        assignors: str | Assignor | Sequence[str | Assignor] | None = None,
+        group_remote_assignor: str | None = None,
         instance_id: str | None = None,
         client_id: str = "groupcoord",
         rack: str | None = None,
@@ -67,8 +81,8 @@ class Consumer(AsyncIterator[ConsumerRecord]):
         auto_offset_reset: str = "latest",
         auto_commit_interval_ms: int | None = 5_000,
         isolation_level: str = "read_uncommitted",
-        session_timeout_ms: int = 45_000,
-        heartbeat_interval_ms: int = 3_000,
+        session_timeout_ms: int | None = None,
+        heartbeat_interval_ms: int | None = None,
         max_poll_interval_ms: int = 300_000,
         max_poll_records: int = 500,
         fetch_min_bytes: int = 1,
@@ -89,22 +103,37 @@ class Consumer(AsyncIterator[ConsumerRecord]):
             raise ValueError("max_poll_records is above 0")
         if auto_commit_interval_ms is not None and auto_commit_interval_ms < 0:
             raise ValueError("auto_commit_interval_ms is not negative; None switches it off")
+        protocol = option_parsing.group_protocol(
+            group_protocol,
+            classic={
+                "assignors": assignors,
+                "session_timeout_ms": session_timeout_ms,
+                "heartbeat_interval_ms": heartbeat_interval_ms,
+            },
+            consumer={"group_remote_assignor": group_remote_assignor, "pattern": pattern},
+        )
         settings = MemberSettings(
             group_id=group,
             instance_id=instance_id,
             rack_id=rack or None,
-            session_timeout_ms=session_timeout_ms,
-            heartbeat_interval_ms=heartbeat_interval_ms,
+            session_timeout_ms=SESSION_TIMEOUT_MS if session_timeout_ms is None else session_timeout_ms,
+            heartbeat_interval_ms=HEARTBEAT_INTERVAL_MS if heartbeat_interval_ms is None else heartbeat_interval_ms,
             max_poll_interval_ms=max_poll_interval_ms,
             request_timeout_ms=request_timeout_ms,
             retry_backoff_ms=retry_backoff_ms,
             retry_backoff_max_ms=retry_backoff_max_ms,
             auto_commit=auto_commit_interval_ms is not None,
+            remote_assignor=group_remote_assignor,
         )
-        level = options.isolation_level(isolation_level)
+        level = option_parsing.isolation_level(isolation_level)
         backoff = ExponentialBackoff(retry_backoff_ms, retry_backoff_max_ms, chance)
-        self._topics = options.topic_names(topics)
-        self._membership = Membership(settings, options.assignors_of(assignors), chance=chance)
+        self._topics, self._pattern = option_parsing.subscription(topics, pattern)
+        self._membership: GroupMember
+        if protocol is GroupProtocol.CONSUMER:
+            self._membership = ConsumerMembership(settings, option_parsing.new_member_id(), chance=chance)
+        else:
+            made = option_parsing.assignors_of(option_parsing.DEFAULT_ASSIGNORS if assignors is None else assignors)
+            self._membership = Membership(settings, made, chance=chance)
         self._partitions = AssignedPartitions()
         self._cluster = NetworkClient(
             parse_addresses(bootstrap),
@@ -181,7 +210,8 @@ class Consumer(AsyncIterator[ConsumerRecord]):
         self._open = self._connected = True
         self._refreshing = asyncio.create_task(self._cluster.refresh_periodically())
         self._committer.start()
-        self.subscribe(self._topics)
+        self._cluster_changed()
+        self.subscribe(self._topics or None, pattern=self._pattern)
         return self
 
     async def __aexit__(
@@ -272,7 +302,7 @@ class Consumer(AsyncIterator[ConsumerRecord]):
         """The poll returns: nothing changes for the user until the next poll."""
         self._polling = False
         if self._open:
-            self._driver.execute_actions(self._membership.away(self._driver.now_ms()))
+            self._driver.execute_actions(self._membership.poll_ended(self._driver.now_ms()))
             self._fetcher.send_fetches()
 
     def _may_deliver(self) -> bool:
@@ -297,26 +327,36 @@ class Consumer(AsyncIterator[ConsumerRecord]):
 
     # Subscription and assignment.
 
-    def subscribe(self, topics: str | Iterable[str]) -> None:
-        """Consume ``topics`` instead of those so far; the group rebalances. Raises ValueError for none."""
-        self._topics = options.topic_names(topics)
-        self._driver.execute_actions(self._membership.subscribe(self._topics, self._driver.now_ms()))
+    def subscribe(self, topics: str | Iterable[str] | None = None, *, pattern: str | None = None) -> None:
+        """Consume ``topics``, or what matches ``pattern``, instead of what was so far; the group rebalances.
+
+        Raises ValueError for neither or both, and for a pattern with the classic protocol.
+        """
+        names, _ = option_parsing.subscription(topics, pattern)
+        membership, now_ms = self._membership, self._driver.now_ms()
+        actions = (
+            membership.subscribe(names, now_ms) if pattern is None else membership.subscribe_pattern(pattern, now_ms)
+        )
+        self._topics, self._pattern = names, pattern
+        self._driver.execute_actions(actions)
 
     def subscription(self) -> frozenset[str]:
-        """The subscribed topics."""
-        return self._topics
+        """The subscribed topics; with a pattern, those of them that this consumer is assigned partitions of."""
+        return self._topics if self._pattern is None else self._membership.watched_topics
 
     def assignment(self) -> frozenset[TopicPartition]:
         """The partitions this consumer owns."""
         return frozenset(state.partition for state in self._partitions)
 
     def enforce_rebalance(self, reason: str = "rebalance enforced by user") -> None:
-        """Join again, for a reason that only the user knows (KIP-568)."""
+        """Join again, for a reason that only the user knows (KIP-568); the consumer protocol does not have that."""
+        if isinstance(self._membership, ConsumerMembership):
+            logger.warning("a member of the consumer protocol cannot enforce a rebalance: %s", reason)
         self._driver.execute_actions(self._membership.rejoin(reason, self._driver.now_ms()))
 
     @property
-    def membership(self) -> Membership:
-        """The member of the group: its state, generation and id."""
+    def membership(self) -> GroupMember:
+        """The member of the group: its state, generation (or epoch) and id."""
         return self._membership
 
     def pause(self, *partitions: TopicPartition) -> None:

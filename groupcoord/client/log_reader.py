@@ -8,13 +8,12 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
 
 from groupcoord.assignors import TopicPartition
-from groupcoord.client.addresses import Address
-from groupcoord.client.errors import BrokerError, ClientError
-from groupcoord.client.fetcher import BY_NAME
-from groupcoord.client.member.requests import metadata_request
-from groupcoord.client.member.settings import ExponentialBackoff
+from groupcoord.client.client_errors import BrokerError, ClientError
+from groupcoord.client.fetcher import BY_NAME, UP_TO_EARLIEST_AND_LATEST
+from groupcoord.client.member.actions import metadata_request
+from groupcoord.client.member.context import ExponentialBackoff
 from groupcoord.client.network_client import ConnectionPurpose, NetworkClient
-from groupcoord.client.positions import UP_TO_EARLIEST_AND_LATEST
+from groupcoord.client.option_parsing import Address
 from groupcoord.protocol.apis.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
 from groupcoord.protocol.apis.list_offsets import (
     ListOffsetsPartition,

@@ -7,11 +7,11 @@ from functools import partial
 from typing import Any
 
 from groupcoord.assignors import TopicPartition, run_assignor
+from groupcoord.client.assigned_partitions import AssignedPartitions
 from groupcoord.client.member import actions as a
 from groupcoord.client.member.action_executor import ActionExecutor
-from groupcoord.client.member.membership import Membership
+from groupcoord.client.member.member_interface import GroupMember
 from groupcoord.client.network_client import ConnectionPurpose, NetworkClient
-from groupcoord.client.partitions import AssignedPartitions
 from groupcoord.core.effects import EmitEvent
 from groupcoord.core.events import Event
 
@@ -23,7 +23,7 @@ class MemberDriver(ActionExecutor):
 
     def __init__(
         self,
-        membership: Membership,
+        membership: GroupMember,
         cluster: NetworkClient,
         partitions: AssignedPartitions,
         *,
@@ -120,7 +120,8 @@ class MemberDriver(ActionExecutor):
         self._start(action.ticket, partial(self._commit_consumed, action.timeout_ms))
 
     def _fetch_metadata(self, action: a.FetchMetadata) -> None:
-        self._start(action.ticket, partial(self._refresh_metadata, action.topics))
+        fetch = partial(self._cluster.refresh_by_id, action.topic_ids)
+        self._start(action.ticket, fetch if action.topic_ids else partial(self._refresh_metadata, action.topics))
 
     def _run_assignor(self, action: a.RunAssignor) -> None:
         # In a thread: an assignor that takes a minute must not stop the heartbeats that keep its member alive.

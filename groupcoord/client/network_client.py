@@ -8,13 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from groupcoord.assignors import TopicPartition
-from groupcoord.client.addresses import Address
+from groupcoord.client.client_errors import ClientError, DisconnectedError
 from groupcoord.client.connection import BrokerConnection
-from groupcoord.client.errors import ClientError, DisconnectedError
-from groupcoord.client.member.actions import MetadataSnapshot
-from groupcoord.client.member.requests import metadata_request
-from groupcoord.client.member.settings import ExponentialBackoff
-from groupcoord.protocol.apis.metadata import MetadataResponse, MetadataResponseTopic
+from groupcoord.client.member.actions import MetadataSnapshot, metadata_request
+from groupcoord.client.member.context import ExponentialBackoff
+from groupcoord.client.option_parsing import Address
+from groupcoord.protocol.apis.metadata import MetadataRequest, MetadataResponse, MetadataResponseTopic
 from groupcoord.protocol.errors import ErrorCode
 
 
@@ -172,15 +171,31 @@ class NetworkClient:
         """Fetch metadata of ``topics`` and the brokers now. Raises DisconnectedError, UnsupportedVersionError."""
         asked = frozenset(topics)
         request = metadata_request(asked, allow_auto_topic_creation=self._allow_auto_create_topics)
+        answer = await self._ask(request)
+        answered = {topic.name: topic for topic in answer.topics}
+        for name in sorted(asked):
+            self._learn(name, answered.get(name))
+        self.on_change()
+
+    async def refresh_by_id(self, topic_ids: Iterable[uuid.UUID]) -> MetadataSnapshot:
+        """Fetch metadata of the topics with these ids now; all topics that are known then.
+
+        Their metadata is refreshed from now on. Raises DisconnectedError, UnsupportedVersionError.
+        """
+        answer = await self._ask(metadata_request((), topic_ids=topic_ids))
+        found = {topic.name: topic for topic in answer.topics if topic.name}
+        for name, topic in sorted(found.items()):
+            self._learn(name, topic)
+        self.watch(self.watched | found.keys())
+        return self.view()
+
+    async def _ask(self, request: MetadataRequest) -> MetadataResponse:
         answer: MetadataResponse = await self.request_any(request)
         self.brokers = {
             each.node_id: BrokerMetadata(each.node_id, each.host, each.port, each.rack or None)
             for each in answer.brokers
         }
-        answered = {topic.name: topic for topic in answer.topics}
-        for name in sorted(asked):
-            self._learn(name, answered.get(name))
-        self.on_change()
+        return answer
 
     def _learn(self, name: str, answer: MetadataResponseTopic | None) -> None:
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if answer is None else ErrorCode(answer.error_code)
@@ -228,6 +243,7 @@ class NetworkClient:
         return MetadataSnapshot(
             partitions={name: len(topic.partitions) for name, topic in self.topics.items()},
             racks={name: tuple(map(self._racks, topic.partitions.values())) for name, topic in self.topics.items()},
+            ids={name: topic.topic_id for name, topic in self.topics.items() if topic.topic_id is not None},
         )
 
     def _racks(self, place: PartitionLeader) -> frozenset[str]:

@@ -1,12 +1,13 @@
 """ApiVersions: what this server speaks. Sources: ``ApiVersionsRequest``, ``KafkaApis.handleApiVersionsRequest``, KIP-511."""
 
 import re
-from dataclasses import replace
 
+from groupcoord.cluster.features import Features
+from groupcoord.config.features import FEATURES
 from groupcoord.core.effects import Call
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.apis import APIS, ApiKey
-from groupcoord.protocol.apis.api_versions import ApiVersion, FinalizedFeatureKey, SupportedFeatureKey
+from groupcoord.protocol.apis.api_versions import ApiVersion, SupportedFeatureKey
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import ApiVersionsRequest, ApiVersionsResponse
 
@@ -16,55 +17,37 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 # Deviation (scope-of-a-stand-in): plain brokers are stood in for: one, or several that do not fail by themselves and go by the
 # first one's configuration. The APIs are those served here, fewer than a broker's; of several listeners one is served, in plain
-# text, and it stays; there are no Java classes whose loggers could be told anything; and of the configurations those are
-# documented that something here acts on.
+# text, and it stays; there are no Java classes, as loggers that could be told anything or as assignors of one's own;
+# regular expressions are read by RE2 itself, of which Kafka's re2j is a port; and of the configurations those are documented
+# that something here acts on.
 _SERVED = tuple(
     ApiVersion(api_key=api.key, min_version=api.advertised_min, max_version=api.max_version)
     for api in sorted(APIS.values(), key=lambda api: api.key)
 )
-# The features are those of a 4.3 cluster by default, in the order a broker names them. No client
-# takes one for an API: it looks whether the API is there.
 _SUPPORTED = tuple(
-    SupportedFeatureKey(name=name, min_version=lowest, max_version=highest)
-    for name, lowest, highest in (
-        ("group.version", 0, 1),
-        ("kraft.version", 0, 1),
-        ("metadata.version", 7, 30),
-        ("share.version", 0, 1),
-        ("streams.version", 0, 1),
-        ("transaction.version", 0, 2),
-        ("eligible.leader.replicas.version", 0, 1),
-    )
-)
-_FINALIZED = tuple(
-    FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
-    for name, level in (
-        ("group.version", 1),
-        ("streams.version", 1),
-        ("transaction.version", 2),
-        ("eligible.leader.replicas.version", 1),
-        ("share.version", 1),
-        ("metadata.version", 30),
-    )
-)
-_ANSWER = ApiVersionsResponse(
-    api_keys=_SERVED, supported_features=_SUPPORTED, finalized_features=_FINALIZED, finalized_features_epoch=0
+    SupportedFeatureKey(name=name, min_version=each.lowest, max_version=each.highest) for name, each in FEATURES.items()
 )
 # Only from v4 on may a feature begin with version 0.
-_OLD_ANSWER = replace(_ANSWER, supported_features=tuple(feature for feature in _SUPPORTED if feature.min_version))
+_OLD_SUPPORTED = tuple(feature for feature in _SUPPORTED if feature.min_version)
 _ONLY_THIS = tuple(version for version in _SERVED if version.api_key == ApiKey.API_VERSIONS)
 _UNSUPPORTED = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=_ONLY_THIS)
 _INVALID = ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=())
 
 
-def api_versions(ctx: HandlerContext, call: Call, request: ApiVersionsRequest | None) -> None:
+def api_versions(ctx: HandlerContext, call: Call, request: ApiVersionsRequest | None, features: Features) -> None:
     """Answer ``call``. ``request`` is None if its version is unknown: the answer, in version 0, says which are known."""
     if request is None:
         ctx.reply(call._replace(version=0), _UNSUPPORTED)
     elif call.version >= SOFTWARE_NAME_FROM and not names_its_software(request):
         ctx.reply(call, _INVALID)
     else:
-        ctx.reply(call, _ANSWER if call.version >= ZERO_FEATURES_FROM else _OLD_ANSWER)
+        answer = ApiVersionsResponse(
+            api_keys=_SERVED,
+            supported_features=_SUPPORTED if call.version >= ZERO_FEATURES_FROM else _OLD_SUPPORTED,
+            finalized_features=features.finalized,
+            finalized_features_epoch=features.epoch,
+        )
+        ctx.reply(call, answer)
 
 
 def names_its_software(request: ApiVersionsRequest) -> bool:

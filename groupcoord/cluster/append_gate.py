@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, Literal, Protocol
 
 from groupcoord.broker.broker import Broker
-from groupcoord.coordinator.runtime.runtime import CoordinatorRuntime
+from groupcoord.coordinator.runtime.coordinator_runtime import CoordinatorRuntime
 from groupcoord.coordinator.runtime.shard import Shard
 from groupcoord.core.effects import Append, Effect
 from groupcoord.protocol.batches.record_batch import BatchError
@@ -111,9 +111,14 @@ class Appends:
         raise KeyError(f"append {append.append_id} is not held")
 
     def _store(self, append: Append, now_ms: int) -> list[Effect]:
+        topic, partition, marker = append.topic, append.partition, append.marker
         try:
-            records = [record.encoded for record in append.records]
-            stored = self._broker.append_to(append.topic, append.partition, records, now_ms)
+            if marker is not None:
+                stored = self._broker.append_marker(topic, partition, marker, now_ms)
+            else:
+                producer = {"producer_id": append.producer_id, "producer_epoch": append.producer_epoch}
+                records = [record.encoded for record in append.records]
+                stored = self._broker.append_to(topic, partition, records, now_ms, **producer)
         except BatchError as problem:
             return self._failed(append, problem.error, now_ms)
         return stored + self._runtimes[append.topic].appended(append, now_ms)

@@ -11,12 +11,12 @@ The order of layers, from the core to the server, each of them where it is wante
 4. the in-process transport takes out what is for members without a socket; a server sees the rest.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from groupcoord.broker.broker_registry import BrokerRegistry
 from groupcoord.broker.storage_backend import IN_MEMORY_STORAGE, StorageBackend
-from groupcoord.cluster.cluster_core import ClusterCore, RandomSource
+from groupcoord.cluster.cluster_core import NO_FEATURES, ClusterCore, RandomSource
 from groupcoord.cluster.layer import Layer, ServedCluster
 from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.core.effects import Effect
@@ -68,13 +68,16 @@ def assemble(
     storage: StorageBackend = IN_MEMORY_STORAGE,
     brokers: int = 1,
     racks: Sequence[str] = (),
+    features: Mapping[str, int] = NO_FEATURES,
 ) -> Assembly:
-    """A cluster of ``brokers`` with ``topics``, which are names with numbers of partitions; no layers yet.
+    """A cluster of ``brokers`` with ``topics``, which are names with numbers of partitions, and ``features``; no layers yet.
 
     If ``storage`` keeps data, a topic that is there already with that number of partitions stays as it is. Raises
     InvalidTopicError, and ValueError for brokers that cannot be; see ClusterCore.
     """
-    core = ClusterCore(config, random=random, now_ms=now_ms, storage=storage, brokers=brokers, racks=racks)
+    core = ClusterCore(
+        config, random=random, now_ms=now_ms, storage=storage, brokers=brokers, racks=racks, features=features
+    )
     for name, partitions in topics:
         if not storage.in_memory and core.broker.topics.partition_count(name) == partitions:
             continue

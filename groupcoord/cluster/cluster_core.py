@@ -1,30 +1,45 @@
-"""One broker, or several: the group coordinator and the data plane behind one face, and the log that connects them.
+"""One broker, or several: the coordinators and the data plane behind one face, and the logs that connect them.
 
-Pure: a call and the time in, effects out. The coordinator's appends are carried to ``__consumer_offsets`` here, so what
-comes out is for the network, and events for listeners.
+Pure: a call and the time in, effects out. The coordinators' appends are carried to their logs here, so what comes out is for
+the network, and events for listeners.
 """
 
 import dataclasses
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 from groupcoord.broker import dispatch
+from groupcoord.broker.alter_configs import ResourceType
 from groupcoord.broker.broker import Broker
 from groupcoord.broker.broker_registry import BrokerRegistry
 from groupcoord.broker.storage_backend import IN_MEMORY_STORAGE, StorageBackend
-from groupcoord.broker.topic_creation import create_automatically, create_topic
-from groupcoord.broker.topic_names import CONSUMER_OFFSETS
-from groupcoord.broker.topics import Topic
+from groupcoord.broker.topic_admin import create_automatically, create_topic
+from groupcoord.broker.topic_names import CONSUMER_OFFSETS, INTERNAL, TRANSACTION_STATE
+from groupcoord.broker.topic_store import Topic
 from groupcoord.cluster.api_versions import api_versions
 from groupcoord.cluster.append_gate import Appends
-from groupcoord.cluster.offsets_loader import OffsetsLoader
-from groupcoord.config.broker_config import BrokerConfig
+from groupcoord.cluster.coordinator_loader import CoordinatorLoader
+from groupcoord.cluster.features import Features
+from groupcoord.cluster.transaction_markers import TransactionMarkers
+from groupcoord.cluster.transaction_verification import verify_offsets
+from groupcoord.config.broker_config import SERVER_ASSIGNOR_NAMES, BrokerConfig, ConfigResource
+from groupcoord.config.features import GROUP_VERSION, TRANSACTION_VERSION
 from groupcoord.coordinator.config import CoordinatorConfig
-from groupcoord.coordinator.coordinator import DEFAULT_MAX_BATCH_BYTES, GroupCoordinator
-from groupcoord.coordinator.find_coordinator import GROUP
-from groupcoord.coordinator.runtime.runtime import Address
+from groupcoord.coordinator.coordinator import (
+    DEFAULT_MAX_BATCH_BYTES,
+    GROUP,
+    TRANSACTION,
+    GroupCoordinator,
+    this_broker,
+)
+from groupcoord.coordinator.group import ConsumerGroupConfig
+from groupcoord.coordinator.runtime.coordinator_routing import Address
+from groupcoord.coordinator.runtime.coordinator_runtime import CoordinatorRuntime
+from groupcoord.coordinator.transaction.config import TransactionConfig
+from groupcoord.coordinator.transaction.coordinator import TransactionCoordinator
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.background_work import BackgroundWork, SubmitWork, T, run_inline
 from groupcoord.core.effects import Append, Call, Effect, Reply
@@ -32,8 +47,14 @@ from groupcoord.core.events import AdminAction
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import Deadline
 from groupcoord.protocol.apis import ApiKey
+from groupcoord.protocol.batches.record_batch import BatchError
 
+_NO_CONFIGS: Mapping[str, str] = {}
+NO_FEATURES: Mapping[str, int] = {}
 _FLUSH = AdminAction("a batch is complete")
+_TOPIC_OF_KEYS = {GROUP: CONSUMER_OFFSETS, TRANSACTION: TRANSACTION_STATE}
+_INIT_PRODUCER_ID = ApiKey.INIT_PRODUCER_ID
+_FIND_COORDINATOR = ApiKey.FIND_COORDINATOR  # each request is compared with it, and Python 3.11 is slow to look it up
 
 
 class RandomSource(Protocol):
@@ -53,8 +74,9 @@ class ClusterCore:
     """One broker and coordinator, with everything in memory unless ``storage`` keeps it somewhere else, too.
 
     With more ``brokers`` it is a cluster of so many: their ids count from ``node.id``, ``racks`` are theirs in turn, each call
-    says which one it came to, and ``config`` is that of the first, as ``load`` makes it for so many brokers. Raises ValueError
-    for brokers that cannot be, or several with a ``storage``.
+    says which one it came to, and ``config`` is that of the first, as ``load`` makes it for so many brokers. ``features`` are
+    levels that are not to be those of a new cluster, or of ``storage``. Raises ValueError for brokers or levels that cannot be,
+    or several brokers with a ``storage``.
     """
 
     def __init__(
@@ -66,9 +88,11 @@ class ClusterCore:
         storage: StorageBackend = IN_MEMORY_STORAGE,
         brokers: int = 1,
         racks: Sequence[str] = (),
+        features: Mapping[str, int] = NO_FEATURES,
     ) -> None:
         if brokers > 1 and not storage.in_memory:
             raise ValueError("only one broker's data can be kept")
+        self.features = Features(storage.features(), features, config.node_id, storage.features_updated)
         self.broker = Broker(
             config,
             new_topic_id=random.uuid,
@@ -78,30 +102,57 @@ class ClusterCore:
             cluster=BrokerRegistry(config.node_id, brokers, racks=racks, random=random),
         )
         self.coordinator = GroupCoordinator(
-            _coordinator_config(config),
+            _coordinator_config(config, self.features),
             new_uuid=lambda: str(random.uuid()),
-            topics=self.broker.topics,
+            topics=TopicsOfBroker(self.broker),
             now_ms=now_ms,
             brokers=None if brokers == 1 else _Brokers(self.broker),
-            max_batch_bytes=self._max_batch_bytes,
+            max_batch_bytes=partial(self._max_batch_bytes, CONSUMER_OFFSETS),
+            config_of=self._consumer_group_config,
         )
-        self._runtimes = (self.coordinator.runtime,)
+        self.markers = TransactionMarkers(self.broker, self.coordinator.shards)
+        self.transactions = TransactionCoordinator(
+            _transaction_config(config),
+            new_producer_id=self._new_producer_id,
+            leader_epoch=self._transaction_epoch,
+            write_marker=self.markers.write,
+            offsets_partition=lambda group_id: (CONSUMER_OFFSETS, self.coordinator.shard_of(group_id).partition),
+            partition_count=self.broker.topics.partition_count,
+            internal_topics=frozenset(INTERNAL),
+            max_batch_bytes=partial(self._max_batch_bytes, TRANSACTION_STATE),
+            now_ms=now_ms,
+            brokers=None if brokers == 1 else _Brokers(self.broker),
+            transaction_version=lambda: self.features.level(TRANSACTION_VERSION),
+        )
+        self.broker.verify_transaction = self.transactions.verify
+        self.coordinator.verify_transaction = verify_offsets(self.broker, self.transactions.verify)
+        self.coordinator.transaction_coordinator_of = lambda transactional_id: self.transactions.coordinator_of(
+            transactional_id, this_broker(self.coordinator.config)
+        )
+        self.runtimes: Mapping[str, CoordinatorRuntime[Any]] = {
+            runtime.topic: runtime for runtime in (self.coordinator.runtime, self.transactions.runtime)
+        }
+        """The coordinators' state, by their topics."""
         self._open_shards = self.coordinator.runtime.open_shards
-        self.appends = Appends(self.broker, self._runtimes, self._execute_now)
+        self.appends = Appends(self.broker, self.runtimes.values(), self._execute_now)
         """Carries the coordinators' records to their logs; its gate can hold appends or fail them: see append_gate.py."""
         self._batches_rounds = False
+        self._default_group_config = config, _config_of_group(config, _NO_CONFIGS)
         self.broker.on_topics_deleted = self._topics_deleted
-        self._loader = OffsetsLoader()
+        self._timers = (self.coordinator.timers, self.transactions.timers, self.broker.timers)
+        self.loader = CoordinatorLoader()
+        """Reads the logs of coordinators; the simulation has one that takes its time."""
         self._coordinated = frozenset(self.coordinator.apis)
+        self._transactional = frozenset(self.transactions.apis)
         # As on a broker that has answered a FindCoordinator before; Kafka creates the topic only with the first of these.
-        if not self._create_offsets_topic(now_ms):
-            self.coordinator.runtime.topic_deleted(
-                HandlerContext(now_ms, AdminAction("there is no __consumer_offsets"))
-            )
-        for partition in range(config.offsets_topic_num_partitions):
-            log = self.broker.log(CONSUMER_OFFSETS, partition)
-            if log is not None and log.log_end_offset > log.log_start_offset:
-                self.load(partition, now_ms)
+        self._create_coordinators_topic(CONSUMER_OFFSETS, now_ms)
+        for topic, runtime in self.runtimes.items():
+            if topic not in self.broker.topics:
+                runtime.topic_deleted(HandlerContext(now_ms, AdminAction(f"there is no {topic}")))
+            for shard in runtime.shards:
+                log = self.broker.log(topic, shard.partition)
+                if log is not None and log.log_end_offset > log.log_start_offset:
+                    self.load(shard.partition, now_ms, topic)
 
     @property
     def config(self) -> BrokerConfig:
@@ -142,36 +193,45 @@ class ClusterCore:
         key = call.api.key
         if key in self._coordinated:
             effects = self.coordinator.handle(call, request, now_ms)
-            if (
-                key == ApiKey.FIND_COORDINATOR
-                and request.key_type == GROUP
-                and CONSUMER_OFFSETS not in self.broker.topics
-            ):
-                # A client deleted it. FindCoordinator creates it again, and finds the coordinator the next time.
-                self._create_offsets_topic(now_ms)
+            if key == _FIND_COORDINATOR:
+                # What a client has deleted is created again, as Kafka's topic of transactions is first with this request; the
+                # coordinator is found the next time.
+                self._create_coordinators_topic(_TOPIC_OF_KEYS.get(request.key_type), now_ms)
             if len(effects) == 1 and type(effects[0]) is Reply and not self._open_shards:
                 return effects  # as it is for most requests
             return self._execute_appends(effects, now_ms)
+        if key in self._transactional and (key != _INIT_PRODUCER_ID or request.transactional_id is not None):
+            return self._execute_appends(self.transactions.handle(call, request, now_ms), now_ms)
+        if key == ApiKey.WRITE_TXN_MARKERS:
+            ctx = HandlerContext(now_ms, call)
+            self.markers.handle(ctx, call, request)
+            return self._execute_appends(ctx.effects, now_ms)
         if key == ApiKey.API_VERSIONS:
             ctx = HandlerContext(now_ms, call)
-            api_versions(ctx, call, request)
+            api_versions(ctx, call, request, self.features)
+            return ctx.effects
+        if key == ApiKey.UPDATE_FEATURES:
+            ctx = HandlerContext(now_ms, call)
+            if self.features.update(ctx, call, request):
+                self.coordinator.set_group_version(self.features.level(GROUP_VERSION))
             return ctx.effects
         return self._execute_appends(dispatch.handle(self.broker, call, request, now_ms), now_ms)
 
     def expire(self, now_ms: int) -> list[Effect]:
-        """Fire every timer that is due at ``now_ms``, and read on where partitions of ``__consumer_offsets`` are being read."""
+        """Fire every timer that is due at ``now_ms``, and read on where logs of coordinators are being read."""
         effects = self._execute_appends(self.coordinator.expire(now_ms), now_ms)
+        effects += self._execute_appends(self.transactions.expire(now_ms), now_ms)
         effects += self._execute_appends(self.broker.expire(now_ms), now_ms)
-        if self._loader:
+        if self.loader:
             ctx = HandlerContext(now_ms, AdminAction("a coordinator starts"))
-            self._loader.read_next_piece(ctx)
+            self.loader.read_next_piece(ctx)
             effects += self._execute_appends(ctx.effects, now_ms)
         return effects
 
     def flush(self, now_ms: int) -> list[Effect]:
         """Append what several requests wrote, as one batch for each partition; a server calls it at the end of each round."""
         effects: list[Effect] = []
-        for runtime in self._runtimes:
+        for runtime in self.runtimes.values():
             while runtime.open_shards:  # what follows from an append may write again
                 ctx = HandlerContext(now_ms, _FLUSH)
                 runtime.flush(ctx)
@@ -184,19 +244,19 @@ class ClusterCore:
 
     def next_deadline(self) -> int | None:
         """When the next timer is due (ms), or None. While there is something to read, that is at once."""
-        if self._loader:
+        if self.loader:
             return 0
-        return _earlier(self.coordinator.next_deadline(), self.broker.next_deadline())
+        return _earliest(timers.next_deadline() for timers in self._timers)
 
     def deadline_lower_bound(self) -> int | None:
         """No timer is due before that moment (ms); None if there is none. Costs less than ``next_deadline``."""
-        if self._loader:
+        if self.loader:
             return 0
-        return _earlier(self.coordinator.timers.deadline_lower_bound(), self.broker.timers.deadline_lower_bound())
+        return _earliest(timers.deadline_lower_bound() for timers in self._timers)
 
     def deadlines(self) -> list[Deadline]:
         """All pending timers, earliest first."""
-        pending = [*self.coordinator.timers.pending(), *self.broker.timers.pending()]
+        pending = (deadline for timers in self._timers for deadline in timers.pending())
         return sorted(pending, key=lambda deadline: deadline.at_ms)
 
     def create_topic(self, name: str, partitions: int, now_ms: int) -> None:
@@ -206,18 +266,20 @@ class ClusterCore:
         except ApiError as refusal:
             raise ValueError(refusal.message or refusal.code.text) from refusal
 
-    def run_admin_action(
-        self, action: str, act: Callable[[GroupCoordinator, HandlerContext], None], now_ms: int
-    ) -> list[Effect]:
-        """The effects of ``act``; ``action`` describes it in the trace. See coordinator/admin_actions.py."""
+    def run_admin_action(self, action: str, act: Callable[[HandlerContext], None], now_ms: int) -> list[Effect]:
+        """The effects of ``act``, something that is done to ``coordinator`` or ``transactions``.
+
+        ``action`` describes it in the trace. See coordinator/forced_actions.py and coordinator/transaction/forced_actions.py.
+        """
         ctx = HandlerContext(now_ms, AdminAction(action))
-        act(self.coordinator, ctx)
+        act(ctx)
         return self._execute_now(ctx.effects, now_ms)
 
     def move_leader(self, topic: str, partition: int, broker_id: int, now_ms: int) -> list[Effect]:
         """Let another broker lead a partition, in the next leader epoch.
 
-        If it is one of ``__consumer_offsets``, the groups in it move, too: requests that wait at the old coordinator are
+        If it is one of ``__consumer_offsets``, the groups in it move, too, and with one of ``__transaction_state`` its
+        transactional ids: requests that wait at the old coordinator are
         answered with NOT_COORDINATOR, and the new one serves as soon as it has read the log. A broker that was no replica is
         one now, in place of the old leader. Nothing happens if it leads already. Raises KeyError for a partition that there is
         none of, ValueError for a broker that there is none of.
@@ -227,38 +289,39 @@ class ClusterCore:
             raise KeyError(f"there is no partition {partition} of {topic}")
         if broker_id not in self.broker.cluster.ids:
             raise ValueError(f"there is no broker {broker_id}")
-        if found.leaders[partition] == broker_id:
+        if found.metadata.leaders[partition] == broker_id:
             return []
-        coordinates = topic == CONSUMER_OFFSETS and partition < len(self.coordinator.shards)
-        effects = self.resign(partition, now_ms) if coordinates else []
+        coordinates = topic in self.runtimes and partition < len(self.runtimes[topic].shards)
+        effects = self.resign(partition, now_ms, topic) if coordinates else []
         ctx = HandlerContext(now_ms, AdminAction(f"broker {broker_id} is to lead {topic}-{partition}"))
         self.broker.move_leader(ctx, found, partition, broker_id)
         if coordinates:
-            self.load(partition, now_ms)
+            self.load(partition, now_ms, topic)
         return effects + ctx.effects
 
-    def resign(self, partition: int, now_ms: int) -> list[Effect]:
-        """Let another broker coordinate the groups of this partition of ``__consumer_offsets``; what waits is refused."""
-        ctx = HandlerContext(now_ms, AdminAction(f"partition {partition} of __consumer_offsets moves away"))
-        self.coordinator.runtime.resign(partition, ctx)
+    def resign(self, partition: int, now_ms: int, topic: str = CONSUMER_OFFSETS) -> list[Effect]:
+        """Let another broker coordinate what is in this partition of a coordinator's ``topic``; what waits is refused."""
+        ctx = HandlerContext(now_ms, AdminAction(f"partition {partition} of {topic} moves away"))
+        self.runtimes[topic].resign(partition, ctx)
         return ctx.effects
 
-    def load(self, partition: int, now_ms: int) -> None:
-        """Coordinate the groups of this partition of ``__consumer_offsets`` again, as soon as its log is read.
+    def load(self, partition: int, now_ms: int, topic: str = CONSUMER_OFFSETS) -> None:
+        """Coordinate what is in this partition of a coordinator's ``topic`` again, as soon as its log is read.
 
         It is read by ``expire``, a piece at a time; until then requests are answered with COORDINATOR_LOAD_IN_PROGRESS.
 
-        Raises KeyError if there is no such partition; ValueError if it has groups here, or appends on their way: who waits for
-        these would never be answered, so ``resign`` comes first.
+        Raises KeyError if there is no such partition; ValueError if it is served here, or has appends on their way: who waits
+        for these would never be answered, so ``resign`` comes first.
         """
-        ctx = HandlerContext(now_ms, AdminAction(f"partition {partition} of __consumer_offsets comes back"))
-        log = self.broker.log(CONSUMER_OFFSETS, partition)
+        ctx = HandlerContext(now_ms, AdminAction(f"partition {partition} of {topic} comes back"))
+        log = self.broker.log(topic, partition)
         if log is None:
-            raise KeyError(f"there is no partition {partition} of __consumer_offsets")
-        shard = self.coordinator.shards[partition]
+            raise KeyError(f"there is no partition {partition} of {topic}")
+        runtime = self.runtimes[topic]
+        shard = runtime.shards[partition]
         if not shard.machine.is_empty or not shard.is_idle:
-            raise ValueError(f"partition {partition} of __consumer_offsets is coordinated here: it has to resign first")
-        self._loader.begin(self.coordinator.runtime.load(partition, ctx), log)
+            raise ValueError(f"partition {partition} of {topic} is coordinated here: it has to resign first")
+        self.loader.begin(runtime.load(partition, ctx), log)
 
     def compact(self, partition: int, now_ms: int) -> list[Effect]:
         """Compact this partition of ``__consumer_offsets`` now; reads and commits go on meanwhile.
@@ -269,7 +332,7 @@ class ClusterCore:
 
     def _execute_appends(self, effects: list[Effect], now_ms: int) -> list[Effect]:
         """Replace the appends among ``effects``, and those of open batches unless rounds are batched, by what follows."""
-        carried = self._submit_appends(effects, now_ms)
+        carried = self._submit_appends(effects, now_ms) if effects else []
         if self._open_shards and not self._batches_rounds:
             carried += self.flush(now_ms)
         return carried
@@ -290,17 +353,87 @@ class ClusterCore:
                 carried.append(effect)
         return carried
 
-    def _max_batch_bytes(self, partition: int) -> int:
-        log = self.broker.log(CONSUMER_OFFSETS, partition)
+    def _max_batch_bytes(self, topic: str, partition: int) -> int:
+        log = self.broker.log(topic, partition)
         return DEFAULT_MAX_BATCH_BYTES if log is None else log.settings.max_message_bytes
 
-    def _topics_deleted(self, ctx: HandlerContext, topics: Iterable[Topic]) -> None:
-        self.coordinator.topics_deleted(ctx, [topic.name for topic in topics])
+    def _consumer_group_config(self, group_id: str) -> ConsumerGroupConfig:
+        """What applies to a consumer group: what clients set for it, and for the rest the broker's configuration."""
+        config = self.config
+        own = config.dynamic.get(ConfigResource(ResourceType.GROUP, group_id))
+        if own is not None:
+            return _config_of_group(config, own)
+        if self._default_group_config[0] is not config:  # every heartbeat asks, and changes are rare
+            self._default_group_config = config, _config_of_group(config, _NO_CONFIGS)
+        return self._default_group_config[1]
 
-    def _create_offsets_topic(self, now_ms: int) -> bool:
-        """Is it there now? A lone broker that is to replicate it waits for others, in vain."""
-        create_automatically(self.broker, now_ms, [CONSUMER_OFFSETS])
-        return CONSUMER_OFFSETS in self.broker.topics
+    def _new_producer_id(self, partition: int) -> int:
+        """One of the ids of the broker that leads this partition of ``__transaction_state``."""
+        topic = self.broker.topics.get(TRANSACTION_STATE)
+        leader = self.broker.cluster.ids[0] if topic is None else topic.metadata.leaders[partition]
+        try:
+            return self.broker.new_producer_id(self.broker.cluster.ids.index(leader))
+        except BatchError as problem:
+            raise ApiError(problem.error, problem.reason) from problem
+
+    def _transaction_epoch(self, partition: int) -> int:
+        log = self.broker.log(TRANSACTION_STATE, partition)
+        return 0 if log is None else log.leader_epoch
+
+    def _topics_deleted(self, ctx: HandlerContext, topics: Iterable[Topic]) -> None:
+        names = [topic.name for topic in topics]
+        self.coordinator.topics_deleted(ctx, names)
+        if TRANSACTION_STATE in names:
+            self.transactions.runtime.topic_deleted(ctx)
+
+    def _create_coordinators_topic(self, topic: str | None, now_ms: int) -> None:
+        """A lone broker that is to replicate it waits for others, in vain."""
+        if topic is not None and topic not in self.broker.topics:
+            create_automatically(self.broker, now_ms, [topic])
+
+
+class TopicsOfBroker:
+    """What the coordinator knows of the topics of ``broker``: see TopicsView."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._topics = broker.topics
+
+    @property
+    def version(self) -> int:
+        """See TopicsView."""
+        return self._topics.version.value
+
+    @property
+    def version_of_newest(self) -> int:
+        """See TopicsView."""
+        return self._topics.version.of_newest_topic
+
+    def names(self) -> Iterable[str]:
+        """See TopicsView."""
+        return self._topics.names()
+
+    def partition_count(self, name: str) -> int | None:
+        """See TopicsView."""
+        return self._topics.partition_count(name)
+
+    def partition_racks(self, name: str) -> Sequence[Sequence[str]]:
+        """See TopicsView."""
+        topic = self._topics.get(name)
+        if topic is None:
+            raise KeyError(name)
+        racks = {broker.id: broker.rack for broker in self._broker.cluster.brokers(self._broker.config)}
+        return [
+            [rack for one in replicas if (rack := racks.get(one)) is not None] for replicas in topic.metadata.replicas
+        ]
+
+    def topic_id(self, name: str) -> uuid.UUID | None:
+        """See TopicsView."""
+        return self._topics.topic_id(name)
+
+    def topic_name(self, topic_id: uuid.UUID) -> str | None:
+        """See TopicsView."""
+        return self._topics.topic_name(topic_id)
 
 
 class _Brokers:
@@ -314,20 +447,40 @@ class _Brokers:
 
     def leaders(self, topic: str) -> tuple[int, ...]:
         found = self._broker.topics.get(topic)
-        return () if found is None else found.leaders
+        return () if found is None else found.metadata.leaders
 
     def address(self, broker_id: int) -> Address:
         (found,) = self._broker.cluster.named(self._broker.config, [broker_id])
         return Address(found.id, found.host, found.port)
 
 
-def _earlier(one: int | None, other: int | None) -> int | None:
-    if one is None or other is None:
-        return other if one is None else one
-    return one if one < other else other
+def _earliest(moments: Iterable[int | None]) -> int | None:
+    return min((moment for moment in moments if moment is not None), default=None)
 
 
-def _coordinator_config(config: BrokerConfig) -> CoordinatorConfig:
-    names = {field.name for field in dataclasses.fields(CoordinatorConfig)} - {"host", "port"}
+def _transaction_config(config: BrokerConfig) -> TransactionConfig:
+    return TransactionConfig(
+        **{field.name: getattr(config, field.name) for field in dataclasses.fields(TransactionConfig)}
+    )
+
+
+def _config_of_group(config: BrokerConfig, own: Mapping[str, str]) -> ConsumerGroupConfig:
+    return ConsumerGroupConfig(
+        int(own.get("consumer.session.timeout.ms", config.group_consumer_session_timeout_ms)),
+        int(own.get("consumer.heartbeat.interval.ms", config.group_consumer_heartbeat_interval_ms)),
+        int(own.get("consumer.assignment.interval.ms", config.group_consumer_assignment_interval_ms)),
+    )
+
+
+def _coordinator_config(config: BrokerConfig, features: Features) -> CoordinatorConfig:
+    names = {field.name for field in dataclasses.fields(CoordinatorConfig)} - {"host", "port", "group_version"}
     settings = {name: getattr(config, name) for name in names}
-    return CoordinatorConfig(**settings, host=config.advertised.host, port=config.advertised.port)
+    settings["group_consumer_assignors"] = tuple(
+        map(SERVER_ASSIGNOR_NAMES.__getitem__, config.group_consumer_assignors)
+    )
+    return CoordinatorConfig(
+        **settings,
+        host=config.advertised.host,
+        port=config.advertised.port,
+        group_version=features.level(GROUP_VERSION),
+    )

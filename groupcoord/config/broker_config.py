@@ -1,7 +1,7 @@
 """The configuration of one broker: read from ``key=value`` items and a ``server.properties``, checked, and frozen.
 
-Every property has Kafka's name, type, bounds and default (``properties``); where a stand-in wants another default,
-``stand_in`` says so. What is changed while the broker runs makes a new BrokerConfig.
+Every property has Kafka's name, type, bounds and default (``property_definitions``), unless a DefaultOverride says why a
+stand-in wants another one. What is changed while the broker runs makes a new BrokerConfig.
 """
 
 import dataclasses
@@ -12,10 +12,71 @@ from typing import Any, NamedTuple
 
 from groupcoord.config import java_properties, listeners
 from groupcoord.config.config_def import ConfigError, InvalidValueError, Value
-from groupcoord.config.default_overrides import DEFAULTS, DEV_DEFAULTS, DefaultOverride, defaults_for
-from groupcoord.config.dynamic_configs import GROUP, out_of_bounds
 from groupcoord.config.listeners import Endpoint
-from groupcoord.config.properties import BROKER, TOPIC, Property, same_meaning
+from groupcoord.config.property_definitions import BROKER, GROUP, TOPIC, Property, out_of_bounds, same_meaning
+
+
+class DefaultOverride(NamedTuple):
+    """``name`` is ``value`` here, for this ``reason``, unless it is configured; ``serve --help`` and the docs show it.
+
+    It behaves like a line of a ``server.properties`` that every start reads first: DescribeConfigs shows it as static, with
+    Kafka's default behind.
+    """
+
+    name: str
+    value: str
+    reason: str
+
+
+_EVER = (
+    DefaultOverride("process.roles", "broker,controller", "Kafka has no default for it; this is a lone node"),
+    DefaultOverride("node.id", "1", "Kafka has no default for it"),
+    DefaultOverride(
+        "controller.listener.names", "CONTROLLER", "Kafka has no default for it; no controller can be reached here"
+    ),
+    DefaultOverride("listeners", "PLAINTEXT://127.0.0.1:9092", "nobody but this machine should reach a stand-in"),
+    DefaultOverride(
+        "socket.listen.backlog.size",
+        "1024",
+        "one thread both accepts and serves; a client that finds no place to wait tries again a second later",
+    ),
+)
+"""With any number of brokers."""
+
+_REPLICAS = {
+    "offsets.topic.replication.factor": 3,
+    "transaction.state.log.replication.factor": 3,
+    "transaction.state.log.min.isr": 2,
+    "share.coordinator.state.topic.replication.factor": 3,
+    "share.coordinator.state.topic.min.isr": 2,
+}
+"""Kafka's defaults for how many replicas its own topics have, and how many of them have to be in sync."""
+
+DEFAULTS = (*_EVER, *(DefaultOverride(name, "1", "there is one broker") for name in _REPLICAS))
+"""With one broker."""
+
+DEV_DEFAULTS = (
+    DefaultOverride(
+        "group.initial.rebalance.delay.ms", "0", "the first member of a group should not wait three seconds for others"
+    ),
+    DefaultOverride(
+        "group.consumer.assignment.interval.ms",
+        "0",
+        "a consumer group should not wait a second for its next assignment",
+    ),
+    DefaultOverride(
+        "group.min.session.timeout.ms", "100", "a test that waits for a session to run out should not wait six seconds"
+    ),
+)
+
+
+def defaults_for(brokers: int) -> tuple[DefaultOverride, ...]:
+    """The stand-ins where there are so many brokers: Kafka's own topics have Kafka's replicas as soon as that is possible."""
+    if brokers == 1:
+        return DEFAULTS
+    too_many = [name for name, kafkas in _REPLICAS.items() if kafkas > brokers]
+    return (*_EVER, *(DefaultOverride(name, str(brokers), f"there are {brokers} brokers") for name in too_many))
+
 
 CLUSTER_ID = "5L6g3nShT-eMCtK--X86sw"  # the one that Kafka's own container image has unless told otherwise
 BROKER_RESOURCE = 4  # ``ConfigResource.Type.BROKER``
@@ -63,7 +124,15 @@ class BrokerConfig:
     default_replication_factor: int
     delete_topic_enable: bool
     fetch_max_bytes: int
+    group_consumer_assignment_interval_ms: int
+    group_consumer_assignors: tuple[str, ...]
+    group_consumer_heartbeat_interval_ms: int
+    group_consumer_max_size: int
+    group_consumer_migration_policy: str
+    group_consumer_regex_refresh_interval_ms: int
+    group_consumer_session_timeout_ms: int
     group_coordinator_append_linger_ms: int
+    group_coordinator_rebalance_protocols: tuple[str, ...]
     group_initial_rebalance_delay_ms: int
     group_max_session_timeout_ms: int
     group_max_size: int
@@ -86,7 +155,12 @@ class BrokerConfig:
     socket_receive_buffer_bytes: int
     socket_request_max_bytes: int
     socket_send_buffer_bytes: int
+    transaction_abort_timed_out_transaction_cleanup_interval_ms: int
     transaction_max_timeout_ms: int
+    transaction_partition_verification_enable: bool
+    transaction_remove_expired_transaction_cleanup_interval_ms: int
+    transaction_state_log_num_partitions: int
+    transactional_id_expiration_ms: int
 
     def __getitem__(self, name: str) -> Value:
         """The value of any property of Kafka. Raises KeyError for what is none."""
@@ -129,7 +203,7 @@ class BrokerConfig:
         except ContradictionError as problem:
             raise ConfigError("", problem.key, listener, problem.reason) from problem
 
-    def of_another(self, node_id: int, rack: str | None, served: Endpoint, advertised: Endpoint) -> "BrokerConfig":
+    def for_broker(self, node_id: int, rack: str | None, served: Endpoint, advertised: Endpoint) -> "BrokerConfig":
         """The configuration of a broker beside this one, with which it shares all but its name and its places."""
         own = {"node.id": str(node_id), "broker.id": str(node_id), "listeners": str(served)}
         if rack is not None:
@@ -238,6 +312,14 @@ def _agree_on_node_id(static: dict[str, str], configured: Mapping[str, Configure
         raise _refused(configured["broker.id"], f"node.id is {static['node.id']}; set them to the same value")
 
 
+SERVER_ASSIGNOR_NAMES = {
+    **{name: name for name in ("uniform", "range")},
+    "org.apache.kafka.coordinator.group.assignor.UniformAssignor": "uniform",
+    "org.apache.kafka.coordinator.group.assignor.RangeAssignor": "range",
+}
+"""What ``group.consumer.assignors`` may say, and the name by which members ask for it."""
+
+
 class ContradictionError(InvalidValueError):
     """Values that are each allowed and do not go together; ``key`` is the property to change."""
 
@@ -338,7 +420,17 @@ def _contradictions(values: Mapping[str, Any]) -> Iterator[ContradictionError]:
         connection_overrides(values[_OVERRIDES])
     except ContradictionError as fault:
         yield fault
+    yield from _impossible_assignors(values)
     yield from _impossible_topics(values)
+
+
+def _impossible_assignors(values: Mapping[str, Any]) -> Iterator[ContradictionError]:
+    """What Kafka would load as classes of its own."""
+    for name in values["group.consumer.assignors"]:
+        if name not in SERVER_ASSIGNOR_NAMES:
+            yield ContradictionError(
+                "group.consumer.assignors", f"{name} is none of {', '.join(SERVER_ASSIGNOR_NAMES)}"
+            )
 
 
 def _impossible_topics(values: Mapping[str, Any]) -> Iterator[ContradictionError]:

@@ -4,7 +4,8 @@ Source: ``GroupCoordinatorService``. It does no I/O and reads no clock: the same
 give the same effects.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -14,22 +15,29 @@ from groupcoord.coordinator.classic.join import join_group
 from groupcoord.coordinator.classic.leave import leave_group
 from groupcoord.coordinator.classic.sync import sync_group
 from groupcoord.coordinator.config import CoordinatorConfig
-from groupcoord.coordinator.find_coordinator import find_coordinator, this_broker
-from groupcoord.coordinator.group import GroupContext
-from groupcoord.coordinator.group_shard import GroupCoordinatorShard, GroupShard
-from groupcoord.coordinator.offsets import delete, expiration
+from groupcoord.coordinator.consumer.describe import consumer_group_describe
+from groupcoord.coordinator.consumer.heartbeat import consumer_group_heartbeat
+from groupcoord.coordinator.group import ConsumerGroupConfig, GroupContext, GroupTable
+from groupcoord.coordinator.group_shard import GroupCoordinatorShard, RuntimeShard
+from groupcoord.coordinator.offsets import removal
 from groupcoord.coordinator.offsets.commit import offset_commit
 from groupcoord.coordinator.offsets.fetch import offset_fetch
+from groupcoord.coordinator.offsets.transactional_commit import txn_offset_commit
 from groupcoord.coordinator.runtime.append_queue import AppendSettings
-from groupcoord.coordinator.runtime.runtime import Address, BrokersView, CoordinatorRouting, CoordinatorRuntime
+from groupcoord.coordinator.runtime.coordinator_routing import Address, BrokersView, CoordinatorRouting
+from groupcoord.coordinator.runtime.coordinator_runtime import CoordinatorRuntime
 from groupcoord.coordinator.runtime.shard import ShardState, ShardTimers
 from groupcoord.coordinator.runtime.undo import UndoRecorder
-from groupcoord.coordinator.topics_view import TopicsView
+from groupcoord.coordinator.topics import SubscribedTopics, TopicsView
 from groupcoord.core.effects import Call, Effect
 from groupcoord.core.handler_context import HandlerContext
-from groupcoord.core.java import partition_for
+from groupcoord.core.java_hash_order import partition_for
 from groupcoord.core.timers import Timers
+from groupcoord.core.transactional_write import TopicPartition, TransactionalWrite, Verified, VerifyTransaction
 from groupcoord.protocol.apis import ApiKey
+from groupcoord.protocol.apis.find_coordinator import Coordinator
+from groupcoord.protocol.errors import ErrorCode
+from groupcoord.protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
 
 OFFSETS_TOPIC = "__consumer_offsets"
 """Where groups and offsets are stored: as many partitions as there are shards."""
@@ -37,15 +45,18 @@ OFFSETS_TOPIC = "__consumer_offsets"
 DEFAULT_MAX_BATCH_BYTES = 1_048_588
 """Kafka's default of ``max.message.bytes``."""
 
-Handler = Callable[[Sequence[GroupShard], HandlerContext, Call, Any], None]
-GroupHandler = Callable[[GroupShard, HandlerContext, Call, Any], None]
+CoordinatorOf = Callable[[str], Address | None]
+"""The broker that coordinates a group, or a transactional id, if there is one."""
+
+Handler = Callable[[Sequence[RuntimeShard], HandlerContext, Call, Any], None]
+GroupHandler = Callable[[RuntimeShard, HandlerContext, Call, Any], None]
 
 
 class GroupCoordinator:
     """Coordinates every group. ``new_uuid`` gives the random part of member ids, ``topics`` is what exists to commit for.
 
     With several ``brokers`` each coordinates the groups whose partition of ``__consumer_offsets`` it leads.
-    ``max_batch_bytes`` of a partition says how large a batch of its log may be.
+    ``max_batch_bytes`` of a partition says how large a batch of its log may be, ``config_of`` what applies to a consumer group.
     """
 
     def __init__(
@@ -57,17 +68,34 @@ class GroupCoordinator:
         now_ms: int,
         brokers: BrokersView | None = None,
         max_batch_bytes: Callable[[int], int] = lambda _: DEFAULT_MAX_BATCH_BYTES,
+        config_of: Callable[[str], ConsumerGroupConfig] | None = None,
     ) -> None:
         self.config = config
         self.timers = Timers()
+        self.verify_transaction: VerifyTransaction = _take_every_transaction
+        """Asked before offsets are stored in a transaction. It need not ask anybody about a partition whose log has an open
+        transaction of that producer id and epoch: that is verified already."""
         self._topics = topics
 
+        subscribed = SubscribedTopics(topics)
+        of_all = ConsumerGroupConfig(
+            config.group_consumer_session_timeout_ms,
+            config.group_consumer_heartbeat_interval_ms,
+            config.group_consumer_assignment_interval_ms,
+        )
+
         def new_machine(partition: int, timers: ShardTimers, undo: UndoRecorder) -> GroupCoordinatorShard:
-            return GroupCoordinatorShard(partition, GroupContext(self.config, timers, new_uuid), undo)
+            groups = GroupTable(undo)
+            context = GroupContext(
+                self.config, timers, new_uuid, undo, subscribed, config_of or (lambda _: of_all), groups
+            )
+            return GroupCoordinatorShard(partition, context)
 
         settings = AppendSettings(
             config.offsets_commit_timeout_ms, config.group_coordinator_append_linger_ms, max_batch_bytes
         )
+        self.transaction_coordinator_of: CoordinatorOf = lambda _: None
+        """The broker that coordinates a transactional id."""
         self.runtime = CoordinatorRuntime(
             OFFSETS_TOPIC, config.offsets_topic_num_partitions, self.timers, new_machine, settings
         )
@@ -75,14 +103,16 @@ class GroupCoordinator:
         self._deleted = self.runtime.deleted
         self._routing = None if brokers is None else CoordinatorRouting(self.runtime, brokers)
         for shard in self.shards:
-            expiration.schedule(shard, self.timers, config.offsets_retention_check_interval_ms, now_ms)
+            removal.schedule_expiration(shard, self.timers, config.offsets_retention_check_interval_ms, now_ms)
         self._group_handlers: dict[int, GroupHandler] = {
             ApiKey.HEARTBEAT: heartbeat,
             ApiKey.JOIN_GROUP: join_group,
             ApiKey.SYNC_GROUP: sync_group,
             ApiKey.LEAVE_GROUP: leave_group,
+            ApiKey.CONSUMER_GROUP_HEARTBEAT: consumer_group_heartbeat,
             ApiKey.OFFSET_COMMIT: partial(offset_commit, topics=topics),
-            ApiKey.OFFSET_DELETE: partial(delete.offset_delete, topics=topics),
+            ApiKey.TXN_OFFSET_COMMIT: partial(txn_offset_commit, topics=topics, verify=lambda: self.verify_transaction),
+            ApiKey.OFFSET_DELETE: partial(removal.offset_delete, topics=topics),
         }
         self._handlers: dict[int, Handler] = {
             ApiKey.OFFSET_FETCH: lambda shards, ctx, call, request: offset_fetch(
@@ -94,11 +124,20 @@ class GroupCoordinator:
             ApiKey.DELETE_GROUPS: lambda shards, ctx, call, request: group_admin.delete_groups(
                 _shard_of(shards), ctx, call, request
             ),
+            ApiKey.CONSUMER_GROUP_DESCRIBE: lambda shards, ctx, call, request: consumer_group_describe(
+                self.config, _shard_of(shards), ctx, call, request
+            ),
             ApiKey.LIST_GROUPS: group_admin.list_groups,
             ApiKey.FIND_COORDINATOR: lambda _, ctx, call, request: find_coordinator(
-                self.config, self._coordinator_of, ctx, call, request
+                {GROUP: self._coordinator_of, TRANSACTION: self.transaction_coordinator_of}, ctx, call, request
             ),
         }
+
+    def set_group_version(self, level: int) -> None:
+        """The feature ``group.version`` has that level now: at 0 there are no consumer groups."""
+        self.config = replace(self.config, group_version=level)
+        for shard in self.shards:
+            shard.machine.config = self.config
 
     @property
     def apis(self) -> Iterable[int]:
@@ -136,9 +175,9 @@ class GroupCoordinator:
         if OFFSETS_TOPIC in gone:
             self.runtime.topic_deleted(ctx)
         for shard in self.shards:
-            shard.run(ctx, lambda machine: delete.topics_deleted(machine, gone))
+            shard.run(ctx, lambda machine: removal.topics_deleted(machine, gone))
 
-    def shard_of(self, group_id: str) -> GroupShard:
+    def shard_of(self, group_id: str) -> RuntimeShard:
         """The shard that ``group_id`` belongs to, by the hash of its name."""
         return self.runtime.shard_of(group_id)
 
@@ -151,5 +190,51 @@ class GroupCoordinator:
         return None if lost else this_broker(self.config)
 
 
-def _shard_of(shards: Sequence[GroupShard]) -> Callable[[str], GroupShard]:
+def _take_every_transaction(
+    ctx: HandlerContext, _: Call, __: TransactionalWrite, ___: Sequence[TopicPartition], verified: Verified
+) -> None:
+    """Where there is no coordinator of transactions to ask."""
+    verified(ctx, {})
+
+
+def _shard_of(shards: Sequence[RuntimeShard]) -> Callable[[str], RuntimeShard]:
     return lambda group_id: shards[partition_for(group_id, len(shards))]
+
+
+# --- FindCoordinator (``KafkaApis.handleFindCoordinatorRequest``)
+
+
+GROUP, TRANSACTION, SHARE = 0, 1, 2
+NO_NODE = -1
+
+
+def find_coordinator(
+    coordinators: Mapping[int, CoordinatorOf],
+    ctx: HandlerContext,
+    call: Call,
+    request: FindCoordinatorRequest,
+) -> None:
+    """Answer ``call``: the coordinator of each key that has one, by the type of the key."""
+    found = tuple(_found(coordinators, request.key_type, key) for key in request.coordinator_keys)
+    ctx.reply(call, FindCoordinatorResponse(coordinators=found))
+
+
+def this_broker(config: CoordinatorConfig) -> Address:
+    """The address of the broker with this configuration."""
+    return Address(config.node_id, config.host, config.port)
+
+
+def _found(coordinators: Mapping[int, CoordinatorOf], key_type: int, key: str) -> Coordinator:
+    if key_type in coordinators:
+        address = coordinators[key_type](key)
+        if address is None:
+            return _no_coordinator(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        node_id, host, port = address
+        return Coordinator(key=key, node_id=node_id, host=host, port=port, error_message="")
+    code = ErrorCode.INVALID_REQUEST
+    # Share groups do not live here; Kafka refuses their keys too, unless they are of its internal form.
+    return _no_coordinator(key, code, "" if key_type == SHARE else code.text)
+
+
+def _no_coordinator(key: str, code: ErrorCode, text: str = "") -> Coordinator:
+    return Coordinator(key=key, node_id=NO_NODE, host="", port=NO_NODE, error_code=code, error_message=text)

@@ -25,6 +25,8 @@ class Departure(enum.StrEnum):
     """It did not join again within the rebalance timeout."""
     NOT_SYNCED = "not synced"
     """It did not send SyncGroup within the rebalance timeout."""
+    NOT_REVOKED = "not revoked"
+    """It did not give partitions back within its rebalance timeout (KIP-848)."""
     NO_ROOM = "no room"
     """It came back when ``group.max.size`` others were there."""
 
@@ -242,6 +244,113 @@ class AssignmentReceived(GroupEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerMemberJoined(GroupEvent):
+    """``member`` is in the consumer group now (KIP-848), and speaks that ``protocol``: ``consumer`` or ``classic``."""
+
+    member: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    topics: tuple[str, ...]
+    regex: str | None
+    assignor: str | None
+    rack: str | None
+    protocol: str
+
+    def text(self) -> str:
+        static = f" (static, instance {self.instance_id})" if self.instance_id is not None else ""
+        how = " by the classic protocol" if self.protocol == "classic" else ""
+        return f"{self.member}{static} joins{how}, subscribes to {_subscription(self.topics, self.regex)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubscriptionChanged(GroupEvent):
+    """``member`` of a consumer group subscribes to something else now."""
+
+    member: str
+    topics: tuple[str, ...]
+    regex: str | None
+
+    def text(self) -> str:
+        return f"{self.member} subscribes to {_subscription(self.topics, self.regex)} now"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StaticMemberAway(GroupEvent):
+    """Static member ``member`` left for now and keeps its assignment until its session ends (KIP-848)."""
+
+    member: str
+    instance_id: str
+
+    def text(self) -> str:
+        return f"static member {self.instance_id} ({self.member}) leaves for now"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupEpochBumped(GroupEvent):
+    """The consumer group is at ``epoch``: a target assignment is to be computed for it."""
+
+    epoch: int
+    reason: str
+
+    def text(self) -> str:
+        return f"epoch {self.epoch}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetAssignmentComputed(GroupEvent):
+    """The coordinator computed who is to have what at ``epoch``."""
+
+    epoch: int
+    assignor: str
+    owners: Owners
+
+    def text(self) -> str:
+        owners = "; ".join(f"{member} {_partitions(pairs)}" for member, pairs in self.owners.items())
+        return f"target assignment of epoch {self.epoch} by {self.assignor}: {owners}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberReconciled(GroupEvent):
+    """``member`` is one step nearer to the target assignment: it is at ``epoch``, may use ``assigned`` and has yet to give back
+    ``revoking``. ``state`` is STABLE, UNREVOKED_PARTITIONS or UNRELEASED_PARTITIONS."""
+
+    member: str
+    epoch: int
+    state: str
+    assigned: tuple[tuple[str, int], ...]
+    revoking: tuple[tuple[str, int], ...]
+
+    def text(self) -> str:
+        text = f"{self.member} is at epoch {self.epoch} and has {_partitions(self.assigned)}"
+        if self.revoking:
+            text += f"; it must give back {_partitions(self.revoking)}"
+        return text + ("; it waits for partitions of others" if self.state == "UNRELEASED_PARTITIONS" else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegexResolved(GroupEvent):
+    """Regular expression ``regex`` matches ``topics``."""
+
+    regex: str
+    topics: tuple[str, ...]
+
+    def text(self) -> str:
+        return f"{self.regex} matches {', '.join(self.topics) or 'no topic'}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupMigrated(GroupEvent):
+    """The group is of type ``to`` now: ``consumer`` or ``classic`` (KIP-848)."""
+
+    to: str
+    reason: str
+
+    def text(self) -> str:
+        return f"the group is a {self.to} group now: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetsCommitted(GroupEvent):
     """``member`` (``""`` outside of group management) committed ``offsets``: (topic, partition, offset)."""
 
@@ -250,8 +359,47 @@ class OffsetsCommitted(GroupEvent):
     offsets: tuple[tuple[str, int, int], ...]
 
     def text(self) -> str:
-        offsets = ", ".join(f"{topic}-{partition} at {offset}" for topic, partition, offset in self.offsets)
-        return f"{self.member or 'a client outside of the group'} commits {offsets}"
+        return f"{self.member or 'a client outside of the group'} commits {_offsets(self.offsets)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionalOffsetsPending(GroupEvent):
+    """``member`` (``""`` outside of group management) committed ``offsets`` (topic, partition, offset) in a transaction.
+
+    They count when that is committed; until then a consumer can ask OffsetFetch to refuse these partitions (KIP-447).
+    """
+
+    member: str
+    generation: int
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    offsets: tuple[tuple[str, int, int], ...]
+
+    def text(self) -> str:
+        who = self.member or "a client outside of the group"
+        transaction = f"the transaction of {self.transactional_id} (producer {self.producer_id})"
+        return f"{who} commits {_offsets(self.offsets)} in {transaction}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionalOffsetsEnded(GroupEvent):
+    """The transaction of ``producer_id`` with ``offsets`` (topic, partition, offset) has ended.
+
+    They count now if it was ``committed``, unless later ones were committed before: those of the ``overtaken``
+    (topic, partition) pairs. Otherwise they are forgotten.
+    """
+
+    producer_id: int
+    committed: bool
+    offsets: tuple[tuple[str, int, int], ...]
+    overtaken: tuple[tuple[str, int], ...]
+
+    def text(self) -> str:
+        if not self.committed:
+            return f"the transaction of producer {self.producer_id} is aborted: {_offsets(self.offsets)} forgotten"
+        late = f"; later commits of {_partitions(self.overtaken)} stay" if self.overtaken else ""
+        return f"the transaction of producer {self.producer_id} is committed: {_offsets(self.offsets)}{late}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -291,6 +439,17 @@ class RequestRefused(GroupEvent):
 
 def _because(reason: str) -> str:
     return f": {reason}" if reason else ""
+
+
+def _subscription(topics: tuple[str, ...], regex: str | None) -> str:
+    return (
+        " and ".join([*([", ".join(topics)] if topics else []), *([f"what {regex} matches"] if regex else [])])
+        or "nothing"
+    )
+
+
+def _offsets(offsets: tuple[tuple[str, int, int], ...]) -> str:
+    return ", ".join(f"{topic}-{partition} at {offset}" for topic, partition, offset in offsets)
 
 
 def _partitions(pairs: tuple[tuple[str, int], ...]) -> str:

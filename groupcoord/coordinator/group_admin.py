@@ -4,17 +4,17 @@ import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 
 from groupcoord.coordinator import records
-from groupcoord.coordinator.errors import emit_refusal, response_error
+from groupcoord.coordinator.error_mapping import emit_refusal, response_error
 from groupcoord.coordinator.events import OffsetsRemoved
 from groupcoord.coordinator.group import Group
-from groupcoord.coordinator.group_shard import GroupCoordinatorShard, GroupOperation, GroupShard
+from groupcoord.coordinator.group_shard import GroupCoordinatorShard, GroupOperation, RuntimeShard
 from groupcoord.coordinator.runtime.append_queue import Failed
+from groupcoord.coordinator.runtime.coordinator_shard import CoordinatorResult, Operation
 from groupcoord.coordinator.runtime.shard import ShardState
-from groupcoord.coordinator.runtime.state_machine import CoordinatorResult, Operation
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import Call, TypedRecord
 from groupcoord.core.handler_context import HandlerContext
-from groupcoord.core.java import computed_map_order, hash_set_order, string_hash
+from groupcoord.core.java_hash_order import computed_map_order, hash_set_order, string_hash
 from groupcoord.protocol.apis.delete_groups import DeletableGroupResult
 from groupcoord.protocol.apis.describe_groups import DescribedGroup
 from groupcoord.protocol.apis.list_groups import ListedGroup
@@ -36,39 +36,42 @@ DEAD = "Dead"
 """The state of a group that does not exist."""
 
 
-ShardOf = Callable[[str], GroupShard]
+ShardOf = Callable[[str], RuntimeShard]
 
 
 def describe_groups(shard_of: ShardOf, ctx: HandlerContext, call: Call, request: DescribeGroupsRequest) -> None:
     """Answer ``call`` with each group as it is now, partition by partition of ``__consumer_offsets``."""
     answers = tuple(
         _described(shard, group_id, ctx, call, request)
-        for shard, group_ids in _by_shard(shard_of, request.groups).items()
+        for shard, group_ids in by_shard(shard_of, request.groups).items()
         for group_id in group_ids
     )
     ctx.reply(call, DescribeGroupsResponse(groups=answers))
 
 
 def _described(
-    shard: GroupShard, group_id: str, ctx: HandlerContext, call: Call, request: DescribeGroupsRequest
+    shard: RuntimeShard, group_id: str, ctx: HandlerContext, call: Call, request: DescribeGroupsRequest
 ) -> DescribedGroup:
     try:
-        return _describe(shard.committed.group(group_id), group_id, call, request)
+        group = shard.committed.group(group_id)
     except ApiError as refusal:
         emit_refusal(ctx, call, group_id, "", refusal)
         return DescribedGroup(
             error_code=refusal.code, group_id=group_id, group_state="", protocol_type="", protocol_data="", members=()
         )
-
-
-def _describe(group: Group | None, group_id: str, call: Call, request: DescribeGroupsRequest) -> DescribedGroup:
     operations = ALL_GROUP_OPERATIONS if request.include_authorized_operations else NOT_ASKED_FOR
+    why = f"Group {group_id} not found."
     if group is not None:
-        return dataclasses.replace(group.describe(), authorized_operations=operations)
+        try:
+            described: DescribedGroup = group.describe()
+        except ApiError as refusal:
+            why = refusal.message or why
+        else:
+            return dataclasses.replace(described, authorized_operations=operations)
     missing = call.version >= NOT_FOUND_FROM
     return DescribedGroup(
         error_code=ErrorCode.GROUP_ID_NOT_FOUND if missing else ErrorCode.NONE,
-        error_message=f"Group {group_id} not found." if missing else None,
+        error_message=why if missing else None,
         group_id=group_id,
         group_state=DEAD,
         protocol_type="",
@@ -78,7 +81,7 @@ def _describe(group: Group | None, group_id: str, call: Call, request: DescribeG
     )
 
 
-def list_groups(shards: Sequence[GroupShard], ctx: HandlerContext, call: Call, request: ListGroupsRequest) -> None:
+def list_groups(shards: Sequence[RuntimeShard], ctx: HandlerContext, call: Call, request: ListGroupsRequest) -> None:
     """Answer ``call`` with the groups that pass both filters; an unknown state or type matches nothing.
 
     While one partition is being read there is no list at all.
@@ -92,46 +95,47 @@ def list_groups(shards: Sequence[GroupShard], ctx: HandlerContext, call: Call, r
         return
     states = {state.strip().lower() for state in request.states_filter}
     types = {kind.lower() for kind in request.types_filter}
-    listed = tuple(
-        ListedGroup(
-            group_id=group.group_id,
-            protocol_type=group.protocol_type or "",
-            group_state=group.state,
-            group_type=group.type,
-        )
-        for shard in shards
-        if shard.state is ShardState.ACTIVE
-        for group in shard.committed.groups()
-        if (not states or group.state.lower() in states) and (not types or group.type in types)
-    )
-    ctx.reply(call, ListGroupsResponse(groups=listed))
+    listed: list[ListedGroup] = []
+    for view in [shard.committed for shard in shards if shard.state is ShardState.ACTIVE]:
+        for group in view.groups():
+            state = group.state_before(view.pending)
+            if (not states or state.lower() in states) and (not types or group.type in types):
+                listed.append(
+                    ListedGroup(
+                        group_id=group.group_id,
+                        protocol_type=group.protocol_type or "",
+                        group_state=state,
+                        group_type=group.type,
+                    )
+                )
+    ctx.reply(call, ListGroupsResponse(groups=tuple(listed)))
 
 
 def delete_groups(shard_of: ShardOf, ctx: HandlerContext, call: Call, request: DeleteGroupsRequest) -> None:
     """Answer ``call`` when every group is deleted or refused; one that fails does not keep the others."""
-    by_shard = {
+    doomed = {
         shard: hash_set_order(group_ids, string_hash)  # Kafka goes through them as a set
-        for shard, group_ids in _by_shard(shard_of, dict.fromkeys(request.groups_names)).items()
+        for shard, group_ids in by_shard(shard_of, dict.fromkeys(request.groups_names)).items()
     }
     answers: dict[str, ErrorCode] = {}
 
     def finish(later: HandlerContext, codes: dict[str, ErrorCode]) -> None:
         answers.update(codes)
-        if len(answers) == sum(map(len, by_shard.values())):
+        if len(answers) == sum(map(len, doomed.values())):
             results = tuple(
                 DeletableGroupResult(group_id=group_id, error_code=answers[group_id])
-                for group_ids in by_shard.values()
+                for group_ids in doomed.values()
                 for group_id in group_ids
             )
             later.reply(call, DeleteGroupsResponse(results=results))
 
-    if not by_shard:
+    if not doomed:
         finish(ctx, {})
-    for shard, group_ids in by_shard.items():
+    for shard, group_ids in doomed.items():
         _delete(shard, ctx, call, group_ids, finish)
 
 
-def _delete(shard: GroupShard, ctx: HandlerContext, call: Call, group_ids: list[str], finish: "_Finish") -> None:
+def _delete(shard: RuntimeShard, ctx: HandlerContext, call: Call, group_ids: list[str], finish: "_Finish") -> None:
     """Kafka looks for share groups of these names first, and goes on when no write of the partition is pending any more."""
 
     def refused(later: HandlerContext, _: Call, __: None, refusal: ApiError) -> None:
@@ -152,7 +156,7 @@ _Finish = Callable[[HandlerContext, dict[str, ErrorCode]], None]
 
 
 def _run(
-    shard: GroupCoordinatorShard,
+    machine: GroupCoordinatorShard,
     ctx: HandlerContext,
     call: Call,
     group_ids: list[str],
@@ -164,7 +168,7 @@ def _run(
     tombstones: list[TypedRecord] = []
     for group_id in group_ids:
         try:
-            group = shard.groups.get(group_id)
+            group = machine.groups.get(group_id)
             if group is None:
                 raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, "there is no such group")
             group.validate_delete()
@@ -173,8 +177,9 @@ def _run(
             emit_refusal(ctx, call, group_id, "", refusal)
             continue
         codes[group_id] = ErrorCode.NONE
-        offsets = shard.offsets.of_group(group_id)
-        pairs = tuple((topic, partition) for topic, partitions in offsets for partition, _ in partitions)
+        offsets = machine.offsets.of_group(group_id)
+        committed = [(topic, partition) for topic, partitions in offsets for partition, _ in partitions]
+        pairs = tuple(dict.fromkeys([*committed, *machine.pending_offsets.of_group(group_id)]))
         doomed.append((group, pairs))
         tombstones += [records.offset_tombstone(group_id, topic, partition) for topic, partition in pairs]
         tombstones += group.tombstones()
@@ -190,10 +195,10 @@ def _run(
     return CoordinatorResult(records=tombstones, stored=stored, failed=failed)
 
 
-def _by_shard(shard_of: ShardOf, group_ids: Iterable[str]) -> dict[GroupShard, list[str]]:
+def by_shard(shard_of: ShardOf, group_ids: Iterable[str]) -> dict[RuntimeShard, list[str]]:
     """The groups of each shard; shards in the order of a Java map whose keys are the partitions of ``__consumer_offsets``."""
     asked = [(shard_of(group_id), group_id) for group_id in group_ids]
-    by_shard: dict[GroupShard, list[str]] = {
+    by_shard: dict[RuntimeShard, list[str]] = {
         shard: [] for shard in computed_map_order((shard for shard, _ in asked), _topic_partition_hash)
     }
     for shard, group_id in asked:
@@ -201,7 +206,7 @@ def _by_shard(shard_of: ShardOf, group_ids: Iterable[str]) -> dict[GroupShard, l
     return by_shard
 
 
-def _topic_partition_hash(shard: GroupShard) -> int:
+def _topic_partition_hash(shard: RuntimeShard) -> int:
     """``TopicPartition.hashCode``."""
     return 31 * (31 + shard.partition) + _OFFSETS_TOPIC_HASH
 

@@ -1,58 +1,55 @@
 """The groups and offsets of one partition of ``__consumer_offsets``. Source: ``GroupCoordinatorShard``."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import get_args
 
 from groupcoord.coordinator.classic.group import ClassicGroup
-from groupcoord.coordinator.events import GroupCreated, ShardLoaded, ShardNotLoaded
-from groupcoord.coordinator.group import Group, GroupContext
-from groupcoord.coordinator.offsets.manager import OffsetManager
-from groupcoord.coordinator.offsets.store import CommittedOffset, OffsetKey, OffsetStore
+from groupcoord.coordinator.consumer.group import ConsumerGroup
+from groupcoord.coordinator.events import GroupCreated, ShardLoaded, ShardNotLoaded, TransactionalOffsetsEnded
+from groupcoord.coordinator.group import Group, GroupContext, GroupTable
+from groupcoord.coordinator.offsets.committed_offsets import (
+    CommittedOffset,
+    OffsetKey,
+    OffsetManager,
+    OffsetStore,
+    PendingOffsets,
+)
+from groupcoord.coordinator.runtime.append_queue import Stored
+from groupcoord.coordinator.runtime.coordinator_shard import LoadSummary, Operation
 from groupcoord.coordinator.runtime.shard import Shard
-from groupcoord.coordinator.runtime.state_machine import LoadSummary, Operation
-from groupcoord.coordinator.runtime.undo import UndoableMap, UndoLog, UndoRecorder, values_before
+from groupcoord.coordinator.runtime.undo import UndoLog, values_before
 from groupcoord.core.effects import TypedRecord
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.coordinator_records.commit_fast_path import RecordSink, ScanResult, group_of
+from groupcoord.protocol.coordinator_records.consumer_group import ConsumerGroupKey
 from groupcoord.protocol.coordinator_records.typed import (
     GroupMetadataKey,
     GroupMetadataValue,
     OffsetCommitKey,
-    UnknownKey,
     read_key,
     read_value,
 )
-from groupcoord.protocol.errors import ErrorCode
-
-
-class GroupTable(UndoableMap[str, Group]):
-    """The groups by id. A group whose first record could not be stored is removed again."""
-
-    def restore(self, ctx: HandlerContext, key: str, before: Group | None, error: ErrorCode, /) -> None:
-        """See UndoTable."""
-        group = self.get(key)
-        super().restore(ctx, key, before, error)
-        if before is None and group is not None:
-            group.cancel_timers()
-            group.on_removed(ctx, f"its first record could not be stored: {error.name}")
+from groupcoord.protocol.errors import WireError
 
 
 class GroupCoordinatorShard:
-    """The state machine of ``__consumer_offsets``."""
+    """The state of one partition of ``__consumer_offsets``: what the runtime calls a CoordinatorShard."""
 
-    def __init__(self, partition: int, context: GroupContext, undo: UndoRecorder) -> None:
+    def __init__(self, partition: int, context: GroupContext) -> None:
         self.partition = partition
         self.context = context
-        self.config, self.timers, self.new_uuid = context
-        self.groups = GroupTable(undo)
-        self._offsets = OffsetManager(undo)
+        self.config, self.timers, self.new_uuid = context.config, context.timers, context.new_uuid
+        self.groups = context.groups
+        self._offsets = OffsetManager(context.undo)
         self.offsets: OffsetStore = self._offsets.store
+        self.pending_offsets: PendingOffsets = self._offsets.pending
         # What was loaded of classic groups: the last value of each, which is decoded when all is loaded, because most are
         # followed by another one; None for a group that only has offsets.
         self._loaded: dict[str, bytes | None] = {}
 
     @property
     def is_empty(self) -> bool:
-        """See StateMachine."""
+        """See CoordinatorShard."""
         return not self.groups
 
     # --- groups
@@ -71,26 +68,54 @@ class GroupCoordinatorShard:
     # --- records
 
     def decode(self, key: bytes, value: bytes | None) -> TypedRecord | None:
-        """See StateMachine. Values that are decoded later, if at all, stay bytes."""
+        """See CoordinatorShard. Values that are decoded later, if at all, stay bytes."""
         group_id = group_of(key)
         if group_id is not None:
             return TypedRecord(GroupMetadataKey(group=group_id), value)
         said = self._offsets.read_key(key) or read_key(key)
-        if isinstance(said, UnknownKey):
-            return None
-        return TypedRecord(said, value)
+        if isinstance(said, ConsumerGroupKey):
+            return TypedRecord(said, read_value(said, value))
+        return TypedRecord(said, value) if type(said) in _APPLY else None
 
     def apply(self, record: TypedRecord, offset: int, producer_id: int) -> None:
-        """See StateMachine."""
+        """See CoordinatorShard."""
         _APPLY[type(record.key)](self, record, offset, producer_id)
 
     def apply_run(self, data: bytes, position: int, other: RecordSink) -> ScanResult:
-        """See StateMachine."""
-        return self._offsets.apply_run(data, position, other)
+        """See CoordinatorShard. What there is most of is applied as the bytes that it is: metadata of groups, plain commits."""
 
-    def end_transaction(self, producer_id: int, *, committed: bool) -> None:
-        """See StateMachine."""
-        self._offsets.end_transaction(producer_id, committed=committed)
+        def apply_other(offset: int, key: bytes | None, value: bytes | None) -> bool:
+            if key is None or value is None:
+                return other(offset, key, value)
+            group_id = group_of(key)
+            if group_id is not None:
+                self._loaded[group_id] = value
+                return True
+            group_id = self._offsets.apply_first(key, value)
+            if group_id is None:
+                return other(offset, key, value)
+            self._loaded.setdefault(group_id)
+            return True
+
+        return self._offsets.apply_run(data, position, apply_other)
+
+    def end_transaction(self, producer_id: int, *, committed: bool) -> Stored | None:
+        """See CoordinatorShard."""
+        ended = self._offsets.end_transaction(producer_id, committed=committed)
+
+        def stored(ctx: HandlerContext) -> None:
+            for group in dict.fromkeys(each.key[0] for each in ended):
+                offsets = [each for each in ended if each.key[0] == group]
+                ctx.emit(
+                    TransactionalOffsetsEnded,
+                    group=group,
+                    producer_id=producer_id,
+                    committed=committed,
+                    offsets=tuple((*each.key[1:], self._offsets.offset_of(each.value)) for each in offsets),
+                    overtaken=tuple(each.key[1:] for each in offsets if committed and not each.counts),
+                )
+
+        return stored if ended else None
 
     def _apply_offset_commit(self, record: TypedRecord, offset: int, producer_id: int) -> None:
         key = record.key
@@ -108,11 +133,31 @@ class GroupCoordinatorShard:
         else:
             self._loaded[group_id] = value
 
+    def _apply_consumer_group(self, record: TypedRecord, _offset: int, _producer_id: int) -> None:
+        """A group that only has offsets becomes a consumer group. Raises WireError for any other classic group."""
+        group_id = record.key.group_id
+        group = self.groups.get(group_id)
+        if not isinstance(group, ConsumerGroup):
+            is_loaded = group_id in self._loaded
+            if record.value is None and group is None and not is_loaded:
+                return
+            classic = self._decoded(0, group_id, self._loaded.pop(group_id)) if is_loaded else group
+            if isinstance(classic, ClassicGroup) and not classic.is_simple:
+                raise WireError(f"it is a record of a consumer group, and {group_id} is a classic group")
+            group = self.groups[group_id] = ConsumerGroup(group_id, self.context)
+        if group.apply(record):
+            del self.groups[group_id]
+            self._offsets.forget_puts(group_id)  # its next offset creates it anew
+
     # --- loading and unloading
 
     def on_loaded(self, ctx: HandlerContext, summary: LoadSummary) -> None:
-        """See StateMachine. The session of every member starts now; a group that is too large by now rebalances."""
-        groups = {group_id: self._decoded(ctx, group_id, value) for group_id, value in self._loaded.items()}
+        """See CoordinatorShard. The session of every member starts now; a group that is too large by now rebalances."""
+        groups = {
+            group_id: self._decoded(ctx.now_ms, group_id, value)
+            for group_id, value in self._loaded.items()
+            if value is not None or group_id not in self.groups
+        }
         self._loaded.clear()
         for group_id, group in groups.items():
             self.groups[group_id] = group
@@ -129,20 +174,20 @@ class GroupCoordinatorShard:
             loaded.on_loaded(ctx)
 
     def on_load_failed(self, ctx: HandlerContext, summary: LoadSummary, why: str) -> None:
-        """See StateMachine."""
+        """See CoordinatorShard."""
         ctx.emit(ShardNotLoaded, partition=summary.partition, records=summary.records, why=why)
 
     def on_unloaded(self, ctx: HandlerContext, why: str) -> None:
-        """See StateMachine. Source: ``GroupMetadataManager.onUnloaded``."""
+        """See CoordinatorShard. Source: ``GroupMetadataManager.onUnloaded``."""
         for group in list(self.groups.values()):
             group.on_unloaded(ctx)
             del self.groups[group.group_id]
             group.cancel_timers()
             group.on_removed(ctx, why)
 
-    def _decoded(self, ctx: HandlerContext, group_id: str, data: bytes | None) -> ClassicGroup:
+    def _decoded(self, now_ms: int, group_id: str, data: bytes | None) -> ClassicGroup:
         """The group that a loaded value describes. Raises WireError, or ApiError where Kafka fails over its members."""
-        group = ClassicGroup(group_id, ctx.now_ms, self.context)
+        group = ClassicGroup(group_id, now_ms, self.context)
         if data is not None:
             value = read_value(GroupMetadataKey(group=group_id), data)
             if not isinstance(value, GroupMetadataValue):
@@ -153,19 +198,20 @@ class GroupCoordinatorShard:
     # --- reading
 
     def view(self, pending: Iterable[UndoLog]) -> "CommittedView":
-        """See StateMachine."""
-        return CommittedView(self.groups, self.offsets, list(pending))
+        """See CoordinatorShard."""
+        return CommittedView(self.groups, self.offsets, self.pending_offsets, list(pending))
 
 
 _Apply = Callable[[GroupCoordinatorShard, TypedRecord, int, int], None]
 _APPLY: Mapping[type, _Apply] = {
     OffsetCommitKey: GroupCoordinatorShard._apply_offset_commit,  # noqa: SLF001 - its own registry
     GroupMetadataKey: GroupCoordinatorShard._apply_group_metadata,  # noqa: SLF001 - its own registry
+    **dict.fromkeys(get_args(ConsumerGroupKey), GroupCoordinatorShard._apply_consumer_group),  # noqa: SLF001
 }
 """What applies the records of each type of key; another kind of group adds those of its own."""
 
-GroupShard = Shard[GroupCoordinatorShard]
-"""A shard of the runtime whose state are groups and offsets."""
+RuntimeShard = Shard[GroupCoordinatorShard]
+"""The shard of the runtime that runs requests on a GroupCoordinatorShard and has what they write appended."""
 
 GroupOperation = Operation[GroupCoordinatorShard]
 
@@ -173,10 +219,14 @@ GroupOperation = Operation[GroupCoordinatorShard]
 class CommittedView:
     """Groups and offsets without the writes that are pending, oldest first."""
 
-    __slots__ = ("_changed_groups", "_changed_offsets", "_groups", "_offsets")
+    __slots__ = ("_changed_groups", "_changed_offsets", "_groups", "_offsets", "is_unstable", "pending")
 
-    def __init__(self, groups: GroupTable, offsets: OffsetStore, pending: Sequence[UndoLog]) -> None:
+    def __init__(
+        self, groups: GroupTable, offsets: OffsetStore, in_transactions: PendingOffsets, pending: Sequence[UndoLog]
+    ) -> None:
         self._groups, self._offsets = groups, offsets
+        self.is_unstable = in_transactions.has
+        self.pending = pending
         self._changed_groups: Mapping[str, Group | None] = values_before(groups, pending)
         self._changed_offsets: Mapping[OffsetKey, CommittedOffset | None] = values_before(offsets, pending)
 

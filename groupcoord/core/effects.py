@@ -100,16 +100,38 @@ class TypedRecord(NamedTuple):
     encoded: LogRecord = NOT_ENCODED
 
 
-class Append(NamedTuple):
-    """Store ``records``, as one batch, in ``partition`` of a coordinator's ``topic``.
+NO_PRODUCER = -1
+"""The producer id of what is not part of a transaction."""
 
-    When they are stored, or cannot be, ``appended`` or ``append_failed`` of that coordinator's runtime has to be called.
+
+class TransactionMarker(NamedTuple):
+    """The end of a transaction, as it is written into each of its partitions.
+
+    ``coordinator_epoch`` is the leader epoch of the partition of ``__transaction_state`` that says so; ``transaction_version``
+    is 2 where each transaction has an epoch of its own (KIP-890), and the marker's is larger than that of its records.
+    """
+
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    committed: bool
+    transaction_version: int = 0
+
+
+class Append(NamedTuple):
+    """Store ``records``, as one batch, in ``partition`` of a coordinator's ``topic``; or ``marker``, if there is one.
+
+    A batch with a producer is part of its transaction. When it is stored, or cannot be, ``appended`` or ``append_failed`` of
+    that coordinator's runtime has to be called.
     """
 
     append_id: int
     topic: str
     partition: int
     records: tuple[TypedRecord, ...]
+    producer_id: int = NO_PRODUCER
+    producer_epoch: int = -1
+    marker: TransactionMarker | None = None
 
 
 class EmitEvent(NamedTuple):

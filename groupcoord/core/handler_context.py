@@ -1,8 +1,9 @@
-"""One turn of a pure part: what it does in answer to one call or one timer, at one moment, for one cause."""
+"""Collects the effects (replies, appends, events) that handling one request or one timer produces."""
 
 from typing import Any
 
 from groupcoord.core.effects import (
+    NO_PRODUCER,
     Append,
     Call,
     CloseConnection,
@@ -11,6 +12,7 @@ from groupcoord.core.effects import (
     NoReply,
     Origin,
     Reply,
+    TransactionMarker,
     TypedRecord,
 )
 from groupcoord.core.events import Cause, Event
@@ -48,9 +50,18 @@ class HandlerContext:
         """Close the connection of ``call``."""
         self.effects.append(CloseConnection(call, reason, self.origin))
 
-    def append(self, append_id: int, topic: str, partition: int, records: tuple[TypedRecord, ...]) -> None:
-        """Store ``records`` in ``partition`` of ``topic``."""
-        self.effects.append(Append(append_id, topic, partition, records))
+    def append(
+        self,
+        append_id: int,
+        topic: str,
+        partition: int,
+        records: tuple[TypedRecord, ...],
+        producer_id: int = NO_PRODUCER,
+        producer_epoch: int = -1,
+        marker: TransactionMarker | None = None,
+    ) -> None:
+        """Store ``records`` in ``partition`` of ``topic``, in a transaction of a producer; or ``marker``: see Append."""
+        self.effects.append(Append(append_id, topic, partition, records, producer_id, producer_epoch, marker))
 
     def emit(self, event: type[Event], **fields: Any) -> None:
         """Say that something happened; time and cause are this turn's."""

@@ -4,16 +4,11 @@ import uuid
 from collections.abc import Iterator
 
 from groupcoord.broker.topic_names import CONSUMER_OFFSETS
-from groupcoord.client.addresses import Address
-from groupcoord.client.errors import BrokerError, ClientError
+from groupcoord.client.client_errors import BrokerError, ClientError
 from groupcoord.client.log_reader import EARLIEST, LATEST, LogReader
+from groupcoord.client.option_parsing import Address
 from groupcoord.offsets_log.source import Batch, SourceError, UnreadableData
-from groupcoord.protocol.batches.record_batch import (
-    BatchError,
-    checksum_matches,
-    iter_batch_extents,
-    read_header,
-)
+from groupcoord.protocol.batches.record_batch import BatchError, checksum_matches, iter_batch_extents, read_header
 
 FETCH_BYTES = 4 << 20
 
@@ -21,18 +16,19 @@ FETCH_BYTES = 4 << 20
 class ClusterSource:
     """The cluster that the broker at ``address`` belongs to. Every method raises SourceError."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: Address, topic: str = CONSUMER_OFFSETS) -> None:
+        self.topic = topic
         self._log = LogReader([address], client_id="groupcoord-offsets")
         broker = f"{address[0]}:{address[1]}"
         try:
-            self.partitions = self._log.partitions([CONSUMER_OFFSETS]).get(CONSUMER_OFFSETS, [])
-            self.topic_id: uuid.UUID | None = self._log.topic_id(CONSUMER_OFFSETS)
+            self.partitions = self._log.partitions([topic]).get(topic, [])
+            self.topic_id: uuid.UUID | None = self._log.topic_id(topic)
             if not self.partitions:
-                raise SourceError(f"{broker} has no topic {CONSUMER_OFFSETS}: no group has been there yet")
+                raise SourceError(f"{broker} has no topic {topic}: nobody has needed it yet")
         except BaseException as problem:
             self.close()
             if isinstance(problem, BrokerError):
-                raise SourceError(f"{broker} does not tell about {CONSUMER_OFFSETS}: {problem.code.text}") from problem
+                raise SourceError(f"{broker} does not tell about {topic}: {problem.code.text}") from problem
             if isinstance(problem, ClientError):
                 raise SourceError(str(problem)) from problem
             raise
@@ -43,13 +39,14 @@ class ClusterSource:
 
     def read(self, partition: int) -> Iterator[Batch | UnreadableData]:
         """The batches from the start of the log to its end at the time of the call."""
-        place = (CONSUMER_OFFSETS, partition)
+        place = (self.topic, partition)
         try:
             offset = self._log.offsets([place], EARLIEST)[place]
             end = self._log.offsets([place], LATEST)[place]
             segment = offset
             while offset < end:
-                found = list(_batches(partition, segment, offset, self._log.fetch(place, offset, FETCH_BYTES).records))
+                data = self._log.fetch(place, offset, FETCH_BYTES).records
+                found = list(_batches(self.topic, partition, segment, offset, data))
                 yield from found
                 ends = [each.header.last_offset + 1 for each in found if isinstance(each, Batch)]
                 if not ends or len(ends) < len(found):
@@ -59,16 +56,16 @@ class ClusterSource:
             raise SourceError(str(problem)) from problem
 
 
-def _batches(partition: int, segment: int, offset: int, data: bytes) -> Iterator[Batch | UnreadableData]:
+def _batches(topic: str, partition: int, segment: int, offset: int, data: bytes) -> Iterator[Batch | UnreadableData]:
     """The whole batches in ``data``; nothing behind a broken one."""
     try:
         for position, size, _ in iter_batch_extents(data):
             header = read_header(data, position)
             batch = data[position : position + size]
             if not checksum_matches(batch, header):
-                yield UnreadableData(partition, header.base_offset, "the checksum of the batch is wrong")
+                yield UnreadableData(partition, header.base_offset, "the checksum of the batch is wrong", topic=topic)
                 return
-            yield Batch(partition, segment, header, batch)
+            yield Batch(partition, segment, header, batch, topic)
             offset = header.last_offset + 1
     except BatchError as problem:
-        yield UnreadableData(partition, offset, problem.reason)
+        yield UnreadableData(partition, offset, problem.reason, topic=topic)

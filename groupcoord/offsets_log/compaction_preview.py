@@ -3,20 +3,19 @@
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
-from groupcoord.broker.cleaner import clean, cleanable
-from groupcoord.broker.compaction import is_tombstone
+from groupcoord.broker.cleaner import clean, cleanable, is_tombstone
 from groupcoord.broker.leader_epoch_cache import LeaderEpochCache
-from groupcoord.broker.log_config import LogConfig
 from groupcoord.broker.log_segment import LogSegment
 from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.broker.producer_state_manager import ProducerStateManager
-from groupcoord.broker.storage_backend import IN_MEMORY_LOG_BACKEND, RecoveredLog, Segment
+from groupcoord.broker.storage_backend import IN_MEMORY_LOG_BACKEND, RecoveredLog
+from groupcoord.broker.topic_config import LogConfig
 from groupcoord.broker.topic_names import CONSUMER_OFFSETS
 from groupcoord.offsets_log.source import Batch, SourceError
 from groupcoord.protocol.batches.record_batch import BatchError, records_in
 from groupcoord.protocol.batches.records import InvalidRecordsError, Record
 from groupcoord.protocol.consumer_protocol import read_assignment
-from groupcoord.protocol.coordinator_records.generic import (
+from groupcoord.protocol.coordinator_records.record_formatting import (
     RecordError,
     RecordKey,
     RecordValue,
@@ -24,7 +23,7 @@ from groupcoord.protocol.coordinator_records.generic import (
     parse_key,
     parse_value,
 )
-from groupcoord.protocol.coordinator_records.generic import value_text as whole_value
+from groupcoord.protocol.coordinator_records.record_formatting import value_text as whole_value
 from groupcoord.protocol.errors import WireError
 
 OFFSETS_SEGMENT_BYTES = 104_857_600
@@ -59,21 +58,25 @@ def preview_compaction(partition: int, batches: Iterable[Batch], now_ms: int) ->
     Tombstones stay, as in Kafka, until delete.retention.ms (a day) after the cleaning that first met them; nothing behind the
     beginning of an open transaction is compacted. Raises SourceError for records that cannot be read.
     """
-    log = _log(partition, batches, now_ms)
     try:
+        log = _log(partition, batches, now_ms)
         before = _records(log)
         size_before = _size(log, before)
         log.roll(now_ms)
         clean(log, cleanable(log, now_ms), now_ms)
         after = _records(log)
     except (BatchError, InvalidRecordsError) as problem:
-        raise SourceError(f"{log.name} cannot be compacted: {problem}") from problem
+        raise SourceError(f"{_name(partition)} cannot be compacted: {problem}") from problem
     return CompactionPreview(partition, before, after, size_before, _size(log, after))
 
 
+def _name(partition: int) -> str:
+    return f"{CONSUMER_OFFSETS}-{partition}"
+
+
 def _log(partition: int, batches: Iterable[Batch], now_ms: int) -> PartitionLog:
-    name = f"{CONSUMER_OFFSETS}-{partition}"
-    segments: list[Segment] = []
+    name = _name(partition)
+    segments: list[LogSegment] = []
     producers, end = ProducerStateManager(name), 0
     for batch in batches:
         header = batch.header
@@ -81,11 +84,12 @@ def _log(partition: int, batches: Iterable[Batch], now_ms: int) -> PartitionLog:
             segments.append(LogSegment(batch.segment, now_ms))
         segments[-1].append(batch.data, header, now_ms)
         end = header.last_offset + 1
-        if header.has_producer_id and not header.control:
-            producers.appended(header)
+        aborted = producers.replay(header, batch.data)
+        if aborted is not None:
+            segments[-1].aborted.append(aborted)
     start = segments[0].base_offset if segments else 0
     settings = LogConfig(cleanup_policy=frozenset({"compact"}), segment_bytes=OFFSETS_SEGMENT_BYTES)
-    kept = RecoveredLog(IN_MEMORY_LOG_BACKEND, segments, start, end, producers, LeaderEpochCache(), 0)
+    kept = RecoveredLog(IN_MEMORY_LOG_BACKEND, [*segments], start, end, producers, LeaderEpochCache(), 0)
     return PartitionLog.recovered(settings, name, kept)
 
 

@@ -1,5 +1,7 @@
 """Where the batches of ``__consumer_offsets`` come from: the interface of sources, and segment files of a log directory.
 
+A source may be asked for the batches of ``__transaction_state`` instead.
+
 Segment files may be read while their broker runs: its last batch may then be incomplete.
 """
 
@@ -11,9 +13,9 @@ from typing import NamedTuple, Protocol
 
 from groupcoord.broker.topic_names import CONSUMER_OFFSETS
 from groupcoord.protocol.batches.record_batch import BatchHeader
-from groupcoord.storage.checkpoints import CheckpointError, read_topic_id
 from groupcoord.storage.log_file_names import PARTITION_METADATA, log_files, partition_folder
 from groupcoord.storage.log_file_reader import CorruptBatchError, checked_batches
+from groupcoord.storage.text_files import CheckpointError, read_topic_id
 
 
 class SourceError(Exception):
@@ -27,6 +29,7 @@ class Batch(NamedTuple):
     segment: int
     header: BatchHeader
     data: bytes
+    topic: str = CONSUMER_OFFSETS
 
 
 class UnreadableData(NamedTuple):
@@ -36,14 +39,19 @@ class UnreadableData(NamedTuple):
     offset: int
     reason: str
     place: str = ""
+    topic: str = CONSUMER_OFFSETS
 
     def __str__(self) -> str:
         place = f" ({self.place})" if self.place else ""
-        return f"__consumer_offsets-{self.partition} at offset {self.offset}: {self.reason}{place}"
+        return f"{self.topic}-{self.partition} at offset {self.offset}: {self.reason}{place}"
 
 
 class LogSource(Protocol):
-    """Something that holds ``__consumer_offsets``, or some of its partitions."""
+    """Something that holds ``topic``, or some of its partitions."""
+
+    @property
+    def topic(self) -> str:
+        """``__consumer_offsets``, unless it was asked for another one."""
 
     @property
     def partitions(self) -> Sequence[int]:
@@ -60,9 +68,10 @@ class LogSource(Protocol):
 class SegmentDirSource:
     """The folders ``__consumer_offsets-N`` in ``path``, or ``path`` itself if it is one. Raises SourceError."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, topic: str = CONSUMER_OFFSETS) -> None:
+        self.topic = topic
         try:
-            self.folders = _folders(path)
+            self.folders = _folders(path, topic)
             self.topic_id = self._topic_id()
         except CheckpointError as problem:
             raise SourceError(str(problem)) from problem
@@ -80,25 +89,25 @@ class SegmentDirSource:
         """The batches in the files of ``partition``."""
         try:
             for path in log_files(self.folders[partition]):
-                yield from _read(partition, path)
+                yield from _read(self.topic, partition, path)
         except OSError as error:
             raise unreadable(self.folders[partition], error) from error
 
 
-def _folders(path: Path) -> dict[int, Path]:
+def _folders(path: Path, topic: str) -> dict[int, Path]:
     if not path.exists():
         raise SourceError(f"there is no directory {path}")
     if not path.is_dir():
         raise SourceError(f"{path} is no directory; the folder that it is in can be given")
     own = partition_folder(path.resolve().name)
-    if own is not None and own.topic == CONSUMER_OFFSETS:
+    if own is not None and own.topic == topic:
         found = {own.number: path}
     else:
         parts = {child: partition_folder(child.name) for child in path.iterdir() if child.is_dir()}
-        found = {part.number: child for child, part in parts.items() if part and part.topic == CONSUMER_OFFSETS}
+        found = {part.number: child for child, part in parts.items() if part and part.topic == topic}
     if not found:
         what = "log files, but its name does not say of which partition" if log_files(path) else "no such folder in it"
-        raise SourceError(f"{path} is not a folder {CONSUMER_OFFSETS}-N, and there is {what}")
+        raise SourceError(f"{path} is not a folder {topic}-N, and there is {what}")
     empty = {number: folder for number, folder in found.items() if not log_files(folder)}
     if empty:
         raise SourceError(f"no segment is in {_names(empty)}: there is no file like 00000000000000000000.log")
@@ -109,17 +118,17 @@ def _names(folders: dict[int, Path]) -> str:
     return ", ".join(str(folders[number]) for number in sorted(folders))
 
 
-def _read(partition: int, path: Path) -> Iterator[Batch | UnreadableData]:
+def _read(topic: str, partition: int, path: Path) -> Iterator[Batch | UnreadableData]:
     """The batches of a file; what is behind a broken one goes on as long as its end can be told."""
     segment = int(path.name.split(".", 1)[0])
     position, expected = 0, segment
     while True:
         try:
             for stored in checked_batches(path, position, expected):
-                yield Batch(partition, segment, stored.header, bytes(stored.data))
+                yield Batch(partition, segment, stored.header, bytes(stored.data), topic)
             return
         except CorruptBatchError as fault:
-            yield UnreadableData(partition, fault.offset, fault.reason, f"{path} at byte {fault.position}")
+            yield UnreadableData(partition, fault.offset, fault.reason, f"{path} at byte {fault.position}", topic)
             if fault.torn or fault.size is None:
                 return
             position, expected = fault.position + fault.size, fault.offset

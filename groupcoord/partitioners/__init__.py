@@ -11,11 +11,17 @@ from groupcoord.partitioners.partitioners import (
     KeyHashPartitioner,
     PartitionerError,
     RoundRobinPartitioner,
+    StickyPartition,
     for_kafka_python,
 )
-from groupcoord.partitioners.replica_assignment import BrokerRack, PlacementError, assign_replicas, rack_alternated
-from groupcoord.partitioners.sticky_partition import StickyPartition
-from groupcoord.partitioners.striped_replica_placer import UsableBroker, place_replicas
+from groupcoord.partitioners.replica_placement import (
+    BrokerRack,
+    PlacementError,
+    UsableBroker,
+    assign_replicas,
+    place_replicas,
+    rack_alternated,
+)
 
 __all__ = [
     "KEYED",

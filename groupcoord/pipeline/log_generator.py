@@ -20,26 +20,19 @@ from crc32c import crc32c
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from groupcoord.pipeline.arrow import arrow_schema, buffer_of
+from groupcoord.pipeline.arrow_columns import arrow_schema, buffer_of
 from groupcoord.pipeline.errors import PipelineError
-from groupcoord.pipeline.schemas import LOG, ColumnSchema, TableSchema
+from groupcoord.pipeline.schemas import LOG, table_schema
 from groupcoord.protocol.batches.record_batch import HEADER_BYTES, build_batch, frame_batch, read_header
 from groupcoord.protocol.batches.records import Record, write_records
 from groupcoord.protocol.consumer_protocol import (
-    Assignment,
-    Subscription,
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
     TopicPartition,
     write_assignment,
     write_subscription,
 )
-from groupcoord.protocol.coordinator_records.typed import (
-    GroupMetadataKey,
-    GroupMetadataValue,
-    MemberMetadata,
-    OffsetCommitKey,
-    write_key,
-    write_value,
-)
+from groupcoord.protocol.coordinator_records import typed
 
 PARTITIONS = 50
 GROUPS_A_PARTITION = 8
@@ -160,20 +153,22 @@ def _topic(partition: int, group: int) -> str:
 def _commit_keys(partition: int) -> Any:
     """The keys of all commits in a partition of the log, group by group."""
     keys = [
-        OffsetCommitKey(group=group_name(partition, group), topic=_topic(partition, group), partition=number)
+        typed.OffsetCommitKey(group=group_name(partition, group), topic=_topic(partition, group), partition=number)
         for group in range(GROUPS_A_PARTITION)
         for number in range(KEYS_A_GROUP)
     ]
-    return pa.array([write_key(key) for key in keys], pa.binary())
+    return pa.array([typed.write_key(key) for key in keys], pa.binary())
 
 
 @lru_cache(maxsize=4096)
 def _blobs(topic: str, count: int) -> tuple[bytes, list[bytes]]:
     """What each of ``count`` members wants, and what each is given, as the assignor range does it."""
     shares = [range(KEYS_A_GROUP * one // count, KEYS_A_GROUP * (one + 1) // count) for one in range(count)]
-    return write_subscription(Subscription(version=1, topics=(topic,))), [
+    return write_subscription(ConsumerProtocolSubscription(version=1, topics=(topic,))), [
         write_assignment(
-            Assignment(version=1, assigned_partitions=(TopicPartition(topic=topic, partitions=tuple(share)),))
+            ConsumerProtocolAssignment(
+                version=1, assigned_partitions=(TopicPartition(topic=topic, partitions=tuple(share)),)
+            )
         )
         for share in shares
     ]
@@ -186,7 +181,7 @@ def _generation(partition: int, group: int, offset: int, seed: int, time_ms: int
     subscription, assignments = _blobs(_topic(partition, group), count)
     newcomer = f"{offset:x}" if chance // 8 % 5 == 0 else "0"
     members = tuple(
-        MemberMetadata(
+        typed.MemberMetadata(
             member_id=f"client-{number}-{newcomer if number == count - 1 else 0}",
             client_id=f"client-{number}",
             client_host=f"/10.0.{partition}.{number}",
@@ -197,7 +192,7 @@ def _generation(partition: int, group: int, offset: int, seed: int, time_ms: int
         )
         for number, assignment in enumerate(assignments)
     )
-    value = GroupMetadataValue(
+    value = typed.GroupMetadataValue(
         protocol_type="consumer",
         generation=offset // (TURN * GROUPS_A_PARTITION) * (TURN // STORM_STEP) + offset % TURN // STORM_STEP + 1,
         protocol="range",
@@ -205,7 +200,7 @@ def _generation(partition: int, group: int, offset: int, seed: int, time_ms: int
         current_state_timestamp_ms=time_ms - chance % 400,
         members=members,
     )
-    return write_key(GroupMetadataKey(group=group_name(partition, group))), write_value(value, 3)
+    return typed.write_key(typed.GroupMetadataKey(group=group_name(partition, group))), typed.write_value(value, 3)
 
 
 def generated(spark: SparkSession, records: int, seed: int) -> DataFrame:
@@ -221,16 +216,12 @@ def generated(spark: SparkSession, records: int, seed: int) -> DataFrame:
     return spark.range(0, len(wanted), 1, tasks).mapInArrow(make, LOG.ddl)
 
 
-WRITTEN = TableSchema(
-    "written",
-    "What was written to segment files.",
-    ("path",),
-    (
-        ColumnSchema("path", "string", "file"),
-        ColumnSchema("records", "bigint", "how many", "records"),
-        ColumnSchema("bytes", "bigint", "size", "bytes"),
-    ),
-)
+WRITTEN = table_schema("""
+    written by path: What was written to segment files.
+    path string: file
+    records bigint records: how many
+    bytes bigint bytes: size
+""")
 
 
 def write_segments(spark: SparkSession, records: int, seed: int, directory: str) -> DataFrame:

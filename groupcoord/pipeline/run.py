@@ -14,49 +14,41 @@ import pyspark
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from groupcoord.pipeline.arrow import arrow_schema
-from groupcoord.pipeline.decode.spark_decoder import OF_RECORDS, PLACES
+from groupcoord.pipeline import schemas
+from groupcoord.pipeline.arrow_columns import arrow_schema
+from groupcoord.pipeline.assignor_replay.assignor_choice import AssignorChoice
+from groupcoord.pipeline.assignor_replay.what_if_tables import partition_counts, what_if, what_if_summary
+from groupcoord.pipeline.columnar_decoder import OF_RECORDS, PLACES
 from groupcoord.pipeline.errors import PipelineError, SourceWarning
-from groupcoord.pipeline.record_tables import DecodedLog, read_records
+from groupcoord.pipeline.record_table_writer import DecodedLog, read_records
 from groupcoord.pipeline.report.build_report import build_report
 from groupcoord.pipeline.run_output import RunOutput
-from groupcoord.pipeline.schemas import (
-    MODERN_CURRENT_GROUPS,
-    MODERN_GENERATIONS,
-    MODERN_REBALANCES,
-    MODERN_SKEW,
-    RECORD_COUNTS,
-    SOURCE_WARNINGS,
-    TABLES,
-    WHAT_IF,
-    WHAT_IF_SUMMARY,
-    ZOMBIES,
-    TableSchema,
-)
-from groupcoord.pipeline.sources.source_plan import SourcePlan
+from groupcoord.pipeline.sources.factory import SourcePlan
 from groupcoord.pipeline.spark_session import FOR_SMALL, INTERPRETED, SMALL
-from groupcoord.pipeline.tables.commit_activity import WINDOW, commit_gaps, commit_rates
+from groupcoord.pipeline.tables.commit_tables import WINDOW, commit_gaps, commit_rates, lag, zombies
 from groupcoord.pipeline.tables.consecutive_commits import (
     RECENT,
     ROWS_A_TASK,
     consecutive_commits,
     partition_statistics,
 )
+from groupcoord.pipeline.tables.consumer_group_history import (
+    MODERN_HISTORY,
+    consumer_group_history,
+    table_of_history,
+)
 from groupcoord.pipeline.tables.current_state import current_groups, current_offsets, latest_places
 from groupcoord.pipeline.tables.group_health import group_health
-from groupcoord.pipeline.tables.lag import lag
 from groupcoord.pipeline.tables.log_coverage import in_buckets, last_holes, log_partitions
 from groupcoord.pipeline.tables.modern_groups import (
     modern_current_groups,
     modern_generations,
+    outside_of_consumer_groups,
     replay_group_records,
     topic_names,
 )
-from groupcoord.pipeline.tables.ownership_changes import owners, ownership
+from groupcoord.pipeline.tables.ownership_changes import find_ownership_changes, ownership
 from groupcoord.pipeline.tables.rebalances import rebalances, skew, storms
-from groupcoord.pipeline.tables.zombies import zombies
-from groupcoord.pipeline.whatif.assignor_choice import AssignorChoice
-from groupcoord.pipeline.whatif.what_if_tables import partition_counts, what_if, what_if_summary
 
 
 class RunProgress:
@@ -122,7 +114,7 @@ def run_pipeline(
         "started_at": started.isoformat(),
         "seconds": round(progress.seconds, 1),
         "spark": pyspark.__version__,
-        "rows": {name: progress.rows[name] for name in TABLES},
+        "rows": {name: progress.rows[name] for name in schemas.TABLES},
     }
     with progress.step("report"):
         report = build_report(output.reader(), summary)
@@ -191,7 +183,7 @@ class _Job:
         """What became of the groups."""
         generations = self.tables["generations"]
         with self._progress.step("follow each partition"):
-            owned = self._output.stage(owners(generations), "owners")
+            owned = self._output.stage(find_ownership_changes(generations), "owners")
         self._table("ownership", ownership(owned))
         self._table("rebalances", rebalances(generations, owned))
         self._table("storms", storms(self.tables["rebalances"]), of=self._progress.rows["rebalances"])
@@ -212,33 +204,44 @@ class _Job:
         until = self._options.as_of or self._log_end
         self._table("commit_gaps", commit_gaps(stepped, statistics, current_, until), of=few)
         if stepped.where("is_suspect").isEmpty():
-            self._table("zombies", self._rows(ZOMBIES, []), of=0)
+            self._empty(schemas.ZOMBIES)
         else:
-            self._table("zombies", zombies(stepped, statistics, changes, self.tables["generations"], commits_))
+            found = zombies(stepped, statistics, changes, self.tables["generations"], commits_)
+            if self._progress.rows["modern_records"]:
+                found = outside_of_consumer_groups(found, self.tables["modern_records"])
+            self._table("zombies", found)
         self._table("lag", lag(current_, stepped, statistics, ends, self.now), of=few)
 
     def modern(self) -> None:
         """The groups of KIP-848."""
         records = self.tables["modern_records"]
         if not self._progress.rows["modern_records"]:
-            for table in (MODERN_GENERATIONS, MODERN_CURRENT_GROUPS, MODERN_REBALANCES, MODERN_SKEW):
-                self._table(table.name, self._rows(table, []), of=0)
+            self._empty(
+                schemas.MODERN_GENERATIONS,
+                schemas.MODERN_CURRENT_GROUPS,
+                schemas.MODERN_REBALANCES,
+                schemas.MODERN_SKEW,
+                *MODERN_HISTORY,
+            )
             return
         with self._progress.step("play the groups of KIP-848"):
-            play = self._output.stage(
-                replay_group_records(records, topic_names(self.tables["commits"], records)), "played"
-            )
+            names = topic_names(self.tables["commits"], records)
+            play = self._output.stage(replay_group_records(records, names), "played")
+            lived = consumer_group_history(records, self.tables["generations"], names)
+            history = self._output.stage(lived, "history")
         self._table("modern_generations", modern_generations(play))
         self._table("modern_current_groups", modern_current_groups(play))
         generations = self.tables["modern_generations"]
-        self._table("modern_rebalances", rebalances(generations, owners(generations)))
+        self._table("modern_rebalances", rebalances(generations, find_ownership_changes(generations)))
         self._table("modern_skew", skew(generations))
+        few = self._output.staged_rows("history")
+        for table in MODERN_HISTORY:
+            self._table(table.name, table_of_history(history, table), of=few)
 
     def what_if(self) -> None:
         """What other assignors would have done, if that is asked."""
         if not self._options.replay_with:
-            for table in (WHAT_IF, WHAT_IF_SUMMARY):
-                self._table(table.name, self._rows(table, []), of=0)
+            self._empty(schemas.WHAT_IF, schemas.WHAT_IF_SUMMARY)
             return
         groups = self.tables["generations"], self.tables["modern_generations"]
         with self._progress.step("count partitions"):
@@ -256,11 +259,16 @@ class _Job:
             of=sum(rows[name] for name in ("commit_rates", "lag", "rebalances")),
         )
 
+    def _empty(self, *tables: schemas.TableSchema) -> None:
+        """Write tables without rows."""
+        for table in tables:
+            self._table(table.name, self._rows(table, []), of=0)
+
     def _table(self, name: str, frame: DataFrame, *, of: int = SMALL) -> None:
         """Write a table. It is made of the rows of others, ``of`` so many: a few are not worth a query in Java."""
         with self._progress.step(name) as rows, self._few(of):
-            self.tables[name] = self._output.write(frame, TABLES[name])
-            rows(self._output.rows(TABLES[name]))
+            self.tables[name] = self._output.write(frame, schemas.TABLES[name])
+            rows(self._output.rows(schemas.TABLES[name]))
 
     @contextmanager
     def _few(self, rows: int) -> Iterator[None]:
@@ -284,14 +292,14 @@ class _Job:
                 f"{records.read:,} records came in and {out:,} went out ({where}): this is a fault of the pipeline"
             )
         rows = [("in", records.read), ("later", records.later), *where.items()]
-        self._table("record_counts", self._rows(RECORD_COUNTS, rows), of=len(rows))
+        self._table("record_counts", self._rows(schemas.RECORD_COUNTS, rows), of=len(rows))
 
     def _remarks(self, plan: SourcePlan, read: int) -> None:
         warnings = list(plan.warnings)
         if plan.records is not None and plan.records != read:
             what = "records that batches announce and that are not there, or that came while it was read"
             warnings.append(SourceWarning(plan.spec, what, None, plan.records - read, None))
-        self._table("source_warnings", self._rows(SOURCE_WARNINGS, warnings), of=len(warnings))
+        self._table("source_warnings", self._rows(schemas.SOURCE_WARNINGS, warnings), of=len(warnings))
 
     def _log_partitions(self, places: DataFrame) -> None:
         with self._progress.step("look for holes"):
@@ -320,7 +328,7 @@ class _Job:
             return self._options.ends
         return self._options.ends.where(F.col("at") <= F.lit(self._options.as_of))
 
-    def _rows(self, table: TableSchema, rows: list[Any]) -> DataFrame:
+    def _rows(self, table: schemas.TableSchema, rows: list[Any]) -> DataFrame:
         if not rows:
             nothing = [F.lit(None).cast(column.type).alias(column.name) for column in table.columns]
             return self._spark.range(0).where("false").select(*nothing)

@@ -12,7 +12,6 @@ stays until the new one is there.
 import json
 import uuid
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from py4j.protocol import Py4JJavaError
@@ -22,8 +21,8 @@ from pyspark.sql.types import StructType
 from groupcoord.pipeline.errors import PipelineError
 from groupcoord.pipeline.hadoop_files import HadoopFiles, check_columns, java_reason
 from groupcoord.pipeline.report.arrow_table_reader import ArrowTableReader, local_scan, spark_scan
+from groupcoord.pipeline.report.report_files import PAGE, REPORT, page_and_document
 from groupcoord.pipeline.report.report_model import Report
-from groupcoord.pipeline.report.stored_report import PAGE, REPORT, page_and_document
 from groupcoord.pipeline.schemas import TableSchema
 from groupcoord.pipeline.spark_session import is_one_process
 
@@ -55,9 +54,7 @@ class RunOutput:
             raise PipelineError(f"{self.root}/{TABLES} is there and not from a run: choose another --out")
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._files.delete(self._work)
 
     def write(self, frame: DataFrame, table: TableSchema) -> DataFrame:

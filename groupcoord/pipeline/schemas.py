@@ -4,6 +4,10 @@ A type is written as Spark's DDL writes it, so that nothing here needs Spark. ``
 millisecond. A time that a record does not have (-1 in Kafka) is null; one that no calendar has is the nearest that one has.
 """
 
+import math
+import re
+import textwrap
+from collections.abc import Mapping
 from typing import NamedTuple
 
 
@@ -35,6 +39,37 @@ class TableSchema(NamedTuple):
         return ", ".join(f"`{column.name}` {column.type}" for column in self.columns)
 
 
+def columns(text: str) -> tuple[ColumnSchema, ...]:
+    """The columns that ``text`` describes: a line ``name type unit: meaning`` for each, the unit only where there is one.
+
+    A line of names alone, with commas, stands for SHARED columns; a line that is indented further continues the one above.
+    A timestamp has the unit UTC.
+    """
+    found: list[ColumnSchema] = []
+    for line in _lines(text):
+        head, colon, meaning = line.partition(": ")
+        if not colon:
+            found += [SHARED[name] for name in head.split(", ") if name]
+            continue
+        name, kind, *unit = head.split(" ")
+        found.append(ColumnSchema(name, kind, meaning, *(["UTC"] if kind == "timestamp" else unit)))
+    return tuple(found)
+
+
+def table_schema(text: str, same_as: tuple[ColumnSchema, ...] = ()) -> TableSchema:
+    """The table that ``text`` describes: a line ``name by key, key: meaning``, then the columns, as in ``columns``. They follow
+    those of ``same_as``."""
+    first, *rest = _lines(text)
+    head, _, meaning = first.partition(": ")
+    name, _, key = head.partition(" by ")
+    return TableSchema(name, meaning, tuple(key.split(", ")), same_as + columns("\n".join(rest)))
+
+
+def _lines(text: str) -> list[str]:
+    """The lines of ``text``; one that is indented further continues the one above."""
+    return re.sub(r"\n {4,}", " ", textwrap.dedent(text).strip()).splitlines()
+
+
 TOPIC_PARTITIONS = "array<struct<topic:string,partitions:array<int>>>"
 MEMBER = (
     "struct<member_id:string,instance_id:string,client_id:string,client_host:string,rebalance_timeout_ms:int,"
@@ -44,102 +79,72 @@ MEMBER = (
 """A member of a generation. ``topics``, ``owned``, ``owned_generation`` and ``rack`` are from its subscription, ``assigned`` is
 from its assignment; null where the group's protocol type is not ``consumer``, or where they cannot be read."""
 
-_PARTITION = ColumnSchema("log_partition", "int", "partition of `__consumer_offsets` that the record is in")
-_OFFSET = ColumnSchema(
-    "log_offset", "bigint", "offset of the record in it; within one group a later record has a higher one"
-)
-_APPENDED = ColumnSchema("append_ts", "timestamp", "when the record was appended", "UTC")
-_WHERE = (_PARTITION, _OFFSET, _APPENDED)
-_GROUP = ColumnSchema("group", "string", "group id")
-_TOPIC = ColumnSchema("topic", "string", "topic")
-_NUMBER = ColumnSchema("partition", "int", "partition of the topic")
-_VERSION = ColumnSchema("value_version", "smallint", "version that the value's bytes say; null: a tombstone")
-_TOMBSTONE = ColumnSchema("is_tombstone", "boolean", "is it a null value: what the key names is gone?")
+SHARED: dict[str, ColumnSchema] = {}
+"""Columns that several tables have, by name."""
+_SHARED_COLUMNS = f"""
+    log_partition int: partition of `__consumer_offsets` that the record is in
+    log_offset bigint: offset of the record in it; within one group a later record has a higher one
+    append_ts timestamp: when the record was appended
+    group string: group id
+    topic string: topic
+    partition int: partition of the topic
+    value_version smallint: version that the value's bytes say; null: a tombstone
+    is_tombstone boolean: is it a null value: what the key names is gone?
+    committed_offset bigint: offset that was committed; null: a tombstone
+    leader_epoch int: leader epoch of the record before it, as the consumer said; -1: not said (KIP-320)
+    metadata string: what the consumer wrote beside it
+    commit_ts timestamp: when the coordinator took the commit
+    expire_ts timestamp: when it expires, where the commit said so (value version 1); else null
+    topic_id string: id of the topic, where the value has it (version 4, KIP-848)
+    protocol_type string: `consumer` for consumers; empty for a group that only commits
+    generation int: generation of the group
+    protocol string: assignor that the members agreed on; null: the group has no members
+    leader string: member id of the leader; null: the group has no members
+    state_ts timestamp: when the group came into the state it was in (value version 2 and higher)
+    members array<{MEMBER}>: the members, with what they want and what they were given
+"""
+SHARED |= {column.name: column for column in columns(_SHARED_COLUMNS)}
 
-LOG = TableSchema(
-    "log",
-    "What every source gives: the records of `__consumer_offsets` that a consumer reading committed would see. Not kept.",
-    ("log_partition", "log_offset"),
-    (
-        *_WHERE[:2],
-        ColumnSchema("key", "binary", "key, as it is in the log"),
-        ColumnSchema("value", "binary", "value, as it is in the log; null: a tombstone"),
-        _APPENDED,
-    ),
-)
+LOG = table_schema("""
+    log by log_partition, log_offset: What every source gives: the records of `__consumer_offsets` that a consumer reading
+        committed would see. Not kept.
+    log_partition, log_offset
+    key binary: key, as it is in the log
+    value binary: value, as it is in the log; null: a tombstone
+    append_ts
+""")
 
-_COMMITTED = (
-    ColumnSchema("committed_offset", "bigint", "offset that was committed; null: a tombstone"),
-    ColumnSchema(
-        "leader_epoch", "int", "leader epoch of the record before it, as the consumer said; -1: not said (KIP-320)"
-    ),
-    ColumnSchema("metadata", "string", "what the consumer wrote beside it"),
-    ColumnSchema("commit_ts", "timestamp", "when the coordinator took the commit", "UTC"),
-    ColumnSchema(
-        "expire_ts", "timestamp", "when it expires, where the commit said so (value version 1); else null", "UTC"
-    ),
-    ColumnSchema("topic_id", "string", "id of the topic, where the value has it (version 4, KIP-848)"),
-)
+COMMITS = table_schema("""
+    commits by log_partition, log_offset: Every commit that the log still has, and every removal of one: record types 0 and
+        1.
+    log_partition, log_offset, append_ts, group, topic, partition, committed_offset, leader_epoch, metadata, commit_ts,
+        expire_ts, topic_id, value_version, is_tombstone
+""")
 
-COMMITS = TableSchema(
-    "commits",
-    "Every commit that the log still has, and every removal of one: record types 0 and 1.",
-    ("log_partition", "log_offset"),
-    (*_WHERE, _GROUP, _TOPIC, _NUMBER, *_COMMITTED, _VERSION, _TOMBSTONE),
-)
+GENERATIONS = table_schema("""
+    generations by log_partition, log_offset: Every generation of a classic group that the log still has, and the end of a
+        group: record type 2. A static member that comes back is a further record of the same generation.
+    log_partition, log_offset, append_ts, group, protocol_type, generation, protocol, leader, state_ts, members,
+        value_version, is_tombstone
+    problem string: why a member's subscription or assignment could not be read; null: all could
+""")
 
-_DESCRIBED = (
-    ColumnSchema("protocol_type", "string", "`consumer` for consumers; empty for a group that only commits"),
-    ColumnSchema("generation", "int", "generation of the group"),
-    ColumnSchema("protocol", "string", "assignor that the members agreed on; null: the group has no members"),
-    ColumnSchema("leader", "string", "member id of the leader; null: the group has no members"),
-    ColumnSchema(
-        "state_ts", "timestamp", "when the group came into the state it was in (value version 2 and higher)", "UTC"
-    ),
-)
-_MEMBERS = ColumnSchema("members", f"array<{MEMBER}>", "the members, with what they want and what they were given")
+CURRENT_OFFSETS = table_schema("""
+    current_offsets by group, topic, partition: What each group has committed, as the coordinator would know it after
+        reading the log: the last record of each key.
+    log_partition, log_offset, append_ts, group, topic, partition, committed_offset, leader_epoch, metadata, commit_ts,
+        expire_ts, topic_id, value_version
+""")
 
-GENERATIONS = TableSchema(
-    "generations",
-    "Every generation of a classic group that the log still has, and the end of a group: record type 2. "
-    "A static member that comes back is a further record of the same generation.",
-    ("log_partition", "log_offset"),
-    (
-        *_WHERE,
-        _GROUP,
-        *_DESCRIBED,
-        _MEMBERS,
-        _VERSION,
-        _TOMBSTONE,
-        ColumnSchema(
-            "problem", "string", "why a member's subscription or assignment could not be read; null: all could"
-        ),
-    ),
-)
-
-CURRENT_OFFSETS = TableSchema(
-    "current_offsets",
-    "What each group has committed, as the coordinator would know it after reading the log: the last record of each key.",
-    ("group", "topic", "partition"),
-    (*_WHERE, _GROUP, _TOPIC, _NUMBER, *_COMMITTED, _VERSION),
-)
-
-CURRENT_GROUPS = TableSchema(
-    "current_groups",
-    "The groups there are, as the coordinator would know them after reading the log. "
-    "A group that only commits has no record of its own: its generation is 0 and its `log_offset` null.",
-    ("group",),
-    (
-        _PARTITION,
-        ColumnSchema("log_offset", "bigint", "offset of the last record that describes the group; null: none does"),
-        _APPENDED,
-        _GROUP,
-        ColumnSchema("state", "string", "`Stable` with members, `Empty` without"),
-        *_DESCRIBED,
-        _MEMBERS,
-        _VERSION,
-    ),
-)
+CURRENT_GROUPS = table_schema("""
+    current_groups by group: The groups there are, as the coordinator would know them after reading the log. A group that
+        only commits has no record of its own: its generation is 0 and its `log_offset` null.
+    log_partition
+    log_offset bigint: offset of the last record that describes the group; null: none does
+    append_ts, group
+    state string: `Stable` with members, `Empty` without
+    protocol_type, generation, protocol, leader, state_ts, members, value_version
+""")
 
 CAUSE_KINDS = {
     "log_begins": "the generation before it is compacted away",
@@ -160,482 +165,393 @@ CAUSE_KINDS = {
 }
 """The values of ``cause_kind``. The first whose condition holds counts, in this order."""
 
-REBALANCES = TableSchema(
-    "rebalances",
-    "One row for each new generation of a group, compared with the one before it in the log.",
-    ("log_partition", "log_offset"),
-    (
-        _PARTITION,
-        _OFFSET,
-        _GROUP,
-        ColumnSchema("generation", "int", "generation that began"),
-        ColumnSchema("previous_generation", "int", "the one before it in the log; null: the log has none"),
-        ColumnSchema(
-            "hidden_generations",
-            "int",
-            "generations between the two that the log does not show: join phases whose leader never sent an assignment, "
-            "or records that were compacted away",
-            "generations",
-        ),
-        ColumnSchema("at", "timestamp", "when its assignment was written", "UTC"),
-        ColumnSchema(
-            "assign_and_sync_ms",
-            "bigint",
-            "from the end of the join phase to the leader's assignment: the assignor's work and one round trip",
-            "ms",
-        ),
-        ColumnSchema("members_before", "int", "members of the previous generation; null: unknown", "members"),
-        ColumnSchema("members_after", "int", "members of this one", "members"),
-        ColumnSchema("joined", "array<string>", "member ids that are new"),
-        ColumnSchema("left", "array<string>", "member ids that are gone"),
-        ColumnSchema("leader_before", "string", "member id of the leader before"),
-        ColumnSchema("leader_after", "string", "member id of the leader now"),
-        ColumnSchema("protocol_before", "string", "assignor before"),
-        ColumnSchema("protocol_after", "string", "assignor now"),
-        ColumnSchema("partitions_total", "int", "partitions that were assigned", "partitions"),
-        ColumnSchema(
-            "moved",
-            "int",
-            "of these, partitions with another owner than the last they had; the generations of a cooperative rebalance in "
-            "which they have no owner do not hide it",
-            "partitions",
-        ),
-        ColumnSchema("kept", "int", "of these, partitions with the owner that they last had", "partitions"),
-        ColumnSchema(
-            "moved_needlessly",
-            "int",
-            "of those that moved, how many could have stayed while every member gets as many as it got here, or as many as "
-            "another member got",
-            "partitions",
-        ),
-        ColumnSchema(
-            "imbalance", "int", "by how many partitions the fullest member exceeds the emptiest", "partitions"
-        ),
-        ColumnSchema("seconds_since_previous", "double", "time since the previous generation", "s"),
-        ColumnSchema(
-            "cause_kind",
-            "string",
-            "what kind of cause that is: "
-            + ", ".join(f"`{kind}` ({meaning})" for kind, meaning in CAUSE_KINDS.items()),
-        ),
-        ColumnSchema("likely_cause", "string", "why it looks as if the group rebalanced, in words"),
-    ),
-)
+REBALANCES = table_schema(f"""
+    rebalances by log_partition, log_offset: One row for each new generation of a group, compared with the one before it in
+        the log.
+    log_partition, log_offset, group
+    generation int: generation that began
+    previous_generation int: the one before it in the log; null: the log has none
+    hidden_generations int generations: generations between the two that the log does not show: join phases whose leader
+        never sent an assignment, or records that were compacted away
+    at timestamp: when its assignment was written
+    assign_and_sync_ms bigint ms: from the end of the join phase to the leader's assignment: the assignor's work and one
+        round trip
+    members_before int members: members of the previous generation; null: unknown
+    members_after int members: members of this one
+    joined array<string>: member ids that are new
+    left array<string>: member ids that are gone
+    leader_before string: member id of the leader before
+    leader_after string: member id of the leader now
+    protocol_before string: assignor before
+    protocol_after string: assignor now
+    partitions_total int partitions: partitions that were assigned
+    moved int partitions: of these, partitions with another owner than the last they had; the generations of a cooperative
+        rebalance in which they have no owner do not hide it
+    kept int partitions: of these, partitions with the owner that they last had
+    moved_needlessly int partitions: of those that moved, how many could have stayed while every member gets as many as it
+        got here, or as many as another member got
+    imbalance int partitions: by how many partitions the fullest member exceeds the emptiest
+    seconds_since_previous double s: time since the previous generation
+    cause_kind string: what kind of cause that is: {", ".join(f"`{kind}` ({meaning})" for kind, meaning in CAUSE_KINDS.items())}
+    likely_cause string: why it looks as if the group rebalanced, in words
+""")
 
-OWNERSHIP = TableSchema(
-    "ownership",
-    "Whose each partition was: one row for each change of owner.",
-    ("log_partition", "log_offset", "group", "topic", "partition"),
-    (
-        *_WHERE,
-        _GROUP,
-        ColumnSchema("generation", "int", "generation in which it changed"),
-        _TOPIC,
-        _NUMBER,
-        ColumnSchema("member", "string", "member id of the owner from here on; null: none"),
-        ColumnSchema("client_id", "string", "client id of that member"),
-        ColumnSchema("previous_member", "string", "member id of the last owner before; null: none is known"),
-        ColumnSchema("until_ts", "timestamp", "when it changed again; null: it did not", "UTC"),
-    ),
-)
+OWNERSHIP = table_schema("""
+    ownership by log_partition, log_offset, group, topic, partition: Whose each partition was: one row for each change of
+        owner.
+    log_partition, log_offset, append_ts, group
+    generation int: generation in which it changed
+    topic, partition
+    member string: member id of the owner from here on; null: none
+    client_id string: client id of that member
+    previous_member string: member id of the last owner before; null: none is known
+    until_ts timestamp: when it changed again; null: it did not
+""")
 
-LAG = TableSchema(
-    "lag",
-    "How far each group is behind, where the ends of its topics are known.",
-    ("group", "topic", "partition"),
-    (
-        _GROUP,
-        _TOPIC,
-        _NUMBER,
-        ColumnSchema("committed_offset", "bigint", "what is committed"),
-        ColumnSchema("end_offset", "bigint", "end of the partition; null: unknown", "records"),
-        ColumnSchema("lag", "bigint", "from the one to the other, never below 0; null: unknown", "records"),
-        ColumnSchema("last_commit_ts", "timestamp", "when the last commit was taken", "UTC"),
-        ColumnSchema(
-            "status",
-            "string",
-            "by Burrow's published rules, from the last ten commits: `OK`, `WARN` (lag never fell), `STOP` (no commit for "
-            "longer than these ten took), `STALL` (commits, but the same offset), `REWIND` (an offset went back, and what was "
-            "committed before is not reached again); null: no end is known",
-        ),
-    ),
-)
+LAG = table_schema("""
+    lag by group, topic, partition: How far each group is behind, where the ends of its topics are known.
+    group, topic, partition
+    committed_offset bigint: what is committed
+    end_offset bigint records: end of the partition; null: unknown
+    lag bigint records: from the one to the other, never below 0; null: unknown
+    last_commit_ts timestamp: when the last commit was taken
+    status string: by Burrow's published rules, from the last ten commits: `OK`, `WARN` (lag never fell), `STOP` (no commit
+        for longer than these ten took), `STALL` (commits, but the same offset), `REWIND` (an offset went back, and what was
+        committed before is not reached again); null: no end is known
+""")
 
-COMMIT_GAPS = TableSchema(
-    "commit_gaps",
-    "Where commits stopped: pauses at least a minute long and ten times as long as is usual for that partition.",
-    ("group", "topic", "partition", "from_ts"),
-    (
-        _PARTITION,
-        ColumnSchema("log_offset", "bigint", "offset of the last commit before the pause"),
-        _GROUP,
-        _TOPIC,
-        _NUMBER,
-        ColumnSchema("from_ts", "timestamp", "last commit before", "UTC"),
-        ColumnSchema("to_ts", "timestamp", "first commit after; null: none came until the end of the log", "UTC"),
-        ColumnSchema(
-            "gap_seconds", "double", "how long; where none came after, until the last record of the whole log", "s"
-        ),
-        ColumnSchema("usual_seconds", "double", "mean time between two commits of this partition by this group", "s"),
-        ColumnSchema("offset_before", "bigint", "what was committed before"),
-        ColumnSchema("offset_after", "bigint", "what was committed after; null: none came"),
-    ),
-)
+COMMIT_GAPS = table_schema("""
+    commit_gaps by group, topic, partition, from_ts: Where commits stopped: pauses at least a minute long and ten times as
+        long as is usual for that partition.
+    log_partition
+    log_offset bigint: offset of the last commit before the pause
+    group, topic, partition
+    from_ts timestamp: last commit before
+    to_ts timestamp: first commit after; null: none came until the end of the log
+    gap_seconds double s: how long; where none came after, until the last record of the whole log
+    usual_seconds double s: mean time between two commits of this partition by this group
+    offset_before bigint: what was committed before
+    offset_after bigint: what was committed after; null: none came
+""")
 
-COMMIT_RATES = TableSchema(
-    "commit_rates",
-    "Commits of each group in each window of time.",
-    ("group", "window_start"),
-    (
-        _GROUP,
-        ColumnSchema("window_start", "timestamp", "begin of the window", "UTC"),
-        ColumnSchema("window_end", "timestamp", "end of the window, which does not belong to it", "UTC"),
-        ColumnSchema("commits", "bigint", "commits taken", "commits"),
-        ColumnSchema("partitions", "bigint", "partitions that they were about", "partitions"),
-        ColumnSchema("advanced", "bigint", "from the lowest to the highest offset, over all partitions", "records"),
-    ),
-)
+COMMIT_RATES = table_schema("""
+    commit_rates by group, window_start: Commits of each group in each window of time.
+    group
+    window_start timestamp: begin of the window
+    window_end timestamp: end of the window, which does not belong to it
+    commits bigint commits: commits taken
+    partitions bigint partitions: partitions that they were about
+    advanced bigint records: from the lowest to the highest offset, over all partitions
+""")
 
-STORMS = TableSchema(
-    "storms",
-    "Rebalances of a group that follow one another: at least five, none more than a minute after the one before.",
-    ("group", "from"),
-    (
-        _PARTITION,
-        _GROUP,
-        ColumnSchema("from", "timestamp", "first of them", "UTC"),
-        ColumnSchema("to", "timestamp", "last of them", "UTC"),
-        ColumnSchema("rebalances", "int", "how many the log shows", "rebalances"),
-        ColumnSchema("hidden_generations", "int", "how many generations it does not show", "generations"),
-        ColumnSchema("members_lowest", "int", "fewest members in it", "members"),
-        ColumnSchema("members_highest", "int", "most members in it", "members"),
-        ColumnSchema("moved", "int", "partitions that moved, each time counted", "partitions"),
-        ColumnSchema(
-            "likely_causes", "array<string>", "the causes of its rebalances, each once, the most frequent first"
-        ),
-    ),
-)
+STORMS = table_schema("""
+    storms by group, from: Rebalances of a group that follow one another: at least five, none more than a minute after the
+        one before.
+    log_partition, group
+    from timestamp: first of them
+    to timestamp: last of them
+    rebalances int rebalances: how many the log shows
+    hidden_generations int generations: how many generations it does not show
+    members_lowest int members: fewest members in it
+    members_highest int members: most members in it
+    moved int partitions: partitions that moved, each time counted
+    likely_causes array<string>: the causes of its rebalances, each once, the most frequent first
+""")
 
-SKEW = TableSchema(
-    "skew",
-    "How many partitions each member had in each generation.",
-    ("log_partition", "log_offset", "member"),
-    (
-        *_WHERE,
-        _GROUP,
-        ColumnSchema("generation", "int", "generation"),
-        ColumnSchema("member", "string", "member id"),
-        ColumnSchema("client_id", "string", "its client id"),
-        ColumnSchema("partitions", "int", "partitions it was given", "partitions"),
-        ColumnSchema("fair_share", "double", "mean over the members of that generation", "partitions"),
-    ),
-)
+SKEW = table_schema("""
+    skew by log_partition, log_offset, member: How many partitions each member had in each generation.
+    log_partition, log_offset, append_ts, group
+    generation int: generation
+    member string: member id
+    client_id string: its client id
+    partitions int partitions: partitions it was given
+    fair_share double partitions: mean over the members of that generation
+""")
 
-ZOMBIES = TableSchema(
-    "zombies",
-    "Commits that look as if they came from a member of an older generation, or from one that had left. The log does not say "
-    "who committed: the reason says what is odd.",
-    ("log_partition", "log_offset"),
-    (
-        *_WHERE,
-        _GROUP,
-        _TOPIC,
-        _NUMBER,
-        ColumnSchema("committed_offset", "bigint", "what was committed"),
-        ColumnSchema("previous_offset", "bigint", "what was committed before it; null: nothing that the log still has"),
-        ColumnSchema("generation", "int", "generation at that moment"),
-        ColumnSchema("owner", "string", "member id of who had the partition; null: none"),
-        ColumnSchema("previous_owner", "string", "member id of who had it before"),
-        ColumnSchema(
-            "reason",
-            "string",
-            "`nobody in the group` (or an administrator set the offset), `nobody has the partition`, or "
-            "`back behind its owner` (an offset below one that was committed since the partition moved)",
-        ),
-    ),
-)
+ZOMBIES = table_schema("""
+    zombies by log_partition, log_offset: Commits that look as if they came from a member of an older generation, or from
+        one that had left. The log does not say who committed: the reason says what is odd.
+    log_partition, log_offset, append_ts, group, topic, partition
+    committed_offset bigint: what was committed
+    previous_offset bigint: what was committed before it; null: nothing that the log still has
+    generation int: generation at that moment
+    owner string: member id of who had the partition; null: none
+    previous_owner string: member id of who had it before
+    reason string: `nobody in the group` (or an administrator set the offset), `nobody has the partition`, or `back behind
+        its owner` (an offset below one that was committed since the partition moved)
+""")
 
-WHAT_IF = TableSchema(
-    "what_if",
-    "What other assignors would have done to the same members: one row for each rebalance that found members and each assignor "
-    "of `--replay-with`, and one with the assignor `as it was` for what really happened. Empty unless it is asked for. The "
-    "second step of a cooperative rebalance, in which no member joins or leaves, counts in the row of the first. With a "
-    "`problem` there are no numbers.",
-    ("log_partition", "log_offset", "assignor"),
-    (
-        _PARTITION,
-        _OFFSET,
-        _GROUP,
-        ColumnSchema("generation", "int", "generation that began; of a cooperative rebalance, the first of its two"),
-        ColumnSchema("at", "timestamp", "when its assignment was written", "UTC"),
-        ColumnSchema("assignor", "string", "assignor, as `--replay-with` names it; `as it was`: what the log has"),
-        ColumnSchema("members", "int", "members", "members"),
-        ColumnSchema("partitions_total", "int", "partitions that have an owner at the end", "partitions"),
-        ColumnSchema("moved", "int", "of these, partitions with another owner than the last they had", "partitions"),
-        ColumnSchema("kept", "int", "of these, partitions with the owner that they last had", "partitions"),
-        ColumnSchema(
-            "moved_needlessly",
-            "int",
-            "of those that moved, how many could have stayed, counted as in `rebalances`",
-            "partitions",
-        ),
-        ColumnSchema(
-            "imbalance", "int", "by how many partitions the fullest member exceeds the emptiest", "partitions"
-        ),
-        ColumnSchema(
-            "pauses",
-            "int",
-            "partitions that stop: they had an owner and are wanted, but are not read meanwhile, because their owner gave "
-            "them up to join again, or lost them, or is gone",
-            "partitions",
-        ),
-        ColumnSchema(
-            "rebalances",
-            "int",
-            "how many it takes: 1, or 2 (seldom more) if cooperative members first have to give something up",
-            "rebalances",
-        ),
-        ColumnSchema(
-            "paused_partition_seconds",
-            "double",
-            "`pauses` times `assign_and_sync_ms` of `rebalances`, which is the least that a pause can have lasted; null: not "
-            "in the log",
-            "s",
-        ),
-        ColumnSchema(
-            "agrees",
-            "boolean",
-            "does each member get what it really got? null: the group did not use this assignor then",
-        ),
-        ColumnSchema("problem", "string", "why the assignor had no answer; null: it had one"),
-    ),
-)
+WHAT_IF = table_schema("""
+    what_if by log_partition, log_offset, assignor: What other assignors would have done to the same members: one row for
+        each rebalance that found members and each assignor of `--replay-with`, and one with the assignor `as it was` for
+        what really happened. Empty unless it is asked for. The second step of a cooperative rebalance, in which no member
+        joins or leaves, counts in the row of the first. With a `problem` there are no numbers.
+    log_partition, log_offset, group
+    generation int: generation that began; of a cooperative rebalance, the first of its two
+    at timestamp: when its assignment was written
+    assignor string: assignor, as `--replay-with` names it; `as it was`: what the log has
+    members int members: members
+    partitions_total int partitions: partitions that have an owner at the end
+    moved int partitions: of these, partitions with another owner than the last they had
+    kept int partitions: of these, partitions with the owner that they last had
+    moved_needlessly int partitions: of those that moved, how many could have stayed, counted as in `rebalances`
+    imbalance int partitions: by how many partitions the fullest member exceeds the emptiest
+    pauses int partitions: partitions that stop: they had an owner and are wanted, but are not read meanwhile, because their
+        owner gave them up to join again, or lost them, or is gone
+    rebalances int rebalances: how many it takes: 1, or 2 (seldom more) if cooperative members first have to give something
+        up
+    paused_partition_seconds double s: `pauses` times `assign_and_sync_ms` of `rebalances`, which is the least that a pause
+        can have lasted; null: not in the log
+    agrees boolean: does each member get what it really got? null: the group did not use this assignor then
+    problem string: why the assignor had no answer; null: it had one
+""")
 
-WHAT_IF_SUMMARY = TableSchema(
-    "what_if_summary",
-    "The same for each group and assignor in one row, rebalances with a problem left out.",
-    ("group", "assignor"),
-    (
-        _GROUP,
-        ColumnSchema("assignor", "string", "assignor, as `--replay-with` names it; `as it was`: what the log has"),
-        ColumnSchema("generations", "bigint", "rows of `what_if` without a problem", "generations"),
-        ColumnSchema("problems", "bigint", "rows of `what_if` with one", "generations"),
-        ColumnSchema("moved", "bigint", "partitions that moved, each time counted", "partitions"),
-        ColumnSchema("moved_needlessly", "bigint", "of these, how many could have stayed", "partitions"),
-        ColumnSchema("pauses", "bigint", "partitions that stopped, each time counted", "partitions"),
-        ColumnSchema("rebalances", "bigint", "rebalances that it took", "rebalances"),
-        ColumnSchema(
-            "paused_partition_seconds",
-            "double",
-            "sum of what is known of them; null: nothing, or no row is without a problem",
-            "s",
-        ),
-        ColumnSchema("imbalance_mean", "double", "mean of `imbalance`", "partitions"),
-        ColumnSchema("imbalance_worst", "int", "highest `imbalance`", "partitions"),
-        ColumnSchema(
-            "agrees", "bigint", "rows that agree with what really was; null: the group never used it", "generations"
-        ),
-    ),
-)
+WHAT_IF_SUMMARY = table_schema("""
+    what_if_summary by group, assignor: The same for each group and assignor in one row, rebalances with a problem left out.
+    group
+    assignor string: assignor, as `--replay-with` names it; `as it was`: what the log has
+    generations bigint generations: rows of `what_if` without a problem
+    problems bigint generations: rows of `what_if` with one
+    moved bigint partitions: partitions that moved, each time counted
+    moved_needlessly bigint partitions: of these, how many could have stayed
+    pauses bigint partitions: partitions that stopped, each time counted
+    rebalances bigint rebalances: rebalances that it took
+    paused_partition_seconds double s: sum of what is known of them; null: nothing, or no row is without a problem
+    imbalance_mean double partitions: mean of `imbalance`
+    imbalance_worst int partitions: highest `imbalance`
+    agrees bigint generations: rows that agree with what really was; null: the group never used it
+""")
 
-MODERN_RECORDS = TableSchema(
-    "modern_records",
-    "Every record of the groups of KIP-848 and of those after them (share groups, streams groups), as JSON: record types 3 "
-    "and up.",
-    ("log_partition", "log_offset"),
-    (
-        *_WHERE,
-        ColumnSchema("record_type", "smallint", "number of the record type"),
-        ColumnSchema("record", "string", "its name, as Kafka calls it"),
-        _GROUP,
-        ColumnSchema("member", "string", "member id, where the key has one"),
-        ColumnSchema("key", "string", "the key's fields", "JSON"),
-        ColumnSchema("value", "string", "the value's fields; null: a tombstone", "JSON"),
-        _VERSION,
-        _TOMBSTONE,
-    ),
-)
+MODERN_RECORDS = table_schema("""
+    modern_records by log_partition, log_offset: Every record of the groups of KIP-848 and of those after them (share
+        groups, streams groups), as JSON: record types 3 and up.
+    log_partition, log_offset, append_ts
+    record_type smallint: number of the record type
+    record string: its name, as Kafka calls it
+    group
+    member string: member id, where the key has one
+    key string JSON: the key's fields
+    value string JSON: the value's fields; null: a tombstone
+    value_version, is_tombstone
+""")
 
-MODERN_GENERATIONS = TableSchema(
-    "modern_generations",
-    "Every target assignment of a group of KIP-848, told as a generation: what `generations` is for classic groups. "
-    "`generation` is the assignment epoch (0: the group is made), `protocol` the assignor; there is no leader.",
-    ("log_partition", "log_offset"),
+MODERN_GENERATIONS = table_schema(
+    """
+    modern_generations by log_partition, log_offset: Every target assignment of a group of KIP-848, told as a generation:
+        what `generations` is for classic groups. `generation` is the assignment epoch (0: the group is made), `protocol`
+        the assignor; there is no leader.
+    """,
     GENERATIONS.columns,
 )
 
-MODERN_CURRENT_GROUPS = TableSchema(
-    "modern_current_groups",
-    "The groups of KIP-848 there are at the end of the log.",
-    ("group",),
-    (
-        *_WHERE,
-        _GROUP,
-        ColumnSchema("group_epoch", "int", "epoch of the group: goes up with every change of its members or topics"),
-        ColumnSchema("assignment_epoch", "int", "epoch of the newest target assignment"),
-        ColumnSchema("members_at_epoch", "int", "members that have reached that epoch", "members"),
-        _MEMBERS,
-    ),
-)
+MODERN_CURRENT_GROUPS = table_schema("""
+    modern_current_groups by group: The groups of KIP-848 there are at the end of the log.
+    log_partition, log_offset, append_ts, group
+    group_epoch int: epoch of the group: goes up with every change of its members or topics
+    assignment_epoch int: epoch of the newest target assignment
+    members_at_epoch int members: members that have reached that epoch
+    members
+""")
 
-MODERN_REBALANCES = TableSchema(
-    "modern_rebalances",
-    "One row for each new target assignment of a group of KIP-848: what `rebalances` is for classic groups.",
-    ("log_partition", "log_offset"),
+MODERN_REBALANCES = table_schema(
+    """
+    modern_rebalances by log_partition, log_offset: One row for each new target assignment of a group of KIP-848: what
+        `rebalances` is for classic groups.
+    """,
     REBALANCES.columns,
 )
 
-MODERN_SKEW = TableSchema(
-    "modern_skew",
-    "How many partitions each member of a group of KIP-848 was to have in each target assignment: what `skew` is for classic "
-    "groups.",
-    ("log_partition", "log_offset", "member"),
+MODERN_SKEW = table_schema(
+    """
+    modern_skew by log_partition, log_offset, member: How many partitions each member of a group of KIP-848 was to have in
+        each target assignment: what `skew` is for classic groups.
+    """,
     SKEW.columns,
 )
 
-GROUP_HEALTH = TableSchema(
-    "group_health",
-    "Every group that any of the tables names, in one row: what to look at first. The score is the sum over six symptoms of "
-    "points * log2(1 + how many): storms 5 points, late_partitions 4, commit_gaps 3, zombies 3, moved_needlessly 2, "
-    "rebalances 1.",
-    ("group",),
-    (
-        _GROUP,
-        ColumnSchema("kind", "string", "`classic`, `consumer` (KIP-848), or `simple`: it only commits"),
-        ColumnSchema("state", "string", "`Stable` with members, `Empty` without; null: the group is gone"),
-        ColumnSchema("protocol", "string", "assignor that the members agreed on; null: the group has no members"),
-        ColumnSchema(
-            "generation", "int", "generation of the group; assignment epoch of one of KIP-848; null: the group is gone"
-        ),
-        ColumnSchema("members", "bigint", "members in it; null: the group is gone", "members"),
-        ColumnSchema("first_ts", "timestamp", "first rebalance, or begin of the first window of `commit_rates`", "UTC"),
-        ColumnSchema(
-            "last_ts",
-            "timestamp",
-            "last rebalance or commit; of commits that are gone, the begin of their window",
-            "UTC",
-        ),
-        ColumnSchema("rebalances", "bigint", "rows of `rebalances` or `modern_rebalances`", "rebalances"),
-        ColumnSchema(
-            "hidden_generations", "bigint", "generations between them that the log does not show", "generations"
-        ),
-        ColumnSchema("moved", "bigint", "partitions that moved, each time counted", "partitions"),
-        ColumnSchema("moved_needlessly", "bigint", "of these, how many need not have", "partitions"),
-        ColumnSchema("storms", "bigint", "rows of `storms`", "storms"),
-        ColumnSchema("commits", "bigint", "commits taken, by `commit_rates`", "commits"),
-        ColumnSchema("commit_gaps", "bigint", "rows of `commit_gaps`", "pauses"),
-        ColumnSchema("zombies", "bigint", "rows of `zombies`", "commits"),
-        ColumnSchema("partitions", "bigint", "partitions with a committed offset, by `lag`", "partitions"),
-        ColumnSchema(
-            "late_partitions", "bigint", "of these, those whose `status` in `lag` is known and not `OK`", "partitions"
-        ),
-        ColumnSchema(
-            "lag", "bigint", "sum of what is known of their lags; null: nothing, or more than fits", "records"
-        ),
-        ColumnSchema("score", "double", "how troubled it is, see above", "points"),
-    ),
+EPOCH_CAUSES = {
+    "log_begins": "the epoch before it is compacted away",
+    "became_consumer": "the group was a classic one, and became a consumer group",
+    "group_started": "the first members joined a new group",
+    "members_joined_and_left": "some joined, others left or were fenced",
+    "members_joined": "members joined",
+    "members_left": "members left or were fenced",
+    "subscription_changed": "a member asks for other topics or another assignor, or is in another rack",
+    "topics_changed": "topics came or went, or have other partitions",
+    "expression_resolved": "a regular expression matches other topics",
+    "other": "none of these",
+    "became_classic": "the group became a classic one",
+    "group_ended": "the group was deleted",
+}
+"""The values of ``cause_kind`` of epochs. Of several, the first one counts."""
+
+MODERN_EPOCHS = table_schema(f"""
+    modern_epochs by log_partition, log_offset: Every epoch of a group of KIP-848, with what began it and how long it took the
+        members to get there; and the end of a group.
+    log_partition, log_offset, append_ts, group
+    group_epoch int: the epoch that began; null: the group ended
+    previous_epoch int: the one before it; null: the log has none, or the group had ended
+    members int members: members then
+    classic_members int members: of these, those that speak the classic protocol
+    cause_kind string: what began it: {", ".join(f"`{kind}` ({meaning})" for kind, meaning in EPOCH_CAUSES.items())}
+    cause string: the same in words
+    assigned_ts timestamp: when the target assignment of this epoch was written; null: none was
+    to_revoke int partitions: partitions that members had then and were to give back
+    to_assign int partitions: partitions that members did not have then and were to have
+    reconciled_ts timestamp: when every member that was there had reached this epoch and had all of its target; null: not before
+        the next epoch
+""")
+
+MEMBER_EVENTS = {
+    "joined": "it is new",
+    "retargeted": "it is to have other partitions than before",
+    "revoking": "it was told to give partitions back",
+    "waiting": "it has given back what it was to; others still have partitions that it is to have",
+    "settled": "it has what the target assignment of its epoch gives it",
+    "away": "a static member left, and may come back to its partitions",
+    "unknown": "its state is none that is known here",
+    "left": "it left or was fenced: the log does not say which",
+    "revoked_too_late": "it was fenced: it did not give partitions back within its rebalance timeout",
+    "away_too_long": "a static member did not come back in time",
+    "replaced": "a static member came back, under another member id",
+    "converted": "the group became a classic one",
+}
+"""The values of ``event`` in the lives of members, and what they mean. The last five are its end."""
+END_EVENTS = tuple(MEMBER_EVENTS)[-5:]
+
+MODERN_MEMBERS = table_schema(f"""
+    modern_members by log_partition, log_offset, member: The life of each member of a group of KIP-848: one row for each
+        change of what it has or is to have.
+    log_partition, log_offset, append_ts, group
+    member string: member id
+    client_id string: its client id
+    instance_id string: its group instance id, if it is a static member
+    is_classic boolean: does it speak the classic protocol?
+    event string: what happened: {", ".join(f"`{event}` ({meaning})" for event, meaning in MEMBER_EVENTS.items())}
+    member_epoch int: its epoch from here on; -2: away; null: it is gone
+    partitions int partitions: partitions it has and keeps
+    revoking int partitions: partitions it was told to give back, and has not yet
+    target int partitions: partitions it is to have
+    is_settled boolean: is it there, in the epoch of the group, with just what it is to have? Also if it is gone
+    until_ts timestamp: when the next change of this member came; null: none came
+""")
+
+MODERN_OWNERSHIP = table_schema(
+    """
+    modern_ownership by log_partition, log_offset, group, topic, partition: Whose each partition of a group of KIP-848 really
+        was: one row for each change. What `ownership` is for classic groups; `generation` is the epoch of the member (of the
+        group, if nobody has it), `topic` its id where the log does not have the name.
+    is_revoking boolean: was the owner told to give it back?
+    """,
+    OWNERSHIP.columns,
 )
 
-BAD_RECORDS = TableSchema(
-    "bad_records",
-    "Records that could not be decoded: they are in no other table.",
-    ("log_partition", "log_offset"),
-    (
-        *_WHERE,
-        ColumnSchema("reason", "string", "what is wrong with it"),
-        ColumnSchema("key", "binary", "key, as it is in the log"),
-        ColumnSchema("value", "binary", "value, as it is in the log"),
-    ),
-)
 
-LOG_PARTITIONS = TableSchema(
-    "log_partitions",
-    "What was read of each partition of `__consumer_offsets`, and how much of its history compaction has taken.",
-    ("log_partition",),
-    (
-        _PARTITION,
-        ColumnSchema("first_offset", "bigint", "lowest offset that was read"),
-        ColumnSchema("last_offset", "bigint", "highest offset that was read"),
-        ColumnSchema("records", "bigint", "records that were read", "records"),
-        ColumnSchema(
-            "missing",
-            "bigint",
-            "offsets between these two without a record: compacted away, or markers and aborted records of transactions",
-            "offsets",
-        ),
-        ColumnSchema("first_ts", "timestamp", "earliest append", "UTC"),
-        ColumnSchema("last_ts", "timestamp", "latest append", "UTC"),
-        ColumnSchema(
-            "whole_from_offset",
-            "bigint",
-            "from this offset on none is missing: history before it may have holes",
-        ),
-        ColumnSchema("whole_from_ts", "timestamp", "when the record at that offset was appended", "UTC"),
-    ),
-)
+class HealthSymptom(NamedTuple):
+    """What counts against the health of a group: a column of ``group_health``, what it counts, its table, and its points."""
 
-RECORD_COUNTS = TableSchema(
-    "record_counts",
-    "How many records went where; `in` is the sum of the others, which the job checks.",
-    ("what",),
-    (
-        ColumnSchema("what", "string", "`in`, `later` (than `--as-of`), or the name of the table they are in"),
-        ColumnSchema("records", "bigint", "how many", "records"),
-    ),
-)
+    column: str
+    meaning: str
+    table: str
+    points: int
 
-SOURCE_WARNINGS = TableSchema(
-    "source_warnings",
-    "What the source has to say: torn tails, records of transactions that were aborted or are still open, files passed over.",
-    ("where", "what"),
-    (
-        ColumnSchema("where", "string", "file or partition"),
-        ColumnSchema("what", "string", "what was seen, in words"),
-        ColumnSchema("log_partition", "int", "partition of `__consumer_offsets`, where it is about one"),
-        ColumnSchema("records", "bigint", "how many records it is about; null: cannot be known", "records"),
-        ColumnSchema("bytes", "bigint", "how many bytes it is about; null: does not apply", "bytes"),
-    ),
-)
 
-END_OFFSETS = TableSchema(
-    "end_offsets",
-    "Where topics end: from the cluster, or from the file of `--end-offsets`. Not kept.",
-    ("topic", "partition", "at"),
-    (
-        _TOPIC,
-        _NUMBER,
-        ColumnSchema("end_offset", "bigint", "offset behind the last record"),
-        ColumnSchema("at", "timestamp", "when that was so; null: at the end of the log", "UTC"),
-    ),
+SYMPTOMS = (
+    HealthSymptom("storms", "storms of rebalances", "storms", 5),
+    HealthSymptom("late_partitions", "partitions whose lag is not OK", "lag", 4),
+    HealthSymptom("commit_gaps", "pauses in which commits stopped", "commit_gaps", 3),
+    HealthSymptom("zombies", "commits as if by a member that had lost the partition", "zombies", 3),
+    HealthSymptom("moved_needlessly", "partitions that moved and need not have", "rebalances", 2),
+    HealthSymptom("rebalances", "rebalances", "rebalances", 1),
 )
+"""What the score of a group is made of. A symptom that a group shows n times gives ``points * log2(1 + n)``: once gives its
+points, three times twice as many, seven times three times as many. So a group with one symptom all day does not hide one with
+several at times."""
+
+
+def score_parts(counts: Mapping[str, int]) -> dict[str, float]:
+    """What each symptom adds to the score, by the name of its column; ``counts`` has how often each was seen."""
+    return {one.column: one.points * math.log2(1 + counts[one.column]) for one in SYMPTOMS}
+
+
+_POINTS = ", ".join(f"{one.column} {one.points}{' points' * (one is SYMPTOMS[0])}" for one in SYMPTOMS)
+GROUP_HEALTH = table_schema(f"""
+    group_health by group: Every group that any of the tables names, in one row: what to look at first. The score is the sum
+        over six symptoms of points * log2(1 + how many): {_POINTS}.
+    group
+    kind string: `classic`, `consumer` (KIP-848), or `simple`: it only commits
+    state string: `Stable` with members, `Empty` without; null: the group is gone
+    protocol
+    generation int: generation of the group; assignment epoch of one of KIP-848; null: the group is gone
+    members bigint members: members in it; null: the group is gone
+    first_ts timestamp: first rebalance, or begin of the first window of `commit_rates`
+    last_ts timestamp: last rebalance or commit; of commits that are gone, the begin of their window
+    rebalances bigint rebalances: rows of `rebalances` or `modern_rebalances`
+    hidden_generations bigint generations: generations between them that the log does not show
+    moved bigint partitions: partitions that moved, each time counted
+    moved_needlessly bigint partitions: of these, how many need not have
+    storms bigint storms: rows of `storms`
+    commits bigint commits: commits taken, by `commit_rates`
+    commit_gaps bigint pauses: rows of `commit_gaps`
+    zombies bigint commits: rows of `zombies`
+    partitions bigint partitions: partitions with a committed offset, by `lag`
+    late_partitions bigint partitions: of these, those whose `status` in `lag` is known and not `OK`
+    lag bigint records: sum of what is known of their lags; null: nothing, or more than fits
+    score double points: how troubled it is, see above
+""")
+
+GROUP_COUNTS = [column.name for column in GROUP_HEALTH.columns[8:-2]]
+"""The columns of ``group_health`` that count something, to be summed up."""
+
+BAD_RECORDS = table_schema("""
+    bad_records by log_partition, log_offset: Records that could not be decoded: they are in no other table.
+    log_partition, log_offset, append_ts
+    reason string: what is wrong with it
+    key binary: key, as it is in the log
+    value binary: value, as it is in the log
+""")
+
+LOG_PARTITIONS = table_schema("""
+    log_partitions by log_partition: What was read of each partition of `__consumer_offsets`, and how much of its history
+        compaction has taken.
+    log_partition
+    first_offset bigint: lowest offset that was read
+    last_offset bigint: highest offset that was read
+    records bigint records: records that were read
+    missing bigint offsets: offsets between these two without a record: compacted away, or markers and aborted records of
+        transactions
+    first_ts timestamp: earliest append
+    last_ts timestamp: latest append
+    whole_from_offset bigint: from this offset on none is missing: history before it may have holes
+    whole_from_ts timestamp: when the record at that offset was appended
+""")
+
+RECORD_COUNTS = table_schema("""
+    record_counts by what: How many records went where; `in` is the sum of the others, which the job checks.
+    what string: `in`, `later` (than `--as-of`), or the name of the table they are in
+    records bigint records: how many
+""")
+
+SOURCE_WARNINGS = table_schema("""
+    source_warnings by where, what: What the source has to say: torn tails, records of transactions that were aborted or are
+        still open, files passed over.
+    where string: file or partition
+    what string: what was seen, in words
+    log_partition int: partition of `__consumer_offsets`, where it is about one
+    records bigint records: how many records it is about; null: cannot be known
+    bytes bigint bytes: how many bytes it is about; null: does not apply
+""")
+
+END_OFFSETS = table_schema("""
+    end_offsets by topic, partition, at: Where topics end: from the cluster, or from the file of `--end-offsets`. Not kept.
+    topic, partition
+    end_offset bigint: offset behind the last record
+    at timestamp: when that was so; null: at the end of the log
+""")
 
 TABLES: dict[str, TableSchema] = {
     table.name: table
-    for table in (
-        COMMITS,
-        GENERATIONS,
-        CURRENT_OFFSETS,
-        CURRENT_GROUPS,
-        REBALANCES,
-        OWNERSHIP,
-        LAG,
-        COMMIT_GAPS,
-        COMMIT_RATES,
-        STORMS,
-        SKEW,
-        ZOMBIES,
-        WHAT_IF,
-        WHAT_IF_SUMMARY,
-        MODERN_RECORDS,
-        MODERN_GENERATIONS,
-        MODERN_CURRENT_GROUPS,
-        MODERN_REBALANCES,
-        MODERN_SKEW,
-        GROUP_HEALTH,
-        BAD_RECORDS,
-        LOG_PARTITIONS,
-        RECORD_COUNTS,
-        SOURCE_WARNINGS,
-    )
+    for table in list(globals().values())
+    if isinstance(table, TableSchema) and table not in (LOG, END_OFFSETS)
 }
 """The tables that a run writes, by name, in the order of the docs."""

@@ -30,15 +30,8 @@ DEFAULTS = {
 }
 SMALL = 200_000
 """Below so many rows it takes longer to compile a query to Java than to interpret it."""
-INTERPRETED = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-}
-FOR_SMALL = {
-    **INTERPRETED,
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.shuffle.partitions": "1",
-}
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+FOR_SMALL = {**INTERPRETED, "spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "1"}
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 LOCAL_DEFAULTS = {
     # Throughput counts, not latency. And when a stream fails, Spark looks for a class name in the

@@ -11,9 +11,9 @@ import struct
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from groupcoord.protocol.codec.message import message
 from groupcoord.protocol.codec.message_codec import Codec, codec_for
-from groupcoord.protocol.errors import WireError
+from groupcoord.protocol.codec.message_decorator import message
+from groupcoord.protocol.errors import TruncatedError, WireError
 
 PROTOCOL_TYPE = "consumer"
 """JoinGroup's protocol type of consumers; only for this type the broker reads the topics in the metadata."""
@@ -30,7 +30,7 @@ class TopicPartition:
 
 
 @message
-class Subscription:
+class ConsumerProtocolSubscription:
     """What a consumer sends to the leader's assignor: versions 0–3. ``version`` is the one the bytes say."""
 
     version: int = HIGHEST_VERSION
@@ -42,7 +42,7 @@ class Subscription:
 
 
 @message
-class Assignment:
+class ConsumerProtocolAssignment:
     """What the leader's assignor gives one consumer: versions 0–3, all with the same fields."""
 
     version: int = HIGHEST_VERSION
@@ -50,25 +50,29 @@ class Assignment:
     user_data: bytes | None = None
 
 
-Blob = TypeVar("Blob", Subscription, Assignment)
+Blob = TypeVar("Blob", ConsumerProtocolSubscription, ConsumerProtocolAssignment)
 
 
-def read_subscription(data: bytes) -> Subscription:
-    """The subscription in ``data``. Raises WireError."""
-    return _read(Subscription, data)
+class MalformedError(WireError):
+    """The bytes are too short, or of no version (Kafka's ``SchemaException``)."""
 
 
-def write_subscription(subscription: Subscription) -> bytes:
+def read_subscription(data: bytes) -> ConsumerProtocolSubscription:
+    """The subscription in ``data``. Raises MalformedError, and WireError for what Kafka does not expect."""
+    return _read(ConsumerProtocolSubscription, data)
+
+
+def write_subscription(subscription: ConsumerProtocolSubscription) -> bytes:
     """The bytes of ``subscription`` at its version, or at the highest known if that is lower."""
     return _write(subscription)
 
 
-def read_assignment(data: bytes) -> Assignment:
-    """The assignment in ``data``. Raises WireError."""
-    return _read(Assignment, data)
+def read_assignment(data: bytes) -> ConsumerProtocolAssignment:
+    """The assignment in ``data``. Raises MalformedError, and WireError for what Kafka does not expect."""
+    return _read(ConsumerProtocolAssignment, data)
 
 
-def write_assignment(assignment: Assignment) -> bytes:
+def write_assignment(assignment: ConsumerProtocolAssignment) -> bytes:
     """The bytes of ``assignment`` at its version, or at the highest known if that is lower."""
     return _write(assignment)
 
@@ -111,9 +115,9 @@ def _read_topics(data: bytes) -> list[str]:
 
 
 _INT16, _INT32 = struct.Struct(">h"), struct.Struct(">i")
-_PACKAGES: dict[type[Subscription] | type[Assignment], str] = {
-    Subscription: "consumer_protocol_subscription",
-    Assignment: "consumer_protocol_assignment",
+_PACKAGES: dict[type[ConsumerProtocolSubscription] | type[ConsumerProtocolAssignment], str] = {
+    ConsumerProtocolSubscription: "consumer_protocol_subscription",
+    ConsumerProtocolAssignment: "consumer_protocol_assignment",
 }
 
 
@@ -125,13 +129,20 @@ def _read(cls: type[Blob], data: bytes) -> Blob:
     try:
         (version,) = _INT16.unpack_from(data)
     except struct.error:
-        raise WireError(f"{len(data)} bytes have no version", api=cls.__name__, offset=0, field="version") from None
+        raise MalformedError(
+            f"{len(data)} bytes have no version", api=cls.__name__, offset=0, field="version"
+        ) from None
     if version < 0:
-        raise WireError(f"version {version} cannot be", api=cls.__name__, offset=0, field="version")
-    return replace(_codec(cls, version).decode(data, _INT16.size), version=version)
+        raise MalformedError(f"version {version} cannot be", api=cls.__name__, offset=0, field="version")
+    try:
+        return replace(_codec(cls, version).decode(data, _INT16.size), version=version)
+    except TruncatedError as problem:
+        raise MalformedError(
+            problem.reason, api=problem.api, version=problem.version, offset=problem.offset, field=problem.field
+        ) from problem
 
 
-def _write(blob: Subscription | Assignment) -> bytes:
+def _write(blob: ConsumerProtocolSubscription | ConsumerProtocolAssignment) -> bytes:
     version = min(blob.version, HIGHEST_VERSION)
     codec_: Codec[Any] = _codec(type(blob), version)
     return _INT16.pack(version) + codec_.encode(blob)

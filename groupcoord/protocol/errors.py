@@ -330,3 +330,7 @@ class WireError(Exception):
         place += [f"field {self.field}"] if self.field else []
         place += [f"offset {self.offset}"] if self.offset >= 0 else []
         return f"{', '.join(place)}: {self.reason}" if place else self.reason
+
+
+class TruncatedError(WireError):
+    """The bytes end where a number should begin (Java's ``BufferUnderflowException``)."""

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from groupcoord.protocol.apis import APIS, Api, ApiKey
-from groupcoord.protocol.codec.message import message
+from groupcoord.protocol.codec.flexible_versions import LazyBytes, Unreadable, skip_tags
 from groupcoord.protocol.codec.message_codec import Codec
-from groupcoord.protocol.codec.primitives import LazyBytes, Unreadable, skip_tags
+from groupcoord.protocol.codec.message_decorator import message
 from groupcoord.protocol.codec.schema import MessageSchema, SchemaField
 from groupcoord.protocol.errors import WireError
 

@@ -6,8 +6,15 @@ Written by ``python -m tools.messages``.
 ACLs, quotas and transactions answers; UNKNOWN_SERVER_ERROR can come with every API.
 """
 
+from groupcoord.protocol.apis.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+from groupcoord.protocol.apis.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 from groupcoord.protocol.apis.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from groupcoord.protocol.apis.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from groupcoord.protocol.apis.consumer_group_describe import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
+from groupcoord.protocol.apis.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from groupcoord.protocol.apis.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 from groupcoord.protocol.apis.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from groupcoord.protocol.apis.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
@@ -16,10 +23,13 @@ from groupcoord.protocol.apis.delete_topics import DeleteTopicsRequest, DeleteTo
 from groupcoord.protocol.apis.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from groupcoord.protocol.apis.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 from groupcoord.protocol.apis.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from groupcoord.protocol.apis.describe_producers import DescribeProducersRequest, DescribeProducersResponse
 from groupcoord.protocol.apis.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
 )
+from groupcoord.protocol.apis.describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
+from groupcoord.protocol.apis.end_txn import EndTxnRequest, EndTxnResponse
 from groupcoord.protocol.apis.fetch import FetchRequest, FetchResponse
 from groupcoord.protocol.apis.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from groupcoord.protocol.apis.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -33,6 +43,7 @@ from groupcoord.protocol.apis.leave_group import LeaveGroupRequest, LeaveGroupRe
 from groupcoord.protocol.apis.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
 from groupcoord.protocol.apis.list_groups import ListGroupsRequest, ListGroupsResponse
 from groupcoord.protocol.apis.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from groupcoord.protocol.apis.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 from groupcoord.protocol.apis.metadata import MetadataRequest, MetadataResponse
 from groupcoord.protocol.apis.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from groupcoord.protocol.apis.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
@@ -40,12 +51,23 @@ from groupcoord.protocol.apis.offset_fetch import OffsetFetchRequest, OffsetFetc
 from groupcoord.protocol.apis.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 from groupcoord.protocol.apis.produce import ProduceRequest, ProduceResponse
 from groupcoord.protocol.apis.sync_group import SyncGroupRequest, SyncGroupResponse
+from groupcoord.protocol.apis.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
+from groupcoord.protocol.apis.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
+from groupcoord.protocol.apis.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 
 __all__ = [
+    "AddOffsetsToTxnRequest",
+    "AddOffsetsToTxnResponse",
+    "AddPartitionsToTxnRequest",
+    "AddPartitionsToTxnResponse",
     "AlterConfigsRequest",
     "AlterConfigsResponse",
     "ApiVersionsRequest",
     "ApiVersionsResponse",
+    "ConsumerGroupDescribeRequest",
+    "ConsumerGroupDescribeResponse",
+    "ConsumerGroupHeartbeatRequest",
+    "ConsumerGroupHeartbeatResponse",
     "CreatePartitionsRequest",
     "CreatePartitionsResponse",
     "CreateTopicsRequest",
@@ -62,8 +84,14 @@ __all__ = [
     "DescribeConfigsResponse",
     "DescribeGroupsRequest",
     "DescribeGroupsResponse",
+    "DescribeProducersRequest",
+    "DescribeProducersResponse",
     "DescribeTopicPartitionsRequest",
     "DescribeTopicPartitionsResponse",
+    "DescribeTransactionsRequest",
+    "DescribeTransactionsResponse",
+    "EndTxnRequest",
+    "EndTxnResponse",
     "FetchRequest",
     "FetchResponse",
     "FindCoordinatorRequest",
@@ -84,6 +112,8 @@ __all__ = [
     "ListGroupsResponse",
     "ListOffsetsRequest",
     "ListOffsetsResponse",
+    "ListTransactionsRequest",
+    "ListTransactionsResponse",
     "MetadataRequest",
     "MetadataResponse",
     "OffsetCommitRequest",
@@ -98,4 +128,10 @@ __all__ = [
     "ProduceResponse",
     "SyncGroupRequest",
     "SyncGroupResponse",
+    "TxnOffsetCommitRequest",
+    "TxnOffsetCommitResponse",
+    "UpdateFeaturesRequest",
+    "UpdateFeaturesResponse",
+    "WriteTxnMarkersRequest",
+    "WriteTxnMarkersResponse",
 ]

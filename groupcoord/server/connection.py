@@ -4,7 +4,7 @@ While a request is in flight the next ones wait in the buffer, as in Kafka, whic
 rely on it: they match answers to requests by order (aiokafka and kafka-python raise CorrelationIdError otherwise), and an
 idempotent producer with five batches in flight needs them handled in the order in which it sent them.
 
-A connection with several requests in its buffer gets in line again after each of them: see round.py.
+A connection with several requests in its buffer gets in line again after each of them: see Round.
 
 Memory is bounded: a peer that sends ahead of its answers, or does not read them, is not read from. A long answer with records
 is read from the log chunk by chunk, as the peer takes it; UnreadAnswers limits what other answers take together. Of a request
@@ -13,18 +13,61 @@ no more is in memory than has come, whatever length it announces; Kafka allocate
 
 import asyncio
 import logging
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, cast
 
-from groupcoord.broker.record_slices import SegmentDeletedError
+from groupcoord.broker.log_segment import SegmentDeletedError
 from groupcoord.core.effects import Call
 from groupcoord.protocol.batches.record_batch import BatchError
-from groupcoord.protocol.codec.primitives import LazyBytes
+from groupcoord.protocol.codec.flexible_versions import LazyBytes
 from groupcoord.protocol.framing import FrameBuffer
+from groupcoord.server.codec_cache import RequestCache, ResponseCache
 from groupcoord.server.connection_registry import ConnectionRegistry
-from groupcoord.server.request_cache import RequestCache, ResponseCache
-from groupcoord.server.round import Round
-from groupcoord.server.system import host_and_port, java_host_text
+from groupcoord.server.operating_system import host_and_port, java_host_text
+
+
+class Round:
+    """The round of the event loop that is going on, or the next one: which connections are served in it, and whose answers are
+    written at its end. ``run`` is called for each; the serving loop sets it.
+
+    Connections get in line here, the serving loop serves the lines. Each connection stands in one line at most and is served
+    one request when it is at the head: in ``fresh`` if it had nothing to be served and something short came in, in ``backlog``
+    if it goes on with what it has sent ahead. A None in a line stands for the timers that are due: they fire after the requests
+    that were in line before them.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop_time = loop.time
+        """The loop's clock (seconds)."""
+        self.began_at = loop.time()
+        """When the round that is going on began, on the loop's clock."""
+        self.fresh: deque[ServerConnection | None] = deque()
+        self.backlog: deque[ServerConnection | None] = deque()
+        self.unflushed: list[ServerConnection] = []
+        """Connections with answers that are not written yet."""
+        self.is_due = False
+        """Is the next round scheduled?"""
+        self.run: Callable[[], None]
+        self._loop = loop
+
+    def schedule(self) -> None:
+        """Let a round begin when the loop has read what there is to read."""
+        if not self.is_due:
+            self.is_due = True
+            self._loop.call_soon(self.run)
+
+    def serve(self, connection: "ServerConnection") -> None:
+        """Let ``connection`` go on with what it has sent ahead, unless it is in line already or waits for an answer."""
+        if connection.in_flight is None and not connection.in_line:
+            connection.in_line = True
+            self.backlog.append(connection)
+            self.schedule()
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        """Call ``callback`` after others have had their turn."""
+        self._loop.call_soon(callback)
+
 
 logger = logging.getLogger(__name__)
 
@@ -57,7 +100,7 @@ class Software(NamedTuple):
 
 
 class ServerConnection(asyncio.Protocol):
-    """Flow control and framing of one peer; the dispatcher has requests handled.
+    """Flow control and framing of one peer; the serving loop has requests handled.
 
     ``number`` tells connections apart, ``address`` is the peer's (IP, port), ``max_request_bytes`` the longest request and
     ``broker`` the broker it has connected to, counted from 0.
@@ -93,7 +136,7 @@ class ServerConnection(asyncio.Protocol):
         self,
         number: int,
         address: tuple[str, int],
-        serving: "Round[ServerConnection]",
+        serving: Round,
         registry: "ConnectionRegistry[ServerConnection]",
         max_request_bytes: int,
         broker: int = 0,
@@ -178,12 +221,12 @@ class ServerConnection(asyncio.Protocol):
         self._drop()
         self._registry.remove(self)
 
-    # What the dispatcher calls.
+    # What the serving loop calls.
 
     def next_call(self) -> Call | None:
         """The next call, now in flight, if its whole request is there. Raises WireError.
 
-        The dispatcher has taken the connection out of its line before.
+        The serving loop has taken the connection out of its line before.
         """
         self.in_line = False
         if self.in_flight is not None or self._write_paused or self._closing:

@@ -9,10 +9,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from groupcoord.config.broker_config import BrokerConfig
-from groupcoord.server.connection import ServerConnection
+from groupcoord.server.connection import Round, ServerConnection
 from groupcoord.server.connection_registry import ConnectionRegistry
-from groupcoord.server.round import Round
-from groupcoord.server.system import SPARE_DESCRIPTORS, descriptors_left, host_and_port
+from groupcoord.server.operating_system import SPARE_DESCRIPTORS, descriptors_left, host_and_port
 
 logger = logging.getLogger(__name__)
 
@@ -90,7 +89,7 @@ class Acceptor:
         self,
         config: Callable[[], BrokerConfig],
         connections: ConnectionRegistry[ServerConnection],
-        serving: Round[ServerConnection],
+        serving: Round,
         files_to_come: Callable[[], int] = lambda: 0,
     ) -> None:
         self._config = config

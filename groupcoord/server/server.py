@@ -16,12 +16,11 @@ from groupcoord.cluster.layer import ServedCluster
 from groupcoord.core.effects import Effect
 from groupcoord.core.events import Event
 from groupcoord.server.background_worker import BackgroundWorker
-from groupcoord.server.connection import ServerConnection
+from groupcoord.server.connection import Round, ServerConnection
 from groupcoord.server.connection_registry import ConnectionRegistry
-from groupcoord.server.dispatcher import Dispatcher, UnexpectedError
 from groupcoord.server.listener import Acceptor, bind
-from groupcoord.server.round import Round
-from groupcoord.server.system import NowMs, SecondsUntil, host_and_port, wall_clock
+from groupcoord.server.operating_system import NowMs, SecondsUntil, host_and_port, wall_clock
+from groupcoord.server.serving_loop import ServingLoop, UnexpectedError
 
 logger = logging.getLogger(__name__)
 
@@ -71,7 +70,7 @@ class Server:
         self._stop = asyncio.Event()
         self._signal: signal.Signals | None = None
         self._connections: ConnectionRegistry[ServerConnection]
-        self._dispatcher: Dispatcher
+        self._dispatcher: ServingLoop
         self._worker: BackgroundWorker
 
     @property
@@ -108,8 +107,8 @@ class Server:
             self._close_sockets()
             raise
         self._connections = ConnectionRegistry(lambda: self.cluster.config, loop, self._on_connection)
-        serving: Round[ServerConnection] = Round(loop)
-        self._dispatcher = Dispatcher(
+        serving = Round(loop)
+        self._dispatcher = ServingLoop(
             self.cluster, self._connections, serving, loop, self._now_ms, self._listeners, self._seconds_until
         )
         self._worker = BackgroundWorker(loop, self._dispatcher.work_done)

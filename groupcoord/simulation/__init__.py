@@ -8,14 +8,27 @@ assert result.ok, result.text()
 
 from groupcoord.simulation.invariants import INVARIANTS
 from groupcoord.simulation.invariants.base import Invariant, InvariantViolation
-from groupcoord.simulation.plan import ActionKind, MemberPlan, PlannedAction, SimulationPlan
-from groupcoord.simulation.plan_generator import DEFAULT_OPTIONS, PlanOptions, generate, plan_from_seed
+from groupcoord.simulation.plan import (
+    CONSUMER_OPTIONS,
+    DEFAULT_OPTIONS,
+    TRANSACTION_OPTIONS,
+    ActionKind,
+    MemberPlan,
+    PlannedAction,
+    PlanOptions,
+    SimulationPlan,
+    TransactionPlan,
+    generate,
+    plan_from_seed,
+)
 from groupcoord.simulation.run import SimulationResult, explain, simulate, simulate_plan
 from groupcoord.simulation.world import SimulatedWorld
 
 __all__ = [
+    "CONSUMER_OPTIONS",
     "DEFAULT_OPTIONS",
     "INVARIANTS",
+    "TRANSACTION_OPTIONS",
     "ActionKind",
     "Invariant",
     "InvariantViolation",
@@ -25,6 +38,7 @@ __all__ = [
     "SimulatedWorld",
     "SimulationPlan",
     "SimulationResult",
+    "TransactionPlan",
     "explain",
     "generate",
     "plan_from_seed",

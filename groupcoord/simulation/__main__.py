@@ -1,7 +1,112 @@
-"""``python -m groupcoord.simulation``."""
+"""``python -m groupcoord.simulation``: run many seeds, or one seed with its timeline."""
 
+import argparse
+import shlex
 import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
 
-from groupcoord.simulation.command import main
+from groupcoord.simulation.plan import (
+    CLASSIC,
+    CONSUMER,
+    CONSUMER_OPTIONS,
+    DEFAULT_OPTIONS,
+    TRANSACTION_OPTIONS,
+    PlanOptions,
+    plan_from_seed,
+)
+from groupcoord.simulation.planted_defects import PLANTED_DEFECTS, PlantedDefect
+from groupcoord.simulation.run import SimulationResult, explain, simulate_plan
 
-sys.exit(main())
+_MS_PER_HOUR = 3_600_000
+_TRANSACTIONS = "transactions"
+_EVERY = {CLASSIC: 1, CONSUMER: 5, _TRANSACTIONS: 10}
+"""Every fifth seed is also the life of a consumer group, or of one that migrates; every tenth, of one with transactions."""
+_OPTIONS = {CLASSIC: DEFAULT_OPTIONS, CONSUMER: CONSUMER_OPTIONS, _TRANSACTIONS: TRANSACTION_OPTIONS}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Returns 0 if all invariants held, 1 if not, 2 for invalid arguments."""
+    options = _parser().parse_args(arguments)
+    defect = PLANTED_DEFECTS[options.defect] if options.defect is not None else None
+    if options.seed is None:
+        return _run_seeds(options.first, options.seeds, options.life, defect)
+    result = _result(options.seed, options.keep, options.life or CLASSIC, defect, record=True)
+    print(result.text(max_lines=100_000))
+    return 0 if result.ok else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m groupcoord.simulation", description=__doc__)
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--seeds", type=int, default=100, metavar="N", help="run this many seeds (100)")
+    which.add_argument("--seed", type=int, metavar="SEED", help="run this seed and print its timeline")
+    parser.add_argument("--first", type=int, default=0, metavar="SEED", help="the first of the seeds (0)")
+    parser.add_argument(
+        "--keep", type=_numbers, metavar="N,N", help="with --seed: only these of its actions; may be empty"
+    )
+    parser.add_argument(
+        "--life",
+        choices=sorted(_OPTIONS),
+        help="groups of that kind only; consumer: also those that migrate, transactions: of both protocols "
+        "(all kinds, with --seed classic)",
+    )
+    parser.add_argument("--defect", choices=sorted(PLANTED_DEFECTS), help="with this planted defect in the code")
+    return parser
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(number) for number in text.split(",") if number]
+
+
+def _run_seeds(first: int, count: int, life: str | None, defect: PlantedDefect | None) -> int:
+    began_s, simulated_ms, steps, lives = time.process_time(), 0, 0, Counter[str]()
+    for seed in range(first, first + count):
+        every = {life or CLASSIC: 1} if life or defect else _EVERY
+        for which in (which for which, often in every.items() if seed % often == 0):
+            result = _result(seed, None, which, defect)
+            simulated_ms, steps = simulated_ms + result.simulated_ms, steps + result.steps
+            lives[which] += 1
+            if not result.ok:
+                _explain(seed, result, which, defect)
+                return 1
+    took_s = max(time.process_time() - began_s, 1e-9)
+    hours = simulated_ms / _MS_PER_HOUR
+    print(
+        f"{count} seeds from {first} on: all invariants held in {hours:,.0f} group-hours "
+        f"({', '.join(f'{number} {which}' for which, number in lives.items())}); "
+        f"{took_s:,.1f} s of one core, {hours / took_s * 60:,.0f} group-hours a minute, {steps:,} steps"
+    )
+    return 0
+
+
+def _result(
+    seed: int, keep: Sequence[int] | None, life: str, defect: PlantedDefect | None, *, record: bool = False
+) -> SimulationResult:
+    if defect is None:
+        options: PlanOptions = _OPTIONS[life]
+        return simulate_plan(plan_from_seed(seed, options=options, keep=keep), skip=not record, record=record)
+    with defect.applied():
+        return simulate_plan(plan_from_seed(seed, options=defect.options, keep=keep), skip=not record, record=record)
+
+
+def _explain(seed: int, result: SimulationResult, life: str, defect: PlantedDefect | None) -> None:
+    print(f"seed {seed}: {result.violation}")
+    print("looking for a shorter plan ...", flush=True)
+    if defect is None:
+        explained = explain(result)
+    else:
+        with defect.applied():
+            explained = explain(result)
+    kept = ",".join(str(number) for number, _ in explained.plan.numbered())
+    command = ["python", "-m", "groupcoord.simulation", "--seed", str(seed), "--keep", kept]
+    if defect is not None:
+        command += ["--defect", defect.name]
+    elif life != CLASSIC:
+        command += ["--life", life]
+    print(f"\n{explained.text()}\n\nagain: {shlex.join(command)}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

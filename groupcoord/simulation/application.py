@@ -1,12 +1,12 @@
 """The application that uses one consumer: it reads its partitions, commits positions, and sometimes does not poll."""
 
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from groupcoord.assignors import TopicPartition
-from groupcoord.client.errors import CommitFailedError, RebalanceInProgressError
+from groupcoord.client.client_errors import CommitFailedError, RebalanceInProgressError
 from groupcoord.client.member import actions as a
-from groupcoord.client.member.membership import Membership
-from groupcoord.client.member.requests import commit_errors, offset_commit_request
+from groupcoord.client.member.actions import commit_errors, offset_commit_request
+from groupcoord.client.member.member_interface import GroupMember
 from groupcoord.protocol.apis.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from groupcoord.protocol.messages import OffsetFetchRequest, OffsetFetchResponse
 from groupcoord.simulation.event_queue import Callback, EventQueue
@@ -56,7 +56,7 @@ class ReadPositions:
 class ApplicationHost(Protocol):
     """The process that the application runs in."""
 
-    membership: Membership
+    membership: GroupMember
     plan: MemberPlan
     slot_id: int
     owned: frozenset[TopicPartition]
@@ -78,12 +78,25 @@ class ApplicationHost(Protocol):
     def send_to_coordinator(self, request: Any, on_response: OnResponse, on_error: OnError) -> None:
         """Either ``on_response`` or ``on_error`` is called."""
 
+    def send(
+        self, node_id: int | None, request: Any, timeout_ms: int, on_response: OnResponse, on_error: OnError
+    ) -> None:
+        """Send a request of the producer; either ``on_response`` or ``on_error`` is called."""
+
+    def application_failed(self, error: Exception) -> None:
+        """The application cannot go on."""
+
     def set_timer(self) -> None:
         """Set the timer of the process anew: it may be at rest now."""
 
 
 class ConsumerApplication:
     """``is_polling``: does it poll? ``commits_at_ms``: the time of the next periodic commit."""
+
+    commits_are_routine: ClassVar[bool] = True
+    """They change nothing for others, as heartbeats of a member at rest. No heartbeat is skipped past them."""
+    requires_stable: ClassVar[bool] = False
+    """Does it wait for the offsets that others have in open transactions?"""
 
     def __init__(self, host: ApplicationHost, event_queue: EventQueue) -> None:
         self._host, self._event_queue = host, event_queue
@@ -93,14 +106,14 @@ class ConsumerApplication:
         self._commit_overdue = False
 
     def start(self) -> None:
-        """Schedule the next periodic commit.
-
-        It is routine, as heartbeats of a member at rest are: it changes nothing for others. No heartbeat is skipped past it.
-        """
+        """Schedule the next periodic commit."""
         host = self._host
         self.commits_at_ms = self._event_queue.now_ms + host.plan.commit_interval_ms
         self._event_queue.schedule(
-            self.commits_at_ms, rank(host.slot_id, MEMBER_COMMITS), self._periodic_commit, routine=True
+            self.commits_at_ms,
+            rank(host.slot_id, MEMBER_COMMITS),
+            self._periodic_commit,
+            routine=self.commits_are_routine,
         )
 
     def stop_reading(self) -> None:
@@ -154,6 +167,11 @@ class ConsumerApplication:
 
         host.send_to_coordinator(request, on_response, lambda _: done())
 
+    def close(self, leave: Callback) -> None:
+        """Commit what was read, and ``leave`` the group."""
+        self.commit(lambda: None)
+        leave()
+
     def _periodic_commit(self) -> None:
         if self._host.alive:
             self.start()
@@ -173,8 +191,11 @@ class ConsumerApplication:
         by_topic: dict[str, tuple[int, ...]] = {}
         for topic, number in missing:
             by_topic[topic] = (*by_topic.get(topic, ()), number)
+        member = host.membership.fetches_as()
         group = OffsetFetchRequestGroup(
             group_id=GROUP,
+            member_id=None if member is None else member.member_id,
+            member_epoch=-1 if member is None else member.generation_id,
             topics=tuple(
                 OffsetFetchRequestTopics(name=topic, partition_indexes=numbers) for topic, numbers in by_topic.items()
             ),
@@ -188,12 +209,18 @@ class ConsumerApplication:
             if fetched.error_code:
                 retry()
                 return
+            unstable = False
             for topic in fetched.topics:
                 for each in topic.partitions:
-                    self._start_at((topic.name, each.partition_index), each.committed_offset)
+                    unstable |= bool(each.error_code)
+                    if not each.error_code:
+                        self._start_at((topic.name, each.partition_index), each.committed_offset)
+            if unstable:
+                retry()
             host.set_timer()
 
-        host.send_to_coordinator(OffsetFetchRequest(groups=(group,)), on_response, lambda _: retry())
+        request = OffsetFetchRequest(groups=(group,), require_stable=self.requires_stable)
+        host.send_to_coordinator(request, on_response, lambda _: retry())
 
     def _start_at(self, partition: TopicPartition, committed: int) -> None:
         if partition in self._host.owned and partition not in self._positions:

@@ -4,29 +4,42 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Protocol
 
+from groupcoord.client.assigned_partitions import ConsumerRecord, decode_records
 from groupcoord.cluster.append_gate import HOLD, STORE, AppendDecision
 from groupcoord.cluster.assemble import assemble
 from groupcoord.config.broker_config import BrokerConfig, load
+from groupcoord.coordinator.classic.classic_group_state import GroupState
 from groupcoord.coordinator.classic.group import ClassicGroup
-from groupcoord.coordinator.classic.states import GroupState
-from groupcoord.coordinator.group_shard import GroupShard
+from groupcoord.coordinator.consumer.consumer_group_state import ConsumerGroupState
+from groupcoord.coordinator.consumer.group import ConsumerGroup
+from groupcoord.coordinator.group_shard import RuntimeShard
 from groupcoord.coordinator.runtime.shard import ShardState
+from groupcoord.coordinator.transaction.transaction_shard import TransactionShard
 from groupcoord.core.effects import NO_CONNECTION, Append, Call, Effect, EmitEvent, Reply
 from groupcoord.core.events import Event
-from groupcoord.protocol.apis import API_BY_REQUEST, APIS, ApiKey
+from groupcoord.protocol.apis import API_BY_REQUEST, ApiKey
+from groupcoord.protocol.apis.create_partitions import CreatePartitionsTopic
+from groupcoord.protocol.apis.create_topics import CreatableTopic
+from groupcoord.protocol.apis.delete_topics import DeleteTopicState
+from groupcoord.protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic
 from groupcoord.protocol.errors import ErrorCode
+from groupcoord.protocol.messages import CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest
 from groupcoord.simulation.application import GROUP
 from groupcoord.simulation.event_queue import EventQueue
-from groupcoord.simulation.heartbeat_skipping import UnsafeSkipError
+from groupcoord.simulation.member_process import UnsafeSkipError
 from groupcoord.simulation.network import SimulatedConnection, SimulatedNetwork
+from groupcoord.simulation.plan import OFFSETS_TOPIC, OUTPUT_TOPIC, TRANSACTION_STATE, SimulationPlan
 from groupcoord.simulation.prng import Prng
+from groupcoord.simulation.slow_loader import SlowLoader
 
-OFFSETS_TOPIC = "__consumer_offsets"
 _BROKER_RANK = 1
 _HOST = "/127.0.0.1"
-_LAST_VERSION_WITH_NAMES = {ApiKey.OFFSET_COMMIT: 9, ApiKey.OFFSET_FETCH: 9}
+_LAST_VERSION_WITH_NAMES = {ApiKey.OFFSET_COMMIT: 9, ApiKey.OFFSET_FETCH: 9, ApiKey.PRODUCE: 12, ApiKey.FETCH: 12}
 """Later versions have topic ids instead of names."""
-_HEARTBEAT = APIS[ApiKey.HEARTBEAT]
+_HEARTBEATS = frozenset({ApiKey.HEARTBEAT, ApiKey.CONSUMER_GROUP_HEARTBEAT})
+_ADMIN_TIMEOUT_MS = 30_000
+_READ_COMMITTED = 1
+_ALL_BYTES = 1 << 30
 
 
 class BrokerObserver(Protocol):
@@ -50,6 +63,9 @@ class BrokerObserver(Protocol):
     def coordinator_loaded(self) -> None:
         """The coordinator has read its log."""
 
+    def transactions_unloading(self) -> None:
+        """The coordinator of transactions is about to lose its state."""
+
     def step_done(self, *, routine: bool) -> None:
         """A request, timer or append is done; ``routine``: a heartbeat of a member at rest, answered with no error."""
 
@@ -60,28 +76,34 @@ class SimulatedBrokers:
     def __init__(
         self,
         event_queue: EventQueue,
-        topics: Mapping[str, int],
-        count: int,
+        plan: SimulationPlan,
         random: Prng,
         *,
         observer: BrokerObserver,
         on_event: Callable[[Event], None] | None,
         client_id_of: Callable[[SimulatedConnection], str],
     ) -> None:
-        self.cluster = assemble(_config(count), random=random, now_ms=0, topics=topics.items(), brokers=count).core
+        member, count = plan.members[0], plan.brokers
+        config = _config(count, plan.migration_policy, member.session_timeout_ms, member.heartbeat_interval_ms)
+        self.cluster = assemble(config, random=random, now_ms=0, topics=plan.topics.items(), brokers=count).core
         self.network: SimulatedNetwork
         self.ids = tuple(self.cluster.broker.cluster.ids)
         """The ids of the brokers."""
         self.numbers = {broker_id: number for number, broker_id in enumerate(self.ids)}
-        self.shard: GroupShard = self.cluster.coordinator.shards[0]
+        self.shard: RuntimeShard = self.cluster.coordinator.shards[0]
         """The state of the only partition of ``__consumer_offsets``."""
+        self.transaction_shard: TransactionShard = self.cluster.transactions.shards[0]
+        """The state of the only partition of ``__transaction_state``."""
         self._event_queue = event_queue
         self._observer = observer
         self._on_event = on_event
         self._client_id_of = client_id_of
         self._connections: dict[tuple[int, int], SimulatedConnection] = {}  # of requests that wait for their response
-        self._loaded_at_ms: int | None = None
-        self._disturbances: list[tuple[AppendDecision, int, ErrorCode]] = []
+        self._loader = self.cluster.loader = SlowLoader(event_queue)
+        self._disturbances: dict[str, list[tuple[AppendDecision, int, ErrorCode]]] = {
+            OFFSETS_TOPIC: [],
+            TRANSACTION_STATE: [],
+        }
         self.cluster.appends.gate = self._gate
 
     # State.
@@ -93,34 +115,68 @@ class SimulatedBrokers:
 
     @property
     def group(self) -> ClassicGroup | None:
-        """The group, as the coordinator has it."""
+        """The group, as the coordinator has it, if it is a classic one."""
         return self.shard.machine.classic_group(GROUP)
 
     @property
+    def consumer_group(self) -> ConsumerGroup | None:
+        """The group, as the coordinator has it, if it is a consumer group (KIP-848)."""
+        found = self.shard.machine.groups.get(GROUP)
+        return found if isinstance(found, ConsumerGroup) else None
+
+    @property
     def is_settled(self) -> bool:
-        """Is the group Stable, with no append under way?"""
-        group = self.group
-        return group is not None and group.state is GroupState.STABLE and self.shard.is_idle
+        """Is the group Stable, with no append under way, and with nothing that its next heartbeat would change?"""
+        if not self.shard.is_idle:
+            return False
+        group, modern = self.group, self.consumer_group
+        if group is not None:
+            return group.state is GroupState.STABLE
+        if modern is None or modern.has_metadata_expired(self._event_queue.now_ms):
+            return False
+        return modern.state == ConsumerGroupState.STABLE
+
+    def is_current(self, member_id: str, generation: int) -> bool:
+        """Is that a member of the group, with its present generation or epoch?"""
+        group, modern = self.group, self.consumer_group
+        if group is not None:
+            return member_id in group.members and generation == group.generation_id
+        found = None if modern is None else modern.members.get(member_id)
+        return found is not None and found.member_epoch == generation
+
+    @property
+    def partition_counts(self) -> Mapping[str, int]:
+        """The topics that exist, and how many partitions each has."""
+        topics = self.cluster.broker.topics
+        return {name: topics.partition_count(name) or 0 for name in topics.names()}
 
     @property
     def append_disturbed(self) -> bool:
         """Will the next append be held or fail?"""
-        return bool(self._disturbances)
+        return any(self._disturbances.values())
 
     def next_ms(self) -> int | None:
         """The next deadline of the brokers (ms). Loading takes as long as the plan says."""
-        return self.cluster.next_deadline() if self._loaded_at_ms is None else self._loaded_at_ms
+        return _earliest(self.cluster.next_deadline(), self._loader.due_ms)
 
     def coordinates(self, broker: int) -> bool:
         """Has that broker, counted from 0, the coordinator?"""
         return self.ids[broker] == self.leader
 
+    def leads(self, broker: int, topic: str) -> bool:
+        """Does that broker, counted from 0, lead the first partition of ``topic``?"""
+        found = self.cluster.broker.topics.get(topic)
+        return found is not None and found.metadata.leaders[0] == self.ids[broker]
+
     @property
     def leader(self) -> int:
         """The id of the broker that has the coordinator."""
-        topic = self.cluster.broker.topics.get(OFFSETS_TOPIC)
-        assert topic is not None
-        return topic.leaders[0]
+        return self._leader(OFFSETS_TOPIC, 0)
+
+    def _leader(self, topic: str, partition: int) -> int:
+        found = self.cluster.broker.topics.get(topic)
+        assert found is not None
+        return found.metadata.leaders[partition]
 
     # Requests and timers.
 
@@ -134,7 +190,7 @@ class SimulatedBrokers:
         self._connections[connection.number, number] = connection
         self._observer.request_received(call, request)
         effects = self.cluster.handle(call, request, self._event_queue.now_ms)
-        if key == ApiKey.HEARTBEAT and connection.routine and _is_plain_heartbeat_reply(effects):
+        if key in _HEARTBEATS and connection.routine and _is_plain_heartbeat_reply(effects):
             self._execute_one(effects[0])
             self._observer.step_done(routine=True)
         else:
@@ -143,7 +199,9 @@ class SimulatedBrokers:
     def heartbeat_in_advance(self, connection: SimulatedConnection, number: int, request: Any, at_ms: int) -> Any:
         """The response to a heartbeat that arrives at ``at_ms``. Raises UnsafeSkipError if there is any other effect."""
         now_ms, self._event_queue.now_ms = self._event_queue.now_ms, at_ms
-        call = Call(connection.number, number, _HEARTBEAT, _HEARTBEAT.max_version, "", _HOST, connection.broker)
+        api = API_BY_REQUEST[type(request)]
+        client_id = self._client_id_of(connection)
+        call = Call(connection.number, number, api, api.max_version, client_id, _HOST, connection.broker)
         self._observer.request_received(call, request)
         effects = self.cluster.handle(call, request, at_ms)
         if not _is_plain_heartbeat_reply(effects):
@@ -155,7 +213,7 @@ class SimulatedBrokers:
 
     def deadline_lower_bound(self) -> int | None:
         """Lower bound of ``next_ms``, which costs less."""
-        return self.cluster.deadline_lower_bound() if self._loaded_at_ms is None else self._loaded_at_ms
+        return _earliest(self.cluster.deadline_lower_bound(), self._loader.due_ms)
 
     def relevant_deadline(self, renewed_by: Mapping[str, int], until_ms: int) -> int:
         """The first deadline of the coordinator that can change anything for a member (ms), at most ``until_ms``.
@@ -163,20 +221,19 @@ class SimulatedBrokers:
         The end of a session can not if the member renews it before, at the time in ``renewed_by``. Nor can the expiry of old
         offsets, unless its append is disturbed.
         """
-        nearest_ms = until_ms
+        nearest_ms = min(until_ms, self.cluster.transactions.timers.next_deadline() or until_ms)
         for due in self.cluster.coordinator.timers.pending():
             at_ms, key = due.at_ms, due.key
             if at_ms >= nearest_ms:
                 break
             harmless = renewed_by.get(key.subject, at_ms) < at_ms if key.kind == "session" else key.kind == "retention"
-            if not harmless or (key.kind == "retention" and self._disturbances):
+            if not harmless or (key.kind == "retention" and self.append_disturbed):
                 nearest_ms = at_ms
         return nearest_ms
 
     def expire(self) -> None:
         """Fire the timers that are due, and finish loading if it is due."""
-        loads = self._loaded_at_ms is not None
-        self._loaded_at_ms = None
+        loads = bool(self._loader) and self._loader.next_topic == OFFSETS_TOPIC
         effects = self.cluster.expire(self._event_queue.now_ms)
         for effect in effects:
             self._execute_one(effect)
@@ -186,44 +243,100 @@ class SimulatedBrokers:
 
     # Actions of the plan.
 
-    def reload(self, away_ms: int, loading_ms: int) -> None:
-        """The coordinator resigns, and loads ``away_ms`` later. Nothing happens if there is no coordinator."""
-        if not self.has_coordinator:
+    def reload(self, topic: str, away_ms: int, loading_ms: int) -> None:
+        """The coordinator of ``topic`` resigns, and loads ``away_ms`` later. Nothing happens if there is no coordinator."""
+        if not self._unloads(topic):
             return
-        self._observer.coordinator_unloading()
-        self._execute(self.cluster.resign(0, self._event_queue.now_ms))
+        self._execute(self.cluster.resign(0, self._event_queue.now_ms, topic))
 
         def load() -> None:
-            self.cluster.load(0, self._event_queue.now_ms)
-            self._loaded_at_ms = self._event_queue.now_ms + loading_ms
+            self._loader.loading_ms = loading_ms
+            self.cluster.load(0, self._event_queue.now_ms, topic)
 
         self._event_queue.schedule(self._event_queue.now_ms + away_ms, _BROKER_RANK, load)
 
-    def move(self, loading_ms: int, choice: int) -> None:
-        """Another broker becomes the coordinator. Nothing happens if there is no coordinator."""
-        if not self.has_coordinator:
-            return
-        leader = self.leader
-        others = [broker for broker in self.ids if broker != leader]
-        self._observer.coordinator_unloading()
-        self._loaded_at_ms = self._event_queue.now_ms + loading_ms
-        self._execute(
-            self.cluster.move_leader(OFFSETS_TOPIC, 0, others[choice % len(others)], self._event_queue.now_ms)
-        )
+    def move(self, topic: str, loading_ms: int, choice: int) -> None:
+        """Another broker becomes the coordinator of ``topic``. Nothing happens if there is no coordinator."""
+        if self._unloads(topic):
+            self._loader.loading_ms = loading_ms
+            self._move(topic, 0, choice)
 
-    def disturb_next_append(self, decision: AppendDecision, for_ms: int, error: ErrorCode) -> None:
-        """Fail the next append with ``decision``, or HOLD it for ``for_ms``, and then store it or fail it with ``error``."""
-        self._disturbances.append((decision, for_ms, error))
+    def move_output(self, partition: int, choice: int) -> None:
+        """Another broker becomes the leader of a partition of the output."""
+        self._move(OUTPUT_TOPIC, partition % self.partition_counts[OUTPUT_TOPIC], choice)
+
+    def _move(self, topic: str, partition: int, choice: int) -> None:
+        leader = self._leader(topic, partition)
+        others = [broker for broker in self.ids if broker != leader]
+        target = others[choice % len(others)]
+        self._execute(self.cluster.move_leader(topic, partition, target, self._event_queue.now_ms))
+
+    def _unloads(self, topic: str) -> bool:
+        """Is there a coordinator that can lose its state? Who observes is told."""
+        if topic == OFFSETS_TOPIC:
+            if self.has_coordinator:
+                self._observer.coordinator_unloading()
+            return self.has_coordinator
+        is_there = topic in self.cluster.broker.topics and self.transaction_shard.state is ShardState.ACTIVE
+        if is_there:
+            self._observer.transactions_unloading()
+        return is_there
+
+    def create_topic(self, name: str, partitions: int) -> None:
+        """A new topic."""
+        topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
+        self._administer(CreateTopicsRequest(topics=(topic,), timeout_ms=_ADMIN_TIMEOUT_MS))
+
+    def grow_topic(self, name: str) -> None:
+        """Another partition for that topic, if it exists."""
+        count = self.partition_counts.get(name)
+        if count is not None:
+            wanted = CreatePartitionsTopic(name=name, count=count + 1, assignments=None)
+            self._administer(
+                CreatePartitionsRequest(topics=(wanted,), timeout_ms=_ADMIN_TIMEOUT_MS, validate_only=False)
+            )
+
+    def delete_topic(self, name: str) -> None:
+        """Delete that topic, if it exists."""
+        gone = DeleteTopicState(name=name, topic_id=None)
+        self._administer(DeleteTopicsRequest(topics=(gone,), topic_names=(name,), timeout_ms=_ADMIN_TIMEOUT_MS))
+
+    def _administer(self, request: Any) -> None:
+        self._execute(self._asked(request, 0))
+
+    def _asked(self, request: Any, broker: int) -> list[Effect]:
+        api = API_BY_REQUEST[type(request)]
+        version = _LAST_VERSION_WITH_NAMES.get(api.key, api.max_version)
+        call = Call(NO_CONNECTION, 0, api, version, "admin", _HOST, broker)
+        return self.cluster.handle(call, request, self._event_queue.now_ms)
+
+    def read_committed(self, topic: str, partition: int) -> list[ConsumerRecord]:
+        """All that a reader of committed records is given of a partition."""
+        wanted = FetchPartition(partition=partition, fetch_offset=0, partition_max_bytes=_ALL_BYTES)
+        topics = (FetchTopic(topic=topic, partitions=(wanted,)),)
+        request = FetchRequest(max_wait_ms=0, min_bytes=0, isolation_level=_READ_COMMITTED, topics=topics)
+        (reply,) = self._asked(request, self.numbers[self._leader(topic, partition)])
+        assert isinstance(reply, Reply)
+        (found,) = reply.response.responses[0].partitions
+        data = bytes(found.records or b"")
+        return decode_records((topic, partition), data, 0, found.aborted_transactions or ()).records
+
+    def disturb_next_append(self, topic: str, decision: AppendDecision, for_ms: int, error: ErrorCode) -> None:
+        """Fail the next append to ``topic`` with ``decision``, or HOLD it for ``for_ms``, and then store it or fail it."""
+        self._disturbances[topic].append((decision, for_ms, error))
 
     def heal(self) -> None:
         """Store every append from now on."""
-        self._disturbances.clear()
+        for disturbances in self._disturbances.values():
+            disturbances.clear()
 
     def _gate(self, append: Append, now_ms: int, /) -> AppendDecision:
-        decision, for_ms, error = self._disturbances.pop(0) if self._disturbances else (STORE, 0, ErrorCode.NONE)
+        disturbances = self._disturbances[append.topic]
+        decision, for_ms, error = disturbances.pop(0) if disturbances else (STORE, 0, ErrorCode.NONE)
         if decision == HOLD:
             self._event_queue.schedule(now_ms + for_ms, _BROKER_RANK, lambda: self._release(append, error))
-        self._observer.append_decided(decision)
+        if append.topic == OFFSETS_TOPIC:
+            self._observer.append_decided(decision)
         return decision
 
     def _release(self, append: Append, error: ErrorCode) -> None:
@@ -258,11 +371,24 @@ class SimulatedBrokers:
         self.network.respond(connection, call.correlation_id, response)
 
 
+def _earliest(one_ms: int | None, other_ms: int | None) -> int | None:
+    return one_ms if other_ms is None else other_ms if one_ms is None else min(one_ms, other_ms)
+
+
 def _is_plain_heartbeat_reply(effects: list[Effect]) -> bool:
     """Is the only effect a response with no error?"""
     return len(effects) == 1 and type(effects[0]) is Reply and not effects[0].response.error_code
 
 
-@lru_cache(maxsize=8)
-def _config(brokers: int) -> BrokerConfig:
-    return load(["offsets.topic.num.partitions=1"], brokers=brokers)
+@lru_cache(maxsize=64)
+def _config(brokers: int, policy: str, session_timeout_ms: int, heartbeat_interval_ms: int) -> BrokerConfig:
+    properties = {
+        "offsets.topic.num.partitions": 1,
+        "transaction.state.log.num.partitions": 1,
+        "group.consumer.migration.policy": policy,
+        "group.consumer.min.session.timeout.ms": 1_000,
+        "group.consumer.session.timeout.ms": session_timeout_ms,
+        "group.consumer.min.heartbeat.interval.ms": 1_000,
+        "group.consumer.heartbeat.interval.ms": heartbeat_interval_ms,
+    }
+    return load([f"{name}={value}" for name, value in properties.items()], brokers=brokers)

@@ -1,6 +1,7 @@
-"""The pending events of a simulated world, ordered by time, then by rank, then by order of entry.
+"""The pending events of a simulation, in an order that makes a run a function of its plan.
 
-Ranks fix the order of events at one moment. So a run that skips heartbeats, and enters fewer events, is the same run.
+Events are ordered by time, then by rank, then by order of entry. Ranks fix the order of events at one moment. So a run that
+skips heartbeats, and enters fewer events, is the same run.
 """
 
 import heapq

@@ -5,47 +5,69 @@ It executes the actions of the membership, as ``groupcoord.client.member_driver`
 
 from typing import Any, NamedTuple, Protocol
 
-from groupcoord.assignors import (
-    ASSIGNORS,
-    TopicPartition,
-)
-from groupcoord.client.errors import DisconnectedError
+from groupcoord.assignors import ASSIGNORS, TopicPartition
+from groupcoord.client.client_errors import DisconnectedError
 from groupcoord.client.member import actions as a
 from groupcoord.client.member.action_executor import ActionExecutor
-from groupcoord.client.member.context import MemberState
+from groupcoord.client.member.actions import metadata_request, metadata_snapshot
+from groupcoord.client.member.consumer_membership import ConsumerMembership
+from groupcoord.client.member.context import MemberSettings
+from groupcoord.client.member.member_interface import GroupMember
 from groupcoord.client.member.membership import Membership
-from groupcoord.client.member.requests import metadata_request, metadata_snapshot
-from groupcoord.client.member.settings import MemberSettings
+from groupcoord.client.producer.transaction_manager import ProducerSettings
 from groupcoord.core.effects import EmitEvent
 from groupcoord.core.events import Event
 from groupcoord.protocol.messages import (
-    HeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
     HeartbeatResponse,
     MetadataResponse,
     OffsetCommitRequest,
 )
 from groupcoord.simulation.application import GROUP, ConsumerApplication
-from groupcoord.simulation.event_queue import Callback
-from groupcoord.simulation.heartbeat_skipping import MARGIN_MS, HeartbeatSkipper, SkipEnvironment
+from groupcoord.simulation.event_queue import Callback, EventQueue
 from groupcoord.simulation.network import (
     GENERAL,
+    HEARTBEAT_REQUESTS,
     MEMBER_ACTS,
+    NORMAL_MAX_DELAY_MS,
     PARKING,
+    PRODUCING,
     OnError,
     OnResponse,
     PendingRequests,
     SimulatedConnection,
+    SimulatedNetwork,
     rank,
 )
-from groupcoord.simulation.plan import MemberPlan
+from groupcoord.simulation.plan import CONSUMER, MemberPlan, SimulationPlan
 from groupcoord.simulation.prng import Prng
+from groupcoord.simulation.transactional_application import TransactionalApplication
 
-_ROUTINE_REQUESTS = (HeartbeatRequest, OffsetCommitRequest)
+_ROUTINE_REQUESTS = (*HEARTBEAT_REQUESTS, OffsetCommitRequest)
 """The requests of a member at rest. They change nothing for other members."""
 
+_HEARTBEAT_RESPONSES = (HeartbeatResponse, ConsumerGroupHeartbeatResponse)
 
-class ProcessEnvironment(SkipEnvironment, Protocol):
+MARGIN_MS = 2 * NORMAL_MAX_DELAY_MS + 10
+"""A heartbeat and its response take less than this."""
+
+
+class UnsafeSkipError(Exception):
+    """A heartbeat brought more than a plain response, so the run must be repeated without skipping."""
+
+
+class ProcessEnvironment(Protocol):
     """The world as a process sees it."""
+
+    plan: SimulationPlan
+    event_queue: EventQueue
+    network: SimulatedNetwork
+
+    def quiet_until(self) -> int | None:
+        """Only members at rest act before that time (ms); None if something else is or may be going on."""
+
+    def heartbeat_in_advance(self, connection: SimulatedConnection, number: int, request: Any, at_ms: int) -> Any:
+        """The response to a heartbeat that arrives at ``at_ms``. Nothing else happens before that."""
 
     def broker_number(self, node_id: int) -> int:
         """The number of a broker, counted from 0."""
@@ -61,6 +83,54 @@ class ProcessEnvironment(SkipEnvironment, Protocol):
 
     def member_event(self, process: "MemberProcess", event: Event) -> None:
         """The membership has emitted ``event``."""
+
+
+class HeartbeatSkipper:
+    """Skips the heartbeats of one member that change nothing, because nothing else happens. See docs/simulation.md.
+
+    ``last_success_ms``: when it sent the last heartbeat that was answered with no error.
+    """
+
+    def __init__(self, environment: ProcessEnvironment, membership: GroupMember, requests: PendingRequests) -> None:
+        self._environment, self._membership, self._requests = environment, membership, requests
+        self.last_success_ms: int | None = None
+
+    def next_heartbeat_ms(self, due_ms: int, commits_at_ms: int, connection: SimulatedConnection | None) -> int:
+        """When the next heartbeat that can make a difference must be sent (ms); without skipping, one is due at ``due_ms``.
+
+        In quiet times a heartbeat only extends the session. So the last one in the quiet time is exchanged right now, with its
+        own time and delays. If the session would end before that, the first one is exchanged as well. Those in between would
+        change nothing that the last one does not set again. Raises UnsafeSkipError.
+        """
+        quiet_ms = None if self.last_success_ms is None else self._environment.quiet_until()
+        if self.last_success_ms is None or quiet_ms is None:
+            return due_ms
+        settings, due_ms = self._membership.settings, max(due_ms, self._environment.event_queue.now_ms)
+        interval_ms, left_ms = settings.heartbeat_interval_ms, min(quiet_ms, commits_at_ms) - MARGIN_MS - due_ms
+        if left_ms < 0 or interval_ms <= MARGIN_MS:
+            return due_ms
+        last_ms = due_ms + left_ms // interval_ms * interval_ms
+        if due_ms < last_ms > self.last_success_ms + settings.session_timeout_ms - MARGIN_MS:
+            self._exchange(connection, due_ms, until_ms=last_ms)
+        self._exchange(connection, last_ms)
+        return last_ms + interval_ms
+
+    def _exchange(self, connection: SimulatedConnection | None, at_ms: int, until_ms: int = 0) -> None:
+        """Exchange the heartbeat of ``at_ms``; its response counts for all heartbeats before ``until_ms``.
+
+        Raises UnsafeSkipError if anything else follows from it.
+        """
+        actions = self._membership.expire(at_ms)
+        if connection is None or len(actions) != 1 or not isinstance(actions[0], a.SendRequest):
+            raise UnsafeSkipError
+        send, number = actions[0], self._requests.next_number()
+        arrived_ms, answered_ms = self._environment.network.normal_times(connection, at_ms)
+        response = self._environment.heartbeat_in_advance(connection, number, send.request, arrived_ms)
+        if isinstance(self._membership, Membership):  # the other protocol has no session at the member
+            answered_ms = max(answered_ms, until_ms)
+        if self._membership.complete(send.ticket, response, answered_ms):
+            raise UnsafeSkipError
+        self.last_success_ms = at_ms
 
 
 class _Timer(NamedTuple):
@@ -82,8 +152,10 @@ class MemberProcess(ActionExecutor):
         client_id: str,
         topics: tuple[str, ...],
         random: Prng,
+        *,
+        protocol: str,
     ) -> None:
-        self.plan, self.slot_id, self.client_id = plan, slot_id, client_id
+        self.plan, self.slot_id, self.client_id, self.protocol = plan, slot_id, client_id, protocol
         self.owned: frozenset[TopicPartition] = frozenset()
         """The partitions that the application reads."""
         self.alive = True
@@ -99,11 +171,14 @@ class MemberProcess(ActionExecutor):
             heartbeat_interval_ms=plan.heartbeat_interval_ms,
             max_poll_interval_ms=plan.max_poll_interval_ms,
         )
-        assignors = [ASSIGNORS.create(name) for name in plan.assignors]
-        super().__init__(
-            Membership(settings, assignors, chance=random.fraction), lambda: environment.event_queue.now_ms
-        )
-        self._application = ConsumerApplication(self, self._event_queue)
+        membership: GroupMember
+        if protocol == CONSUMER:
+            membership = ConsumerMembership(settings, f"{client_id}-{random.uuid()}", chance=random.fraction)
+        else:
+            assignors = [ASSIGNORS.create(name) for name in plan.assignors]
+            membership = Membership(settings, assignors, chance=random.fraction)
+        super().__init__(membership, lambda: environment.event_queue.now_ms)
+        self._application = self._new_application(environment, random)
         self._requests = PendingRequests(self._network, slot_id, self.run, self.run_later)
         self._last_ticket = 0  # of requests that are not the membership's; counted down, so that tickets differ
         self._waiting = 0  # callbacks, commits and calls of run_later that are pending
@@ -113,6 +188,14 @@ class MemberProcess(ActionExecutor):
 
     def __repr__(self) -> str:
         return f"<MemberProcess {self.client_id} {self.membership!r}>"
+
+    def _new_application(self, environment: ProcessEnvironment, random: Prng) -> ConsumerApplication:
+        plan = self.plan.transactions
+        if plan is None:
+            return ConsumerApplication(self, self._event_queue)
+        transactional_id = f"{self.client_id}-{random.session_id()}" if plan.new_id_per_start else self.plan.name
+        settings = ProducerSettings(transactional_id=transactional_id, transaction_timeout_ms=plan.timeout_ms)
+        return TransactionalApplication(self, self._event_queue, settings, random, environment.plan)
 
     # Actions of the plan.
 
@@ -134,8 +217,9 @@ class MemberProcess(ActionExecutor):
         def leave() -> None:
             self.leaving = True
             self._poll()
-            self._application.commit(lambda: None)
-            self.execute_actions(self.membership.leave("the consumer is closed", self._event_queue.now_ms))
+            self._application.close(
+                lambda: self.execute_actions(self.membership.leave("the consumer is closed", self._event_queue.now_ms))
+            )
 
         self.run(leave)
 
@@ -160,7 +244,7 @@ class MemberProcess(ActionExecutor):
 
         def stop() -> None:
             self._application.stop_polling()
-            self.execute_actions(self.membership.away(self._event_queue.now_ms))
+            self.execute_actions(self.membership.poll_ended(self._event_queue.now_ms))
 
         self.run(stop)
 
@@ -176,6 +260,10 @@ class MemberProcess(ActionExecutor):
     def rejoin(self) -> None:
         """Ask for a rebalance."""
         self.run(lambda: self.execute_actions(self.membership.rejoin("the user wants it", self._event_queue.now_ms)))
+
+    def broker_restarts(self, broker: int) -> None:
+        """A broker restarts: the connections to it are closed, and the member notices."""
+        self._requests.broker_restarts(broker)
 
     def reset_connections(self) -> None:
         """All connections are closed, and the member notices."""
@@ -195,7 +283,7 @@ class MemberProcess(ActionExecutor):
     @property
     def is_stable(self) -> bool:
         """Has it an assignment, and has its callback returned?"""
-        return self.membership.state is MemberState.STABLE and not self.membership.in_callback
+        return self.membership.is_stable
 
     def awaited_requests(self) -> set[tuple[int, int]]:
         """(connection number, request number) of each request that waits for a response."""
@@ -210,7 +298,7 @@ class MemberProcess(ActionExecutor):
     def is_at_rest(self) -> bool:
         """Does it only send heartbeats, over a link that works?"""
         return (
-            self.membership.state is MemberState.STABLE
+            self.membership.is_stable
             and not self._waiting
             and self._application.is_polling
             and not self.is_paused
@@ -312,7 +400,7 @@ class MemberProcess(ActionExecutor):
         node_id = None if action.to is None else action.to.node_id
 
         def on_response(response: Any) -> None:
-            if type(response) is HeartbeatResponse and not response.error_code:
+            if type(response) in _HEARTBEAT_RESPONSES and not response.error_code:
                 self._heartbeat_skipper.last_success_ms = sent_ms
             self._complete(ticket, response)
 
@@ -358,6 +446,19 @@ class MemberProcess(ActionExecutor):
         timeout_ms = self.membership.settings.request_timeout_ms
         self._submit(self._last_ticket, to, request, timeout_ms, on_response, failed)
 
+    def send(
+        self, node_id: int | None, request: Any, timeout_ms: int, on_response: OnResponse, on_error: OnError
+    ) -> None:
+        """Send a request of the producer, to any broker if ``node_id`` is None."""
+        self._last_ticket -= 1
+        to = self._broker(node_id), PRODUCING
+        self._submit(self._last_ticket, to, request, timeout_ms, on_response, on_error)
+        self.set_timer()
+
+    def application_failed(self, error: Exception) -> None:
+        """The application cannot go on: the process ends."""
+        self._environment.ended(self, error)
+
     def _fetch_metadata(self, action: a.FetchMetadata) -> None:
         ticket, timeout_ms = action.ticket, self.membership.settings.request_timeout_ms
 
@@ -365,7 +466,7 @@ class MemberProcess(ActionExecutor):
             self._complete(ticket, metadata_snapshot(response))
 
         to = (self._broker(None), GENERAL)
-        request = metadata_request(action.topics)
+        request = metadata_request(action.topics, topic_ids=action.topic_ids)
         self._submit(ticket, to, request, timeout_ms, on_response, lambda error: self._fail(ticket, error))
 
     # Time.

@@ -7,23 +7,26 @@ of a connection one by one. Requests that a member has sent before it crashes ar
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, NamedTuple
 
-from groupcoord.client.errors import DisconnectedError
-from groupcoord.protocol.messages import HeartbeatRequest
+from groupcoord.client.client_errors import DisconnectedError
+from groupcoord.protocol.messages import ConsumerGroupHeartbeatRequest, HeartbeatRequest
 from groupcoord.simulation.event_queue import Callback, EventQueue
 from groupcoord.simulation.prng import draw
 
 NORMAL_MAX_DELAY_MS = 20
 """A message takes 1 ms up to this, unless the plan slows it down."""
 
-GENERAL, PARKING = 0, 1
-"""The connections of a member to a broker: for requests that are answered at once, and for those that may wait."""
+GENERAL, PARKING, PRODUCING = 0, 1, 2
+"""The connections of a member to a broker: for requests that are answered at once, that may wait, and of its producer."""
 
 _TO_BROKER, _TO_MEMBER = 0, 1
 _RANKS = 8
 ARRIVES_AT_BROKER, ARRIVES_AT_MEMBER, MEMBER_ACTS, MEMBER_COMMITS = range(4)
+
+HEARTBEAT_REQUESTS = (HeartbeatRequest, ConsumerGroupHeartbeatRequest)
 
 OnResponse = Callable[[Any], None]
 OnError = Callable[[Exception], None]
@@ -34,46 +37,37 @@ def rank(slot_id: int, kind: int) -> int:
     return _RANKS * (slot_id + 1) + kind
 
 
+@dataclass(eq=False, slots=True)
 class NetworkLink:
     """The state of the network between one member and all brokers."""
 
-    def __init__(self) -> None:
-        self.slow_until_ms = 0
-        self.max_delay_ms = 0
-        self.cut_until_ms = 0
-        self.loses = False
+    slow_until_ms: int = 0
+    max_delay_ms: int = 0
+    cut_until_ms: int = 0
+    loses: bool = False
 
     def heal(self) -> None:
         """Deliver normally from now on."""
         self.slow_until_ms = self.cut_until_ms = 0
 
 
+@dataclass(eq=False, slots=True)
 class SimulatedConnection:
     """One connection of a member to a broker. ``on_response`` is called with the number of the request and the response."""
 
-    __slots__ = (
-        "broker",
-        "busy",
-        "closed",
-        "lane",
-        "last_at_broker_ms",
-        "last_at_member_ms",
-        "loses_requests",
-        "loses_responses",
-        "number",
-        "on_response",
-        "queue",
-        "routine",
-        "slot_id",
-    )
-
-    def __init__(
-        self, number: int, slot_id: int, lane: int, broker: int, on_response: Callable[[int, Any], None]
-    ) -> None:
-        self.number, self.slot_id, self.lane, self.broker, self.on_response = number, slot_id, lane, broker, on_response
-        self.closed = self.loses_requests = self.loses_responses = self.busy = self.routine = False
-        self.queue: deque[tuple[int, Any]] = deque()
-        self.last_at_broker_ms = self.last_at_member_ms = 0
+    number: int
+    slot_id: int
+    lane: int
+    broker: int
+    on_response: Callable[[int, Any], None]
+    closed: bool = False
+    loses_requests: bool = False
+    loses_responses: bool = False
+    busy: bool = False
+    routine: bool = False
+    queue: deque[tuple[int, Any]] = field(default_factory=deque)
+    last_at_broker_ms: int = 0
+    last_at_member_ms: int = 0
 
 
 class SimulatedNetwork:
@@ -258,7 +252,7 @@ class PendingRequests:
         if connection is None:
             connection = self._connect(*to)
         number = self.next_number()
-        is_heartbeat = type(request) is HeartbeatRequest
+        is_heartbeat = type(request) in HEARTBEAT_REQUESTS
         self._pending[ticket] = _PendingRequest(connection, due_ms, on_response, on_error, is_heartbeat)
         self._tickets[connection.number, number] = ticket
         self._network.send(connection, number, request, routine=routine)
@@ -278,6 +272,12 @@ class PendingRequests:
         """Close the connections to that broker."""
         for connection in [connection for (to, _), connection in self._connections.items() if to == broker]:
             self._close(connection, reason)
+
+    def broker_restarts(self, broker: int) -> None:
+        """Close the connections to that broker, which forgets the requests that it has not handled."""
+        for (to, _), connection in self._connections.items():
+            connection.loses_requests |= to == broker
+        self.disconnect(broker, "the broker restarts")
 
     def reset(self) -> None:
         """Close all connections."""

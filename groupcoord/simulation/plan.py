@@ -1,8 +1,12 @@
-"""The plan of a run: the members of the group and all actions, as data. A run is a function of its plan."""
+"""The plan of a run: the members of the group and all actions, as data; and how a plan is drawn from a seed.
+
+A run is a function of its plan. This is the only module that uses ``random``; ``PlanOptions`` says what plans are made of.
+"""
 
 import enum
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from random import Random
 
 
 class ActionKind(enum.Enum):
@@ -21,17 +25,75 @@ class ActionKind(enum.Enum):
     TWIN = "another process starts with the instance id of {member}, for {time}"
     SUBSCRIBE = "{member} changes its subscription"
     REJOIN = "{member} asks for a rebalance"
-    RELOAD = "the coordinator resigns; {time} later it comes back and reads its log for {amount} ms"
-    MOVE = "another broker becomes the coordinator, and reads its log for {amount} ms"
-    FAIL_APPEND = "the next append to __consumer_offsets fails: {error}"
-    HOLD_APPEND = "the next append to __consumer_offsets takes {time}"
-    LOSE_APPEND = "the next append to __consumer_offsets takes {time}, and then fails: {error}"
+    SWITCH = "{member} closes its consumer, and is started again {time} later with the other protocol"
+    RELOAD = "the coordinator of {coordinated} resigns; {time} later it comes back and reads its log for {amount} ms"
+    MOVE = "another broker becomes the coordinator of {coordinated}, and reads its log for {amount} ms"
+    FAIL_APPEND = "the next append to {log} fails: {error}"
+    HOLD_APPEND = "the next append to {log} takes {time}"
+    LOSE_APPEND = "the next append to {log} takes {time}, and then fails: {error}"
+    GROW = "the topic refunds gets another partition"
+    DELETE = "the topic refunds is deleted, and created anew {time} later"
+    RESTART = (
+        "a broker restarts: its connections break, and its coordinators come back {time} later and read for {amount} ms"
+    )
+    MOVE_OUTPUT = "another broker becomes the leader of a partition of the topic invoices"
 
 
 BROKER_ACTIONS = frozenset(
-    {ActionKind.RELOAD, ActionKind.MOVE, ActionKind.FAIL_APPEND, ActionKind.HOLD_APPEND, ActionKind.LOSE_APPEND}
+    {
+        ActionKind.RELOAD,
+        ActionKind.MOVE,
+        ActionKind.FAIL_APPEND,
+        ActionKind.HOLD_APPEND,
+        ActionKind.LOSE_APPEND,
+        ActionKind.GROW,
+        ActionKind.DELETE,
+        ActionKind.RESTART,
+        ActionKind.MOVE_OUTPUT,
+    }
 )
 """The actions that happen to the brokers. All others happen to a member."""
+
+COORDINATOR_ACTIONS = frozenset(
+    {
+        ActionKind.RELOAD,
+        ActionKind.MOVE,
+        ActionKind.FAIL_APPEND,
+        ActionKind.HOLD_APPEND,
+        ActionKind.LOSE_APPEND,
+    }
+)
+"""Those that happen to the coordinator of groups or, where there are any, of transactions."""
+
+TRANSACTION_ACTIONS = frozenset({ActionKind.RESTART, ActionKind.MOVE_OUTPUT})
+"""The actions of lives with transactions only."""
+
+OUTPUT_TOPIC = "invoices"
+"""Where members with transactions write a record for each one that they consume."""
+
+TOPIC_ACTIONS = frozenset({ActionKind.GROW, ActionKind.DELETE})
+"""The actions that need ``CHANGING_TOPIC``."""
+
+CHANGING_TOPIC = "refunds"
+"""The topic that grows, is deleted and created, in groups all of whose members have the consumer protocol: there the
+coordinator notices, while a member of the classic protocol would have to ask for metadata again and again."""
+
+_FAILING_APPENDS = (ActionKind.FAIL_APPEND, ActionKind.LOSE_APPEND)
+_GOODBYES = (ActionKind.LEAVE, ActionKind.BUSY)
+"""Not both in a consumer group, and no failing appends in one that migrates. A goodbye or a migration that could not be stored
+is undone, but not what it did to timers, in Kafka neither: who has left then stays for ever, without a session."""
+
+GROUP_KINDS = tuple(kind for kind in ActionKind if kind not in TRANSACTION_ACTIONS)
+"""What can happen to any group."""
+
+CLASSIC_KINDS = tuple(kind for kind in GROUP_KINDS if kind is not ActionKind.SWITCH and kind not in TOPIC_ACTIONS)
+"""What can happen to classic groups."""
+
+CLASSIC, CONSUMER = "classic", "consumer"
+"""The protocols of members (``group.protocol``)."""
+
+OFFSETS_TOPIC, TRANSACTION_STATE = "__consumer_offsets", "__transaction_state"
+"""The logs of the coordinators."""
 
 LOG_ERRORS = ("NOT_ENOUGH_REPLICAS", "NOT_LEADER_OR_FOLLOWER", "KAFKA_STORAGE_ERROR")
 """The log errors that ``amount`` chooses from: those that clients retry."""
@@ -46,17 +108,40 @@ class PlannedAction:
     member: int = 0
     for_ms: int = 0
     amount: int = 0
+    of_transactions: bool = False
+    """Does it happen to the coordinator of transactions, or to its log?"""
 
     def text(self, members: "tuple[MemberPlan, ...]") -> str:
         """The action in one line."""
         return self.kind.value.format(
-            member=members[self.member].name, time=duration(self.for_ms), amount=self.amount, error=self.error
+            member=members[self.member].name,
+            time=duration(self.for_ms),
+            amount=self.amount,
+            error=self.error,
+            coordinated="transactions" if self.of_transactions else "the group",
+            log=TRANSACTION_STATE if self.of_transactions else OFFSETS_TOPIC,
         )
 
     @property
     def error(self) -> str:
-        """The log error, for kinds that have one."""
-        return LOG_ERRORS[self.amount % len(LOG_ERRORS)]
+        """The log error, for kinds that have one.
+
+        With the others in the log of transactions their coordinator waits for another broker to go on, in Kafka, too
+        (``TransactionMarkerChannelManager.tryAppendToLog``).
+        """
+        return LOG_ERRORS[0 if self.of_transactions else self.amount % len(LOG_ERRORS)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionPlan:
+    """How a member writes what it consumes: output and offsets in one transaction. Times are milliseconds."""
+
+    timeout_ms: int = 30_000
+    """``transaction.timeout.ms``."""
+    processing_ms: int = 0
+    """How long it takes from the output to the offsets, and from these to the end of the transaction."""
+    new_id_per_start: bool = False
+    """Has each of its processes a transactional id of its own? Otherwise the next one fences the last one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,15 +158,29 @@ class MemberPlan:
     commit_interval_ms: int = 60_000
     callback_ms: int = 0
     """How long rebalance callbacks take."""
+    protocol: str = CLASSIC
+    """The protocol it begins with. With the consumer protocol (KIP-848) ``assignors`` do not count: the coordinator assigns."""
+    transactions: TransactionPlan | None = None
+    """None: it only commits what it has read."""
 
     def text(self) -> str:
         """The member in one line."""
         static = f", static as {self.instance_id}" if self.instance_id is not None else ""
+        which = "consumer protocol" if self.protocol == CONSUMER else f"assignors {', '.join(self.assignors)}"
         return (
-            f"{self.name} has the assignors {', '.join(self.assignors)}, subscribes to {', '.join(self.topics)}{static}; "
+            f"{self.name} has the {which}, subscribes to {', '.join(self.topics)}{static}; "
             f"session {duration(self.session_timeout_ms)}, heartbeats every {duration(self.heartbeat_interval_ms)}, "
             f"max.poll.interval {duration(self.max_poll_interval_ms)}, commits every {duration(self.commit_interval_ms)}"
+            f"{self._transactions_text()}"
         )
+
+    def _transactions_text(self) -> str:
+        plan = self.transactions
+        if plan is None:
+            return ""
+        ids = "each process has a transactional id of its own" if plan.new_id_per_start else "always the same id"
+        timeout, takes = duration(plan.timeout_ms), duration(2 * plan.processing_ms)
+        return f" in transactions with timeout {timeout}, which take {takes}: {ids}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,8 +194,27 @@ class SimulationPlan:
     key: int = 0
     """The key of all random draws of the network and the brokers."""
     brokers: int = 1
+    migration_policy: str = "bidirectional"
+    """``group.consumer.migration.policy``."""
     kept: tuple[int, ...] | None = None
     """The numbers of the actions within the full plan, if some were left out."""
+
+    @property
+    def may_migrate(self) -> bool:
+        """May members of both protocols meet?"""
+        kinds = {action.kind for action in self.actions}
+        ends_otherwise = self.migration_policy != "bidirectional"  # see ``SimulatedWorld``
+        return len({member.protocol for member in self.members}) > 1 or ActionKind.SWITCH in kinds or ends_otherwise
+
+    @property
+    def is_transactional(self) -> bool:
+        """Do its members consume, transform and produce in transactions?"""
+        return any(member.transactions is not None for member in self.members)
+
+    @property
+    def last_begin_ms(self) -> int:
+        """No transaction begins after that time, so that none is open at the end, not even one that has to time out."""
+        return self.end_ms - _TRANSACTIONS_END_MS
 
     @property
     def recovery_ms(self) -> int:
@@ -131,3 +249,216 @@ class SimulationPlan:
 def duration(ms: int) -> str:
     """Milliseconds as text."""
     return f"{ms} ms" if ms < 1_000 else f"{ms / 1_000:g} s"
+
+
+EAGER_ASSIGNORS = (("range",), ("roundrobin",), ("sticky",), ("range", "roundrobin"))
+ASSIGNOR_MIXES: tuple[tuple[tuple[str, ...], ...], ...] = (
+    *((assignors,) for assignors in EAGER_ASSIGNORS),
+    (("cooperative-sticky",),),
+    (("cooperative-sticky",),),
+    # A group that is being upgraded to the cooperative protocol (KIP-429): all members have an assignor in common.
+    (("range",), ("cooperative-sticky", "range")),
+    (("cooperative-sticky", "range"), ("cooperative-sticky",)),
+    (("range", "sticky"), ("sticky", "range"), ("sticky",)),
+)
+"""The lists of assignors that may meet in one group; each member has one of them."""
+
+SESSION_AND_HEARTBEAT_MS = ((6_000, 2_000), (10_000, 3_000), (30_000, 10_000), (45_000, 3_000), (45_000, 15_000))
+"""Pairs of session timeout and heartbeat interval (ms)."""
+
+MAX_POLL_INTERVALS_MS = (10_000, 30_000, 60_000, 300_000)
+"""``max.poll.interval.ms``, which is also the rebalance timeout."""
+
+COMMIT_INTERVALS_MS = (120_000, 300_000, 600_000)
+"""How often positions are committed. They are also committed before rebalances."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanOptions:
+    """What plans are made of. A plan takes one of the values of each tuple; pairs of ints are a minimum and a maximum."""
+
+    members: tuple[int, int] = (1, 4)
+    faults_ms: int = 3_600_000
+    """Actions happen before this time."""
+    actions: tuple[int, int] = (4, 14)
+    kinds: tuple[ActionKind, ...] = CLASSIC_KINDS
+    assignor_mixes: tuple[tuple[tuple[str, ...], ...], ...] = ASSIGNOR_MIXES
+    session_and_heartbeat_ms: tuple[tuple[int, int], ...] = SESSION_AND_HEARTBEAT_MS
+    max_poll_intervals_ms: tuple[int, ...] = MAX_POLL_INTERVALS_MS
+    commit_intervals_ms: tuple[int, ...] = COMMIT_INTERVALS_MS
+    static_fraction: float = 0.4
+    """The fraction of groups that may have static members."""
+    brokers: tuple[int, ...] = (1, 1, 3)
+    protocols: tuple[tuple[str, ...], ...] = ()
+    """The protocols that may meet in one group; each member has one of them. None: all members have the classic protocol."""
+    migration_policies: tuple[str, ...] = ("bidirectional",)
+    transactional: bool = False
+    """Do members write in transactions what they consume?"""
+
+
+DEFAULT_OPTIONS = PlanOptions()
+"""Classic groups."""
+
+CONSUMER_OPTIONS = PlanOptions(
+    faults_ms=600_000,
+    actions=(4, 10),
+    kinds=GROUP_KINDS,
+    protocols=((CONSUMER,), (CLASSIC, CONSUMER)),
+    migration_policies=("bidirectional", "bidirectional", "upgrade", "downgrade", "disabled"),
+)
+"""Consumer groups of KIP-848, and groups that migrate from one protocol to the other and back."""
+
+_TRANSACTIONS_END_MS = 120_000
+TRANSACTION_TIMEOUTS_MS = (8_000, 20_000, 60_000)
+PROCESSING_MS = (0, 200, 1_000, 3_000)
+"""Twice that is less than any timeout: what times out was delayed by something else."""
+
+TRANSACTION_OPTIONS = PlanOptions(
+    members=(1, 3),
+    assignor_mixes=tuple(((assignor,),) for assignor in ("range", "sticky", "cooperative-sticky")),
+    faults_ms=480_000,
+    actions=(6, 14),
+    kinds=(*(kind for kind in ActionKind if kind not in TOPIC_ACTIONS and kind is not ActionKind.SWITCH),),
+    session_and_heartbeat_ms=((10_000, 3_000), (30_000, 10_000), (45_000, 15_000)),
+    max_poll_intervals_ms=(10_000, 30_000, 60_000),
+    commit_intervals_ms=(15_000, 40_000, 90_000),
+    brokers=(1, 3),
+    protocols=((CLASSIC,), (CONSUMER,)),
+    transactional=True,
+)
+"""Groups of either protocol whose members consume, transform and produce in transactions."""
+
+_SPELL_MS = 300_000
+_DURATIONS_MS = (50, 500, 2_000, 5_000, 12_000, 35_000, 50_000, 70_000, 120_000)
+_BROKER_DURATIONS_MS = (5, 50, 500, 2_000, 7_000)
+
+
+def plan_from_seed(
+    seed: int, *, options: PlanOptions = DEFAULT_OPTIONS, keep: Sequence[int] | None = None
+) -> SimulationPlan:
+    """The plan of ``seed``; with ``keep`` only the actions with these numbers. Raises ValueError for unknown numbers."""
+    plan = generate(Random(seed), options)  # noqa: S311 - not for cryptography
+    return plan if keep is None else plan.keep(keep)
+
+
+def generate(random: Random, options: PlanOptions = DEFAULT_OPTIONS) -> SimulationPlan:
+    """Draw a plan. Raises ValueError if none of ``options.kinds`` is possible."""
+    topics = {"orders": random.randrange(1, 9), "payments": random.randrange(1, 5)}
+    protocols = random.choice(options.protocols) if options.protocols else (CLASSIC,)
+    policy = random.choice(options.migration_policies) if len(protocols) > 1 else "bidirectional"
+    if protocols == (CONSUMER,):
+        topics[CHANGING_TOPIC] = random.randrange(1, 4)
+    members = _members(random, options, protocols)
+    brokers = random.choice(options.brokers)
+    possible = {ActionKind.MOVE: brokers > 1, ActionKind.SWITCH: len(protocols) > 1}
+    possible |= {
+        ActionKind.RESTART: options.transactional,
+        ActionKind.MOVE_OUTPUT: options.transactional and brokers > 1,
+    }
+    possible |= dict.fromkeys(TOPIC_ACTIONS, CHANGING_TOPIC in topics)
+    if options.protocols:
+        appends_fail = len(protocols) == 1 and random.randrange(0, 2) == 0
+        possible |= dict.fromkeys(_FAILING_APPENDS, appends_fail) | dict.fromkeys(_GOODBYES, not appends_fail)
+    kinds = tuple(kind for kind in options.kinds if possible.get(kind, True) and _eligible_members(kind, members))
+    if not kinds and options.actions[1]:
+        raise ValueError(
+            "none of these kinds is possible here: MOVE needs several brokers, TWIN static members, SUBSCRIBE dynamic ones, "
+            "SWITCH two protocols, and a topic that changes needs members of the consumer protocol only"
+        )
+    count = random.randrange(options.actions[0], options.actions[1] + 1)
+    times = sorted(_time(random, options) for _ in range(count))
+    actions = tuple(_action(random, at_ms, random.choice(kinds), members) for at_ms in times)
+    key = random.getrandbits(64)
+    if options.transactional:
+        topics[OUTPUT_TOPIC] = random.randrange(1, 4)
+        members, actions = _with_transactions(random, members, actions)
+    return SimulationPlan(
+        members=members,
+        topics=topics,
+        actions=actions,
+        heal_ms=options.faults_ms,
+        key=key,
+        brokers=brokers,
+        migration_policy=policy,
+    )
+
+
+def _members(random: Random, options: PlanOptions, protocols: tuple[str, ...]) -> tuple[MemberPlan, ...]:
+    assignor_mix = random.choice(options.assignor_mixes)
+    session_timeout_ms, heartbeat_interval_ms = random.choice(options.session_and_heartbeat_ms)
+    # A member learns of a rebalance by its next heartbeat. A group that waits no longer than that rebalances for ever.
+    max_poll_interval_ms = max(random.choice(options.max_poll_intervals_ms), 2 * heartbeat_interval_ms)
+    commit_interval_ms = random.choice(options.commit_intervals_ms)
+    may_be_static = random.randrange(0, 1_000) < options.static_fraction * 1_000
+    several_topics = random.randrange(0, 4) == 0
+    members = []
+    for number in range(random.randrange(options.members[0], options.members[1] + 1)):
+        name = "abcdefghijklmnopqrstuvwxyz"[number % 26] + (str(number // 26) if number >= 26 else "")
+        static = may_be_static and random.randrange(0, 3) > 0
+        topics = random.choice((("orders",), ("orders", "payments"))) if several_topics else ("orders",)
+        if protocols == (CONSUMER,) and random.randrange(0, 2):
+            topics = (*topics, CHANGING_TOPIC)
+        members.append(
+            MemberPlan(
+                name=name,
+                assignors=random.choice(assignor_mix),
+                topics=topics,
+                instance_id=f"instance-{name}" if static else None,
+                session_timeout_ms=session_timeout_ms,
+                heartbeat_interval_ms=heartbeat_interval_ms,
+                max_poll_interval_ms=max_poll_interval_ms,
+                commit_interval_ms=commit_interval_ms,
+                callback_ms=random.choice((0, 0, 20, 2_000)),
+                protocol=random.choice(protocols) if len(protocols) > 1 else protocols[0],
+            )
+        )
+    return tuple(members)
+
+
+def _with_transactions(
+    random: Random, members: tuple[MemberPlan, ...], actions: tuple[PlannedAction, ...]
+) -> tuple[tuple[MemberPlan, ...], tuple[PlannedAction, ...]]:
+    timeout_ms, new_ids = random.choice(TRANSACTION_TIMEOUTS_MS), random.randrange(0, 3) == 0
+    return (
+        tuple(
+            replace(
+                member,
+                transactions=TransactionPlan(
+                    timeout_ms=timeout_ms, processing_ms=random.choice(PROCESSING_MS), new_id_per_start=new_ids
+                ),
+            )
+            for member in members
+        ),
+        tuple(
+            replace(action, of_transactions=action.kind in COORDINATOR_ACTIONS and random.randrange(0, 2) > 0)
+            for action in actions
+        ),
+    )
+
+
+def _time(random: Random, options: PlanOptions) -> int:
+    """Half of the actions are close together, at the beginning of every fourth spell, so that rebalances overlap."""
+    spell = random.randrange(0, max(options.faults_ms // _SPELL_MS, 1))
+    if random.randrange(0, 2):
+        spell = spell // 4 * 4
+        return min(spell * _SPELL_MS + random.randrange(0, 15_000), options.faults_ms)
+    return min(spell * _SPELL_MS + random.randrange(0, _SPELL_MS), options.faults_ms)
+
+
+def _action(random: Random, at_ms: int, kind: ActionKind, members: Sequence[MemberPlan]) -> PlannedAction:
+    for_ms = random.choice(_BROKER_DURATIONS_MS if kind in BROKER_ACTIONS else _DURATIONS_MS) + random.randrange(0, 50)
+    amount = random.choice((1, 20, 300, 3_000)) + random.randrange(0, 50)
+    member = 0 if kind in BROKER_ACTIONS else random.choice(_eligible_members(kind, members))
+    return PlannedAction(at_ms=at_ms, kind=kind, member=member, for_ms=for_ms, amount=amount)
+
+
+def _eligible_members(kind: ActionKind, members: Sequence[MemberPlan]) -> list[int]:
+    """The members that ``kind`` can happen to: TWIN needs a static one, SUBSCRIBE a dynamic one.
+
+    A static member that comes back to a Stable group under a new id with another subscription does not trigger a rebalance
+    unless that changes the assignor (``updateStaticMemberThenRebalanceOrCompleteJoin``): a new topic gets no owner.
+    """
+    static = {ActionKind.TWIN: True, ActionKind.SUBSCRIBE: False}.get(kind)
+    return [
+        number for number, member in enumerate(members) if static is None or static is (member.instance_id is not None)
+    ]

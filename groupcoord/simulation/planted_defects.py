@@ -3,27 +3,52 @@
 A defect replaces functions of the product while it is applied.
 """
 
+import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from groupcoord.assignors.sticky import assignor as sticky
-from groupcoord.client.member import error_reactions
+from groupcoord.broker.producer_state_manager import ProducerStateManager
+from groupcoord.client import client_errors
+from groupcoord.client.client_errors import ErrorReaction
 from groupcoord.client.member import rebalance as member_rebalance
-from groupcoord.client.member.error_reactions import ErrorReaction
+from groupcoord.coordinator import group_shard
 from groupcoord.coordinator.classic import group, heartbeat
+from groupcoord.coordinator.classic.classic_group_state import Member
 from groupcoord.coordinator.classic.group import ClassicGroup
-from groupcoord.coordinator.classic.member import Member
+from groupcoord.coordinator.consumer import heartbeat as consumer_heartbeat
+from groupcoord.coordinator.consumer import member_update as consumer_update
+from groupcoord.coordinator.consumer import records as consumer_records
+from groupcoord.coordinator.consumer.consumer_group_state import ConsumerGroupTables
+from groupcoord.coordinator.consumer.member import MemberState
+from groupcoord.coordinator.consumer.member_timers import ConsumerGroupSessions
+from groupcoord.coordinator.consumer.reconciliation import FREE
+from groupcoord.coordinator.offsets.committed_offsets import OffsetManager
+from groupcoord.coordinator.runtime.coordinator_shard import EMPTY_RESULT
 from groupcoord.coordinator.runtime.shard import ShardTimers
+from groupcoord.coordinator.transaction import add_partitions
+from groupcoord.coordinator.transaction.metadata import TransactionData, TransactionMetadata, TransactionState
+from groupcoord.coordinator.transaction.transaction_shard import TransactionCoordinatorShard
 from groupcoord.core.api_error import ApiError
-from groupcoord.core.effects import Call
-from groupcoord.core.timeline import TimelineMap
+from groupcoord.core.effects import NO_PRODUCER, Call
+from groupcoord.core.java_hash_order import TimelineMap
 from groupcoord.protocol.apis import ApiKey
+from groupcoord.protocol.coordinator_records.consumer_group import ConsumerGroupCurrentMemberAssignmentValue
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import SyncGroupResponse
-from groupcoord.simulation.plan import ActionKind
-from groupcoord.simulation.plan_generator import DEFAULT_OPTIONS, PlanOptions
+from groupcoord.simulation.plan import (
+    CLASSIC,
+    CONSUMER,
+    CONSUMER_OPTIONS,
+    DEFAULT_OPTIONS,
+    TRANSACTION_OPTIONS,
+    ActionKind,
+    PlanOptions,
+)
+
+COMPLETED = frozenset({TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT})
 
 
 class Patch(NamedTuple):
@@ -164,6 +189,66 @@ def _return_none(_: Any) -> Any:
     return lambda *_, **__: None
 
 
+def _epoch_back(original: Any) -> Any:
+    return lambda group_id, epoch, metadata_hash: original(group_id, epoch - 2 if epoch > 3 else epoch, metadata_hash)
+
+
+def _keep_topics(original: Any) -> Any:
+    def updated(member: Any, call: Any, request: Any) -> Any:
+        found = original(member, call, request)
+        return dataclasses.replace(found, topics=found.topics | member.topics)
+
+    return updated
+
+
+def _read_nothing_assigned(original: Any) -> Any:
+    def read_value(key: Any, data: Any) -> Any:
+        value = original(key, data)
+        if isinstance(value, ConsumerGroupCurrentMemberAssignmentValue):
+            return dataclasses.replace(value, assigned_partitions=())
+        return value
+
+    return read_value
+
+
+def _wait_for_ever(original: Any) -> Any:
+    def reconcile(member: Any, *args: Any, **named: Any) -> Any:
+        waits = member.state is MemberState.UNRELEASED_PARTITIONS
+        return member if waits else original(member, *args, **named)
+
+    return reconcile
+
+
+def _epoch_stays(_: Any) -> Any:
+    def next_epoch(self: Any, timeout_ms: int, expected_epoch: int | None, now_ms: int) -> Any:
+        del expected_epoch
+        return self._initialised(timeout_ms, now_ms, producer_epoch=max(self.data.producer_epoch, 0))
+
+    return next_epoch
+
+
+def _store_former_epoch(original: Any) -> Any:
+    def to_value(self: Any) -> Any:
+        value = original(self)
+        return dataclasses.replace(value, producer_epoch=value.producer_epoch - (self.state in COMPLETED))
+
+    return to_value
+
+
+def _no_producer(original: Any) -> Any:
+    def apply(self: Any, *args: Any) -> None:
+        original(self, *args[:-1], NO_PRODUCER)
+
+    return apply
+
+
+_CONSUMERS = dataclasses.replace(CONSUMER_OPTIONS, members=(2, 4), protocols=((CONSUMER,),))
+"""Members of the consumer protocol only."""
+
+_SUBSCRIPTIONS = dataclasses.replace(_CONSUMERS, kinds=(ActionKind.SUBSCRIBE,), static_fraction=0)
+
+_RELOADS = dataclasses.replace(_CONSUMERS, kinds=(ActionKind.RELOAD, ActionKind.PAUSE))
+
 _PAUSES = PlanOptions(members=(2, 4), kinds=(ActionKind.PAUSE,), actions=(12, 14), commit_intervals_ms=(15_000,))
 """Members that are removed while they are paused, and commit when they resume."""
 
@@ -178,6 +263,25 @@ _LATE = PlanOptions(
     static_fraction=0,
 )
 """Commits that are under way on a lost connection while their member joins the next generation."""
+
+_TRANSACTIONS = dataclasses.replace(TRANSACTION_OPTIONS, members=(2, 3))
+
+_ZOMBIES = dataclasses.replace(
+    _TRANSACTIONS, protocols=((CLASSIC,),), kinds=(ActionKind.PAUSE, ActionKind.CRASH), commit_intervals_ms=(15_000,)
+)
+"""Members of the classic protocol that go on with what they did before they were removed."""
+
+_LATE_PRODUCERS = dataclasses.replace(
+    _TRANSACTIONS,
+    kinds=(ActionKind.SLOW, ActionKind.RESET, ActionKind.PARTITION),
+    actions=(60, 60),
+    commit_intervals_ms=(2_000,),
+    faults_ms=240_000,
+)
+"""Records that are under way on a lost connection while their transaction ends."""
+
+_CRASHES = dataclasses.replace(_ZOMBIES, kinds=(ActionKind.CRASH,), actions=(20, 20), faults_ms=120_000)
+"""Producers that end in the middle of a transaction."""
 
 _ALL = (
     PlantedDefect(
@@ -253,10 +357,7 @@ _ALL = (
         "unfenced-commits",
         "A commit is accepted from unknown members and with any generation.",
         "commit-fencing",
-        [
-            Patch(group, "known_member", _accept_unknown_members),
-            Patch(group, "current_generation", _return_none),
-        ],
+        [Patch(group, "known_member", _accept_unknown_members), Patch(group, "current_generation", _return_none)],
         _PAUSES,
     ),
     PlantedDefect(
@@ -288,7 +389,108 @@ _ALL = (
         "rebalance-ignored",
         "A member ignores that a rebalance has started.",
         "converges",
-        [Patch(error_reactions, "to_heartbeat", _ignore_rebalances)],
+        [Patch(client_errors, "to_heartbeat", _ignore_rebalances)],
+    ),
+    PlantedDefect(
+        "epoch-back",
+        "The epoch of a consumer group goes back by one when it should grow.",
+        "epochs-grow",
+        [Patch(consumer_records, "group_epoch", _epoch_back)],
+        _CONSUMERS,
+    ),
+    PlantedDefect(
+        "nothing-is-owned",
+        "A consumer group takes every partition for free.",
+        "one-owner-told",
+        [Patch(ConsumerGroupTables, "partition_epoch", lambda _: lambda *_: FREE)],
+        _CONSUMERS,
+    ),
+    PlantedDefect(
+        "topics-stay",
+        "A topic that a member of a consumer group does not subscribe to any more stays in its subscription.",
+        "only-subscribed",
+        [Patch(consumer_heartbeat, "_updated", _keep_topics)],
+        _SUBSCRIPTIONS,
+    ),
+    PlantedDefect(
+        "no-revocation-timer",
+        "A member of a consumer group may take for ever to give partitions back.",
+        "consumer-timers",
+        [Patch(ConsumerGroupSessions, "start_revocation_timer", _return_none)],
+        _CONSUMERS,
+    ),
+    PlantedDefect(
+        "log-without-owners",
+        "A coordinator that reads its log ignores what members of a consumer group have.",
+        "consumer-replay",
+        [Patch(group_shard, "read_value", _read_nothing_assigned)],
+        _RELOADS,
+    ),
+    PlantedDefect(
+        "waits-for-ever",
+        "A member of a consumer group that waits for partitions of others never gets them.",
+        "settles",
+        [Patch(consumer_update, "reconcile", _wait_for_ever)],
+        _CONSUMERS,
+    ),
+    PlantedDefect(
+        "zombies-commit",
+        "Offsets in a transaction are accepted from any member, with any generation.",
+        "commit-fencing",
+        [Patch(ClassicGroup, "validate_transactional_offset_commit", _return_none)],
+        _ZOMBIES,
+    ),
+    PlantedDefect(
+        "old-epoch-stored",
+        "The record of a transaction that has ended has the epoch before it.",
+        "transaction-replay",
+        [Patch(TransactionData, "to_value", _store_former_epoch)],
+        _TRANSACTIONS,
+    ),
+    PlantedDefect(
+        "epoch-stays",
+        "A producer that is initialised has the epoch of the one before it.",
+        "one-transaction",
+        [Patch(TransactionMetadata, "next_epoch", _epoch_stays)],
+        _TRANSACTIONS,
+    ),
+    PlantedDefect(
+        "old-epochs-write",
+        "Neither a partition nor the coordinator of transactions looks at the epoch of a producer that writes.",
+        "fenced-writes",
+        [
+            Patch(ProducerStateManager, "_check_epoch", _return_none),
+            Patch(add_partitions, "_check_producer", _return_none),
+        ],
+        _LATE_PRODUCERS,
+    ),
+    PlantedDefect(
+        "all-is-stable",
+        "Open transactions do not hold the last stable offset back.",
+        "stable-offset",
+        [Patch(ProducerStateManager, "first_unstable_offset", lambda _: property(lambda _: None))],
+        _TRANSACTIONS,
+    ),
+    PlantedDefect(
+        "no-transaction-timeout",
+        "A transaction may be open for ever.",
+        "transactions-end",
+        [Patch(TransactionCoordinatorShard, "_time_out", lambda _: lambda *_: EMPTY_RESULT)],
+        _CRASHES,
+    ),
+    PlantedDefect(
+        "aborts-forgotten",
+        "A partition does not know which transactions were aborted.",
+        "only-committed",
+        [Patch(ProducerStateManager, "aborted_by", _return_none)],
+        _TRANSACTIONS,
+    ),
+    PlantedDefect(
+        "offsets-at-once",
+        "Offsets in a transaction count as soon as they are stored.",
+        "exactly-once",
+        [Patch(OffsetManager, "apply", _no_producer)],
+        _TRANSACTIONS,
     ),
 )
 

@@ -1,7 +1,7 @@
-"""A pseudorandom number generator whose values depend only on a key and a purpose, not on earlier draws.
+"""Randomness that comes from a key and a purpose, not from earlier draws.
 
-So a plan with fewer actions meets the same network, and a message that is not sent does not change the delay of others.
-The function is SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators).
+So a plan with fewer actions meets the same network, and a message that is not sent does not change the delay of others. The
+function is SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators).
 """
 
 import uuid

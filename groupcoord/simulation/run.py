@@ -5,10 +5,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from groupcoord.simulation.heartbeat_skipping import UnsafeSkipError
 from groupcoord.simulation.invariants.base import InvariantViolation
-from groupcoord.simulation.plan import SimulationPlan, duration
-from groupcoord.simulation.plan_generator import DEFAULT_OPTIONS, PlanOptions, plan_from_seed
+from groupcoord.simulation.member_process import UnsafeSkipError
+from groupcoord.simulation.plan import DEFAULT_OPTIONS, PlanOptions, SimulationPlan, duration, plan_from_seed
 from groupcoord.simulation.world import SimulatedWorld
 
 CRASHED = "no-crash"

@@ -15,7 +15,18 @@ from groupcoord.simulation.event_queue import Callback, EventQueue
 from groupcoord.simulation.invariants import InvariantChecker
 from groupcoord.simulation.member_process import MemberProcess
 from groupcoord.simulation.network import SimulatedConnection, SimulatedNetwork
-from groupcoord.simulation.plan import ActionKind, MemberPlan, PlannedAction, SimulationPlan
+from groupcoord.simulation.plan import (
+    CHANGING_TOPIC,
+    CLASSIC,
+    CONSUMER,
+    COORDINATOR_ACTIONS,
+    OFFSETS_TOPIC,
+    TRANSACTION_STATE,
+    ActionKind,
+    MemberPlan,
+    PlannedAction,
+    SimulationPlan,
+)
 from groupcoord.simulation.prng import Prng, draw
 
 START_INTERVAL_MS = 700
@@ -40,6 +51,7 @@ class MemberSlot:
     plan: MemberPlan
     slot_id: int
     topics: tuple[str, ...]
+    protocol: str
     process: MemberProcess | None = None
     starts: int = 0
 
@@ -55,8 +67,7 @@ class SimulatedWorld:
         self._add_line = add_line
         self.brokers = SimulatedBrokers(
             self.event_queue,
-            plan.topics,
-            plan.brokers,
+            plan,
             Prng(draw(plan.key, _CLUSTER_KEY)),
             observer=self.checker,
             on_event=None if add_line is None else self._broker_event,
@@ -64,9 +75,11 @@ class SimulatedWorld:
         )
         self.network = SimulatedNetwork(self.event_queue, plan.key, self.brokers.handle)
         self.brokers.network = self.network
-        self.slots = [MemberSlot(member, slot_id, member.topics) for slot_id, member in enumerate(plan.members)]
+        self.slots = [
+            MemberSlot(member, slot_id, member.topics, member.protocol) for slot_id, member in enumerate(plan.members)
+        ]
         self.twins = {
-            slot.slot_id: MemberSlot(slot.plan, slot.slot_id + TWIN_SLOT_OFFSET, slot.topics)
+            slot.slot_id: MemberSlot(slot.plan, slot.slot_id + TWIN_SLOT_OFFSET, slot.topics, slot.protocol)
             for slot in self.slots
             if slot.plan.instance_id is not None
         }
@@ -131,8 +144,8 @@ class SimulatedWorld:
         slot.starts += 1
         name = slot.plan.name if slot.slot_id < TWIN_SLOT_OFFSET else f"{slot.plan.name}-twin"
         random = Prng(draw(self.plan.key, _BACKOFF_KEY, slot.slot_id, slot.starts))
-        slot.process = MemberProcess(self, slot.plan, slot.slot_id, name, slot.topics, random)
-        self._line(name, "starts")
+        slot.process = MemberProcess(self, slot.plan, slot.slot_id, name, slot.topics, random, protocol=slot.protocol)
+        self._line(name, "starts" if slot.protocol == CLASSIC else "starts with the consumer protocol")
         slot.process.start()
 
     def _stop(self, slot: MemberSlot) -> None:
@@ -145,36 +158,54 @@ class SimulatedWorld:
         self.event_queue.schedule(self.event_queue.now_ms + ms, _ACTION_RANK, callback)
 
     def _act(self, action: PlannedAction) -> None:
-        brokers, for_ms, amount = self.brokers, action.for_ms, action.amount
+        brokers, for_ms = self.brokers, action.for_ms
         match action.kind:
-            case ActionKind.RELOAD:
-                brokers.reload(for_ms, amount)
-            case ActionKind.MOVE:
-                brokers.move(amount, for_ms)
-            case ActionKind.FAIL_APPEND:
-                error = ErrorCode[action.error]
-                brokers.disturb_next_append(error, 0, error)
-            case ActionKind.HOLD_APPEND:
-                brokers.disturb_next_append(HOLD, for_ms, ErrorCode.NONE)
-            case ActionKind.LOSE_APPEND:
-                brokers.disturb_next_append(HOLD, for_ms, ErrorCode[action.error])
+            case kind if kind in COORDINATOR_ACTIONS:
+                self._act_on_coordinator(action)
+            case ActionKind.RESTART:
+                self._restart_broker(action.amount % self.plan.brokers, for_ms, action.amount)
+            case ActionKind.MOVE_OUTPUT:
+                brokers.move_output(action.amount, for_ms)
             case ActionKind.SLOW | ActionKind.PARTITION | ActionKind.BLACKOUT:
                 self._disturb_link(action)
+            case ActionKind.GROW:
+                brokers.grow_topic(CHANGING_TOPIC)
+            case ActionKind.DELETE:
+                brokers.delete_topic(CHANGING_TOPIC)
+                self._after(for_ms, self._create_topic)
             case ActionKind.TWIN:
                 twin = self.twins[action.member]
                 self._start(twin)
                 self._after(for_ms, lambda: self._stop(twin))
             case _:
                 slot = self.slots[action.member]
+                if action.kind is ActionKind.SWITCH:
+                    slot.protocol = CLASSIC if slot.protocol == CONSUMER else CONSUMER
                 if slot.process is not None:
                     self._act_on_process(slot, slot.process, action)
+
+    def _act_on_coordinator(self, action: PlannedAction) -> None:
+        brokers, for_ms, amount = self.brokers, action.for_ms, action.amount
+        topic = TRANSACTION_STATE if action.of_transactions else OFFSETS_TOPIC
+        match action.kind:
+            case ActionKind.RELOAD:
+                brokers.reload(topic, for_ms, amount)
+            case ActionKind.MOVE:
+                brokers.move(topic, amount, for_ms)
+            case ActionKind.FAIL_APPEND:
+                error = ErrorCode[action.error]
+                brokers.disturb_next_append(topic, error, 0, error)
+            case ActionKind.HOLD_APPEND:
+                brokers.disturb_next_append(topic, HOLD, for_ms, ErrorCode.NONE)
+            case _:
+                brokers.disturb_next_append(topic, HOLD, for_ms, ErrorCode[action.error])
 
     def _act_on_process(self, slot: MemberSlot, process: MemberProcess, action: PlannedAction) -> None:
         match action.kind:
             case ActionKind.CRASH:
                 self._stop(slot)
                 self._after(action.for_ms, self._starting(slot))
-            case ActionKind.LEAVE:
+            case ActionKind.LEAVE | ActionKind.SWITCH:
                 process.leave()
                 self._after(action.for_ms, self._starting(slot))
             case ActionKind.PAUSE:
@@ -201,9 +232,33 @@ class SimulatedWorld:
         else:
             link.cut_until_ms, link.loses = until_ms, action.kind is ActionKind.BLACKOUT
 
+    def _restart_broker(self, broker: int, away_ms: int, loading_ms: int) -> None:
+        for process in self.processes():
+            process.broker_restarts(broker)
+        for topic in (OFFSETS_TOPIC, TRANSACTION_STATE):
+            if self.brokers.leads(broker, topic):
+                self.brokers.reload(topic, away_ms, loading_ms)
+
+    def _create_topic(self) -> None:
+        if CHANGING_TOPIC not in self.brokers.partition_counts:
+            self.brokers.create_topic(CHANGING_TOPIC, self.plan.topics[CHANGING_TOPIC])
+
     def _heal(self) -> None:
+        """All is well from now on. Where a group may not migrate both ways, all members have the protocol that it ends with.
+
+        With policy upgrade that is the consumer protocol: once only members of the classic protocol are left in a consumer
+        group that may not become a classic one, nobody lets the coordinator compute an assignment, in Kafka neither.
+        """
         self._line("plan", "no more actions from now on")
         self.brokers.heal()
+        if CHANGING_TOPIC in self.plan.topics:
+            self._create_topic()
+        if self.plan.migration_policy != "bidirectional":
+            last = {"upgrade": CONSUMER, "downgrade": CLASSIC}.get(self.plan.migration_policy, self.slots[0].protocol)
+            for slot in self.slots:
+                if slot.protocol != last:
+                    slot.protocol = last
+                    self._stop(slot)
         for link in self.network.links.values():
             link.heal()
         for twin in self.twins.values():
@@ -230,8 +285,8 @@ class SimulatedWorld:
 
         A process that is paused or cut off does nothing that arrives anywhere before it resumes or is connected again.
         """
-        brokers, group = self.brokers, self.brokers.group
-        if not self._skip or group is None or not brokers.is_settled:
+        brokers = self.brokers
+        if not self._skip or not brokers.is_settled:
             return None
         renewed_by: dict[str, int] = {}
         quiet_ms = self.plan.end_ms
@@ -245,7 +300,7 @@ class SimulatedWorld:
                 quiet_ms = min(quiet_ms, cut_ms)
                 continue
             generation = process.membership.generation
-            if generation.member_id not in group.members or generation.generation_id != group.generation_id:
+            if not brokers.is_current(generation.member_id, generation.generation_id):
                 return None
             coordinator = process.membership.coordinator
             if coordinator is None or coordinator.node_id != brokers.leader or not process.is_at_rest:

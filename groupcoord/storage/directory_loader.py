@@ -1,8 +1,9 @@
-"""The start of a data directory: whose it is, which topics are in it, and every log put in order.
+"""Loads a data directory at the start of a server: checks whose it is, finds its topics, and loads the log of each partition.
 
-Topics are those of the catalogue, and those of which somebody put the folders here, such as from a Kafka cluster. What such
-folders know of is not handed out once more, and it is where it can be found: producer ids, and the groups in
-``__consumer_offsets``. Source: ``LogManager.loadLogs``, ``MetaPropertiesEnsemble``.
+Topics come from two places: the catalogue (``groupcoord-metadata``), and folders of partitions that somebody copied here,
+such as from a Kafka cluster. Producer ids that such folders mention are not handed out again, and the folders of
+``__consumer_offsets`` must fit the number of its partitions, or groups would not be found. Source: ``LogManager.loadLogs``,
+``MetaPropertiesEnsemble``.
 """
 
 import dataclasses
@@ -11,31 +12,37 @@ import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from groupcoord.broker import topic_names
 from groupcoord.broker.storage_backend import RecoveredTopic
 from groupcoord.broker.topic_config import log_config
-from groupcoord.broker.topic_names import CONSUMER_OFFSETS
 from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.config.config_def import InvalidValueError
-from groupcoord.storage import checkpoints, log_file_names
-from groupcoord.storage.adopted_folders import groups_in, largest_producer_id, misplaced, next_block
-from groupcoord.storage.checkpoints import CheckpointError, MetaProperties
-from groupcoord.storage.errors import StorageError
-from groupcoord.storage.file_io import replace, sync, tidy
+from groupcoord.storage import log_file_names, text_files
+from groupcoord.storage.adopted_folder_checks import (
+    COORDINATOR_TOPICS,
+    CoordinatorTopic,
+    largest_producer_id,
+    misplaced,
+    names_in,
+    next_block,
+)
+from groupcoord.storage.file_io import StorageError, replace, sync, tidy
 from groupcoord.storage.file_log_backend import BackendHost, FileLogBackend
 from groupcoord.storage.log_file_names import Partition
 from groupcoord.storage.log_loader import LogLoader
-from groupcoord.storage.metadata_file import MetadataFile, TopicEntry
-from groupcoord.storage.metadata_file import create as create_metadata_file
+from groupcoord.storage.metadata_log import MetadataLog, TopicEntry
+from groupcoord.storage.metadata_log import create as create_metadata_file
+from groupcoord.storage.text_files import CheckpointError, MetaProperties
 
 METADATA_LOG = "__cluster_metadata-0"
 
 
 class DirectoryLoader:
-    """One start of ``directory``, which is locked. ``findings`` says, in words, what was not as it should be.
+    """Loads ``directory``, which is locked. ``findings`` says, in words, what was not as it should be.
 
-    ``config`` becomes that with what was changed while the server ran, in an earlier life. Every method raises OSError,
+    ``config`` becomes the given one plus the changes that were made while earlier servers ran. Every method raises OSError,
     StorageError and CheckpointError.
     """
 
@@ -55,10 +62,10 @@ class DirectoryLoader:
         self._brought: set[Partition] = set()  # of which there is a folder, and the catalogue did not know
         tidy(directory)
         is_new = self._see_whose_it_is()
-        self.metadata_file = MetadataFile(directory)
-        if not is_new and not self.metadata_file.found:
+        self.metadata_log = MetadataLog(directory)
+        if not is_new and not self.metadata_log.found:
             self.findings.append(
-                f"{self.metadata_file.path} is lost, or empty: topics are found again by their folders and have the broker's "
+                f"{self.metadata_log.path} is lost, or empty: topics are found again by their folders and have the broker's "
                 "defaults now; topics without a folder, and what was configured while the server ran, are lost"
             )
         self._apply_changes()
@@ -71,13 +78,13 @@ class DirectoryLoader:
                 f"{directory} is the log directory of a real Kafka broker: it has {METADATA_LOG}. "
                 "Copy the folders of the topics you want to a directory of their own, and use that."
             )
-        path = directory / checkpoints.META_PROPERTIES
-        meta = checkpoints.read_meta_properties(path)
+        path = directory / text_files.META_PROPERTIES
+        meta = text_files.read_meta_properties(path)
         ours = MetaProperties(self.config.cluster_id, self.config.node_id, "")
         if meta is None:
             create_metadata_file(directory)  # first, so that where the one is the other has been
-            named = ours._replace(directory_id=checkpoints.uuid_text(self._new_uuid()))
-            checkpoints.write_meta_properties(path, named)
+            named = ours._replace(directory_id=text_files.uuid_text(self._new_uuid()))
+            text_files.write_meta_properties(path, named)
         elif meta._replace(directory_id="") != ours:
             raise StorageError(
                 f"{directory} belongs to node {meta.node_id} of cluster {meta.cluster_id}, and this is node "
@@ -86,7 +93,7 @@ class DirectoryLoader:
         return meta is None
 
     def _apply_changes(self) -> None:
-        for resource, configs in self.metadata_file.contents.configs.items():
+        for resource, configs in self.metadata_log.contents.configs.items():
             try:
                 self.config = self.config.changed(resource, configs)
             except InvalidValueError as problem:
@@ -95,19 +102,20 @@ class DirectoryLoader:
                 )
 
     def recover(self, host: BackendHost) -> list[RecoveredTopic]:
-        """Put every log in order; ``host`` is who looks after them from now on."""
-        marker = self._directory / checkpoints.CLEAN_SHUTDOWN
+        """Load every log. ``host`` is the storage that they belong to from now on."""
+        marker = self._directory / text_files.CLEAN_SHUTDOWN
         clean = marker.exists()
         marker.unlink(missing_ok=True)  # whatever happens from now on is not a clean shutdown
         folders = self._folders()
         adopted = self._adopt(folders)
-        self._keep_to_the_offsets_topic(folders[CONSUMER_OFFSETS], adopted)
+        for kept in COORDINATOR_TOPICS:
+            self._keep_to(kept, folders[kept.topic], adopted=kept.topic in adopted)
         producer_ids = [largest_producer_id(self._directory / str(partition)) for partition in self._brought]
-        recovery_points = self._offsets(checkpoints.RECOVERY_POINTS)
-        starts = self._offsets(checkpoints.LOG_START_OFFSETS)
-        cleaned = self._offsets(checkpoints.CLEANED)
+        recovery_points = self._offsets(text_files.RECOVERY_POINTS)
+        starts = self._offsets(text_files.LOG_START_OFFSETS)
+        cleaned = self._offsets(text_files.CLEANED)
         recovered = []
-        for topic in self.metadata_file.contents.topics.values():
+        for topic in self.metadata_log.contents.topics.values():
             logs = []
             missing: list[Path] = []
             for index in range(topic.partitions):
@@ -140,7 +148,7 @@ class DirectoryLoader:
                     topic.name, topic.topic_id, topic.configs, topic.created_ms, logs, adopted=topic.name in adopted
                 )
             )
-        contents = self.metadata_file.contents
+        contents = self.metadata_log.contents
         largest = max(producer_ids, default=-1)
         if largest >= contents.next_producer_id:
             contents.next_producer_id = next_block(largest)
@@ -175,10 +183,10 @@ class DirectoryLoader:
         By its name, too: a power cut may have emptied the file, which is not flushed when a topic is made.
         """
         topic_id = self._topic_id(file)
-        deleted = self.metadata_file.contents.deleted
+        deleted = self.metadata_log.contents.deleted
         if topic_id is not None:
             return topic_id if topic_id in deleted else None
-        if any(topic.name == partition.topic for topic in self.metadata_file.contents.topics.values()):
+        if any(topic.name == partition.topic for topic in self.metadata_log.contents.topics.values()):
             return None
         gone = [topic for topic in deleted.values() if topic is not None and topic.name == partition.topic]
         return next((topic.topic_id for topic in gone if partition.number < topic.partitions), None)
@@ -186,14 +194,14 @@ class DirectoryLoader:
     def _topic_id(self, file: Path) -> uuid.UUID | None:
         """What a ``partition.metadata`` says, or None if there is none, or none that can be read."""
         try:
-            return checkpoints.read_topic_id(file)
+            return text_files.read_topic_id(file)
         except CheckpointError:
             return None
 
     def _say_whose(self, file: Path, topic_id: uuid.UUID) -> None:
         """Write the id of the topic into ``partition.metadata``."""
         if self._topic_id(file) is None:
-            replace(file, checkpoints.partition_metadata(topic_id))
+            replace(file, text_files.partition_metadata(topic_id))
             self.findings.append(
                 f"{file} was missing or did not name a topic; it names {topic_id} now, as the topic does"
             )
@@ -202,7 +210,7 @@ class DirectoryLoader:
         """Can the id of topic ``name`` not be read, because its files are damaged? Its folders are then left as they are."""
         for file in files:
             try:
-                checkpoints.read_topic_id(file)
+                text_files.read_topic_id(file)
             except CheckpointError as problem:
                 self.findings.append(
                     f"{problem}. Nothing else says whose the folder is, so that topic {name} is left alone. Restore the file; "
@@ -213,7 +221,7 @@ class DirectoryLoader:
 
     def _adopt(self, folders: Mapping[str, Mapping[int, Path]]) -> set[str]:
         """Create topics for the folders of partitions that no known topic has; returns the names of these topics."""
-        topics = self.metadata_file.contents.topics
+        topics = self.metadata_log.contents.topics
         known = {topic.name: topic for topic in topics.values()}
         adopted = set()
         for name, partitions in folders.items():
@@ -229,7 +237,7 @@ class DirectoryLoader:
                     file = next(file for file in files if self._topic_id(file) not in {None, topic.topic_id})
                     raise StorageError(
                         f"a folder of topic {name} in {self._directory} is of another topic of that name: {file} says so, and "
-                        f"{self.metadata_file.path} says that it is {topic.topic_id}. Move the folder away, or mend the file."
+                        f"{self.metadata_log.path} says that it is {topic.topic_id}. Move the folder away, or mend the file."
                     )
                 topic.partitions = max(topic.partitions, max(partitions) + 1)
                 for file in files:
@@ -240,7 +248,7 @@ class DirectoryLoader:
                 raise StorageError(f"the folders of topic {name} in {self._directory} do not agree on whose they are")
             for file in files:
                 if self._topic_id(file) is None:
-                    replace(file, checkpoints.partition_metadata(topic_id))
+                    replace(file, text_files.partition_metadata(topic_id))
             adopted.add(name)
             self.findings.append(f"topic {name} was found in {self._directory}, and has the broker's defaults now")
             topics[topic_id] = TopicEntry(
@@ -248,41 +256,43 @@ class DirectoryLoader:
             )
         return adopted
 
-    def _keep_to_the_offsets_topic(self, folders: Mapping[int, Path], adopted: set[str]) -> None:
-        """Groups are where they were stored: the topic that is there says over how many partitions, as in Kafka.
+    def _keep_to(self, topic: CoordinatorTopic, folders: Mapping[int, Path], *, adopted: bool) -> None:
+        """Names are where they were stored: the topic that is there says over how many partitions, as in Kafka.
 
-        In an adopted topic the groups show the number; if they do not fit the configured one, the start is refused.
+        In an adopted topic the names show the number; if they do not fit the configured one, the start is refused.
         """
-        self._check_groups(folders, adopted)
-        configured = self.config.offsets_topic_num_partitions
-        topics = self.metadata_file.contents.topics.values()
-        there = next((topic.partitions for topic in topics if topic.name == CONSUMER_OFFSETS), configured)
-        if CONSUMER_OFFSETS in adopted:
+        configured: int = getattr(self.config, topic.field)
+        self._check_names(topic, folders, configured, adopted=adopted)
+        topics = self.metadata_log.contents.topics.values()
+        there = next((entry.partitions for entry in topics if entry.name == topic.topic), configured)
+        if adopted:
             there = max(there, configured)  # of an adopted topic the last partitions may be missing
         if there != configured:
-            self.config = _with_offsets_partitions(self.config, there)
+            self.config = _with_partitions(self.config, topic, there)
             self.findings.append(
-                f"{CONSUMER_OFFSETS} has {there} partitions in {self._directory}: that counts, and not "
-                f"offsets.topic.num.partitions={configured}"
+                f"{topic.topic} has {there} partitions in {self._directory}: that counts, and not "
+                f"{topic.count_property}={configured}"
             )
 
-    def _check_groups(self, folders: Mapping[int, Path], adopted: set[str]) -> None:
-        brought = [partition for partition in self._brought if partition.topic == CONSUMER_OFFSETS]
+    def _check_names(
+        self, topic: CoordinatorTopic, folders: Mapping[int, Path], configured: int, *, adopted: bool
+    ) -> None:
+        brought = [partition for partition in self._brought if partition.topic == topic.topic]
         if not brought:
             return
-        if CONSUMER_OFFSETS not in adopted:
+        if not adopted:
             raise StorageError(
-                f"{self._directory / str(brought[0])} is of a partition that {CONSUMER_OFFSETS} did not have, and with one "
-                "more no group would be found where it is. Move the folder away."
+                f"{self._directory / str(brought[0])} is of a partition that {topic.topic} did not have, and with one "
+                f"more no {topic.kind} would be found where it is. Move the folder away."
             )
-        groups = groups_in(folders)
-        problem = misplaced(groups, max(folders), self.config.offsets_topic_num_partitions) if groups else None
+        names = names_in(topic, folders)
+        problem = misplaced(names, max(folders), configured, topic) if names else None
         if problem is not None:
-            raise StorageError(f"the groups in {self._directory} would not be found: {problem}")
+            raise StorageError(f"the {topic.kind}s in {self._directory} would not be found: {problem}")
 
     def _offsets(self, name: str) -> dict[Partition, int]:
         try:
-            offsets = checkpoints.read_offsets(self._directory / name)
+            offsets = text_files.read_offsets(self._directory / name)
         except CheckpointError as problem:
             self.findings.append(f"{problem}; it is left out")
             return {}
@@ -290,14 +300,14 @@ class DirectoryLoader:
         return offsets
 
 
-def _with_offsets_partitions(config: BrokerConfig, count: int) -> BrokerConfig:
-    name = "offsets.topic.num.partitions"
-    return dataclasses.replace(
-        config,
-        static={**config.static, name: str(count)},
-        values={**config.values, name: count},
-        offsets_topic_num_partitions=count,
-    )
+def _with_partitions(config: BrokerConfig, topic: CoordinatorTopic, count: int) -> BrokerConfig:
+    name = topic.count_property
+    changed: dict[str, Any] = {
+        "static": {**config.static, name: str(count)},
+        "values": {**config.values, name: count},
+        topic.field: count,
+    }
+    return dataclasses.replace(config, **changed)
 
 
 def _is_a_log(folder: Path) -> bool:

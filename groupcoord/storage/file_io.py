@@ -1,11 +1,19 @@
-"""File operations: each is done whole or not at all. Everything here raises OSError."""
+"""Files as a data directory uses them: changed whole or not at all, locked, so many open at once. All of it raises OSError."""
 
 import contextlib
 import errno
+import fcntl
 import os
+import resource
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import Protocol
+
+
+class StorageError(Exception):
+    """The directory cannot be used; the text names the file and says why, and what to do about it."""
+
 
 _TEMPORARY = ".tmp"
 _SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE})
@@ -141,3 +149,94 @@ class BackgroundSync:
         if self._executor is not None:
             self._executor.shutdown()
             self._executor = None
+
+
+_held: set[Path] = set()  # by this process: the lock of a file keeps only other processes out
+
+
+class DirectoryLock:
+    """The lock on ``directory`` until ``release``, or the end of the process: only one server uses a data directory.
+
+    It is that of the file ``.lock``, as Kafka holds and respects it. Raises StorageError and OSError.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory.resolve()
+        problem = (
+            f"{directory} is in use: another server, groupcoord or Kafka, holds the lock {directory / '.lock'}. "
+            "Stop it, or use another directory."
+        )
+        if self._directory in _held:
+            raise StorageError(problem)
+        self._descriptor = os.open(directory / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(self._descriptor)
+            raise StorageError(problem) from None
+        _held.add(self._directory)
+
+    def release(self) -> None:
+        """Let others use the directory."""
+        _held.discard(self._directory)
+        os.close(self._descriptor)
+
+
+FILES_OF_A_LOG = 3
+"""The log file and its two indexes."""
+
+_MOST_LOGS = 1_000
+
+
+class Closable(Protocol):
+    """A log with files."""
+
+    def close(self) -> None:
+        """Close them."""
+
+
+class OpenFiles:
+    """The logs with open files, at most ``most`` of them.
+
+    The active segment of each has up to three, and there can be more logs than a process may have files. Those appended to
+    longest ago are closed; the next append opens them again. Kafka keeps the files of every segment open, and asks for a limit
+    of 100,000 descriptors.
+    """
+
+    def __init__(self, most: int | None = None) -> None:
+        self._most = most_logs() if most is None else most
+        self._logs: dict[Closable, None] = {}  # the one used longest ago comes first
+
+    def __len__(self) -> int:
+        return len(self._logs)
+
+    @property
+    def files_to_spare(self) -> int:
+        """How many more files the logs may open."""
+        return (self._most - len(self._logs)) * FILES_OF_A_LOG
+
+    def used(self, log: Closable) -> None:
+        """``log`` is appended to, for which it has its files open."""
+        logs = self._logs
+        logs.pop(log, None)
+        logs[log] = None
+        if len(logs) > self._most:
+            oldest = next(iter(logs))
+            del logs[oldest]
+            oldest.close()
+
+    def forget(self, log: Closable) -> None:
+        """``log`` is gone."""
+        self._logs.pop(log, None)
+
+    def close(self) -> None:
+        """Close all of them."""
+        for log in self._logs:
+            log.close()
+        self._logs.clear()
+
+
+def most_logs() -> int:
+    """How many logs may have open files: three eighths of the process's descriptors, but at most a thousand logs."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return _MOST_LOGS if soft == resource.RLIM_INFINITY else max(1, min(_MOST_LOGS, soft // 8))

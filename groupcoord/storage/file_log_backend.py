@@ -1,7 +1,8 @@
 """The files of one log while the server runs: the storage that a PartitionLog writes to.
 
-A batch is in the file before it is acknowledged, so that a killed server loses none; it is on the disk, so that a power cut
-does not either, when flush.messages or flush.ms want that, or the system. Source: ``LocalLog``, ``UnifiedLog``.
+A batch is written to the file before it is acknowledged, so that a server that is killed loses none. It is flushed to the
+disk, and so survives a power cut, when flush.messages or flush.ms says so, or when the operating system does it. Source:
+``LocalLog``, ``UnifiedLog``.
 """
 
 import contextlib
@@ -12,17 +13,18 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from groupcoord.broker.cleaner_offset_map import PieceCounter
-from groupcoord.broker.log_segment import LogSegment
-from groupcoord.broker.record_slices import DELETED_SEGMENTS
-from groupcoord.broker.storage_backend import LogState, RecoveredLog, Segment
+from groupcoord.broker.cleaner import PieceCounter
+from groupcoord.broker.log_segment import DELETED_SEGMENTS, LogSegment
+from groupcoord.broker.producer_state_manager import AbortedTransaction
+from groupcoord.broker.storage_backend import LogBackend, LogState, RecoveredLog, Segment
 from groupcoord.core.background_work import BackgroundWork, run_to_end
 from groupcoord.protocol.batches.record_batch import BatchError, BatchHeader
 from groupcoord.storage import log_file_names, producer_snapshot
-from groupcoord.storage.checkpoints import partition_metadata
 from groupcoord.storage.file_io import is_shortage, replace, sync
 from groupcoord.storage.file_segment import FileSegment, create_segment, delete_segment
 from groupcoord.storage.log_loader import LoadedLog
+from groupcoord.storage.text_files import partition_metadata
+from groupcoord.storage.transaction_index import TransactionIndex, has_transactions
 
 
 class BackendHost(Protocol):
@@ -54,7 +56,7 @@ class _Flush(NamedTuple):
     done: "Future[None]"
 
 
-class FileLogBackend:
+class FileLogBackend(LogBackend):
     """The files in ``folder``. The offsets are what checkpoints are made of."""
 
     def __init__(self, folder: Path, host: BackendHost) -> None:
@@ -112,7 +114,7 @@ class FileLogBackend:
         try:
             before = self._active
             if before is not None:
-                before.complete()
+                self._complete(before)
                 self._snapshot()
                 self._waiting.append(before)
                 waiting = list(self._waiting)
@@ -126,9 +128,15 @@ class FileLogBackend:
         return self._active
 
     def append(
-        self, log: LogState, segment: Segment, batch: bytes | bytearray, header: BatchHeader, now_ms: int
+        self,
+        log: LogState,
+        segment: Segment,
+        batch: bytes | bytearray,
+        header: BatchHeader,
+        now_ms: int,
+        aborted: AbortedTransaction | None = None,
     ) -> None:
-        """Write a batch, and flush everything if it is time."""
+        """Write a batch and what it aborts, and flush everything if it is time."""
         self._host.check()
         active = self._active
         if active is None or active is not segment:
@@ -138,6 +146,8 @@ class FileLogBackend:
         end = header.last_offset + 1
         try:
             active.append(batch, header, now_ms)
+            if aborted is not None:
+                active.append_aborted(aborted)
             if end - self._recovery_point >= log.settings.flush_messages:
                 self._flush(end)
             elif self._unflushed_since_ms is None:
@@ -159,12 +169,17 @@ class FileLogBackend:
             self._sync_waiting()
             for segment in () if written else cleaned:
                 run_to_end(self.writing(log, segment))
+            if has_transactions(log.producers):
+                for segment in cleaned:
+                    name = log_file_names.file_name(segment.base_offset, log_file_names.TRANSACTION_INDEX)
+                    TransactionIndex(self.folder / f"{name}{log_file_names.CLEANED}").make()
             self._rename(
                 [segment.base_offset for segment in reversed(cleaned)], log_file_names.CLEANED, log_file_names.SWAP
             )
             DELETED_SEGMENTS.add(old)
+            staying = {segment.base_offset for segment in cleaned}
             for gone in old:
-                delete_segment(self.folder, gone.base_offset)
+                delete_segment(self.folder, gone.base_offset, with_snapshot=gone.base_offset not in staying)
             self._rename([segment.base_offset for segment in cleaned], log_file_names.SWAP, "")
             sync(self.folder)
             now = [FileSegment(self.folder, one.base_offset, log.settings, one.created_ms) for one in cleaned]
@@ -258,9 +273,15 @@ class FileLogBackend:
     def complete(self) -> None:
         """The server ends: have everything as it is after a clean shutdown, on the disk. Raises OSError."""
         if self._active is not None:
-            self._active.complete()
+            self._complete(self._active)
         self._snapshot()
         self._flush(self.log_end_offset)
+
+    def _complete(self, segment: FileSegment) -> None:
+        """Nothing more comes for now; that none of its transactions was aborted is told by an empty index."""
+        segment.complete()
+        if self._log is not None and has_transactions(self._log.producers):
+            segment.transaction_index.make()
 
     def close(self) -> None:
         """Close the files as they are."""
@@ -281,12 +302,14 @@ class FileLogBackend:
                 if pieces.is_done(header):
                     yield
             target.complete()
+            if cleaned.aborted:
+                target.transaction_index.write(cleaned.aborted)
         yield
         target.sync()
 
     def discard(self, base_offset: int) -> None:
         """Remove those files."""
-        for kind in (log_file_names.LOG, log_file_names.OFFSET_INDEX, log_file_names.TIME_INDEX):
+        for kind in log_file_names.OF_SEGMENT:
             with contextlib.suppress(OSError):
                 (self.folder / log_file_names.file_name(base_offset, kind + log_file_names.CLEANED)).unlink()
 
@@ -296,9 +319,10 @@ class FileLogBackend:
 
     def _rename(self, base_offsets: Sequence[int], before: str, after: str) -> None:
         for base_offset in base_offsets:
-            for kind in (log_file_names.LOG, log_file_names.OFFSET_INDEX, log_file_names.TIME_INDEX):
+            for kind in log_file_names.OF_SEGMENT:
                 path = self.folder / log_file_names.file_name(base_offset, kind + before)
-                path.rename(self.folder / log_file_names.file_name(base_offset, kind + after))
+                if kind != log_file_names.TRANSACTION_INDEX or path.exists():
+                    path.rename(self.folder / log_file_names.file_name(base_offset, kind + after))
 
 
 def _sync(segments: Sequence[FileSegment], folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""A segment in its three files. Nothing of it is held in memory but a few numbers: what is read comes from the file.
+"""A segment in its files. Nothing of it is held in memory but a few numbers: what is read comes from the file.
 
 Only the last segment of a log is appended to, and has its files open. Source: ``LogSegment``.
 """
@@ -6,13 +6,13 @@ Only the last segment of a log is appended to, and has its files open. Source: `
 import contextlib
 import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from groupcoord.broker.log_config import LogConfig
-from groupcoord.broker.log_segment import FoundBatch
-from groupcoord.broker.timestamp_search import BatchSearch, find_first_since
+from groupcoord.broker.log_segment import BatchSearch, FoundBatch, find_first_since
+from groupcoord.broker.producer_state_manager import AbortedTransaction
+from groupcoord.broker.topic_config import LogConfig
 from groupcoord.protocol.batches.record_batch import (
     HEADER_BYTES,
     INT32_MAX,
@@ -26,6 +26,7 @@ from groupcoord.protocol.errors import ErrorCode
 from groupcoord.storage.file_io import CHUNK_BYTES, create, is_shortage, opened, read_at, sync, write_at
 from groupcoord.storage.log_file_names import (
     LOG,
+    OF_SEGMENT,
     OFFSET_INDEX,
     PRODUCER_SNAPSHOT,
     TIME_INDEX,
@@ -34,6 +35,7 @@ from groupcoord.storage.log_file_names import (
 )
 from groupcoord.storage.log_file_reader import CorruptBatchError, checked_batches, headers
 from groupcoord.storage.segment_index import OffsetIndex, TimeIndex, TimestampOffset
+from groupcoord.storage.transaction_index import TransactionIndex
 
 _SEARCH_BYTES = 8192  # two intervals of the index
 _OFFSET_ENTRY_BYTES, _TIME_ENTRY_BYTES = 8, 12
@@ -51,6 +53,7 @@ class AppendMark(NamedTuple):
     offset_entries: int
     time_entries: int
     last_time: TimestampOffset
+    aborted: int
 
 
 class FileSegment:
@@ -64,6 +67,7 @@ class FileSegment:
         self.base_offset = base_offset
         self.offset_index = OffsetIndex(folder / (file_name(base_offset, OFFSET_INDEX) + state), base_offset)
         self.time_index = TimeIndex(folder / (file_name(base_offset, TIME_INDEX) + state), base_offset)
+        self.transaction_index = TransactionIndex(folder / (file_name(base_offset, TRANSACTION_INDEX) + state))
         found = self.path.stat()
         self.size = found.st_size
         self.modified_ms = found.st_mtime_ns // 1_000_000
@@ -120,11 +124,22 @@ class FileSegment:
         self._latest = latest
         self.modified_ms = now_ms
 
+    def append_aborted(self, aborted: AbortedTransaction) -> None:
+        """Write into its index that the batch that was appended last is the marker of ``aborted``."""
+        self.transaction_index.append(aborted)
+
     def mark(self) -> AppendMark:
         """Where ``return_to`` can return to."""
         offsets, times = self.offset_index, self.time_index
         return AppendMark(
-            self.size, self._latest, self.modified_ms, self._indexed_at, offsets.count, times.count, times.last
+            self.size,
+            self._latest,
+            self.modified_ms,
+            self._indexed_at,
+            offsets.count,
+            times.count,
+            times.last,
+            self.transaction_index.count,
         )
 
     def return_to(self, mark: AppendMark) -> None:
@@ -134,6 +149,7 @@ class FileSegment:
             os.truncate(self.path, self.size)
             self.offset_index.cut(mark.offset_entries)
             self.time_index.return_to(mark.time_entries, mark.last_time)
+            self.transaction_index.cut(mark.aborted)
 
     def is_full_for(self, last_offset: int) -> bool:
         """Can an index not take an entry for a batch that ends with ``last_offset`` any more?
@@ -182,11 +198,22 @@ class FileSegment:
 
     def sync(self) -> None:
         """Flush the log file and its indexes to the disk."""
-        for path in (self.path, self.offset_index.path, self.time_index.path):
+        for path in (self.path, self.offset_index.path, self.time_index.path, self.transaction_index.path):
             with contextlib.suppress(FileNotFoundError):  # there is no entry yet
                 sync(path)
 
     # --- reading
+
+    @property
+    def aborted(self) -> Sequence[AbortedTransaction]:
+        """The aborted transactions whose markers it has, in order."""
+        with self._enough_descriptors():
+            return self.transaction_index.read()
+
+    def upper_bound(self, position: int) -> int | None:
+        """An offset that is not before ``position``, as near as the index of offsets knows one. None: it knows none."""
+        with self._enough_descriptors():
+            return self.offset_index.upper_bound(position)
 
     def find(self, offset: int) -> FoundBatch | None:
         """The first batch that holds ``offset`` or a later one. Raises CorruptBatchError if there is no way to it."""
@@ -226,10 +253,14 @@ class FileSegment:
 
     def headers_from(self, offset: int) -> Iterator[BatchHeader]:
         """The headers of all batches from the one that holds ``offset`` on. Raises CorruptBatchError."""
+        yield from (header for header, _ in self.markers_from(offset))
+
+    def markers_from(self, offset: int) -> Iterator[tuple[BatchHeader, bytes]]:
+        """As ``headers_from``; with each control batch all of its bytes, and none with another one."""
         with self._reading() as descriptor:
-            for _, header in self._batches_from(descriptor, offset, CHUNK_BYTES):
+            for position, header in self._batches_from(descriptor, offset, CHUNK_BYTES):
                 if header.last_offset >= offset:
-                    yield header
+                    yield header, read_at(descriptor, header.size, position) if header.control else b""
 
     def next_offset(self) -> int:
         """The offset behind the last batch. Raises CorruptBatchError."""
@@ -255,7 +286,7 @@ class FileSegment:
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[int]:
-        try:
+        with self._enough_descriptors():
             if self._kept is not None:
                 yield self._kept
             elif self._descriptor is not None:
@@ -263,6 +294,11 @@ class FileSegment:
             else:
                 with opened(self.path) as descriptor:
                     yield descriptor
+
+    @contextlib.contextmanager
+    def _enough_descriptors(self) -> Iterator[None]:
+        try:
+            yield
         except OSError as error:
             if is_shortage(error):  # the disk is as it was: who asks again may be answered
                 raise BatchError(ErrorCode.KAFKA_STORAGE_ERROR, f"{error.strerror}: {self.path}") from error
@@ -359,10 +395,10 @@ def create_segment(folder: Path, base_offset: int, state: str = "") -> None:
     """Create the files of an empty segment; what is in files of those names is lost. Raises OSError."""
     for kind in (LOG, OFFSET_INDEX, TIME_INDEX):
         create(folder / file_name(base_offset, kind + state))
+    (folder / file_name(base_offset, TRANSACTION_INDEX + state)).unlink(missing_ok=True)
 
 
-def delete_segment(folder: Path, base_offset: int) -> None:
-    """Remove the files of a segment, those of Kafka that nothing here writes included. Raises OSError."""
-    kinds = (LOG, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX, PRODUCER_SNAPSHOT)
-    for kind in kinds:
+def delete_segment(folder: Path, base_offset: int, *, with_snapshot: bool = True) -> None:
+    """Remove the files of a segment, and the snapshot of producers at its beginning. Raises OSError."""
+    for kind in (*OF_SEGMENT, *((PRODUCER_SNAPSHOT,) if with_snapshot else ())):
         (folder / file_name(base_offset, kind)).unlink(missing_ok=True)

@@ -9,6 +9,8 @@ OFFSET_INDEX = ".index"
 TIME_INDEX = ".timeindex"
 TRANSACTION_INDEX = ".txnindex"
 PRODUCER_SNAPSHOT = ".snapshot"
+OF_SEGMENT = (LOG, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX)
+"""The files of a segment, of which there may be no last one."""
 DELETED = ".deleted"
 CLEANED = ".cleaned"
 SWAP = ".swap"

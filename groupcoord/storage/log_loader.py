@@ -1,11 +1,14 @@
-"""A partition's folder at a start: what an interrupted change left is finished or undone, what is torn is cut off, the indexes
-are made anew where they have to be, and what the log knows of epochs and producers is put together.
+"""Loads the log of one partition at the start of a server.
 
-After a clean shutdown, and before the recovery point, everything was flushed: of such a segment the batches behind the last
-entry of its index are held against the file, and at the end of the log against their checksums, too; where that shows a fault,
-each batch is checked, as is each batch behind the recovery point after any other end. Kafka trusts a clean shutdown, and meets
-the fault when it reads the end of the log; after another end it checks the whole segment of the recovery point, so that damage
-to old records costs the latest ones. Source: ``LogLoader``, ``LogSegment.recover``, ``UnifiedLog.rebuildProducerState``.
+Changes that were interrupted are finished or undone, an incomplete batch at the end is cut off, missing or wrong indexes are
+made anew, and leader epochs and the state of producers are read (see producer_state_rebuild.py).
+
+How much is checked depends on what was flushed. After a clean shutdown everything was; after a kill, what lies before the
+recovery point. Of such a segment only the batches behind the last entry of its index are looked at, and their checksums only
+at the end of the log; if one of them is wrong, every batch of the segment is checked. What was not flushed is checked batch
+by batch. Kafka checks nothing after a clean shutdown, and meets a fault when it reads the end of the log; after a kill it
+checks the whole segment of the recovery point, so that damage to old records costs the latest ones. Source: ``LogLoader``,
+``LogSegment.recover``, ``UnifiedLog.rebuildProducerState``.
 """
 
 import itertools
@@ -15,15 +18,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from groupcoord.broker.leader_epoch_cache import EpochEntry, LeaderEpochCache
-from groupcoord.broker.log_config import LogConfig
 from groupcoord.broker.producer_state_manager import ProducerStateManager
-from groupcoord.protocol.batches.record_batch import HEADER_BYTES, INT32_MAX, BatchHeader, read_header
-from groupcoord.storage import checkpoints, log_file_names, producer_snapshot
-from groupcoord.storage.errors import StorageError
-from groupcoord.storage.file_io import create, opened, read_at, sync, write_at
+from groupcoord.broker.topic_config import LogConfig
+from groupcoord.protocol.batches.record_batch import HEADER_BYTES, INT32_MAX, read_header
+from groupcoord.storage import log_file_names, text_files
+from groupcoord.storage.file_io import StorageError, create, opened, read_at, sync, write_at
 from groupcoord.storage.file_segment import NO_OFFSET, FileSegment, create_segment, delete_segment, lost_or_wrong
 from groupcoord.storage.log_file_reader import CorruptBatchError
-from groupcoord.storage.producer_snapshot import SnapshotError
+from groupcoord.storage.producer_state_rebuild import ProducerStateRebuild
 
 _COPY_BYTES = 1 << 20
 
@@ -40,7 +42,7 @@ class LoadedLog(NamedTuple):
 
 
 class LogLoader:
-    """The start of the log in ``folder``. Times are milliseconds.
+    """Loads the log in ``folder``. Times are milliseconds.
 
     ``clean``: the server before ended in order. ``recovery_point`` and ``log_start_offset`` are what the checkpoints say.
     ``has_gaps``: compaction may have left gaps between the offsets. ``report`` is told, in words, of everything that was not as
@@ -70,7 +72,7 @@ class LogLoader:
         self._suspects: set[Path] = set()
 
     def run(self) -> LoadedLog:
-        """Put everything in order. Raises OSError, and StorageError for what is not for us to put in order."""
+        """The log, once it is in order. Raises OSError, and StorageError for what only an operator can put in order."""
         self._check_kinds()
         self._finish_changes()
         self._remove_orphans()
@@ -84,8 +86,11 @@ class LogLoader:
                 create_segment(self._folder, end)
                 segments = [FileSegment(self._folder, end, self._settings, self._now_ms)]
             epochs = LeaderEpochCache(saved)
+            rebuild = ProducerStateRebuild(
+                self._folder, clean=self._clean, recovery_point=self._recovery_point, report=self._report
+            )
             try:
-                producers = self._producers(segments, end, epochs)
+                producers = rebuild.run(segments, end, epochs)
                 break
             except CorruptBatchError as fault:  # in the middle of a segment that was taken to be in order
                 self._suspects.add(fault.path)
@@ -94,7 +99,7 @@ class LogLoader:
         start = max(self._log_start_offset, segments[0].base_offset)
         epochs.truncate_from(end)
         if epochs.entries != saved:
-            checkpoints.write_epochs(self._folder / log_file_names.LEADER_EPOCHS, epochs.entries)
+            text_files.write_epochs(self._folder / log_file_names.LEADER_EPOCHS, epochs.entries)
         recovery_point = end if self._clean else min(self._recovery_point, end)
         return LoadedLog(segments, start, end, recovery_point, producers, epochs)
 
@@ -102,7 +107,7 @@ class LogLoader:
         return segments[-1].next_offset() if segments else max(self._log_start_offset, 0)
 
     def _moved_on(self, segments: list[FileSegment], end: int) -> tuple[list[FileSegment], int]:
-        """The checkpoint says that records behind the end of the log were deleted: which of the two is wrong?"""
+        """The checkpointed log start offset lies behind the end of the log: find out which of the two is wrong."""
         start = self._log_start_offset
         what = f"{self._folder}: the log ends at offset {end}, before the offset {start} up to which its records were deleted"
         if self._clean and end == self._recovery_point:
@@ -153,7 +158,7 @@ class LogLoader:
         }
 
     def _finish_changes(self) -> None:
-        """Deleting goes on; cleaned segments that were not complete go, those that were replace what they stand for."""
+        """Finish deletions, remove incomplete cleaned segments, and let complete ones replace what they were made of."""
         files = self._files()
         unfinished = [found.base_offset for found in files.values() if found.state == log_file_names.CLEANED]
         first_unfinished = min(unfinished, default=None)
@@ -255,7 +260,7 @@ class LogLoader:
         return kept
 
     def _cut(self, segment: FileSegment, fault: CorruptBatchError, *, last: bool) -> None:
-        """End the file before the fault. What goes is kept beside it, unless it is only a batch that was never complete."""
+        """Cut the file off before the fault. What is cut off is kept beside it, unless it is only an incomplete batch."""
         if fault.old_format:
             raise StorageError(
                 f"{fault}. Nothing was changed; move the folder {self._folder} away to start without it."
@@ -280,48 +285,16 @@ class LogLoader:
     def _epochs(self) -> list[EpochEntry]:
         path = self._folder / log_file_names.LEADER_EPOCHS
         try:
-            entries = checkpoints.read_epochs(path)
+            entries = text_files.read_epochs(path)
             starts = [entry.start_offset for entry in entries]
             if entries and not (0 <= entries[0].epoch <= entries[-1].epoch <= INT32_MAX and starts[0] >= 0):
-                raise checkpoints.CheckpointError(f"{path} has an epoch or an offset that none can have")
+                raise text_files.CheckpointError(f"{path} has an epoch or an offset that none can have")
             if starts != sorted(starts):
-                raise checkpoints.CheckpointError(f"{path} has epochs whose offsets do not ascend")
+                raise text_files.CheckpointError(f"{path} has epochs whose offsets do not ascend")
             return entries
-        except checkpoints.CheckpointError as problem:
+        except text_files.CheckpointError as problem:
             self._report(f"{problem}; the log goes on without its history of leaders")
             return []
-
-    def _producers(self, segments: list[FileSegment], end: int, epochs: LeaderEpochCache) -> ProducerStateManager:
-        """From the last snapshot that can be read, and the batches behind it."""
-        name = self._folder.name
-        snapshots = {
-            found.base_offset: path
-            for path, found in self._files().items()
-            if found.kind == log_file_names.PRODUCER_SNAPSHOT
-        }
-        bases = {segment.base_offset for segment in segments}
-        producers, since, known = ProducerStateManager(name), segments[0].base_offset, False
-        for offset, path in sorted(snapshots.items(), reverse=True):
-            if offset > end or (offset not in bases and offset < segments[-1].base_offset):
-                path.unlink()
-            elif not known:
-                try:
-                    producers, since, known = producer_snapshot.decode(path.read_bytes(), name), offset, True
-                except SnapshotError as problem:
-                    self._report(f"{path} is of no use: {problem}")
-                    path.unlink()
-        for segment, following in zip(segments, [*segments[1:], None], strict=True):
-            if following is None or following.base_offset > since:
-                for header in segment.headers_from(since):
-                    epochs.assign(header.leader_epoch, header.base_offset)
-                    _replay(producers, header, since)
-        return producers
-
-
-def _replay(producers: ProducerStateManager, header: BatchHeader, since: int) -> None:
-    """Markers of transactions have no sequence number, and a snapshot may know the first batches already."""
-    if header.has_producer_id and not header.control and header.base_offset >= since:
-        producers.appended(header)
 
 
 def _goes_on(fault: CorruptBatchError) -> bool:

@@ -1,6 +1,7 @@
-"""What a log remembers of its producers, in Kafka's file: each one's last batch, at an offset that the file's name says.
+"""What a log remembers of its producers, in Kafka's file: each one's last batch, and where its open transaction begins.
 
-It spares reading the whole log at a start. Source: ``ProducerStateManager.writeSnapshot`` and ``ProducerSnapshot.json``.
+The file's name says at which offset that was. It spares reading the whole log at a start.
+Source: ``ProducerStateManager.writeSnapshot`` and ``ProducerSnapshot.json``.
 """
 
 import struct
@@ -12,9 +13,8 @@ from groupcoord.broker.producer_state_manager import BatchMetadata, ProducerStat
 _VERSION = 1
 _HEAD = struct.Struct(">hIi")  # version, checksum of what follows it, number of entries
 _ENTRIES_AT = 6
-_ENTRY = struct.Struct(
-    ">qhiqiqiq"
-)  # id, epoch, last sequence, last offset, offset delta, time, coordinator's, transaction's
+_ENTRY = struct.Struct(">qhiqiqiq")
+"""Id, epoch, last sequence, last offset, offset delta, time, epoch of the coordinator, first offset of the open transaction."""
 _NONE = -1
 
 
@@ -28,12 +28,12 @@ def encode(producers: ProducerStateManager) -> bytes:
         _ENTRY.pack(
             producer_id,
             entry.epoch,
-            entry.batches[-1].last_sequence,
-            entry.batches[-1].last_offset,
-            entry.batches[-1].offset_delta,
+            entry.last_sequence,
+            entry.last_data_offset,
+            entry.batches[-1].offset_delta if entry.batches else 0,
             entry.last_timestamp_ms,
-            _NONE,
-            _NONE,
+            entry.coordinator_epoch,
+            _NONE if entry.current_txn_first_offset is None else entry.current_txn_first_offset,
         )
         for producer_id, entry in producers.items()
     ]
@@ -42,15 +42,17 @@ def encode(producers: ProducerStateManager) -> bytes:
 
 
 def decode(data: bytes, partition: str) -> ProducerStateManager:
-    """What the file with that content remembers. Raises SnapshotError.
-
-    A producer of which only the end of a transaction is known is left out: it may go on anywhere.
-    """
+    """What the file with that content remembers. Raises SnapshotError."""
     producers = ProducerStateManager(partition)
-    for producer_id, epoch, last_sequence, last_offset, offset_delta, timestamp_ms, _, _ in _entries(data):
-        if last_offset >= 0:
-            kept = BatchMetadata(last_sequence, last_offset, offset_delta, timestamp_ms)
-            producers.restore(producer_id, epoch, kept)
+    for producer_id, epoch, sequence, offset, offset_delta, timestamp_ms, coordinator_epoch, first in _entries(data):
+        producers.restore(
+            producer_id,
+            epoch,
+            BatchMetadata(sequence, offset, offset_delta, timestamp_ms) if offset >= 0 else None,
+            last_timestamp_ms=timestamp_ms,
+            coordinator_epoch=coordinator_epoch,
+            current_txn_first_offset=first if first >= 0 else None,
+        )
     return producers
 
 

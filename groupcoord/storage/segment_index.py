@@ -9,7 +9,7 @@ Source: ``AbstractIndex``.
 
 import os
 import struct
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from operator import le
 from pathlib import Path
 from typing import NamedTuple
@@ -140,6 +140,14 @@ class OffsetIndex(_SparseIndex):
         """Where to begin to look for ``offset``: a batch there ends with it or before it, or it is the first."""
         found = self._floor(min(offset - self.base_offset, INT32_MAX), 0)
         return 0 if found is None else found[1]
+
+    def upper_bound(self, position: int) -> int | None:
+        """The last offset of the first batch with an entry that does not begin before ``position``; None if there is none."""
+        if not self.count:
+            return None
+        with opened(self.path) as descriptor:
+            slot = bisect_left(range(self.count), position, key=lambda slot: self._fields(descriptor, slot)[1])
+            return self.base_offset + self._fields(descriptor, slot)[0] if slot < self.count else None
 
 
 class TimeIndex(_SparseIndex):

@@ -1,19 +1,21 @@
 """The test author's harness: a broker in a test, its time, its faults, its trace. docs/testing.md is the way in."""
 
 from groupcoord.testing.auto_member import AutoMember
-from groupcoord.testing.clock_driver import ClockError
 from groupcoord.testing.clocks import ClockMode
 from groupcoord.testing.cluster import Cluster
-from groupcoord.testing.cluster_clock import ClusterClock
+from groupcoord.testing.cluster_base import KafkaCluster
+from groupcoord.testing.cluster_clock import ClockError, ClusterClock, PendingDeadline
 from groupcoord.testing.cluster_group import ClusterGroup
-from groupcoord.testing.deadlines import PendingDeadline
+from groupcoord.testing.cluster_transaction import ClusterTransaction
 from groupcoord.testing.groups import GroupDescription, MemberDescription
-from groupcoord.testing.kafka_cluster import KafkaCluster
-from groupcoord.testing.manual_member import ManualMember
-from groupcoord.testing.remote_cluster import RemoteCluster
-from groupcoord.testing.remote_group import RemoteGroup
+from groupcoord.testing.manual_classic_member import ManualMember
+from groupcoord.testing.manual_consumer_member import ManualConsumer
+from groupcoord.testing.manual_producer import ManualProducer
+from groupcoord.testing.remote_cluster import RemoteCluster, RemoteGroup
+from groupcoord.testing.remote_transaction import RemoteTransaction
 from groupcoord.testing.trace import Trace
 from groupcoord.testing.trace.golden import assert_golden
+from groupcoord.testing.transactions import TransactionDescription
 from groupcoord.testing.virtual_loop import VirtualTimeLoop, virtual_time
 from groupcoord.testing.waiting import WaitTimeoutError
 
@@ -24,14 +26,19 @@ __all__ = [
     "Cluster",
     "ClusterClock",
     "ClusterGroup",
+    "ClusterTransaction",
     "GroupDescription",
     "KafkaCluster",
+    "ManualConsumer",
     "ManualMember",
+    "ManualProducer",
     "MemberDescription",
     "PendingDeadline",
     "RemoteCluster",
     "RemoteGroup",
+    "RemoteTransaction",
     "Trace",
+    "TransactionDescription",
     "VirtualTimeLoop",
     "WaitTimeoutError",
     "assert_golden",

@@ -1,7 +1,8 @@
-"""A member that lives by itself: groupcoord's own client on the cluster's clock.
+"""A member that acts by itself: groupcoord's own client on the cluster's clock.
 
 It heartbeats, joins again when the group rebalances, leads when it is elected, and gives up and takes partitions as the
-protocol of its assignors wants. It reads no records: the test says what it has consumed.
+protocol of its assignors wants, or as the coordinator of a consumer group does (KIP-848). It reads no records: the test says
+what it has consumed.
 """
 
 import asyncio
@@ -10,19 +11,19 @@ from functools import partial
 from typing import Any
 
 from groupcoord.assignors import TopicPartition
-from groupcoord.client.errors import DisconnectedError
+from groupcoord.client.client_errors import DisconnectedError
 from groupcoord.client.member import actions as a
 from groupcoord.client.member.action_executor import ActionExecutor
-from groupcoord.client.member.actions import MetadataSnapshot
-from groupcoord.client.member.context import MemberState
-from groupcoord.client.member.membership import Membership
-from groupcoord.client.member.requests import (
+from groupcoord.client.member.actions import (
     OFFSET_COMMIT_BY_NAME,
+    MetadataSnapshot,
     commit_errors,
     metadata_request,
     metadata_snapshot,
     offset_commit_request,
 )
+from groupcoord.client.member.consumer_membership import ConsumerMembership
+from groupcoord.client.member.member_interface import GroupMember
 from groupcoord.core.effects import EmitEvent
 from groupcoord.core.events import Event
 from groupcoord.protocol.errors import ErrorCode
@@ -48,18 +49,19 @@ class AutoMember(ActionExecutor):
     errors: list[Exception]
     """What a call of its user would have raised."""
     has_left: bool
-    """Whether it sent LeaveGroup."""
+    """Whether it has told the coordinator that it leaves."""
 
     def __init__(
         self,
-        line: MemberConnection,
-        membership: Membership,
+        connection: MemberConnection,
+        membership: GroupMember,
         topics: Sequence[str],
         *,
+        regex: str | None = None,
         now_ms: Callable[[], int],
         metadata_max_age_ms: int,
         listener: Callable[[Event], None],
-        moved: Callable[[], None],
+        on_change: Callable[[], None],
     ) -> None:
         super().__init__(membership, now_ms)
         self.assigned = frozenset()
@@ -67,12 +69,13 @@ class AutoMember(ActionExecutor):
         self.errors = []
         self.consumed = {}
         self.has_left = False
-        self._line = line
+        self._connection = connection
         self._topics = tuple(topics)
+        self._regex = regex
         self._metadata_max_age_ms = metadata_max_age_ms
         self._refresh_at_ms: int | None = None
         self._listener = listener
-        self._moved = moved
+        self._on_change = on_change
         self._due: dict[int, int] = {}
         self._paused = False
         self._gone = False
@@ -83,70 +86,78 @@ class AutoMember(ActionExecutor):
 
     @property
     def client_id(self) -> str:
-        """What it calls itself."""
-        return self._line.client_id
+        """The client id that its requests have."""
+        return self._connection.client_id
 
     @property
     def group(self) -> str:
-        """The group that it wants to be in."""
+        """The name of its group."""
         return self.membership.settings.group_id
 
     @property
     def member_id(self) -> str:
-        """What the coordinator calls it; empty before it was told."""
+        """The id that the coordinator gave it; empty before that."""
         return self.membership.generation.member_id
 
     @property
     def generation(self) -> int:
-        """The generation it is in, or -1."""
+        """The generation it is in, or its epoch in a consumer group, or -1."""
         return self.membership.generation.generation_id
 
     @property
+    def epoch(self) -> int:
+        """Its member epoch in a consumer group, or -1; ``generation`` is the same number."""
+        return self.generation
+
+    @property
     def is_stable(self) -> bool:
-        """Has it its assignment?"""
-        return self.membership.state is MemberState.STABLE and not self.membership.in_callback
+        """Whether it has its assignment, and its callback has returned."""
+        return self.membership.is_stable
 
     # What the test does with it.
 
     def start(self) -> None:
         """Subscribe, and begin to join; the user waits for records from then on."""
         self._refresh_at_ms = self._now_ms() + self._metadata_max_age_ms
-        self.execute_actions(self.membership.subscribe(self._topics, self._now_ms()))
+        if self._regex is not None and isinstance(self.membership, ConsumerMembership):
+            self.execute_actions(self.membership.subscribe_pattern(self._regex, self._now_ms()))
+        else:
+            self.execute_actions(self.membership.subscribe(self._topics, self._now_ms()))
         self.execute_actions(self.membership.polled(self._now_ms()))
 
     def subscribe(self, *topics: str) -> None:
-        """Want other topics; the group rebalances."""
+        """Subscribe to other topics; the group rebalances."""
         self._topics = topics
         self.execute_actions(self.membership.subscribe(topics, self._now_ms()))
 
     def leave(self, reason: str = "the test said so") -> None:
-        """Commit what was consumed, tell the user, and say goodbye."""
+        """Commit what was consumed, call the callbacks, and tell the coordinator."""
         self._commit(self._consumed(), lambda _: None, lambda: None)
         self.execute_actions(self.membership.leave(reason, self._now_ms()))
 
     def vanish(self) -> None:
-        """Be gone without a word, as after a crash."""
+        """End without a word, as after a crash."""
         self._gone = True
-        self._line.close()
-        self._moved()
+        self._connection.close()
+        self._on_change()
 
     def pause(self) -> None:
-        """Stand still, as in a long pause of the whole process: nothing is sent, answers lie unread, callbacks wait."""
+        """Suspend it, as in a long pause of the whole process: nothing is sent, answers lie unread, callbacks wait."""
         self._paused = True
-        self._moved()
+        self._on_change()
 
     def resume(self) -> None:
-        """Go on, with all that was missed."""
+        """End the pause, and handle what came meanwhile."""
         self._paused = False
         missed, self._missed = self._missed, []
         for news in missed:
             news()
         self.expire()
-        self._moved()
+        self._on_change()
 
     def be_busy(self) -> None:
         """The user is busy with records: callbacks wait, heartbeats go on, until ``max_poll_interval_ms`` is over."""
-        self.execute_actions(self.membership.away(self._now_ms()))
+        self.execute_actions(self.membership.poll_ended(self._now_ms()))
 
     def poll(self) -> None:
         """The user waits for records again."""
@@ -157,7 +168,7 @@ class AutoMember(ActionExecutor):
         offsets: Mapping[TopicPartition, int],
         done: Callable[[dict[TopicPartition, ErrorCode]], None] | None = None,
     ) -> None:
-        """Commit ``offsets`` as who it is now; ``done`` is called with what came of each partition."""
+        """Commit ``offsets`` with its member id and generation; ``done`` is called with the error code of each partition."""
         self.consumed.update(offsets)
         self._commit(offsets, done or (lambda _: None), lambda: None)
 
@@ -166,8 +177,8 @@ class AutoMember(ActionExecutor):
         if self._refresh_at_ms is None:
             return  # it has left, or ended
         self._refresh_at_ms = self._now_ms() + self.membership.settings.request_timeout_ms
-        self._line.ask(metadata_request(self.membership.watched_topics), partial(self._hear, self._refreshed))
-        self._moved()
+        self._connection.ask(metadata_request(self.membership.watched_topics), partial(self._hear, self._refreshed))
+        self._on_change()
 
     # The clock.
 
@@ -193,17 +204,18 @@ class AutoMember(ActionExecutor):
     # What the membership wants done.
 
     def _executed(self) -> None:
-        self._moved()
+        self._on_change()
 
     def _send_request(self, action: a.SendRequest) -> None:
         self._due[action.ticket] = self._now_ms() + action.timeout_ms
         to = None if action.to is None else action.to.node_id
         hear = partial(self._hear, partial(self._answered, action.ticket))
-        self._line.ask(action.request, hear, broker_id=to)
+        self._connection.ask(action.request, hear, broker_id=to)
 
     def _fetch_metadata(self, action: a.FetchMetadata) -> None:
         self._due[action.ticket] = self._now_ms() + self.membership.settings.request_timeout_ms
-        self._line.ask(metadata_request(action.topics), partial(self._hear, partial(self._learned, action.ticket)))
+        request = metadata_request(action.topics, topic_ids=action.topic_ids)
+        self._connection.ask(request, partial(self._hear, partial(self._learned, action)))
 
     def _commit_offsets(self, action: a.CommitOffsets) -> None:
         finish = partial(self._complete, action.ticket, None)
@@ -248,10 +260,11 @@ class AutoMember(ActionExecutor):
         else:
             self._complete(ticket, response)
 
-    def _learned(self, ticket: int, response: Any) -> None:
+    def _learned(self, action: a.FetchMetadata, response: Any) -> None:
         view = None if response is None else metadata_snapshot(response)
-        self._look_again(view)
-        self._answered(ticket, view)
+        if not action.topic_ids:
+            self._look_again(view)
+        self._answered(action.ticket, view)
 
     def _refreshed(self, response: Any) -> None:
         view = None if response is None else metadata_snapshot(response)
@@ -266,7 +279,7 @@ class AutoMember(ActionExecutor):
         well = seen is not None and self.membership.watched_topics <= seen.partitions.keys()
         most_ms = self._metadata_max_age_ms
         self._refresh_at_ms = self._now_ms() + (most_ms if well else min(TOPIC_MISSING_MS, most_ms))
-        self._moved()
+        self._on_change()
 
     def _commit(
         self,
@@ -292,7 +305,7 @@ class AutoMember(ActionExecutor):
             done(codes)
 
         to = self.membership.coordinator
-        self._line.ask(
+        self._connection.ask(
             request,
             partial(self._hear, answered),
             version=OFFSET_COMMIT_BY_NAME,
@@ -301,7 +314,7 @@ class AutoMember(ActionExecutor):
 
 
 class MemberScheduler:
-    """All living members of one cluster. On a clock that runs they do what is due by themselves, else when told ``expire``."""
+    """All members of one cluster that act by themselves: on a clock that runs when something is due, else at ``expire``."""
 
     def __init__(self, clock: Clock, loop: asyncio.AbstractEventLoop) -> None:
         self._clock = clock
@@ -315,7 +328,7 @@ class MemberScheduler:
         return iter(tuple(self._members))
 
     def add(self, member: AutoMember) -> None:
-        """One more."""
+        """Add a member."""
         self._members.append(member)
 
     def next_deadline(self) -> int | None:
@@ -327,9 +340,9 @@ class MemberScheduler:
         """Let them do what is due, in the order in which they came."""
         for member in self:
             member.expire()
-        self.see_to_timer()
+        self.set_timer()
 
-    def see_to_timer(self) -> None:
+    def set_timer(self) -> None:
         """Set the one timer for the next of them."""
         deadline = None if self._stopped else self.next_deadline()
         if deadline == self._timer_at_ms and self._timer is not None:

@@ -2,13 +2,20 @@
 
 ``manual``: time stands still until the test moves it. ``real``: the wall clock. ``fast``: the wall clock, so many times as
 fast. ``virtual``: the clock of the event loop, for loops on which time is simulated (:mod:`groupcoord.testing.virtual_loop`).
+
+Fetches that wait for records wait in real time, even on a clock that the test moves.
 """
 
 import asyncio
 import enum
 import time
+from collections.abc import Callable
 
-from groupcoord.server.system import monotonic_origin_ns, wall_clock
+from groupcoord.cluster.cluster_core import ClusterCore
+from groupcoord.cluster.layer import Layer
+from groupcoord.core.effects import Effect
+from groupcoord.core.timers import TimerKey
+from groupcoord.server.operating_system import monotonic_origin_ns, wall_clock
 
 
 class ClockMode(enum.StrEnum):
@@ -88,3 +95,53 @@ def make(mode: ClockMode, *, start_ms: int | None, speed: float, loop: asyncio.A
         return RunningClock(start_ms, speed if mode is ClockMode.FAST else 1.0)
     start_ms = wall_clock()() if start_ms is None else start_ms
     return ManualClock(start_ms) if mode is ClockMode.MANUAL else LoopClock(start_ms, loop)
+
+
+class RealTimeFetches(Layer):
+    """Waiting fetches of ``core`` end when their time has passed in the real world or on its clock, whichever is first.
+
+    A broker answers the requests of a connection one by one: as long as a fetch waits, all later requests of that client wait,
+    too, such as Metadata and OffsetCommit. On a clock that stands still, they would wait for ever.
+    """
+
+    def __init__(self, core: ClusterCore) -> None:
+        super().__init__(core)
+        self._broker = core.broker
+        self._timers: dict[TimerKey, asyncio.TimerHandle] = {}
+        self._ending: list[TimerKey] = []
+
+    def set_timers(self, now_ms: int, loop: asyncio.AbstractEventLoop, wake: Callable[[], None]) -> None:
+        """Set a timer in real time for every waiting fetch that has none; it calls ``wake``."""
+        waiting = {each.key: each.at_ms for each in self._broker.timers.pending() if each.key.kind == "fetch"}
+        for key in self._timers.keys() - waiting.keys():
+            self._timers.pop(key).cancel()
+        for key in waiting.keys() - self._timers.keys():
+            self._timers[key] = loop.call_later((waiting[key] - now_ms) / 1000, self._end, key, wake)
+
+    def stop(self) -> None:
+        """Cancel all timers."""
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+
+    def _end(self, key: TimerKey, wake: Callable[[], None]) -> None:
+        del self._timers[key]
+        self._ending.append(key)
+        wake()
+
+    # The layer.
+
+    def expire(self, now_ms: int) -> list[Effect]:
+        """Fire what is due, and end the fetches whose time in the real world is up."""
+        effects: list[Effect] = []
+        while self._ending:
+            effects += self._broker.timers.fire_early(self._ending.pop(0), now_ms)
+        return effects + super().expire(now_ms)
+
+    def next_deadline(self) -> int | None:
+        """At once if a fetch is to end."""
+        return 0 if self._ending else super().next_deadline()
+
+    def deadline_lower_bound(self) -> int | None:
+        """At once if a fetch is to end."""
+        return 0 if self._ending else super().deadline_lower_bound()

@@ -8,31 +8,39 @@ await kafka.clock.advance(46.0)       # every member that is silent loses its se
 
 import asyncio
 import os
+import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from groupcoord.assignors import Assignor
-from groupcoord.client.member.membership import Membership
-from groupcoord.client.member.settings import MemberSettings
+from groupcoord.client.assigned_partitions import ConsumerRecord
+from groupcoord.client.member.member_interface import GroupMember
 from groupcoord.cluster.append_gate import HOLD
 from groupcoord.cluster.cluster_core import ClusterCore
+from groupcoord.coordinator.group import GroupType
 from groupcoord.core.events import Event
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import ProduceRequest, ProduceResponse
-from groupcoord.testing.appends import HeldAppends, code_of
+from groupcoord.testing.append_rules import HeldAppends, code_of
 from groupcoord.testing.auto_member import AutoMember
-from groupcoord.testing.barrier import Barrier
 from groupcoord.testing.clocks import ClockMode
+from groupcoord.testing.cluster_base import (
+    PRODUCE_BY_NAME,
+    BrokerHandle,
+    KafkaCluster,
+    deletion,
+    growth,
+    has_joined,
+    raise_refusal,
+)
 from groupcoord.testing.cluster_clock import ClusterClock
 from groupcoord.testing.cluster_group import ClusterGroup
-from groupcoord.testing.engine import Engine
-from groupcoord.testing.faults import Faults
-from groupcoord.testing.in_process_transport import InProcessConnection
-from groupcoord.testing.kafka_cluster import PRODUCE_BY_NAME, BrokerHandle, KafkaCluster
-from groupcoord.testing.request_builders import deletion, growth, raise_refusal
-from groupcoord.testing.sync import LoopThread
+from groupcoord.testing.cluster_transaction import ClusterTransaction
+from groupcoord.testing.engine import Engine, InProcessConnection
+from groupcoord.testing.faults import Barrier, Faults
+from groupcoord.testing.record_reading import Isolation, chosen_partitions, read_log
+from groupcoord.testing.sync_proxy import LoopThread
 from groupcoord.testing.trace import Trace
 
 if TYPE_CHECKING:
@@ -47,16 +55,16 @@ class Cluster(KafkaCluster):
 
     ``topics`` are names with numbers of partitions; ``config`` are Kafka's properties; ``dev`` takes the defaults for quick
     tests (groups form at once). With more than one of ``brokers``, each has a port of its own; ``racks`` are theirs in turn.
+    ``features`` are levels other than a new cluster's, such as ``{"transaction.version": 0}``.
     ``clock`` says who moves the time: ``real``, ``manual`` (the test), ``fast`` (``speed`` times the wall clock), or
     ``virtual`` (the event loop); ``start_ms`` is when it begins (milliseconds since 1970; now unless given). With ``data_dir``
     the broker begins with what is in that directory and keeps it there, in Kafka's own files; that is for one broker only.
     All ids come from ``seed``; without one they are the same in each run if the clock is manual or virtual and there is no
     ``data_dir``. ``listeners`` are called with every event of the brokers.
 
-    Raises ConfigError, ValueError for a topic that Kafka would refuse, StorageError for a directory that cannot be used, and
-    OSError if the port is taken. The end of the block
-    raises an ExceptionGroup if something went wrong in the server that should not have, and an AssertionError if a fault rule
-    was never used.
+    Raises ConfigError, ValueError for a topic that Kafka would refuse or a feature that it does not have, StorageError for a
+    directory that cannot be used, and OSError if the port is taken. The end of the block raises an ExceptionGroup if something
+    went wrong in the server that should not have, and an AssertionError if a fault rule was never used.
     """
 
     def __init__(
@@ -73,6 +81,7 @@ class Cluster(KafkaCluster):
         host: str = "127.0.0.1",
         port: int = 0,
         racks: Sequence[str] = (),
+        features: Mapping[str, int] | None = None,
         data_dir: str | os.PathLike[str] | None = None,
         listeners: Iterable[Callable[[Event], None]] = (),
     ) -> None:
@@ -89,6 +98,7 @@ class Cluster(KafkaCluster):
             "port": port,
             "brokers": brokers,
             "racks": tuple(racks),
+            "features": dict(features or {}),
             "data_dir": None if data_dir is None else Path(data_dir),
             "listeners": tuple(listeners),
         }
@@ -201,7 +211,7 @@ class Cluster(KafkaCluster):
         self._problems += await self._engine.stop()
 
     async def restart(self) -> None:
-        """Start again on the same ports, after ``stop``: groups are what ``__consumer_offsets`` says."""
+        """Start again on the same ports, after ``stop``: groups and transactions are what the logs say."""
         await self.stop()
         self._engine.reload()
         await self._engine.start()
@@ -228,9 +238,45 @@ class Cluster(KafkaCluster):
         """Delete ``topic``, and the offsets committed for it. Raises ValueError if Kafka would refuse it."""
         raise_refusal(await self._ask(deletion(topic)))
 
+    async def records(
+        self, topic: str, partition: int | None = None, *, isolation: Isolation = "read_committed"
+    ) -> list[ConsumerRecord]:
+        """The records of ``topic``, of one partition or of each in turn, as a reader of that isolation level finds them now.
+
+        ``read_committed`` leaves out what was aborted, and all from the oldest transaction on that is still open. Raises
+        ValueError for what is not there.
+        """
+        return self._records(topic, partition, isolation)
+
+    def _records(self, topic: str, partition: int | None, isolation: Isolation) -> list[ConsumerRecord]:
+        found = self.core.broker.topics.get(topic)
+        logs = [] if found is None else found.partitions
+        numbers = chosen_partitions(topic, range(len(logs)), partition)
+        return [record for number in numbers for record in read_log(topic, number, logs[number], isolation)]
+
+    async def wait_records(
+        self,
+        topic: str,
+        count: int,
+        partition: int | None = None,
+        *,
+        isolation: Isolation = "read_committed",
+        timeout: float | None = None,
+    ) -> list[ConsumerRecord]:
+        """Wait until ``records`` finds at least ``count``; returns them."""
+        await self._engine.waiting.until(
+            lambda: len(self._records(topic, partition, isolation)) >= count,
+            f"{topic} should have {count} records for {isolation}",
+            lambda: f"It has {len(self._records(topic, partition, isolation))}",
+            timeout=timeout,
+        )
+        return self._records(topic, partition, isolation)
+
     async def _produce(self, request: ProduceRequest, topic: str, partition: int) -> ProduceResponse:
         found = self.core.broker.topics.get(topic)
-        leader = found.leaders[partition] if found is not None and partition < len(found.leaders) else None
+        leader = (
+            found.metadata.leaders[partition] if found is not None and partition < len(found.metadata.leaders) else None
+        )
         answer: ProduceResponse = await self._ask(request, version=PRODUCE_BY_NAME, broker_id=leader)
         return answer
 
@@ -254,6 +300,16 @@ class Cluster(KafkaCluster):
         """The names of all groups that exist, in order."""
         return sorted(name for shard in self.core.coordinator.shards for name in shard.machine.groups)
 
+    # Transactions.
+
+    def transaction(self, transactional_id: str) -> ClusterTransaction:
+        """That transactional id and its transaction, whether it exists or not."""
+        return ClusterTransaction(transactional_id, self._engine, self._ask)
+
+    async def list_transactions(self) -> list[str]:
+        """All transactional ids that exist, in order."""
+        return sorted(name for shard in self.core.transactions.shards for name in shard.machine.transactions)
+
     # Waiting.
 
     async def settle(self) -> None:
@@ -267,23 +323,29 @@ class Cluster(KafkaCluster):
         """
         await self._engine.waiting.until(lambda: bool(condition()), what, lambda: repr(self), timeout=timeout)
 
-    # Appends to __consumer_offsets, and requests in an order of the test's choice.
+    # Appends of coordinators, and requests in an order of the test's choice.
 
-    def fail_append(self, error: str | ErrorCode, *, group: str | None = None, times: int = 1) -> None:
-        """Let the next appends to ``__consumer_offsets``, those of ``group`` if given, fail with ``error``.
+    def fail_append(
+        self, error: str | ErrorCode, *, group: str | None = None, transactional_id: str | None = None, times: int = 1
+    ) -> None:
+        """Let the next appends of coordinators, those of ``group`` or ``transactional_id`` if given, fail with ``error``.
 
         It is the log's error, for example MESSAGE_TOO_LARGE; what clients are told of it is as in Kafka. Raises KeyError if
         no error has that name.
         """
-        self._engine.appends.add(code_of(error), group, times)
+        self._engine.appends.add(code_of(error), group, transactional_id, times)
 
-    def hold_append(self, *, group: str | None = None, times: int = 1) -> HeldAppends:
-        """Let the next appends to ``__consumer_offsets`` wait until ``release``, as if other replicas did not have them yet."""
-        return self._engine.appends.add(HOLD, group, times)
+    def hold_append(
+        self, *, group: str | None = None, transactional_id: str | None = None, times: int = 1
+    ) -> HeldAppends:
+        """Let the next appends to ``__consumer_offsets`` or ``__transaction_state``, those of ``group`` or ``transactional_id``
+        if given, wait until ``release``, as if other replicas did not have them yet."""
+        return self._engine.appends.add(HOLD, group, transactional_id, times)
 
-    def barrier(self, api: Any, *, size: int, group: str | None = None) -> Barrier:
+    def barrier(self, api: Any, *, size: int, group: str | None = None, transactional_id: str | None = None) -> Barrier:
         """Let the next ``size`` requests to ``api`` gather, to let them go in an order of the test's choice."""
-        return Barrier(self._engine.faults.when(api, group=group).hold().times(size), size)
+        rule = self._engine.faults.when(api, group=group, transactional_id=transactional_id)
+        return Barrier(rule.hold().times(size), size)
 
     # Members in this process.
 
@@ -297,21 +359,31 @@ class Cluster(KafkaCluster):
         self._members += 1
         return f"{group}-{self._members}"
 
+    def _chance(self) -> float:
+        return self._engine.random.fraction()
+
+    def _new_uuid(self) -> str:
+        return str(self._engine.random.uuid())
+
+    def _topic_names(self) -> Mapping[uuid.UUID, str]:
+        return {topic.topic_id: topic.name for topic in self.core.broker.topics.all()}
+
     def _partition_counts(self) -> Mapping[str, int]:
         return {topic.name: len(topic.partitions) for topic in self.core.broker.topics.all()}
 
     def _auto_member(
-        self, settings: MemberSettings, topics: Sequence[str], assignors: Sequence[Assignor], metadata_max_age_ms: int
+        self, membership: GroupMember, topics: Sequence[str], regex: str | None, metadata_max_age_ms: int
     ) -> AutoMember:
         engine = self._engine
         member = AutoMember(
-            InProcessConnection(engine, self._next_client_id(settings.group_id)),
-            Membership(settings, assignors, chance=engine.random.fraction),
+            InProcessConnection(engine, self._next_client_id(membership.settings.group_id)),
+            membership,
             topics,
+            regex=regex,
             now_ms=engine.clock,
             metadata_max_age_ms=metadata_max_age_ms,
             listener=engine.trace,
-            moved=engine.scheduler.see_to_timer,
+            on_change=engine.scheduler.set_timer,
         )
         engine.scheduler.add(member)
         return member
@@ -321,10 +393,9 @@ class Cluster(KafkaCluster):
 
         def all_in() -> bool:
             seen = handle.description()
-            known = {member.member_id for member in seen.members}
+            number = seen.generation if seen.type == GroupType.CLASSIC else seen.epoch
             return seen.state == "Stable" and all(
-                member.is_stable and member.member_id in known and member.generation == seen.generation
-                for member in new
+                member.is_stable and member.generation == number and has_joined(member, seen) for member in new
             )
 
         await self.settle()

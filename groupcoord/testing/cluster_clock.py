@@ -1,10 +1,59 @@
-"""The clock of a cluster as a test uses it: how late it is, what is pending, and letting time pass."""
+"""The clock of a cluster as a test uses it: what time it is, what is pending, and letting time pass.
 
-from collections.abc import Awaitable, Callable
+A manual clock moves from deadline to deadline, so that each thing happens at its own moment.
+"""
 
-from groupcoord.testing.clock_driver import A_YEAR_MS, ClockDriver
-from groupcoord.testing.deadlines import PendingDeadline, pending
+import inspect
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+
+from groupcoord.cluster.cluster_core import ClusterCore
+from groupcoord.core.timers import Deadline
+from groupcoord.testing.clocks import ManualClock
 from groupcoord.testing.engine import Engine
+from groupcoord.testing.waiting import WaitTimeoutError
+
+MOST_ROUNDS = 10_000
+"""If something is due more often at one moment, it is taken for an endless loop."""
+A_YEAR_S = 365 * 86_400
+
+_WORDS = {
+    "session": "the session of {subject} in group {scope} ends unless it is heard",
+    "join": "group {scope} waits no longer for members to join",
+    "sync": "group {scope} waits no longer for members to sync",
+    "rebalance": "{subject} in group {scope} is removed unless it has given back what it has to",
+    "member-join": "{subject} in group {scope} is removed unless it has joined again",
+    "member-sync": "{subject} in group {scope} is removed unless it has synced",
+    "regex": "the regular expressions of group {scope} are resolved",
+    "fetch": "a fetch on {scope} is answered with what there is",
+    "retention": "{scope} is looked through for what has expired",
+    "fault": "{scope} lets go what it delays: {subject}",
+}
+_OF_GROUPS = frozenset({"session", "join", "sync", "rebalance", "member-join", "member-sync", "regex"})
+_HOUSEKEEPING = frozenset({"fetch", "retention"})
+
+
+class ClockError(RuntimeError):
+    """The test does not move the time of this cluster."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingDeadline:
+    """Something that will happen at ``at_ms`` (``in_seconds`` from now), and why.
+
+    ``kind`` is ``session``, ``join``, ``sync``, ``rebalance`` …; ``group`` and ``member`` are what it is about, if it is about
+    one.
+    """
+
+    at_ms: int
+    in_seconds: float
+    kind: str
+    group: str
+    member: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"in {self.in_seconds:,.3f} s {self.reason}"
 
 
 class ClusterClock:
@@ -12,7 +61,6 @@ class ClusterClock:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._driver = ClockDriver(engine)
 
     def now_ms(self) -> int:
         """The present time: milliseconds since 1970."""
@@ -21,23 +69,34 @@ class ClusterClock:
     def deadlines(self, *, group: str | None = None, everything: bool = False) -> list[PendingDeadline]:
         """What will happen if nothing else does, earliest first; with ``everything`` also what concerns no group."""
         engine = self._engine
-        return pending(engine.core, self.now_ms(), engine.delays(), group=group, everything=everything)
+        return _pending(engine.core, self.now_ms(), engine.delays(), group=group, everything=everything)
 
     async def advance(self, seconds: float, *, heartbeats: bool = True) -> None:
         """Let time pass; everything that falls due happens at its own moment, in order, before this returns.
 
         The heartbeats of clients in other programs and threads come from timers of theirs, which run in real time. So while
         time passes, the cluster sends them in their name, for members whose connection is open; with ``heartbeats=False``
-        it does not, and they lose their sessions as if they had hung. Raises ClockError.
+        it does not, and they lose their sessions as if they had hung. Raises ClockError, and ValueError for a negative time.
         """
-        await self._driver.advance(round(seconds * 1000), heartbeats=heartbeats)
+        clock, by_ms = self._manual(), round(seconds * 1000)
+        if by_ms < 0:
+            raise ValueError(f"time does not go back: {by_ms} ms")
+        await self._go_to(clock() + by_ms, lambda: False, heartbeats=heartbeats)
 
     async def advance_to_next(self, *, group: str | None = None, heartbeats: bool = False) -> PendingDeadline:
         """Let time pass until the next deadline of ``group``, or of any, that included; returns what it was.
 
         Raises ClockError, and WaitTimeoutError if nothing is pending.
         """
-        return await self._driver.advance_to_next(group, heartbeats=heartbeats)
+        clock = self._manual()
+        await self._engine.settle()
+        waiting = _pending(self._engine.core, clock(), group=group)
+        if not waiting:
+            raise WaitTimeoutError(
+                f"nothing will ever happen in {f'group {group}' if group else 'any group'} by itself"
+            )
+        await self._go_to(waiting[0].at_ms, lambda: False, heartbeats=heartbeats)
+        return waiting[0]
 
     async def advance_until(
         self,
@@ -50,5 +109,84 @@ class ClusterClock:
 
         At most ``timeout`` seconds of this clock pass, or a year. Raises ClockError, WaitTimeoutError.
         """
-        limit_ms = A_YEAR_MS if timeout is None else round(timeout * 1000)
-        await self._driver.advance_until(condition, limit_ms, heartbeats=heartbeats)
+        clock, limit_s = self._manual(), A_YEAR_S if timeout is None else timeout
+        start_ms = clock()
+        await self._engine.settle()
+        await self._go_to(start_ms + round(limit_s * 1000), condition, heartbeats=heartbeats)
+        if not await _holds(condition):
+            name = getattr(condition, "__name__", repr(condition))
+            left = "; ".join(str(each) for each in _pending(self._engine.core, clock())[:3]) or "nothing"
+            raise WaitTimeoutError(f"{name} does not hold after {limit_s:g} s. Pending: {left}")
+
+    def _manual(self) -> ManualClock:
+        clock = self._engine.clock
+        if not isinstance(clock, ManualClock):
+            raise ClockError("this cluster's time passes by itself; only with clock='manual' the test moves it")
+        return clock
+
+    async def _go_to(
+        self, target_ms: int, enough: Callable[[], object | Awaitable[object]], *, heartbeats: bool
+    ) -> None:
+        """Move the clock to ``target_ms``, or to the first deadline after which ``enough`` is true."""
+        engine, clock = self._engine, self._manual()
+        await engine.settle()
+        rounds = 0
+        while not await _holds(enough):
+            at_ms = engine.next_deadline()
+            if at_ms is None or at_ms > target_ms:
+                break
+            rounds = rounds + 1 if at_ms <= clock() else 0
+            if rounds > MOST_ROUNDS:
+                raise RuntimeError(f"something is due at {clock()} ms again and again, and time does not pass")
+            clock.move_to(max(at_ms, clock()))
+            if heartbeats:
+                for group, member in _sessions(engine.core, clock()):
+                    engine.heartbeat_for(group, member)
+            engine.scheduler.expire()
+            engine.wake()
+            await engine.settle()
+        if not await _holds(enough):
+            clock.move_to(max(target_ms, clock()))
+            engine.wake()
+            await engine.settle()
+
+
+async def _holds(condition: Callable[[], object | Awaitable[object]]) -> bool:
+    found = condition()
+    return bool(await found if inspect.isawaitable(found) else found)
+
+
+def _pending(
+    core: ClusterCore,
+    now_ms: int,
+    delays: Iterable[Deadline] = (),
+    *,
+    group: str | None = None,
+    everything: bool = False,
+) -> list[PendingDeadline]:
+    """The deadlines of groups and ``delays``, earliest first; with ``everything`` also those of logs, fetches and the search
+    for expired offsets."""
+    found = [*(core.deadlines() if everything else core.coordinator.timers.pending()), *delays]
+    found.sort(key=lambda each: each.at_ms)
+    views = (_view(each, now_ms) for each in found if everything or each.key.kind not in _HOUSEKEEPING)
+    return [view for view in views if group is None or view.group == group]
+
+
+def _sessions(core: ClusterCore, up_to_ms: int) -> list[tuple[str, str]]:
+    """(group, member) of each session that ends up to that time."""
+    due = (each.key for each in core.coordinator.timers.pending() if each.at_ms <= up_to_ms)
+    return [(key.scope, key.subject) for key in due if key.kind == "session"]
+
+
+def _view(deadline: Deadline, now_ms: int) -> PendingDeadline:
+    kind, scope, subject = deadline.key
+    of_group = kind in _OF_GROUPS
+    words = _WORDS.get(kind)
+    return PendingDeadline(
+        at_ms=deadline.at_ms,
+        in_seconds=(deadline.at_ms - now_ms) / 1000,
+        kind=kind,
+        group=scope if of_group else "",
+        member=subject if of_group else "",
+        reason=words.format(scope=scope, subject=subject) if words else " ".join(filter(None, (kind, scope, subject))),
+    )

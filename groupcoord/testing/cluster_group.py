@@ -6,15 +6,16 @@ from typing import Any
 from groupcoord.assignors import TopicPartition
 from groupcoord.broker.topic_names import CONSUMER_OFFSETS
 from groupcoord.cluster.cluster_core import ClusterCore
+from groupcoord.coordinator.classic.classic_group_state import GroupState, Member
 from groupcoord.coordinator.classic.group import ClassicGroup
-from groupcoord.coordinator.classic.member import Member
-from groupcoord.coordinator.classic.states import GroupState
+from groupcoord.coordinator.consumer.group import ConsumerGroup
+from groupcoord.coordinator.consumer.member import ConsumerMember
+from groupcoord.coordinator.group import GroupType
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import Effect
-from groupcoord.testing import group_actions
+from groupcoord.testing import forced_group_actions
 from groupcoord.testing.engine import Engine
 from groupcoord.testing.groups import GroupDescription, GroupHandle, MemberDescription, assigned_by
-from groupcoord.testing.request_builders import raise_removal_refusal, removal
 
 
 class ClusterGroup(GroupHandle):
@@ -39,10 +40,12 @@ class ClusterGroup(GroupHandle):
         try:
             shard = self._engine.core.coordinator.shard_of(self.name)
             shard.require_active()
-            found = shard.machine.classic_group(self.name)
+            found = shard.machine.groups.get(self.name)
         except ApiError as refusal:
             return GroupDescription(group=self.name, state=refusal.code.name, generation=0)
-        if found is None:
+        if isinstance(found, ConsumerGroup):
+            return _consumer_group(found)
+        if not isinstance(found, ClassicGroup):
             return GroupDescription(group=self.name, state=GroupState.DEAD, generation=0)
         return GroupDescription(
             group=self.name,
@@ -104,41 +107,44 @@ class ClusterGroup(GroupHandle):
 
     # Acting.
 
-    async def remove_member(self, member: str) -> None:
-        """Remove ``member`` (its member id, instance id or client id) as an administrator does, with LeaveGroup.
-
-        Raises LookupError, and ValueError if the broker refuses it.
-        """
-        request = removal(self.name, self.description().member(member).member_id)
-        raise_removal_refusal(await self._ask(request, broker_id=self._engine.coordinator_of(self.name)), member)
+    async def _ask_coordinator(self, request: Any) -> Any:
+        return await self._ask(request, broker_id=self._engine.coordinator_of(self.name))
 
     async def expire_member(self, member: str) -> None:
         """The session of ``member`` (its member id, instance id or client id) ends now. Raises LookupError, ValueError."""
         found = self.description().member(member)
-        await self._act(group_actions.expire(*self._at, found.member_id, self._engine.now_ms()), f"expire {member}")
+        await self._act(
+            forced_group_actions.expire(*self._at, found.member_id, self._engine.clock()), f"expire {member}"
+        )
 
     async def fence_member(self, instance_id: str) -> None:
-        """Another member takes the place of the static member ``instance_id``, which is fenced."""
-        await self._act(group_actions.fence(*self._at, instance_id, self._engine.now_ms()), f"fence {instance_id}")
+        """Another member takes the place of the static member ``instance_id``, which is fenced. Raises ValueError.
+
+        A member of a consumer group without an instance id is fenced by a rule for its heartbeats:
+        ``kafka.faults.when("ConsumerGroupHeartbeat", member=…).refuse("FENCED_MEMBER_EPOCH")``.
+        """
+        await self._act(
+            forced_group_actions.fence(*self._at, instance_id, self._engine.clock()), f"fence {instance_id}"
+        )
 
     async def force_rebalance(self, reason: str = "the test wants it") -> None:
-        """The members have to join again; ``reason`` is what events say."""
-        effects = group_actions.force_rebalance(*self._at, reason, self._engine.now_ms())
+        """The members have to join again; ``reason`` is what events say. Raises ValueError for a consumer group."""
+        effects = forced_group_actions.force_rebalance(*self._at, reason, self._engine.clock())
         await self._act(effects, f"force a rebalance: {reason}")
 
     async def unload_coordinator(self) -> None:
         """The broker coordinates this group no longer, nor the others of its partition, until ``load_coordinator``."""
-        await self._act(group_actions.unload(*self._at, self._engine.now_ms()), f"unload {self.name}")
+        await self._act(forced_group_actions.unload(*self._at, self._engine.clock()), f"unload {self.name}")
 
     async def load_coordinator(self) -> None:
         """Read the groups of that partition of ``__consumer_offsets`` from the log, and coordinate them again."""
-        await self._act(group_actions.load(*self._at, self._engine.now_ms()), f"load {self.name}")
+        await self._act(forced_group_actions.load(*self._at, self._engine.clock()), f"load {self.name}")
         await self._engine.loaded()
 
     async def move_coordinator(self, to: int) -> None:
         """Let the broker with the id ``to`` coordinate this group, and the others of its partition."""
         partition = self._engine.core.coordinator.shard_of(self.name).partition
-        effects = self._engine.core.move_leader(CONSUMER_OFFSETS, partition, to, self._engine.now_ms())
+        effects = self._engine.core.move_leader(CONSUMER_OFFSETS, partition, to, self._engine.clock())
         self._engine.apply(effects, f"broker {to} is to coordinate {self.name}")
         await self._engine.loaded()
 
@@ -161,4 +167,36 @@ def _member(group: ClassicGroup, member: Member) -> MemberDescription:
         protocols=member.protocol_names,
         assigned=assigned_by(member.assignment, group.protocol_type),
         waits_in="join" if member.parked_join else "sync" if member.parked_sync else None,
+    )
+
+
+def _consumer_group(group: ConsumerGroup) -> GroupDescription:
+    epochs, index = group.epochs, group.index
+    return GroupDescription(
+        group=group.group_id,
+        type=GroupType.CONSUMER,
+        state=group.state,
+        epoch=epochs.group,
+        assignment_epoch=epochs.assignment,
+        protocol=index.preferred_assignor(without=None, plus=None) or group.context.config.group_consumer_assignors[0],
+        members=tuple(_consumer_member(group, member) for _, member in group.members.in_order()),
+    )
+
+
+def _consumer_member(group: ConsumerGroup, member: ConsumerMember) -> MemberDescription:
+    timeout_ms = member.session_timeout_ms
+    return MemberDescription(
+        member_id=member.member_id,
+        instance_id=member.instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        session_timeout_ms=group.context.config_of(group.group_id).session_timeout_ms
+        if timeout_ms is None
+        else timeout_ms,
+        type=GroupType.CLASSIC if member.is_classic else GroupType.CONSUMER,
+        assigned=frozenset(group.named(member.assigned)),
+        epoch=member.member_epoch,
+        state=member.state.name,
+        revoking=frozenset(group.named(member.revoking)),
+        target=frozenset(group.named(group.target(member.member_id))),
     )

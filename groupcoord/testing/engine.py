@@ -1,36 +1,73 @@
-"""What is behind ``testing.Cluster``: the assembled cluster, its server, its clock, and the members in this process."""
+"""What is behind ``testing.Cluster``: the assembled cluster, its server, clock, randomness and members in this process."""
 
 import asyncio
+import random
+import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from itertools import count
 from pathlib import Path
+from typing import Any
 
+from groupcoord.assignors import TopicPartition
 from groupcoord.broker.storage_backend import IN_MEMORY_STORAGE, StorageBackend
-from groupcoord.broker.topic_names import CONSUMER_OFFSETS
+from groupcoord.broker.topic_admin import create_automatically
+from groupcoord.broker.topic_names import CONSUMER_OFFSETS, TRANSACTION_STATE
 from groupcoord.cluster.assemble import assemble
 from groupcoord.cluster.layer import Layer
 from groupcoord.config.broker_config import as_items, load
+from groupcoord.coordinator.classic.classic_group_state import Member
+from groupcoord.coordinator.classic.group import ClassicGroup
+from groupcoord.coordinator.consumer.group import ConsumerGroup
+from groupcoord.coordinator.consumer.member import AWAY_EPOCH, ConsumerMember
 from groupcoord.core.effects import NO_CONNECTION, Call, CloseConnection, Effect, NoReply, Reply
 from groupcoord.core.events import AdminAction, Event
+from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import Deadline
-from groupcoord.protocol.apis import APIS, ApiKey
-from groupcoord.protocol.messages import HeartbeatRequest
+from groupcoord.protocol.apis import API_BY_REQUEST, APIS, ApiKey
+from groupcoord.protocol.framing import encode_request, parse_request
+from groupcoord.protocol.messages import ConsumerGroupHeartbeatRequest, HeartbeatRequest
 from groupcoord.server.connection import ServerConnection
 from groupcoord.server.server import Server
 from groupcoord.testing import clocks
-from groupcoord.testing.appends import AppendRules
+from groupcoord.testing.append_rules import AppendRules
 from groupcoord.testing.auto_member import MemberScheduler
-from groupcoord.testing.clocks import ClockMode, ManualClock
+from groupcoord.testing.clocks import ClockMode, ManualClock, RealTimeFetches
 from groupcoord.testing.faults import Faults
-from groupcoord.testing.in_process_transport import InProcessTransport
-from groupcoord.testing.real_time_fetches import RealTimeFetches
-from groupcoord.testing.seeded_random import SeededRandomSource
+from groupcoord.testing.in_process_transport import InProcessTransport, OnResponse
 from groupcoord.testing.trace import Trace, TracingLayer
 from groupcoord.testing.waiting import Waiting
 
+_IN_PROCESS_HOST = "/127.0.0.1"
+
+
+class SeededRandomSource:
+    """A ``cluster_core.RandomSource`` that draws from ``seed``; with None, it differs from run to run."""
+
+    def __init__(self, seed: int | None) -> None:
+        self._random = random.Random(seed)  # noqa: S311 - not for secrets
+
+    def uuid(self) -> uuid.UUID:
+        """An id of which Kafka's text does not start with a dash, as Kafka draws them (``Uuid.randomUuid``)."""
+        while (drawn := uuid.UUID(int=self._random.getrandbits(128), version=4)).bytes[0] >> 2 == 0b111110:
+            pass
+        return drawn
+
+    def session_id(self) -> int:
+        """An int32 above 0."""
+        return self._random.randrange(1, 1 << 31)
+
+    def next_int(self, bound: int) -> int:
+        """An int from 0 up to ``bound``: where the replicas of a new topic begin."""
+        return self._random.randrange(bound)
+
+    def fraction(self) -> float:
+        """A number from 0 up to 1: what spreads the back-offs of members."""
+        return self._random.random()
+
 
 class Engine:
-    """One running cluster, in the loop in which it was made; a ``DrivenCluster`` and a ``TransportHost``."""
+    """One running cluster, in the loop in which it was made."""
 
     def __init__(
         self,
@@ -46,6 +83,7 @@ class Engine:
         port: int,
         brokers: int,
         racks: Sequence[str],
+        features: Mapping[str, int],
         data_dir: Path | None,
         listeners: Iterable[Callable[[Event], None]],
         run: Callable[[Callable[[], object]], object] | None,
@@ -67,7 +105,7 @@ class Engine:
             if data_dir is not None:
                 if brokers > 1:
                     raise ValueError("data_dir is for one broker only")
-                from groupcoord.storage.data_directory import DataDirectory  # noqa: PLC0415 - not on every system
+                from groupcoord.storage.file_storage_backend import DataDirectory  # noqa: PLC0415 - not on every system
 
                 storage = directory = DataDirectory(data_dir, loaded, new_uuid=self.random.uuid, now_ms=self.clock())
                 opened.callback(directory.close)
@@ -80,6 +118,7 @@ class Engine:
                 storage=storage,
                 brokers=brokers,
                 racks=racks,
+                features=features,
             )
             self._resources = opened.pop_all()
         self.core = core = assembly.core
@@ -138,13 +177,15 @@ class Engine:
             return await self.stop()
 
     def reload(self) -> None:
-        """Forget every group, and read all of them from ``__consumer_offsets``, as a broker that restarts does."""
-        for partition in range(self.core.config.offsets_topic_num_partitions):
-            log = self.core.broker.log(CONSUMER_OFFSETS, partition)
-            if log is None or log.log_end_offset == log.log_start_offset:
-                continue
-            self.apply(self.core.resign(partition, self.clock()), "the broker starts again")
-            self.core.load(partition, self.clock())
+        """Forget every group and every transactional id, and read all of them from the logs, as a broker that restarts does."""
+        for topic, runtime in self.core.runtimes.items():
+            for shard in runtime.shards:
+                log = self.core.broker.log(topic, shard.partition)
+                is_new = shard.machine.is_empty and shard.is_idle
+                if log is None or (is_new and log.log_end_offset == log.log_start_offset):
+                    continue
+                self.apply(self.core.resign(shard.partition, self.clock(), topic), "the broker starts again")
+                self.core.load(shard.partition, self.clock(), topic)
 
     # For the rest of this package.
 
@@ -152,10 +193,6 @@ class Engine:
     def address(self) -> str:
         """``host:port`` of the first broker."""
         return self.server.address
-
-    def now_ms(self) -> int:
-        """The time on the cluster's clock (ms)."""
-        return self.clock()
 
     def apply(self, effects: Iterable[Effect], action: str) -> None:
         """Execute what an administrative action led to. The action is the cause of answers to requests that waited for it."""
@@ -169,17 +206,21 @@ class Engine:
 
     def coordinator_of(self, group: str) -> int:
         """The id of the broker that coordinates ``group``; the first broker's if no broker does."""
-        partition = self.core.coordinator.shard_of(group).partition
-        found = self.core.broker.topics.get(CONSUMER_OFFSETS)
-        return self.core.broker.cluster.ids[0] if found is None else found.leaders[partition]
+        return self.leader_of((CONSUMER_OFFSETS, self.core.coordinator.shard_of(group).partition))
 
-    def number_of(self, broker_id: int) -> int:
-        """The number of a broker, counted from 0."""
-        return self.core.broker.cluster.ids.index(broker_id)
+    def transaction_coordinator_of(self, transactional_id: str) -> int:
+        """The id of the broker that coordinates ``transactional_id``; the topic is made as with the first FindCoordinator."""
+        if TRANSACTION_STATE not in self.core.broker.topics:
+            create_automatically(self.core.broker, self.clock(), [TRANSACTION_STATE])
+        return self.leader_of((TRANSACTION_STATE, self.core.transactions.runtime.shard_of(transactional_id).partition))
 
-    def soon(self, function: Callable[[], None]) -> None:
-        """Call it in the next round of the loop."""
-        self.loop.call_soon(function)
+    def leader_of(self, partition: TopicPartition) -> int:
+        """The id of the broker that leads ``partition``; the first broker's if there is no such partition."""
+        topic, number = partition
+        found = self.core.broker.topics.get(topic)
+        if found is None or not 0 <= number < len(found.partitions):
+            return self.core.broker.cluster.ids[0]
+        return found.metadata.leaders[number]
 
     def wake(self) -> None:
         """Fire what is due, in as many steps as the cluster wants at this moment."""
@@ -187,7 +228,7 @@ class Engine:
             self.server.wake()
 
     async def loaded(self) -> None:
-        """Wait until the partitions of ``__consumer_offsets`` that are being read are read."""
+        """Wait until the partitions of coordinators' topics that are being read are read."""
         while self.is_up and self.core.next_deadline() == 0:
             self.server.wake()
             await asyncio.sleep(0)
@@ -202,28 +243,67 @@ class Engine:
             raise RuntimeError("the cluster was started in another event loop than the one that uses it now")
         quiet = 0
         while quiet < 2:
-            busy = self._delivery_is_due
+            busy = self._delivery_is_due or self._fires_at_once()
             await asyncio.sleep(0)
             quiet = 0 if busy or self._delivery_is_due else quiet + 1
+
+    def _fires_at_once(self) -> bool:
+        """Was there a timer that is due at this very moment, such as one for regular expressions? It has fired then.
+
+        What is being read is left alone: see ``loaded``.
+        """
+        due = self.core.next_deadline() if self.is_up else None
+        if not due or due > self.clock():
+            return False
+        self.server.wake()
+        return True
 
     def heartbeat_for(self, group: str, member: str) -> None:
         """Heartbeat for a connected client, whose own heartbeat timer runs in real time."""
         connection = self.transport.spoke.get((group, member))
         if connection is None or not self.is_up or not self.server.is_connected(connection):
             return
-        found = self.core.coordinator.shard_of(group).machine.classic_group(group)
-        known = None if found is None else found.members.get(member)
-        if found is None or known is None:
-            return
-        api = APIS[ApiKey.HEARTBEAT]
-        call = Call(NO_CONNECTION, 0, api, api.max_version, known.client_id, known.client_host)
+        found = self.core.coordinator.shard_of(group).machine.groups.get(group)
+        if isinstance(found, ConsumerGroup):
+            consumer = found.members.get(member)
+            if consumer is not None and consumer.member_epoch != AWAY_EPOCH:
+                self._heartbeat_for_consumer(found, consumer)
+        elif isinstance(found, ClassicGroup) and (known := found.members.get(member)) is not None:
+            self._heartbeat(group, known, found.generation_id)
+
+    def _heartbeat(self, group: str, member: Member | ConsumerMember, generation: int) -> None:
         request = HeartbeatRequest(
             group_id=group,
-            generation_id=found.generation_id,
-            member_id=member,
-            group_instance_id=known.instance_id,
+            generation_id=generation,
+            member_id=member.member_id,
+            group_instance_id=member.instance_id,
         )
+        call = self._call_for(ApiKey.HEARTBEAT, member)
         self.execute_effects(self.transport.handle(call, request, self.clock()))
+
+    def _heartbeat_for_consumer(self, group: ConsumerGroup, member: ConsumerMember) -> None:
+        """A heartbeat that would tell the member something new is left to the member: only its session goes on."""
+        if member.is_classic:
+            self._heartbeat(group.group_id, member, member.member_epoch)
+            return
+        request = ConsumerGroupHeartbeatRequest(
+            group_id=group.group_id,
+            member_id=member.member_id,
+            member_epoch=member.member_epoch,
+            instance_id=member.instance_id,
+        )
+        epochs, now_ms = group.epochs, self.clock()
+        is_news = not member.is_reconciled_to(epochs.group) or group.has_metadata_expired(now_ms)
+        call = self._call_for(ApiKey.CONSUMER_GROUP_HEARTBEAT, member)
+        if not is_news:
+            self.execute_effects(self.transport.handle(call, request, now_ms))
+        elif not self._fault_layer.would_act(call, request, now_ms):
+            group.restart_session(HandlerContext(now_ms, AdminAction("the cluster heartbeats for it")), member)
+
+    @staticmethod
+    def _call_for(key: ApiKey, member: Member | ConsumerMember) -> Call:
+        api = APIS[key]
+        return Call(NO_CONNECTION, 0, api, api.max_version, member.client_id, member.client_host)
 
     def delays(self) -> list[Deadline]:
         """What rules delay, and until when."""
@@ -266,3 +346,71 @@ def _caused_by(cause: AdminAction, effect: Effect) -> Effect:
     if isinstance(effect, Reply | NoReply | CloseConnection) and isinstance(effect.origin, Call):
         return effect._replace(origin=cause)
     return effect
+
+
+class InProcessConnection:
+    """A member's connection without a socket, a ``MemberConnection``; requests on it do not wait for each other."""
+
+    def __init__(self, engine: "Engine", client_id: str) -> None:
+        self.client_id = client_id
+        self.number = engine.transport.connection()
+        self._engine = engine
+        self._correlation_ids = count(1)
+        self._closed = False
+
+    def ask(
+        self, request: Any, answered: OnResponse, *, version: int | None = None, broker_id: int | None = None
+    ) -> None:
+        """Send ``request``, by default to the first broker and in the newest version.
+
+        ``answered`` is called with the response, or with None if the connection was closed. Raises RuntimeError after
+        ``close``, and ValueError for a version that there is not.
+        """
+        if self._closed:
+            raise RuntimeError(f"{self.client_id} has vanished: it sends nothing any more")
+        engine = self._engine
+
+        def hear(response: Any) -> None:
+            if not self._closed:  # it may have been closed while the answer was on its way
+                answered(response)
+
+        if not engine.is_up:
+            engine.loop.call_soon(hear, None)
+            return
+        broker = 0 if broker_id is None else engine.core.broker.cluster.ids.index(broker_id)
+        api = API_BY_REQUEST[type(request)]
+        used = api.max_version if version is None else version
+        call = Call(self.number, next(self._correlation_ids), api, used, self.client_id, _IN_PROCESS_HOST, broker)
+        if version is not None:
+            request = _as_read(call, request)
+        engine.execute_effects(engine.transport.ask(call, request, engine.clock(), hear))
+
+    def ask_coordinator(self, group: str, request: Any, answered: OnResponse, *, version: int | None = None) -> None:
+        """Send ``request`` to the broker that coordinates ``group``; see ``ask``."""
+        self.ask(request, answered, version=version, broker_id=self._engine.coordinator_of(group))
+
+    def ask_transaction_coordinator(
+        self, transactional_id: str, request: Any, answered: OnResponse, *, version: int | None = None
+    ) -> None:
+        """Send ``request`` to the broker that coordinates the transactions of ``transactional_id``; see ``ask``."""
+        broker_id = self._engine.transaction_coordinator_of(transactional_id)
+        self.ask(request, answered, version=version, broker_id=broker_id)
+
+    def ask_leader(
+        self, partition: TopicPartition, request: Any, answered: OnResponse, *, version: int | None = None
+    ) -> None:
+        """Send ``request`` to the leader of ``partition``, or to the first broker if there is none; see ``ask``."""
+        self.ask(request, answered, version=version, broker_id=self._engine.leader_of(partition))
+
+    def close(self) -> None:
+        """Close the connection; no ``answered`` is called any more."""
+        self._closed = True
+        self._engine.transport.forget(self.number)
+
+
+def _as_read(call: Call, request: Any) -> Any:
+    """``request`` as a broker reads it from an older version: without the fields that version does not have."""
+    if not call.api.serves(call.version):
+        raise ValueError(f"{call.api.name}: there is no version {call.version}")
+    frame = encode_request(call.api, call.version, call.correlation_id, call.client_id, request)
+    return parse_request(frame[4:]).message

@@ -3,18 +3,32 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from groupcoord.assignors import TopicPartition
-from groupcoord.coordinator.classic.states import GroupState
+from groupcoord.coordinator.classic.classic_group_state import GroupState
+from groupcoord.coordinator.consumer.consumer_group_state import ConsumerGroupState
+from groupcoord.protocol.apis.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from groupcoord.protocol.consumer_protocol import PROTOCOL_TYPE, read_assignment
-from groupcoord.protocol.errors import WireError
+from groupcoord.protocol.errors import ErrorCode, WireError
+
+_REBALANCING: frozenset[str] = frozenset(
+    {
+        GroupState.PREPARING_REBALANCE,
+        GroupState.COMPLETING_REBALANCE,
+        ConsumerGroupState.ASSIGNING,
+        ConsumerGroupState.RECONCILING,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberDescription:
     """A member of a group at one moment. ``assigned`` is what the leader gave it in the present generation.
 
-    A remote broker does not tell the last three.
+    In a consumer group (KIP-848), ``assigned`` is what the member may use now, ``revoking`` what it has yet to give back, and
+    ``target`` what it is to have in the end. A remote broker tells neither ``session_timeout_ms`` nor
+    ``protocols``, ``waits_in`` and ``state``, and counts what is ``revoking`` as ``assigned``.
     """
 
     member_id: str
@@ -26,10 +40,25 @@ class MemberDescription:
     protocols: tuple[str, ...] = ()
     waits_in: str | None = None
     """``join`` or ``sync`` while the broker holds such a request of the member."""
+    type: str = "classic"
+    """Which protocol it speaks, ``classic`` or ``consumer``: a consumer group may have members of both (KIP-1099)."""
+    epoch: int | None = None
+    """In a consumer group: its member epoch."""
+    state: str | None = None
+    """In a consumer group: STABLE, UNREVOKED_PARTITIONS or UNRELEASED_PARTITIONS."""
+    revoking: frozenset[TopicPartition] = frozenset()
+    target: frozenset[TopicPartition] = frozenset()
+
+    @property
+    def is_reconciled(self) -> bool:
+        """In a consumer group: does it have what the target assignment says, and nothing else?"""
+        return self.epoch is not None and self.assigned == self.target and not self.revoking
 
     def name(self) -> str:
-        """The member in a line of text: its client id, and what it waits in."""
+        """The member in a line of text: its client id, and what it waits in, or its epoch."""
         called = self.client_id or self.member_id
+        if self.epoch is not None:
+            return f"{called} at {self.epoch}{'' if self.state in (None, 'STABLE') else f' {self.state}'}"
         return f"{called} (waits in {self.waits_in})" if self.waits_in else called
 
 
@@ -39,6 +68,9 @@ class GroupDescription:
 
     While the broker does not coordinate the group, ``state`` is the name of the error that clients get. A remote broker tells
     neither the leader nor the generation: there, ``generation`` is the latest that a member of this test was told, or -1.
+
+    Of a consumer group (KIP-848), ``type`` is ``consumer``, ``epoch`` that of the group, ``assignment_epoch`` that of its
+    target assignment, and ``protocol`` the assignor of the coordinator; it has no generation.
     """
 
     group: str
@@ -47,6 +79,9 @@ class GroupDescription:
     members: tuple[MemberDescription, ...] = ()
     generation: int = -1
     leader: str | None = None
+    type: str = "classic"
+    epoch: int = -1
+    assignment_epoch: int = -1
 
     def member(self, name: str) -> MemberDescription:
         """The member that has ``name`` as its member id, instance id or client id. Raises LookupError unless one has."""
@@ -66,6 +101,7 @@ class GroupDescription:
         who = ", ".join(each.name() for each in sorted(self.members, key=lambda each: (each.client_id, each.member_id)))
         count = "1 member" if len(self.members) == 1 else f"{len(self.members)} members"
         generation = "" if self.generation < 0 else f" gen={self.generation}"
+        generation += "" if self.epoch < 0 else f" epoch={self.epoch}"
         return f"{self.group} {self.state}{generation}, {count}{f': {who}' if who else ''}"
 
 
@@ -90,7 +126,8 @@ class GroupHandle(ABC):
         """All committed offsets."""
 
     async def state(self) -> str:
-        """Kafka's word for its state: Empty, PreparingRebalance, CompletingRebalance, Stable or Dead."""
+        """Kafka's word for its state: Empty, PreparingRebalance, CompletingRebalance, Stable or Dead; of a consumer group
+        Empty, Assigning, Reconciling, Stable or Dead."""
         return (await self.describe()).state
 
     async def assignment(self) -> Mapping[str, frozenset[TopicPartition]]:
@@ -114,19 +151,26 @@ class GroupHandle(ABC):
         """Wait until ``offset`` or a later one is committed; returns the committed offset."""
 
     async def wait_stable(
-        self, members: int | None = None, *, generation: int | None = None, timeout: float | None = None
+        self,
+        members: int | None = None,
+        *,
+        generation: int | None = None,
+        epoch: int | None = None,
+        timeout: float | None = None,
     ) -> GroupDescription:
-        """Wait until the group is Stable, with so many members and in that generation or a later one, where given."""
+        """Wait until the group is Stable, with so many members and in that generation, or at that epoch, or later, if given."""
 
         def fits(seen: GroupDescription) -> bool:
             return (
                 seen.state == GroupState.STABLE
                 and members in (None, len(seen.members))
                 and (generation is None or seen.generation >= generation)
+                and (epoch is None or seen.epoch >= epoch)
             )
 
         wanted = "be stable" + ("" if members is None else f" with {members} members")
         wanted += "" if generation is None else f" in generation {generation}"
+        wanted += "" if epoch is None else f" at epoch {epoch}"
         return await self.wait_until(fits, wanted, timeout=timeout)
 
     async def wait_generation(self, number: int, *, timeout: float | None = None) -> GroupDescription:
@@ -137,13 +181,38 @@ class GroupHandle(ABC):
             timeout=timeout,
         )
 
+    async def wait_epoch(self, number: int, *, timeout: float | None = None) -> GroupDescription:
+        """Wait until a consumer group is at epoch ``number`` or a later one, whatever its members have done so far."""
+        return await self.wait_until(lambda seen: seen.epoch >= number, f"be at epoch {number}", timeout=timeout)
+
+    async def wait_reconciled(
+        self, *members: str, epoch: int | None = None, timeout: float | None = None
+    ) -> GroupDescription:
+        """Wait until ``members`` (member ids, instance ids or client ids), or all, have what the target assignment says.
+
+        It is that of ``epoch`` or a later one, where given; a consumer group without members never is.
+        """
+
+        def fits(seen: GroupDescription) -> bool:
+            try:
+                found = [seen.member(name) for name in members] or seen.members
+            except LookupError:
+                return False
+            at = max(seen.epoch if epoch is None else epoch, 0)
+            return (
+                bool(found)
+                and seen.assignment_epoch >= at
+                and all(each.is_reconciled and (each.epoch or 0) >= at for each in found)
+            )
+
+        who = f"have {', '.join(members)}" if members else "be"
+        wanted = f"{who} reconciled{'' if epoch is None else f' to epoch {epoch}'}"
+        return await self.wait_until(fits, wanted, timeout=timeout)
+
     async def wait_rebalancing(self, *, timeout: float | None = None) -> GroupDescription:
-        """Wait until the group rebalances: the members are joining, or waiting for the leader's assignment."""
-        return await self.wait_until(
-            lambda seen: seen.state in (GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE),
-            "rebalance",
-            timeout=timeout,
-        )
+        """Wait until the group rebalances: members are joining or waiting for the leader's assignment, or, in a consumer group,
+        the target assignment is behind the group, or members behind the target assignment."""
+        return await self.wait_until(lambda seen: seen.state in _REBALANCING, "rebalance", timeout=timeout)
 
     async def wait_empty(self, *, timeout: float | None = None) -> GroupDescription:
         """Wait until the group exists and has no members."""
@@ -155,12 +224,21 @@ class GroupHandle(ABC):
 
     # Acting.
 
-    @abstractmethod
     async def remove_member(self, member: str) -> None:
         """Remove ``member`` (its member id, instance id or client id) as an administrator does, with LeaveGroup.
 
         Raises LookupError, and ValueError if the broker refuses it.
         """
+        member_id = (await self.describe()).member(member).member_id
+        identity = MemberIdentity(member_id=member_id, reason="an administrator removes it")
+        request = LeaveGroupRequest(group_id=self.name, members=(identity,), member_id=member_id)
+        response: LeaveGroupResponse = await self._ask_coordinator(request)
+        code = ErrorCode(response.error_code or response.members[0].error_code)
+        if code:
+            raise ValueError(f"{member} is not removed: {code.name}")
+
+    @abstractmethod
+    async def _ask_coordinator(self, request: Any) -> Any: ...
 
 
 def assigned_by(assignment: bytes, protocol_type: str | None) -> frozenset[TopicPartition]:

@@ -1,19 +1,17 @@
-"""Connections of members in the same process: without sockets, but through everything else, faults and trace included."""
+"""The transport of members in the same process: without sockets, but through everything else, faults and trace included."""
 
 from collections import deque
 from collections.abc import Callable
 from itertools import count
 from typing import Any, Protocol
 
+from groupcoord.assignors import TopicPartition
 from groupcoord.cluster.layer import Layer, ServedCluster
 from groupcoord.core.effects import Append, Call, Effect, EmitEvent, Reply
-from groupcoord.protocol.apis import API_BY_REQUEST
-from groupcoord.protocol.framing import encode_request, parse_request
 
 OnResponse = Callable[[Any], None]
 """Called with the response, or with None if the connection was closed instead."""
 
-_IN_PROCESS_HOST = "/127.0.0.1"
 _FIRST_IN_PROCESS = -1_000
 """Members in this process have numbers of connections below that: a server gives none of them to a socket."""
 
@@ -88,17 +86,8 @@ class InProcessTransport(Layer):
         return others
 
 
-def call_for(
-    request: type, connection_id: int, correlation_id: int, client_id: str, version: int | None = None, broker: int = 0
-) -> Call:
-    """A call from this process, of the API with that class of requests; ``version`` is the newest unless given."""
-    api = API_BY_REQUEST[request]
-    newest = api.max_version if version is None else version
-    return Call(connection_id, correlation_id, api, newest, client_id, _IN_PROCESS_HOST, broker)
-
-
 class MemberConnection(Protocol):
-    """A member's connection to a cluster: an InProcessConnection or a TcpConnection."""
+    """A member's connection to a cluster: an engine.InProcessConnection or a TcpConnection."""
 
     @property
     def client_id(self) -> str:
@@ -116,85 +105,15 @@ class MemberConnection(Protocol):
     def ask_coordinator(self, group: str, request: Any, answered: OnResponse, *, version: int | None = None) -> None:
         """Send ``request`` to the broker that coordinates ``group``; see ``ask``."""
 
-    def close(self) -> None:
-        """Close the connection; no ``answered`` is called any more."""
-
-
-class TransportHost(Protocol):
-    """The cluster that an InProcessConnection is connected to."""
-
-    @property
-    def transport(self) -> InProcessTransport:
-        """The transport of the cluster."""
-
-    @property
-    def is_up(self) -> bool:
-        """Does the cluster listen? If not, requests find the connection closed."""
-
-    def now_ms(self) -> int:
-        """The time on the cluster's clock (ms)."""
-
-    def execute_effects(self, effects: list[Effect]) -> None:
-        """Execute the effects that are not for members in this process."""
-
-    def number_of(self, broker_id: int) -> int:
-        """The number of a broker, counted from 0."""
-
-    def coordinator_of(self, group: str) -> int:
-        """The id of the broker that coordinates ``group``."""
-
-    def soon(self, function: Callable[[], None]) -> None:
-        """Call it in the next round of the loop."""
-
-
-class InProcessConnection:
-    """A connection without a socket; requests on it do not wait for each other."""
-
-    def __init__(self, host: TransportHost, client_id: str) -> None:
-        self.client_id = client_id
-        self.number = host.transport.connection()
-        self._host = host
-        self._correlation_ids = count(1)
-        self._closed = False
-
-    def ask(
-        self, request: Any, answered: OnResponse, *, version: int | None = None, broker_id: int | None = None
+    def ask_transaction_coordinator(
+        self, transactional_id: str, request: Any, answered: OnResponse, *, version: int | None = None
     ) -> None:
-        """Send ``request``, by default to the first broker and in the newest version.
+        """Send ``request`` to the broker that coordinates the transactions of ``transactional_id``; see ``ask``."""
 
-        ``answered`` is called with the response, or with None if the connection was closed. Raises RuntimeError after
-        ``close``, and ValueError for a version that there is not.
-        """
-        if self._closed:
-            raise RuntimeError(f"{self.client_id} has vanished: it sends nothing any more")
-        host = self._host
-
-        def hear(response: Any) -> None:
-            if not self._closed:  # it may have been closed while the answer was on its way
-                answered(response)
-
-        if not host.is_up:
-            host.soon(lambda: hear(None))
-            return
-        broker = 0 if broker_id is None else host.number_of(broker_id)
-        call = call_for(type(request), self.number, next(self._correlation_ids), self.client_id, version, broker)
-        if version is not None:
-            request = _as_read(call, request)
-        host.execute_effects(host.transport.ask(call, request, host.now_ms(), hear))
-
-    def ask_coordinator(self, group: str, request: Any, answered: OnResponse, *, version: int | None = None) -> None:
-        """Send ``request`` to the broker that coordinates ``group``; see ``ask``."""
-        self.ask(request, answered, version=version, broker_id=self._host.coordinator_of(group))
+    def ask_leader(
+        self, partition: TopicPartition, request: Any, answered: OnResponse, *, version: int | None = None
+    ) -> None:
+        """Send ``request`` to the leader of ``partition``, or to the first broker if there is none; see ``ask``."""
 
     def close(self) -> None:
         """Close the connection; no ``answered`` is called any more."""
-        self._closed = True
-        self._host.transport.forget(self.number)
-
-
-def _as_read(call: Call, request: Any) -> Any:
-    """``request`` as a broker reads it from an older version: without the fields that version does not have."""
-    if not call.api.serves(call.version):
-        raise ValueError(f"{call.api.name}: there is no version {call.version}")
-    frame = encode_request(call.api, call.version, call.correlation_id, call.client_id, request)
-    return parse_request(frame[4:]).message

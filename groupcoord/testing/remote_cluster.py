@@ -10,38 +10,69 @@ assert await a.heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS
 """
 
 import asyncio
+import random
+import uuid
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from groupcoord.assignors import Assignor
-from groupcoord.client.addresses import parse_addresses
-from groupcoord.client.member.actions import MetadataSnapshot
-from groupcoord.client.member.membership import Membership
-from groupcoord.client.member.requests import metadata_request, metadata_snapshot
-from groupcoord.client.member.settings import ExponentialBackoff, MemberSettings
+from groupcoord.assignors import TopicPartition
+from groupcoord.client.assigned_partitions import ConsumerRecord
+from groupcoord.client.client_errors import UnsupportedVersionError
+from groupcoord.client.member.actions import MetadataSnapshot, metadata_request, metadata_snapshot
+from groupcoord.client.member.context import ExponentialBackoff
+from groupcoord.client.member.member_interface import GroupMember
 from groupcoord.client.network_client import ConnectionPurpose, NetworkClient
+from groupcoord.client.option_parsing import parse_addresses
+from groupcoord.coordinator.classic.classic_group_state import GroupState
+from groupcoord.coordinator.consumer.describe import CLASSIC_MEMBER
+from groupcoord.coordinator.coordinator import GROUP, TRANSACTION
+from groupcoord.coordinator.group import GroupType
+from groupcoord.protocol.apis import consumer_group_describe
+from groupcoord.protocol.apis.describe_groups import DescribedGroupMember
+from groupcoord.protocol.apis.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.messages import ListGroupsRequest, MetadataResponse, ProduceRequest, ProduceResponse
+from groupcoord.protocol.messages import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+    ListGroupsRequest,
+    ListTransactionsRequest,
+    MetadataResponse,
+    OffsetFetchResponse,
+    ProduceRequest,
+    ProduceResponse,
+)
 from groupcoord.testing import clocks
 from groupcoord.testing.auto_member import AutoMember, MemberScheduler
 from groupcoord.testing.clocks import ClockMode
-from groupcoord.testing.kafka_cluster import (
+from groupcoord.testing.cluster_base import (
     METADATA_MAX_AGE_MS,
     PRODUCE_BY_NAME,
     BrokerHandle,
     ConsumerOptions,
     KafkaCluster,
+    creation,
+    deletion,
+    growth,
+    has_joined,
+    raise_refusal,
 )
-from groupcoord.testing.remote_group import RemoteGroup
-from groupcoord.testing.request_builders import creation, deletion, growth, raise_refusal
-from groupcoord.testing.seeded_random import SeededRandomSource
-from groupcoord.testing.sync import LoopThread
-from groupcoord.testing.tcp_connection import REQUEST_TIMEOUT_MS, BrokerLocator, TcpConnection
+from groupcoord.testing.groups import GroupDescription, GroupHandle, MemberDescription, assigned_by
+from groupcoord.testing.manual_classic_member import ManualMember
+from groupcoord.testing.member_tcp_connection import REQUEST_TIMEOUT_MS, BrokerLocator, TcpConnection
+from groupcoord.testing.record_reading import Isolation, read_remote, wait_for_leaders
+from groupcoord.testing.remote_transaction import RemoteTransaction
+from groupcoord.testing.sync_proxy import LoopThread
 from groupcoord.testing.waiting import Waiting, poll
 
 if TYPE_CHECKING:
     from groupcoord.testing.sync_api import SyncRemoteCluster
+
+_OFFSET_FETCH_BY_NAME = 9
+"""The last version of OffsetFetch that names topics; the later ones have ids."""
 
 
 class RemoteCluster(KafkaCluster):
@@ -60,14 +91,15 @@ class RemoteCluster(KafkaCluster):
         super().__init__()
         self._address = bootstrap_servers
         self._bootstrap = parse_addresses(bootstrap_servers)
-        self._chance = SeededRandomSource(0)
+        self._random = random.Random(0)  # noqa: S311 - it spreads back-offs
         self._cluster: NetworkClient
         self._places: BrokerLocator
         self._scheduler: MemberScheduler
         self._clock: clocks.Clock
         self._waiting = Waiting()
         self._topics = MetadataSnapshot()
-        self._lines: list[TcpConnection] = []
+        self._topic_ids: Mapping[uuid.UUID, str] = {}
+        self._connections: list[TcpConnection] = []
         self._auto_members: list[AutoMember] = []
         self._problems: list[Exception] = []
 
@@ -89,7 +121,7 @@ class RemoteCluster(KafkaCluster):
             client_id="groupcoord-testing",
             request_timeout_ms=REQUEST_TIMEOUT_MS,
             metadata_max_age_ms=METADATA_MAX_AGE_MS,
-            backoff=ExponentialBackoff(100, 1_000, self._chance.fraction),
+            backoff=ExponentialBackoff(100, 1_000, self._chance),
             allow_auto_create_topics=False,
         )
         self._places = BrokerLocator(self._cluster, self._bootstrap[0])
@@ -109,8 +141,8 @@ class RemoteCluster(KafkaCluster):
             living.vanish()
         for scripted in self._manual_members:
             scripted.vanish()
-        for line in self._lines:
-            await line.closed()
+        for connection in self._connections:
+            await connection.closed()
         await self._cluster.close()
         if self._problems:
             raise ExceptionGroup(f"errors in talking to {self.address}", self._problems)
@@ -147,6 +179,34 @@ class RemoteCluster(KafkaCluster):
         raise_refusal(await self._cluster.request_any(deletion(topic)))
         await self._until_it_has(topic, None)
 
+    async def records(
+        self, topic: str, partition: int | None = None, *, isolation: Isolation = "read_committed"
+    ) -> list[ConsumerRecord]:
+        """The records of ``topic``, of one partition or of each in turn, as a reader of that isolation level finds them now.
+
+        ``read_committed`` leaves out what was aborted, and all from the oldest transaction on that is still open. Raises
+        ValueError for what is not there.
+        """
+        return await asyncio.to_thread(read_remote, self._bootstrap, topic, partition, isolation)
+
+    async def wait_records(
+        self,
+        topic: str,
+        count: int,
+        partition: int | None = None,
+        *,
+        isolation: Isolation = "read_committed",
+        timeout: float | None = None,
+    ) -> list[ConsumerRecord]:
+        """Wait until ``records`` finds at least ``count``; returns them."""
+        return await poll(
+            partial(self.records, topic, partition, isolation=isolation),
+            lambda found: len(found) >= count,
+            f"{topic} should have {count} records for {isolation}",
+            lambda found: f"It has {len(found)}",
+            timeout=timeout,
+        )
+
     async def _produce(self, request: ProduceRequest, topic: str, partition: int) -> ProduceResponse:
         await self._cluster.refresh((topic,))
         leader = self._cluster.leader_of((topic, partition))
@@ -164,37 +224,60 @@ class RemoteCluster(KafkaCluster):
             f"topic {topic} should {'be gone' if partitions is None else f'have {partitions} partitions'}",
             lambda seen: f"It has {seen.partitions.get(topic)}",
         )
+        if partitions is not None:
+            await asyncio.to_thread(wait_for_leaders, self._bootstrap, topic)
 
     async def _learn(self) -> MetadataSnapshot:
         """All topics whose partitions all have a leader."""
         answer: MetadataResponse = await self._cluster.request_any(metadata_request(None))
         led = tuple(topic for topic in answer.topics if all(each.leader_id >= 0 for each in topic.partitions))
         self._topics = metadata_snapshot(MetadataResponse(brokers=answer.brokers, topics=led))
+        self._topic_ids = {topic.topic_id: topic.name for topic in led if topic.topic_id and topic.name}
         return self._topics
 
     # Groups.
 
-    def group(self, name: str) -> RemoteGroup:
+    def group(self, name: str) -> "RemoteGroup":
         """The group of that name, whether it exists or not."""
         return RemoteGroup(name, self)
 
     async def list_groups(self) -> list[str]:
         """The names of all groups that exist, in order."""
-        await self._cluster.refresh(())
-        answers = [
-            await self._cluster.request_of(broker_id, ListGroupsRequest(), ConnectionPurpose.GENERAL)
-            for broker_id in tuple(self._cluster.brokers)
-        ]
+        answers = await self._ask_all(ListGroupsRequest())
         return sorted(group.group_id for answer in answers for group in answer.groups)
 
-    async def ask_coordinator(self, group: str, request: Any, *, limit: int | None = None) -> Any:
-        """The answer of the coordinator of ``group``, in a version up to ``limit``. Raises ClientError."""
-        address = await self._places.coordinator(group)
+    # Transactions.
+
+    def transaction(self, transactional_id: str) -> RemoteTransaction:
+        """That transactional id and its transaction, whether it exists or not."""
+        ask = partial(self.ask_coordinator, transactional_id, key_type=TRANSACTION)
+        return RemoteTransaction(transactional_id, ask)
+
+    async def list_transactions(self) -> list[str]:
+        """All transactional ids that exist, in order."""
+        answers = await self._ask_all(ListTransactionsRequest())
+        return sorted(each.transactional_id for answer in answers for each in answer.transaction_states)
+
+    async def _ask_all(self, request: Any) -> list[Any]:
+        """The answers of all brokers."""
+        await self._cluster.refresh(())
+        return [
+            await self._cluster.request_of(broker_id, request, ConnectionPurpose.GENERAL)
+            for broker_id in tuple(self._cluster.brokers)
+        ]
+
+    async def ask_coordinator(self, key: str, request: Any, *, limit: int | None = None, key_type: int = GROUP) -> Any:
+        """The answer of the coordinator of ``key``, a group or else what ``key_type`` says, in a version up to ``limit``.
+
+        Raises ClientError.
+        """
+        address = await self._places.coordinator(key, key_type)
         return await self._cluster.request_at(address, request, ConnectionPurpose.GENERAL, limit=limit)
 
     def newest_generation(self, group: str) -> int:
         """The latest generation of ``group`` that a member in this program was told, or -1."""
-        told = [member.generation for member in self._manual_members if member.group == group]
+        manual = (member for member in self._manual_members if isinstance(member, ManualMember))
+        told = [member.generation for member in manual if member.group == group]
         told += [member.generation for member in self._auto_members if member.group == group]
         return max(told, default=-1)
 
@@ -217,8 +300,8 @@ class RemoteCluster(KafkaCluster):
 
         This does not tell what the coordinator has done with it; wait for a state of the group instead.
         """
-        for line in self._lines:
-            await line.sent()
+        for connection in self._connections:
+            await connection.sent()
         await self._learn()
 
     # Members in this process.
@@ -227,14 +310,14 @@ class RemoteCluster(KafkaCluster):
         return self._clock()
 
     def _connect(self, client_id: str) -> TcpConnection:
-        line = TcpConnection(
+        connection = TcpConnection(
             self._places, client_id, heard=self._waiting.check_conditions, failed=self._problems.append
         )
-        self._lines.append(line)
-        return line
+        self._connections.append(connection)
+        return connection
 
     def _next_client_id(self, group: str) -> str:
-        return f"{group}-{len(self._lines) + 1}"
+        return f"{group}-{len(self._connections) + 1}"
 
     async def _wait_for_members(self, group: str, new: Sequence[AutoMember], timeout: float | None) -> None:
         handle = self.group(group)
@@ -246,30 +329,160 @@ class RemoteCluster(KafkaCluster):
                 timeout=timeout,
             )
             seen = await handle.describe()
-            return seen.state == "Stable" and {member.member_id for member in new} <= seen.assignment.keys()
+            return seen.state == "Stable" and all(has_joined(member, seen) for member in new)
 
         what = f"group {group} should be stable with {len(new)} members more"
         await poll(all_in, bool, what, lambda _: "It is not", timeout=timeout)
 
     def _auto_member(
-        self, settings: MemberSettings, topics: Sequence[str], assignors: Sequence[Assignor], metadata_max_age_ms: int
+        self, membership: GroupMember, topics: Sequence[str], regex: str | None, metadata_max_age_ms: int
     ) -> AutoMember:
         member = AutoMember(
-            self._connect(self._next_client_id(settings.group_id)),
-            Membership(settings, assignors, chance=self._chance.fraction),
+            self._connect(self._next_client_id(membership.settings.group_id)),
+            membership,
             topics,
+            regex=regex,
             now_ms=self._clock,
             metadata_max_age_ms=metadata_max_age_ms,
             listener=lambda _: None,
-            moved=self._moved,
+            on_change=self._on_change,
         )
         self._auto_members.append(member)
         self._scheduler.add(member)
         return member
 
-    def _moved(self) -> None:
-        self._scheduler.see_to_timer()
+    def _on_change(self) -> None:
+        self._scheduler.set_timer()
         self._waiting.check_conditions()
+
+    def _chance(self) -> float:
+        return self._random.random()
+
+    def _new_uuid(self) -> str:
+        return str(uuid.uuid4())
+
+    def _topic_names(self) -> Mapping[uuid.UUID, str]:
+        return self._topic_ids
 
     def _partition_counts(self) -> Mapping[str, int]:
         return self._topics.partitions
+
+
+class RemoteGroup(GroupHandle):
+    """One group of a :class:`~groupcoord.testing.remote_cluster.RemoteCluster`."""
+
+    def __init__(self, name: str, client: RemoteCluster) -> None:
+        super().__init__(name)
+        self._client = client
+
+    async def describe(self) -> GroupDescription:
+        """The group as it is now."""
+        request = DescribeGroupsRequest(groups=(self.name,))
+        answer: DescribeGroupsResponse = await self._ask_coordinator(request)
+        found = answer.groups[0]
+        code = ErrorCode(found.error_code)
+        if code is ErrorCode.GROUP_ID_NOT_FOUND or found.group_state == GroupState.DEAD:
+            as_consumers = await self._describe_consumers()
+            if as_consumers is not None:
+                return as_consumers
+        generation = self._client.newest_generation(self.name)
+        if code not in (ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND):
+            return GroupDescription(group=self.name, state=code.name, generation=generation)
+        return GroupDescription(
+            group=self.name,
+            state=GroupState.DEAD if code else found.group_state,
+            generation=generation,
+            protocol=found.protocol_data or None,
+            members=tuple(_member(member, found.protocol_type) for member in found.members),
+        )
+
+    async def _describe_consumers(self) -> GroupDescription | None:
+        """The group as a consumer group; None if it is none, or the broker knows no such groups."""
+        request = ConsumerGroupDescribeRequest(group_ids=(self.name,))
+        try:
+            answer: ConsumerGroupDescribeResponse = await self._ask_coordinator(request)
+        except UnsupportedVersionError:
+            return None
+        found = answer.groups[0]
+        if found.error_code:
+            return None
+        return GroupDescription(
+            group=self.name,
+            type=GroupType.CONSUMER,
+            state=found.group_state,
+            epoch=found.group_epoch,
+            assignment_epoch=found.assignment_epoch,
+            protocol=found.assignor_name,
+            members=tuple(_consumer(member) for member in found.members),
+        )
+
+    async def offsets(self) -> Mapping[TopicPartition, int]:
+        """All committed offsets."""
+        request = OffsetFetchRequest(
+            group_id=self.name, topics=None, groups=(OffsetFetchRequestGroup(group_id=self.name, topics=None),)
+        )
+        answer: OffsetFetchResponse = await self._client.ask_coordinator(
+            self.name, request, limit=_OFFSET_FETCH_BY_NAME
+        )
+        (found,) = answer.groups
+        assert found.error_code == ErrorCode.NONE, ErrorCode(found.error_code).name
+        return {
+            (topic.name, each.partition_index): each.committed_offset
+            for topic in found.topics
+            for each in topic.partitions
+            if each.committed_offset >= 0
+        }
+
+    async def wait_until(
+        self, condition: Callable[[GroupDescription], bool], what: str, *, timeout: float | None = None
+    ) -> GroupDescription:
+        """Wait until ``condition`` is true of the group; ``what`` says in the error what the group should have done."""
+        return await poll(
+            self.describe,
+            condition,
+            f"group {self.name} should {what}",
+            lambda seen: f"It is {seen.text()}",
+            timeout=timeout,
+        )
+
+    async def wait_committed(self, topic: str, partition: int, offset: int, *, timeout: float | None = None) -> int:
+        """Wait until ``offset`` or a later one is committed; returns the committed offset."""
+        found = await poll(
+            partial(self.committed, topic, partition),
+            lambda at: at is not None and at >= offset,
+            f"group {self.name} should commit {offset} for {topic}-{partition}",
+            lambda at: f"It has committed {at}",
+            timeout=timeout,
+        )
+        assert found is not None
+        return found
+
+    async def _ask_coordinator(self, request: Any) -> Any:
+        return await self._client.ask_coordinator(self.name, request)
+
+
+def _member(member: DescribedGroupMember, protocol_type: str) -> MemberDescription:
+    return MemberDescription(
+        member_id=member.member_id,
+        instance_id=member.group_instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        assigned=assigned_by(member.member_assignment, protocol_type),
+    )
+
+
+def _consumer(member: consumer_group_describe.Member) -> MemberDescription:
+    return MemberDescription(
+        member_id=member.member_id,
+        instance_id=member.instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        type=GroupType.CLASSIC if member.member_type == CLASSIC_MEMBER else GroupType.CONSUMER,
+        epoch=member.member_epoch,
+        assigned=_named(member.assignment),
+        target=_named(member.target_assignment),
+    )
+
+
+def _named(assignment: consumer_group_describe.Assignment) -> frozenset[TopicPartition]:
+    return frozenset((each.topic_name, number) for each in assignment.topic_partitions for number in each.partitions)

@@ -17,7 +17,7 @@ import functools
 import math
 import selectors
 import time
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, ParamSpec, TypeVar
 
@@ -35,37 +35,22 @@ class DeadlockError(RuntimeError):
     """Every task waits, no timer is set, and no thread is at work."""
 
 
-class _Selector(selectors.BaseSelector):
+class _Selector(selectors.DefaultSelector):
     """Polls sockets; where a loop would wait, it lets the simulated time pass instead."""
 
-    def __init__(self, loop: "Callable[[], VirtualTimeLoop]") -> None:
-        self._real = selectors.DefaultSelector()
+    def __init__(self, loop: "VirtualTimeLoop") -> None:
+        super().__init__()
         self._loop = loop
-
-    def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
-        return self._real.register(fileobj, events, data)
-
-    def unregister(self, fileobj: Any) -> selectors.SelectorKey:
-        return self._real.unregister(fileobj)
-
-    def modify(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
-        return self._real.modify(fileobj, events, data)
-
-    def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
-        return self._real.get_map()
-
-    def close(self) -> None:
-        self._real.close()
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         """What is there to read or write; if nothing, ``timeout`` seconds pass at once."""
-        found = self._real.select(0)
-        loop = self._loop()
+        found = super().select(0)
+        loop = self._loop
         loop.pass_time(_ROUND_S)
         if found or timeout == 0:
             return found
         if loop.threads_at_work:
-            return self._real.select(None)  # the thread wakes the loop when it is done
+            return super().select(None)  # the thread wakes the loop when it is done
         if timeout is None:
             raise DeadlockError("every task waits, and there is no timer that could change that")
         loop.pass_time(timeout)
@@ -79,7 +64,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         self._now_us = 0
         self.start_s = start_s
         self.threads_at_work = 0
-        super().__init__(_Selector(lambda: self))
+        super().__init__(_Selector(self))
         self._clock_resolution = _RESOLUTION_S
 
     def time(self) -> float:
@@ -157,7 +142,7 @@ def virtual_time(test: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
     """Make an asynchronous test a synchronous one that runs on simulated time; it needs no plugin for asyncio."""
 
     @functools.wraps(test)
-    def told(*arguments: P.args, **named: P.kwargs) -> T:
+    def synchronous(*arguments: P.args, **named: P.kwargs) -> T:
         return run(test(*arguments, **named))
 
-    return told
+    return synchronous

@@ -1,4 +1,4 @@
-"""How a test waits: for a condition in this process, or by asking a remote broker again and again."""
+"""How a test waits: for a condition in this process, or by polling a remote broker."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -33,12 +33,7 @@ class Waiting:
                     future.set_exception(error)
 
     async def until(
-        self,
-        condition: Callable[[], T | None],
-        what: str,
-        seen: Callable[[], str],
-        *,
-        timeout: float | None = None,
+        self, condition: Callable[[], T | None], what: str, seen: Callable[[], str], *, timeout: float | None = None
     ) -> T:
         """Wait until ``condition`` returns something that is true, and return that.
 

@@ -96,7 +96,7 @@ def digest(assignment: Mapping[str, Iterable[tuple[str, int]]]) -> str:
 Target = Mapping[str, Mapping[uuid.UUID, Sequence[int]]]
 
 
-def spec(shape: str, op: str, fresh: Target | None = None) -> tuple[GroupSpec, SubscriptionType, dict[uuid.UUID, str]]:
+def spec(shape: str, op: str, fresh: Target | None = None) -> tuple[GroupSpec, dict[uuid.UUID, str]]:
     """The group of a server-side ``shape`` before ``op``, and the names of its topics."""
     topics, partitions, members = SERVER_SHAPES[shape]
     chance = JavaRandom(42)
@@ -117,7 +117,7 @@ def spec(shape: str, op: str, fresh: Target | None = None) -> tuple[GroupSpec, S
         group["newMember"] = MemberSubscription(topic_ids=wanted(members - 1))
     kind = SubscriptionType.HETEROGENEOUS if shape in BUCKETS else SubscriptionType.HOMOGENEOUS
     names = {known: f"topic-{number}" for number, known in enumerate(ids)}
-    return GroupSpec(members=group, partitions=dict.fromkeys(ids, partitions)), kind, names
+    return GroupSpec(members=group, subscription_type=kind, partitions=dict.fromkeys(ids, partitions)), names
 
 
 def _long(next_bits: Callable[[int], int]) -> int:

@@ -3,9 +3,11 @@
 import pytest
 
 from groupcoord.assignors import GroupSubscription, JavaFailure, Subscription, in_two_steps
-from groupcoord.assignors.builtin import CooperativeStickyAssignor, RangeAssignor, RoundRobinAssignor, StickyAssignor
-from groupcoord.assignors.cooperative import changing_hands, withhold
+from groupcoord.assignors.cooperative_adjustment import changing_hands, withhold
 from groupcoord.assignors.interface import RebalanceProtocol
+from groupcoord.assignors.range_assignor import RangeAssignor
+from groupcoord.assignors.roundrobin import RoundRobinAssignor
+from groupcoord.assignors.sticky.assignor import CooperativeStickyAssignor, StickyAssignor
 from groupcoord.assignors.sticky.previous_assignment import read_cooperative, read_sticky, write_sticky
 
 NOBODY = GroupSubscription(subscriptions={}, partitions={"orders": 3})

@@ -43,11 +43,11 @@ def test_the_whole_answer(question: dict[str, Any]) -> None:
     shape, assignor, op = question["shape"], question["assignor"], question["op"]
     if assignor.startswith("server-"):
         assign = SERVER_ASSIGNORS[assignor.removeprefix("server-")]
-        spec, kind, names = shapes.spec(shape, "fresh")
-        target = assign(spec, kind)
+        spec, names = shapes.spec(shape, "fresh")
+        target = assign(spec)
         if op != "fresh":
-            spec, kind, names = shapes.spec(shape, op, target)
-            target = assign(spec, kind)
+            spec, names = shapes.spec(shape, op, target)
+            target = assign(spec)
         assert shapes.digest(shapes.named_target(target, names)) == question["sha256"]
         return
     before = None if op == "fresh" else fresh(shape, assignor)

@@ -12,7 +12,7 @@ from groupcoord.assignors.java_order import (
     partition_hash,
     topic_table,
 )
-from groupcoord.core.java import computed_map_order, hash_order, string_hash
+from groupcoord.core.java_hash_order import computed_map_order, hash_order, string_hash
 
 FILE = Path(__file__).parent.parent / "partitioners" / "partitioner-placement-vectors.json"
 KNOWN: dict[str, Any] = json.loads(FILE.read_text())

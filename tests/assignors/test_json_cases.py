@@ -21,6 +21,13 @@ def test_of_a_server_side_one_the_kind_is_found_out() -> None:
     assert answer_case(SERVER)["assignment"] == {"a": BOTH}
 
 
+def test_what_a_member_of_a_server_side_one_has_is_told_in_either_of_two_ways() -> None:
+    newcomer = {"id": "b", "topics": ["orders"]}
+    for past in ({"assigned": {"orders": [0, 1]}}, {"owned": BOTH}):
+        given = answer_case({**SERVER, "members": [{**MEMBER, **past}, newcomer]})
+        assert given["assignment"] == {"a": BOTH[:1], "b": BOTH[1:]}
+
+
 def test_a_past_is_told_outright_or_as_it_is_on_the_wire() -> None:
     members = [{"id": "a", "topics": ["orders"]}, {"id": "b", "topics": ["orders"]}]
     claims = [["orders", 0]]

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groupcoord.assignors.member_heap import MemberHeap
+from groupcoord.assignors.java_order import MemberHeap
 
 
 @pytest.mark.slow

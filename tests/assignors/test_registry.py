@@ -3,8 +3,8 @@ from importlib.metadata import EntryPoint
 import pytest
 
 from groupcoord.assignors import Assignment, Assignor, FunctionAssignor, GroupSubscription, RebalanceProtocol
-from groupcoord.assignors.builtin import StickyAssignor
 from groupcoord.assignors.registry import ASSIGNORS, GROUP, Registry, UnknownAssignorError
+from groupcoord.assignors.sticky.assignor import StickyAssignor
 
 EVERYTHING = GroupSubscription(subscriptions={}, partitions={})
 

@@ -1,4 +1,6 @@
 import json
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -12,32 +14,37 @@ from groupcoord.assignors.server_side import (
     MemberSubscription,
     PartitionAssignorError,
     SubscriptionType,
+    TargetAssignment,
     assign_range,
     assign_simple,
     assign_uniform,
     subscription_type,
 )
-from groupcoord.assignors.server_side.spec import uuid_hash, uuid_order
+from groupcoord.assignors.server_side.spec import uuid_order
 from groupcoord.assignors.server_side.uniform import MemberAssignmentBalancer
-from groupcoord.core.java import hash_map_order
+from groupcoord.core.java_hash_order import hash_map_order, uuid_hash
 
 HOMOGENEOUS, HETEROGENEOUS = SubscriptionType.HOMOGENEOUS, SubscriptionType.HETEROGENEOUS
 ONE, TWO = UUID(int=1), UUID(int=2)
 
 
-def spec(**members: MemberSubscription) -> GroupSpec:
-    return GroupSpec(members=members, partitions={ONE: 4, TWO: 2})
+def spec(kind: SubscriptionType, **members: MemberSubscription) -> GroupSpec:
+    return GroupSpec(members=members, subscription_type=kind, partitions={ONE: 4, TWO: 2})
 
 
 @pytest.mark.parametrize("name", SERVER_ASSIGNORS)
 @pytest.mark.parametrize("kind", list(SubscriptionType))
 def test_nobody_is_there(name: str, kind: SubscriptionType) -> None:
-    assert SERVER_ASSIGNORS[name](spec(), kind) == {}
+    assert SERVER_ASSIGNORS[name](spec(kind)) == {}
 
 
+@pytest.mark.parametrize("name", SERVER_ASSIGNORS)
 @pytest.mark.parametrize("kind", list(SubscriptionType))
-def test_nobody_wants_anything(kind: SubscriptionType) -> None:
-    assert assign_uniform(spec(a=MemberSubscription(), b=MemberSubscription()), kind) == {"a": {}, "b": {}}
+def test_nobody_wants_anything(name: str, kind: SubscriptionType) -> None:
+    assert SERVER_ASSIGNORS[name](spec(kind, a=MemberSubscription(), b=MemberSubscription(assigned={ONE: [1]}))) == {
+        "a": {},
+        "b": {},
+    }
 
 
 def test_uniform_keeps_what_fits() -> None:
@@ -46,7 +53,7 @@ def test_uniform_keeps_what_fits() -> None:
         "b": MemberSubscription(topic_ids=[ONE]),
     }
     for kind in SubscriptionType:
-        target = assign_uniform(spec(**members), kind)
+        target = assign_uniform(spec(kind, **members))
         assert sorted([*target["a"][ONE], *target["b"][ONE]]) == [0, 1, 2, 3]
         assert len(target["a"][ONE]) == 2
 
@@ -58,29 +65,56 @@ def test_a_partition_too_many() -> None:
         "b": MemberSubscription(topic_ids=[TWO]),
     }
     with pytest.raises(PartitionAssignorError, match="Partitions were left unassigned"):
-        assign_uniform(spec(**members, c=MemberSubscription(topic_ids=[TWO], assigned={TWO: [0]})), HOMOGENEOUS)
+        assign_uniform(spec(HOMOGENEOUS, **members, c=MemberSubscription(topic_ids=[TWO], assigned={TWO: [0]})))
 
 
 def test_range_puts_static_members_first() -> None:
     members = {"a": MemberSubscription(topic_ids=[ONE]), "z": MemberSubscription(topic_ids=[ONE], instance_id="i")}
-    assert assign_range(spec(**members), HOMOGENEOUS) == {"z": {ONE: range(2)}, "a": {ONE: range(2, 4)}}
+    assert assign_range(spec(HOMOGENEOUS, **members)) == {"z": {ONE: range(2)}, "a": {ONE: range(2, 4)}}
 
 
 def test_range_gives_nothing_to_those_for_whom_nothing_is_left() -> None:
     members = {name: MemberSubscription(topic_ids=[TWO]) for name in "abc"}
-    assert assign_range(spec(**members), HETEROGENEOUS)["c"] == {}
+    assert assign_range(spec(HETEROGENEOUS, **members))["c"] == {}
 
 
-def test_simple_gives_everything_to_everybody() -> None:
-    members = {"a": MemberSubscription(topic_ids=[TWO]), "b": MemberSubscription(topic_ids=[ONE, TWO])}
-    assert assign_simple(spec(**members), HETEROGENEOUS) == {"a": {TWO: range(2)}, "b": {ONE: range(4), TWO: range(2)}}
+def test_who_has_one_more_keeps_it() -> None:
+    """One partition, three members: Kafka 4.0 gave it to the first of the map, whoever had it."""
+    members = {name: MemberSubscription(topic_ids=[ONE]) for name in ("c0", "c1", "c2")}
+    members["c1"] = MemberSubscription(topic_ids=[ONE], assigned={ONE: [0]})
+    one = GroupSpec(members=members, subscription_type=HOMOGENEOUS, partitions={ONE: 1})
+    assert assign_uniform(one) == {"c0": {}, "c1": {ONE: [0]}, "c2": {}}
+    nobodys = replace(one, members=dict.fromkeys(members, MemberSubscription(topic_ids=[ONE])))
+    assert assign_uniform(nobodys) == {"c0": {}, "c1": {}, "c2": {ONE: [0]}}
 
 
-def test_members_are_walked_through_as_listed_if_asked_to() -> None:
-    members = {name: MemberSubscription(topic_ids=[TWO]) for name in ("b", "a")}
-    listed = GroupSpec(members=members, partitions={TWO: 1}, as_listed=True)
-    assert assign_uniform(listed, HOMOGENEOUS) == {"b": {TWO: [0]}, "a": {}}
-    assert assign_uniform(spec(**members), HOMOGENEOUS)["a"] == {TWO: [0]}
+@pytest.mark.parametrize("kind", list(SubscriptionType))
+def test_simple_lets_members_share_only_where_there_are_too_few_partitions(kind: SubscriptionType) -> None:
+    enough = {name: MemberSubscription(topic_ids=[ONE]) for name in "ab"}
+    assert sorted(partition for given in assign_simple(spec(kind, **enough)).values() for partition in given[ONE]) == [
+        *range(4)
+    ]
+    few = {name: MemberSubscription(topic_ids=[TWO]) for name in "abcd"}
+    assert sorted(partition for given in assign_simple(spec(kind, **few)).values() for partition in given[TWO]) == [
+        0,
+        0,
+        1,
+        1,
+    ]
+
+
+def test_simple_gives_out_only_what_may_be_given_out() -> None:
+    group = replace(spec(HOMOGENEOUS, a=MemberSubscription(topic_ids=[ONE, TWO])), assignable={ONE: {1, 3}})
+    assert assign_simple(group) == {"a": {ONE: [1, 3]}}
+
+
+@pytest.mark.parametrize("assign", SERVER_ASSIGNORS.values(), ids=SERVER_ASSIGNORS)
+@pytest.mark.parametrize("kind", list(SubscriptionType))
+def test_a_topic_that_is_wanted_must_exist(
+    assign: Callable[[GroupSpec], TargetAssignment], kind: SubscriptionType
+) -> None:
+    with pytest.raises(PartitionAssignorError, match="exist"):
+        assign(spec(kind, a=MemberSubscription(topic_ids=[UUID(int=3)])))
 
 
 def test_those_with_least_are_served_in_waves() -> None:
@@ -152,7 +186,7 @@ def test_the_kind_of_a_group() -> None:
 
 
 def test_a_topic_that_is_not_there() -> None:
-    spec = GroupSpec(members={}, partitions={ONE: 1})
+    spec = GroupSpec(members={}, subscription_type=HOMOGENEOUS, partitions={ONE: 1})
     assert spec.partition_count(ONE) == 1
-    with pytest.raises(PartitionAssignorError, match="does not exist"):
+    with pytest.raises(PartitionAssignorError, match="topic AAAAAAAAAAAAAAAAAAAAAg which doesn't exist"):
         spec.partition_count(TWO)

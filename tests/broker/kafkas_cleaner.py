@@ -6,33 +6,46 @@ keys written again and again, headers, all compressions, tombstones, idempotent 
 transactions committed, aborted and overwritten; ``stamped`` is the same with LogAppendTime; ``markers`` has transactions of
 KIP-890, each of which ends with an epoch of its own, and everything overwritten; and a ``__consumer_offsets`` with generations,
 commits, commits in transactions, and a deleted group. ``internal.segment.bytes`` is 1,200, for the last one ``segment.ms`` 400.
+``aborted`` has transactions beside and within each other, aborted across segments, and one that is open at the first cleaning;
+``record_aborted_cleaned.py`` recorded it, with the indexes of aborted transactions.
 """
 
 import base64
 import json
+import struct
 from pathlib import Path
 from typing import NamedTuple
 
-from groupcoord.broker.log_config import LogConfig
 from groupcoord.broker.log_segment import LogSegment
 from groupcoord.broker.partition_log import PartitionLog
+from groupcoord.broker.producer_state_manager import AbortedTransaction
+from groupcoord.broker.topic_config import LogConfig
 from groupcoord.protocol.batches.record_batch import DELETE_HORIZON, BatchHeader, iter_batch_extents, read_header
 
 RUNS = (
     *((topic, run) for topic in ("compacted", "stamped", "__consumer_offsets") for run in (1, 2)),
-    *(("markers", run) for run in (1, 2, 3)),
+    *((topic, run) for topic in ("markers", "aborted") for run in (1, 2, 3)),
 )
 """Each log, and its cleanings."""
 DELETE_RETENTION_MS = 4_000
 
 
 class KafkaSegment(NamedTuple):
-    """A segment as Kafka left it; the indexes are empty for the active one."""
+    """A segment as Kafka left it; the first two indexes are empty for the active one.
+
+    ``transaction_index`` was not recorded, and is empty, for any other log than ``aborted``.
+    """
 
     base_offset: int
     log: bytes
     offset_index: bytes
     time_index: bytes
+    transaction_index: bytes
+
+    @property
+    def aborted(self) -> list[AbortedTransaction]:
+        """What the last index says."""
+        return [AbortedTransaction(*fields) for _, *fields in struct.iter_unpack(">hqqqq", self.transaction_index)]
 
 
 def recorded(topic: str, state: str) -> list[KafkaSegment]:
@@ -44,6 +57,7 @@ def recorded(topic: str, state: str) -> list[KafkaSegment]:
             base64.b64decode(entry["log"]),
             bytes.fromhex(entry.get("index", "")),
             bytes.fromhex(entry.get("timeindex", "")),
+            bytes.fromhex(entry.get("txnindex", "")),
         )
         for entry in map(json.loads, lines)
         if (entry["topic"], entry["state"]) == (topic, state)
@@ -65,9 +79,14 @@ def headers_in(data: bytes) -> list[BatchHeader]:
     return [read_header(data, batch.position) for batch in iter_batch_extents(data)]
 
 
+def cleaned_to(topic: str, run: int) -> int:
+    """Up to which offset a cleaning came: to the active segment, or to the one in which the oldest open transaction begins."""
+    return 41 if (topic, run) == ("aborted", 1) else recorded(topic, f"after-{run}")[-1].base_offset
+
+
 def cleaned_before(topic: str, run: int) -> int:
     """Up to which offset the log had been cleaned before a cleaning."""
-    return 0 if run == 1 else recorded(topic, f"after-{run - 1}")[-1].base_offset
+    return 0 if run == 1 else cleaned_to(topic, run - 1)
 
 
 def log_before(topic: str, run: int) -> PartitionLog:
@@ -77,11 +96,14 @@ def log_before(topic: str, run: int) -> PartitionLog:
         made = LogSegment(segment.base_offset, 0)
         position = 0
         for header in headers_in(segment.log):
-            made.append(segment.log[position : position + header.size], header, 0)
+            batch = segment.log[position : position + header.size]
+            made.append(batch, header, 0)
             position += header.size
             log.log_end_offset = header.last_offset + 1
-            if header.has_producer_id and not header.control:
-                log.producers.appended(header)
+            aborted = log.producers.replay(header, batch)
+            if aborted is not None and topic != "aborted":
+                made.aborted.append(aborted)
+        made.aborted += segment.aborted
         log._segments.append(made)
     log.cleaned_to = cleaned_before(topic, run)
     return log

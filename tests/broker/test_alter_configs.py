@@ -116,7 +116,7 @@ def test_what_a_replacement_does_not_name_is_removed(version: int) -> None:
             (ErrorCode.INVALID_REQUEST, "Unknown resource type 8"),
             (ErrorCode.NONE, None),
         ]
-    assert [topic.configs for topic in asking.broker.topics] == [{"retention.ms": "8"}]
+    assert [topic.metadata.configs for topic in asking.broker.topics] == [{"retention.ms": "8"}]
 
 
 def test_a_replacement_that_names_a_resource_twice_is_never_answered() -> None:
@@ -126,7 +126,7 @@ def test_a_replacement_that_names_a_resource_twice_is_never_answered() -> None:
     for resources in (twice, (replacing(0, "x"), replacing(99, "x"))):
         with pytest.raises(ValueError, match="not enough values"):
             asking.ask(AlterConfigsRequest(resources=resources, validate_only=False))
-    assert [topic.configs for topic in asking.broker.topics] == [{}, {"retention.ms": "9"}]
+    assert [topic.metadata.configs for topic in asking.broker.topics] == [{}, {"retention.ms": "9"}]
 
 
 def test_resources_are_listed_in_kafkas_order() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from groupcoord.broker.broker_registry import BrokerRegistry, ClusterBroker
-from groupcoord.broker.topics import Topic
+from groupcoord.broker.topic_store import Topic
 from groupcoord.config.broker_config import BrokerConfig, load
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import Call, CloseConnection, Reply
@@ -30,8 +30,6 @@ from groupcoord.protocol.apis.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from groupcoord.protocol.apis.produce import LeaderIdAndEpoch as ProduceLeader
-from groupcoord.protocol.apis.produce import NodeEndpoint as ProduceEndpoint
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import (
     CreatePartitionsRequest,
@@ -125,18 +123,18 @@ class TestPlacement:
     def test_replicas_are_spread_by_chance(self) -> None:
         plane = DataPlane(brokers=3, default_replication_factor=2)
         plane.ask(CreateTopicsRequest(topics=(asking.topic("x", 6, 3), asking.topic("y", -1, -1))), 7)
-        placed = topic_of(plane, "x").replicas
+        placed = topic_of(plane, "x").metadata.replicas
         assert all(sorted(ids) == [1, 2, 3] for ids in placed)
         assert {ids[0] for ids in placed} == {1, 2, 3}
-        assert [len(ids) for ids in topic_of(plane, "y").replicas] == [2]
+        assert [len(ids) for ids in topic_of(plane, "y").metadata.replicas] == [2]
         again = DataPlane(brokers=3)
         again.ask(CreateTopicsRequest(topics=(asking.topic("x", 6, 3),)), 7)
-        assert topic_of(again, "x").replicas == placed
+        assert topic_of(again, "x").metadata.replicas == placed
 
     def test_two_replicas_are_in_two_racks(self) -> None:
         plane = DataPlane(brokers=4, racks=("a", "b"))
         plane.ask(CreateTopicsRequest(topics=(asking.topic("x", 12, 2),)), 7)
-        assert all({id_ % 2 for id_ in ids} == {0, 1} for ids in topic_of(plane, "x").replicas)
+        assert all({id_ % 2 for id_ in ids} == {0, 1} for ids in topic_of(plane, "x").metadata.replicas)
 
     @pytest.mark.parametrize(
         ("topic", "error", "text"),
@@ -214,12 +212,12 @@ class TestPlacement:
         plane = three()
         by_hand = CreatePartitionsTopic(name="t", count=4, assignments=(CreatePartitionsAssignment(broker_ids=(3, 2)),))
         plane.ask(CreatePartitionsRequest(topics=(by_hand,), timeout_ms=1), 3)
-        assert (topic_of(plane).replicas[3], topic_of(plane).leaders[3]) == ((3, 2), 3)
+        assert (topic_of(plane).metadata.replicas[3], topic_of(plane).metadata.leaders[3]) == ((3, 2), 3)
         more = CreatePartitionsTopic(name="t", count=9, assignments=None)
         (result,) = plane.ask(CreatePartitionsRequest(topics=(more,), timeout_ms=1), 3, to=2).results
         assert result.error_code == 0
-        assert [len(ids) for ids in topic_of(plane).replicas] == [2] * 9
-        assert topic_of(plane).leaders == tuple(ids[0] for ids in topic_of(plane).replicas)
+        assert [len(ids) for ids in topic_of(plane).metadata.replicas] == [2] * 9
+        assert topic_of(plane).metadata.leaders == tuple(ids[0] for ids in topic_of(plane).metadata.replicas)
 
 
 class TestProduce:
@@ -232,10 +230,10 @@ class TestProduce:
         assert (outcome.error_code, outcome.base_offset, outcome.log_start_offset) == (NOT_HERE, -1, -1)
         assert outcome.error_message is None
         if version < 10:
-            assert (outcome.current_leader, response.node_endpoints) == (ProduceLeader(), ())
+            assert (outcome.current_leader, response.node_endpoints) == (LeaderIdAndEpoch(), ())
         else:
-            assert outcome.current_leader == ProduceLeader(leader_id=LEADER, leader_epoch=0)
-            assert response.node_endpoints == (ProduceEndpoint(node_id=1, host="127.0.0.1", port=9092, rack="a"),)
+            assert outcome.current_leader == LeaderIdAndEpoch(leader_id=LEADER, leader_epoch=0)
+            assert response.node_endpoints == (NodeEndpoint(node_id=1, host="127.0.0.1", port=9092, rack="a"),)
         assert plane.log("t").log_end_offset == 0
 
     def test_the_leader_takes_them(self) -> None:
@@ -362,7 +360,7 @@ class TestFetch:
         move(plane, 0, FOLLOWER)
         waiting = [self.parked(plane, FOLLOWER, 18), self.parked(plane, FOLLOWER, 18, 1)]
         move(plane, 0, STRANGER)
-        assert topic_of(plane).replicas[0] == (1, 3)
+        assert topic_of(plane).metadata.replicas[0] == (1, 3)
         for call in waiting:
             told = self.told(plane, call)
             assert told is not None

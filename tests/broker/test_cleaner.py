@@ -7,32 +7,40 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groupcoord.broker import cleaner, cleaner_offset_map
-from groupcoord.broker.cleaner import Cleaned, cleanable
-from groupcoord.broker.compaction import survivors
-from groupcoord.broker.log_config import LogConfig
+from groupcoord.broker import cleaner
+from groupcoord.broker.cleaner import Cleaned, cleanable, survivors
 from groupcoord.broker.log_segment import LogSegment
 from groupcoord.broker.partition_log import PartitionLog
+from groupcoord.broker.topic_config import LogConfig
 from groupcoord.protocol.batches.record_batch import (
     COMPRESSION_MASK,
     BatchError,
     BatchHeader,
     build_batch,
     checksum_matches,
+    delete_horizon_ms,
     iter_batch_extents,
     read_header,
     records_in,
     records_of,
 )
 from groupcoord.protocol.batches.records import Record
-from groupcoord.protocol.batches.rewrite import delete_horizon_ms
-from tests.broker.kafkas_cleaner import RUNS, cleaned_at_ms, headers_in, log_before, recorded
+from tests.broker.kafkas_cleaner import RUNS, cleaned_at_ms, cleaned_to, headers_in, log_before, recorded
 
 NOW_MS = 1_800_000_000_000
 DAY_MS = 86_400_000
 SETTINGS = LogConfig(cleanup_policy=frozenset({"compact"}), segment_bytes=10_000)
 
 Entry = tuple[bytes | None, bytes | None]
+
+
+def put(log: PartitionLog, batch: bytes) -> None:
+    """Append a batch or a marker as it is, unchecked."""
+    header = read_header(batch)
+    log._store(batch, header, NOW_MS)
+    aborted = log.producers.replay(header, batch)
+    if aborted is not None:
+        log.segments[-1].append_aborted(aborted)
 
 
 def log_of(*segments: list[list[Entry]], settings: LogConfig = SETTINGS, producer: int = -1) -> PartitionLog:
@@ -49,10 +57,7 @@ def log_of(*segments: list[list[Entry]], settings: LogConfig = SETTINGS, produce
                 producer_epoch=0 if producer >= 0 else -1,
                 base_sequence=sequence if producer >= 0 else -1,
             )
-            header = read_header(batch)
-            log._store(batch, header, NOW_MS)
-            if producer >= 0:
-                log.producers.appended(header)
+            put(log, batch)
             sequence += len(entries)
         log.roll(NOW_MS)
     return log
@@ -88,9 +93,7 @@ def test_the_last_record_of_each_key_stays_where_it_was() -> None:
 
 def test_the_active_segment_is_not_touched_and_does_not_count() -> None:
     log = log_of([[(b"a", b"1")]])
-    log._store(
-        build_batch([Record(1, NOW_MS, b"a", b"2")]), read_header(build_batch([Record(1, NOW_MS, b"a", b"2")])), NOW_MS
-    )
+    put(log, build_batch([Record(1, NOW_MS, b"a", b"2")]))
     clean(log, NOW_MS)
     assert kept(log) == [(0, b"a", b"1"), (1, b"a", b"2")]
     assert clean(log, NOW_MS) is None
@@ -108,8 +111,7 @@ def test_a_tombstone_is_kept_until_its_horizon() -> None:
     assert [record.timestamp_ms for record in records(log)] == [NOW_MS + 1, NOW_MS + 2]
     for at_ms, offsets in ((NOW_MS + DAY_MS - 1, [1, 2, 3]), (NOW_MS + DAY_MS, [2, 3, 4])):
         end = log.log_end_offset
-        more = build_batch([Record(end, NOW_MS, b"%d" % end, b"")])
-        log._store(more, read_header(more), NOW_MS)
+        put(log, build_batch([Record(end, NOW_MS, b"%d" % end, b"")]))
         log.roll(NOW_MS)
         clean(log, at_ms)
         assert [offset for offset, _, _ in kept(log)] == offsets
@@ -118,6 +120,13 @@ def test_a_tombstone_is_kept_until_its_horizon() -> None:
 def headers(segment: object) -> list[BatchHeader]:
     assert isinstance(segment, LogSegment)
     return [read_header(segment.data, batch.position) for batch in iter_batch_extents(segment.data)]
+
+
+def test_batches_that_are_larger_than_what_is_read_in_one_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cleaner, "PIECE_BYTES", 62)  # a header, and not a batch
+    log = log_of([[(b"a", b"1"), (b"b", b"1")], [(b"a", b"2")]])
+    clean(log, NOW_MS)
+    assert kept(log) == [(1, b"b", b"1"), (2, b"a", b"2")]
 
 
 def test_a_record_without_a_key_goes() -> None:
@@ -138,8 +147,7 @@ def test_the_last_batch_of_a_cleaning_stays_if_only_its_header() -> None:
 
 def test_the_last_batch_of_a_producer_stays_if_only_its_header() -> None:
     log = log_of([[(b"a", b"1")], [(b"a", b"2")]], producer=7)
-    other = build_batch([Record(2, NOW_MS, b"a", b"3")])
-    log._store(other, read_header(other), NOW_MS)
+    put(log, build_batch([Record(2, NOW_MS, b"a", b"3")]))
     log.roll(NOW_MS)
     clean(log, NOW_MS)
     assert kept(log) == [(2, b"a", b"3")]
@@ -151,8 +159,7 @@ def test_the_last_batch_of_a_producer_stays_if_only_its_header() -> None:
 def test_what_is_left_is_compressed_as_it_was(compression: int) -> None:
     log = PartitionLog(SETTINGS, "orders-0")
     entries = [Record(index, NOW_MS, b"a" if index < 5 else b"b", b"x" * 50) for index in range(10)]
-    batch = build_batch(entries, attributes=compression)
-    log._store(batch, read_header(batch), NOW_MS)
+    put(log, build_batch(entries, attributes=compression))
     log.roll(NOW_MS)
     clean(log, NOW_MS)
     assert [offset for offset, _, _ in kept(log)] == [4, 9]
@@ -177,8 +184,7 @@ def test_it_is_due_when_enough_is_dirty() -> None:
     for value in range(3):
         assert not is_due(log, NOW_MS)
         end = log.log_end_offset
-        more = build_batch([Record(end, NOW_MS, b"c", b"%d" % value)])
-        log._store(more, read_header(more), NOW_MS)
+        put(log, build_batch([Record(end, NOW_MS, b"c", b"%d" % value)]))
         log.roll(NOW_MS)
     assert cleanable(log, NOW_MS).ratio == 0.6
     assert is_due(log, NOW_MS)
@@ -196,8 +202,7 @@ def test_it_is_due_when_something_has_waited_too_long() -> None:
 def test_any_dirty_segment_may_have_waited_too_long() -> None:
     settings = dataclasses.replace(SETTINGS, min_cleanable_dirty_ratio=1.0, max_compaction_lag_ms=500)
     log = log_of([[(b"a", b"1")]], [[(b"b", b"1")]], settings=settings)
-    late = build_batch([Record(2, NOW_MS - 1_000, b"c", b"1")])
-    log._store(late, read_header(late), NOW_MS)
+    put(log, build_batch([Record(2, NOW_MS - 1_000, b"c", b"1")]))
     log.roll(NOW_MS)
     assert is_due(log, NOW_MS)
 
@@ -305,7 +310,9 @@ def test_it_leaves_the_bytes_that_kafka_leaves(topic: str, run: int) -> None:
         assert unpacked_batches(data) == unpacked_batches(kafkas.log)
         if not any(header.attributes & COMPRESSION_MASK for header in headers_in(data)):
             assert data == kafkas.log
-    assert log.cleaned_to == expected[-1].base_offset
+        if topic == "aborted":
+            assert segment.aborted == kafkas.aborted
+    assert log.cleaned_to == cleaned_to(topic, run)
 
 
 def unpacked_batches(data: bytes) -> list[tuple[object, ...]]:
@@ -328,17 +335,13 @@ def store(log: PartitionLog, *entries: Entry, epoch: int = 0, at_ms: int = NOW_M
     """Append a batch of a transaction."""
     start = log.log_end_offset
     more = [Record(start + index, at_ms, *entry) for index, entry in enumerate(entries)]
-    batch = build_batch(more, attributes=0x10, producer_id=PRODUCER, producer_epoch=epoch, base_sequence=sequence)
-    header = read_header(batch)
-    log._store(batch, header, NOW_MS)
-    log.producers.appended(header)
+    put(log, build_batch(more, attributes=0x10, producer_id=PRODUCER, producer_epoch=epoch, base_sequence=sequence))
 
 
 def mark(log: PartitionLog, *, commit: bool, epoch: int = 0, at_ms: int = NOW_MS, producer: int = PRODUCER) -> None:
     """Append the end of a transaction."""
     record = Record(log.log_end_offset, at_ms, b"\x00\x00\x00" + bytes([commit]), bytes(6))
-    batch = build_batch([record], attributes=0x30, producer_id=producer, producer_epoch=epoch)
-    log._store(batch, read_header(batch), NOW_MS)
+    put(log, build_batch([record], attributes=0x30, producer_id=producer, producer_epoch=epoch))
 
 
 def data_of(log: PartitionLog) -> list[tuple[int, bytes | None, bytes | None]]:
@@ -364,8 +367,7 @@ def test_what_was_committed_counts_from_where_it_stands() -> None:
     """And not from the marker on: another record may have come between."""
     log = log_of([[(b"c", b"1")]])
     store(log, (b"a", b"2"), (b"b", b"2"), (b"c", b"2"))
-    plain = build_batch([Record(4, NOW_MS, b"a", b"3")])
-    log._store(plain, read_header(plain), NOW_MS)
+    put(log, build_batch([Record(4, NOW_MS, b"a", b"3")]))
     mark(log, commit=True)
     log.roll(NOW_MS)
     clean(log, NOW_MS)
@@ -377,8 +379,7 @@ def test_nothing_behind_an_open_transaction_is_cleaned() -> None:
     store(log, (b"b", b"1"))
     store(log, (b"b", b"2"), sequence=1)
     log.roll(NOW_MS)
-    plain = build_batch([Record(4, NOW_MS, b"a", b"3")])
-    log._store(plain, read_header(plain), NOW_MS)
+    put(log, build_batch([Record(4, NOW_MS, b"a", b"3")]))
     log.roll(NOW_MS)
     clean(log, NOW_MS)
     assert kept(log) == [(1, b"a", b"2"), (2, b"b", b"1"), (3, b"b", b"2"), (4, b"a", b"3")]
@@ -393,8 +394,7 @@ def test_an_aborted_transaction_may_end_in_the_active_segment() -> None:
     log = log_of([[(b"a", b"1")]])
     store(log, (b"a", b"2"))
     log.roll(NOW_MS)
-    plain = build_batch([Record(2, NOW_MS, b"a", b"3")])
-    log._store(plain, read_header(plain), NOW_MS)
+    put(log, build_batch([Record(2, NOW_MS, b"a", b"3")]))
     mark(log, commit=False)
     clean(log, NOW_MS)
     assert kept(log) == [(0, b"a", b"1"), (2, b"a", b"3")]
@@ -410,8 +410,7 @@ def test_a_marker_goes_some_time_after_the_last_of_its_transaction_has_gone() ->
     clean(log, NOW_MS)
     assert marker_offsets(log) == [2, 4], "of the first transaction there was a record when the cleaning began"
     for at_ms, markers in ((NOW_MS, [2, 4]), (NOW_MS + DAY_MS - 1, [2, 4]), (NOW_MS + DAY_MS, [4])):
-        plain = build_batch([Record(log.log_end_offset, NOW_MS, b"y", b"")])
-        log._store(plain, read_header(plain), NOW_MS)
+        put(log, build_batch([Record(log.log_end_offset, NOW_MS, b"y", b"")]))
         log.roll(NOW_MS)
         clean(log, at_ms)
         assert marker_offsets(log) == markers
@@ -423,8 +422,7 @@ def test_the_marker_that_is_the_last_word_of_a_producer_stays_without_its_record
     store(log, (b"x", b"2"))
     mark(log, commit=True, epoch=1)
     mark(log, commit=True, epoch=5, producer=8)
-    plain = build_batch([Record(4, NOW_MS, b"x", b"3")])
-    log._store(plain, read_header(plain), NOW_MS)
+    put(log, build_batch([Record(4, NOW_MS, b"x", b"3")]))
     log.roll(NOW_MS)
     clean(log, NOW_MS)
     assert [(each.base_offset, each.record_count) for each in headers(log.segments[0])] == [(2, 1), (3, 1), (4, 1)]
@@ -434,10 +432,10 @@ def test_the_marker_that_is_the_last_word_of_a_producer_stays_without_its_record
         (NOW_MS + 3 * DAY_MS, []),
     )
     for at_ms, left in cleanings:
-        late = build_batch([Record(log.log_end_offset, at_ms, b"x", b"4")])
-        log._store(late, read_header(late), NOW_MS)
+        put(log, build_batch([Record(log.log_end_offset, at_ms, b"x", b"4")]))
         log.roll(NOW_MS)
-        cleaner.clean(log, cleanable(log, at_ms), at_ms, 3 * DAY_MS)
+        log.producers.expire(at_ms, 3 * DAY_MS)
+        clean(log, at_ms)
         found = [(each.base_offset, each.record_count) for each in headers(log.segments[0]) if each.control]
         assert found == left
 
@@ -487,9 +485,7 @@ def log_with(history: list[list[Written | Ended]], *, ended: bool) -> PartitionL
                 base_sequence=sequence if each.producer >= 0 else -1,
             )
             sequence += len(more)
-            log._store(batch, read_header(batch), NOW_MS)
-            if each.producer >= 0:
-                log.producers.appended(read_header(batch))
+            put(log, batch)
         log.roll(NOW_MS)
     for producer in (7, 8) if ended else ():
         mark(log, commit=True, producer=producer)
@@ -508,7 +504,7 @@ def seen_plainly(log: PartitionLog, first_dirty: int, end: int) -> list[tuple[in
     """What a first cleaning is to keep before ``end``: offset, key and value of each record that is no marker."""
     committed: list[Record] = []
     open_ones: dict[int, list[Record]] = {}
-    for header, data, position in (each for segment in log.segments for each in cleaner_offset_map.batches(segment)):
+    for header, data, position in (each for segment in log.segments for each in cleaner.batches(segment)):
         inside = list(records_of(data[position : position + header.size], header))
         if header.control:
             ended = open_ones.pop(header.producer_id, [])
@@ -534,7 +530,7 @@ def test_what_it_leaves_does_not_depend_on_what_is_read_twice(
     for at_ms in (NOW_MS, NOW_MS + DAY_MS):
         quick.cleaned_to = slow.cleaned_to = data.draw(limits)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(cleaner_offset_map, "collect_key_offsets", read_plainly)
+            patch.setattr(cleaner, "collect_key_offsets", read_plainly)
             done = clean(slow, at_ms)
         assert clean(quick, at_ms) == done
         assert [each.copy(0, each.size) for each in quick.segments] == [

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groupcoord.broker.compaction import is_tombstone, survivors
+from groupcoord.broker.cleaner import is_tombstone, survivors
 from groupcoord.protocol.batches.records import Record
 
 

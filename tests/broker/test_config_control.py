@@ -2,7 +2,7 @@
 
 import pytest
 
-from groupcoord.broker.config_control import alter
+from groupcoord.broker.alter_configs import alter
 from groupcoord.config.broker_config import ConfigResource
 from groupcoord.core.api_error import ApiError
 from groupcoord.protocol.apis.incremental_alter_configs import AlterableConfig
@@ -43,7 +43,7 @@ class Changing(Asking):
     def orders(self) -> dict[str, str]:
         topic = self.broker.topics.get("orders")
         assert topic is not None
-        return topic.configs
+        return dict(topic.metadata.configs)
 
 
 class TestForm:

@@ -1,7 +1,8 @@
 """DescribeConfigs against everything a real broker said of itself, with changes made while it ran.
 
 ``described_by_kafka.jsonl`` is the whole answer, a line for each configuration: resource type and name, name, value, read
-only, source, sensitive, type, synonyms.
+only, source, sensitive, type, synonyms. ``listeners_described_by_kafka.jsonl`` has a line for each of four brokers: how its
+listeners were set, its properties, and what it said of each property of listeners, in the end whether it documents it.
 """
 
 import json
@@ -10,13 +11,20 @@ from typing import Any
 
 import pytest
 
-from groupcoord.config.broker_config import BrokerConfig, ConfigResource
-from groupcoord.config.default_overrides import DEFAULTS
-from groupcoord.protocol.apis.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from groupcoord.config.broker_config import DEFAULTS, BrokerConfig, ConfigResource
+from groupcoord.protocol.apis.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+)
 from tests.broker.asking import Asking
 
 RECORDED: list[list[Any]] = [
     json.loads(line) for line in Path(__file__).with_name("described_by_kafka.jsonl").read_text("utf-8").splitlines()
+]
+LISTENERS: list[list[Any]] = [
+    json.loads(line)
+    for line in Path(__file__).with_name("listeners_described_by_kafka.jsonl").read_text("utf-8").splitlines()
 ]
 PROPERTIES: dict[str, object] = {
     "process.roles": "broker,controller",
@@ -77,20 +85,12 @@ def describe(asking: Asking, resource_type: int, name: str, *, synonyms: bool = 
     asked = DescribeConfigsResource(resource_type=resource_type, resource_name=name, configuration_keys=None)
     request = DescribeConfigsRequest(resources=(asked,), include_synonyms=synonyms)
     (result,) = asking.ask(request).results
-    return [
-        [
-            resource_type,
-            name,
-            one.name,
-            one.value,
-            one.read_only,
-            one.config_source,
-            one.is_sensitive,
-            one.config_type,
-            [[synonym.name, synonym.value, synonym.source] for synonym in one.synonyms],
-        ]
-        for one in result.configs
-    ]
+    return [[resource_type, name, *_described(one)] for one in result.configs]
+
+
+def _described(one: DescribeConfigsResourceResult) -> list[Any]:
+    synonyms = [[synonym.name, synonym.value, synonym.source] for synonym in one.synonyms]
+    return [one.name, one.value, one.read_only, one.config_source, one.is_sensitive, one.config_type, synonyms]
 
 
 @pytest.mark.parametrize(
@@ -100,6 +100,16 @@ def test_a_resource_is_described_as_kafka_describes_it(resource_type: int, name:
     recorded = [line for line in RECORDED if line[:2] == [resource_type, name]]
     assert recorded
     assert describe(recorded_node(), resource_type, name) == recorded
+
+
+@pytest.mark.parametrize(("properties", "described"), [pytest.param(*rest, id=how) for how, *rest in LISTENERS])
+def test_listeners_are_described_as_kafka_describes_them(properties: dict[str, object], described: list[Any]) -> None:
+    asking = Asking(config=BrokerConfig.of(properties, defaults=()))
+    keys = tuple(row[0] for row in described)
+    asked = DescribeConfigsResource(resource_type=4, resource_name="1", configuration_keys=keys)
+    request = DescribeConfigsRequest(resources=(asked,), include_synonyms=True, include_documentation=True)
+    (result,) = asking.ask(request).results
+    assert [[*_described(one), bool(one.documentation)] for one in result.configs] == described
 
 
 def test_without_synonyms_the_source_is_still_known() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from groupcoord.broker.fetch import COPIED_BYTES
-from groupcoord.broker.record_slices import RecordSlice
+from groupcoord.broker.log_segment import RecordSlice
 from groupcoord.core.events import AdminAction
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.apis.fetch import (

@@ -1,8 +1,8 @@
 import pytest
 
 from groupcoord.broker.fetch_purgatory import DelayedFetch, FetchPurgatory, WatchedPartition
-from groupcoord.broker.log_config import LogConfig
 from groupcoord.broker.partition_log import PartitionLog
+from groupcoord.broker.topic_config import LogConfig
 from groupcoord.core.effects import Call
 from groupcoord.core.events import AdminAction
 from groupcoord.core.handler_context import HandlerContext

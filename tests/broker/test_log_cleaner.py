@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from groupcoord.broker import cleaner, cleaner_offset_map
+from groupcoord.broker import cleaner
 from groupcoord.broker.events import LogCleaned, LogNotCleaned
 from groupcoord.broker.log_segment import LogSegment
 from groupcoord.broker.storage_backend import IN_MEMORY_LOG_BACKEND
@@ -113,7 +113,7 @@ def test_a_compressed_batch_is_a_piece_however_small_it_is(plane: DataPlane) -> 
 
 
 def test_a_piece_is_bounded_in_bytes(plane: DataPlane, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cleaner_offset_map, "PIECE_BYTES", 150)
+    monkeypatch.setattr(cleaner, "PIECE_BYTES", 150)
     worker = Worker(plane)
     compacted(plane, "one", 9)
     plane.wait(15_000)
@@ -207,7 +207,7 @@ def test_an_exception_that_nobody_meant_ends_the_compaction_and_not_the_compacti
         raise RuntimeError("a fault")
 
     with monkeypatch.context() as broken:
-        broken.setattr(cleaner_offset_map, "collect_key_offsets", fail)
+        broken.setattr(cleaner, "collect_key_offsets", fail)
         with pytest.raises(RuntimeError, match="a fault"):
             worker.finish()
     plane.produced("one", batch(b"x", at_ms=NOW_MS + 20))
@@ -264,20 +264,6 @@ def test_however_many_segments_there_are_nothing_is_too_deep(plane: DataPlane) -
     compacted(plane, "one", 400, internal_segment_bytes=100)
     plane.wait(15_000)
     assert len(events(plane)) == 1
-
-
-def test_how_transactions_end_is_looked_up_behind_what_is_compacted_in_pieces_too(
-    plane: DataPlane, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(cleaner_offset_map, "PIECE_BYTES", 62)  # a header, and not a batch
-    worker = Worker(plane)
-    compacted(plane, "one", min_compaction_lag_ms=14_999)
-    first = plane.log("one").segments[0]
-    assert isinstance(first, LogSegment)
-    first.data[22] |= 0x10
-    plane.wait(15_000)
-    assert worker.finish() == 2 + 3 + 2, "of what may be compacted, of what is behind it, of what is appended to"
-    assert events(plane) == []
 
 
 def to_the_end(steps: Generator[BackgroundWork[Any], Any, Any], work: BackgroundWork[Any]) -> None:

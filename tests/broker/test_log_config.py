@@ -2,8 +2,8 @@ import dataclasses
 
 import pytest
 
-from groupcoord.broker.log_config import LogConfig
-from groupcoord.config.properties import TOPIC
+from groupcoord.broker.topic_config import LogConfig
+from groupcoord.config.property_definitions import TOPIC
 
 
 def test_every_setting_is_a_topics_configuration_with_kafkas_default() -> None:

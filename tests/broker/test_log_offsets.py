@@ -2,7 +2,7 @@ import gzip
 
 import pytest
 
-from groupcoord.broker.timestamp_search import BatchSearch
+from groupcoord.broker.log_segment import BatchSearch
 from groupcoord.protocol.apis.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
@@ -133,7 +133,7 @@ class TestListOffsets:
         assert plane.ask(request, 7).topics[0].partitions[0].error_code == error
 
     def test_a_log_that_cannot_be_searched(self, plane: DataPlane, monkeypatch: pytest.MonkeyPatch) -> None:
-        def fail(_timestamp_ms: int, _find: BatchSearch) -> None:
+        def fail(_timestamp_ms: int, _find: BatchSearch, *, committed_only: bool) -> None:
             raise BatchError(ErrorCode.UNKNOWN_SERVER_ERROR, "a batch that cannot be unpacked")
 
         monkeypatch.setattr(plane.log("orders"), "offset_for_timestamp", fail)

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from groupcoord.broker.log_config import INT64_MAX, LogConfig
 from groupcoord.broker.log_validator import LogValidator, RecordValidationError, StampedBatch, check_format
+from groupcoord.broker.topic_config import INT64_MAX, LogConfig
 from groupcoord.protocol.batches.compression import Compression, compress
 from groupcoord.protocol.batches.record_batch import (
     HEADER_BYTES,

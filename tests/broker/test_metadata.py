@@ -211,7 +211,7 @@ class TestAutomaticCreation:
         asking = Asking({"offsets.topic.num.partitions": 4, "offsets.topic.segment.bytes": 2_000_000})
         names = ("__consumer_offsets", "__transaction_state", "__share_group_state")
         asking.ask(named(*names, create=True))
-        made = {topic.name: (len(topic.partitions), topic.configs) for topic in asking.broker.topics}
+        made = {topic.name: (len(topic.partitions), topic.metadata.configs) for topic in asking.broker.topics}
         assert made == {
             "__consumer_offsets": (
                 4,

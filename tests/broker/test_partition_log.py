@@ -2,7 +2,6 @@ from typing import Any
 
 import pytest
 
-from groupcoord.broker.log_config import LogConfig
 from groupcoord.broker.partition_log import (
     EARLIEST,
     EARLIEST_LOCAL,
@@ -14,6 +13,7 @@ from groupcoord.broker.partition_log import (
     LogOffsetMetadata,
     PartitionLog,
 )
+from groupcoord.broker.topic_config import LogConfig
 from groupcoord.core.effects import LogRecord
 from groupcoord.protocol.batches.record_batch import BatchError, read_header, records_in
 from groupcoord.protocol.batches.records import Record

@@ -168,8 +168,7 @@ class TestRefusing:
 class TestRefusingAll:
     """One thing that is wrong with the whole request."""
 
-    def test_transactions_are_for_nobody(self, plane: DataPlane) -> None:
-        """Deviation (no-transactions)."""
+    def test_a_transaction_needs_an_id(self, plane: DataPlane) -> None:
         (topic,) = plane.produce("orders", batch(b"a"), TRANSACTIONAL).responses
         error = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         assert topic.partition_responses == (failed(0, error), failed(1, error))

@@ -3,12 +3,17 @@
 import pytest
 
 from groupcoord.broker import storage_backend
-from groupcoord.broker.log_config import LogConfig
-from groupcoord.broker.log_segment import LogSegment
+from groupcoord.broker.log_segment import (
+    DELETED_SEGMENTS,
+    DeletedSegments,
+    LogSegment,
+    RecordSlice,
+    SegmentDeletedError,
+)
 from groupcoord.broker.partition_log import PartitionLog
-from groupcoord.broker.record_slices import DELETED_SEGMENTS, DeletedSegments, RecordSlice, SegmentDeletedError
+from groupcoord.broker.topic_config import LogConfig
 from groupcoord.protocol.batches.record_batch import read_header
-from groupcoord.protocol.codec.primitives import LazyBytes
+from groupcoord.protocol.codec.flexible_versions import LazyBytes
 from tests.broker.data_plane import NOW_MS, DataPlane, batch
 
 

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 
 import pytest
 
-from groupcoord.broker.log_config import LogConfig
 from groupcoord.broker.log_segment import LogSegment
 from groupcoord.broker.partition_log import PartitionLog
-from groupcoord.broker.storage_backend import IN_MEMORY_LOG_BACKEND, IN_MEMORY_STORAGE, InMemoryStorage
-from groupcoord.broker.topics import TopicStore
+from groupcoord.broker.storage_backend import IN_MEMORY_LOG_BACKEND, IN_MEMORY_STORAGE, StorageBackend
+from groupcoord.broker.topic_config import LogConfig
+from groupcoord.broker.topic_store import TopicStore
 from groupcoord.config.broker_config import BrokerConfig, ConfigResource
 from groupcoord.core.api_error import ApiError
 from groupcoord.protocol.apis.init_producer_id import InitProducerIdRequest
@@ -21,7 +21,7 @@ TOPIC = uuid.UUID(int=7)
 
 
 def test_one_that_forgets() -> None:
-    storage = InMemoryStorage()
+    storage = StorageBackend()
     storage.topic_created("a", TOPIC, 1, {}, NOW_MS)
     storage.partitions_added(TOPIC, 2)
     storage.topic_configured(TOPIC, {})
@@ -52,7 +52,7 @@ def test_cleaned_segments_in_memory_are_what_they_are() -> None:
 _FULL = BatchError(ErrorCode.KAFKA_STORAGE_ERROR, "full")
 
 
-class FullDisk(InMemoryStorage):
+class FullDisk(StorageBackend):
     """Keeps nothing, and says so."""
 
     def producer_ids_reserved(self, _end: int) -> None:
@@ -87,7 +87,7 @@ def test_what_cannot_be_kept_is_refused_and_nothing_has_changed() -> None:
     with pytest.raises(ApiError, match="full"):
         topic.configure({"retention.ms": "5"}, BrokerConfig.of())
     topic.configure({}, BrokerConfig.of())
-    assert ([one.name for one in store], len(topic.partitions), topic.configs) == (["old"], 1, {})
+    assert ([one.name for one in store], len(topic.partitions), topic.metadata.configs) == (["old"], 1, {})
 
 
 def test_a_producer_gets_no_id_that_could_come_twice() -> None:

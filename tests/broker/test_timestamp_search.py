@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from groupcoord.broker import log_validator, timestamp_search
+from groupcoord.broker import log_segment, log_validator
 from groupcoord.core.background_work import BackgroundWork, run_to_end
 from groupcoord.core.effects import Call
 from groupcoord.core.events import AdminAction
@@ -60,7 +60,7 @@ def plane() -> DataPlane:
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A thousand records take long."""
-    monkeypatch.setattr(timestamp_search, "INLINE_BYTES", 1_000_000)
+    monkeypatch.setattr(log_segment, "INLINE_BYTES", 1_000_000)
     monkeypatch.setattr("groupcoord.broker.produce.INLINE_BYTES", 1_000_000)
 
 
@@ -134,7 +134,7 @@ def test_a_search_waits_for_what_it_has_to_unpack(plane: DataPlane, timestamp_ms
 
 
 def test_a_search_holds_only_so_much_at_a_time(plane: DataPlane, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timestamp_search, "_HELD_BYTES", 1)
+    monkeypatch.setattr(log_segment, "_HELD_BYTES", 1)
     plane.produce("orders", large(), large(at_ms=THEN_MS + 1))
     later = Later(plane)
     call = plane.send(searching(THEN_MS + 7, 0, 1), 7)
@@ -148,8 +148,8 @@ def test_a_search_holds_only_so_much_at_a_time(plane: DataPlane, monkeypatch: py
 def test_what_cannot_be_searched_is_told_afterwards() -> None:
     whole = large()
     broken = patched(whole, record_count=COUNT + 1)
-    searches = timestamp_search.TimestampSearch()
-    with pytest.raises(timestamp_search.SearchDeferredError):
+    searches = log_segment.TimestampSearch()
+    with pytest.raises(log_segment.SearchDeferredError):
         searches(broken, read_header(broken), THEN_MS * 2, 0)
     run_to_end(searches.work())
     with pytest.raises(Exception, match="beyond the batch") as raised:

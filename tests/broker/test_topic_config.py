@@ -3,10 +3,9 @@
 import pytest
 
 from groupcoord.broker.topic_config import MEMORY_BYTES, Effective, check, default_value, effective_texts, log_config
-from groupcoord.config.broker_config import BrokerConfig, ConfigResource
+from groupcoord.config.broker_config import DEFAULTS, BrokerConfig, ConfigResource
 from groupcoord.config.config_def import InvalidValueError
-from groupcoord.config.default_overrides import DEFAULTS
-from groupcoord.config.properties import TOPIC
+from groupcoord.config.property_definitions import TOPIC
 
 ALL_BROKERS, THIS_BROKER = ConfigResource(4, ""), ConfigResource(4, "1")
 TIERED = "Tiered Storage functionality is disabled in the broker. Topic cannot be configured with remote log storage."

@@ -2,7 +2,7 @@
 
 import pytest
 
-from groupcoord.broker.topic_creation import TopicPlan, create_automatically, create_topic, plan_topic
+from groupcoord.broker.topic_admin import TopicPlan, create_automatically, create_topic, plan_topic
 from groupcoord.core.api_error import ApiError
 from groupcoord.protocol.apis.create_topics import CreatableTopic
 from groupcoord.protocol.errors import ErrorCode

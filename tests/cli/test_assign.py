@@ -9,8 +9,8 @@ import pytest
 
 from groupcoord.assignors.registry import ASSIGNORS
 from groupcoord.cli import assign
+from groupcoord.cli.assignment_tables import partitions_text
 from groupcoord.cli.main import main
-from groupcoord.cli.text_tables import partitions_text
 from tests.assignors.known import FOLDER, VECTORS
 
 THREE = ("--members", "3", "--topics", "orders:8,payments:4")

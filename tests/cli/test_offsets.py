@@ -9,8 +9,10 @@ import pytest
 
 from groupcoord.cli import offsets
 from groupcoord.cli.main import main
-from groupcoord.protocol.batches.record_batch import read_header
-from groupcoord.storage.directory_lock import DirectoryLock
+from groupcoord.protocol.batches.record_batch import build_batch, read_header
+from groupcoord.protocol.batches.records import Record
+from groupcoord.protocol.coordinator_records import transaction_log
+from groupcoord.storage.file_io import DirectoryLock
 from tests.broker.data_plane import patched
 from tests.clients.in_process import groupcoord
 from tests.offsets_log.recorded import KAFKA_FILES, log_of, positions
@@ -93,6 +95,27 @@ def test_a_running_server_is_read(capsys: pytest.CaptureFixture[str]) -> None:
         assert lines(capsys, "--before-after", server.address) == [
             "all: 0 records of 0 keys, 0 bytes; compacted 0 of 0, 0 bytes, 0 % less"
         ]
+
+
+def test_transactional_ids_are_shown(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    folder = tmp_path / "__transaction_state-7"
+    folder.mkdir()
+    value = transaction_log.TransactionLogValue(
+        producer_id=5,
+        producer_epoch=0,
+        timeout_ms=60_000,
+        status=0,
+        partitions=None,
+        last_update_timestamp_ms=NOW_MS,
+        start_timestamp_ms=-1,
+    )
+    record = Record(0, NOW_MS, transaction_log.write_key("billing"), transaction_log.write_value(value, 1))
+    (folder / "00000000000000000000.log").write_bytes(build_batch([record]))
+    (line,) = lines(capsys, "dump", str(tmp_path), "--transactions")
+    assert 'TransactionLog transactionalId="billing" = v1 producerId=5' in line
+    assert "transactionStatus=Empty transactionPartitions=null" in line
+    (told,) = objects(capsys, "dump", str(folder), "--transactions")
+    assert told["kind"] == "TransactionLog"
 
 
 def test_before_and_after(capsys: pytest.CaptureFixture[str]) -> None:
@@ -191,6 +214,10 @@ def test_an_export_and_an_import_of_what_is_broken(capsys: pytest.CaptureFixture
     ("argv", "told"),
     [
         ((), "a command is needed, or --before-after SOURCE; --help says more"),
+        (
+            ("dump", SOURCE, "--transactions", "--group", "g"),
+            "--transactions is about no group, topic or kind of record",
+        ),
         (("dump", SOURCE, "--kind", "offset"), "'offset' is no kind of record; OffsetCommit is"),
         (
             ("export", SOURCE, "out", "--topic-id", "x"),
@@ -214,6 +241,9 @@ def test_what_is_not_there(capsys: pytest.CaptureFixture[str], tmp_path: Path) -
     assert told("dump", "127.0.0.1:1").startswith("127.0.0.1:1 cannot be reached")
     assert told("dump", SOURCE, "--partition", "7") == (
         "there is no partition 7 of __consumer_offsets in it, only 0 to 2"
+    )
+    assert told("dump", SOURCE, "--transactions").endswith(
+        "is not a folder __transaction_state-N, and there is no such folder in it"
     )
     assert told("compact", str(tmp_path)).endswith("it has no groupcoord-metadata")
     (tmp_path / "groupcoord-metadata").write_text("")

@@ -5,13 +5,13 @@ import signal
 
 import pytest
 
-from groupcoord.cli import pipeline_watch
+from groupcoord.cli import pipeline
 from groupcoord.cli.main import main
 
 
 def options(*argv: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
-    pipeline_watch.configure(parser)
+    pipeline._configure_watch(parser)
     return parser.parse_args(["--source", "kafka:localhost:9092", "--out", "there", *argv])
 
 
@@ -51,7 +51,7 @@ def test_what_cannot_be_is_said(argv: list[str], said: str, capsys: pytest.Captu
 
 def test_the_first_signal_asks_and_the_second_does_not() -> None:
     before = signal.getsignal(signal.SIGTERM)
-    with pipeline_watch.signals() as stopping:
+    with pipeline.signals() as stopping:
         stopping.arm()
         signal.raise_signal(signal.SIGTERM)
         assert stopping.event.is_set()
@@ -62,5 +62,5 @@ def test_the_first_signal_asks_and_the_second_does_not() -> None:
 
 
 def test_at_the_end_it_says_what_there_is() -> None:
-    assert pipeline_watch.outcome(1234, 2, "there") == "1,234 records in 2 batches: tables in there/tables"
-    assert pipeline_watch.outcome(0, 0, "there") == "ended before the first batch: there are no tables in there yet"
+    assert pipeline.outcome(1234, 2, "there") == "1,234 records in 2 batches: tables in there/tables"
+    assert pipeline.outcome(0, 0, "there") == "ended before the first batch: there are no tables in there yet"

@@ -12,10 +12,10 @@ import pytest
 
 from groupcoord.cli import serve
 from groupcoord.cli.main import main
+from groupcoord.config.broker_config import DEFAULTS, DEV_DEFAULTS
 from groupcoord.config.config_def import ConfigError
-from groupcoord.config.default_overrides import DEFAULTS, DEV_DEFAULTS
-from groupcoord.config.properties import BROKER
-from groupcoord.server.log import LINES_PER_KIND, LogRateLimiter
+from groupcoord.config.property_definitions import BROKER
+from groupcoord.server.event_logging import LINES_PER_KIND, LogRateLimiter
 from groupcoord.server.server import Server
 
 
@@ -113,6 +113,19 @@ def test_brokers_and_racks_that_are_none(capsys: pytest.CaptureFixture[str]) -> 
     for none in ("0", "three", "²"):
         assert mistaken(capsys, "--brokers", none).endswith(f"{none} is not a number of brokers above 0")
     assert mistaken(capsys, "--racks", "a,,b").endswith("a,,b: a rack has no name")
+
+
+def test_features_and_levels_that_are_none(capsys: pytest.CaptureFixture[str]) -> None:
+    for said, problem in (
+        ("transaction.version", "transaction.version is not NAME=LEVEL"),
+        ("transaction.version=3", "transaction.version has levels from 0 to 2, and no 3"),
+        ("metadata.version=30", "metadata.version is no feature that can be chosen; these are: group.version"),
+    ):
+        assert problem in mistaken(capsys, "--feature", said)
+
+
+def test_a_feature_has_the_level_that_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert served(monkeypatch, "--port", "0", "--feature", "transaction.version=1")[0] == 0
 
 
 def test_there_is_no_port_for_the_last_broker(capsys: pytest.CaptureFixture[str]) -> None:
@@ -351,7 +364,7 @@ def test_a_disk_that_fails_ends_it(
 def test_a_system_without_posix(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setitem(sys.modules, "groupcoord.storage.data_directory", None)
+    monkeypatch.setitem(sys.modules, "groupcoord.storage.file_storage_backend", None)
     code, line = refused(capsys, "--data-dir", str(tmp_path))
     assert code == 1
     assert line.startswith("--data-dir needs a POSIX system: ")

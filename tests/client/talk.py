@@ -5,12 +5,13 @@ from typing import Any, TypeVar
 
 from groupcoord.assignors import ASSIGNORS, Assignor, Subscription, TopicPartition, run_assignor, write_assignment
 from groupcoord.assignors.serialization import write_subscription
-from groupcoord.client.errors import DisconnectedError
+from groupcoord.client.client_errors import DisconnectedError
 from groupcoord.client.member import actions as a
 from groupcoord.client.member.actions import MetadataSnapshot
-from groupcoord.client.member.events import MemberEvent
+from groupcoord.client.member.context import MemberSettings
+from groupcoord.client.member.listener_events import MemberEvent
+from groupcoord.client.member.member_interface import GroupMember
 from groupcoord.client.member.membership import Membership
-from groupcoord.client.member.settings import MemberSettings
 from groupcoord.core.effects import EmitEvent
 from groupcoord.protocol.apis.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from groupcoord.protocol.apis.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -33,21 +34,11 @@ def partitions(*numbers: int, topic: str = "t") -> tuple[TopicPartition, ...]:
     return tuple((topic, number) for number in numbers)
 
 
-class Talk:
-    """The conversation. What the member wants done piles up in ``wishes`` until somebody takes it."""
+class Conversation:
+    """A member of either protocol speaks. What it wants done piles up in ``wishes`` until somebody takes it."""
 
-    def __init__(
-        self,
-        assignors: Sequence[str | Assignor] = EAGER,
-        *,
-        topics: Iterable[str] = ("t",),
-        present: bool = True,
-        chance: float = 0.5,
-        **settings: Any,
-    ) -> None:
-        settings = {"group_id": "g", "auto_commit": False, **settings}
-        made = [ASSIGNORS.create(each) if isinstance(each, str) else each for each in assignors]
-        self.membership = Membership(MemberSettings(**settings), made, chance=lambda: chance)
+    def __init__(self, membership: GroupMember, *, topics: Iterable[str], present: bool) -> None:
+        self.membership = membership
         self.now_ms = 0
         self.wishes: list[a.Action] = []
         self.events: list[MemberEvent] = []
@@ -74,7 +65,7 @@ class Talk:
         self.hears(self.membership.polled(self.now_ms))
 
     def goes_away(self) -> None:
-        self.hears(self.membership.away(self.now_ms))
+        self.hears(self.membership.poll_ended(self.now_ms))
 
     def closes(self, reason: str = "done") -> None:
         self.hears(self.membership.leave(reason, self.now_ms))
@@ -85,10 +76,6 @@ class Talk:
     def fails(self, action: Any, error: Exception | None = None) -> None:
         error = error or DisconnectedError("the connection was closed")
         self.hears(self.membership.fail(action.ticket, error, self.now_ms))
-
-    def learns(self, **counts: int) -> None:
-        """Metadata has come."""
-        self.hears(self.membership.topics_changed(MetadataSnapshot(partitions=counts), self.now_ms))
 
     def waits(self, ms: int) -> None:
         """Time passes, and what is due happens."""
@@ -130,6 +117,44 @@ class Talk:
         found = Coordinator(key="g", node_id=at.node_id, host=at.host, port=at.port, error_code=code)
         assert request.coordinator_keys == ("g",)
         self.completes(send, FindCoordinatorResponse(coordinators=(found,)))
+
+    def told(self, news: str, *expected: TopicPartition, error: Exception | None = None) -> None:
+        """The user is told ``news`` about exactly ``expected``, and takes note, or raises."""
+        tell = self.wish(a.InvokeCallback)
+        assert (tell.news.value, tell.partitions) == (news, expected)
+        if error is None:
+            self.completes(tell)
+        else:
+            self.fails(tell, error)
+
+    def owns(self, *expected: TopicPartition) -> None:
+        """It says that exactly ``expected`` are its own from now on."""
+        assert self.wish(a.SetOwned).partitions == frozenset(expected)
+        assert self.membership.owned == frozenset(expected)
+
+
+class Talk(Conversation):
+    """A member of the classic protocol speaks."""
+
+    membership: Membership
+
+    def __init__(
+        self,
+        assignors: Sequence[str | Assignor] = EAGER,
+        *,
+        topics: Iterable[str] = ("t",),
+        present: bool = True,
+        chance: float = 0.5,
+        **settings: Any,
+    ) -> None:
+        settings = {"group_id": "g", "auto_commit": False, **settings}
+        made = [ASSIGNORS.create(each) if isinstance(each, str) else each for each in assignors]
+        membership = Membership(MemberSettings(**settings), made, chance=lambda: chance)
+        super().__init__(membership, topics=topics, present=present)
+
+    def learns(self, **counts: int) -> None:
+        """Metadata has come."""
+        self.hears(self.membership.topics_changed(MetadataSnapshot(partitions=counts), self.now_ms))
 
     def join(
         self,
@@ -210,20 +235,6 @@ class Talk:
         assert not send.parks
         self.completes(send, LeaveGroupResponse())
         return request
-
-    def told(self, news: str, *expected: TopicPartition, error: Exception | None = None) -> None:
-        """The user is told ``news`` about exactly ``expected``, and takes note, or raises."""
-        tell = self.wish(a.InvokeCallback)
-        assert (tell.news.value, tell.partitions) == (news, expected)
-        if error is None:
-            self.completes(tell)
-        else:
-            self.fails(tell, error)
-
-    def owns(self, *expected: TopicPartition) -> None:
-        """It says that exactly ``expected`` are its own from now on."""
-        assert self.wish(a.SetOwned).partitions == frozenset(expected)
-        assert self.membership.owned == frozenset(expected)
 
     # Stories that many tests begin with.
 

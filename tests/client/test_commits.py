@@ -2,8 +2,8 @@ import asyncio
 
 import pytest
 
-from groupcoord.client.errors import ConsumerClosedError
-from groupcoord.client.offsets import OffsetAndMetadata
+from groupcoord.client.client_errors import ConsumerClosedError
+from groupcoord.client.committed_offsets import OffsetAndMetadata
 from groupcoord.protocol.errors import ErrorCode as E
 from groupcoord.protocol.messages import JoinGroupRequest, OffsetCommitRequest
 from tests.client.broker import HANG, broker, patiently

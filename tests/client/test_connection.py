@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
+from groupcoord.client.client_errors import DisconnectedError, RequestTimedOutError, UnsupportedVersionError
 from groupcoord.client.connection import BrokerConnection, upgrade_response
-from groupcoord.client.errors import DisconnectedError, RequestTimedOutError, UnsupportedVersionError
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.apis.api_versions import ApiVersion
 from groupcoord.protocol.apis.find_coordinator import FindCoordinatorResponse

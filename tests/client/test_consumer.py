@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from groupcoord.client.client_errors import BrokerError, ConsumerClosedError, DisconnectedError
+from groupcoord.client.committed_offsets import OffsetAndMetadata
 from groupcoord.client.consumer import Consumer
-from groupcoord.client.errors import BrokerError, ConsumerClosedError, DisconnectedError
 from groupcoord.client.member.context import MemberState
-from groupcoord.client.offsets import OffsetAndMetadata
 from groupcoord.protocol.apis.metadata import MetadataResponse, MetadataResponseBroker, MetadataResponseTopic
 from groupcoord.protocol.errors import ErrorCode as E
 from groupcoord.protocol.messages import (

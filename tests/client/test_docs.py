@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from groupcoord.client import errors
+from groupcoord.client import client_errors
 from groupcoord.client.consumer import Consumer
 from tests.client.broker import broker
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "client.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", PAGE, re.DOTALL)
-SHORT, STEPS = (text for language, text in BLOCKS if language == "python")
+SHORT, STEPS, CONSUMER = (text for language, text in BLOCKS if language == "python")
 
 
 @pytest.mark.slow
@@ -42,9 +42,15 @@ def test_the_short_example_prints_what_is_produced() -> None:
     assert asyncio.run(story()) == b"0 0 b'an espresso'\n"
 
 
+def test_a_consumer_of_the_consumer_protocol_is_made_as_shown() -> None:
+    one = eval(CONSUMER, {"Consumer": Consumer})
+    assert one.subscription() == {"orders"}
+    assert type(one.membership).__name__ == "ConsumerMembership"
+
+
 def test_what_the_page_names_is_there() -> None:
     calls = set(re.findall(r"`(\w+)\(", PAGE)) - {"async"}
     assert calls
     assert [name for name in calls if not hasattr(Consumer, name)] == []
     raised = set(re.findall(r"`(\w+Error)`", PAGE))
-    assert [name for name in raised if not hasattr(errors, name)] == []
+    assert [name for name in raised if not hasattr(client_errors, name)] == []

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from groupcoord.client.client_errors import BrokerError, CorruptRecordsError
 from groupcoord.client.consumer import Consumer
-from groupcoord.client.errors import BrokerError, CorruptRecordsError
 from groupcoord.protocol.apis.fetch import FetchableTopicResponse, PartitionData
 from groupcoord.protocol.batches.compression import Compression
 from groupcoord.protocol.errors import ErrorCode as E

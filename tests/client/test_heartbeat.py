@@ -2,9 +2,9 @@
 
 import pytest
 
-from groupcoord.client.errors import BrokerError
+from groupcoord.client.client_errors import BrokerError
 from groupcoord.client.member import actions as a
-from groupcoord.client.member import events as e
+from groupcoord.client.member import listener_events as e
 from groupcoord.client.member.context import MemberState
 from groupcoord.protocol.apis.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from groupcoord.protocol.apis.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -168,7 +168,7 @@ def test_what_else_a_beat_is_answered_counts_as_missed(code: E) -> None:
     talk.beat()
     talk.waits(2_999)
     assert talk.is_quiet()
-    assert [event.error for event in talk.said(e.RequestRefused)] == [code.name] * 2
+    assert [event.error for event in talk.said(e.RequestFailed)] == [code.name] * 2
 
 
 def test_a_member_that_was_fenced_ends() -> None:

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from groupcoord import Cluster, SyncCluster
-from groupcoord.client.addresses import parse_address
-from groupcoord.client.errors import BrokerError, ClientError
+from groupcoord.client.client_errors import BrokerError, ClientError
 from groupcoord.client.log_reader import EARLIEST, LATEST, READ_COMMITTED, LogReader
 from groupcoord.client.network_client import NetworkClient, PartitionLeader, TopicMetadata
+from groupcoord.client.option_parsing import parse_address
 from groupcoord.core.effects import LogRecord
 from groupcoord.protocol.apis.fetch import AbortedTransaction, FetchableTopicResponse, FetchResponse, PartitionData
 from groupcoord.protocol.batches.record_batch import records_in

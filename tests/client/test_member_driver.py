@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from groupcoord.assignors import Assignment, FunctionAssignor, GroupSubscription
+from groupcoord.client.client_errors import AssignorFailedError, BrokerError, CallbackFailedError
 from groupcoord.client.consumer import Consumer
-from groupcoord.client.errors import AssignorFailedError, BrokerError, CallbackFailedError
-from groupcoord.client.member.events import AssignorRan, Joined
+from groupcoord.client.member.listener_events import AssignorRan, Joined
 from groupcoord.core.events import Event
 from groupcoord.protocol.apis.find_coordinator import Coordinator
 from groupcoord.protocol.errors import ErrorCode

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from groupcoord.client.member import events as e
+from groupcoord.client.member import listener_events as e
 from groupcoord.core.events import AdminAction, Answered
 
 P = (("t", 0), ("t", 1))
@@ -54,11 +54,20 @@ TELLING: list[tuple[type[e.MemberEvent], dict[str, Any], str]] = [
         {"generation": 2, "keeps": (), "gains": (), "gives_up": P},
         "generation 2: keeps nothing, gains nothing, gives up t-0, t-1 and joins a second time",
     ),
+    (e.HeartbeatJoinSent, {"subscription": "t, u"}, "joins with epoch 0, subscribes to t, u"),
+    (e.EpochReached, {"epoch": 3}, "is at epoch 3"),
+    (
+        e.AssignmentReceived,
+        {"epoch": 3, "keeps": P, "gains": (), "gives_up": P[:1]},
+        "epoch 3: keeps t-0, t-1, gains nothing, gives up t-0",
+    ),
+    (e.AssignmentAcknowledged, {"owns": P}, "tells the coordinator that it owns t-0, t-1"),
+    (e.Fenced, {"reason": "x"}, "is out of the group, loses what it owned and joins again: x"),
     (e.PartitionsTold, {"news": "revoked", "partitions": P}, "revoked: t-0, t-1"),
     (e.MembershipReset, {"reason": "x", "forgets_id": False}, "is out of its generation: x"),
     (e.MembershipReset, {"reason": "x", "forgets_id": True}, "is out of its generation and starts as a newcomer: x"),
     (
-        e.RequestRefused,
+        e.RequestFailed,
         {"request": "JoinGroup", "error": "X", "then": "it waits"},
         "JoinGroup refused with X: it waits",
     ),

@@ -7,12 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from groupcoord.assignors import FunctionAssignor, RebalanceProtocol
-from groupcoord.client.errors import BrokerError, ClientError, CommitFailedError, RebalanceInProgressError
+from groupcoord.client.client_errors import BrokerError, ClientError, CommitFailedError, RebalanceInProgressError
 from groupcoord.client.member import actions as a
-from groupcoord.client.member.context import NO_GENERATION, Generation, MemberState
-from groupcoord.client.member.events import JoinSent, Synced
+from groupcoord.client.member.context import NO_GENERATION, Generation, MemberSettings, MemberState
+from groupcoord.client.member.listener_events import JoinSent, Synced
 from groupcoord.client.member.membership import Membership
-from groupcoord.client.member.settings import MemberSettings
 from groupcoord.protocol.apis.find_coordinator import FindCoordinatorRequest
 from groupcoord.protocol.apis.join_group import JoinGroupRequest
 from groupcoord.protocol.errors import ErrorCode as E
@@ -28,6 +27,7 @@ def test_what_it_shows() -> None:
     membership = talk.membership
     assert (membership.state, membership.generation, membership.coordinator) == (MemberState.STABLE, NOW, BROKER)
     assert (membership.owned, membership.watched_topics) == (frozenset(P(0)), frozenset({"t"}))
+    assert (membership.is_stable, Talk().membership.is_stable) == (True, False)
     assert membership.settings.group_id == "g"
     assert repr(membership) == "<Membership g Stable me gen=1 owns 1>"
     assert repr(Talk().membership) == "<Membership g Unjoined nobody gen=-1 owns 0>"

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from groupcoord.client.errors import DisconnectedError
+from groupcoord.client.client_errors import DisconnectedError
 from groupcoord.client.member.actions import MetadataSnapshot
-from groupcoord.client.member.settings import ExponentialBackoff
+from groupcoord.client.member.context import ExponentialBackoff
 from groupcoord.client.network_client import ConnectionPurpose, NetworkClient, PartitionLeader
 from groupcoord.protocol.apis.metadata import MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic
 from groupcoord.protocol.errors import ErrorCode

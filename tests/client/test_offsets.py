@@ -5,10 +5,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from groupcoord.client.client_errors import BrokerError, CommitFailedError, RebalanceInProgressError
+from groupcoord.client.committed_offsets import OffsetAndMetadata
 from groupcoord.client.consumer import Consumer
-from groupcoord.client.errors import BrokerError, CommitFailedError, RebalanceInProgressError
 from groupcoord.client.member.context import MemberState
-from groupcoord.client.offsets import OffsetAndMetadata
 from groupcoord.protocol.apis.offset_commit import (
     OffsetCommitResponse,
     OffsetCommitResponsePartition,

@@ -2,8 +2,8 @@
 
 import pytest
 
+from groupcoord.client.client_errors import BrokerError, OffsetError
 from groupcoord.client.consumer import Consumer
-from groupcoord.client.errors import BrokerError, OffsetError
 from groupcoord.protocol.apis.list_offsets import ListOffsetsPartitionResponse, ListOffsetsTopicResponse
 from groupcoord.protocol.errors import ErrorCode as E
 from groupcoord.protocol.messages import ListOffsetsRequest, ListOffsetsResponse

@@ -10,12 +10,14 @@ from groupcoord.assignors import (
     GroupSubscription,
     RebalanceProtocol,
     Subscription,
+    as_leader,
     read_assignment,
     read_subscription,
 )
-from groupcoord.client.errors import AssignorFailedError, DisconnectedError
+from groupcoord.assignors.range_assignor import RangeAssignor
+from groupcoord.client.client_errors import AssignorFailedError, DisconnectedError
 from groupcoord.client.member import actions as a
-from groupcoord.client.member import events as e
+from groupcoord.client.member import listener_events as e
 from groupcoord.client.member.actions import MetadataSnapshot
 from groupcoord.client.member.context import MemberState
 from groupcoord.protocol.apis.heartbeat import HeartbeatResponse
@@ -106,6 +108,21 @@ def test_a_leader_learns_of_all_topics_and_assigns_them() -> None:
     }
     (ran,) = talk.said(e.AssignorRan)
     assert (ran.assignment, ran.withheld) == (((ME, P(1, 0)), ("b", (("u", 0),))), ())
+
+
+def test_a_leader_gives_topics_of_one_hash_bucket_in_the_order_in_which_java_meets_them() -> None:
+    """``Aa`` and ``BB`` have the same hash, and a leader in Java learns of topics from its members, in a ``HashMap``."""
+    talk = Talk(["range"])
+    talk.find()
+    wants = {"y": ("Aa", "t"), "x": ("BB",), ME: ("Aa", "BB")}
+    members = {member_id: Subscription(topics=topics) for member_id, topics in wants.items()}
+    counts = {"Aa": 1, "BB": 3, "t": 1}
+    talk.lead(members, counts=counts)
+    java = as_leader(GroupSubscription(subscriptions=members, partitions=counts))
+    expected = RangeAssignor().assign(java)
+    request = talk.sync(*P(0))
+    assert {each.member_id: read_assignment(each.assignment) for each in request.assignments} == expected
+    assert expected[ME] == [("BB", 0), ("BB", 1), ("Aa", 0)]
 
 
 def test_a_cooperative_leader_shows_what_nobody_gets_yet() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from groupcoord.client.errors import BrokerError
+from groupcoord.client.client_errors import BrokerError
 from groupcoord.client.member import actions as a
 from groupcoord.protocol.apis.find_coordinator import FindCoordinatorRequest
 from groupcoord.protocol.apis.join_group import JoinGroupRequest, JoinGroupResponse

@@ -10,13 +10,12 @@ from collections import Counter, deque
 from typing import Any, NamedTuple
 
 from groupcoord.assignors import ASSIGNORS, TopicPartition, run_assignor
-from groupcoord.client.errors import DisconnectedError
+from groupcoord.client.client_errors import DisconnectedError
 from groupcoord.client.member import actions as a
 from groupcoord.client.member.actions import MetadataSnapshot
-from groupcoord.client.member.context import MemberState
-from groupcoord.client.member.events import MemberEvent, PolledTooLate
+from groupcoord.client.member.context import MemberSettings, MemberState
+from groupcoord.client.member.listener_events import MemberEvent, PolledTooLate
 from groupcoord.client.member.membership import Membership
-from groupcoord.client.member.settings import MemberSettings
 from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.config.broker_config import load
 from groupcoord.core.effects import Call, Effect, EmitEvent, Reply
@@ -118,7 +117,7 @@ class Somebody:
             isinstance(chore, a.InvokeCallback) for chore in self.chores
         ):  # a poll returns only when no callback runs
             self.present = False
-            self.hears(self.membership.away(self.world.now_ms))
+            self.hears(self.membership.poll_ended(self.world.now_ms))
 
     def does(self, chore: Any) -> None:
         """One of its chores is done."""

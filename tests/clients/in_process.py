@@ -5,7 +5,14 @@ from collections.abc import Mapping
 from groupcoord import Cluster, SyncCluster
 
 # Short enough to wait for, long enough that a busy machine does not make the living look dead.
-CONFIG = {"group.min.session.timeout.ms": 1500}
+CONFIG = {
+    "group.min.session.timeout.ms": 1500,
+    "group.consumer.min.session.timeout.ms": 1500,
+    "group.consumer.session.timeout.ms": 20_000,
+    "group.consumer.min.heartbeat.interval.ms": 100,
+    "group.consumer.heartbeat.interval.ms": 100,
+    "group.consumer.assignment.interval.ms": 0,
+}
 
 
 def groupcoord(config: Mapping[str, object] = CONFIG, *, dev: bool = True) -> SyncCluster:

@@ -16,6 +16,7 @@ CLASSES = {
     "kafka-consumer-groups": f"{PACKAGE}.consumer.group.ConsumerGroupCommand",
     "kafka-get-offsets": f"{PACKAGE}.GetOffsetShell",
     "kafka-topics": f"{PACKAGE}.TopicCommand",
+    "kafka-transactions": f"{PACKAGE}.TransactionsCommand",
     "kafka-verifiable-consumer": f"{PACKAGE}.VerifiableConsumer",
     "kafka-verifiable-producer": f"{PACKAGE}.VerifiableProducer",
 }

@@ -36,9 +36,10 @@ class Flavour:
 
     library: str
     assignor: str
+    protocol: str = "classic"
 
     def __str__(self) -> str:
-        return f"{self.library}-{self.assignor}"
+        return f"{self.library}-{self.assignor}{'' if self.protocol == 'classic' else f'-{self.protocol}'}"
 
     @property
     def cooperative(self) -> bool:
@@ -108,12 +109,19 @@ class Adapter(Protocol):
     def close(self) -> None: ...
 
 
+class TransactionalAdapter(Adapter, Protocol):
+    """Its ``member`` is that for which its library's producer is to commit offsets."""
+
+    def member(self) -> Any: ...
+
+
 class AiokafkaAdapter:
     """aiokafka on an event loop that runs whenever this thread polls, which is always."""
 
     ASSIGNORS: ClassVar = {"range": AiokafkaRange, "roundrobin": AiokafkaRoundRobin, "sticky": AiokafkaSticky}
 
     def __init__(self, membership: Membership, diary: Diary) -> None:
+        self._group = membership.group
         self._runner = asyncio.Runner()
         self._runner.run(self._start(membership, diary))
 
@@ -135,6 +143,7 @@ class AiokafkaAdapter:
             heartbeat_interval_ms=HEARTBEAT_MS,
             metadata_max_age_ms=membership.metadata_age_ms,
             fetch_max_wait_ms=membership.fetch_wait_ms,
+            isolation_level="read_committed",
             auto_offset_reset="earliest",
             enable_auto_commit=False,
         )
@@ -144,6 +153,9 @@ class AiokafkaAdapter:
     def poll(self) -> list[Record]:
         batches = self._runner.run(self._consumer.getmany(timeout_ms=POLL_MS))
         return [told_by_python(record) for batch in batches.values() for record in batch]
+
+    def member(self) -> Any:
+        return self._group  # aiokafka 0.14 does not know KIP-447
 
     def commit(self) -> None:
         self._runner.run(self._consumer.commit())
@@ -181,6 +193,7 @@ class KafkaPythonAdapter:
             heartbeat_interval_ms=HEARTBEAT_MS,
             metadata_max_age_ms=membership.metadata_age_ms,
             fetch_max_wait_ms=membership.fetch_wait_ms,
+            isolation_level="read_committed",
             auto_offset_reset="earliest",
             enable_auto_commit=False,
         )
@@ -192,6 +205,9 @@ class KafkaPythonAdapter:
     def poll(self) -> list[Record]:
         batches = self._consumer.poll(timeout_ms=POLL_MS)
         return [told_by_python(record) for batch in batches.values() for record in batch]
+
+    def member(self) -> Any:
+        return self._consumer.group_metadata()
 
     def commit(self) -> None:
         self._consumer.commit()
@@ -205,18 +221,25 @@ class ConfluentAdapter:
 
     def __init__(self, membership: Membership, diary: Diary) -> None:
         instance = {"group.instance.id": membership.instance_id} if membership.instance_id else {}
+        of_protocol: dict[str, Any]
+        if membership.flavour.protocol == "consumer":
+            of_protocol = {"group.protocol": "consumer", "group.remote.assignor": membership.flavour.assignor}
+        else:
+            of_protocol = {
+                "partition.assignment.strategy": membership.flavour.assignor,
+                "session.timeout.ms": membership.session_ms,
+                "heartbeat.interval.ms": HEARTBEAT_MS,
+            }
         self._consumer = confluent_kafka.Consumer(
             {
                 "bootstrap.servers": membership.bootstrap,
                 "client.id": membership.client_id,
                 "group.id": membership.group,
-                "partition.assignment.strategy": membership.flavour.assignor,
-                "session.timeout.ms": membership.session_ms,
-                "heartbeat.interval.ms": HEARTBEAT_MS,
                 "topic.metadata.refresh.interval.ms": membership.metadata_age_ms,
                 "fetch.wait.max.ms": membership.fetch_wait_ms,
                 "auto.offset.reset": "earliest",
                 "enable.auto.commit": False,
+                **of_protocol,
                 **instance,
             }
         )
@@ -229,6 +252,9 @@ class ConfluentAdapter:
     def poll(self) -> list[Record]:
         return [told_by_confluent(message) for message in self._consumer.consume(500, POLL_MS / 1000)]
 
+    def member(self) -> Any:
+        return self._consumer.consumer_group_metadata()
+
     def commit(self) -> None:
         self._consumer.commit(asynchronous=False)
 
@@ -236,11 +262,12 @@ class ConfluentAdapter:
         self._consumer.close()
 
 
-ADAPTERS: dict[str, Callable[[Membership, Diary], Adapter]] = {
+TRANSACTIONAL_ADAPTERS: dict[str, Callable[[Membership, Diary], TransactionalAdapter]] = {
     "aiokafka": AiokafkaAdapter,
     "kafka-python": KafkaPythonAdapter,
     "confluent": ConfluentAdapter,
 }
+ADAPTERS: dict[str, Callable[[Membership, Diary], Adapter]] = {**TRANSACTIONAL_ADAPTERS}
 
 
 class Member:

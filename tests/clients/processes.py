@@ -41,6 +41,14 @@ class Running:
         self._process.terminate()
         return self._process.wait(PATIENCE_S)
 
+    def end(self) -> int:
+        """End its standard input, at which it ends if that is what it goes by; answers its exit code."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        code = self._process.wait(PATIENCE_S)
+        self._listener.join(PATIENCE_S)  # it may still have to hear the last of it
+        return code
+
     def pause(self) -> None:
         """Let it stand still, its connections open."""
         self._process.send_signal(signal.SIGSTOP)

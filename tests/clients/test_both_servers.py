@@ -1,15 +1,22 @@
-"""One life of a group, told by the callbacks of real clients, on groupcoord and on a real broker: it must be the same life."""
+"""One life of a group, told by the callbacks of real clients, on groupcoord and on a real broker: it must be the same life.
 
-from collections.abc import Iterable, Iterator
+And the same transactions.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import pytest
 
+from tests.clients import transaction_stories as stories
 from tests.clients.cluster import Cluster
-from tests.clients.in_process import groupcoord
+from tests.clients.in_process import CONFIG, groupcoord
 from tests.clients.members import FLAVOURS, Flavour, Member, Membership
 from tests.clients.support import Partition, eventually, partitions_of, unique
+from tests.clients.transactional import PRODUCERS
+from tests.conformance.settings import FAST
+from tests.conftest import StartRealKafka
 from tests.real_kafka import Broker
 
 pytestmark = pytest.mark.slow
@@ -113,11 +120,17 @@ class GroupHistory:
 
 
 def _without_detours(entries: Iterable[Entry]) -> list[Entry]:
-    """``entries`` without those that take something away and give the same back."""
+    """``entries`` without those that take something away and give the same back, and what comes in pieces as one.
+
+    In a cooperative group each owner gives up its part in its own time: if one is late, the next generation is there before
+    it, and whoever waits is given the rest by the one after.
+    """
     kept: list[Entry] = []
     for what, partitions in entries:
         if len(kept) > 1 and what == "assigned" and kept[-1] == ("revoked", partitions) == ("revoked", kept[-2][1]):
             kept.pop()
+        elif kept and kept[-1][0] == what:
+            kept[-1] = what, kept[-1][1] | partitions
         else:
             kept.append((what, partitions))
     return kept
@@ -170,13 +183,27 @@ def life_of_a_static_group(cluster: Cluster, flavour: Flavour) -> list[Any]:
         return told.events
 
 
+@contextmanager
+def _side_by_side(config: Mapping[str, object], real: Broker) -> Iterator[tuple[Cluster, Cluster]]:
+    with groupcoord(config) as server, ExitStack() as running:
+        clusters = Cluster(server), Cluster(real.bootstrap_servers)
+        for cluster in clusters:
+            running.callback(cluster.close)
+        yield clusters
+
+
 @pytest.fixture(scope="module")
 def both(real_kafka: Broker) -> Iterator[tuple[Cluster, Cluster]]:
     """groupcoord and the real broker."""
-    with groupcoord() as server, ExitStack() as running:
-        clusters = Cluster(server), Cluster(real_kafka.bootstrap_servers)
-        for cluster in clusters:
-            running.callback(cluster.close)
+    with _side_by_side(CONFIG, real_kafka) as clusters:
+        yield clusters
+
+
+@pytest.fixture(scope="module")
+def both_impatient(start_real_kafka: StartRealKafka) -> Iterator[tuple[Cluster, Cluster]]:
+    """groupcoord and a real broker that are as soon tired of members and of transactions."""
+    properties = {**FAST.properties, **{name: str(value) for name, value in stories.IMPATIENT.items()}}
+    with start_real_kafka(properties) as real, _side_by_side(stories.IMPATIENT, real) as clusters:
         yield clusters
 
 
@@ -190,3 +217,31 @@ def test_the_life_of_a_group_is_the_same(both: tuple[Cluster, Cluster], flavour:
 def test_the_life_of_static_members_is_the_same(both: tuple[Cluster, Cluster], flavour: Flavour) -> None:
     ours, real = (life_of_a_static_group(cluster, flavour) for cluster in both)
     assert ours == real
+
+
+@pytest.mark.parametrize("library", PRODUCERS)
+@pytest.mark.parametrize("story", [stories.commit_and_abort, stories.fence, stories.time_out])
+def test_a_transaction_is_the_same(
+    both_impatient: tuple[Cluster, Cluster], story: Callable[[Cluster, str], object], library: str
+) -> None:
+    ours, real = (story(cluster, library) for cluster in both_impatient)
+    assert ours == real
+    assert both_impatient[0].new_errors() == []
+
+
+@pytest.mark.parametrize("flavour", stories.LOOPS, ids=str)
+@pytest.mark.parametrize(
+    "story",
+    [
+        stories.share_and_leave,
+        stories.survive_a_zombie,
+        stories.survive_a_crash,
+        stories.take_over_after_a_crash,
+    ],
+)
+def test_consuming_transforming_and_producing_is_the_same(
+    both_impatient: tuple[Cluster, Cluster], story: Callable[[Cluster, Flavour], object], flavour: Flavour
+) -> None:
+    ours, real = (story(cluster, flavour) for cluster in both_impatient)
+    assert ours == real
+    assert both_impatient[0].new_errors() == []

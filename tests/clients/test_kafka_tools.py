@@ -1,14 +1,26 @@
 """Kafka's own command-line tools, that is the Java client, unmodified."""
 
 import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
+from groupcoord.protocol.apis import APIS, ApiKey
+from groupcoord.protocol.apis.produce import PartitionProduceData, TopicProduceData
+from groupcoord.protocol.framing import encode_request, parse_response
+from groupcoord.protocol.messages import InitProducerIdRequest, ProduceRequest
+from tests.clients import transactional
 from tests.clients.cluster import Cluster
 from tests.clients.kafka_tools import KafkaTools, NoTools
 from tests.clients.processes import Running, running
 from tests.clients.support import eventually, partitions_of, unique
+from tests.conformance.batches import Rec, batch
+from tests.conformance.wire import PATIENCE_MS, SocketTarget
 
 pytestmark = pytest.mark.slow
 
@@ -117,6 +129,176 @@ def test_java_consumers_share_a_group(cluster: Cluster, group: str, tools: Kafka
 
         first.terminate()
         eventually(lambda: owners(cluster, group) == [4], saying="who stays owns everything")
+
+
+def test_java_consumers_of_the_consumer_protocol_are_described(cluster: Cluster, group: str, tools: KafkaTools) -> None:
+    topic = cluster.topic(partitions=4)
+    tools("kafka-configs", "--alter", "--group", group, "--add-config", "consumer.assignment.interval.ms=0")
+    shown = tools("kafka-configs", "--describe", "--group", group)
+    assert "  consumer.assignment.interval.ms=0 sensitive=false synonyms={DYNAMIC_GROUP_CONFIG:" in shown
+    options = ("--group-protocol", "consumer", "--group-remote-assignor", "range")
+    consumer = tools.command("kafka-verifiable-consumer", "--topic", topic, "--group-id", group, *options)
+
+    with running(consumer), running([*consumer, "--group-instance-id", "two"]):
+        eventually(lambda: sorted(owners(cluster, group)) == [2, 2], saying="both own two partitions")
+        eventually(lambda: cluster.group(group).state.name == "STABLE", saying="the group is stable")
+        described = ("kafka-consumer-groups", "--describe", "--group", group)
+        header, *members = tools.rows(*described, "--members", "--verbose")
+        two = next(dict(zip(header, row, strict=True)) for row in members if row[2] == "two")
+        assert {name: two[name] for name in header[-5:]} == {
+            "#PARTITIONS": "2",
+            "CURRENT-EPOCH": two["TARGET-EPOCH"],
+            "CURRENT-ASSIGNMENT": two["TARGET-ASSIGNMENT"],
+            "TARGET-EPOCH": two["TARGET-EPOCH"],
+            "TARGET-ASSIGNMENT": two["TARGET-ASSIGNMENT"],
+        }
+        assert two["TARGET-ASSIGNMENT"] in (f"{topic}:0,1", f"{topic}:2,3")
+        [_, state] = tools.rows(*described, "--state", "--verbose")
+        assert state[-5:] == ["range", "Stable", two["TARGET-EPOCH"], two["TARGET-EPOCH"], "2"]
+        assert [group, "Consumer"] in tools.rows("kafka-consumer-groups", "--list", "--type", "consumer")
+
+
+def test_an_open_transaction_is_shown_and_ended_by_force(cluster: Cluster, tools: KafkaTools) -> None:
+    topic, transactional_id, group = cluster.topic(), unique("id"), unique("group")
+    producer = transactional.ConfluentProducer(cluster.bootstrap, transactional_id, timeout_ms=50_000)
+    producer.begin()
+    producer.write(topic, ["a", "b"])
+    producer.send_offsets({(topic, 0): 1}, producer.group(group))
+    listing = ("kafka-transactions", "list", "--transactional-id-pattern", f"{transactional_id}|nothing")
+
+    header, [shown_id, coordinator, producer_id, state] = tools.rows(*listing)
+    assert header == ["TransactionalId", "Coordinator", "ProducerId", "TransactionState"]
+    assert (shown_id, coordinator, state) == (transactional_id, "1", "Ongoing")
+
+    header, row = tools.rows("kafka-transactions", "describe", "--transactional-id", transactional_id)
+    described = dict(zip(header, row, strict=True))
+    began_ms, lasts_ms = (
+        int(described.pop(name)) for name in ("CurrentTransactionStartTimeMs", "TransactionDurationMs")
+    )
+    assert 0 <= lasts_ms < time.time() * 1000 - began_ms + 1
+    partitions = described.pop("TopicPartitions").split(",")
+    assert sorted(each.rpartition("-")[0] for each in partitions) == ["__consumer_offsets", topic]
+    assert described == {
+        "CoordinatorId": "1",
+        "TransactionalId": transactional_id,
+        "ProducerId": producer_id,
+        "ProducerEpoch": "0",
+        "TransactionState": "Ongoing",
+        "TransactionTimeoutMs": "50000",
+    }
+
+    assert producer_of(tools, topic) == {
+        "ProducerId": producer_id,
+        "ProducerEpoch": "0",
+        "LatestCoordinatorEpoch": "-1",
+        "LastSequence": "1",
+        "CurrentTransactionStartOffset": "0",
+    }
+
+    assert tools("kafka-transactions", "forceTerminateTransaction", "--transactionalId", transactional_id) == ""
+    assert transactional.refusal(producer.commit) == "_FENCED, fatal"
+    producer.close()
+    assert transactional.read(cluster.bootstrap, topic) == []
+    assert tools.rows(*listing)[1] == [transactional_id, "1", producer_id, "Empty"]
+
+
+def test_a_hanging_transaction_is_found_and_aborted(cluster: Cluster, tools: KafkaTools) -> None:
+    topic = cluster.topic()
+    producer_id = hang(cluster, topic)
+    cluster.produce(topic, ["behind it"])
+    find = ("kafka-transactions", "find-hanging", "--topic", topic)
+    abort = ("kafka-transactions", "abort", "--topic", topic, "--partition", "0")
+
+    header, row = tools.rows(*find, "--partition", "0")
+    found = dict(zip(header, row, strict=True))
+    assert time.time() * 1000 - int(found.pop("LastTimestamp")) > 20 * 60_000
+    assert int(found.pop("Duration(min)")) >= 20
+    assert found == {
+        "Topic": topic,
+        "Partition": "0",
+        "ProducerId": producer_id,
+        "ProducerEpoch": "0",
+        "CoordinatorEpoch": "-1",
+        "StartOffset": "0",
+    }
+    assert transactional.read(cluster.bootstrap, topic) == []
+
+    assert tools(*abort, "--start-offset", "0") == ""
+    assert transactional.read(cluster.bootstrap, topic) == ["behind it"]
+    assert tools.rows(*find) == [list(header)]
+    ended = {
+        "ProducerId": producer_id,
+        "ProducerEpoch": "0",
+        "LatestCoordinatorEpoch": "0",
+        "LastSequence": "0",
+        "CurrentTransactionStartOffset": "None",
+    }
+    assert producer_of(tools, topic) == ended
+
+    producer_id = hang(cluster, topic)
+    cluster.produce(topic, ["behind another"])
+    assert transactional.read(cluster.bootstrap, topic) == ["behind it"]
+    before_kafka_3 = ("--producer-id", producer_id, "--producer-epoch", "0", "--coordinator-epoch", "0")
+    assert tools(*abort, *before_kafka_3) == ""
+    assert transactional.read(cluster.bootstrap, topic) == ["behind it", "behind another"]
+
+
+def producer_of(tools: KafkaTools, topic: str) -> dict[str, str]:
+    """What is said of the only producer of partition 0, apart from the time of its last record."""
+    header, row = tools.rows("kafka-transactions", "describe-producers", "--topic", topic, "--partition", "0")
+    described = dict(zip(header, row, strict=True))
+    assert int(described.pop("LastTimestamp")) > 0
+    return described
+
+
+def hang(cluster: Cluster, topic: str) -> str:
+    """Write, as of half an hour ago, in a transaction of which no coordinator knows; answers the producer's id.
+
+    A broker takes that only while it does not ask the coordinator (KIP-890), as none did before Kafka 3.6.
+    """
+    wire = SocketTarget.at(cluster.bootstrap).connect()
+
+    def ask(key: ApiKey, version: int, message: Any) -> Any:
+        wire.send(encode_request(APIS[key], version, 1, "hanging", message))
+        answer = wire.receive(PATIENCE_MS)
+        assert answer is not None
+        return parse_response(APIS[key], version, answer)[1]
+
+    def is_taken() -> bool:
+        [topic_answer] = ask(ApiKey.PRODUCE, 9, request).responses
+        return not topic_answer.partition_responses[0].error_code
+
+    anybody = InitProducerIdRequest(
+        transactional_id=None, transaction_timeout_ms=60_000, producer_id=-1, producer_epoch=-1
+    )
+    producer_id = ask(ApiKey.INIT_PRODUCER_ID, 4, anybody).producer_id
+    record = Rec(b"hanging", timestamp_ms=int(time.time() * 1000) - 30 * 60_000)
+    records = batch([record], producer=(producer_id, 0, 0), attributes=0x10)
+    partitions = (PartitionProduceData(index=0, records=records),)
+    data = (TopicProduceData(name=topic, partition_data=partitions),)
+    request = ProduceRequest(transactional_id="unknown", acks=-1, timeout_ms=PATIENCE_MS, topic_data=data)
+    try:
+        with unverified(cluster):
+            eventually(is_taken, saying="the transaction hangs")
+    finally:
+        wire.close()
+    return str(producer_id)
+
+
+@contextmanager
+def unverified(cluster: Cluster) -> Iterator[None]:
+    """A block in which the broker believes any producer that it is in a transaction."""
+
+    def alter(operation: AlterConfigOpType) -> None:
+        entry = ConfigEntry("transaction.partition.verification.enable", "false", incremental_operation=operation)
+        broker = ConfigResource(ResourceType.BROKER, "1", incremental_configs=[entry])
+        cluster.admin.incremental_alter_configs([broker])[broker].result(PATIENCE_MS / 1000)
+
+    alter(AlterConfigOpType.SET)
+    try:
+        yield
+    finally:
+        alter(AlterConfigOpType.DELETE)
 
 
 def owners(cluster: Cluster, group: str) -> list[int]:

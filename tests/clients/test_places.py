@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from groupcoord.core.java import partition_for
+from groupcoord.core.java_hash_order import partition_for
 from tests.clients.cluster import Cluster
 from tests.clients.support import unique
 from tests.clients.ungrouped import LIBRARIES, Draft, reader, write

@@ -13,7 +13,7 @@ import kafka
 import pytest
 
 from groupcoord import Cluster, SyncCluster
-from groupcoord.core.java import partition_for
+from groupcoord.core.java_hash_order import partition_for
 from tests.clients.in_process import CONFIG
 from tests.clients.members import Flavour, Member, Membership
 from tests.clients.support import PATIENCE_S, Record, eventually, partitions_of, unique
@@ -38,7 +38,7 @@ class Trio:
     def leaders(self, topic: str) -> tuple[int, ...]:
         found = self.cluster.core.broker.topics.get(topic)
         assert found is not None
-        return found.leaders
+        return found.metadata.leaders
 
     def move(self, topic: str, partition: int) -> None:
         """Let the next broker lead."""

@@ -3,6 +3,8 @@
 import pytest
 
 from groupcoord.cluster.api_versions import api_versions
+from groupcoord.cluster.features import Features
+from groupcoord.config.features import UNCHANGED
 from groupcoord.core.effects import Call, Reply
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.apis import APIS, ApiKey
@@ -13,7 +15,7 @@ from groupcoord.protocol.messages import ApiVersionsRequest, ApiVersionsResponse
 def ask(version: int, request: ApiVersionsRequest | None) -> tuple[int, ApiVersionsResponse]:
     """(version answered in, answer)."""
     ctx = HandlerContext(0, Call(1, 1, APIS[ApiKey.API_VERSIONS], version, "test", "/127.0.0.1"))
-    api_versions(ctx, ctx.origin, request)  # type: ignore[arg-type]
+    api_versions(ctx, ctx.origin, request, Features(UNCHANGED, {}, 1, lambda _: None))  # type: ignore[arg-type]
     (reply,) = ctx.effects
     assert isinstance(reply, Reply)
     return reply.call.version, reply.response
@@ -32,8 +34,8 @@ def test_every_served_api_is_named_with_its_versions(version: int) -> None:
 def test_not_all_of_a_brokers_apis_are_named() -> None:
     """Deviation (scope-of-a-stand-in)."""
     _, answer = ask(4, ApiVersionsRequest(client_software_name="kcat", client_software_version="1.7.1"))
-    consumer_group_heartbeat, add_partitions_to_txn = 68, 24
-    assert not {consumer_group_heartbeat, add_partitions_to_txn} & {api.api_key for api in answer.api_keys}
+    share_group_heartbeat, elect_leaders = 76, 43
+    assert not {share_group_heartbeat, elect_leaders} & {api.api_key for api in answer.api_keys}
 
 
 @pytest.mark.parametrize(("version", "supported"), [(3, 1), (4, 7)])

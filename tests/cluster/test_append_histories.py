@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from groupcoord.cluster.append_gate import HOLD, STORE
-from groupcoord.coordinator.classic.states import GroupState
+from groupcoord.cluster.cluster_core import TopicsOfBroker
+from groupcoord.coordinator.classic.classic_group_state import GroupState
 from groupcoord.coordinator.config import CoordinatorConfig
 from groupcoord.coordinator.coordinator import GroupCoordinator
 from groupcoord.core.events import AdminAction
@@ -107,7 +108,7 @@ class History:
     def replayed(self, partition: int) -> Any:
         """A shard that was read from the log."""
         config = CoordinatorConfig(offsets_topic_num_partitions=2)
-        other = GroupCoordinator(config, new_uuid=str, topics=self.bench.node.broker.topics, now_ms=0)
+        other = GroupCoordinator(config, new_uuid=str, topics=TopicsOfBroker(self.bench.node.broker), now_ms=0)
         ctx = HandlerContext(0, AdminAction("the test"))
         loading = other.runtime.load(partition, ctx)
         loading.apply([(offset, key, value) for offset, (key, value) in enumerate(self.log(partition))])

@@ -9,7 +9,7 @@ import pytest
 from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.config.broker_config import load
 from groupcoord.core.effects import Append, Call, Effect, Reply
-from groupcoord.core.java import partition_for
+from groupcoord.core.java_hash_order import partition_for
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.apis.delete_topics import DeleteTopicState
 from groupcoord.protocol.apis.fetch import FetchPartition, FetchTopic
@@ -174,6 +174,7 @@ def test_without_the_offsets_topic_there_are_no_groups_until_somebody_looks_for_
         return ErrorCode(told.topics[0].partitions[0].error_code)
 
     assert committed() is ErrorCode.NOT_COORDINATOR
+    assert find(node, key_type=1) is ErrorCode.COORDINATOR_NOT_AVAILABLE  # that of transactions is made now, too
     assert find(node, key_type=1) is ErrorCode.NONE
     assert committed() is ErrorCode.NOT_COORDINATOR
     assert find(node) is ErrorCode.COORDINATOR_NOT_AVAILABLE

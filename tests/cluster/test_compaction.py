@@ -3,12 +3,12 @@
 import pytest
 
 from groupcoord.broker.events import LogCleaned
-from groupcoord.cluster import offsets_loader
+from groupcoord.cluster import coordinator_loader
 from groupcoord.coordinator.events import ShardLoaded
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.errors import ErrorCode
 from tests.cluster.test_cluster_core import PARTITION, ask, commit, stored
-from tests.cluster.test_offsets_loader import committed, events, moved_away_and_back, node_with_commits
+from tests.cluster.test_coordinator_loader import committed, events, moved_away_and_back, node_with_commits
 
 
 def test_of_each_key_the_last_record_is_left() -> None:
@@ -27,7 +27,7 @@ def test_of_each_key_the_last_record_is_left() -> None:
 
 @pytest.mark.parametrize("pieces_before", range(6))
 def test_a_partition_that_is_being_read_may_be_compacted(pieces_before: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(offsets_loader, "PIECE_BYTES", 300)
+    monkeypatch.setattr(coordinator_loader, "PIECE_BYTES", 300)
     node = node_with_commits(*range(12))
     moved_away_and_back(node)
     for _ in range(pieces_before):

@@ -16,7 +16,7 @@ from groupcoord.config.broker_config import (
 )
 from groupcoord.config.config_def import ConfigError, InvalidValueError
 from groupcoord.config.listeners import Endpoint
-from groupcoord.config.properties import BROKER
+from groupcoord.config.property_definitions import BROKER
 
 OVERRIDES = "max.connections.per.ip.overrides"
 LONGEST_INTERVAL = "group.consumer.max.assignment.interval.ms"
@@ -108,6 +108,14 @@ def test_what_has_no_effect_here_is_listed() -> None:
         (
             "offsets.topic.segment.bytes=4096",
             "offsets.topic.segment.bytes=4096: the topic could not be created: Invalid value 4096 for configuration segment",
+        ),
+        (
+            "group.consumer.assignors=uniform,org.example.Mine",
+            (
+                "group.consumer.assignors=uniform,org.example.Mine: org.example.Mine is none of uniform, range, "
+                "org.apache.kafka.coordinator.group.assignor.UniformAssignor, "
+                "org.apache.kafka.coordinator.group.assignor.RangeAssignor"
+            ),
         ),
         ("group.max.size=99999999999", "group.max.size=99999999999: expected INT, at least 1"),
     ],
@@ -261,10 +269,10 @@ def test_every_property_can_be_set_to_its_default() -> None:
 def test_another_broker_differs_in_its_name_and_places() -> None:
     config = load(["num.partitions=3", "advertised.listeners=PLAINTEXT://kafka:9092"])
     served, advertised = Endpoint("PLAINTEXT", "127.0.0.1", 9093), Endpoint("PLAINTEXT", "kafka", 9093)
-    other = config.of_another(2, "r", served, advertised)
+    other = config.for_broker(2, "r", served, advertised)
     assert (other.node_id, other["broker.id"], other.broker_rack, other.num_partitions) == (2, 2, "r", 3)
     assert (other.served, other.advertised) == (served, advertised)
-    plain = load().of_another(2, None, served, advertised)
+    plain = load().for_broker(2, None, served, advertised)
     assert (plain.broker_rack, plain.advertised, plain["advertised.listeners"]) == (None, served, None)
 
 

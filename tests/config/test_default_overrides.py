@@ -2,9 +2,8 @@
 
 import pytest
 
-from groupcoord.config.broker_config import load
-from groupcoord.config.default_overrides import DEFAULTS, DEV_DEFAULTS, DefaultOverride, defaults_for
-from groupcoord.config.properties import BROKER
+from groupcoord.config.broker_config import DEFAULTS, DEV_DEFAULTS, DefaultOverride, defaults_for, load
+from groupcoord.config.property_definitions import BROKER
 
 
 @pytest.mark.parametrize("row", [*DEFAULTS, *DEV_DEFAULTS], ids=lambda row: row.name)

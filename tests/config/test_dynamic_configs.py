@@ -4,7 +4,7 @@ import pytest
 
 from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.config.config_def import InvalidValueError
-from groupcoord.config.dynamic_configs import (
+from groupcoord.config.property_definitions import (
     CLIENT_METRICS,
     GROUP,
     InvalidRequestError,

@@ -1,5 +1,6 @@
 """Who acts in a story: a client that can send anything, and the quiet helper that prepares topics."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,11 +40,16 @@ class Client:
         self._lines.remove(pending.line)
         self.story.end()
 
-    def parks(self, message: Any, version: int | None = None, *, does: str = "") -> Pending:
-        """Send ``message``, which should stay unanswered for now. An answer that comes at once is written down as such."""
+    def parks(
+        self, message: Any, version: int | None = None, *, does: str = "", patience: Callable[[], int] | None = None
+    ) -> Pending:
+        """Send ``message``, which should stay unanswered for now. An answer that comes at once is written down as such.
+
+        ``patience``, asked when the server has the request, says how many milliseconds at once may take.
+        """
         step, pending = self._sent(message, version, does)
         self._let_it_arrive(message)
-        answer = self.story.receive(step, pending, self.story.target.settle_ms)
+        answer = self.story.receive(step, pending, patience() if patience else self.story.target.settle_ms)
         if answer is None and pending.line.waiting is not None:
             step["gets"] = "no answer yet"
             self.parked.append(pending)

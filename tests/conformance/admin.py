@@ -21,8 +21,9 @@ from groupcoord.protocol.messages import (
     OffsetDeleteRequest,
     OffsetFetchRequest,
 )
-from tests.conformance.actors import Client
+from tests.conformance.actors import Client, Stagehand
 from tests.conformance.members import Commits, Member, commit_topics
+from tests.conformance.story import Story, StoryBroken
 
 Wanted = Mapping[str, Sequence[int]] | None
 
@@ -125,3 +126,14 @@ class Admin(Client):
         first = identities[0].member_id if identities else ""
         request = LeaveGroupRequest(group_id=group_id, members=tuple(identities), member_id=first)
         return self.asks(request, version, does="removes members")
+
+
+def until_forgotten(s: Story, stage: Stagehand, group_id: str, topic: str) -> None:
+    """Wait until the group's coordinator has heard that a topic is gone. Raises StoryBroken when it never does."""
+    for _ in range(200):
+        # Of all topics the coordinator tells what it has; of those that are asked for, only what the metadata know.
+        found = stage.ask(fetch_offsets(9, {group_id: None}), 9).groups[0].topics
+        if topic not in {each.name for each in found}:
+            return
+        s.target.wait(25)
+    raise StoryBroken(f"{group_id} never forgot {topic}")

@@ -27,6 +27,14 @@ def subscription(
     return data
 
 
+def assignment(held: Mapping[str, Sequence[int]], *, version: int = 0) -> bytes:
+    """A member's share, as a leader of consumers writes it (``ConsumerProtocolAssignment``)."""
+    data = struct.pack(">hi", version, len(held))
+    for topic, partitions in held.items():
+        data += _string(topic) + struct.pack(f">i{len(partitions)}i", len(partitions), *partitions)
+    return data + struct.pack(">i", -1)
+
+
 def _string(text: str) -> bytes:
     encoded = text.encode()
     return struct.pack(">h", len(encoded)) + encoded

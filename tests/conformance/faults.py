@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 SOURCES = Path(__file__).resolve().parents[2] / "groupcoord"
 CLASSIC = "coordinator/classic"
+CONSUMER = "coordinator/consumer"
 
 
 class Fault(NamedTuple):
@@ -71,7 +72,7 @@ FAULTS = (
         "a leave during the sync phase starts no rebalance",
     ),
     Fault(
-        f"{CLASSIC}/static.py",
+        f"{CLASSIC}/join.py",
         "skips = version >= SKIP_ASSIGNMENT_FROM",
         "skips = version > SKIP_ASSIGNMENT_FROM",
         "JoinGroup v9 does not tell a returning static leader to skip the assignment",
@@ -83,7 +84,7 @@ FAULTS = (
         "a session ends while a request of the member is parked",
     ),
     Fault(
-        f"{CLASSIC}/validate.py",
+        f"{CLASSIC}/classic_group_state.py",
         "if mapped != member_id:",
         "if mapped != member_id and member_id in group.members:",
         "a stranger with a taken instance id is unknown and not fenced",
@@ -102,7 +103,7 @@ FAULTS = (
     ),
     Fault(
         "coordinator/group_admin.py",
-        "for shard, group_ids in _by_shard(shard_of, request.groups).items()",
+        "for shard, group_ids in by_shard(shard_of, request.groups).items()",
         "for shard, group_ids in ((shard_of(group_id), [group_id]) for group_id in request.groups)",
         "described groups come in the order of the request",
     ),
@@ -117,6 +118,132 @@ FAULTS = (
         "current_state_timestamp_ms=self._since(),\n            members=members,",
         "current_state_timestamp_ms=-1,\n            members=members,",
         "the record of a group does not say since when it is in its state",
+    ),
+    Fault(
+        f"{CONSUMER}/reconciliation.py",
+        "case MemberState.UNREVOKED_PARTITIONS if _owns(owned, member.revoking):",
+        "case MemberState.UNREVOKED_PARTITIONS if owned and _owns(owned, member.revoking):",
+        "a heartbeat that does not say what it owns gives partitions back",
+    ),
+    Fault(
+        f"{CONSUMER}/reconciliation.py",
+        "if partition in own or partition_epoch(topic_id, partition) == FREE",
+        "if partition_epoch(topic_id, partition) <= target_epoch",
+        "a member gets partitions that another one still has",
+    ),
+    Fault(
+        f"{CONSUMER}/reconciliation.py",
+        "both = {**had, **dict.fromkeys(added[topic_id], target_epoch)}",
+        "both = dict.fromkeys([*had, *added[topic_id]], target_epoch)",
+        "a partition that stays is assigned at the new epoch (KIP-1251)",
+    ),
+    Fault(
+        f"{CONSUMER}/member_validation.py",
+        "if not is_greater and epoch == member.previous_member_epoch and _has_all(member, owned):",
+        "if not is_greater and epoch == member.previous_member_epoch:",
+        "a member may be at its previous epoch with whatever it owns",
+    ),
+    Fault(
+        f"{CONSUMER}/member_validation.py",
+        "not is_classic and not existing.is_classic and existing.member_epoch != AWAY_EPOCH",
+        "not is_classic and not existing.is_classic and existing.member_epoch < AWAY_EPOCH",
+        "an instance id is taken over though its member is there",
+    ),
+    Fault(
+        f"{CONSUMER}/member_timers.py",
+        "written.append(records.group_epoch(self.group_id, epoch, self.context.topics.group_hash(counts.topics())))",
+        "written.append(records.group_epoch(self.group_id, epoch, self.epochs.metadata_hash))",
+        "the hash of a group's topics stays when the last subscriber of one leaves",
+    ),
+    Fault(
+        f"{CONSUMER}/member_update.py",
+        "if before is None or not _is_same(before, after):",
+        "if True:",
+        "the record of a target is written though it did not change",
+    ),
+    Fault(
+        f"{CONSUMER}/heartbeat.py",
+        "tells_assignment = joins or is_full or updated.assigned != member.assigned",
+        "tells_assignment = True",
+        "every answer has the assignment",
+    ),
+    Fault(
+        f"{CONSUMER}/consumer_group_state.py",
+        "if generation < epoch:",
+        "if generation < member.member_epoch:",
+        "a commit with an older epoch is refused for partitions that the member has had since (KIP-1251)",
+    ),
+    Fault(
+        f"{CONSUMER}/migration.py",
+        "records.assignment_epoch(group_id, generation, 0),",
+        "records.assignment_epoch(group_id, generation, ctx.now_ms),",
+        "a group that becomes a consumer group says when its target was computed",
+    ),
+    Fault(
+        f"{CONSUMER}/classic_protocol.py",
+        "or (waits and not _waits_for_others(group, member))",
+        "or waits",
+        "a classic member is told to join again while others still have what it waits for",
+    ),
+    Fault(
+        f"{CONSUMER}/regular_expressions.py",
+        "filter(expression.fullmatch, names)",
+        "filter(expression.search, names)",
+        "an expression matches a part of a topic's name",
+    ),
+    Fault(
+        "coordinator/offsets/committed_offsets.py",
+        "return pending.position > (self._committed_at.get(key) or -1)",
+        "return True",
+        "what was committed while a transaction was open is overwritten when that ends",
+    ),
+    Fault(
+        "coordinator/offsets/committed_offsets.py",
+        "self.pending.remove_all((group, topic, partition))",
+        "pass",
+        "offsets that were deleted come back with the end of a transaction",
+    ),
+    Fault(
+        "coordinator/offsets/fetch.py",
+        "is_unstable = view.is_unstable if request.require_stable else _never",
+        "is_unstable = _never",
+        "who wants stable offsets is told those that a transaction may change",
+    ),
+    Fault(
+        "coordinator/offsets/removal.py",
+        "if over and not is_pending(group.group_id, topic, index):",
+        "if over:",
+        "an offset expires although a transaction is about to replace it",
+    ),
+    Fault(
+        "coordinator/transaction/metadata.py",
+        'changes["producer_epoch"] = now.producer_epoch + 1',
+        'changes["producer_epoch"] = now.producer_epoch',
+        "the end of a transaction does not raise the producer's epoch (KIP-890)",
+    ),
+    Fault(
+        "coordinator/transaction/end_txn.py",
+        "if data.state is _COMPLETE[request.committed] and is_repetition:",
+        "if False:",
+        "an end whose answer was lost is refused when it is asked for again",
+    ),
+    Fault(
+        "coordinator/transaction/error_mapping.py",
+        "if error is ErrorCode.PRODUCER_FENCED and call.version < PRODUCER_FENCED_FROM:",
+        "if False:",
+        "an old client is told a code that it does not know",
+    ),
+    Fault(
+        "coordinator/transaction/transaction_shard.py",
+        "if version == transaction_log.PLAIN_VALUE_VERSION and data.client_version:",
+        "if False:",
+        "at transaction.version 0 a client of version 2 is served",
+    ),
+    Fault(
+        f"{CLASSIC}/group.py",
+        "if names_member and not (generation < 0 and self.is_empty):",
+        "if names_member:",
+        "in a transaction, somebody with an unknown member id may not commit for a group without members",
     ),
 )
 

@@ -87,9 +87,12 @@ class Member(Client):
         """One JoinGroup that is answered at once."""
         return self.asks(self.join_request(**changes), version, does=does)
 
-    def joins_parked(self, version: int = 9, *, does: str = "joins and waits", **changes: Any) -> Pending:
-        """One JoinGroup that stays unanswered for now."""
-        return self.parks(self.join_request(**changes), version, does=does)
+    def joins_parked(
+        self, version: int = 9, *, does: str = "joins and waits", patience_ms: int | None = None, **changes: Any
+    ) -> Pending:
+        """One JoinGroup that stays unanswered for now; ``patience_ms`` is how long an answer "at once" may take."""
+        patience = None if patience_ms is None else lambda: patience_ms
+        return self.parks(self.join_request(**changes), version, does=does, patience=patience)
 
     def asks_for_an_id(self, version: int = 9) -> str:
         """The first of the two steps of a dynamic join (KIP-394).
@@ -122,11 +125,11 @@ class Member(Client):
             self.asks_for_an_id(version)
         return self.joins(version)
 
-    def enters_parked(self, version: int = 9) -> Pending:
+    def enters_parked(self, version: int = 9, *, patience_ms: int | None = None) -> Pending:
         """The same, but the last step waits for the others."""
         if self.instance is None and version >= 4:
             self.asks_for_an_id(version)
-        return self.joins_parked(version)
+        return self.joins_parked(version, patience_ms=patience_ms)
 
     def sync_request(self, shares: Mapping["Member", bytes] | None = None, **changes: Any) -> SyncGroupRequest:
         """What the member would send; ``shares`` is what a leader gives to whom."""

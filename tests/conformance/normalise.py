@@ -5,6 +5,7 @@ compared exactly. A rule never hides a whole value where a part of it can be che
 time becomes the step in which it was taken, an order that depends on random ids is checked against Java's hash order.
 """
 
+import base64
 import re
 import uuid
 from collections.abc import Callable, Iterable
@@ -17,7 +18,13 @@ _LONGEST = 2**63 - 1
 # Not a rule, only shorter to read: long runs of one character are counted.
 _RUN = re.compile(r"(.)\1{199,}", re.DOTALL)
 _RANDOM = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+_KAFKA_ID = re.compile(r"[0-9A-Za-z_-]{22}")
 _NO_PREFIX = re.compile(r"[\s/'\"(]")
+
+
+def kafka_text(some_id: uuid.UUID | str) -> str:
+    """An id as Kafka's texts have it."""
+    return base64.urlsafe_b64encode(uuid.UUID(str(some_id)).bytes).rstrip(b"=").decode()
 
 
 @dataclass
@@ -32,10 +39,14 @@ class Names:
     _per_prefix: dict[str, int] = field(default_factory=dict)
     _topics: dict[str, str] = field(default_factory=dict)
     _numbers: dict[str, dict[int, str]] = field(default_factory=dict)
+    _kafka_ids: dict[str, str] = field(default_factory=dict)
+    _members_made: int = 0
 
     def without_random(self, text: str) -> str:
         """``text`` with each random UUID replaced by which one it is among those with its prefix."""
 
+        for random, name in self._kafka_ids.items():
+            text = text.replace(random, name)
         shown, end = "", 0
         for found in _RANDOM.finditer(text):
             random, before = found.group(), text[end : found.start()]
@@ -68,6 +79,14 @@ class Names:
         if str(topic_id) not in known:
             others = sum(1 for other in known.values() if other.partition(" #")[0] == name)
             known[str(topic_id)] = name if not others else f"{name} #{others + 1}"
+            self._kafka_ids[kafka_text(topic_id)] = f"<id of topic {known[str(topic_id)]}>"
+
+    def member(self, member_id: str) -> str:
+        """``member_id`` without what is random in it."""
+        if _KAFKA_ID.fullmatch(member_id) and member_id not in self._kafka_ids:
+            self._members_made += 1
+            self._kafka_ids[member_id] = f"<member id {self._members_made}>"
+        return self.without_random(member_id)
 
     def topic(self, topic_id: str | None) -> str | None:
         """The name that stands for ``topic_id``; ids the story made up itself stay."""
@@ -90,7 +109,10 @@ class Names:
         return name.partition("-")[0] in {self.story, ""}
 
     def not_anothers(self, name: str | None) -> bool:
-        """Is the topic ``name`` no other story's? The broker has some of its own."""
+        """Is the topic ``name`` no other story's? The broker has some of its own, of which the first story with a transaction
+        makes one."""
+        if name == "__transaction_state":
+            return False
         owner = (name or "").partition("-")[0]
         return owner == self.story or owner not in self.stories
 
@@ -137,12 +159,15 @@ VALUES = (
             "max_timestamp",
             "commit_timestamp",
             "current_state_timestamp",
+            "assignment_timestamp",
+            "transaction_start_time_ms",
+            "last_timestamp",
         ),
         "Times of this run become the step they fall into; times that a story made up stay.",
         lambda value, names: names.time(value),
     ),
     Rule(
-        ("producer_id",),
+        ("producer_id", "producer_id_filters", "v3_and_below_producer_id"),
         "Producer ids come from a counter shared by all clients of the broker.",
         lambda value, names: value if value < 0 or value >= 1 << 40 else names.number("producer id", value),
     ),
@@ -150,6 +175,21 @@ VALUES = (
         ("session_id",),
         "Fetch session ids are random.",
         lambda value, names: value if value in {0, -1, 1, 77} else names.number("fetch session", value),
+    ),
+    Rule(
+        ("metadata_hash",),
+        "The random ids of topics are in it; that it is the same as before, or another one, is compared.",
+        lambda value, names: value and names.number("metadata hash", value),
+    ),
+    Rule(
+        ("metadata_version",),
+        "The offset of the metadata log, which grows by itself.",
+        lambda value, _: "<an offset of the metadata log>",
+    ),
+    Rule(
+        ("member_id",),
+        "Ids that a coordinator of consumer groups makes are random.",
+        lambda value, names: value if value is None else _with_runs_counted(names.member(value)),
     ),
 )
 TEXTS = (
@@ -173,13 +213,14 @@ _BY_FIELD = {name: rule for rule in (*VALUES, *TEXTS) for name in rule.fields}
 
 
 class Order(NamedTuple):
-    """How a list is brought into an order that can be compared, and which of its items are."""
+    """How a list is brought into an order that can be compared, and which of its items are; ``when`` says if it is at all."""
 
     path: str
     reason: str
     keep: Callable[[Any, Names], bool]
     key: Callable[[Any], Any]
     check: Callable[[list[Any]], str | None]
+    when: Callable[[list[Any]], bool] = lambda _: True
 
 
 def hash_bucket(member_id: str) -> int:
@@ -200,6 +241,11 @@ def _hash_order(members: list[Any]) -> str | None:
     return None if in_hash_order(item["member_id"] for item in members) else "members are not in Java's hash order"
 
 
+def is_random(member_id: str) -> bool:
+    """Did a coordinator make this id?"""
+    return bool(_RANDOM.search(member_id) or _KAFKA_ID.fullmatch(member_id))
+
+
 def _unchecked(_: list[Any]) -> str | None:
     return None
 
@@ -213,6 +259,12 @@ _MEMBERS = (
     _everything,
     lambda item: item["member_id"],
     _hash_order,
+)
+_ASSIGNED = (
+    "Topics come in the order of hash maps, or of immutable ones, whose keys are random topic ids.",
+    _everything,
+    lambda item: str(item["topic_id"]),
+    _unchecked,
 )
 _SERVED = frozenset(APIS)
 _PRODUCED = "Produce collects its results in a hash map whose keys contain random topic ids."
@@ -228,11 +280,39 @@ ORDERS = (
     Order("JoinGroup/members", *_MEMBERS),
     Order("DescribeGroups/groups/members", *_MEMBERS),
     Order("__consumer_offsets/value/members", *_MEMBERS),
+    Order("ConsumerGroupHeartbeat/assignment/topic_partitions", *_ASSIGNED),
+    Order(
+        "ConsumerGroupDescribe/groups/members",
+        "Members come in the order of a hash table; where ids are made up by a story, that order is compared.",
+        _everything,
+        lambda item: item["member_id"],
+        _unchecked,
+        lambda items: any(is_random(item["member_id"]) for item in items),
+    ),
+    Order("ConsumerGroupDescribe/groups/members/assignment/topic_partitions", *_ASSIGNED),
+    Order("ConsumerGroupDescribe/groups/members/target_assignment/topic_partitions", *_ASSIGNED),
+    Order("__consumer_offsets/value/topic_partitions", *_ASSIGNED),
+    Order("__consumer_offsets/value/assigned_partitions", *_ASSIGNED),
+    Order("__consumer_offsets/value/partitions_pending_revocation", *_ASSIGNED),
     Order(
         "ListGroups/groups",
         "Other groups live on the same server, and the order is that of Java's hash maps over all of them.",
         lambda item, names: names.own(item["group_id"]),
         lambda item: item["group_id"],
+        _unchecked,
+    ),
+    Order(
+        "ListTransactions/transaction_states",
+        "Other producers live on the same server, and the order is that of Java's hash maps over all of them.",
+        lambda item, names: names.own(item["transactional_id"]),
+        lambda item: item["transactional_id"],
+        _unchecked,
+    ),
+    Order(
+        "DescribeProducers/topics/partitions/active_producers",
+        "Producers come in the order of a hash map over their ids.",
+        _everything,
+        lambda item: (len(str(item["producer_id"])), str(item["producer_id"])),
         _unchecked,
     ),
     Order(
@@ -257,6 +337,13 @@ ORDERS = (
         _unchecked,
     ),
     Order(
+        "ApiVersions/finalized_features",
+        "Features come in the order of an immutable map, which differs from run to run.",
+        _everything,
+        lambda item: item["name"],
+        _unchecked,
+    ),
+    Order(
         "DeleteTopics/responses",
         "Kafka shuffles this list on purpose (ControllerApis), so that an unauthorised caller learns nothing by position.",
         _everything,
@@ -267,12 +354,19 @@ ORDERS = (
 _BY_PATH = {order.path: order for order in ORDERS}
 
 
+def _with_runs_counted(text: str) -> str:
+    return _RUN.sub(lambda run: f"<{len(run.group())} times {run.group(1)}>", text)
+
+
 def normalised(value: Any, names: Names, path: str) -> Any:
     """``value``, found at ``path`` (``JoinGroup/members``), with the rules applied."""
     if isinstance(value, dict):
         if isinstance(value.get("name"), str) and isinstance(value.get("topic_id"), str):
             names.learn_topic(value["topic_id"], value["name"])
-        shown = {name: _field(item, name, names, f"{path}/{name}") for name, item in value.items()}
+        exact = {"producer_id"} if value.get("transaction_state") == "" else set()  # the 0 of an error is nobody's id
+        shown = {
+            name: item if name in exact else _field(item, name, names, f"{path}/{name}") for name, item in value.items()
+        }
         if "expire_timestamp" in shown:
             # The one time that lies ahead: it is compared as a distance from the commit.
             shown["expire_timestamp"] = f"<commit + {value['expire_timestamp'] - value['commit_timestamp']} ms>"
@@ -280,15 +374,17 @@ def normalised(value: Any, names: Names, path: str) -> Any:
     if isinstance(value, list):
         return [normalised(item, names, path) for item in value]
     if isinstance(value, str):
-        return _RUN.sub(lambda run: f"<{len(run.group())} times {run.group(1)}>", names.without_random(value))
+        return _with_runs_counted(names.without_random(value))
     return value
 
 
 def _field(value: Any, name: str, names: Names, path: str) -> Any:
     if name in _BY_FIELD and not isinstance(value, list | dict):
         return _BY_FIELD[name].apply(value, names)
+    if name in _BY_FIELD and isinstance(value, list) and all(isinstance(item, int) for item in value):
+        return [_BY_FIELD[name].apply(item, names) for item in value]
     order = _BY_PATH.get(path)
-    if order is None or not isinstance(value, list):
+    if order is None or not isinstance(value, list) or not order.when(value):
         return normalised(value, names, path)
     kept = [item for item in value if order.keep(item, names)]
     problem = order.check(kept)

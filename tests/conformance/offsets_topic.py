@@ -1,11 +1,14 @@
 """What a group left in ``__consumer_offsets``: found by raw Fetch, decoded by hand.
 
-The layouts are those of Kafka's ``OffsetCommitKey``, ``OffsetCommitValue``, ``GroupMetadataKey`` and ``GroupMetadataValue``.
-groupcoord has a decoder of its own; the stories do not use it, so that one mistake cannot hide on both sides.
+The layouts are those of Kafka's ``OffsetCommitKey``, ``OffsetCommitValue``, ``GroupMetadataKey``, ``GroupMetadataValue``, and,
+for the consumer groups of KIP-848, ``ConsumerGroupMetadataKey`` and so on. groupcoord has a decoder of its own; the stories do
+not use it, so that one mistake cannot hide on both sides.
 """
 
+import itertools
 import struct
 import uuid
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from groupcoord.protocol.apis.fetch import FetchPartition, FetchTopic
@@ -15,6 +18,7 @@ from groupcoord.protocol.messages import (
     ListOffsetsRequest,
 )
 from tests.conformance.batches import end_of, raw_records
+from tests.conformance.normalise import Names, is_random
 from tests.conformance.plain import text_of
 
 OFFSETS_TOPIC = "__consumer_offsets"
@@ -56,6 +60,24 @@ def records_of(data: bytes, group_ids: set[str]) -> list[dict[str, Any]]:
     return shown
 
 
+def in_comparable_order(records: list[dict[str, Any]], names: Names) -> list[dict[str, Any]]:
+    """``records``, where those that a consumer group writes for its members one after the other are sorted by member.
+
+    They come in the order of hash maps over member ids. Only where one of the ids is random is that order not compared.
+    """
+    ordered: list[dict[str, Any]] = []
+    for _, run in itertools.groupby(records, _kind_of):
+        members = list(run)
+        if members[0]["key"]["type"] in {5, 7, 8} and any(is_random(each["key"]["member_id"]) for each in members):
+            members.sort(key=lambda record: names.member(record["key"]["member_id"]))
+        ordered += members
+    return ordered
+
+
+def _kind_of(record: dict[str, Any]) -> tuple[Any, ...]:
+    return record["key"]["type"], record["key"]["group"], record["value"] is None
+
+
 def next_offset(data: bytes, start_offset: int) -> int:
     """Where to fetch on."""
     return end_of(data, start_offset)
@@ -79,6 +101,10 @@ class _Reader:
             }
         if kind == 2:
             return {"type": kind, "group": self._string(), **self._rest()}
+        if kind in CONSUMER_GROUP:
+            more = {5: "member_id", 7: "member_id", 8: "member_id", 16: "regex"}.get(kind)
+            group = self._string()
+            return {"type": kind, "group": group, **({more: self._string()} if more else {}), **self._rest()}
         return {"type": kind, "undecoded": self.data.hex()}
 
     def value(self, key: dict[str, Any]) -> dict[str, Any]:
@@ -87,6 +113,9 @@ class _Reader:
         if key["type"] in {0, 1}:
             self.flexible = version >= 4
             shown |= self._offset(version)
+        elif key["type"] in CONSUMER_GROUP:
+            self.flexible = True
+            shown |= CONSUMER_GROUP[key["type"]](self)
         else:
             self.flexible = version >= 4
             shown |= self._group(version)
@@ -133,6 +162,80 @@ class _Reader:
             shown |= self._tags()
         return shown
 
+    def _consumer_group(self) -> dict[str, Any]:
+        return {"epoch": self._number("i", 4), **self._tagged({0: ("metadata_hash", lambda: self._number("q", 8))})}
+
+    def _partition_metadata(self) -> dict[str, Any]:
+        return {"undecoded": self._take(len(self.data) - self.at).hex()}  # Kafka has not written it since 4.1
+
+    def _consumer_member(self) -> dict[str, Any]:
+        shown = {
+            "instance_id": self._string(),
+            "rack_id": self._string(),
+            "client_id": self._string(),
+            "client_host": self._string(),
+            "subscribed_topic_names": [self._string() for _ in range(self._length(4))],
+            "subscribed_topic_regex": self._string(),
+            "rebalance_timeout_ms": self._number("i", 4),
+            "server_assignor": self._string(),
+        }
+        return shown | self._tagged({0: ("classic_member_metadata", self._classic_member)})
+
+    def _classic_member(self) -> dict[str, Any] | None:
+        if self._varint() == 0:
+            return None
+        shown: dict[str, Any] = {"session_timeout_ms": self._number("i", 4), "supported_protocols": []}
+        for _ in range(self._length(4)):
+            shown["supported_protocols"].append({"name": self._string(), "metadata": self._bytes(), **self._tagged({})})
+        return shown | self._tagged({})
+
+    def _target_epoch(self) -> dict[str, Any]:
+        timestamp = {0: ("assignment_timestamp", lambda: self._number("q", 8))}
+        return {"assignment_epoch": self._number("i", 4), **self._tagged(timestamp)}
+
+    def _target(self) -> dict[str, Any]:
+        return {"topic_partitions": self._partitions(), **self._tagged({})}
+
+    def _current(self) -> dict[str, Any]:
+        return {
+            "member_epoch": self._number("i", 4),
+            "previous_member_epoch": self._number("i", 4),
+            "state": self._number("b", 1),
+            "assigned_partitions": self._partitions(),
+            "partitions_pending_revocation": self._partitions(),
+            **self._tagged({}),
+        }
+
+    def _partitions(self) -> list[dict[str, Any]]:
+        shown = []
+        for _ in range(self._length(4)):
+            topic = {"topic_id": str(uuid.UUID(bytes=self._take(16))), "partitions": self._integers()}
+            shown.append(topic | self._tagged({0: ("assignment_epochs", self._integers)}))
+        return shown
+
+    def _integers(self) -> list[int] | None:
+        size = self._length(4)
+        return None if size < 0 else [self._number("i", 4) for _ in range(size)]
+
+    def _regex(self) -> dict[str, Any]:
+        return {
+            "topics": [self._string() for _ in range(self._length(4))],
+            "metadata_version": self._number("q", 8),
+            "timestamp": self._number("q", 8),
+            **self._tagged({}),
+        }
+
+    def _tagged(self, known: dict[int, tuple[str, Callable[[], Any]]]) -> dict[str, Any]:
+        shown: dict[str, Any] = {}
+        for _ in range(self._varint()):
+            tag, size = self._varint(), self._varint()
+            end = self.at + size
+            name, read = known.get(tag, (f"tag {tag}", lambda size=size: self._take(size).hex()))
+            shown[name] = read()
+            if self.at != end:
+                shown[f"{name} of another size"] = size
+        return shown
+
     def _number(self, code: str, size: int) -> int:
         (value,) = struct.unpack_from(f">{code}", self.data, self.at)
         self.at += size
@@ -177,3 +280,15 @@ class _Reader:
     def _rest(self) -> dict[str, Any]:
         left = self.data[self.at :]
         return {"trailing bytes": left.hex()} if left else {}
+
+
+CONSUMER_GROUP: Mapping[int, Callable[[_Reader], dict[str, Any]]] = {
+    3: _Reader._consumer_group,
+    4: _Reader._partition_metadata,
+    5: _Reader._consumer_member,
+    6: _Reader._target_epoch,
+    7: _Reader._target,
+    8: _Reader._current,
+    16: _Reader._regex,
+}
+"""The values of consumer groups by the type of their record."""

@@ -52,4 +52,76 @@ SHORT_MEMORY = Settings(
         "offsets.retention.check.interval.ms": "300",
     },
 )
-ALL = (FAST, SLOW_START, SHORT_MEMORY)
+AT_ONCE = {
+    **NO_RETENTION,
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "10",
+    "group.max.session.timeout.ms": "600000",
+    "group.consumer.min.session.timeout.ms": "100",
+    "group.consumer.max.session.timeout.ms": "600000",
+    "group.consumer.min.heartbeat.interval.ms": "10",
+    "group.consumer.max.heartbeat.interval.ms": "60000",
+    "group.consumer.assignment.interval.ms": "0",
+}
+"""Consumer groups whose answers do not depend on time: each heartbeat computes the assignment that it asks for."""
+
+CONSUMERS = Settings(
+    "consumers",
+    "consumer groups whose assignments are computed at once, with sessions as short as wanted",
+    AT_ONCE,
+)
+UPGRADE_ONLY = Settings(
+    "upgrade-only",
+    "classic groups can become consumer groups, not the other way round; three members at most; range comes first",
+    {
+        **AT_ONCE,
+        "group.consumer.migration.policy": "upgrade",
+        "group.consumer.max.size": "3",
+        "group.max.size": "4",
+        "group.consumer.assignors": "range,uniform",
+    },
+)
+DOWNGRADE_ONLY = Settings(
+    "downgrade-only",
+    "consumer groups can become classic groups, and not the other way round; classic groups have two members at most",
+    {**AT_ONCE, "group.consumer.migration.policy": "downgrade", "group.max.size": "2"},
+)
+NO_MIGRATION = Settings(
+    "no-migration",
+    "neither kind of group can become the other",
+    {**AT_ONCE, "group.consumer.migration.policy": "disabled"},
+)
+CLASSIC_ONLY = Settings(
+    "classic-only",
+    "there are no consumer groups",
+    {**NO_RETENTION, "group.initial.rebalance.delay.ms": "0", "group.coordinator.rebalance.protocols": "classic"},
+)
+SHORT_TRANSACTIONS = Settings(
+    "short-transactions",
+    "transactions that are too old are aborted at once, and transactional ids forgotten after fifteen seconds",
+    {
+        **NO_RETENTION,
+        "group.initial.rebalance.delay.ms": "0",
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms": "100",
+        "transaction.remove.expired.transaction.cleanup.interval.ms": "500",
+        "transactional.id.expiration.ms": "15000",
+        "transaction.max.timeout.ms": "120000",
+    },
+)
+FEATURES = Settings(
+    "features",
+    "the levels of features change; transactions that are too old are aborted at once",
+    {**AT_ONCE, "transaction.abort.timed.out.transaction.cleanup.interval.ms": "100"},
+)
+ALL = (
+    FAST,
+    SLOW_START,
+    SHORT_MEMORY,
+    CONSUMERS,
+    UPGRADE_ONLY,
+    DOWNGRADE_ONLY,
+    NO_MIGRATION,
+    CLASSIC_ONLY,
+    SHORT_TRANSACTIONS,
+    FEATURES,
+)

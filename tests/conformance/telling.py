@@ -159,7 +159,7 @@ def read_what_is_left(story: Story) -> None:
             if reached == offset:
                 raise StoryBroken(f"__consumer_offsets-{partition} gave nothing at {offset} of {end}")
             offset = reached
-        for record in offsets_topic.records_of(data, story.groups):
+        for record in offsets_topic.in_comparable_order(offsets_topic.records_of(data, story.groups), story.names):
             step.setdefault("gets", []).append(story.shown(record, "__consumer_offsets"))
     step.setdefault("gets", [])
     story.end()

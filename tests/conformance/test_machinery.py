@@ -13,11 +13,12 @@ from tests.conformance.compare import explain, recorded
 from tests.conformance.embedded import subscription
 from tests.conformance.kafka_format import Unreadable, format_of
 from tests.conformance.normalise import Names, hash_bucket, in_hash_order, normalised
-from tests.conformance.offsets_topic import partition_of, records_of
+from tests.conformance.offsets_topic import CONSUMER_GROUP, in_comparable_order, partition_of, records_of
 from tests.conformance.plain import text_of
 from tests.conformance.record import KAFKA_VERSION, RECORDINGS
 from tests.conformance.telling import all_tales
 from tests.conformance.transcript import differences, from_text, to_text
+from tests.protocol.kafkas_records import recorded as recorded_by_kafka
 
 A, B = "6f1e8a4c-90b7-4e0d-8a53-0c8f0e2f7f01", "0b9c8a4c-90b7-4e0d-9a53-0c8f0e2f7f02"
 
@@ -32,6 +33,19 @@ def test_member_ids_keep_their_prefix_and_get_a_number() -> None:
     assert normalised(f"a-{B}", known, "") == "a-<uuid 2>"
     assert normalised(f"a-{A}", known, "") == "a-<uuid 1>"
     assert normalised(f"-{uuid.uuid4()}", known, "") == "-<uuid 1>"
+
+
+def test_member_ids_of_consumer_groups_get_a_number() -> None:
+    known, made = names(), "gGlsyAqrTGWiMWv9Yye9Mw"
+    assert normalised({"member_id": made}, known, "") == {"member_id": "<member id 1>"}
+    assert normalised(f"Member {made} is not a member", known, "") == "Member <member id 1> is not a member"
+    assert normalised({"member_id": "a"}, known, "") == {"member_id": "a"}
+
+
+def test_hashes_of_topics_are_numbered_and_none_stays() -> None:
+    known = names()
+    shown = [normalised({"metadata_hash": value}, known, "")["metadata_hash"] for value in (77, -5, 77, 0)]
+    assert shown == ["<metadata hash 1>", "<metadata hash 2>", "<metadata hash 1>", 0]
 
 
 def test_times_become_the_step_they_fall_into() -> None:
@@ -117,6 +131,35 @@ def test_offset_records_are_decoded() -> None:
     assert first["key"] == {"type": 1, "group": "g", "topic": "orders", "partition": 3}
     assert first["value"] == {"version": 3, "offset": 42, "leader_epoch": 7, "metadata": "meta", "commit_timestamp": 99}
     assert tombstone["value"] is None
+
+
+def test_every_record_of_consumer_groups_is_decoded() -> None:
+    kafkas = [record for record in recorded_by_kafka() if record.shown["key"]["type"] in CONSUMER_GROUP]
+    assert {record.shown["key"]["type"] for record in kafkas} == set(CONSUMER_GROUP)
+    for record in kafkas:
+        group = record.shown["key"]["data"]["groupId"]
+        [shown] = records_of(batch([Rec(record.value, key=record.key)]), {group})
+        assert "trailing bytes" not in str(shown)
+        assert shown["key"]["type"] == record.shown["key"]["type"]
+        if record.value is None:
+            assert shown["value"] is None
+        else:
+            for name, theirs in (("epoch", "epoch"), ("assignment_epoch", "assignmentEpoch"), ("state", "state")):
+                if name in shown["value"]:
+                    assert shown["value"][name] == record.shown["value"]["data"][theirs]
+
+
+def test_records_of_members_are_sorted_only_where_an_id_is_random() -> None:
+    def of(member_id: str, *, is_tombstone: bool = False) -> dict[str, Any]:
+        return {
+            "key": {"type": 7, "group": "g", "member_id": member_id},
+            "value": None if is_tombstone else {"version": 0},
+        }
+
+    fixed = [of("b"), of("a")]
+    assert in_comparable_order(fixed, names()) == fixed
+    random = [of("b"), of(f"a-{A}"), of("b", is_tombstone=True), of("a")]
+    assert in_comparable_order(random, names()) == [random[1], random[0], random[2], random[3]]
 
 
 @pytest.mark.parametrize(("group", "partition"), [("g", 3), ("test", 48), ("my-group", 12), ("polygenelubricants", 0)])

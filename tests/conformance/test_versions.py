@@ -10,7 +10,7 @@ from tests.conformance.otherwise import Otherwise, first_otherwise
 from tests.conformance.record import KAFKA_VERSION, RECORDINGS
 from tests.conformance.telling import all_tales
 from tests.conformance.transcript import Step
-from tests.conformance.versions import TITLE, document, section
+from tests.conformance.versions import NO_CONSUMER_GROUPS, TITLE, document, of_consumer_groups, section
 
 
 def step(gets: Any, *, version: int = 9, actor: str = "a", does: str = "joins") -> Step:
@@ -99,6 +99,15 @@ def test_a_section_says_versions_and_puts_what_is_alike_into_one_row() -> None:
     assert "| JoinGroup | 0–9 | 0–5 |" in other
     (row,) = [line for line in other.splitlines() if "no record of generation 0, 0 members" in line]
     assert row.endswith(f"; {len(tales) - 1} more |")
+
+
+def test_stories_that_another_kafka_cannot_be_told_are_left_out() -> None:
+    tales = [tale for tale in all_tales() if tale.topic in {"heartbeats", "consumer_joining"}]
+    told = {tale.name: recorded(RECORDINGS / KAFKA_VERSION, tale) for tale in tales if not of_consumer_groups(tale)}
+    text = section("3.0.0", {}, told, tales)
+    assert 0 < len(told) < len(tales)
+    assert text.splitlines()[2].startswith(f"Of {len(told)} stories, {len(told)} go as with")
+    assert NO_CONSUMER_GROUPS in text
 
 
 def test_a_section_replaces_the_one_of_its_version_and_no_other() -> None:

@@ -14,12 +14,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from groupcoord.protocol.apis import APIS
+from groupcoord.protocol.errors import ErrorCode
+from groupcoord.protocol.messages import ConsumerGroupHeartbeatRequest
 from tests.conformance import settings
+from tests.conformance.actors import Stagehand
 from tests.conformance.compare import recorded
-from tests.conformance.live import Transcripts, served_by, tell_to_fresh
+from tests.conformance.live import LiveTarget, Transcripts, served_by, tell_to_fresh
 from tests.conformance.otherwise import Otherwise, first_otherwise
 from tests.conformance.record import KAFKA_VERSION, RECORDINGS, chosen_by
-from tests.conformance.story import Tale
+from tests.conformance.story import Story, Tale
 from tests.conformance.telling import all_tales
 from tests.conformance.transcript import Step
 from tests.real_kafka import kafka_version, running
@@ -32,14 +35,37 @@ groupcoord answers as Kafka {KAFKA_VERSION} does. Here is what others do otherwi
 goes otherwise, the first step that does is told.
 """
 LOG = "`__consumer_offsets`"
+NO_CONSUMER_GROUPS = """It answers ConsumerGroupHeartbeat with UNSUPPORTED_VERSION unless its configuration says otherwise:
+stories of consumer groups (KIP-848) are not told to it."""
 PLACES = 3
 """Of a step that differs in more places, the first few tell enough."""
 
 Versions = Mapping[int, tuple[int, int]]
 
 
+def of_consumer_groups(tale: Tale) -> bool:
+    """Is the story about consumer groups (KIP-848)?"""
+    return tale.topic.startswith("consumer_")
+
+
+def refuses_consumer_groups(port: int) -> bool:
+    """Does the server at ``port`` say that it has none? Kafka 3.9 does, unless it is told to have them."""
+    story = Story("versions", LiveTarget(port))
+    try:
+        asked = ConsumerGroupHeartbeatRequest(group_id="versions", member_id="nobody", member_epoch=1)
+        return bool(Stagehand(story).ask(asked, 0).error_code == ErrorCode.UNSUPPORTED_VERSION)
+    finally:
+        story.close()
+
+
 def section(version: str, served: Versions, told: Transcripts, tales: Sequence[Tale]) -> str:
-    """The part of the document about one version: what it serves, and what it does otherwise, alike things in one row."""
+    """The part of the document about one version: what it serves, and what it does otherwise, alike things in one row.
+
+    Of ``tales`` only those that were told are compared.
+    """
+    left_out = len(tales)
+    tales = [tale for tale in tales if tale.name in told]
+    left_out -= len(tales)
     found: dict[tuple[str, str], list[tuple[Tale, Otherwise]]] = defaultdict(list)
     for tale in tales:
         if other := first_otherwise(recorded(RECORDINGS / KAFKA_VERSION, tale), told[tale.name]):
@@ -51,6 +77,8 @@ def section(version: str, served: Versions, told: Transcripts, tales: Sequence[T
         f"Of {len(tales)} stories, {len(tales) - unlike} go as with {KAFKA_VERSION}, "
         f"and {in_log} get the same answers but leave other records in {LOG}."
     )
+    if left_out:
+        count += f"\n{NO_CONSUMER_GROUPS}"
     return "\n".join(
         [
             f"## Kafka {version}",
@@ -116,10 +144,13 @@ def main() -> int:
     tales = [tale for tale in all_tales() if chosen_by(tale, options) and recorded(RECORDINGS / KAFKA_VERSION, tale)]
     told: dict[str, list[Step]] = {}
     with running(version=version) as broker:
-        served = served_by(int(broker.bootstrap_servers.rpartition(":")[2]))
+        port = int(broker.bootstrap_servers.rpartition(":")[2])
+        served = served_by(port)
+        refuses = refuses_consumer_groups(port)
+    chosen = [tale for tale in tales if not (refuses and of_consumer_groups(tale))]
     for setting in settings.ALL:
         print(f"{setting.name}: telling its stories to Kafka {version}", flush=True)
-        told.update(tell_to_fresh(setting, tales, version, by_its_versions=True))
+        told.update(tell_to_fresh(setting, chosen, version, by_its_versions=True))
     old = options.into.read_text() if options.into.exists() else ""
     options.into.write_text(document(old, version, section(version, served, told, tales)))
     return 0

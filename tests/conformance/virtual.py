@@ -1,6 +1,6 @@
 """groupcoord in this process, on a clock that only moves when a story waits: what takes minutes elsewhere takes none here.
 
-Everything of the server but the sockets takes part: frames, connections, dispatcher, node. The loop is one that runs what is
+Everything of the server but the sockets takes part: frames, connections, serving_loop, node. The loop is one that runs what is
 due and then lets time jump to the next timer.
 """
 
@@ -15,10 +15,9 @@ from typing import Any, cast
 
 from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.config.broker_config import load
-from groupcoord.server.connection import ServerConnection
+from groupcoord.server.connection import Round, ServerConnection
 from groupcoord.server.connection_registry import ConnectionRegistry
-from groupcoord.server.dispatcher import Dispatcher, UnexpectedError
-from groupcoord.server.round import Round
+from groupcoord.server.serving_loop import ServingLoop, UnexpectedError
 from tests.conformance.wire import Hungup, Wire
 
 START_MS = 1_767_225_600_000
@@ -188,15 +187,15 @@ class VirtualTarget:
         self.node.listening_at("127.0.0.1", PORT)
         loop = cast("asyncio.AbstractEventLoop", self.loop)
         self.connections: ConnectionRegistry[ServerConnection] = ConnectionRegistry(lambda: self.node.config, loop)
-        self.round: Round[ServerConnection] = Round(loop)
-        self.dispatcher = Dispatcher(self.node, self.connections, self.round, loop, self.now_ms, ())
-        self.dispatcher.wake()
+        self.round: Round = Round(loop)
+        self.serving_loop = ServingLoop(self.node, self.connections, self.round, loop, self.now_ms, ())
+        self.serving_loop.wake()
         self._numbers = itertools.count(1)
 
     @property
     def unexpected_errors(self) -> list[UnexpectedError]:
         """What went wrong in the server that should not have."""
-        return self.dispatcher.unexpected_errors
+        return self.serving_loop.unexpected_errors
 
     def connect(self) -> Wire:
         return VirtualWire(self, next(self._numbers))

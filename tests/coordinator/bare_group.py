@@ -2,12 +2,20 @@
 
 from groupcoord.coordinator.classic.group import ClassicGroup
 from groupcoord.coordinator.config import CoordinatorConfig
-from groupcoord.coordinator.group import GroupContext
+from groupcoord.coordinator.group import ConsumerGroupConfig, GroupContext, GroupTable
 from groupcoord.coordinator.runtime.shard import ShardTimers
+from groupcoord.coordinator.runtime.undo import UndoRecorder
+from groupcoord.coordinator.topics import SubscribedTopics
 from groupcoord.core.timers import Timers
+from tests.coordinator.topics import Topics
 
 
 def bare_group(group_id: str = "g", now_ms: int = 0) -> ClassicGroup:
     """An empty group that no coordinator has; its timers do not fire."""
     timers = ShardTimers(Timers(), lambda *_: None)
-    return ClassicGroup(group_id, now_ms, GroupContext(CoordinatorConfig(), timers, str))
+    undo = UndoRecorder()
+    of_consumers = ConsumerGroupConfig(45_000, 5_000, 1_000)
+    context = GroupContext(
+        CoordinatorConfig(), timers, str, undo, SubscribedTopics(Topics({})), lambda _: of_consumers, GroupTable(undo)
+    )
+    return ClassicGroup(group_id, now_ms, context)

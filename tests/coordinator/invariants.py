@@ -1,10 +1,13 @@
 """What is true of every group after every step, whatever was asked and whatever time it is."""
 
+import uuid
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from groupcoord.coordinator.classic.classic_group_state import GroupState
 from groupcoord.coordinator.classic.group import ClassicGroup
-from groupcoord.coordinator.classic.states import GroupState
+from groupcoord.coordinator.consumer.group import ConsumerGroup
+from groupcoord.coordinator.consumer.member_aggregates import MemberIndex
 from groupcoord.coordinator.events import RebalanceStuck
 from groupcoord.core.effects import Call
 from groupcoord.protocol.apis import ApiKey
@@ -22,15 +25,23 @@ class Watch:
     def __init__(self) -> None:
         self._generations: dict[ClassicGroup, int] = {}
         self._parked: dict[Call, tuple[ClassicGroup, str]] = {}
+        self._consumer_groups: set[str] = set()
 
     def look(self, world: "World") -> None:
         """Raises AssertionError if something is not as it always is."""
-        everything = [group for shard in world.coordinator.shards for group in shard.machine.groups.values()]
-        groups = [group for group in everything if isinstance(group, ClassicGroup)]
-        assert groups == everything
+        groups = [
+            group
+            for shard in world.coordinator.shards
+            for group in shard.machine.groups.values()
+            if isinstance(group, ClassicGroup)
+        ]
         for group in groups:
             self._look_at(world, group)
-        _no_stray_deadlines(world, {group.group_id: group for group in groups})
+        for each in consumer_groups(world):
+            self._consumer_groups.add(each.group_id)
+            index_is_right(each)
+            nobody_shares(each)
+        _no_stray_deadlines(world, {group.group_id: group for group in groups}, self._consumer_groups)
         self._nothing_lost(world, groups)
 
     def _look_at(self, world: "World", group: ClassicGroup) -> None:
@@ -79,7 +90,7 @@ class Watch:
             if asked.replies:
                 assert call not in now_parked, "answered and still parked"
                 self._parked.pop(call, None)
-            elif call not in now_parked and not world.held:
+            elif call not in now_parked and call not in world.unverified and not world.held:
                 assert call in self._parked, f"{call.api.name} got no answer and nobody knows of it"
                 group, member_id = self._parked[call]
                 superseded = any(
@@ -92,13 +103,48 @@ class Watch:
                 assert superseded or removed_in_sync, f"{call.api.name} of {member_id} was lost"
 
 
-def _no_stray_deadlines(world: "World", groups: dict[str, ClassicGroup]) -> None:
+def consumer_groups(world: "World") -> list[ConsumerGroup]:
+    """All of them."""
+    machines = [shard.machine for shard in world.coordinator.shards]
+    return [group for machine in machines for group in machine.groups.values() if isinstance(group, ConsumerGroup)]
+
+
+def index_is_right(group: ConsumerGroup) -> None:
+    """What follows from the members is what an index that is built anew has."""
+    anew = MemberIndex()
+    for member in group.members.values():
+        anew.add(member)
+    for resolved in group.regexes.values():
+        anew.counts.add_matches(resolved)
+    index = group.index
+    assert index.counts == anew.counts
+    assert dict(index.assignors) == dict(anew.assignors)
+    assert (index.static, index.stable_at, index.classic) == (anew.static, anew.stable_at, anew.classic)
+    assert +index.protocols == +anew.protocols
+    assert index.partition_epochs == anew.partition_epochs
+
+
+def nobody_shares(group: ConsumerGroup) -> None:
+    """No partition has two owners, and an epoch of a partition is one that its owner has been at."""
+    seen: set[tuple[uuid.UUID, int]] = set()
+    for member in group.members.values():
+        for assigned in (member.assigned, member.revoking):
+            for topic_id, of_topic in assigned.items():
+                these = {(topic_id, partition) for partition in of_topic}
+                assert not these & seen, f"{these & seen} have two owners"
+                seen |= these
+
+
+def _no_stray_deadlines(world: "World", groups: dict[str, ClassicGroup], consumer_groups: set[str]) -> None:
+    """Of consumer groups there may be timers of members that are gone; Kafka does not cancel them either."""
     for deadline in world.coordinator.timers.pending():
         kind, scope, subject = deadline.key
         if kind == "retention":
             continue
         if kind == "append":
             assert world.held, f"{deadline.key} waits for nothing"
+            continue
+        if scope in consumer_groups:
             continue
         assert scope in groups, f"{deadline.key} is of a group that is gone"
         if kind == "session":

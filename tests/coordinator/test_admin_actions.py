@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from groupcoord.coordinator import admin_actions
-from groupcoord.coordinator.classic.states import GroupState
+from groupcoord.coordinator import forced_actions
+from groupcoord.coordinator.classic.classic_group_state import GroupState
 from groupcoord.coordinator.events import GenerationStarted, MemberRemoved, RebalanceStarted, StaticMemberReplaced
 from groupcoord.core.effects import Append
 from groupcoord.core.events import AdminAction
@@ -20,14 +20,14 @@ CAUSE = AdminAction("the test")
 def run(world: World, act: Callable[..., None], *arguments: Any) -> None:
     ctx = HandlerContext(world.now_ms, CAUSE)
     act(world.coordinator, ctx, GROUP, *arguments)
-    world._carry_out(ctx.effects)
+    world.carry_out(ctx.effects)
 
 
 class TestForceRebalance:
     def test_all_members_have_to_join_again(self) -> None:
         world = World()
         a, b = world.stable("a", "b")
-        run(world, admin_actions.force_rebalance, "I say so")
+        run(world, forced_actions.force_rebalance, "I say so")
         assert world.group.state is GroupState.PREPARING_REBALANCE
         assert a.heartbeat().error == b.heartbeat().error == ErrorCode.REBALANCE_IN_PROGRESS
         told = world.seen(RebalanceStarted)[-1]
@@ -41,22 +41,22 @@ class TestForceRebalance:
         world.joined(a, b)
         follower = b if a.leads else a
         waiting = follower.sync()
-        run(world, admin_actions.force_rebalance, "I say so")
+        run(world, forced_actions.force_rebalance, "I say so")
         assert waiting.error == ErrorCode.REBALANCE_IN_PROGRESS
 
     def test_not_while_they_are_asked_already(self) -> None:
         world = World()
         world.stable("a")
-        run(world, admin_actions.force_rebalance, "I say so")
+        run(world, forced_actions.force_rebalance, "I say so")
         with pytest.raises(ValueError, match="group 'g' is waiting for its members to join already"):
-            run(world, admin_actions.force_rebalance, "I say so")
+            run(world, forced_actions.force_rebalance, "I say so")
 
     def test_not_where_nobody_is(self) -> None:
         world = World()
         (a,) = world.stable("a")
         a.leave()
         with pytest.raises(ValueError, match="group 'g' has no members"):
-            run(world, admin_actions.force_rebalance, "I say so")
+            run(world, forced_actions.force_rebalance, "I say so")
 
 
 class TestExpireMember:
@@ -67,7 +67,7 @@ class TestExpireMember:
         for _ in range(2):
             by_timer.advance(5_000)
             c.heartbeat()
-        run(by_action, admin_actions.expire_member, b.member_id)
+        run(by_action, forced_actions.expire_member, b.member_id)
         (one,), (other,) = by_timer.seen(MemberRemoved), by_action.seen(MemberRemoved)
         assert one.text() == other.text()
         assert other.cause == CAUSE
@@ -80,7 +80,7 @@ class TestExpireMember:
         world = World()
         (a,) = world.stable("a")
         handed = world.member("b").join().answer.member_id
-        run(world, admin_actions.expire_member, handed)
+        run(world, forced_actions.expire_member, handed)
         assert not world.group.pending_join_members
         assert world.seen(MemberRemoved)[-1].member == handed
         assert a.heartbeat().error == ErrorCode.NONE
@@ -90,7 +90,7 @@ class TestExpireMember:
         a = world.member("a")
         waiting = a.enter()
         assert world.deadline("session", a.member_id) == NEW_MEMBER_MS
-        run(world, admin_actions.expire_member, a.member_id)
+        run(world, forced_actions.expire_member, a.member_id)
         assert waiting.error == ErrorCode.UNKNOWN_MEMBER_ID
 
     def test_not_one_that_waits_for_an_answer(self) -> None:
@@ -99,23 +99,23 @@ class TestExpireMember:
         waiting = a.join(protocols={"range": b"x"})
         assert waiting.parked
         with pytest.raises(ValueError, match="waits for an answer, and while it does, its session does not run out"):
-            run(world, admin_actions.expire_member, a.member_id)
+            run(world, forced_actions.expire_member, a.member_id)
 
     def test_not_somebody_else(self) -> None:
         world = World()
         (a,) = world.stable("a")
         with pytest.raises(ValueError, match=f"group 'g' has no member 'x'; its members: '{a.member_id}'"):
-            run(world, admin_actions.expire_member, "x")
+            run(world, forced_actions.expire_member, "x")
         a.leave()
         with pytest.raises(ValueError, match="its members: none"):
-            run(world, admin_actions.expire_member, "x")
+            run(world, forced_actions.expire_member, "x")
 
 
 class TestFenceInstance:
     def test_the_member_that_had_the_id_is_fenced(self) -> None:
         world = World()
         a, b = world.stable(world.member("a", instance="one"), "b")
-        run(world, admin_actions.fence_instance, "one")
+        run(world, forced_actions.fence_instance, "one")
         assert a.heartbeat().error == ErrorCode.FENCED_INSTANCE_ID
         assert b.heartbeat().error == ErrorCode.NONE
         assert (world.group.state, world.group.generation_id) == (GroupState.STABLE, 1)
@@ -125,7 +125,7 @@ class TestFenceInstance:
     def test_the_newcomer_is_missed_in_its_time(self) -> None:
         world = World()
         a, b = world.stable(world.member("a", instance="one", session_ms=12_000), "b")
-        run(world, admin_actions.fence_instance, "one")
+        run(world, forced_actions.fence_instance, "one")
         for _ in range(3):
             world.advance(4_000)
             b.heartbeat()
@@ -138,7 +138,7 @@ class TestFenceInstance:
         world = World()
         a, b = world.stable(world.member("a", instance="one"), "b")
         waiting = a.join(protocols={"range": b"x"})
-        run(world, admin_actions.fence_instance, "one")
+        run(world, forced_actions.fence_instance, "one")
         assert waiting.error == ErrorCode.FENCED_INSTANCE_ID
         b.join()
         assert world.seen(GenerationStarted)[-1].generation == 2
@@ -147,16 +147,16 @@ class TestFenceInstance:
         world = World()
         world.stable(world.member("a", instance="one"))
         with pytest.raises(ValueError, match="group 'g' has no static member 'two'; its static members: 'one'"):
-            run(world, admin_actions.fence_instance, "two")
+            run(world, forced_actions.fence_instance, "two")
 
 
 def test_a_group_has_to_be_there() -> None:
     world = World()
     with pytest.raises(ValueError, match="there is no group 'g'; groups: none"):
-        run(world, admin_actions.force_rebalance, "I say so")
+        run(world, forced_actions.force_rebalance, "I say so")
     world.stable(world.member("a", group="other"), "b")
     with pytest.raises(ValueError, match="no static member"):
-        run(world, admin_actions.fence_instance, "one")
+        run(world, forced_actions.fence_instance, "one")
 
 
 def test_and_here() -> None:
@@ -164,7 +164,7 @@ def test_and_here() -> None:
     world.stable("a")
     world.resign(world.coordinator.shard_of(GROUP).partition)
     with pytest.raises(ValueError, match="another broker has partition"):
-        run(world, admin_actions.expire_member, "a")
+        run(world, forced_actions.expire_member, "a")
 
 
 def test_an_instance_over_which_kafka_fails_is_not_fenced() -> None:
@@ -172,5 +172,5 @@ def test_an_instance_over_which_kafka_fails_is_not_fenced() -> None:
     world.stable(world.member("a", instance="one"))
     world.group.supported_protocols.clear()
     ctx = HandlerContext(world.now_ms, CAUSE)
-    admin_actions.fence_instance(world.coordinator, ctx, GROUP, "one")
+    forced_actions.fence_instance(world.coordinator, ctx, GROUP, "one")
     assert not any(isinstance(effect, Append) for effect in ctx.effects)

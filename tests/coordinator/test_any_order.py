@@ -12,6 +12,7 @@ from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.apis.offset_delete import OffsetDeleteRequestPartition, OffsetDeleteRequestTopic
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import OffsetDeleteRequest
+from tests.coordinator.transactions import end_transaction, fetch_stable, txn_commit, txn_commit_of
 from tests.coordinator.world import Member, World, subscription
 
 OFFERS: tuple[list[tuple[str, bytes]], ...] = (
@@ -66,6 +67,16 @@ class Stage:
 
     def commit_from_outside(self, retention_ms: int) -> None:
         self.world.commit(retention_ms=retention_ms, version=4)
+
+    def commit_in_transaction(self, client: int, producer_id: int, topic: str, from_outside: bool) -> None:
+        offsets = {(topic, 0): 2, (topic, 9): 2}
+        if from_outside:
+            txn_commit(self.world, offsets, producer_id=producer_id)
+        else:
+            txn_commit_of(self.clients[client], offsets, producer_id=producer_id)
+
+    def end_transaction(self, producer_id: int, committed: bool) -> None:
+        end_transaction(self.world, producer_id, committed=committed)
 
     def delete_offsets(self) -> None:
         topics = tuple(
@@ -150,6 +161,14 @@ class AnyOrder(RuleBasedStateMachine):
     def commit_from_outside(self, retention_ms: int) -> None:
         self.do("commit_from_outside", retention_ms)
 
+    @rule(client=who, producer_id=st.integers(7, 8), topic=st.sampled_from(["t", "u"]), from_outside=st.booleans())
+    def commit_in_transaction(self, client: int, producer_id: int, topic: str, from_outside: bool) -> None:
+        self.do("commit_in_transaction", client, producer_id, topic, from_outside)
+
+    @rule(producer_id=st.integers(7, 8), committed=st.booleans())
+    def end_transaction(self, producer_id: int, committed: bool) -> None:
+        self.do("end_transaction", producer_id, committed)
+
     @rule(verb=st.sampled_from(["delete_offsets", "delete_group", "look"]))
     def administer(self, verb: str) -> None:
         self.do(verb)
@@ -188,16 +207,16 @@ class AnyOrder(RuleBasedStateMachine):
 def comes_back_as_it_was(world: World) -> None:
     """Read back from its log, compacted or not, a group is what it was, unless it was in the middle of a rebalance."""
 
-    def shown() -> tuple[Any, Any]:
+    def shown() -> tuple[Any, Any, Any]:
         described = world.describe().answer.groups[0]
         settled = described.group_state in ("Stable", "Empty")
-        return (described if settled else None), world.ask_offsets().answer
+        return (described if settled else None), world.ask_offsets().answer, fetch_stable(world, {"t": [0], "u": [0]})
 
     before = shown()
     for compacted in (False, True):
         world.reload(compacted=compacted)
-        described, offsets = shown()
-        assert offsets == before[1]
+        described, *offsets = shown()
+        assert offsets == list(before[1:])
         if before[0] is not None:
             assert described == before[0]
 

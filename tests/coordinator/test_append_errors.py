@@ -1,6 +1,6 @@
 import pytest
 
-from groupcoord.coordinator.errors import offset_fetch_error, response_error
+from groupcoord.coordinator.error_mapping import offset_fetch_error, response_error
 from groupcoord.protocol.errors import ErrorCode
 
 E = ErrorCode

@@ -1,11 +1,11 @@
 import pytest
 
-from groupcoord.core.java import partition_for
+from groupcoord.core.java_hash_order import partition_for
 from groupcoord.protocol.apis import ApiKey
 from tests.coordinator.world import World
 
 
-def test_it_answers_the_eleven_apis_of_groups_and_offsets() -> None:
+def test_it_answers_the_apis_of_groups_and_offsets() -> None:
     assert {ApiKey(key).name for key in World().coordinator.apis} == {
         "FIND_COORDINATOR",
         "JOIN_GROUP",
@@ -15,9 +15,12 @@ def test_it_answers_the_eleven_apis_of_groups_and_offsets() -> None:
         "OFFSET_COMMIT",
         "OFFSET_FETCH",
         "OFFSET_DELETE",
+        "TXN_OFFSET_COMMIT",
         "DESCRIBE_GROUPS",
         "LIST_GROUPS",
         "DELETE_GROUPS",
+        "CONSUMER_GROUP_HEARTBEAT",
+        "CONSUMER_GROUP_DESCRIBE",
     }
 
 

@@ -2,6 +2,7 @@ from typing import Any
 
 import pytest
 
+from groupcoord.coordinator.coordinator import this_broker
 from groupcoord.core.events import AdminAction
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.apis import ApiKey
@@ -14,7 +15,9 @@ ME: dict[str, Any] = {"node_id": 7, "host": "kafka.test", "port": 1234}
 
 def find(*keys: str, key_type: int = 0, version: int = 6) -> Asked:
     request = FindCoordinatorRequest(key=keys[0] if keys else "", key_type=key_type, coordinator_keys=keys)
-    return World(**ME).ask(ApiKey.FIND_COORDINATOR, request, version=version)
+    world = World(**ME)
+    world.coordinator.transaction_coordinator_of = lambda _: this_broker(world.config)
+    return world.ask(ApiKey.FIND_COORDINATOR, request, version=version)
 
 
 @pytest.mark.parametrize("key_type", [0, 1])

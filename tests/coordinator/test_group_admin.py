@@ -1,7 +1,7 @@
 import pytest
 
 from groupcoord.coordinator.events import GroupRemoved, OffsetsRemoved, RequestRefused
-from groupcoord.core.java import partition_for
+from groupcoord.core.java_hash_order import partition_for
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.coordinator_records.typed import GroupMetadataKey, OffsetCommitKey
 from groupcoord.protocol.errors import ErrorCode

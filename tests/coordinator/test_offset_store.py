@@ -1,7 +1,7 @@
 import uuid
 
 from groupcoord.coordinator import records
-from groupcoord.coordinator.offsets.store import CommittedOffset, OffsetStore
+from groupcoord.coordinator.offsets.committed_offsets import CommittedOffset, OffsetStore
 from groupcoord.coordinator.runtime.undo import UndoRecorder
 
 ONE, TWO = CommittedOffset(1, -1, "", 0), CommittedOffset(2, -1, "", 0)

@@ -3,8 +3,8 @@
 import uuid
 
 from groupcoord.coordinator import records
-from groupcoord.coordinator.classic.member import Member
-from groupcoord.coordinator.offsets.store import CommittedOffset
+from groupcoord.coordinator.classic.classic_group_state import Member
+from groupcoord.coordinator.offsets.committed_offsets import CommittedOffset
 from groupcoord.core.effects import Call
 from groupcoord.protocol.apis import APIS, ApiKey
 from tests.coordinator.bare_group import bare_group

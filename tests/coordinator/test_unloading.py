@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from groupcoord.coordinator.coordinator import this_broker
 from groupcoord.coordinator.events import GroupRemoved, RequestRefused
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.apis.offset_delete import OffsetDeleteRequestPartition, OffsetDeleteRequestTopic
@@ -24,8 +25,8 @@ def unloaded() -> tuple[World, Member]:
     return world, a
 
 
-def find(world: World, *keys: str, key_type: int = 0) -> Asked:
-    request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=keys)
+def find(world: World, *keys: str) -> Asked:
+    request = FindCoordinatorRequest(key_type=0, coordinator_keys=keys)
     return world.ask(ApiKey.FIND_COORDINATOR, request)
 
 
@@ -120,14 +121,14 @@ def test_all_offsets_are_as_lost_as_some() -> None:
     assert world.ask_offsets(None).answer.groups[0].error_code == LOST
 
 
-def test_groups_have_no_coordinator_meanwhile_and_transactions_have() -> None:
+def test_groups_have_no_coordinator_meanwhile() -> None:
     world, _ = unloaded()
+    world.coordinator.transaction_coordinator_of = lambda _: this_broker(world.config)
     found = find(world, "g", "h").answer.coordinators
     assert [(one.key, one.error_code, one.node_id) for one in found] == [
         ("g", ErrorCode.COORDINATOR_NOT_AVAILABLE, -1),
         ("h", ErrorCode.COORDINATOR_NOT_AVAILABLE, -1),
     ]
-    assert find(world, "g", key_type=1).answer.coordinators[0].error_code == 0
 
 
 def test_no_deadline_of_a_lost_group_is_left() -> None:

@@ -5,8 +5,7 @@ it is told to hold them. Members are objects with verbs. Requests and answers go
 ``answer`` is what a client of that version reads. After every step the invariants of invariants.py are checked.
 """
 
-import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, TypeVar
@@ -14,12 +13,14 @@ from typing import Any, TypeVar
 from groupcoord.coordinator.classic.group import ClassicGroup
 from groupcoord.coordinator.config import CoordinatorConfig
 from groupcoord.coordinator.coordinator import GroupCoordinator
+from groupcoord.coordinator.group import ConsumerGroupConfig
 from groupcoord.coordinator.group_shard import GroupCoordinatorShard
-from groupcoord.coordinator.runtime.loader import ShardLoader
+from groupcoord.coordinator.runtime.shard_loader import ShardLoader
 from groupcoord.core.effects import NO_CONNECTION, Append, Call, Effect, EmitEvent, Reply
 from groupcoord.core.events import AdminAction, Event
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import TimerKey
+from groupcoord.protocol import consumer_protocol
 from groupcoord.protocol import messages as m
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.apis.join_group import JoinGroupRequestProtocol
@@ -32,19 +33,18 @@ from groupcoord.protocol.apis.offset_fetch import (
 )
 from groupcoord.protocol.apis.sync_group import SyncGroupRequestAssignment
 from groupcoord.protocol.batches.key_value_reader import OffsetKeyValue
-from groupcoord.protocol.batches.record_batch import build_batch
-from groupcoord.protocol.batches.records import Record
-from groupcoord.protocol.consumer_protocol import (
-    Assignment,
-    Subscription,
-    TopicPartition,
-    write_assignment,
-    write_subscription,
+from groupcoord.protocol.coordinator_records.typed import (
+    GroupMetadataKey,
+    OffsetCommitKey,
+    UnknownKey,
+    read_key,
+    read_value,
 )
-from groupcoord.protocol.coordinator_records.typed import GroupMetadataKey, OffsetCommitKey, read_key, read_value
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.framing import encode_request, encode_response, parse_request, parse_response
 from tests.coordinator.invariants import Watch
+from tests.coordinator.stored_log import log_of, read_into
+from tests.coordinator.topics import Topics
 
 E = TypeVar("E", bound=Event)
 
@@ -55,38 +55,15 @@ NEW_MEMBER_MS = 300_000
 
 def subscription(*topics: str) -> bytes:
     """What a consumer sends as the metadata of an assignor."""
-    return write_subscription(Subscription(topics=topics))
+    return consumer_protocol.write_subscription(consumer_protocol.ConsumerProtocolSubscription(topics=topics))
 
 
 def assignment(topic: str, *partitions: int) -> bytes:
     """What a leader gives a consumer."""
-    return write_assignment(Assignment(assigned_partitions=(TopicPartition(topic=topic, partitions=partitions),)))
-
-
-class Topics:
-    """The topics that exist: name → number of partitions. Ids count up from 1."""
-
-    def __init__(self, counts: Mapping[str, int]) -> None:
-        self._next_id = count(1).__next__
-        self.counts: dict[str, int] = {}
-        self.ids: dict[str, uuid.UUID] = {}
-        for name, partitions in counts.items():
-            self.create(name, partitions)
-
-    def create(self, name: str, partitions: int) -> None:
-        self.counts[name], self.ids[name] = partitions, uuid.UUID(int=self._next_id())
-
-    def delete(self, name: str) -> None:
-        del self.counts[name], self.ids[name]
-
-    def partition_count(self, name: str) -> int | None:
-        return self.counts.get(name)
-
-    def topic_id(self, name: str) -> uuid.UUID | None:
-        return self.ids.get(name)
-
-    def topic_name(self, topic_id: uuid.UUID) -> str | None:
-        return next((name for name, known in self.ids.items() if known == topic_id), None)
+    assigned = (consumer_protocol.TopicPartition(topic=topic, partitions=partitions),)
+    return consumer_protocol.write_assignment(
+        consumer_protocol.ConsumerProtocolAssignment(assigned_partitions=assigned)
+    )
 
 
 @dataclass(eq=False)
@@ -143,15 +120,27 @@ class Stored:
 
 
 class World:
-    """See the module. ``config`` overrides Kafka's defaults; ``topics`` exist from the start."""
+    """See the module. ``config`` overrides Kafka's defaults; ``topics`` exist from the start; ids are 1, 2 … unless told."""
 
-    def __init__(self, *, topics: Mapping[str, int] | None = None, now_ms: int = 0, **config: Any) -> None:
+    def __init__(
+        self,
+        *,
+        topics: Mapping[str, int] | None = None,
+        now_ms: int = 0,
+        new_uuid: Callable[[], str] | None = None,
+        config_of: Callable[[str], ConsumerGroupConfig] | None = None,
+        **config: Any,
+    ) -> None:
         self.now_ms = now_ms
         self.topics = Topics({"t": 3, "u": 3} if topics is None else topics)
         self.config = CoordinatorConfig(**config)
         ids = count(1)
         self.coordinator = GroupCoordinator(
-            self.config, new_uuid=lambda: str(next(ids)), topics=self.topics, now_ms=now_ms
+            self.config,
+            new_uuid=new_uuid or (lambda: str(next(ids))),
+            topics=self.topics,
+            now_ms=now_ms,
+            config_of=config_of,
         )
         self.asked: list[Asked] = []
         self.effects: list[Effect] = []
@@ -159,6 +148,7 @@ class World:
         self.batches: list[tuple[Stored, ...]] = []
         self.held: list[Append] = []
         self.stored: list[Append] = []
+        self.unverified: set[Call] = set()
         self._by_call: dict[Call, Asked] = {}
         self._holds = False
         self._failure: ErrorCode | None = None
@@ -171,7 +161,7 @@ class World:
         assert ms >= self.now_ms
         while (due := self.coordinator.next_deadline()) is not None and due <= ms:
             self.now_ms = max(self.now_ms, due)
-            self._carry_out(self.coordinator.expire(self.now_ms))
+            self.carry_out(self.coordinator.expire(self.now_ms))
         self.now_ms = ms
 
     def advance(self, ms: int) -> None:
@@ -192,48 +182,43 @@ class World:
         """The oldest held append is stored."""
         append = self.held.pop(0)
         self._store(append)
-        self._carry_out(self.coordinator.runtime.appended(append, self.now_ms))
+        self.carry_out(self.coordinator.runtime.appended(append, self.now_ms))
 
     def fail(self, error: ErrorCode) -> None:
-        """The oldest held append fails."""
-        self._carry_out(self.coordinator.runtime.append_failed(self.held.pop(0), error, self.now_ms))
+        """The oldest held append fails, and those of its partition that are held behind it fail with it."""
+        failed = self.held.pop(0)
+        self.held = [append for append in self.held if append.partition != failed.partition]
+        self.carry_out(self.coordinator.runtime.append_failed(failed, error, self.now_ms))
 
     def resign(self, partition: int) -> None:
         """Another broker has the groups of a shard from now on."""
         ctx = HandlerContext(self.now_ms, AdminAction("the test"))
         self.coordinator.runtime.resign(partition, ctx)
-        self._carry_out(ctx.effects)
+        self.carry_out(ctx.effects)
 
     def begin_load(self, partition: int) -> ShardLoader[GroupCoordinatorShard]:
         """A shard is to be read back."""
         ctx = HandlerContext(self.now_ms, AdminAction("the test"))
         loading = self.coordinator.runtime.load(partition, ctx)
-        self._carry_out(ctx.effects)
+        self.carry_out(ctx.effects)
         return loading
 
-    def end_load(self, loading: ShardLoader[GroupCoordinatorShard]) -> None:
+    def end_load(self, loading: ShardLoader[GroupCoordinatorShard], next_offset: int = 0) -> None:
         """A shard is read."""
         ctx = HandlerContext(self.now_ms, AdminAction("the test"))
-        loading.finish(ctx)
-        self._carry_out(ctx.effects)
+        loading.finish(ctx, next_offset)
+        self.carry_out(ctx.effects)
 
     def logged(self, partition: int, *, compacted: bool = False) -> list[OffsetKeyValue]:
-        """The log of a shard; ``compacted``: of each key the last record alone."""
-        appends = [append for append in self.stored if append.partition == partition]
-        stored = [record.encoded for append in appends for record in append.records]
-        log: list[OffsetKeyValue] = [(offset, each.key, each.value) for offset, each in enumerate(stored)]
-        last = {key: offset for offset, key, _ in log}
-        return [record for record in log if not compacted or last[record[1]] == record[0]]
+        """The records of a shard's log; ``compacted``: of each key the last one alone."""
+        return [each for _, found in log_of(self.stored, partition, compacted=compacted) for each in found]
 
     def reload(self, *, compacted: bool = False) -> None:
         """All shards are read back from what was stored."""
         for shard in self.coordinator.shards:
             self.resign(shard.partition)
             loading = self.begin_load(shard.partition)
-            found = self.logged(shard.partition, compacted=compacted)
-            batches = [build_batch([Record(offset, 0, key, value)]) for offset, key, value in found]
-            assert loading.apply_run(b"".join(batches), 0).records == len(found)
-            self.end_load(loading)
+            self.end_load(loading, read_into(loading, log_of(self.stored, shard.partition, compacted=compacted)))
 
     @property
     def records(self) -> list[Stored]:
@@ -271,7 +256,7 @@ class World:
         asked = Asked(call, parse_request(frame[4:]).message, asker)
         self.asked.append(asked)
         self._by_call[call] = asked
-        self._carry_out(self.coordinator.handle(call, asked.request, self.now_ms))
+        self.carry_out(self.coordinator.handle(call, asked.request, self.now_ms))
         return asked
 
     def describe(self, *groups: str, version: int | None = None, operations: bool = False) -> Asked:
@@ -338,7 +323,12 @@ class World:
         }
 
     def ask_offsets(
-        self, topics: Mapping[str, Sequence[int]] | None = None, *, group: str = GROUP, version: int = 9
+        self,
+        topics: Mapping[str, Sequence[int]] | None = None,
+        *,
+        group: str = GROUP,
+        version: int = 9,
+        require_stable: bool = False,
     ) -> Asked:
         """OffsetFetch of one group; ``topics`` None means all."""
         if version < 8:
@@ -347,7 +337,8 @@ class World:
                 if topics is None
                 else tuple(OffsetFetchRequestTopic(name=n, partition_indexes=tuple(p)) for n, p in topics.items())
             )
-            return self.ask(ApiKey.OFFSET_FETCH, m.OffsetFetchRequest(group_id=group, topics=old), version=version)
+            request = m.OffsetFetchRequest(group_id=group, topics=old, require_stable=require_stable)
+            return self.ask(ApiKey.OFFSET_FETCH, request, version=version)
         new = (
             None
             if topics is None
@@ -356,7 +347,9 @@ class World:
                 for n, p in topics.items()
             )
         )
-        request = m.OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id=group, topics=new),))
+        request = m.OffsetFetchRequest(
+            groups=(OffsetFetchRequestGroup(group_id=group, topics=new),), require_stable=require_stable
+        )
         return self.ask(ApiKey.OFFSET_FETCH, request, version=version)
 
     def delete_topic(self, name: str) -> None:
@@ -364,13 +357,13 @@ class World:
         self.topics.delete(name)
         ctx = HandlerContext(self.now_ms, AdminAction(f"topic {name} is deleted"))
         self.coordinator.topics_deleted(ctx, [name])
-        self._carry_out(ctx.effects)
+        self.carry_out(ctx.effects)
 
     def unload(self) -> None:
         """The topic of groups and offsets is deleted; ``topics.create("__consumer_offsets", 50)`` brings it back."""
         ctx = HandlerContext(self.now_ms, AdminAction("__consumer_offsets is deleted"))
         self.coordinator.topics_deleted(ctx, ["__consumer_offsets"])
-        self._carry_out(ctx.effects)
+        self.carry_out(ctx.effects)
 
     # --- looking
 
@@ -421,7 +414,7 @@ class World:
             assert due is not None
             self.at(due)
 
-    def _carry_out(self, effects: Iterable[Effect]) -> None:
+    def carry_out(self, effects: Iterable[Effect]) -> None:
         for effect in effects:
             self.effects.append(effect)
             if isinstance(effect, Append):
@@ -429,10 +422,10 @@ class World:
                     self.held.append(effect)
                     self.coordinator.shards[effect.partition].append_held(effect.append_id)
                 elif self._failure is not None:
-                    self._carry_out(self.coordinator.runtime.append_failed(effect, self._failure, self.now_ms))
+                    self.carry_out(self.coordinator.runtime.append_failed(effect, self._failure, self.now_ms))
                 else:
                     self._store(effect)
-                    self._carry_out(self.coordinator.runtime.appended(effect, self.now_ms))
+                    self.carry_out(self.coordinator.runtime.appended(effect, self.now_ms))
             elif isinstance(effect, Reply):
                 if effect.call.connection_id != NO_CONNECTION:
                     self._answer(effect)
@@ -446,7 +439,7 @@ class World:
         if self.coordinator.runtime.open_shards:
             ctx = HandlerContext(self.now_ms, AdminAction("the test"))
             self.coordinator.runtime.flush(ctx)
-            self._carry_out(ctx.effects)
+            self.carry_out(ctx.effects)
         else:
             self._watch.look(self)
 
@@ -455,9 +448,10 @@ class World:
         assert append.topic == "__consumer_offsets"
         for record in append.records:
             key = read_key(record.encoded.key)
-            assert isinstance(key, OffsetCommitKey | GroupMetadataKey)
+            assert not isinstance(key, UnknownKey)
             assert key == record.key
-            assert self.coordinator.shard_of(key.group).partition == append.partition
+            group = key.group if isinstance(key, OffsetCommitKey | GroupMetadataKey) else key.group_id
+            assert self.coordinator.shard_of(group).partition == append.partition
             decoded.append(Stored(append.partition, key, read_value(key, record.encoded.value)))
         self.batches.append(tuple(decoded))
         self.stored.append(append)

@@ -1,5 +1,5 @@
 // Prints what real Java says of string hashes and of the iteration order of HashMap: `java JavaTable.java > java_table.json`.
-// test_java.py compares groupcoord.core.java with it. Keys are written as arrays of UTF-16 units, so that no encoding gets
+// test_java_hash_order.py compares groupcoord.core.java_hash_order with it. Keys are written as arrays of UTF-16 units, so that no encoding gets
 // in the way.
 
 import java.util.ArrayList;

@@ -1,7 +1,7 @@
 // Prints in which order Scala's immutable Set and mutable HashMap iterate, and Java's HashMap filled by computeIfAbsent and
 // HashSet made of a list:
 // `java -cp 'kafka/libs/*' ScalaTable.java > scala_table.json`, with the jars of Kafka 4.3.1 (Scala 2.13).
-// test_scala.py compares with it.
+// test_scala_hash_order.py compares with it.
 
 import java.util.ArrayList;
 import java.util.HashMap;

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from groupcoord.core.timeline import TimelineMap
+from groupcoord.core.java_hash_order import TimelineMap
 
 STORIES: list[dict[str, Any]] = json.loads(Path(__file__).with_name("kafka_table.json").read_text())
 

@@ -9,12 +9,7 @@ VERSIONS = ("4.3.1", "3.9.2")
 
 Committed = dict[str, dict[int, int]]
 
-_CLASSIC: Committed = {
-    "billing": {0: 1, 1: 3},
-    "payments": {0: 2, 1: 2},
-    "shipping": {0: 3, 1: 3},
-    "simple": {0: 5},
-}
+_CLASSIC: Committed = {"billing": {0: 1, 1: 3}, "payments": {0: 2, 1: 2}, "shipping": {0: 3, 1: 3}, "simple": {0: 5}}
 COMMITTED: dict[str, Committed] = {
     "3.9.2": _CLASSIC,
     "4.3.1": {**_CLASSIC, "audit": {0: 3, 1: 3}, "audit-2": {0: 3, 1: 3}},

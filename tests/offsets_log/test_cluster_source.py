@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from groupcoord import SyncCluster
+from groupcoord.broker.topic_names import TRANSACTION_STATE
 from groupcoord.client.network_client import NetworkClient
 from groupcoord.core.effects import LogRecord
-from groupcoord.core.java import partition_for
+from groupcoord.core.java_hash_order import partition_for
 from groupcoord.offsets_log import cluster_source as module
 from groupcoord.offsets_log.cluster_source import ClusterSource
 from groupcoord.offsets_log.entries import LogEntry, entries
@@ -86,8 +87,10 @@ def test_nobody_there_is_told() -> None:
 def test_a_cluster_without_the_topic_is_told() -> None:
     with groupcoord() as empty:
         empty.core.broker.topics.delete("__consumer_offsets")
-        with pytest.raises(SourceError, match="has no topic __consumer_offsets: no group has been there yet"):
+        with pytest.raises(SourceError, match="has no topic __consumer_offsets: nobody has needed it yet"):
             ClusterSource(host_and_port(empty))
+        with pytest.raises(SourceError, match="has no topic __transaction_state"):
+            ClusterSource(host_and_port(empty), TRANSACTION_STATE)
 
 
 def test_a_cluster_that_does_not_tell_is_told(server: SyncCluster, monkeypatch: pytest.MonkeyPatch) -> None:

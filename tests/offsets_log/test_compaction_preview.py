@@ -1,7 +1,7 @@
 import pytest
 
 from groupcoord.assignors import write_assignment
-from groupcoord.broker.compaction import survivors
+from groupcoord.broker.cleaner import survivors
 from groupcoord.offsets_log.compaction_preview import (
     CompactionPreview,
     LogSize,

@@ -1,19 +1,28 @@
 import base64
 import json
 
+from groupcoord.broker.topic_names import TRANSACTION_STATE
+from groupcoord.coordinator.transaction.metadata import TransactionState
 from groupcoord.offsets_log.entries import (
     CoordinatorRecord,
     EntryFilter,
     LogEntry,
     ProducerIdAndEpoch,
     TransactionMarker,
+    entries,
+    entry_json,
+    entry_text,
+    raw_records,
+    time_text,
+    unreadable_json,
 )
-from groupcoord.offsets_log.formatting import entry_json, entry_text, raw_records, time_text, unreadable_json
 from groupcoord.offsets_log.source import Batch, SegmentDirSource, UnreadableData
 from groupcoord.protocol.batches.record_batch import build_batch, read_header, records_of
 from groupcoord.protocol.batches.records import Record
-from groupcoord.protocol.consumer_protocol import Subscription, TopicPartition, write_subscription
-from groupcoord.protocol.coordinator_records.generic import parse_key, parse_value
+from groupcoord.protocol.consumer_protocol import ConsumerProtocolSubscription, TopicPartition, write_subscription
+from groupcoord.protocol.coordinator_records import transaction_log
+from groupcoord.protocol.coordinator_records.record_formatting import parse_key, parse_value
+from groupcoord.protocol.coordinator_records.transaction_log import PartitionsOfTopic, TransactionLogValue
 from groupcoord.protocol.coordinator_records.typed import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -116,7 +125,7 @@ def generation(protocol_type: str, subscription: bytes, assignment: bytes = b"")
 
 def test_what_is_no_consumers_language_stays_base64() -> None:
     said_nothing = write_subscription(
-        Subscription(version=1, owned_partitions=(TopicPartition(topic="t", partitions=(3,)),))
+        ConsumerProtocolSubscription(version=1, owned_partitions=(TopicPartition(topic="t", partitions=(3,)),))
     )
     assert generation("consumer", said_nothing)[0]["subscription"] == {
         "version": 1,
@@ -171,6 +180,69 @@ def test_of_transactions_the_ends_are_there_whatever_is_wanted() -> None:
     assert not any("key" in line for line in ends)
     assert lines(EntryFilter(groups=["nobody"])) == ends
     assert len(lines(EntryFilter(groups=["payments"]))) > len(ends)
+
+
+def transaction_state(*records: tuple[bytes, bytes | None]) -> list[LogEntry | UnreadableData]:
+    """The entries of records of ``__transaction_state``."""
+    data = build_batch([Record(offset, 9, *each) for offset, each in enumerate(records)])
+    return list(entries(Batch(7, 0, read_header(data), data, TRANSACTION_STATE)))
+
+
+ONGOING = TransactionLogValue(
+    producer_id=4000,
+    producer_epoch=3,
+    timeout_ms=60_000,
+    status=1,
+    partitions=(PartitionsOfTopic(topic="orders", partition_ids=(0, 2)),),
+    last_update_timestamp_ms=1_795_287_128_499,
+    start_timestamp_ms=-1,
+    client_transaction_version=2,
+)
+
+
+def test_a_transaction_is_one_line_with_its_state_in_words() -> None:
+    key = transaction_log.write_key("billing")
+    written, gone = transaction_state((key, transaction_log.write_value(ONGOING, 1)), (key, None))
+    assert isinstance(written, LogEntry)
+    assert isinstance(gone, LogEntry)
+    assert entry_text(written) == (
+        '  7        0  1970-01-01T00:00:00.009Z  TransactionLog transactionalId="billing" = v1 producerId=4000 producerEpoch=3 '
+        'transactionTimeoutMs=60000 transactionStatus=Ongoing transactionPartitions=[{topic="orders" partitionIds=[0, 2]}] '
+        "transactionLastUpdateTimestampMs=2026-11-21T18:52:08.499Z transactionStartTimestampMs=-1 clientTransactionVersion=2"
+    )
+    assert entry_text(gone).endswith('TransactionLog transactionalId="billing" = tombstone')
+    assert (written.kind, written.group) == ("TransactionLog", None)
+
+
+def test_a_transaction_as_json_has_the_numbers_of_kafka() -> None:
+    (entry,) = transaction_state((transaction_log.write_key("x"), transaction_log.write_value(ONGOING, 0)))
+    assert isinstance(entry, LogEntry)
+    told = entry_json(entry)
+    assert told["key"] == {"type": 0, "data": {"transactionalId": "x"}}
+    assert told["value"] == {
+        "version": 0,
+        "data": {
+            "producerId": 4000,
+            "producerEpoch": 3,
+            "transactionTimeoutMs": 60_000,
+            "transactionStatus": 1,
+            "transactionPartitions": [{"topic": "orders", "partitionIds": [0, 2]}],
+            "transactionLastUpdateTimestampMs": 1_795_287_128_499,
+            "transactionStartTimestampMs": -1,
+        },
+    }
+
+
+def test_what_is_no_record_of_a_transaction_is_told_with_its_topic() -> None:
+    (fault,) = transaction_state((b"\0\1\0\0", None))
+    assert (
+        str(fault) == "__transaction_state-7 at offset 0: the record cannot be read: "
+        "key, field kind, offset 0: there is no kind 1 of records"
+    )
+
+
+def test_the_states_in_the_log_are_those_of_the_coordinator() -> None:
+    assert tuple(state.value for state in TransactionState) == transaction_log.STATES
 
 
 def test_what_cannot_be_read_is_there_if_all_is_wanted() -> None:

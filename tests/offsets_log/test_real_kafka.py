@@ -40,7 +40,7 @@ def test_its_tools_read_it_without_complaint(
     options = [option for group in groups for option in ("--group", group)]
     folders = exported(KAFKA_FILES / version, tmp_path / "exported", *options)
     files = ",".join(
-        str(path) for path in sorted(folders.rglob("*")) if path.suffix in {".log", ".index", ".timeindex"}
+        str(path) for path in sorted(folders.rglob("*")) if path.suffix in {".log", ".index", ".timeindex", ".txnindex"}
     )
     dumped = kafka.run_class("org.apache.kafka.tools.DumpLogSegments", "--offsets-decoder", "--files", files)
     told = dumped.stdout + dumped.stderr

@@ -7,7 +7,7 @@ import pytest
 
 from groupcoord.offsets_log.source import Batch, SegmentDirSource, SourceError, UnreadableData
 from groupcoord.protocol.batches.record_batch import records_of
-from groupcoord.storage.checkpoints import uuid_text
+from groupcoord.storage.text_files import uuid_text
 from tests.offsets_log.recorded import KAFKA_FILES, VERSIONS, log_of, positions
 
 

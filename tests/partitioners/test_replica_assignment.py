@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from groupcoord.partitioners.replica_assignment import BrokerRack, PlacementError, assign_replicas, rack_alternated
+from groupcoord.partitioners.replica_placement import BrokerRack, PlacementError, assign_replicas, rack_alternated
 from groupcoord.protocol.errors import ErrorCode
 from tests.partitioners.known import KNOWN
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from groupcoord.partitioners.sticky_partition import StickyPartition
+from groupcoord.partitioners.partitioners import StickyPartition
 from tests.partitioners.known import KNOWN
 
 

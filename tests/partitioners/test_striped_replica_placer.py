@@ -3,8 +3,7 @@ from typing import Any
 import pytest
 
 from groupcoord.partitioners.java_random import JavaRandom
-from groupcoord.partitioners.replica_assignment import PlacementError
-from groupcoord.partitioners.striped_replica_placer import UsableBroker, place_replicas
+from groupcoord.partitioners.replica_placement import PlacementError, UsableBroker, place_replicas
 from tests.partitioners.known import KNOWN, chance
 
 CASES = [case for case in KNOWN["placement"] if case["kind"] == "striped-placer"]

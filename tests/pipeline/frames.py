@@ -7,7 +7,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from groupcoord.pipeline.schemas import LOG, TableSchema
-from groupcoord.pipeline.sources.source_plan import SourcePlan
+from groupcoord.pipeline.sources.factory import SourcePlan
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

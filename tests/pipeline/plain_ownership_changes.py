@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from groupcoord.pipeline.arrow import arrow_schema, parts
+from groupcoord.pipeline.arrow_columns import arrow_schema, parts
 from groupcoord.pipeline.schemas import OWNERSHIP
 from groupcoord.pipeline.tables.ownership_changes import OWNERSHIP_CHANGES
 
@@ -96,9 +96,7 @@ class _Group:
         self._held = held
         present = {member["who"] for member in record["members"] or ()}
         shares = zip(
-            sorted(now.values(), reverse=True),
-            sorted((before[who] for who in present), reverse=True),
-            strict=False,
+            sorted(now.values(), reverse=True), sorted((before[who] for who in present), reverse=True), strict=False
         )
         could_stay = sum(min(pair) for pair in shares)
         rows.append([*where, None, None, None, None, None, None, before.total() - kept, kept, could_stay])

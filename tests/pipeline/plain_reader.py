@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from groupcoord.pipeline.report.report_model import TimeBins
-from groupcoord.pipeline.report.table_reader import Aggregate, Row, SortOrder
+from groupcoord.pipeline.report.table_reader_interface import Aggregate, Row, SortOrder
 
 Tables = dict[str, list[Row]]
 

@@ -4,12 +4,12 @@ import random
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from groupcoord.core.java import partition_for
+from groupcoord.core.java_hash_order import partition_for
 from groupcoord.protocol.batches.record_batch import CONTROL, TRANSACTIONAL, build_batch
 from groupcoord.protocol.batches.records import Record
 from groupcoord.protocol.consumer_protocol import (
-    Assignment,
-    Subscription,
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
     TopicPartition,
     write_assignment,
     write_subscription,
@@ -87,9 +87,11 @@ class RandomLog:
                 client_host="/127.0.0.1",
                 rebalance_timeout_ms=60_000,
                 session_timeout_ms=1_800_000,  # longer than a test takes: nobody is to drop out meanwhile
-                subscription=write_subscription(Subscription(topics=TOPICS)),
+                subscription=write_subscription(ConsumerProtocolSubscription(topics=TOPICS)),
                 assignment=write_assignment(
-                    Assignment(assigned_partitions=(TopicPartition(topic="orders", partitions=(number,)),))
+                    ConsumerProtocolAssignment(
+                        assigned_partitions=(TopicPartition(topic="orders", partitions=(number,)),)
+                    )
                 ),
             )
             for number, name in enumerate(names)

@@ -24,7 +24,7 @@ def main(bootstrap: str, log_dir: str) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
     for future in admin.create_topics([NewTopic(name, count, 1) for name, count in TOPICS.items()]).values():
         future.result()
-    _fill(bootstrap)
+    fill(bootstrap)
     for group, assignor in (("eager", "range"), ("cooperative", "cooperative-sticky")):
         _life(bootstrap, group, {"partition.assignment.strategy": assignor})
     _life(bootstrap, "static", {"partition.assignment.strategy": "range"}, static=True)
@@ -45,7 +45,8 @@ def main(bootstrap: str, log_dir: str) -> None:
     (INTO / "committed.json").write_text(json.dumps(expected, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def _fill(bootstrap: str) -> None:
+def fill(bootstrap: str) -> None:
+    """Sixty records in each topic."""
     producer = Producer({"bootstrap.servers": bootstrap})
     for topic, count in TOPICS.items():
         for number in range(60):
@@ -76,25 +77,27 @@ def _life(bootstrap: str, group: str, settings: dict[str, Any], *, static: bool 
         return {**settings, "client.id": f"client-{number}", **instance}
 
     members = [_consumer(bootstrap, group, named(number)) for number in (1, 2)]
-    _until(members, lambda: _shared(members, all_partitions))
-    _commit_all(members)
+    until(members, lambda: is_shared(members, all_partitions))
+    commit_all(members)
     members.append(_consumer(bootstrap, group, named(3)))
-    _until(members, lambda: _shared(members, all_partitions))
-    _commit_all(members)
+    until(members, lambda: is_shared(members, all_partitions))
+    commit_all(members)
     members.pop(0).close()
     if not static:
-        _until(members, lambda: _shared(members, all_partitions))
-        _commit_all(members)
+        until(members, lambda: is_shared(members, all_partitions))
+        commit_all(members)
     for member in members:
         member.close()
 
 
-def _shared(members: list[Consumer], total: int) -> bool:
+def is_shared(members: list[Consumer], total: int) -> bool:
+    """Whether each of ``members`` has some of all ``total`` partitions."""
     shares = [len(member.assignment()) for member in members]
     return sum(shares) == total and min(shares) > 0
 
 
-def _until(members: list[Consumer], done: Callable[[], bool]) -> None:
+def until(members: list[Consumer], done: Callable[[], bool]) -> None:
+    """Poll ``members`` until it is done, and still is when each has polled once more."""
     for _ in range(3000):
         for member in members:
             member.poll(0.02)
@@ -106,7 +109,8 @@ def _until(members: list[Consumer], done: Callable[[], bool]) -> None:
     raise AssertionError("the group does not come to rest")
 
 
-def _commit_all(members: list[Consumer]) -> None:
+def commit_all(members: list[Consumer]) -> None:
+    """Everybody commits what it has read."""
     for member in members:
         try:
             member.commit(asynchronous=False)
@@ -119,7 +123,7 @@ def _transaction(bootstrap: str, group: str, end: str | None) -> None:
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": f"id-{group}"})
     producer.init_transactions()
     consumer = _consumer(bootstrap, group, {"client.id": group})
-    _until([consumer], lambda: _shared([consumer], sum(TOPICS.values())))
+    until([consumer], lambda: is_shared([consumer], sum(TOPICS.values())))
     producer.begin_transaction()
     offsets = [TopicPartition("orders", number, 3) for number in range(6)]
     producer.send_offsets_to_transaction(offsets, consumer.consumer_group_metadata())

@@ -4,8 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from groupcoord.pipeline.report.json_document import report_to_json
-from groupcoord.pipeline.report.stored_report import render_stored
+from groupcoord.pipeline.report.report_files import render_stored, report_to_json
 
 
 def check_report(out: Path, tables: dict[str, list[dict[str, Any]]]) -> None:

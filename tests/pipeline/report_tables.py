@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from groupcoord.pipeline.health_symptoms import SYMPTOMS, parts_of
-from groupcoord.pipeline.schemas import TABLES
+from groupcoord.pipeline.schemas import SYMPTOMS, TABLES, score_parts
 from tests.pipeline.plain_reader import Tables
 
 START = 1_767_225_600_000
@@ -38,7 +37,7 @@ def add_group(tables: Tables, group: str, **said: Any) -> None:
     counts |= {"hidden_generations": 0, "moved": 0, "commits": 0, "partitions": 0}
     counts |= {"kind": "classic", "state": "Stable", "protocol": "range", "generation": 3, "members": 2}
     counts |= {"first_ts": at(0), "last_ts": at(120), **said}
-    score = said.get("score", round(sum(parts_of(counts).values()), 2))
+    score = said.get("score", round(sum(score_parts(counts).values()), 2))
     add(tables, "group_health", group=group, **{**counts, "score": score})
 
 
@@ -91,6 +90,22 @@ def add_generation(
         )
 
 
+def add_epoch(tables: Tables, group: str, number: int | None, seconds: float, cause: str, **said: Any) -> None:
+    """An epoch of a group of KIP-848."""
+    row = {"members": 1, "classic_members": 0, "cause_kind": "members_joined", **said}
+    place = {"log_partition": 0, "log_offset": round(seconds * 10), "append_ts": at(seconds)}
+    add(tables, "modern_epochs", **place, group=group, group_epoch=number, cause=cause, **row)
+
+
+def add_change(tables: Tables, group: str, seconds: float, member: str, event: str, **said: Any) -> None:
+    """A change in the life of a member of a group of KIP-848; ``until`` in seconds."""
+    until = said.pop("until", None)
+    row = {"client_id": member.partition("-")[0], "is_classic": False, "revoking": 0, "target": 0, "is_settled": True}
+    place = {"log_partition": 0, "log_offset": round(seconds * 10), "append_ts": at(seconds)}
+    times = {"until_ts": None if until is None else at(until)}
+    add(tables, "modern_members", **place, **times, group=group, member=member, event=event, **(row | said))
+
+
 def add_commits(tables: Tables, group: str, *seconds: float) -> None:
     """Commits, in ``commits`` and in ``commit_rates``."""
     for moment in seconds:
@@ -103,11 +118,11 @@ def add_commits(tables: Tables, group: str, *seconds: float) -> None:
 
 
 def add_owner(tables: Tables, group: str, seconds: float, partition: int, member: str | None, **said: Any) -> None:
-    """A change of owner; ``until`` in seconds."""
+    """A change of owner; ``until`` in seconds. In a group of KIP-848 ``is_revoking`` is said, too."""
     until = said.pop("until", None)
     add(
         tables,
-        "ownership",
+        "modern_ownership" if "is_revoking" in said else "ownership",
         log_partition=0,
         log_offset=round(seconds * 10),
         append_ts=at(seconds),
@@ -159,7 +174,18 @@ def history() -> Tables:
     add_group(tables, "simple", kind="simple", state="Empty", protocol=None, generation=0, members=0, commits=2)
     add_commits(tables, "simple", 20, 21)
     add_group(tables, "modern", kind="consumer", protocol="uniform", generation=7, members=1, rebalances=1)
-    add_generation(tables, "modern", 7, 40, {"m-1": 3}, "m joined", is_modern=True)
+    add_generation(tables, "modern", 7, 40, {"m-1": 3, "n-2": 2}, "n joined", is_modern=True)
+    add_epoch(tables, "modern", 6, 35, "m joined", assigned_ts=at(35), to_assign=5, reconciled_ts=at(36))
+    add_epoch(tables, "modern", 7, 39, "n joined", members=2, assigned_ts=at(40), to_revoke=2, to_assign=2)
+    add_change(tables, "modern", 35, "m-1", "joined", partitions=0, target=5, is_settled=False, until=36)
+    add_change(tables, "modern", 36, "m-1", "settled", partitions=5, target=5, until=40)
+    add_change(tables, "modern", 39, "n-2", "joined", partitions=0, target=2, is_settled=False, until=50)
+    add_change(tables, "modern", 40, "m-1", "revoking", partitions=3, revoking=2, target=3, is_settled=False, until=45)
+    add_change(tables, "modern", 45, "m-1", "settled", partitions=3, target=3)
+    add_change(tables, "modern", 50, "n-2", "left", partitions=0)
+    add_owner(tables, "modern", 36, 0, "m-1", until=40, is_revoking=False)
+    add_owner(tables, "modern", 40, 0, "m-1", until=45, is_revoking=True)
+    add_owner(tables, "modern", 45, 0, None, is_revoking=False)
     counts = {"in": 20, "later": 0, "commits": 12, "generations": 4, "modern_records": 3, "bad_records": 1}
     for what, records in counts.items():
         add(tables, "record_counts", what=what, records=records)

@@ -9,7 +9,7 @@ ROOT = Path(groupcoord.pipeline.__file__).parent
 COLLECTING = {"collect", "toPandas", "toLocalIterator", "toArrow", "first", "head", "tail"}
 BOUNDED = {
     "run.py": 1,  # the last time in the log
-    "record_tables.py": 1,  # the names of the files that tasks wrote
+    "record_table_writer.py": 1,  # the names of the files that tasks wrote
     "watch/batch_writer.py": 4,  # numbers for each partition of the log and table, the sum of lags, storms
     "report/arrow_table_reader.py": 1,  # partial results, which are bounded
 }

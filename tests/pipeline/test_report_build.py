@@ -8,9 +8,8 @@ import pytest
 
 from groupcoord.pipeline.errors import PipelineError
 from groupcoord.pipeline.report.build_report import DETAILED, LISTED, RANKED, build_report
-from groupcoord.pipeline.report.group_details import PARTITIONS, REBALANCES
-from groupcoord.pipeline.report.group_timelines import MEMBERS
-from groupcoord.pipeline.report.json_document import report_from_json, report_to_json
+from groupcoord.pipeline.report.group_details import MEMBERS, PARTITIONS, REBALANCES
+from groupcoord.pipeline.report.report_files import report_from_json, report_to_json
 from groupcoord.pipeline.report.report_model import (
     AssignorResult,
     GroupDetail,
@@ -23,7 +22,9 @@ from groupcoord.pipeline.report.report_model import (
 from tests.pipeline.plain_reader import PlainReader, Tables
 from tests.pipeline.report_tables import (
     add,
+    add_change,
     add_commits,
+    add_epoch,
     add_generation,
     add_group,
     add_owner,
@@ -97,7 +98,7 @@ def test_generations_in_which_nothing_changes_are_one_piece() -> None:
     for number, seconds in enumerate((0, 10, 20)):
         add_generation(tables, "g", number, seconds, {"a-1": 4 if number < 2 else 5})
     [member] = build(tables).details[0].members
-    assert [piece[:1] + piece[2:] for piece in member.spans] == [(at(0), 4), (at(20), 5)]
+    assert [(piece.from_ms, piece.partitions) for piece in member.spans] == [(at(0), 4), (at(20), 5)]
 
 
 def test_a_static_member_that_comes_back_and_numbers_that_begin_anew() -> None:
@@ -108,11 +109,7 @@ def test_a_static_member_that_comes_back_and_numbers_that_begin_anew() -> None:
     tables["skew"].append(again)
     add_generation(tables, "g", 1, 10, {"b-1": 4})
     members = build(tables).details[0].members
-    assert [(one.member, one.spans[0].from_ms) for one in members] == [
-        ("a-1", at(0)),
-        ("a-2", at(0)),
-        ("b-1", at(10)),
-    ]
+    assert [(one.member, one.spans[0].from_ms) for one in members] == [("a-1", at(0)), ("a-2", at(0)), ("b-1", at(10))]
 
 
 def test_partitions_belong_to_somebody_or_to_nobody() -> None:
@@ -142,9 +139,71 @@ def test_the_newest_generation_says_who_has_how_much() -> None:
 
 def test_a_group_of_kip_848_has_the_same() -> None:
     modern = detail(build(history()), "modern")
-    assert [one.likely_cause for one in modern.rebalances] == ["m joined"]
-    assert [one.client_id for one in modern.members] == ["m"]
+    assert [(one.likely_cause, one.is_target) for one in modern.rebalances] == [("n joined", True)]
     assert modern.shares is not None
+    assert [one.client_id for one in modern.shares.shares] == ["m", "n"]
+
+
+def test_members_of_a_group_of_kip_848_have_what_they_have_and_not_what_they_are_to_have() -> None:
+    modern = detail(build(history()), "modern")
+    assert [(one.client_id, one.spans) for one in modern.members] == [
+        (
+            "m",
+            (
+                MembershipSpan(at(35), at(36), 0, is_settled=False),
+                MembershipSpan(at(36), at(40), 5),
+                MembershipSpan(at(40), at(45), 5, is_settled=False),
+                MembershipSpan(at(45), modern.end_ms, 3),
+            ),
+        ),
+        ("n", (MembershipSpan(at(39), at(50), 0, is_settled=False),)),
+    ]
+    assert [(one.event, one.partitions, one.revoking, one.target) for one in modern.changes][3:] == [
+        ("revoking", 3, 2, 3),
+        ("settled", 3, 0, 3),
+        ("left", 0, 0, 0),
+    ]
+    [partition] = modern.partitions
+    assert partition.spans == (
+        OwnershipSpan(at(36), at(40), "m-1"),
+        OwnershipSpan(at(40), at(45), "m-1", is_revoking=True),
+        OwnershipSpan(at(45), modern.end_ms, None),
+    )
+
+
+def test_epochs_say_what_began_them_and_how_long_they_took() -> None:
+    modern = detail(build(history()), "modern")
+    assert [(one.group_epoch, one.cause, one.assigned_ms, one.reconciled_ms) for one in modern.epochs] == [
+        (6, "m joined", at(35), at(36)),
+        (7, "n joined", at(40), None),
+    ]
+    assert modern.start_ms <= at(35)
+
+
+def test_a_classic_group_that_became_a_consumer_group_has_one_history() -> None:
+    tables = empty()
+    add_group(tables, "g", kind="consumer", rebalances=2)
+    add_generation(tables, "g", 1, 0, {"a-1": 2})
+    add_owner(tables, "g", 0, 0, "a-1", until=10)
+    add_owner(tables, "g", 10, 0, None)
+    add_generation(tables, "g", 2, 10.1, {"a-1": 2}, "the group began", is_modern=True)
+    add_epoch(tables, "g", 2, 10.1, "a classic group became a consumer group", cause_kind="became_consumer")
+    add_change(tables, "g", 10.1, "a-1", "joined", partitions=2, target=2, is_classic=True, until=30)
+    add_change(tables, "g", 30, "a-1", "left", partitions=0)
+    add_owner(tables, "g", 10.1, 0, "a-1", is_revoking=False, until=30)
+    add_owner(tables, "g", 30, 0, None, is_revoking=False)
+    add_epoch(tables, "g", 3, 40, "a left or was fenced", members=0)
+    [of] = build(tables).details
+    assert [(one.is_target, one.generation) for one in of.rebalances] == [(False, 1), (True, 2)]
+    [member] = of.members
+    assert (member.spans[0].from_ms, member.spans[-1].until_ms, of.members_left_out) == (at(0), at(30), 0)
+    [partition] = of.partitions
+    assert [(one.from_ms, one.member) for one in partition.spans] == [
+        (at(0), "a-1"),
+        (at(10), None),
+        (at(10.1), "a-1"),
+        (at(30), None),
+    ]
 
 
 def test_a_group_that_only_commits_has_commits_and_nothing_else() -> None:

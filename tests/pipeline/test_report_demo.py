@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from groupcoord.cli import pipeline_report
+from groupcoord.cli import pipeline
 from groupcoord.cli.main import main
 
 
@@ -38,9 +38,9 @@ def test_a_browser_opens_where_somebody_looks_and_never_in_a_ci(
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr("groupcoord.cli.pipeline_report.sys.platform", platform)
-    monkeypatch.setattr("groupcoord.cli.pipeline_report.sys.stdout", Terminal(is_terminal))
-    found = pipeline_report.has_display()
+    monkeypatch.setattr("groupcoord.cli.pipeline.sys.platform", platform)
+    monkeypatch.setattr("groupcoord.cli.pipeline.sys.stdout", Terminal(is_terminal))
+    found = pipeline.has_display()
     monkeypatch.undo()
     assert found is expected
 
@@ -49,7 +49,7 @@ def test_the_demo_says_which_libraries_it_lacks(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("groupcoord.cli.pipeline.find_spec", find_nothing_missing)
-    monkeypatch.setattr(pipeline_report, "missing_libraries", lambda: ["kafka-python"])
+    monkeypatch.setattr(pipeline, "missing_libraries", lambda: ["kafka-python"])
     assert main(["pipeline", "demo"]) == 1
     assert capsys.readouterr().err == (
         "groupcoord pipeline: not installed: kafka-python; pip install 'groupcoord[client]' installs all it needs\n"

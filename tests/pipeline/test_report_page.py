@@ -19,8 +19,8 @@ from groupcoord.pipeline.report.formatting import (
     shortened,
     visible,
 )
-from groupcoord.pipeline.report.page import render_page
-from groupcoord.pipeline.schemas import CAUSE_KINDS, TABLES
+from groupcoord.pipeline.report.report_files import render_page
+from groupcoord.pipeline.schemas import CAUSE_KINDS, EPOCH_CAUSES, TABLES
 from tests.pipeline.plain_reader import PlainReader, Tables
 from tests.pipeline.report_tables import (
     START,
@@ -295,4 +295,4 @@ def test_a_line_shows_the_kind_of_the_cause_and_not_the_names_in_it() -> None:
     page = Page(html(tables))
     drawn = [one["class"] for one in page.all("line") if one.get("vector-effect")]
     assert drawn[:3] == ["r-else", "r-lost", "r-came"]
-    assert {cause_line(kind) for kind in CAUSE_KINDS} == set(CAUSE_LINES)
+    assert {cause_line(kind) for kind in (*CAUSE_KINDS, *EPOCH_CAUSES)} == set(CAUSE_LINES)

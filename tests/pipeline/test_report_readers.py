@@ -11,16 +11,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from groupcoord.cli.main import main
-from groupcoord.pipeline.arrow import arrow_schema
+from groupcoord.pipeline.arrow_columns import arrow_schema
 from groupcoord.pipeline.errors import PipelineError
 from groupcoord.pipeline.report import arrow_table_reader
 from groupcoord.pipeline.report.arrow_table_reader import ArrowTableReader, local_scan, spark_scan
 from groupcoord.pipeline.report.build_report import build_report
-from groupcoord.pipeline.report.json_document import report_to_json
-from groupcoord.pipeline.report.page import render_page
+from groupcoord.pipeline.report.report_files import render_page, render_stored, render_stored_by_spark, report_to_json
 from groupcoord.pipeline.report.report_model import TimeBins
-from groupcoord.pipeline.report.stored_report import render_stored, render_stored_by_spark
-from groupcoord.pipeline.report.table_reader import Aggregate, SortOrder, TableReader
+from groupcoord.pipeline.report.table_reader_interface import Aggregate, SortOrder, TableReader
 from groupcoord.pipeline.schemas import TABLES
 from tests.pipeline.plain_reader import PlainReader, Tables
 from tests.pipeline.report_tables import START, add, at, empty, history, what_if

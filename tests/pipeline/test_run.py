@@ -21,8 +21,8 @@ from groupcoord.protocol.apis.join_group import JoinGroupRequestProtocol
 from groupcoord.protocol.apis.offset_commit import OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from groupcoord.protocol.apis.sync_group import SyncGroupRequestAssignment
 from groupcoord.protocol.consumer_protocol import (
-    Assignment,
-    Subscription,
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
     TopicPartition,
     write_assignment,
     write_subscription,
@@ -118,6 +118,22 @@ def test_of_a_real_kafka_it_tells_of_groups_of_kip_848(recorded: Tables) -> None
     assert group["members"] == []
 
 
+def test_of_a_real_kafka_it_tells_who_had_what_in_groups_of_kip_848(spark: SparkSession, tmp_path: Path) -> None:
+    tables = run(spark, f"jsonl:{RECORDED.parent / 'consumer-groups.jsonl'}", tmp_path / "out")
+    assert {row["topic"] for row in tables["modern_ownership"]} == {"orders", "payments"}
+    epochs = {row["log_offset"]: row["group_epoch"] for row in tables["modern_epochs"] if row["assigned_ts"]}
+    assert len(epochs) == len([row for row in tables["modern_rebalances"] if row["generation"]])
+    assert set(epochs.values()) <= {row["generation"] for row in tables["modern_generations"]}
+    kinds = {row["group"]: row["kind"] for row in tables["group_health"]}
+    assert kinds == {"shop": "consumer", "stall": "consumer", "moving": "classic"}
+    assert tables["zombies"] == []  # who commits while a group is no classic one does so rightly
+    check_report(tmp_path / "out", tables)
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "a classic group became a consumer group" in page
+    assert "carol asked for other topics or another assignor" in page
+    assert "which is to give it back" in page
+
+
 # Nothing is to change while the log is read, however long that takes: nobody drops out, and the cleaner takes nothing.
 CONFIG: dict[str, object] = {
     "offsets.topic.num.partitions": 4,
@@ -129,7 +145,7 @@ CONFIG: dict[str, object] = {
 def live(coordinator: Coordinator) -> None:
     """A member joins, is given a partition and commits; and somebody commits without a group."""
     said = {"group_id": "live", "protocol_type": "consumer"}
-    subscription = write_subscription(Subscription(topics=("orders",)))
+    subscription = write_subscription(ConsumerProtocolSubscription(topics=("orders",)))
     joined = coordinator.ask(
         ApiKey.JOIN_GROUP,
         m.JoinGroupRequest(
@@ -141,7 +157,9 @@ def live(coordinator: Coordinator) -> None:
         ),
     )
     assert joined.error_code == 0
-    assignment = write_assignment(Assignment(assigned_partitions=(TopicPartition(topic="orders", partitions=(0, 1)),)))
+    assignment = write_assignment(
+        ConsumerProtocolAssignment(assigned_partitions=(TopicPartition(topic="orders", partitions=(0, 1)),))
+    )
     synced = coordinator.ask(
         ApiKey.SYNC_GROUP,
         m.SyncGroupRequest(

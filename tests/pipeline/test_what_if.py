@@ -13,14 +13,14 @@ from pyspark.sql import functions as F
 
 from groupcoord.cli import pipeline as cli
 from groupcoord.cli.main import main
+from groupcoord.pipeline.assignor_replay.assignor_choice import RECORDED_HISTORY, choices
+from groupcoord.pipeline.assignor_replay.replay import rows as play
+from groupcoord.pipeline.assignor_replay.what_if_tables import moments, partition_counts, what_if, what_if_summary
 from groupcoord.pipeline.run import RunOptions, RunProgress, run_pipeline
 from groupcoord.pipeline.run_output import RunOutput
 from groupcoord.pipeline.schemas import COMMITS, END_OFFSETS, GENERATIONS, WHAT_IF, WHAT_IF_SUMMARY
 from groupcoord.pipeline.sources.factory import plan_source
 from groupcoord.pipeline.tables.consecutive_commits import partition_statistics
-from groupcoord.pipeline.whatif.assignor_choice import RECORDED_HISTORY, choices
-from groupcoord.pipeline.whatif.replay import rows as play
-from groupcoord.pipeline.whatif.what_if_tables import moments, partition_counts, what_if, what_if_summary
 from tests.pipeline.frames import START, at, commit, frame, generation, member, rows
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -182,13 +182,7 @@ def test_topics_have_as_many_partitions_as_were_ever_seen(spark: SparkSession) -
     commits = partition_statistics(committed)
     told = history(spark, generation(20, 1, member("a", {"t": [0, 3]}), member("b", {"t": [1]})), generation(30, None))
     modern = history(spark, generation(60, 2, member("a", {"t": [4]})))
-    expected = [
-        ("t", micros(5), 2),
-        ("t", micros(20), 4),
-        ("t", micros(60), 5),
-        ("u", micros(7), 1),
-        ("v", 0, 4),
-    ]
+    expected = [("t", micros(5), 2), ("t", micros(20), 4), ("t", micros(60), 5), ("u", micros(7), 1), ("v", 0, 4)]
     assert rows(partition_counts(commits, told, modern, None), "topic", "since", "count") == expected
     ends = frame(
         spark,
@@ -296,13 +290,7 @@ def _moment(one: dict[str, Any], before: dict[str, Any] | None, after: dict[str,
         "assign_and_sync_ms": None if one["state_ts"] is None else 250,
         "problem": None,
         "members": [
-            dict(
-                zip(
-                    names,
-                    (*said[:2], said[6], None, *([_struct(given) for given in said[7:9]])),
-                    strict=True,
-                )
-            )
+            dict(zip(names, (*said[:2], said[6], None, *([_struct(given) for given in said[7:9]])), strict=True))
             for said in one["members"] or ()
         ],
     }

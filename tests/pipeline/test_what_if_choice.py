@@ -4,20 +4,11 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from groupcoord.assignors import (
-    ASSIGNORS,
-    Assignment,
-    Assignor,
-    GroupSubscription,
-    Registry,
-)
-from groupcoord.assignors.builtin import StickyAssignor
-from groupcoord.assignors.examples import (
-    WeightedAssignor,
-    capacity_of,
-)
+from groupcoord.assignors import ASSIGNORS, Assignment, Assignor, GroupSubscription, Registry
+from groupcoord.assignors.example_assignors import WeightedAssignor, capacity_of
+from groupcoord.assignors.sticky.assignor import StickyAssignor
+from groupcoord.pipeline.assignor_replay.assignor_choice import choices
 from groupcoord.pipeline.errors import PipelineError
-from groupcoord.pipeline.whatif.assignor_choice import choices
 
 
 def nothing(group: GroupSubscription) -> Assignment:

@@ -17,7 +17,7 @@ from groupcoord.assignors import (
     TopicPartition,
 )
 from groupcoord.assignors.group_simulator import GroupSimulator
-from groupcoord.pipeline.whatif.assignor_choice import RECORDED_HISTORY
+from groupcoord.pipeline.assignor_replay.assignor_choice import RECORDED_HISTORY
 from tests.pipeline.what_if import columns, person, play, record, topic
 
 COSTS = ("generation", "partitions_total", "moved", "kept", "moved_needlessly", "imbalance", "pauses", "rebalances")
@@ -57,21 +57,13 @@ def test_a_row_says_where_it_is_from() -> None:
 @pytest.mark.parametrize("assignor", [RECORDED_HISTORY, "range", "sticky"])
 def test_eager_members_stop_reading_everything(assignor: str) -> None:
     found = play(assignor, *JOIN_AND_LEAVE)
-    assert columns(found, *COSTS) == [
-        (1, 4, 0, 0, 0, 0, 0, 1),
-        (2, 4, 2, 2, 0, 0, 4, 1),
-        (3, 4, 2, 2, 0, 0, 4, 1),
-    ]
+    assert columns(found, *COSTS) == [(1, 4, 0, 0, 0, 0, 0, 1), (2, 4, 2, 2, 0, 0, 4, 1), (3, 4, 2, 2, 0, 0, 4, 1)]
     assert columns(found, "paused_partition_seconds") == [(0.0,), (0.4,), (0.4,)]
 
 
 def test_cooperative_members_stop_reading_what_moves_and_need_two_steps_for_what_is_somebodys() -> None:
     found = play("cooperative-sticky", *JOIN_AND_LEAVE)
-    assert columns(found, *COSTS) == [
-        (1, 4, 0, 0, 0, 0, 0, 1),
-        (2, 4, 2, 2, 0, 0, 2, 2),
-        (3, 4, 2, 2, 0, 0, 2, 1),
-    ]
+    assert columns(found, *COSTS) == [(1, 4, 0, 0, 0, 0, 0, 1), (2, 4, 2, 2, 0, 0, 2, 2), (3, 4, 2, 2, 0, 0, 2, 1)]
     assert columns(found, "paused_partition_seconds", "agrees") == [(0.0, None), (0.2, None), (0.2, None)]
 
 
@@ -79,11 +71,7 @@ def test_roundrobin_moves_what_need_not_move() -> None:
     """As in the docs of assignors: four topics of two partitions, and the second of three members leaves."""
     topics = ["t0", "t1", "t2", "t3"]
     everybody = [person(name, topics=topics) for name in ("C0", "C1", "C2")]
-    history = [
-        *(topic(name, 2) for name in topics),
-        record(1, 1, *everybody),
-        record(2, 2, everybody[0], everybody[2]),
-    ]
+    history = [*(topic(name, 2) for name in topics), record(1, 1, *everybody), record(2, 2, everybody[0], everybody[2])]
     assert columns(play("roundrobin", *history), *COSTS)[1] == (2, 8, 5, 3, 2, 0, 8, 1)
     assert columns(play("sticky", *history), *COSTS)[1] == (2, 8, 3, 5, 0, 0, 8, 1)
     assert columns(play("cooperative-sticky", *history), *COSTS)[1] == (2, 8, 3, 5, 0, 0, 3, 1)

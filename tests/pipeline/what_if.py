@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from groupcoord.assignors import ASSIGNORS, Registry
-from groupcoord.pipeline.whatif.assignor_choice import RECORDED_HISTORY, choices
-from groupcoord.pipeline.whatif.replay import rows
+from groupcoord.pipeline.assignor_replay.assignor_choice import RECORDED_HISTORY, choices
+from groupcoord.pipeline.assignor_replay.replay import rows
 
 AssignmentArrays = Mapping[str, Sequence[int]]
 

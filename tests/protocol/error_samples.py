@@ -13,12 +13,15 @@ from typing import Any
 
 from groupcoord.protocol import messages as m
 from groupcoord.protocol.apis import APIS, Api, ApiKey
+from groupcoord.protocol.apis import add_partitions_to_txn as ap
 from groupcoord.protocol.apis import alter_configs as ac
+from groupcoord.protocol.apis import consumer_group_heartbeat as ch
 from groupcoord.protocol.apis import create_partitions as cp
 from groupcoord.protocol.apis import create_topics as ct
 from groupcoord.protocol.apis import delete_records as dr
 from groupcoord.protocol.apis import delete_topics as dt
 from groupcoord.protocol.apis import describe_configs as dc
+from groupcoord.protocol.apis import describe_producers as ep
 from groupcoord.protocol.apis import describe_topic_partitions as dp
 from groupcoord.protocol.apis import fetch as fe
 from groupcoord.protocol.apis import incremental_alter_configs as ia
@@ -32,6 +35,9 @@ from groupcoord.protocol.apis import offset_fetch as of
 from groupcoord.protocol.apis import offset_for_leader_epoch as ol
 from groupcoord.protocol.apis import produce as pr
 from groupcoord.protocol.apis import sync_group as sg
+from groupcoord.protocol.apis import txn_offset_commit as to
+from groupcoord.protocol.apis import update_features as uf
+from groupcoord.protocol.apis import write_txn_markers as wm
 from groupcoord.protocol.errors import ErrorCode
 
 ORDERS = uuid.UUID("8a7e1f7c-54a5-4f0e-8a2e-4d9f6a1b2c3d")
@@ -201,6 +207,61 @@ def _init_producer_id(version: int) -> list[Any]:
     ]
 
 
+def _add_partitions_to_txn(version: int) -> list[Any]:
+    topics = (ap.AddPartitionsToTxnTopic(name="orders", partitions=(0, 3)),)
+    if version < ap.BY_TRANSACTION_FROM:
+        old = m.AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id="t",
+            v3_and_below_producer_id=5,
+            v3_and_below_producer_epoch=6,
+            v3_and_below_topics=topics,
+        )
+        return [old]
+    transaction = ap.AddPartitionsToTxnTransaction(transactional_id="t", producer_id=5, producer_epoch=6, topics=topics)
+    return [m.AddPartitionsToTxnRequest(transactions=(transaction,))]
+
+
+def _add_offsets_to_txn(_: int) -> list[Any]:
+    return [m.AddOffsetsToTxnRequest(transactional_id="t", producer_id=5, producer_epoch=6, group_id="g")]
+
+
+def _end_txn(_: int) -> list[Any]:
+    return [m.EndTxnRequest(transactional_id="t", producer_id=5, producer_epoch=6, committed=True)]
+
+
+def _write_txn_markers(_: int) -> list[Any]:
+    # One topic and partition: Kafka answers several in the order of a hash table.
+    topics = (wm.WritableTxnMarkerTopic(name="orders", partition_indexes=(3,)),)
+    marker = wm.WritableTxnMarker(
+        producer_id=5, producer_epoch=6, transaction_result=True, topics=topics, coordinator_epoch=7
+    )
+    return [m.WriteTxnMarkersRequest(markers=(marker,))]
+
+
+def _txn_offset_commit(version: int) -> list[Any]:
+    member: dict[str, Any] = {}
+    if version >= 3:
+        member = {"generation_id": 2, "member_id": "a", "group_instance_id": "i"}
+    partition = to.TxnOffsetCommitRequestPartition(partition_index=3, committed_offset=9, committed_metadata="x")
+    topics = (to.TxnOffsetCommitRequestTopic(name="orders", partitions=(partition,)),)
+    request = m.TxnOffsetCommitRequest(
+        transactional_id="t", group_id="g", producer_id=5, producer_epoch=6, topics=topics, **member
+    )
+    return [request]
+
+
+def _describe_producers(_: int) -> list[Any]:
+    return [m.DescribeProducersRequest(topics=(ep.TopicRequest(name="orders", partition_indexes=(0, 3)),))]
+
+
+def _describe_transactions(_: int) -> list[Any]:
+    return [m.DescribeTransactionsRequest(transactional_ids=("t", "u"))]
+
+
+def _list_transactions(_: int) -> list[Any]:
+    return [m.ListTransactionsRequest(state_filters=("Ongoing",), producer_id_filters=(5,))]
+
+
 def _offset_for_leader_epoch(_: int) -> list[Any]:
     asked = tuple(ol.OffsetForLeaderPartition(partition=at, leader_epoch=1) for at in (0, 3))
     return [m.OffsetForLeaderEpochRequest(topics=(ol.OffsetForLeaderTopic(topic="orders", partitions=asked),))]
@@ -258,6 +319,32 @@ def _offset_delete(_: int) -> list[Any]:
 
 def _describe_cluster(_: int) -> list[Any]:
     return [m.DescribeClusterRequest(include_cluster_authorized_operations=False)]
+
+
+def _consumer_group_heartbeat(_: int) -> list[Any]:
+    owned = (ch.TopicPartitions(topic_id=ORDERS, partitions=(0, 3)),)
+    joins = m.ConsumerGroupHeartbeatRequest(
+        group_id="g",
+        member_id="m-1",
+        member_epoch=0,
+        rebalance_timeout_ms=1_000,
+        subscribed_topic_names=("orders", "other"),
+        topic_partitions=(),
+    )
+    return [
+        joins,
+        m.ConsumerGroupHeartbeatRequest(group_id="g", member_id="m-1", member_epoch=5, topic_partitions=owned),
+    ]
+
+
+def _consumer_group_describe(_: int) -> list[Any]:
+    return [m.ConsumerGroupDescribeRequest(group_ids=("g", "h"), include_authorized_operations=True)]
+
+
+def _update_features(version: int) -> list[Any]:
+    change: dict[str, Any] = {"upgrade_type": 2} if version else {"allow_downgrade": True}
+    update = uf.FeatureUpdateKey(feature="transaction.version", max_version_level=1, **change)
+    return [m.UpdateFeaturesRequest(timeout_ms=1_000, feature_updates=(update,))]
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -9,14 +10,16 @@ from kafka.protocol.api_message import ApiMessage
 
 from groupcoord.protocol.apis import Api
 from groupcoord.protocol.codec.schema import MessageSchema, SchemaField
+from tests.protocol import definitions
 
 _MODULES = [import_module(f"kafka.protocol.{name}") for name in ("admin", "consumer", "metadata", "producer")]
 
 
+@cache
 def their_class(name: str) -> Any:
-    """kafka-python's class of a request or response."""
-    (found,) = {vars(module)[name] for module in _MODULES if name in vars(module)}
-    return found
+    """kafka-python's class of a request or response; where it has none, one that it makes of Kafka's definition."""
+    found = {vars(module)[name] for module in _MODULES if name in vars(module)}
+    return found.pop() if found else type(ApiMessage)(name, (ApiMessage,), {}, load_json=definitions)
 
 
 def read(name: str, version: int, data: bytes) -> Any:

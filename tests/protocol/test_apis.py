@@ -2,16 +2,19 @@
 
 import pytest
 
-from groupcoord.protocol.api import ALL_TOPICS, RequestField, values_of
+from groupcoord.protocol.api_descriptor import ALL_TOPICS, RequestField, values_of
 from groupcoord.protocol.apis import APIS, ApiKey
+from groupcoord.protocol.messages import ConsumerGroupHeartbeatRequest, MetadataRequest
 from tests.protocol.error_samples import ORDERS, OTHER
 from tests.testing.faults.support import requests_of_every_version
 
 # ApiVersions of a Kafka 4.3.1 broker: the APIs that are here too.
 ADVERTISED = {
     0: (0, 13), 1: (4, 18), 2: (1, 11), 3: (0, 13), 8: (2, 10), 9: (1, 10), 10: (0, 6), 11: (0, 9), 12: (0, 4), 13: (0, 5),
-    14: (0, 5), 15: (0, 6), 16: (0, 5), 18: (0, 4), 19: (2, 7), 20: (1, 6), 21: (0, 2), 22: (0, 5), 23: (2, 4), 32: (1, 4),
-    33: (0, 2), 37: (0, 3), 42: (0, 2), 44: (0, 1), 47: (0, 0), 60: (0, 2), 74: (0, 1), 75: (0, 0),
+    14: (0, 5), 15: (0, 6), 16: (0, 5), 18: (0, 4), 19: (2, 7), 20: (1, 6), 21: (0, 2), 22: (0, 5), 23: (2, 4),
+    24: (0, 5), 25: (0, 4), 26: (0, 5), 27: (1, 2), 28: (0, 5), 32: (1, 4),
+    33: (0, 2), 37: (0, 3), 42: (0, 2), 44: (0, 1), 47: (0, 0), 57: (0, 2), 60: (0, 2), 61: (0, 0),
+    65: (0, 0), 66: (0, 2), 68: (0, 1), 69: (0, 1), 74: (0, 1), 75: (0, 0),
 }  # fmt: skip
 
 
@@ -56,11 +59,18 @@ EXPECTED = {
     "OffsetForLeaderEpoch": ((), (), ("orders",)),
     "DescribeConfigs": ((), (), ("orders",)),
     "CreatePartitions": ((), (), ("orders", "other")),
+    "ConsumerGroupHeartbeat": (("g",), ("m-1",), ("orders", "other", ORDERS)),
+    "ConsumerGroupDescribe": (("g", "h"), (), ()),
     "DeleteGroups": (("g", "h"), (), ()),
     "IncrementalAlterConfigs": ((), (), ("orders",)),
     "AlterConfigs": ((), (), ("orders",)),
     "DescribeTopicPartitions": ((), (), ("orders", "other")),
     "OffsetDelete": (("g",), (), ("orders",)),
+    "AddPartitionsToTxn": ((), (), ("orders",)),
+    "AddOffsetsToTxn": (("g",), (), ()),
+    "WriteTxnMarkers": ((), (), ("orders",)),
+    "TxnOffsetCommit": (("g",), ("a", "i"), ("orders",)),
+    "DescribeProducers": ((), (), ("orders",)),
 }
 
 
@@ -84,9 +94,20 @@ def test_a_request_that_was_not_understood_names_nothing() -> None:
     assert values_of((RequestField("group_id"),), None) == ()
 
 
+def test_a_list_that_is_null_names_all_topics_or_means_no_change() -> None:
+    assert values_of(APIS[ApiKey.METADATA].topics, MetadataRequest(topics=None)) == (ALL_TOPICS,)
+    heartbeat = ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=5)
+    api = APIS[ApiKey.CONSUMER_GROUP_HEARTBEAT]
+    assert values_of(api.topics, heartbeat) == values_of(api.partitions, heartbeat) == ()
+
+
 def test_how_a_field_is_called() -> None:
     assert str(RequestField("topics[].name")) == "topics[].name"
     assert str(RequestField("resources[].resource_name", ("resource_type", 2))) == (
         "resources[].resource_name if resource_type is 2"
     )
     assert repr(ALL_TOPICS) == "all topics"
+
+
+def test_an_api_is_shown_by_its_name() -> None:
+    assert repr(APIS[ApiKey.FETCH]) == "<Api Fetch>"

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from groupcoord.protocol.batches.compression import Compression
 from groupcoord.protocol.batches.key_value_reader import PARTITION_BYTES, read_key_values
-from groupcoord.protocol.batches.record_batch import BatchError, build_batch, frame_batch, read_header
+from groupcoord.protocol.batches.record_batch import BatchError, build_batch, empty_batch, frame_batch, read_header
 from groupcoord.protocol.batches.records import Header, InvalidRecordsError, Record
-from groupcoord.protocol.batches.rewrite import empty_batch
 from groupcoord.protocol.coordinator_records.commit_fast_path import (
     CommitReader,
     ScanResult,
@@ -19,9 +18,11 @@ from groupcoord.protocol.coordinator_records.commit_fast_path import (
     group_and_topic,
     group_of,
     is_plain_commit,
+    plain_commit,
     scan_offset_commits,
 )
 from groupcoord.protocol.coordinator_records.typed import (
+    OFFSET_COMMIT_VALUE_VERSION,
     GroupMetadataKey,
     OffsetCommitKey,
     OffsetCommitValue,
@@ -67,6 +68,18 @@ def outcome(read: object, data: bytes) -> object:
         return read(data)
     except WireError as problem:
         return str(problem)
+
+
+@given(int64, st.integers(-(1 << 31), (1 << 31) - 1), int64, st.uuids())
+def test_a_plain_commit_has_the_bytes_that_the_general_writer_writes(
+    offset: int, leader_epoch: int, at_ms: int, topic_id: uuid.UUID
+) -> None:
+    value = OffsetCommitValue(
+        offset=offset, leader_epoch=leader_epoch, metadata="", commit_timestamp_ms=at_ms, topic_id=topic_id
+    )
+    written = plain_commit(offset, leader_epoch, at_ms, topic_id)
+    assert written == write_value(value, OFFSET_COMMIT_VALUE_VERSION)
+    assert is_plain_commit(written)
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groupcoord.protocol.batches.compressed_frames import begins_with_a_whole_frame, most_content, readable_frame
+from groupcoord.protocol.batches.compression import begins_with_a_whole_frame, most_content, readable_frame
 
 DATA = b"".join(struct.pack(">I", number) for number in range(40_000))
 

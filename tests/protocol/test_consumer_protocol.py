@@ -3,9 +3,9 @@
 import pytest
 
 from groupcoord.protocol.consumer_protocol import (
-    Assignment,
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
     OverrunError,
-    Subscription,
     TopicPartition,
     read_assignment,
     read_subscription,
@@ -42,7 +42,7 @@ ASSIGNMENT = "00000002 00066f7264657273 00000002 00000001 00000000 0006636c69636
 
 @pytest.mark.parametrize("version", range(4))
 def test_subscriptions_are_those_of_the_java_client(version: int) -> None:
-    subscription = Subscription(
+    subscription = ConsumerProtocolSubscription(
         version=version,
         topics=("clicks", "orders"),
         user_data=b"\1\2",
@@ -56,7 +56,7 @@ def test_subscriptions_are_those_of_the_java_client(version: int) -> None:
 
 @pytest.mark.parametrize("version", range(4))
 def test_the_smallest_subscription(version: int) -> None:
-    subscription = Subscription(version=version, topics=("orders",))
+    subscription = ConsumerProtocolSubscription(version=version, topics=("orders",))
     assert write_subscription(subscription) == bytes.fromhex(SMALLEST[version])
     assert read_subscription(bytes.fromhex(SMALLEST[version])) == subscription
 
@@ -64,20 +64,20 @@ def test_the_smallest_subscription(version: int) -> None:
 @pytest.mark.parametrize("version", range(4))
 def test_assignments_are_those_of_the_java_client(version: int) -> None:
     assigned = (TopicPartition(topic="orders", partitions=(1, 0)), TopicPartition(topic="clicks", partitions=(3,)))
-    assignment = Assignment(version=version, assigned_partitions=assigned, user_data=b"\1\2")
+    assignment = ConsumerProtocolAssignment(version=version, assigned_partitions=assigned, user_data=b"\1\2")
     data = version.to_bytes(2, "big") + bytes.fromhex(ASSIGNMENT)
     assert write_assignment(assignment) == data
     assert read_assignment(data) == assignment
 
 
 def test_an_empty_assignment() -> None:
-    assert write_assignment(Assignment()) == bytes.fromhex("0003 00000000 ffffffff")
-    assert read_assignment(bytes.fromhex("0000 00000000 ffffffff")) == Assignment(version=0)
+    assert write_assignment(ConsumerProtocolAssignment()) == bytes.fromhex("0003 00000000 ffffffff")
+    assert read_assignment(bytes.fromhex("0000 00000000 ffffffff")) == ConsumerProtocolAssignment(version=0)
 
 
 def test_a_version_to_come_is_read_as_the_highest_known_and_written_as_that() -> None:
     subscription = read_subscription(bytes.fromhex("0009" + SMALLEST[3][4:] + "aabbcc"))
-    assert subscription == Subscription(version=9, topics=("orders",))
+    assert subscription == ConsumerProtocolSubscription(version=9, topics=("orders",))
     assert write_subscription(subscription) == bytes.fromhex(SMALLEST[3])
     assignment = read_assignment(bytes.fromhex("7fff" + ASSIGNMENT + "aa"))
     assert (assignment.version, len(assignment.assigned_partitions)) == (32767, 2)
@@ -86,15 +86,18 @@ def test_a_version_to_come_is_read_as_the_highest_known_and_written_as_that() ->
 @pytest.mark.parametrize(
     ("data", "problem"),
     [
-        ("", "Subscription, field version, offset 0: 0 bytes have no version"),
-        ("00", "Subscription, field version, offset 0: 1 bytes have no version"),
-        ("ffff 00000000 ffffffff", "Subscription, field version, offset 0: version -1 cannot be"),
+        ("", "ConsumerProtocolSubscription, field version, offset 0: 0 bytes have no version"),
+        ("00", "ConsumerProtocolSubscription, field version, offset 0: 1 bytes have no version"),
+        ("ffff 00000000 ffffffff", "ConsumerProtocolSubscription, field version, offset 0: version -1 cannot be"),
         (
             "0000 7fffffff",
-            "Subscription v0, field topics, offset 2: 2147483647 items cannot be in the 0 bytes that are left",
+            "ConsumerProtocolSubscription v0, field topics, offset 2: 2147483647 items cannot be in the 0 bytes that are left",
         ),
-        ("0001 00000000 ffffffff 00000001 ffff", "Subscription v1, field owned_partitions[0].topic, offset 14: null"),
-        ("0009 00000000 ffffffff 00000000 00", "Subscription v3, field generation_id, offset 14: "),
+        (
+            "0001 00000000 ffffffff 00000001 ffff",
+            "ConsumerProtocolSubscription v1, field owned_partitions[0].topic, offset 14: null",
+        ),
+        ("0009 00000000 ffffffff 00000000 00", "ConsumerProtocolSubscription v3, field generation_id, offset 14: "),
     ],
 )
 def test_what_is_no_subscription_is_refused(data: str, problem: str) -> None:
@@ -105,7 +108,8 @@ def test_what_is_no_subscription_is_refused(data: str, problem: str) -> None:
 
 def test_what_is_no_assignment_is_refused() -> None:
     with pytest.raises(
-        WireError, match="Assignment v0, field assigned_partitions, offset 2: null where there must be a value"
+        WireError,
+        match="ConsumerProtocolAssignment v0, field assigned_partitions, offset 2: null where there must be a value",
     ):
         read_assignment(bytes.fromhex("0000 ffffffff ffffffff"))
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from groupcoord.protocol.apis import APIS, Api, ApiKey
 from groupcoord.protocol.codec.diagnostics import iter_fields
+from groupcoord.protocol.codec.flexible_versions import varint
 from groupcoord.protocol.codec.message_codec import Codec
-from groupcoord.protocol.codec.primitives import varint
 from groupcoord.protocol.errors import WireError
 from groupcoord.protocol.framing import encode_request, parse_request
 from groupcoord.protocol.messages import FetchRequest, HeartbeatRequest, MetadataRequest

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from groupcoord.protocol.codec.message import message
+from groupcoord.protocol.codec.message_decorator import message
 
 
 @message

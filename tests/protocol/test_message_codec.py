@@ -6,8 +6,8 @@ import kio.static.primitive
 import pytest
 
 from groupcoord.protocol.apis import APIS, ApiKey
-from groupcoord.protocol.codec.message import message
 from groupcoord.protocol.codec.message_codec import codec_for
+from groupcoord.protocol.codec.message_decorator import message
 from groupcoord.protocol.errors import WireError
 from groupcoord.protocol.messages import HeartbeatRequest, HeartbeatResponse, JoinGroupResponse
 

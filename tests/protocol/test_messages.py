@@ -28,6 +28,8 @@ NULL_BY_DEFAULT = {
     "IncrementalAlterConfigsResponse.responses.error_message",
     "JoinGroupResponse.protocol_name",
     "LeaveGroupResponse.members.group_instance_id",
+    "UpdateFeaturesResponse.error_message",
+    "UpdateFeaturesResponse.results.error_message",
 }
 
 
@@ -124,9 +126,9 @@ _KIO_NAMES = {"UUID": "uuid.UUID", "LazyBytes": "bytes"}
 
 
 def test_the_tool_writes_an_api_that_is_not_there() -> None:
-    source = messages.formatted(messages.draft("ConsumerGroupHeartbeat"))
-    assert "class ConsumerGroupHeartbeatRequest:" in source
-    assert "ConsumerGroupHeartbeatResponse(\n        error_code=error, member_epoch=0" in source
+    source = messages.formatted(messages.draft("ShareGroupHeartbeat"))
+    assert "class ShareGroupHeartbeatRequest:" in source
+    assert "ShareGroupHeartbeatResponse(\n        error_code=error, member_epoch=0" in source
     assert "groups=(GROUP_ID,)" in source
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groupcoord.protocol.codec.primitives import (
+from groupcoord.protocol.codec.flexible_versions import (
     TaggedField,
     Unreadable,
     read_tags,

@@ -11,6 +11,8 @@ from kafka.record import MemoryRecords
 
 from groupcoord.protocol.batches.compression import Compression
 from groupcoord.protocol.batches.record_batch import (
+    ABORT_MARKER,
+    COMMIT_MARKER,
     HEADER_BYTES,
     LOG_APPEND_TIME,
     BatchError,
@@ -20,6 +22,7 @@ from groupcoord.protocol.batches.record_batch import (
     build_batch,
     checksum_matches,
     iter_batch_extents,
+    marker_type,
     read_header,
     records_in,
     records_of,
@@ -233,3 +236,11 @@ def test_the_records_of_all_batches_are_read_and_markers_left_out() -> None:
 def test_a_header_has_as_many_fields_as_the_layout() -> None:
     assert struct.calcsize(">qiibIhiqqqhii") == HEADER_BYTES
     assert len(BatchHeader._fields) == 13
+
+
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [(b"\0\0\0\1", COMMIT_MARKER), (b"\0\0\0\0", ABORT_MARKER), (b"\0\0\0\4later", 4), (b"\0\0\0", -1), (None, -1)],
+)
+def test_the_key_of_a_control_record_says_how_a_transaction_ended(key: bytes | None, said: int) -> None:
+    assert marker_type(key) == said

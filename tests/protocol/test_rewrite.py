@@ -2,9 +2,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groupcoord.protocol.batches.record_batch import build_batch, checksum_matches, read_header, records_of
+from groupcoord.protocol.batches.record_batch import (
+    build_batch,
+    checksum_matches,
+    delete_horizon_ms,
+    empty_batch,
+    filter_batch,
+    keep_records,
+    read_header,
+    records_of,
+)
 from groupcoord.protocol.batches.records import Header, Record
-from groupcoord.protocol.batches.rewrite import delete_horizon_ms, empty_batch, filter_batch, keep_records
 
 RECORDS = [Record(10 + index, 1_000 + index, b"%d" % index, b"v") for index in range(4)]
 BATCH = build_batch(RECORDS, producer_id=5, producer_epoch=2, base_sequence=30, leader_epoch=7)

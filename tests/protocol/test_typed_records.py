@@ -1,9 +1,33 @@
 """Records of ``__consumer_offsets``, against those of a Kafka 4.3.1 broker."""
 
+import dataclasses
 import uuid
 
 import pytest
 
+from groupcoord.protocol.coordinator_records.consumer_group import (
+    CONSUMER_GROUP_VALUE_VERSION,
+    ClassicMemberMetadata,
+    ClassicProtocol,
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMemberMetadataValue,
+    ConsumerGroupMetadataKey,
+    ConsumerGroupMetadataValue,
+    ConsumerGroupPartitionMetadataKey,
+    ConsumerGroupPartitionMetadataValue,
+    ConsumerGroupRegularExpressionKey,
+    ConsumerGroupRegularExpressionValue,
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMemberValue,
+    ConsumerGroupTargetAssignmentMetadataKey,
+    ConsumerGroupTargetAssignmentMetadataValue,
+    CurrentPartitions,
+    PartitionRacks,
+    SubscribedTopic,
+    TargetPartitions,
+)
 from groupcoord.protocol.coordinator_records.typed import (
     GROUP_METADATA_VALUE_VERSION,
     OFFSET_COMMIT_VALUE_VERSION,
@@ -22,6 +46,7 @@ from groupcoord.protocol.coordinator_records.typed import (
     write_value,
 )
 from groupcoord.protocol.errors import WireError
+from tests.protocol.kafkas_records import recorded
 
 GROUP = GroupMetadataKey(group="protog-287325")
 GROUP_BYTES = "0002 000d70726f746f672d323837333235"
@@ -127,6 +152,108 @@ COMMIT = LOG["commit"][4]
 STABLE = LOG["stable"][4]
 
 
+TOPIC = uuid.UUID("a7658206-bd5c-4a66-a46c-157ebf801de7")
+CONSUMER_GROUP: list[tuple[Key, Value]] = [
+    (ConsumerGroupMetadataKey(group_id="g"), ConsumerGroupMetadataValue(epoch=2, metadata_hash=-77)),
+    (ConsumerGroupMetadataKey(group_id="g"), ConsumerGroupMetadataValue(epoch=3)),
+    (
+        ConsumerGroupPartitionMetadataKey(group_id="g"),
+        ConsumerGroupPartitionMetadataValue(
+            topics=(
+                SubscribedTopic(
+                    topic_id=TOPIC,
+                    topic_name="t",
+                    num_partitions=1,
+                    partition_metadata=(PartitionRacks(partition=0, racks=("a", "b")),),
+                ),
+            )
+        ),
+    ),
+    (
+        ConsumerGroupMemberMetadataKey(group_id="g", member_id="m"),
+        ConsumerGroupMemberMetadataValue(
+            instance_id=None,
+            rack_id=None,
+            client_id="c",
+            client_host="/127.0.0.1",
+            subscribed_topic_names=("a", "b"),
+            subscribed_topic_regex=None,
+            rebalance_timeout_ms=45_000,
+            server_assignor="uniform",
+            classic_member_metadata=None,
+        ),
+    ),
+    (
+        ConsumerGroupMemberMetadataKey(group_id="g", member_id="m"),
+        ConsumerGroupMemberMetadataValue(
+            instance_id="i",
+            rack_id="r",
+            client_id="c",
+            client_host="/127.0.0.1",
+            subscribed_topic_regex="a.*",
+            rebalance_timeout_ms=45_000,
+            server_assignor=None,
+            classic_member_metadata=ClassicMemberMetadata(
+                session_timeout_ms=6_000, supported_protocols=(ClassicProtocol(name="range", metadata=b"x"),)
+            ),
+        ),
+    ),
+    (
+        ConsumerGroupTargetAssignmentMetadataKey(group_id="g"),
+        ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch=2, assignment_timestamp_ms=1795265745431),
+    ),
+    (
+        ConsumerGroupTargetAssignmentMemberKey(group_id="g", member_id="m"),
+        ConsumerGroupTargetAssignmentMemberValue(
+            topic_partitions=(TargetPartitions(topic_id=TOPIC, partitions=(0, 1)),)
+        ),
+    ),
+    (
+        ConsumerGroupCurrentMemberAssignmentKey(group_id="g", member_id="m"),
+        ConsumerGroupCurrentMemberAssignmentValue(
+            member_epoch=3,
+            previous_member_epoch=2,
+            state=1,
+            assigned_partitions=(CurrentPartitions(topic_id=TOPIC, partitions=(0, 2), assignment_epochs=(2, 3)),),
+            partitions_pending_revocation=(CurrentPartitions(topic_id=TOPIC, partitions=(1,)),),
+        ),
+    ),
+    (
+        ConsumerGroupRegularExpressionKey(group_id="g", regular_expression="a.*"),
+        ConsumerGroupRegularExpressionValue(topics=("a", "ab"), version=7, timestamp_ms=1795265745431),
+    ),
+]
+
+
+def test_the_records_of_consumer_groups_come_back_as_they_were() -> None:
+    for key, value in CONSUMER_GROUP:
+        assert read_key(write_key(key)) == key
+        assert read_value(key, write_value(value, CONSUMER_GROUP_VALUE_VERSION)) == value
+        assert read_value(key, None) is None
+
+
+def test_the_records_of_consumer_groups_are_written_as_kafka_writes_them() -> None:
+    found = set()
+    for record in recorded():
+        key = read_key(record.key)
+        if record.shown["key"]["type"] in {3, 4, 5, 6, 7, 8, 16}:
+            assert not isinstance(key, UnknownKey)
+            found.add(type(key))
+            assert write_key(key) == record.key
+            value = read_value(key, record.value)
+            assert (value and write_value(value, CONSUMER_GROUP_VALUE_VERSION)) == record.value
+    assert found == {type(key) for key, _ in CONSUMER_GROUP}
+
+
+def test_that_a_member_does_not_speak_the_classic_protocol_takes_bytes() -> None:
+    key, value = CONSUMER_GROUP[3]
+    assert isinstance(value, ConsumerGroupMemberMetadataValue)
+    assert write_value(value, CONSUMER_GROUP_VALUE_VERSION).endswith(bytes.fromhex("01 00 01 00"))
+    absent = dataclasses.replace(value, classic_member_metadata=ClassicMemberMetadata())
+    assert write_value(absent, CONSUMER_GROUP_VALUE_VERSION).endswith(b"uniform\0")
+    assert read_value(key, write_value(absent, CONSUMER_GROUP_VALUE_VERSION)) == absent
+
+
 @pytest.mark.parametrize(
     ("version", "lost"),
     [
@@ -172,8 +299,8 @@ def test_static_members_are_there_from_version_3_on() -> None:
     assert ids == [None, None, None, "i", "i"]
 
 
-@pytest.mark.parametrize("record_type", [3, 8, 15, 17, -1])
-def test_keys_of_other_groups_are_passed_on(record_type: int) -> None:
+@pytest.mark.parametrize("record_type", [9, 10, 15, 17, 23, -1])
+def test_keys_of_share_and_streams_groups_are_passed_on(record_type: int) -> None:
     assert read_key(record_type.to_bytes(2, "big", signed=True) + b"anything") == UnknownKey(record_type)
 
 
@@ -198,6 +325,11 @@ def test_what_is_no_key_is_refused(data: str, problem: str) -> None:
         (OFFSET, "00", "field version, offset 0: a record of __consumer_offsets cannot have 1 bytes"),
         (OFFSET, "0005", "OffsetCommitValue v5, field version, offset 0: versions 0 to 4 are known"),
         (GROUP, "ffff", "GroupMetadataValue, field version, offset 0: versions 0 to 4 are known"),
+        (
+            ConsumerGroupMetadataKey(group_id="g"),
+            "0001",
+            "ConsumerGroupMetadataValue v1, field version, offset 0: only version 0 is known",
+        ),
         (OFFSET, "0000 00", "OffsetCommitValue v0, field offset, offset 2: 8 bytes cannot be in the 1 that are left"),
         (GROUP, "0003 ffff", "GroupMetadataValue v3, field protocol_type, offset 2: null where there must be a value"),
     ],

@@ -2,7 +2,7 @@
 
 import pytest
 
-from groupcoord.core.java import partition_for
+from groupcoord.core.java_hash_order import partition_for
 from tests.clients.in_process import groupcoord
 from tests.real_kafka.broker import BrokerFailed
 from tests.real_kafka.lone_node import free_port

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from groupcoord.core.java import partition_for
+from groupcoord.core.java_hash_order import partition_for
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.errors import ErrorCode, WireError
 from groupcoord.protocol.framing import encode_request, parse_response

@@ -28,8 +28,10 @@ class Attack:
 
 ATTACKS = (
     Attack("kills", 1_000, "kill -9 at random moments: under load, during start, during shutdown"),
+    Attack("transaction_kills", 400, "kill -9 at every point of a transaction"),
     Attack("hostile_frames", 500_000, "frames of every API and version, spoiled, beside a client that behaves"),
     Attack("crash_points", 1_000, "the disk as a crash leaves it at each point of its history"),
+    Attack("transaction_crash_points", 500, "the same at each point of transactions"),
     Attack("damaged_files", 1_000, "files of a data directory damaged, then started with"),
     Attack("bombs", 50, "compressed batches that unpack to far more than they are"),
     Attack("fairness", 300, "clients that send far ahead beside a quiet one"),
@@ -86,7 +88,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(f"there is no attack {', '.join(unknown)}; there are {', '.join(known)}")
     if arguments.list:
         for attack in ATTACKS:
-            sys.stdout.write(f"{attack.name:<16}{attack.count:>9,}  {attack.what}\n")
+            sys.stdout.write(f"{attack.name:<25}{attack.count:>9,}  {attack.what}\n")
         return 0
     ran = []
     for attack in [known[name] for name in arguments.attacks] or ATTACKS:

@@ -106,6 +106,8 @@ class Plain:
         where = f"{self.topic}-{self.partition}"
         start = log_start(talk, self.topic, self.partition)
         there = batches_of(talk, self.topic, self.partition, start)
+        while (now := log_start(talk, self.topic, self.partition)) != start:  # retention has gone on meanwhile
+            start, there = now, batches_of(talk, self.topic, self.partition, now)
         yield from self.check_start(start, there)
         for offset, data in self.acknowledged.items():
             if offset >= start and (offset not in there or not _same(there[offset], data)):

@@ -6,6 +6,9 @@ was and keeps the bytes beside it; or it refuses with a sentence that names the 
 
 What was flushed long ago a start does not read, as Kafka's does not. Damage there is met by its readers: a fetch of the batch
 brings it as it is, or CORRUPT_MESSAGE where its header is no header, and such a header hides what its segment holds behind it.
+
+What was aborted stays aborted, and what was open stays open, unless the damage is to the log itself. Of an index of aborted
+transactions that was flushed a start sees that it is gone, or is none; entries that could be right are believed, as by Kafka.
 """
 
 import contextlib
@@ -23,6 +26,8 @@ from typing import NamedTuple
 from unittest import mock
 
 from groupcoord.broker.partition_log import PartitionLog
+from groupcoord.broker.producer_state_manager import AbortedTransaction
+from groupcoord.core.transactional_write import TransactionMarker
 from groupcoord.protocol.batches.record_batch import (
     HEADER_BYTES,
     BatchError,
@@ -30,13 +35,13 @@ from groupcoord.protocol.batches.record_batch import (
     checksum_matches,
     read_header,
 )
-from groupcoord.storage import checkpoints
-from groupcoord.storage.errors import StorageError
+from groupcoord.storage import text_files
+from groupcoord.storage.file_io import StorageError
 from groupcoord.storage.log_file_names import Partition, log_files
 from tests.broker.data_plane import NOW_MS
 from tests.conformance.batches import Rec, batch
 from tests.reliability.outcome import Outcome
-from tests.storage.directory import Life
+from tests.storage.directory import Life, transactional
 
 ORIGINALS = 16
 """So many histories; each is damaged over and over."""
@@ -45,6 +50,9 @@ DEADLINE_S = 10
 PARTITIONS = (Partition("orders", 0), Partition("orders", 1), Partition("table", 0))
 _MEMORY = Path("/dev/shm")
 """Where there is such a place, files cost next to nothing."""
+_CRC_AT = 17
+"""What is in front of it no checksum covers, such as the epoch of the leader."""
+_ENTRY_BYTES = {".index": 8, ".timeindex": 12, ".txnindex": 34}
 _LENGTHS = (-12, 0, 1, 60, (1 << 31) - 1)
 
 
@@ -69,7 +77,8 @@ class Stored(NamedTuple):
 class Original(NamedTuple):
     """A directory as a server left it, with its checkpoints.
 
-    ``looked_at``: of each file, from which byte on a start has to look at every batch.
+    ``looked_at``: of each file, from which byte on a start has to look at every batch. ``aborted`` are the transactions that
+    were, ``unstable`` where the first begins that is open.
     """
 
     directory: Path
@@ -79,6 +88,8 @@ class Original(NamedTuple):
     starts: dict[Partition, int]
     looked_at: dict[Path, int]
     largest_producer_id: int
+    aborted: dict[Partition, list[AbortedTransaction]]
+    unstable: dict[Partition, int | None]
 
 
 class Damage(NamedTuple):
@@ -111,7 +122,8 @@ def attack(count: int, seed: int) -> Outcome:
         tried=f"{count:,} damaged files",
         result=f"{seen['started']:,} starts and {seen['refused']:,} refusals that name the file; "
         f"{seen['untouched']:,} batches served byte for byte, {seen['kept']:,} kept beside their log, "
-        f"{seen['as damaged'] + seen['behind damage']:,} met by readers where a start does not look; bound: nothing unsaid",
+        f"{seen['as damaged'] + seen['behind damage']:,} met by readers where a start does not look, "
+        f"{seen['aborted']:,} transactions still aborted; bound: nothing unsaid",
         problems=tuple(problems),
     )
 
@@ -130,6 +142,7 @@ def _original(directory: Path, chance: random.Random) -> Original:
     life.topic("orders", 2, **settings)
     life.topic("table", 1, cleanup_policy="compact", **settings)
     producers = [life.broker.new_producer_id() for _ in range(3)]
+    with_transactions = [life.broker.new_producer_id() for _ in range(2)]
     sequences: Counter[tuple[Partition, int]] = Counter()
     clean = True
     for last in (False, True):
@@ -141,6 +154,7 @@ def _original(directory: Path, chance: random.Random) -> Original:
             data = batch([Rec(value, key, at_ms) for value in written], producer=producer)
             life.log(*partition).append(data, NOW_MS)
             sequences[partition, producer_id] += len(written)
+            _write_in_transaction(life.log(*partition), chance.choice(with_transactions), sequences, chance)
         if chance.random() < 0.5:
             life.broker.compact("table", 0, NOW_MS)
         if chance.random() < 0.3:
@@ -150,15 +164,40 @@ def _original(directory: Path, chance: random.Random) -> Original:
             life.storage.checkpoint()
         clean = chance.random() < 0.6
         (life.end if clean else life.kill)()
+        unstable = {partition: life.log(*partition).producers.first_unstable_offset for partition in PARTITIONS}
+        aborted = {partition: _aborted(life.log(*partition)) for partition in PARTITIONS}
         if not last:
             life = Life(directory)
-    return _surveyed(directory, clean)
+    return _surveyed(directory, clean, aborted, unstable)
 
 
-def _surveyed(directory: Path, clean: bool) -> Original:
+def _write_in_transaction(
+    log: PartitionLog, producer_id: int, sequences: Counter[tuple[Partition, int]], chance: random.Random
+) -> None:
+    """Write something, end the transaction, or do neither."""
+    name, number = log.name.rsplit("-", 1)
+    where = Partition(name, int(number)), producer_id
+    what = chance.choice(("write", "write", "commit", "abort", "nothing"))
+    if what == "write":
+        log.append(transactional(producer_id, sequences[where], b"in a transaction", at_ms=NOW_MS), NOW_MS)
+        sequences[where] += 1
+    elif what != "nothing":
+        log.append_marker(TransactionMarker(producer_id, 0, 0, what == "commit"), NOW_MS)
+
+
+def _aborted(log: PartitionLog) -> list[AbortedTransaction]:
+    return [each for segment in log.segments for each in segment.aborted]
+
+
+def _surveyed(
+    directory: Path,
+    clean: bool,
+    aborted: dict[Partition, list[AbortedTransaction]],
+    unstable: dict[Partition, int | None],
+) -> Original:
     batches: list[Stored] = []
     looked_at: dict[Path, int] = {}
-    points = checkpoints.read_offsets(directory / checkpoints.RECOVERY_POINTS)
+    points = text_files.read_offsets(directory / text_files.RECOVERY_POINTS)
     for partition in PARTITIONS:
         files = log_files(directory / str(partition))
         for path, following in itertools.zip_longest(files, files[1:]):
@@ -172,9 +211,17 @@ def _surveyed(directory: Path, clean: bool) -> Original:
             entries = struct.iter_unpack(">ii", path.with_suffix(".index").read_bytes())
             before = [at for last, at in entries if clean or int(path.name[:20]) + last < point]
             looked_at[file] = position if flushed and following is not None else max(before, default=0)
-    starts = checkpoints.read_offsets(directory / checkpoints.LOG_START_OFFSETS)
+    starts = text_files.read_offsets(directory / text_files.LOG_START_OFFSETS)
     largest = max(each.header.producer_id for each in batches)
-    return Original(directory, clean, batches, points, starts, looked_at, largest)
+    # Of an aborted transaction compaction may have left nothing to be hidden.
+    batches_of = [(each.partition, each.header.producer_id, each.header.base_offset) for each in batches]
+    for partition, found in aborted.items():
+        aborted[partition] = [
+            each
+            for each in found
+            if any((partition, each.producer_id, at) in batches_of for at in range(each.first_offset, each.last_offset))
+        ]
+    return Original(directory, clean, batches, points, starts, looked_at, largest, aborted, unstable)
 
 
 # --- damage
@@ -238,8 +285,8 @@ def _special(path: Path, data: bytearray, chance: random.Random) -> tuple[str, i
         length = chance.choice(_LENGTHS)
         struct.pack_into(">i", data, begin, length)
         return f"a length of {length}", begin, begin + 4
-    if path.suffix in {".index", ".timeindex"}:
-        entry = 8 if path.suffix == ".index" else 12
+    if path.suffix in _ENTRY_BYTES:
+        entry = _ENTRY_BYTES[path.suffix]
         begin = chance.randrange(0, len(data), entry)
         data[begin : begin + entry] = chance.randbytes(entry) if chance.random() < 0.5 else bytes(entry)
         return "an entry", begin, begin + entry
@@ -317,10 +364,33 @@ class _Trial:
         if (given := life.broker.new_producer_id()) <= highest:
             self.problems.append(f"producer id {given} is handed out, and {highest} is in the logs")
 
+        if not said:
+            for partition in PARTITIONS:
+                self._look_at_transactions(partition, life.log(*partition))
+
+    def _look_at_transactions(self, partition: Partition, log: PartitionLog) -> None:
+        """Where nothing was said, every end of a transaction that is there must count, as far as it is not before the start."""
+        damage = self._damage
+        touched = {path for path in (damage.path, damage.other) if path is not None}
+        if damage.how not in {"removed", "folder"} and any(path.suffix == ".txnindex" for path in touched):
+            return  # what could be right is believed
+        known = {(each.producer_id, each.last_offset) for each in _aborted(log)}
+        for each in self._original.aborted[partition]:
+            is_there = log.log_start_offset <= each.last_offset < log.log_end_offset
+            if is_there and (each.producer_id, each.last_offset) not in known:
+                self.problems.append(f"{partition}: {each} is not aborted any more, unsaid")
+        logs = {each.path for each in self._original.batches if each.partition == partition}
+        if ".snapshot" in {path.suffix for path in touched} and damage.how == "swapped":
+            return
+        first, was = log.producers.first_unstable_offset, self._original.unstable[partition]
+        if not logs & touched and first != was:
+            self.problems.append(f"{partition}: the first open transaction begins at {first}, and not {was}, unsaid")
+        self.seen["aborted"] += len(known)
+
     def _hidden(self, stored: Stored) -> None:
         """A log that starts further on is what a checkpoint says that can be read, or what its first file was removed for."""
         names = {path.name for path in (self._damage.path, self._damage.other) if path is not None}
-        if checkpoints.LOG_START_OFFSETS not in names and not self._is_touched(stored):
+        if text_files.LOG_START_OFFSETS not in names and not self._is_touched(stored):
             self.problems.append(f"{stored.partition}: offset {stored.header.base_offset} is before the start, unsaid")
 
     def _look_at(self, stored: Stored, log: PartitionLog, said: bool, kept: bytes) -> None:
@@ -333,7 +403,7 @@ class _Trial:
         looked_at = stored.position + len(stored.data) > self._original.looked_at[stored.path]
         if touched:
             whole = len(found) >= HEADER_BYTES and checksum_matches(found, read_header(found))
-            if found and not whole and not looked_at:
+            if found and (found[_CRC_AT:] == stored.data[_CRC_AT:] if whole else not looked_at):
                 self.seen["as damaged"] += 1
             elif found and not whole:
                 self.problems.append(f"{stored.partition}: a batch that nobody can read is served at offset {offset}")

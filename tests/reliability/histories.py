@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from groupcoord.core.api_error import ApiError
+from groupcoord.core.transactional_write import TransactionMarker
 from groupcoord.protocol.apis import ApiKey
-from groupcoord.protocol.batches.record_batch import BatchError
+from groupcoord.protocol.batches.record_batch import TRANSACTIONAL, BatchError
 from tests.conformance.batches import Rec, batch
 from tests.reliability.acknowledged import RESOURCE, Acknowledged, LogModel, Pending, Sent, TopicModel
 from tests.reliability.lives import KEPT, NOW_MS, Broken, Life
@@ -14,6 +15,8 @@ from tests.reliability.requests import commit, commit_errors
 
 _NAMES = (KEPT, "a", "b")
 _KEYS = (b"x", b"y", b"z")
+_WITH_TRANSACTIONS = 8
+"""The id of the producer that has transactions."""
 _GROUPS = ("g0", "g1", "g2")
 
 
@@ -27,6 +30,8 @@ class History:
         self.life: Life | None = None
         self._rng = random.Random(seed)
         self._sequences: dict[tuple[str, int], int] = {}
+        self._written: dict[tuple[str, int], int] = {}  # in transactions
+        self._open: dict[tuple[str, int], set[int]] = {}  # what of that is in the one that is open
         self._number = 0
 
     def run(self, steps: int) -> None:
@@ -45,6 +50,19 @@ class History:
                 break
         life, self.life = self.life, None
         self._end(life)
+
+    @property
+    def doing(self) -> str:
+        """What is under way."""
+        return self.model.pending.step
+
+    def start(self, rng: random.Random) -> Life:
+        """The next server."""
+        return Life(self.directory, rng)
+
+    def check(self, rng: random.Random, *, power_cut: bool) -> None:
+        """Look at everything. Raises Broken."""
+        self.model.check(self.directory, rng, power_cut=power_cut)
 
     def _end(self, life: Life) -> None:
         life.end()
@@ -70,8 +88,21 @@ class History:
         name = rng.choice(sorted(self.model.topics))
         partition = rng.randrange(len(self.model.topics[name].logs))
         chosen = rng.choices(
-            ("append", "idempotent", "commit", "create", "delete", "alter", "grow", "roll", "compact", "cut"),
-            (10, 5, 4, 4, 3, 2, 2, 3, 4, 2),
+            (
+                "append",
+                "idempotent",
+                "write",
+                "end",
+                "commit",
+                "create",
+                "delete",
+                "alter",
+                "grow",
+                "roll",
+                "compact",
+                "cut",
+            ),
+            (10, 5, 4, 4, 4, 4, 3, 2, 2, 3, 4, 2),
         )[0]
         other = rng.choices(("", "retain", "id", "group", "checkpoint", "restart", "kill"), (30, 2, 1, 1, 2, 2, 2))[0]
         if other:
@@ -94,6 +125,8 @@ class History:
             self._done()
         elif chosen in {"create", "delete"}:
             self._append(life, name, partition)
+        elif chosen == "end":
+            self._end_transaction(life, name, partition)
         else:
             getattr(self, f"_{chosen}")(life, name, partition)
 
@@ -116,6 +149,9 @@ class History:
         del self.model.topics[name]
         for key in [key for key in self._sequences if key[0] == name]:
             del self._sequences[key], self.model.sent[key]
+        for key in [key for key in self._written if key[0] == name]:
+            del self._written[key]
+            self._open.pop(key, None)
         self._done()
 
     def _alter(self, life: Life, name: str, _: int) -> None:
@@ -165,6 +201,41 @@ class History:
     def _idempotent(self, life: Life, name: str, partition: int) -> None:
         sequence = self._sequences.get((name, partition), 0)
         self._append(life, name, partition, producer=(7, 0, sequence))
+
+    def _write(self, life: Life, name: str, partition: int) -> None:
+        """Write a record in a transaction."""
+        log = self.model.topics[name].logs[partition]
+        self._number += 1
+        record = Rec(b"%d" % self._number * 5, self._rng.choice(_KEYS), NOW_MS + self._number)
+        sequence = self._written.get((name, partition), 0)
+        data = batch([record], attributes=TRANSACTIONAL, producer=(_WITH_TRANSACTIONS, 0, sequence))
+        self._begin("write", topic=name, partition=partition, records={log.end: (record.key, record.value)})
+        life.log(name, partition).append(data, NOW_MS)
+        log.records[log.end] = (record.key, record.value)
+        log.unstable = log.end if log.unstable is None else log.unstable
+        self._written[name, partition] = sequence + 1
+        self._open.setdefault((name, partition), set()).add(log.end)
+        self._appended(life, name, partition)
+
+    def _end_transaction(self, life: Life, name: str, partition: int) -> None:
+        log = self.model.topics[name].logs[partition]
+        commits = self._rng.random() < 0.4
+        self._begin("end", topic=name, partition=partition, marker=log.end)
+        life.log(name, partition).append_marker(TransactionMarker(_WITH_TRANSACTIONS, 0, 0, commits), NOW_MS)
+        log.markers.add(log.end)
+        if not commits and log.unstable is not None:
+            log.aborted.add(log.end)
+            log.hidden |= self._open[name, partition]
+        self._open.pop((name, partition), None)
+        log.unstable = None
+        self._appended(life, name, partition)
+
+    def _appended(self, life: Life, name: str, partition: int) -> None:
+        log = self.model.topics[name].logs[partition]
+        log.end += 1
+        if life.log(name, partition).settings.flush_messages == 1:
+            log.flushed = log.end
+        self._done()
 
     def _commit(self, life: Life, _: str, __: int) -> None:
         group = self._rng.choice(_GROUPS)

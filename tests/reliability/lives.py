@@ -16,8 +16,8 @@ from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.apis.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from groupcoord.protocol.batches.record_batch import read_header, records_in
 from groupcoord.protocol.messages import OffsetFetchRequest
-from groupcoord.storage import data_directory as storage_module
-from groupcoord.storage.data_directory import DataDirectory
+from groupcoord.storage import file_storage_backend as storage_module
+from groupcoord.storage.file_storage_backend import DataDirectory
 
 NOW_MS = 1_700_000_000_000
 KEPT = "kept"
@@ -95,9 +95,9 @@ class Chance:
 class Life:
     """A node on the directory. Raises StorageError and Refused."""
 
-    def __init__(self, directory: Path, rng: random.Random) -> None:
+    def __init__(self, directory: Path, rng: random.Random, config: BrokerConfig = _CONFIG) -> None:
         with mock.patch.object(storage_module, "BackgroundSync", Inline):
-            self.storage = DataDirectory(directory, _CONFIG, new_uuid=Chance(rng).uuid, now_ms=NOW_MS)
+            self.storage = DataDirectory(directory, config, new_uuid=Chance(rng).uuid, now_ms=NOW_MS)
         try:
             self.node = ClusterCore(self.storage.config, random=Chance(rng), now_ms=NOW_MS, storage=self.storage)
             while self.node.next_deadline() == 0:
@@ -140,7 +140,7 @@ class Life:
         """End at once."""
         for store in self.storage._stores.values():
             store.close()
-        self.storage._metadata_file.close()
+        self.storage._metadata_log.close()
         self.storage._release.close()
 
 

@@ -16,10 +16,16 @@ from tests.reliability.talk import API_OF, Address, frame_of, version_of
 
 
 class Ask(NamedTuple):
-    """A request, and what is done with its answer."""
+    """A request, what is done with its answer, and its version, if it is not the one that is spoken otherwise."""
 
     request: Any
     then: Callable[[Any], None]
+    version: int | None = None
+
+    @property
+    def spoken(self) -> int:
+        """The version."""
+        return version_of(API_OF[type(self.request)]) if self.version is None else self.version
 
 
 Asking = Generator[Sequence[Ask], None, None]
@@ -54,8 +60,7 @@ class Line:
         for frame in self._frames.frames():
             (correlation_id,) = struct.unpack_from(">i", frame)
             ask = self._open.pop(correlation_id)
-            api = API_OF[type(ask.request)]
-            ask.then(parse_response(api, version_of(api), frame)[1])
+            ask.then(parse_response(API_OF[type(ask.request)], ask.spoken, frame)[1])
         if not self._open:
             self._go_on()
 
@@ -75,7 +80,7 @@ class Line:
         for ask in asks:
             self._correlation_id += 1
             self._open[self._correlation_id] = ask
-            data += frame_of(ask.request, correlation_id=self._correlation_id)
+            data += frame_of(ask.request, ask.spoken, self._correlation_id)
         try:
             self.socket.setblocking(True)
             self.socket.sendall(data)
@@ -90,14 +95,14 @@ class Load:
     def __init__(self, lives: Sequence[Asking], address: Address) -> None:
         self._lines = [Line(life, address) for life in lives]
 
-    def run(self, seconds: float) -> None:
-        """Let them ask for so long."""
+    def run(self, seconds: float, enough: Callable[[], bool] = lambda: False) -> None:
+        """Let them ask for so long, or until it is ``enough``."""
         until = time.monotonic() + seconds
         with selectors.DefaultSelector() as selector:
             for line in self._lines:
                 if not line.ended:
                     selector.register(line.socket, selectors.EVENT_READ, line)
-            while selector.get_map() and (left := until - time.monotonic()) > 0:
+            while selector.get_map() and not enough() and (left := until - time.monotonic()) > 0:
                 for key, _ in selector.select(left):
                     key.data.receive()
                     if key.data.ended:

@@ -1,4 +1,4 @@
-"""The attack runs and says what it saw. ``tests/server/test_dispatcher_turns.py`` shows who is served when, without a clock."""
+"""The attack runs and says what it saw. ``tests/server/test_serving_loop_turns.py`` shows who is served when, by no clock."""
 
 import math
 

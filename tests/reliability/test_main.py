@@ -94,7 +94,7 @@ def test_a_soak_takes_the_minutes_that_it_is_told(made: list[tuple[str, int, int
 
 def test_the_list_says_what_there_is(made: list[tuple[str, int, int]], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--list"]) == 0
-    assert capsys.readouterr().out.splitlines()[0] == "calm                1,000  a"
+    assert capsys.readouterr().out.splitlines()[0] == f"{'calm':<25}    1,000  a"
     assert made == []
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from groupcoord.client.member.events import (
+from groupcoord.client.member.listener_events import (
     CoordinatorFound,
     CoordinatorLost,
     JoinSent,
@@ -87,7 +87,7 @@ async def test_a_coordinator_that_moves_while_members_join(kafka: Cluster) -> No
     present = kafka.core.coordinator.shard_of("app").partition  # of __consumer_offsets
     leaders = kafka.core.broker.topics.get("__consumer_offsets")
     assert leaders is not None
-    await kafka.group("app").move_coordinator(to=leaders.leaders[present] % 3 + 1)
+    await kafka.group("app").move_coordinator(to=leaders.metadata.leaders[present] % 3 + 1)
     assert (await joining).error_code == E.NOT_COORDINATOR
     b.member_id = ""  # what the new coordinator knows of it: nothing
     joining = b.join()

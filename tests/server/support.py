@@ -21,10 +21,9 @@ from groupcoord.protocol.messages import (
     JoinGroupResponse,
     ProduceRequest,
 )
-from groupcoord.server.connection import ServerConnection
+from groupcoord.server.connection import Round, ServerConnection
 from groupcoord.server.connection_registry import ConnectionRegistry
-from groupcoord.server.dispatcher import Dispatcher
-from groupcoord.server.round import Round
+from groupcoord.server.serving_loop import ServingLoop
 
 HEARTBEAT = APIS[ApiKey.HEARTBEAT]
 JOIN_GROUP = APIS[ApiKey.JOIN_GROUP]
@@ -283,7 +282,7 @@ class Peer:
 
 
 class Shell:
-    """A dispatcher with a fake node and a fake loop, and as many peers as asked for."""
+    """A serving_loop with a fake node and a fake loop, and as many peers as asked for."""
 
     def __init__(self, **properties: object) -> None:
         self.cluster = FakeCluster(**properties)
@@ -291,8 +290,8 @@ class Shell:
         self.events: list[Event] = []
         loop = cast("asyncio.AbstractEventLoop", self.loop)
         self.connections: ConnectionRegistry[ServerConnection] = ConnectionRegistry(lambda: self.cluster.config, loop)
-        self.round: Round[ServerConnection] = Round(loop)
-        self.dispatcher = Dispatcher(
+        self.round = Round(loop)
+        self.serving_loop = ServingLoop(
             self.cluster, self.connections, self.round, loop, self.loop.now_ms, [self.events.append]
         )
         self._numbers = itertools.count(1)
@@ -311,7 +310,7 @@ class Shell:
         return peer
 
     def execute_effects(self, *effects: Effect) -> None:
-        self.dispatcher.execute_effects(effects)
+        self.serving_loop.execute_effects(effects)
         self.loop.settle()
 
     def note(self, event: Event) -> None:

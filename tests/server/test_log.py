@@ -15,9 +15,9 @@ import pytest
 
 from groupcoord.core.effects import Call
 from groupcoord.core.events import AdminAction, Cause, Event, Requested, TimerFired
-from groupcoord.protocol.codec.message import message
-from groupcoord.server import log
-from groupcoord.server.log import CHARACTERS_PER_INTERVAL, INTERVAL_SECONDS, LINES_PER_KIND, LogRateLimiter
+from groupcoord.protocol.codec.message_decorator import message
+from groupcoord.server import event_logging
+from groupcoord.server.event_logging import CHARACTERS_PER_INTERVAL, INTERVAL_SECONDS, LINES_PER_KIND, LogRateLimiter
 from tests.server.support import HEARTBEAT
 
 AT_MS = 1_700_000_000_123
@@ -63,9 +63,9 @@ pytestmark = pytest.mark.usefixtures("logging_restored")
 
 def lines(style: str, *events: Event, level: int = logging.INFO) -> list[str]:
     stream = io.StringIO()
-    log.set_up(style, level, stream)
+    event_logging.set_up(style, level, stream)
     for event in events:
-        log.log_event(event)
+        event_logging.log_event(event)
     return stream.getvalue().splitlines()
 
 
@@ -138,8 +138,8 @@ def test_events_are_not_even_put_in_words_when_nobody_wants_them() -> None:
 
 def test_json_of_what_becomes_of_connections() -> None:
     stream = io.StringIO()
-    log.set_up("json", logging.DEBUG, stream)
-    logger = logging.getLogger("groupcoord.server.dispatcher")
+    event_logging.set_up("json", logging.DEBUG, stream)
+    logger = logging.getLogger("groupcoord.server.serving_loop")
     call = Call(3, 14, HEARTBEAT, 4, None, "/127.0.0.1")
     logger.debug("asks", extra={"call": call, "peer": "127.0.0.1:5", "place": {"offset": 8}})
     shown = json.loads(stream.getvalue())
@@ -156,7 +156,7 @@ def test_json_of_what_becomes_of_connections() -> None:
 @pytest.mark.parametrize("style", ["text", "json"])
 def test_a_traceback_is_shown(style: str) -> None:
     stream = io.StringIO()
-    log.set_up(style, logging.INFO, stream)
+    event_logging.set_up(style, logging.INFO, stream)
     try:
         raise ZeroDivisionError("a bug")
     except ZeroDivisionError as error:
@@ -173,7 +173,7 @@ def test_a_traceback_is_shown(style: str) -> None:
 
 def test_asyncios_complaints_go_the_same_way() -> None:
     stream = io.StringIO()
-    log.set_up("text", logging.INFO, stream)
+    event_logging.set_up("text", logging.INFO, stream)
     logging.getLogger("asyncio").warning("a slow callback")
     assert "WARNING  a slow callback" in stream.getvalue()
 
@@ -183,15 +183,15 @@ def test_a_log_that_nobody_reads_any_more_disturbs_nobody(capsys: pytest.Capture
         def write(self, _: str) -> int:
             raise BrokenPipeError
 
-    log.set_up("text", logging.INFO, Broken())
-    log.log_event(StateChanged(at_ms=AT_MS, cause=REQUESTED))
+    event_logging.set_up("text", logging.INFO, Broken())
+    event_logging.log_event(StateChanged(at_ms=AT_MS, cause=REQUESTED))
     assert capsys.readouterr() == ("", "")
 
 
 def test_without_any_stderr(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stderr", None)
-    log.set_up("text", logging.INFO)
-    log.log_event(StateChanged(at_ms=AT_MS, cause=REQUESTED))
+    event_logging.set_up("text", logging.INFO)
+    event_logging.log_event(StateChanged(at_ms=AT_MS, cause=REQUESTED))
 
 
 def test_a_line_about_something_long_is_cut() -> None:
@@ -200,18 +200,18 @@ def test_a_line_about_something_long_is_cut() -> None:
     (line,) = lines("json", whole)
     shown = json.loads(line)
     assert shown.keys() == {"time", "level", "text", "event", "cut"}
-    assert shown["cut"] > log.LONGEST_LINE
-    long = StateChanged(at_ms=AT_MS, cause=REQUESTED, group="g", origin="a" * 3 * log.LONGEST_LINE)
+    assert shown["cut"] > event_logging.LONGEST_LINE
+    long = StateChanged(at_ms=AT_MS, cause=REQUESTED, group="g", origin="a" * 3 * event_logging.LONGEST_LINE)
     (line,) = lines("text", long)
     assert re.search(r"a… \([\d,]+ characters more\)$", line)
-    assert len(line) < log.LONGEST_LINE + 40
+    assert len(line) < event_logging.LONGEST_LINE + 40
 
 
 @pytest.mark.parametrize("style", ["text", "json"])
 def test_a_file_of_the_log_is_followed_by_the_next_one_and_the_oldest_goes(tmp_path: Path, style: str) -> None:
-    log.set_up(style, logging.INFO, file=log.LogFile(tmp_path / "log", 1_000, 3))
+    event_logging.set_up(style, logging.INFO, file=event_logging.LogFile(tmp_path / "log", 1_000, 3))
     for number in range(100):
-        log.log_event(StateChanged(at_ms=AT_MS, cause=REQUESTED, target=f"state-{number:02}"))
+        event_logging.log_event(StateChanged(at_ms=AT_MS, cause=REQUESTED, target=f"state-{number:02}"))
     logging.getLogger("groupcoord").handlers[0].close()
     files = [tmp_path / name for name in ("log.2", "log.1", "log")]
     assert sorted(files) == sorted(tmp_path.iterdir())
@@ -222,7 +222,7 @@ def test_a_file_of_the_log_is_followed_by_the_next_one_and_the_oldest_goes(tmp_p
 
 def test_a_file_that_cannot_be_written_is_said_at_once(tmp_path: Path) -> None:
     with pytest.raises(IsADirectoryError):
-        log.set_up("text", logging.INFO, file=log.LogFile(tmp_path, 1_000, 3))
+        event_logging.set_up("text", logging.INFO, file=event_logging.LogFile(tmp_path, 1_000, 3))
 
 
 logger = logging.getLogger("groupcoord.server.somewhere")
@@ -261,7 +261,7 @@ class Log:
         self.now = 1_000.0
         self.stream = io.StringIO()
         self.due: list[tuple[float, Callable[[], None]]] = []
-        made = log.set_up(
+        made = event_logging.set_up(
             style, logging.INFO, self.stream, limit=lambda handler: LogRateLimiter(handler, now=lambda: self.now)
         )
         assert made is not None
@@ -270,11 +270,11 @@ class Log:
 
     def joined(self, count: int, group: str = "orders") -> None:
         for number in range(count):
-            log.log_event(Joined(at_ms=0, cause=WISH, group=group, member=f"m-{number}"))
+            event_logging.log_event(Joined(at_ms=0, cause=WISH, group=group, member=f"m-{number}"))
 
     def refused(self, count: int, error: str, group: str = "orders") -> None:
         for _ in range(count):
-            log.log_event(RequestRefused(at_ms=0, cause=WISH, group=group, error=error))
+            event_logging.log_event(RequestRefused(at_ms=0, cause=WISH, group=group, error=error))
 
     @property
     def lines(self) -> list[str]:
@@ -318,7 +318,7 @@ def test_of_lines_of_one_kind_the_first_are_written_and_the_rest_is_told_once() 
 def test_what_is_folded_is_not_even_put_in_words() -> None:
     seen = Log()
     seen.folding._seen["Unspeakable", "orders"] = LINES_PER_KIND
-    log.log_event(Unspeakable(at_ms=0, cause=WISH, group="orders"))
+    event_logging.log_event(Unspeakable(at_ms=0, cause=WISH, group="orders"))
     assert seen.lines == []
 
 

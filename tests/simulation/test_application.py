@@ -5,13 +5,15 @@ from typing import Any
 import pytest
 
 from groupcoord.assignors import TopicPartition
-from groupcoord.client.errors import CommitFailedError
+from groupcoord.client.client_errors import CommitFailedError
 from groupcoord.client.member.context import Generation
 from groupcoord.protocol.messages import OffsetCommitRequest, OffsetFetchRequest
 from groupcoord.simulation.application import ConsumerApplication, ReadPositions
 from groupcoord.simulation.event_queue import Callback, EventQueue
 
 ONE, TWO = ("orders", 0), ("orders", 1)
+PENDING, UNSTABLE = -7, 88
+"""An offset in an open transaction, and what is said of it."""
 
 
 class ApplicationHost:
@@ -24,7 +26,7 @@ class ApplicationHost:
         self.owned: frozenset[TopicPartition] = frozenset()
         self.alive = True
         self.is_paused = False
-        self.membership = SimpleNamespace(commits_as=lambda: Generation(3, "a"))
+        self.membership = SimpleNamespace(commits_as=lambda: Generation(3, "a"), fetches_as=lambda: None)
         self.request_received: list[tuple[Any, Callable[[Any], None], Callable[[Exception], None]]] = []
         self.later: list[tuple[Callback, int]] = []
         self.at_rest = 0
@@ -56,7 +58,10 @@ class ApplicationHost:
         request, answered, _ = self.request_received.pop()
         assert type(request) is OffsetFetchRequest
         each = tuple(
-            SimpleNamespace(partition_index=int(name[1:]), committed_offset=offset) for name, offset in offsets.items()
+            SimpleNamespace(
+                partition_index=int(name[1:]), committed_offset=offset, error_code=UNSTABLE if offset == PENDING else 0
+            )
+            for name, offset in offsets.items()
         )
         topics = (SimpleNamespace(name="orders", partitions=each),)
         answered(SimpleNamespace(groups=(SimpleNamespace(error_code=error_code, topics=topics),)))
@@ -96,6 +101,16 @@ def test_it_asks_again_if_it_is_not_told(consumer: ApplicationHost) -> None:
     consumer.go_on()
     consumer.answer(p0=7)
     assert consumer.committed() == {0: 7}
+
+
+def test_it_asks_again_for_what_is_in_a_transaction(consumer: ApplicationHost) -> None:
+    consumer.owns(ONE, TWO)
+    consumer.go_on()
+    consumer.answer(p0=5, p1=PENDING)
+    assert consumer.committed() == {0: 5}
+    consumer.go_on()
+    consumer.answer(p1=6)
+    assert consumer.committed() == {0: 5, 1: 6}
 
 
 def test_what_it_has_lost_meanwhile_it_does_not_begin(consumer: ApplicationHost) -> None:

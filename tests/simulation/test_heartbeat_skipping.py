@@ -6,7 +6,7 @@ import pytest
 from groupcoord.protocol.messages import HeartbeatRequest
 from groupcoord.simulation import ActionKind, MemberPlan, PlannedAction, SimulatedWorld, SimulationPlan, simulate_plan
 from groupcoord.simulation.event_queue import EventQueue
-from groupcoord.simulation.heartbeat_skipping import MARGIN_MS, HeartbeatSkipper, UnsafeSkipError
+from groupcoord.simulation.member_process import MARGIN_MS, HeartbeatSkipper, UnsafeSkipError
 
 
 def steps(**of_member: Any) -> tuple[int, int]:

@@ -6,12 +6,13 @@ from typing import Any
 import pytest
 
 from groupcoord.assignors import Subscription, write_assignment, write_subscription
-from groupcoord.client.errors import BrokerError
+from groupcoord.client.client_errors import BrokerError
+from groupcoord.client.member.actions import offset_commit_request
 from groupcoord.client.member.context import MemberState
-from groupcoord.client.member.requests import offset_commit_request
+from groupcoord.coordinator.classic.classic_group_state import GroupState, Member
 from groupcoord.coordinator.classic.group import ClassicGroup
-from groupcoord.coordinator.classic.member import Member
-from groupcoord.coordinator.classic.states import GroupState
+from groupcoord.coordinator.consumer.group import ConsumerGroup
+from groupcoord.coordinator.consumer.member import ConsumerMember
 from groupcoord.coordinator.events import GroupRemoved, StateChanged, StaticMemberReplaced
 from groupcoord.core.effects import Call
 from groupcoord.core.events import AdminAction
@@ -19,10 +20,12 @@ from groupcoord.core.timers import Timers
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import HeartbeatRequest, JoinGroupResponse, OffsetCommitRequest
+from groupcoord.simulation import TransactionPlan
 from groupcoord.simulation.invariants.base import Invariant, InvariantViolation
-from groupcoord.simulation.invariants.commits import CommitDurability, CommitFencing
 from groupcoord.simulation.invariants.group_state import (
     EMPTIED,
+    CommitDurability,
+    CommitFencing,
     CommonProtocol,
     GroupInvariant,
     LeaderIsMember,
@@ -78,10 +81,12 @@ def context(group: ClassicGroup | None, *processes: Any, now_ms: int = 0) -> Any
         timers.schedule(group.session_key(each), 10_000, lambda _: None)
     return SimpleNamespace(
         event_queue=SimpleNamespace(now_ms=now_ms),
-        plan=SimpleNamespace(topics={"orders": 2}),
+        plan=SimpleNamespace(topics={"orders": 2}, may_migrate=False),
         processes=lambda: list(processes),
         brokers=SimpleNamespace(
             group=group,
+            consumer_group=None,
+            partition_counts={"orders": 2},
             has_coordinator=True,
             coordinates=lambda broker: broker == 0,
             cluster=SimpleNamespace(coordinator=SimpleNamespace(timers=timers)),
@@ -97,7 +102,8 @@ def process(name: str, *owned: tuple[str, int], state: MemberState = MemberState
         topics=("orders",),
         is_stable=state is MemberState.STABLE,
         membership=SimpleNamespace(state=state),
-        plan=SimpleNamespace(instance_id=None),
+        plan=SimpleNamespace(instance_id=None, transactions=None),
+        protocol="classic",
         awaited_requests=lambda: {(1, 1)},
     )
 
@@ -334,6 +340,30 @@ def test_commits_of_strangers() -> None:
         commits.response_sent(call, commit_answer())
 
 
+def test_commits_with_other_epochs() -> None:
+    """A member of a consumer group may be behind with partitions that it has had since (KIP-1251)."""
+    context_of_group = bare_group("app").context
+    view: Any = context_of_group.topics.view
+    view.create("orders", 2)
+    group = ConsumerGroup("app", context_of_group)
+    has = {view.topic_id("orders"): {ONE[1]: 3}}
+    group.members.put("a", ConsumerMember(member_id="a", member_epoch=5, assigned=has))
+    look = context(None)
+    look.brokers.consumer_group = group
+    commits, call = CommitFencing(look), call_of(ApiKey.OFFSET_COMMIT)
+    for epoch in (5, 4, 3):
+        commits.request_received(call, commit(generation=epoch))
+        commits.response_sent(call, commit_answer())
+    for request, why in (
+        (commit("b", generation=5), "b is not in the group"),
+        (commit(generation=6), "epoch 6, the member 5"),
+        (commit(generation=2), "epoch 2, the member 5"),
+    ):
+        commits.request_received(call, request)
+        with pytest.raises(InvariantViolation, match=why):
+            commits.response_sent(call, commit_answer())
+
+
 def test_commits_last() -> None:
     look = context(None)
     look.plan.topics["orders"] = 1
@@ -443,6 +473,11 @@ def test_only_who_is_fenced_may_end() -> None:
     surprise.member_failed(static, fenced)
     with pytest.raises(InvariantViolation, match="a ended: boo"):
         surprise.member_failed(static, ValueError("boo"))
+    superseded = BrokerError(ErrorCode.PRODUCER_FENCED, "EndTxn")
+    with pytest.raises(InvariantViolation, match="a ended: EndTxn"):
+        surprise.member_failed(static, superseded)
+    static.plan.transactions = TransactionPlan()
+    surprise.member_failed(static, superseded)
 
 
 def test_convergence() -> None:

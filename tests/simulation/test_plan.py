@@ -2,8 +2,23 @@ import random
 
 import pytest
 
-from groupcoord.simulation.plan import BROKER_ACTIONS, ActionKind, MemberPlan, PlannedAction, SimulationPlan, duration
-from groupcoord.simulation.plan_generator import PlanOptions, generate, plan_from_seed
+from groupcoord.simulation.plan import (
+    BROKER_ACTIONS,
+    CHANGING_TOPIC,
+    CLASSIC_KINDS,
+    CONSUMER_OPTIONS,
+    GROUP_KINDS,
+    TOPIC_ACTIONS,
+    TRANSACTION_OPTIONS,
+    ActionKind,
+    MemberPlan,
+    PlannedAction,
+    PlanOptions,
+    SimulationPlan,
+    duration,
+    generate,
+    plan_from_seed,
+)
 
 A = MemberPlan(name="a", assignors=("range", "sticky"), topics=("orders",), instance_id="one")
 ACTIONS = tuple(PlannedAction(at_ms=at_ms, kind=kind, for_ms=2_500, amount=1) for at_ms, kind in enumerate(ActionKind))
@@ -67,7 +82,39 @@ def test_plans_make_sense() -> None:
             assert member.max_poll_interval_ms >= 2 * member.heartbeat_interval_ms
         assignor_mixes = [set(member.assignors) for member in plan.members]
         assert set.intersection(*assignor_mixes), "the members have no assignor in common"
-    assert kinds == set(ActionKind)
+    assert kinds == set(CLASSIC_KINDS)
+
+
+def test_plans_of_consumer_groups_make_sense() -> None:
+    kinds, policies = set(), set()
+    for seed in range(300):
+        plan = plan_from_seed(seed, options=CONSUMER_OPTIONS)
+        protocols = {member.protocol for member in plan.members}
+        kinds |= {action.kind for action in plan.actions}
+        policies.add(plan.migration_policy)
+        assert (CHANGING_TOPIC in plan.topics) <= (protocols == {"consumer"})
+        assert not plan.may_migrate or CHANGING_TOPIC not in plan.topics
+    assert kinds == set(GROUP_KINDS)
+    assert policies == {"bidirectional", "upgrade", "downgrade", "disabled"}
+    assert (
+        "consumer protocol"
+        in MemberPlan(name="b", assignors=("range",), topics=("orders",), protocol="consumer").text()
+    )
+
+
+def test_plans_with_transactions_make_sense() -> None:
+    plans = [plan_from_seed(seed, options=TRANSACTION_OPTIONS) for seed in range(300)]
+    kinds = {action.kind for plan in plans for action in plan.actions}
+    assert kinds == set(ActionKind) - TOPIC_ACTIONS - {ActionKind.SWITCH}
+    for plan in plans:
+        assert plan.is_transactional
+        assert plan.heal_ms < plan.last_begin_ms < plan.end_ms
+        assert len({member.protocol for member in plan.members}) == 1
+        for action in plan.actions:
+            assert not action.of_transactions or action.error == "NOT_ENOUGH_REPLICAS"
+        for member in plan.members:
+            assert member.transactions is not None
+            assert 2 * member.transactions.processing_ms < member.transactions.timeout_ms
 
 
 def test_more_members_than_letters() -> None:

@@ -17,7 +17,7 @@ from groupcoord.simulation import (
     simulate_plan,
 )
 from groupcoord.simulation.brokers import SimulatedBrokers
-from groupcoord.simulation.plan_generator import plan_from_seed
+from groupcoord.simulation.plan import plan_from_seed
 from groupcoord.simulation.planted_defects import PLANTED_DEFECTS
 from groupcoord.simulation.run import TimelineLine, minimize, plan_text, timeline_text
 

@@ -11,7 +11,7 @@ from groupcoord.simulation import (
     plan_from_seed,
     simulate_plan,
 )
-from groupcoord.simulation.plan import BROKER_ACTIONS
+from groupcoord.simulation.plan import BROKER_ACTIONS, GROUP_KINDS
 
 
 def plan_with(
@@ -31,7 +31,12 @@ def plan_with(
         for name in "ab"
     )
     return SimulationPlan(
-        members=members, topics={"orders": 4, "payments": 1}, actions=actions, heal_ms=60_000, key=11, brokers=brokers
+        members=members,
+        topics={"orders": 4, "payments": 1, "refunds": 1},
+        actions=actions,
+        heal_ms=60_000,
+        key=11,
+        brokers=brokers,
     )
 
 
@@ -47,9 +52,9 @@ def told(result: SimulationResult) -> str:
 
 
 ALONE: list[tuple[ActionKind, bool]] = [
-    (kind, False) for kind in ActionKind if kind is not ActionKind.TWIN
+    (kind, False) for kind in GROUP_KINDS if kind is not ActionKind.TWIN
 ]  # only static members have twins
-ALONE += [(kind, True) for kind in ActionKind if kind not in BROKER_ACTIONS]
+ALONE += [(kind, True) for kind in GROUP_KINDS if kind not in BROKER_ACTIONS]
 
 
 @pytest.mark.parametrize(("kind", "static"), ALONE)

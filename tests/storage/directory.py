@@ -7,10 +7,13 @@ from typing import Any
 
 from groupcoord.broker.broker import Broker
 from groupcoord.broker.partition_log import PartitionLog
+from groupcoord.client.assigned_partitions import FetchedRecords, decode_records
 from groupcoord.config.broker_config import BrokerConfig
-from groupcoord.protocol.batches.record_batch import records_in
-from groupcoord.storage.data_directory import DataDirectory
+from groupcoord.core.transactional_write import TransactionMarker
+from groupcoord.protocol.apis.fetch import AbortedTransaction
+from groupcoord.protocol.batches.record_batch import TRANSACTIONAL, iter_batch_extents, read_header, records_in
 from groupcoord.storage.file_log_backend import FileLogBackend
+from groupcoord.storage.file_storage_backend import DataDirectory
 from tests.broker.data_plane import NOW_MS, batch
 
 KAFKA_FILES = Path(__file__).parent / "kafka_files"
@@ -61,7 +64,7 @@ class Life:
         self.storage._background.close()
         for store in self.storage._stores.values():
             store.close()
-        self.storage._metadata_file.close()
+        self.storage._metadata_log.close()
         self.storage._release.close()
 
 
@@ -79,5 +82,37 @@ def contents(log: PartitionLog) -> list[tuple[int, bytes | None]]:
         data = log.read(offset, 1 << 20, at_least_one=True).data()
         records = [record for record in records_in(data) if record.offset >= offset]
         found += [(record.offset, record.value) for record in records]
-        offset = records[-1].offset + 1
+        offset = max(read_header(data, extent.position).last_offset for extent in iter_batch_extents(data)) + 1
+    return found
+
+
+def transactional(producer: int, sequence: int, *values: bytes, **fields: Any) -> bytes:
+    """A batch of an open transaction."""
+    fields |= {"producer_id": producer, "producer_epoch": 0, "base_sequence": sequence}
+    return batch(*values, attributes=TRANSACTIONAL, **fields)
+
+
+def end(log: PartitionLog, producer: int, *, committed: bool) -> int:
+    """Append the end of a transaction; the marker's offset."""
+    return log.append_marker(TransactionMarker(producer, 0, 0, committed), NOW_MS).base_offset
+
+
+def read_committed(log: PartitionLog, offset: int, max_bytes: int = 1 << 20) -> FetchedRecords:
+    """What a consumer of committed records makes of one fetch."""
+    found = log.read(offset, max_bytes, at_least_one=True, committed_only=True)
+    hidden = [
+        AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset) for each in found.aborted or ()
+    ]
+    return decode_records(("orders", 0), found.data(), offset, hidden)
+
+
+def committed(log: PartitionLog) -> dict[int, bytes | None]:
+    """(offset, value) of every committed record up to the last stable offset."""
+    found: dict[int, bytes | None] = {}
+    offset = log.log_start_offset
+    while offset < log.last_stable_offset:
+        records, following = read_committed(log, offset)
+        assert following > offset
+        found.update((record.offset, record.value) for record in records)
+        offset = following
     return found

@@ -1,5 +1,6 @@
 """A log in files, with ends and kills in between, is at any moment the log that would be in memory."""
 
+from collections import Counter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -7,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from groupcoord.broker.log_config import LogConfig
 from groupcoord.broker.partition_log import EARLIEST, LATEST, MAX_TIMESTAMP, PartitionLog
+from groupcoord.broker.topic_config import LogConfig
 from groupcoord.protocol.batches.record_batch import BatchError
 from tests.broker.data_plane import NOW_MS, batch
-from tests.storage.directory import Life, contents
+from tests.storage.directory import Life, committed, contents, end, transactional
 
 CONFIGS = {
     "internal.segment.bytes": "600",
@@ -23,6 +24,9 @@ CONFIGS = {
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("append"), st.integers(1, 3), st.integers(0, 150), st.integers(-9000, 0)),
+        st.tuples(st.just("transactional"), st.integers(7, 9), st.integers(0, 150)),
+        st.tuples(st.just("transactional"), st.integers(7, 9), st.integers(0, 150)),
+        st.tuples(st.just("marker"), st.integers(7, 9), st.booleans()),
         st.tuples(st.just("delete records"), st.integers(-1, 40)),
         st.tuples(st.just("retain"), st.integers(0, 3)),
         st.tuples(st.just("checkpoint")),
@@ -35,6 +39,7 @@ STEPS = st.lists(
 def answers(log: PartitionLog) -> list[object]:
     """What readers are told."""
     found: list[object] = [log.log_start_offset, log.log_end_offset, contents(log), log.end_of_epoch(0)]
+    found += [log.last_stable_offset, committed(log), [each for segment in log.segments for each in segment.aborted]]
     times = (EARLIEST, LATEST, MAX_TIMESTAMP, *range(NOW_MS - 9000, NOW_MS, 700))
     found += [log.offset_for_timestamp(at_ms) for at_ms in times]
     for offset in range(log.log_start_offset, log.log_end_offset + 1, 2):
@@ -53,6 +58,7 @@ def test_it_answers_the_same(steps: list[tuple[str, int, int, int]]) -> None:
         memory = PartitionLog(
             LogConfig(segment_bytes=600, index_interval_bytes=100, retention_bytes=2000, segment_ms=5000), "orders-0"
         )
+        sequences: Counter[int] = Counter()
         for what, *how in steps:
             both = (memory, life.log())
             match what:
@@ -60,6 +66,12 @@ def test_it_answers_the_same(steps: list[tuple[str, int, int, int]]) -> None:
                     count, size, ago_ms = how
                     data = batch(*[b"v" * size] * count, at_ms=NOW_MS + ago_ms)
                     assert len({log.append(data, NOW_MS) for log in both}) == 1
+                case "transactional":
+                    data = transactional(how[0], sequences[how[0]], b"v" * how[1])
+                    assert len({log.append(data, NOW_MS) for log in both}) == 1
+                    sequences[how[0]] += 1
+                case "marker":
+                    assert len({end(log, how[0], committed=bool(how[1])) for log in both}) == 1
                 case "delete records":
                     assert len({_deleted(log, how[0]) for log in both}) == 1
                 case "retain":

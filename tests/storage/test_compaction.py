@@ -1,5 +1,6 @@
 """Reading while compacting gives no wrong answer: in memory, in files, and after a kill in between."""
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,13 +11,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from groupcoord.broker.cleaner import clean, cleanable
-from groupcoord.broker.log_config import LogConfig
 from groupcoord.broker.partition_log import PartitionLog
-from groupcoord.protocol.batches.record_batch import build_batch, iter_batch_extents, read_header, records_in
+from groupcoord.broker.topic_config import LogConfig
+from groupcoord.client.assigned_partitions import ConsumerRecord
+from groupcoord.protocol.batches.record_batch import build_batch
 from groupcoord.protocol.batches.records import Record
 from tests.broker.data_plane import NOW_MS
-from tests.broker.kafkas_cleaner import RUNS, cleaned_at_ms, cleaned_before, recorded
-from tests.storage.directory import Life
+from tests.broker.kafkas_cleaner import RUNS, cleaned_at_ms, cleaned_before, cleaned_to, recorded
+from tests.storage.directory import Life, end, read_committed
 
 DAY_MS = 86_400_000
 KEYS = st.sampled_from([b"a", b"b", b"c"])
@@ -25,6 +27,11 @@ STEPS = st.lists(
         st.tuples(
             st.just("append"), st.lists(st.tuples(KEYS, st.none() | st.binary(max_size=20)), min_size=1, max_size=4)
         ),
+        st.tuples(
+            st.just("transactional"),
+            st.lists(st.tuples(KEYS, st.none() | st.binary(max_size=20)), min_size=1, max_size=2),
+        ),
+        st.tuples(st.just("end"), st.integers(7, 8), st.booleans()),
         st.tuples(st.just("roll")),
         st.tuples(st.just("compact"), st.integers(0, 2)),
         st.tuples(st.just("read"), st.integers(1, 300)),
@@ -76,15 +83,6 @@ def new_log(*, in_files: bool) -> Iterator[Log | MemoryLog]:
         log.end()
 
 
-def read(log: PartitionLog, offset: int, max_bytes: int) -> tuple[list[Record], int]:
-    """The records of a fetch as a consumer sees them, and where it goes on."""
-    data = log.read(offset, max_bytes, at_least_one=True).data()
-    found = [record for record in records_in(data) if record.offset >= offset]
-    # A batch of which nothing is left still says how far it reached, and what is behind it comes with the next fetch.
-    reached = [read_header(data, extent.position).last_offset + 1 for extent in iter_batch_extents(data)]
-    return found, max([offset, *reached])
-
-
 EMPTIED = [
     ("append", [(b"a", None)]),
     ("roll",),
@@ -104,35 +102,53 @@ EMPTIED = [
 @example(steps=EMPTIED)
 def test_who_reads_on_while_it_is_compacted_misses_nothing(in_files: bool, steps: list[tuple[str, object]]) -> None:
     appended: dict[int, tuple[bytes | None, bytes | None]] = {}
-    seen: list[Record] = []
+    hidden: set[int] = set()
+    in_transaction: dict[int, list[int]] = {7: [], 8: []}
+    sequences: Counter[int] = Counter()
+    seen: list[ConsumerRecord] = []
     position, now_ms = 0, NOW_MS
+    ended: list[tuple[object, ...]] = [("end", producer, True) for producer in in_transaction]
     with new_log(in_files=in_files) as kept:
-        for what, *how in [*steps, *[("read", 10_000)] * 60]:
+        for what, *how in [*steps, *ended, *[("read", 10_000)] * 60]:
             log = kept.log
             match what, how:
                 case "append", [list() as entries]:
-                    records = [Record(index, NOW_MS, *entry) for index, entry in enumerate(entries)]
-                    base = log.append(build_batch(records), now_ms).base_offset
+                    made = [Record(index, NOW_MS, *entry) for index, entry in enumerate(entries)]
+                    base = log.append(build_batch(made), now_ms).base_offset
                     appended |= {base + index: entry for index, entry in enumerate(entries)}
+                case "transactional", [list() as entries]:
+                    producer = 7 + len(appended) % 2
+                    made = [Record(index, NOW_MS, *entry) for index, entry in enumerate(entries)]
+                    producing = {"producer_id": producer, "producer_epoch": 0, "base_sequence": sequences[producer]}
+                    base = log.append(build_batch(made, attributes=0x10, **producing), now_ms).base_offset
+                    offsets = range(base, base + len(entries))
+                    appended |= dict(zip(offsets, entries, strict=True))
+                    in_transaction[producer] += offsets
+                    sequences[producer] += len(entries)
+                case "end", [int() as producer, bool() as commits]:
+                    end(log, producer, committed=commits)
+                    hidden.update(() if commits else in_transaction[producer])
+                    in_transaction[producer].clear()
                 case "roll", _:
                     log.roll(now_ms)
                 case "compact", [int() as half_days]:
                     now_ms += half_days * DAY_MS // 2
                     clean(log, cleanable(log, now_ms), now_ms)
                 case "read", [int() as max_bytes]:
-                    found, position = read(log, position, max_bytes)
-                    seen += found
+                    records, position = read_committed(log, position, max_bytes)
+                    seen += records
                 case "read from the middle", [int() as offset]:
-                    found, _ = read(log, min(offset, log.log_end_offset), 1)
-                    assert all(appended[record.offset] == (record.key, record.value) for record in found)
+                    records, _ = read_committed(log, min(offset, log.last_stable_offset), 1)
+                    assert all(appended[record.offset] == (record.key, record.value) for record in records)
                 case _:
                     kept.kill()
     assert all(appended[record.offset] == (record.key, record.value) for record in seen)
-    offsets = [record.offset for record in seen]
-    assert offsets == sorted(set(offsets))
+    offsets_seen = [record.offset for record in seen]
+    assert offsets_seen == sorted(set(offsets_seen))
     # Whatever the reader has seen, and has not, it ends up with the last value of each key. A key may be gone with its
     # tombstone from a log that is read for the first time; who had read it before is to see the tombstone within a day.
-    last = dict(appended.values())
+    assert not hidden & set(offsets_seen)
+    last = dict(entry for offset, entry in sorted(appended.items()) if offset not in hidden)
     known = {record.key: record.value for record in seen}
     assert {key: value for key, value in known.items() if value is not None and last[key] is not None} == {
         key: value for key, value in last.items() if value is not None
@@ -145,9 +161,11 @@ def test_the_files_of_a_cleaned_log_are_kafkas(topic: str, run: int, tmp_path: P
     folder = tmp_path / f"{topic}-0"
     folder.mkdir()
     for segment in recorded(topic, f"before-{run}"):
-        (folder / f"{segment.base_offset:020d}.log").write_bytes(segment.log)
-    cleaned_to = cleaned_before(topic, run)
-    (tmp_path / "cleaner-offset-checkpoint").write_text(f"0\n1\n{topic} 0 {cleaned_to}\n")
+        path = folder / f"{segment.base_offset:020d}.log"
+        path.write_bytes(segment.log)
+        if segment.transaction_index:
+            path.with_suffix(".txnindex").write_bytes(segment.transaction_index)
+    (tmp_path / "cleaner-offset-checkpoint").write_text(f"0\n1\n{topic} 0 {cleaned_before(topic, run)}\n")
     life = Life(tmp_path, offsets_topic_num_partitions=1)
     log = life.log(topic)
     log.settings = LogConfig(
@@ -161,8 +179,12 @@ def test_the_files_of_a_cleaned_log_are_kafkas(topic: str, run: int, tmp_path: P
     expected = recorded(topic, f"after-{run}")
     names = sorted(path.name for path in folder.glob("*.log"))
     assert names == [f"{segment.base_offset:020d}.log" for segment in expected]
-    for segment in expected[:-1]:
+    for segment in expected:
         path = folder / f"{segment.base_offset:020d}.log"
+        if topic == "aborted":
+            assert log.segments[expected.index(segment)].aborted == segment.aborted
+        if segment.base_offset >= cleaned_to(topic, run):  # it was not looked at
+            continue
         if path.read_bytes() == segment.log:
             assert path.with_suffix(".index").read_bytes() == segment.offset_index
             assert path.with_suffix(".timeindex").read_bytes() == segment.time_index

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from groupcoord.broker.log_segment import DELETED_SEGMENTS, SegmentDeletedError
 from groupcoord.broker.partition_log import PartitionLog
-from groupcoord.broker.record_slices import DELETED_SEGMENTS, SegmentDeletedError
 from groupcoord.protocol.batches.record_batch import records_in
-from groupcoord.protocol.codec.primitives import LazyBytes
+from groupcoord.protocol.codec.flexible_versions import LazyBytes
 from groupcoord.storage.file_segment import FileSegment
 from tests.broker.data_plane import NOW_MS
 from tests.storage.directory import Life, filled

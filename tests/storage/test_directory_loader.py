@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from groupcoord.broker.topics import Topic
+from groupcoord.broker.topic_store import Topic
 from groupcoord.config.broker_config import ConfigResource
-from groupcoord.storage.checkpoints import partition_metadata
 from groupcoord.storage.directory_loader import METADATA_LOG
-from groupcoord.storage.errors import StorageError
-from groupcoord.storage.metadata_file import MetadataFile, TopicEntry
+from groupcoord.storage.file_io import StorageError
+from groupcoord.storage.metadata_log import MetadataLog, TopicEntry
+from groupcoord.storage.text_files import partition_metadata
 from tests.storage.directory import KAFKA_FILES, Life, contents, filled
 
 RECORDED = KAFKA_FILES / "recorded-0"
@@ -81,12 +81,16 @@ def test_offsets_from_kafka_get_their_other_partitions_and_configurations(tmp_pa
     topic = life.broker.topics.get("__consumer_offsets")
     assert topic is not None
     assert len(topic.partitions) == 5
-    assert topic.configs["cleanup.policy"] == "compact"
+    assert topic.metadata.configs["cleanup.policy"] == "compact"
     assert life.log("__consumer_offsets", 3).log_end_offset == 45
     life.kill()
     again = Life(tmp_path, offsets_topic_num_partitions=9).broker.topics.get("__consumer_offsets")
     assert again is not None
-    assert (len(again.partitions), again.configs, again.topic_id) == (5, topic.configs, topic.topic_id)
+    assert (len(again.partitions), again.metadata.configs, again.topic_id) == (
+        5,
+        topic.metadata.configs,
+        topic.topic_id,
+    )
 
 
 def test_folders_that_do_not_agree(tmp_path: Path) -> None:
@@ -128,9 +132,7 @@ def test_what_was_being_deleted_goes(tmp_path: Path) -> None:
     filled(life.topic("gone", 2), 1)
     topic = life.broker.topics.get("gone")
     assert topic is not None
-    life.storage._metadata_file.delete_topic(
-        topic.topic_id
-    )  # and then it was killed: one folder is renamed, one is not
+    life.storage._metadata_log.delete_topic(topic.topic_id)  # and then it was killed: one folder is renamed, one is not
     life.kill()
     (tmp_path / "gone-1").rename(tmp_path / f"gone-1.{topic.topic_id.hex}-delete")
     again = Life(tmp_path)
@@ -159,7 +161,7 @@ def test_what_was_being_deleted_goes_even_if_a_start_dies_while_it_does(
     filled(life.topic("gone"), 1)
     topic = life.broker.topics.get("gone")
     assert topic is not None
-    life.storage._metadata_file.delete_topic(topic.topic_id)
+    life.storage._metadata_log.delete_topic(topic.topic_id)
     life.kill()
 
     def die(folder: Path) -> None:
@@ -183,24 +185,26 @@ def test_a_deleted_topic_whose_folder_lost_its_name_in_a_power_cut(tmp_path: Pat
     filled(life.topic("gone"), 1)
     topic = life.broker.topics.get("gone")
     assert topic is not None
-    life.storage._metadata_file.delete_topic(topic.topic_id)
+    life.storage._metadata_log.delete_topic(topic.topic_id)
     (tmp_path / "gone-0" / "partition.metadata").write_bytes(b"")
     life.kill()
     if again:  # under that name there is another topic: it is its folder
         entry = dataclasses.replace(_entry(topic), topic_id=uuid.uuid4())
-        metadata_file = MetadataFile(tmp_path)
-        metadata_file.start_anew()
-        metadata_file.contents.deleted[topic.topic_id] = _entry(topic)
-        metadata_file.put_topic(entry)
-        metadata_file.delete_topic(topic.topic_id)
-        metadata_file.close()
+        metadata_log = MetadataLog(tmp_path)
+        metadata_log.start_anew()
+        metadata_log.contents.deleted[topic.topic_id] = _entry(topic)
+        metadata_log.put_topic(entry)
+        metadata_log.delete_topic(topic.topic_id)
+        metadata_log.close()
     topics = Life(tmp_path).broker.topics
     assert [one.name for one in topics] == ["gone"] * again
     assert (tmp_path / "gone-0").exists() == again
 
 
 def _entry(topic: Topic) -> TopicEntry:
-    return TopicEntry(name=topic.name, topic_id=topic.topic_id, partitions=1, configs={}, created_ms=topic.created_ms)
+    return TopicEntry(
+        name=topic.name, topic_id=topic.topic_id, partitions=1, configs={}, created_ms=topic.metadata.created_ms
+    )
 
 
 def test_a_topic_whose_folders_were_not_made_yet(tmp_path: Path) -> None:

@@ -6,13 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from groupcoord.storage.directory_lock import DirectoryLock
-from groupcoord.storage.errors import StorageError
+from groupcoord.storage.file_io import DirectoryLock, StorageError
 
 HOLDER = """
 import sys
 from pathlib import Path
-from groupcoord.storage.directory_lock import DirectoryLock
+from groupcoord.storage.file_io import DirectoryLock
 DirectoryLock(Path(sys.argv[1]))
 print("held", flush=True)
 sys.stdin.read()

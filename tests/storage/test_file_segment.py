@@ -7,8 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from groupcoord.broker.log_config import LogConfig
 from groupcoord.broker.log_segment import LogSegment
+from groupcoord.broker.topic_config import LogConfig
 from groupcoord.protocol.batches.record_batch import INT32_MAX, read_header, stamp_offsets
 from groupcoord.storage.file_segment import FileSegment, create_segment, delete_segment
 from groupcoord.storage.log_file_reader import CorruptBatchError, checked_batches
@@ -37,7 +37,8 @@ class Both(NamedTuple):
 def both(folder: Path, base_offset: int = 0, how: LogConfig = DENSE) -> Both:
     folder.mkdir(exist_ok=True)
     create_segment(folder, base_offset)
-    return Both(FileSegment(folder, base_offset, how, NOW_MS), LogSegment(base_offset, NOW_MS))
+    memory = LogSegment(base_offset, NOW_MS, index_interval_bytes=how.index_interval_bytes)
+    return Both(FileSegment(folder, base_offset, how, NOW_MS), memory)
 
 
 BATCHES = st.lists(
@@ -73,6 +74,8 @@ def test_it_answers_as_one_in_memory(
         for offset in range(base - 1, base + 100, 3):
             assert one.find(offset) == memory.find(offset)
             assert one.first_record_since(THEN_MS, offset) == memory.first_record_since(THEN_MS, offset)
+        for byte in range(0, memory.size + 100, 50):
+            assert one.upper_bound(byte) == memory.upper_bound(byte)
         for at_ms in range(THEN_MS - 52, THEN_MS + 70, 7):
             assert one.first_record_since(at_ms, base + 3) == memory.first_record_since(at_ms, base + 3)
     stored.close()

@@ -4,7 +4,7 @@ import resource
 
 import pytest
 
-from groupcoord.storage.open_files import OpenFiles, most_logs
+from groupcoord.storage.file_io import OpenFiles, most_logs
 
 
 class Log:
@@ -26,14 +26,14 @@ def test_the_one_used_longest_ago_is_closed_for_another() -> None:
 
 def test_it_says_how_many_files_are_to_come() -> None:
     files = OpenFiles(most=3)
-    assert files.to_come == 9
+    assert files.files_to_spare == 9
     log = Log()
     files.used(log)
     files.used(log)
-    assert files.to_come == 6
+    assert files.files_to_spare == 6
     files.forget(log)
     files.forget(log)
-    assert files.to_come == 9
+    assert files.files_to_spare == 9
     assert log.is_open
 
 

@@ -11,7 +11,7 @@ from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.core.api_error import ApiError
 from groupcoord.protocol.batches.record_batch import BatchError
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.storage import open_files
+from groupcoord.storage import file_io
 from tests.broker.data_plane import NOW_MS, batch
 from tests.storage.directory import Life, contents, filled
 from tests.storage.faults import failing
@@ -207,12 +207,12 @@ def test_who_is_refused_has_all_other_files_closed_for_the_next_time(
     before = life.storage.files_to_come()
     with out_of_descriptors(monkeypatch), refused(life):
         filled(life.log("orders", 2), 1)
-    assert life.storage.files_to_come() == before + 2 * open_files.FILES_OF_A_LOG
+    assert life.storage.files_to_come() == before + 2 * file_io.FILES_OF_A_LOG
     assert not is_open(life, 0)
 
 
 def test_more_partitions_than_files_may_be_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(open_files, "_MOST_LOGS", 2)
+    monkeypatch.setattr(file_io, "_MOST_LOGS", 2)
     life = Life(tmp_path)
     life.topic(partitions=5)
     for number in range(4):

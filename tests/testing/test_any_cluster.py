@@ -52,3 +52,14 @@ def test_a_cluster_that_does_not_run_says_so() -> None:
     with pytest.raises(RuntimeError, match="use it inside its `with` block"):
         kafka.create_topic("orders")
     assert asyncio.iscoroutinefunction(Cluster.create_topic)
+
+
+def test_transactions_without_asyncio() -> None:
+    with Cluster(topics={"invoices": 1}, clock="manual").sync() as kafka, RemoteCluster(kafka.address).sync() as remote:
+        producer = kafka.manual_producer("billing")
+        producer.init().result()
+        producer.produce("invoices", b"one").result()
+        assert remote.transaction("billing").wait_ongoing("invoices").partitions == {("invoices", 0)}
+        kafka.transaction("billing").abort()
+        assert kafka.transaction("billing").wait_aborted() == remote.transaction("billing").describe()
+        assert kafka.list_transactions() == remote.list_transactions() == ["billing"]

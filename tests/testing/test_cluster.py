@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.testing import ClockError, Cluster, WaitTimeoutError, clock_driver
+from groupcoord.testing import ClockError, Cluster, WaitTimeoutError, cluster_clock
 from groupcoord.testing.faults import FaultRulesFailed
 
 pytestmark = pytest.mark.asyncio
@@ -114,7 +114,7 @@ async def test_what_is_due_for_ever_does_not_hang_the_test(monkeypatch: pytest.M
     async with Cluster(topics=ORDERS, clock="manual") as kafka:
         (member,) = await kafka.consumers(1, group="app", topics="orders")
         monkeypatch.setattr(member, "next_deadline", lambda: 0)
-        monkeypatch.setattr(clock_driver, "MOST_ROUNDS", 10)
+        monkeypatch.setattr(cluster_clock, "MOST_ROUNDS", 10)
         with pytest.raises(RuntimeError, match="again and again, and time does not pass"):
             await kafka.clock.advance(1)
 

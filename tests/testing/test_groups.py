@@ -5,13 +5,15 @@ import asyncio
 import pytest
 
 from groupcoord.protocol.apis.join_group import JoinGroupRequestProtocol
-from groupcoord.protocol.consumer_protocol import Assignment, TopicPartition, write_assignment
+from groupcoord.protocol.consumer_protocol import ConsumerProtocolAssignment, TopicPartition, write_assignment
 from groupcoord.protocol.messages import JoinGroupRequest
 from groupcoord.testing import Cluster, WaitTimeoutError
+from groupcoord.testing.engine import InProcessConnection
 from groupcoord.testing.groups import GroupDescription, MemberDescription, assigned_by
-from groupcoord.testing.in_process_transport import InProcessConnection
 
-ASSIGNMENT = write_assignment(Assignment(assigned_partitions=(TopicPartition(topic="orders", partitions=(0, 2)),)))
+ASSIGNMENT = write_assignment(
+    ConsumerProtocolAssignment(assigned_partitions=(TopicPartition(topic="orders", partitions=(0, 2)),))
+)
 
 
 def seen(member_id: str, client_id: str = "", instance_id: str | None = None) -> MemberDescription:

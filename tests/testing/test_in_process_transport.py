@@ -8,7 +8,7 @@ import pytest
 from groupcoord.protocol.apis.join_group import JoinGroupRequestProtocol
 from groupcoord.protocol.messages import HeartbeatRequest, JoinGroupRequest
 from groupcoord.testing import Cluster
-from groupcoord.testing.in_process_transport import InProcessConnection
+from groupcoord.testing.engine import InProcessConnection
 
 pytestmark = pytest.mark.asyncio
 

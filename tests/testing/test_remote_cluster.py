@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from groupcoord.client.errors import DisconnectedError
+from groupcoord.client.client_errors import DisconnectedError
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.testing import AutoMember, Cluster, RemoteCluster, WaitTimeoutError
 

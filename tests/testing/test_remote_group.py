@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from groupcoord.client.client_errors import UnsupportedVersionError
 from groupcoord.protocol.errors import ErrorCode
+from groupcoord.protocol.messages import ConsumerGroupDescribeRequest
 from groupcoord.testing import Cluster, RemoteCluster, WaitTimeoutError
 
 pytestmark = pytest.mark.asyncio
@@ -66,3 +68,42 @@ async def test_a_coordinator_that_has_moved_is_seen_as_such() -> None:
         assert await remote.group("app").state() == ErrorCode.NOT_COORDINATOR.name
         with pytest.raises(WaitTimeoutError, match=r"app should rebalance: not within 0 s\. It is app Dead, 0 members"):
             await remote.group("app").wait_rebalancing(timeout=0)
+
+
+async def test_a_consumer_group() -> None:
+    async with Cluster(topics={"orders": 2}, clock="manual") as kafka, RemoteCluster(kafka.address) as remote:
+        a, b = (remote.manual_consumer("app", "orders", client_id=name) for name in "ab")
+        await a.reconcile()
+        await b.join()
+        await a.heartbeat()
+        view = await remote.group("app").wait_epoch(3)
+        assert view.text() == "app Reconciling epoch=3, 2 members: a at 2, b at 3"
+        assert (view.type, view.protocol, view.assignment_epoch, view.generation) == ("consumer", "uniform", 3, -1)
+        assert view.member("a").assigned == {("orders", 0), ("orders", 1)}  # what it is to give back included
+        assert view.member("a").target == {("orders", 0)}
+        await a.reconcile()
+        await b.reconcile()
+        assert (await remote.group("app").wait_reconciled(epoch=3)).member("b").type == "consumer"
+        assert b.assigned == {("orders", 1)}
+        await remote.manual_member("app", "orders", client_id="old").join()
+        seen = await remote.group("app").describe()
+        assert {member.client_id: member.type for member in seen.members} == {
+            "a": "consumer",
+            "b": "consumer",
+            "old": "classic",
+        }
+        await remote.group("app").remove_member("b")
+        assert (await b.heartbeat()).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+async def test_a_broker_that_knows_no_consumer_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with Cluster(clock="manual") as kafka, RemoteCluster(kafka.address) as remote:
+        ask = remote.ask_coordinator
+
+        async def as_an_older_one(group: str, request: Any, **options: Any) -> Any:
+            if isinstance(request, ConsumerGroupDescribeRequest):
+                raise UnsupportedVersionError("ConsumerGroupDescribe")
+            return await ask(group, request, **options)
+
+        monkeypatch.setattr(remote, "ask_coordinator", as_an_older_one)
+        assert await remote.group("app").state() == "Dead"

@@ -1,6 +1,6 @@
 """Everything random of a cluster."""
 
-from groupcoord.testing.seeded_random import SeededRandomSource
+from groupcoord.testing.engine import SeededRandomSource
 
 
 def test_a_seed_says_everything() -> None:

@@ -8,7 +8,7 @@ import pytest
 from groupcoord import Cluster, RemoteCluster
 from groupcoord.config.config_def import ConfigError
 from groupcoord.core.events import Event
-from groupcoord.storage.errors import StorageError
+from groupcoord.storage.file_io import StorageError
 
 pytestmark = pytest.mark.asyncio
 

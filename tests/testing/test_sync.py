@@ -57,6 +57,18 @@ def test_steps_are_waited_for_where_the_test_wants() -> None:
         assert lost.cancelled()
 
 
+def test_a_member_of_a_consumer_group_without_asyncio() -> None:
+    with Cluster(topics={"orders": 2}, clock="manual").sync() as kafka:
+        a, b = kafka.manual_consumer("app", "orders"), kafka.manual_consumer("app", "orders")
+        assert a.join().result().member_epoch == a.epoch == 2
+        b.reconcile()
+        a.reconcile()
+        b.reconcile()
+        assert kafka.group("app").wait_reconciled(epoch=3).member(a.member_id).assigned == a.assigned
+        b.epoch = 9
+        assert b.heartbeat().result().error_code == 110  # FENCED_MEMBER_EPOCH
+
+
 def test_what_cannot_start_leaves_no_thread() -> None:
     with pytest.raises(ValueError, match=r"no/name"), Cluster(topics={"no/name": 1}, clock="manual").sync():
         pass

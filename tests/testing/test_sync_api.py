@@ -1,5 +1,6 @@
-"""The generated synchronous classes: each method and property is that of the asynchronous class, with the same arguments."""
+"""The synchronous classes: each method and property is that of the asynchronous class, with the same arguments and a type."""
 
+import ast
 import asyncio
 import inspect
 from collections.abc import Iterator
@@ -8,8 +9,8 @@ from typing import Any
 import pytest
 
 from groupcoord.testing import sync_api
-from groupcoord.testing.sync import LoopThread, SyncProxy
-from tools.sync_api import PROXIES
+from groupcoord.testing.sync_proxy import LoopThread, SyncProxy
+from tools.sync_api import ORIGINALS, PATH
 
 
 @pytest.fixture
@@ -18,15 +19,6 @@ def thread() -> Iterator[LoopThread]:
     running.start()
     yield running
     running.stop()
-
-
-class Attribute(str):
-    """What an attribute gives; it is its own synchronous face."""
-
-    __slots__ = ()
-
-    def sync(self) -> "Attribute":
-        return self
 
 
 class Target:
@@ -39,7 +31,7 @@ class Target:
     def __getattr__(self, name: str) -> Any:
         found = inspect.getattr_static(self.original, name, None)
         if not inspect.isfunction(found):
-            return Attribute(f"the {name}")
+            return f"the {name}"
 
         def called(*positional: Any, **named: Any) -> Any:
             self.calls.append((name, positional, named))
@@ -76,38 +68,47 @@ def arguments(method: Any) -> tuple[list[Any], dict[str, Any]]:
     return positional, named
 
 
-def unwrapped(result: Any) -> Any:
-    """What a proxy, a list of proxies or a future stands for."""
-    if isinstance(result, SyncProxy):
-        return result._target
-    if isinstance(result, list):
-        return "".join(map(unwrapped, result))
-    return result.result(timeout=10) if hasattr(result, "result") else result
-
-
-@pytest.mark.parametrize("name", PROXIES)
-def test_every_member_does_what_that_of_the_asynchronous_class_does(name: str, thread: LoopThread) -> None:
-    module, _, original_name = name.rpartition(".")
-    original = getattr(__import__(module, fromlist=[original_name]), original_name)
-    proxy_class = getattr(sync_api, PROXIES[name])
-    shown = [
-        key
+def public(proxy_class: type) -> dict[str, Any]:
+    """The methods and properties of the class."""
+    return {
+        key: member
         for key, member in inspect.getmembers_static(proxy_class)
         if not key.startswith("_") and (inspect.isfunction(member) or isinstance(member, property))
-    ]
-    assert shown
-    for key in shown:
-        target = Target(original)
+    }
+
+
+@pytest.mark.parametrize("proxy_class", ORIGINALS, ids=lambda proxy_class: proxy_class.__name__)
+def test_every_member_does_what_that_of_the_asynchronous_class_does(
+    proxy_class: type[SyncProxy], thread: LoopThread
+) -> None:
+    assert public(proxy_class)
+    for key, member in public(proxy_class).items():
+        target = Target(ORIGINALS[proxy_class])
         proxy = proxy_class(target, thread)
-        member = inspect.getattr_static(proxy_class, key)
         if isinstance(member, property):
-            assert unwrapped(getattr(proxy, key)) == f"the {key}", key
+            assert getattr(proxy, key) == f"the {key}", key
             if member.fset is not None:
                 setattr(proxy, key, "another")
                 assert target.__dict__[key] == "another"
             continue
         positional, named = arguments(getattr(proxy, key))
-        assert unwrapped(getattr(proxy, key)(*positional, **named)) in {f"what {key} returns", None}, key
+        found = getattr(proxy, key)(*positional, **named)
+        result = found.result(timeout=10) if hasattr(found, "result") else found
+        assert result == f"what {key} returns", key
         ((called, given, by_name),) = target.calls
         assert called == key
         assert [*given, *by_name.values()] == [*positional, *named.values()], key
+
+
+def test_what_a_program_can_call_is_what_type_checkers_and_editors_are_told() -> None:
+    stub = ast.parse(PATH.read_text(encoding="utf-8"))
+    typed: dict[str, set[str]] = {"SyncProxy": set(), "SyncContext": set()}
+    for each in stub.body:
+        if isinstance(each, ast.ClassDef) and isinstance(each.bases[0], ast.Name):
+            own = {member.name for member in each.body if isinstance(member, ast.FunctionDef)}
+            typed[each.name] = own | typed[each.bases[0].id]
+    assert typed == {
+        name: set(public(found)) for name, found in vars(sync_api).items() if isinstance(found, type) and name in typed
+    } | {"SyncProxy": set(), "SyncContext": set()}
+    assert not hasattr(sync_api.SyncCluster, "sync")
+    assert sync_api.SyncAutoMember.pause.__doc__ == ORIGINALS[sync_api.SyncAutoMember].pause.__doc__  # type: ignore[attr-defined]

@@ -5,18 +5,23 @@ Sources: ``UniformHomogeneousAssignmentBuilder`` where all members subscribe to 
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Set as AbstractSet
+from itertools import groupby, islice
+from operator import itemgetter
 from uuid import UUID
 
 from groupcoord.assignors.server_side.spec import (
+    ChangedTarget,
+    ChangedTargets,
     GroupSpec,
+    MemberTarget,
     PartitionAssignorError,
+    SubscriptionType,
     TargetAssignment,
-    TargetLists,
-    uuid_hash,
     uuid_order,
 )
-from groupcoord.core.java import hash_set_order
+from groupcoord.core.java_hash_order import uuid_hash
+from groupcoord.core.java_map import JavaMap, size_for
 
 
 class MemberAssignmentBalancer:
@@ -69,49 +74,89 @@ class MemberAssignmentBalancer:
         return self._high_level - self._low_level <= 1
 
 
-def assign_homogeneous(spec: GroupSpec) -> TargetAssignment:
-    """Give each member the same number of partitions, and the first members of the map one more until none is left over.
+def assign_uniform(spec: GroupSpec) -> TargetAssignment:
+    """As even as it gets, with as few changes as that allows (``UniformAssignor``). Raises PartitionAssignorError."""
+    if not spec.members:
+        return {}
+    if spec.subscription_type is SubscriptionType.HOMOGENEOUS:
+        return _assign_homogeneous(spec)
+    return _HeterogeneousBuilder(spec).target()
 
-    Members keep what fits, and are filled up in long runs. Raises PartitionAssignorError if a topic does not exist, or if a
-    partition has no owner and no member has room for it: the caller must treat partitions of former members as free.
+
+def _assign_homogeneous(spec: GroupSpec) -> TargetAssignment:
+    """Give each member the same number of partitions, and some one more until none is left over.
+
+    Who has one more already keeps it while there are any to be had; those left go to the last members of the map. Members keep
+    what fits, and are filled up in long runs. Raises PartitionAssignorError if a topic does not exist, or if a partition has no
+    owner and no member has room for it.
     """
     member_ids = spec.member_ids()
-    wanted = spec.members[member_ids[0]].topic_ids
-    target: TargetLists = {member_id: {} for member_id in member_ids}
-    if not wanted:
-        return target
-    taken = {
-        (topic_id, partition)
-        for member in spec.members.values()
-        for topic_id, partitions in member.assigned.items()
-        for partition in partitions
-    }
+    first = spec.members[member_ids[0]]
+    if not first.topic_ids:
+        return {member_id: {} for member_id in member_ids}
+    wanted: JavaMap[UUID, None] = JavaMap(uuid_hash, max(16, size_for(len(first.topic_ids) + first.unknown_topics)))
+    for topic_id in first.topic_ids:
+        wanted.put(topic_id, None)
+    taken: dict[UUID, set[int]] = {topic_id: set() for topic_id in first.topic_ids}
+    for member in spec.members.values():
+        for topic_id, partitions in member.assigned.items():
+            if topic_id in taken:
+                taken[topic_id].update(partitions)
     free: list[tuple[UUID, int]] = []
     total = 0
-    for topic_id in hash_set_order(wanted, uuid_hash):
-        count = spec.partition_count(topic_id)
+    for topic_id in wanted.listed():
+        count, owned = spec.partition_count(topic_id), taken[topic_id]
         total += count
-        free += [(topic_id, partition) for partition in range(count) if (topic_id, partition) not in taken]
-    least, more = divmod(total, len(member_ids))
+        free += [(topic_id, partition) for partition in range(count) if partition not in owned]
+    least, extras = divmod(total, len(member_ids))
+    target: dict[str, MemberTarget] = {}
+    changed: dict[str, ChangedTarget] = {}
     lacking: dict[str, int] = {}
-    for number, member_id in enumerate(member_ids):
-        quota = least + (number < more)
-        for topic_id, partitions in spec.assigned(member_id):
-            if topic_id in wanted:
-                if kept := partitions[:quota]:
-                    target[member_id][topic_id] = kept
-                free += [(topic_id, partition) for partition in partitions[quota:]]
-                quota -= len(kept)
+    for left, member_id in zip(range(len(member_ids), 0, -1), member_ids, strict=True):
+        target[member_id] = assigned = spec.members[member_id].assigned
+        quota = least + (extras > 0)
+        held = sum(map(len, assigned.values()))
+        if held <= quota and assigned.keys() <= taken.keys():
+            quota -= held
+        else:
+            quota, changed[member_id] = _revoke(spec.assigned(member_id), quota, taken.keys(), free)
+        if extras and (quota == 0 or left <= extras):
+            extras -= 1
+        elif extras:
+            quota -= 1  # the extra one is for a member that has it, or for one of the last
         if quota:
             lacking[member_id] = quota
-    _fill(target, lacking, iter(free))
-    return target
+    _fill(spec, changed, lacking, iter(free))
+    return target | {member_id: change.target() for member_id, change in changed.items()}
 
 
-def _fill(target: TargetLists, lacking: dict[str, int], free: Iterator[tuple[UUID, int]]) -> None:
+def _revoke(
+    assigned: Sequence[tuple[UUID, Sequence[int]]], quota: int, wanted: AbstractSet[UUID], free: list[tuple[UUID, int]]
+) -> tuple[int, ChangedTarget]:
+    """Take away what is not wanted any more, and, into ``free``, what is over ``quota``; answers what is left of that."""
+    change = ChangedTarget(assigned)
+    for topic_id, partitions in assigned:
+        if topic_id not in wanted:
+            change.remove_topic(topic_id)
+            continue
+        for partition in partitions[quota:]:
+            change.remove(topic_id, partition)
+            free.append((topic_id, partition))
+        if len(partitions) > quota:
+            change.remove_if_empty(topic_id)
+        quota = max(0, quota - len(partitions))
+    return quota, change
+
+
+def _fill(
+    spec: GroupSpec, changed: dict[str, ChangedTarget], lacking: dict[str, int], free: Iterator[tuple[UUID, int]]
+) -> None:
     for member_id, quota in lacking.items():
-        for topic_id, partition in islice(free, quota):
-            target[member_id].setdefault(topic_id, []).append(partition)
+        given = list(islice(free, quota))
+        if given and member_id not in changed:
+            changed[member_id] = ChangedTarget(spec.assigned(member_id))
+        for topic_id, run in groupby(given, itemgetter(0)):
+            changed[member_id].add_run(topic_id, [partition for _, partition in run])
     if next(free, None) is not None:
         raise PartitionAssignorError("Partitions were left unassigned")
 
@@ -120,45 +165,40 @@ MOST_SWEEPS = 16
 """Each is expected to halve what is left of the imbalance."""
 
 
-def assign_heterogeneous(spec: GroupSpec) -> TargetAssignment:
-    """Keep what is still wanted, give what is free to those with least, and then even out topic by topic.
-
-    Raises PartitionAssignorError if a topic does not exist.
-    """
-    return _HeterogeneousBuilder(spec).target()
-
-
 class _HeterogeneousBuilder:
+    """Keep what is still wanted, give what is free to those with least, and then even out topic by topic."""
+
     def __init__(self, spec: GroupSpec) -> None:
+        self._spec = spec
         self._member_ids = spec.member_ids()
         self._subscribers: dict[UUID, list[int]] = {}
         for number, member_id in enumerate(self._member_ids):
-            for topic_id in dict.fromkeys(spec.members[member_id].topic_ids):
-                spec.partition_count(topic_id)
+            for topic_id in spec.members[member_id].topic_ids:
                 self._subscribers.setdefault(topic_id, []).append(number)
-        self._owners = {topic_id: [-1] * spec.partitions[topic_id] for topic_id in self._subscribers}
+        self._owners = {topic_id: [-1] * spec.partition_count(topic_id) for topic_id in self._subscribers}
         """Topic id → of each partition the member that has it, or -1."""
         self._loads = [0] * len(self._member_ids)
-        self._keep(spec)
+        self._targets = ChangedTargets(spec)
+        self._keep()
         self._give_out()
         self._even_out()
 
     def target(self) -> TargetAssignment:
         """The assignment of every member."""
-        target: TargetLists = {member_id: {} for member_id in self._member_ids}
-        for topic_id, owners in self._owners.items():
-            for partition, owner in enumerate(owners):
-                target[self._member_ids[owner]].setdefault(topic_id, []).append(partition)
-        return target
+        return self._targets.target()
 
-    def _keep(self, spec: GroupSpec) -> None:
+    def _keep(self) -> None:
         for number, member_id in enumerate(self._member_ids):
-            wanted = frozenset(spec.members[member_id].topic_ids)
-            for topic_id, partitions in spec.assigned(member_id):
-                if topic_id in wanted:
-                    self._loads[number] += len(partitions)
-                    for partition in partitions:
-                        self._owners[topic_id][partition] = number
+            member = self._spec.members[member_id]
+            wanted = frozenset(member.topic_ids)
+            for topic_id, partitions in member.assigned.items():
+                if topic_id not in wanted:
+                    self._targets.change(number).remove_topic(topic_id)
+                    continue
+                self._loads[number] += len(partitions)
+                owners = self._owners[topic_id]
+                for partition in partitions:
+                    owners[partition] = number
 
     def _give_out(self) -> None:
         free = {
@@ -167,8 +207,12 @@ class _HeterogeneousBuilder:
         }
         for topic_id in self._sorted([topic_id for topic_id, partitions in free.items() if partitions]):
             balancer = MemberAssignmentBalancer(self._subscribers[topic_id], self._loads)
+            size = self._set_size(topic_id)
             for partition in free[topic_id]:
-                self._give(topic_id, partition, balancer.next_least())
+                member = balancer.next_least()
+                self._owners[topic_id][partition] = member
+                self._loads[member] += 1
+                self._targets.change(member).add(topic_id, partition, size)
 
     def _sorted(self, topic_ids: Sequence[UUID]) -> list[UUID]:
         """By partitions per subscriber, most first, then by subscribers, then by id."""
@@ -207,13 +251,15 @@ class _HeterogeneousBuilder:
             receiver = balancer.next_least()
             if balancer.is_balanced:
                 break
-            self._give(topic_id, partition, receiver)
+            self._targets.change(giver).remove(topic_id, partition)
+            self._targets.change(giver).remove_if_empty(topic_id)
+            self._targets.change(receiver).add(topic_id, partition, self._set_size(topic_id))
+            self._owners[topic_id][partition] = receiver
+            self._loads[giver] -= 1
+            self._loads[receiver] += 1
             changed = True
         return changed
 
-    def _give(self, topic_id: UUID, partition: int, member: int) -> None:
-        before = self._owners[topic_id][partition]
-        if before >= 0:
-            self._loads[before] -= 1
-        self._owners[topic_id][partition] = member
-        self._loads[member] += 1
+    def _set_size(self, topic_id: UUID) -> int:
+        """How large Kafka makes a member's set of the topic's partitions, if it had none."""
+        return size_for(-(-len(self._owners[topic_id]) // len(self._subscribers[topic_id])))

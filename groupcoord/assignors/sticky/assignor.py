@@ -1,10 +1,17 @@
 """Sticky and cooperative-sticky: from a group to an assignment. Sources: ``StickyAssignor``, ``CooperativeStickyAssignor``."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from groupcoord.assignors.cooperative import changing_hands, withhold
-from groupcoord.assignors.interface import Assignment, GroupSubscription, Subscription, TopicPartition
+from groupcoord.assignors.cooperative_adjustment import changing_hands, withhold
+from groupcoord.assignors.interface import (
+    Assignment,
+    Assignor,
+    GroupSubscription,
+    RebalanceProtocol,
+    Subscription,
+    TopicPartition,
+)
 from groupcoord.assignors.java_order import members_in_hash_order, topic_table
 from groupcoord.assignors.racks import RackInfo
 from groupcoord.assignors.sticky.constrained import Constrained
@@ -16,6 +23,8 @@ from groupcoord.assignors.sticky.previous_assignment import (
     previous_of_cooperative,
     previous_of_sticky,
     subscriptions_are_equal,
+    write_cooperative,
+    write_sticky,
 )
 
 STICKY = "sticky"
@@ -89,3 +98,56 @@ def _claims(
     group: GroupSubscription, previous_of: Callable[[Subscription], PreviousAssignment]
 ) -> dict[str, PreviousAssignment]:
     return {member_id: previous_of(subscription) for member_id, subscription in group.subscriptions.items()}
+
+
+class StickyAssignor(Assignor):
+    """``StickyAssignor``: tells the leader in user data what the member had.
+
+    With ``strict`` it fails where Kafka's class fails; without, the rule that leads there is passed over.
+    """
+
+    name = STICKY
+
+    def __init__(self, *, strict: bool = True) -> None:
+        self._strict = strict
+        self._partitions: Sequence[TopicPartition] | None = None
+        self._generation = self._max_generation = DEFAULT_GENERATION
+
+    def assign(self, group: GroupSubscription) -> Assignment:
+        """See :func:`assign_sticky`."""
+        answer = assign_sticky(group, max_generation=self._max_generation, strict=self._strict)
+        self._max_generation = answer.max_generation
+        return answer.assignment
+
+    def subscription_user_data(self, topics: Sequence[str]) -> bytes | None:  # noqa: ARG002 - whatever the topics
+        """What the member had, and in which generation; None before it had anything."""
+        return None if self._partitions is None else write_sticky(self._partitions, self._generation)
+
+    def on_assignment(self, partitions: Sequence[TopicPartition], generation_id: int) -> None:
+        """Remember it for the next rebalance."""
+        self._partitions, self._generation = partitions, generation_id
+
+
+class CooperativeStickyAssignor(Assignor):
+    """``CooperativeStickyAssignor``: under the cooperative protocol a member still owns what it had, and says so itself."""
+
+    name = COOPERATIVE_STICKY
+    protocols = (RebalanceProtocol.COOPERATIVE, RebalanceProtocol.EAGER)
+
+    def __init__(self, *, strict: bool = True) -> None:
+        self._strict = strict
+        self._generation = self._max_generation = DEFAULT_GENERATION
+
+    def assign(self, group: GroupSubscription) -> Assignment:
+        """See :func:`assign_cooperative`."""
+        answer = assign_cooperative(group, max_generation=self._max_generation, strict=self._strict)
+        self._max_generation = answer.max_generation
+        return answer.assignment
+
+    def subscription_user_data(self, topics: Sequence[str]) -> bytes | None:  # noqa: ARG002 - whatever the topics
+        """The generation of the last assignment; -1 before the first."""
+        return write_cooperative(self._generation)
+
+    def on_assignment(self, partitions: Sequence[TopicPartition], generation_id: int) -> None:  # noqa: ARG002 - see above
+        """Remember the generation."""
+        self._generation = generation_id

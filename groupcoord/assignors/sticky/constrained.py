@@ -10,7 +10,7 @@ from groupcoord.assignors.interface import Assignment, JavaFailure, TopicPartiti
 from groupcoord.assignors.java_order import java_sorted, partitions_of
 from groupcoord.assignors.racks import RackInfo
 from groupcoord.assignors.sticky.previous_assignment import Ownership, unassigned_partitions
-from groupcoord.core.java import compare_key
+from groupcoord.core.java_hash_order import compare_key
 
 
 class Constrained:

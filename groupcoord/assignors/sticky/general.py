@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from itertools import accumulate, count
 
 from groupcoord.assignors.interface import Assignment, Subscription, TopicPartition
-from groupcoord.assignors.member_heap import MemberHeap
+from groupcoord.assignors.java_order import MemberHeap
 from groupcoord.assignors.racks import RackInfo, Racks
 from groupcoord.assignors.sticky.previous_assignment import (
     DEFAULT_GENERATION,

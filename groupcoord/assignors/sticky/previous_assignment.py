@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from groupcoord.assignors.interface import Subscription, TopicPartition
-from groupcoord.core.java import computed_map_order, string_hash
+from groupcoord.core.java_hash_order import computed_map_order, string_hash
 
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")

@@ -9,9 +9,8 @@ two more than that subscriber is skipped: the same moves in the same order.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from groupcoord.assignors.interface import Assignment, JavaFailure, Subscription, TopicPartition
-from groupcoord.assignors.java_order import PartitionSet, java_sorted
-from groupcoord.assignors.member_heap import MemberHeap
-from groupcoord.core.java import compare_key
+from groupcoord.assignors.java_order import MemberHeap, PartitionSet, java_sorted
+from groupcoord.core.java_hash_order import compare_key
 
 
 class Bag:

@@ -4,19 +4,26 @@ import argparse
 import asyncio
 import logging
 import sys
-
-from groupcoord.cli.demo.settings import missing_libraries
+from importlib import util
 
 TIME_LIMIT_S = 60.0
 """Three times what the show takes on a small machine."""
+_MODULES = {"aiokafka": "aiokafka", "kafka-python": "kafka", "confluent-kafka": "confluent_kafka", "rich": "rich"}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``demo``."""
     parser.description = (
         "Show a real consumer group: aiokafka, kafka-python and confluent-kafka join one group on a groupcoord in this "
-        "process, share the partitions of a topic, read and commit; one leaves, one is killed. Every step of the protocol is "
-        "told and explained as it happens. Exit code 0 means that every record was read and every committed offset is right."
+        "process, share the partitions of a topic, read and commit; one leaves, one is killed; another group goes over to "
+        "the protocol of KIP-848 while it works. Every step is told and explained as it happens. Exit code 0 means "
+        "that every record was read and every committed offset is right."
+    )
+    parser.add_argument(
+        "lesson",
+        nargs="?",
+        choices=("zombie",),
+        help="a lesson instead of the show: a worker with transactions stands still, has a successor, and is fenced",
     )
     parser.add_argument("--fast", action="store_true", help="do not pause for the reader")
     parser.add_argument(
@@ -24,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         type=_seconds,
         default=TIME_LIMIT_S,
-        help="give up after so long, and say what was missing (60; the show takes about 20, half of that with --fast)",
+        help="give up after so long, and say what was missing (60; the show takes about 20, two thirds of that with --fast)",
     )
 
 
@@ -37,12 +44,19 @@ def run(arguments: argparse.Namespace) -> int:
             file=sys.stderr,
         )
         return 1
-    from groupcoord.cli.demo.output import console  # noqa: PLC0415 - these need the libraries
-    from groupcoord.cli.demo.story import show  # noqa: PLC0415
+    from groupcoord.cli.demo import story, zombie  # noqa: PLC0415 - these need the libraries
+    from groupcoord.cli.demo.output import console  # noqa: PLC0415
 
     # What the producer's library logs about its retries is not part of the story.
     logging.getLogger("aiokafka").addHandler(logging.NullHandler())
-    return asyncio.run(show(console(), fast=arguments.fast, time_limit_s=arguments.time_limit))
+    if arguments.lesson is None:
+        return asyncio.run(story.show(console(), fast=arguments.fast, time_limit_s=arguments.time_limit))
+    return asyncio.run(zombie.show(console(), fast=arguments.fast, time_limit_s=arguments.time_limit))
+
+
+def missing_libraries() -> list[str]:
+    """The libraries that the demo needs and that are not installed."""
+    return [library for library, module in _MODULES.items() if util.find_spec(module) is None]
 
 
 def _seconds(text: str) -> float:

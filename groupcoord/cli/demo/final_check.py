@@ -12,9 +12,9 @@ from rich import box
 from rich.table import Table
 
 from groupcoord.broker.topic_names import CONSUMER_OFFSETS
+from groupcoord.cli.assignment_tables import consecutive_runs
 from groupcoord.cli.demo.observed_group import ObservedRead, RecordPosition
-from groupcoord.cli.text_tables import consecutive_runs
-from groupcoord.core.java import partition_for
+from groupcoord.core.java_hash_order import partition_for
 from groupcoord.protocol.batches.records import Record
 
 

@@ -5,23 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from groupcoord.cli.demo.observed_group import MemberNames
-from groupcoord.cli.demo.output import DemoOutput, rows
-from groupcoord.cli.demo.tables import MOVED, OwnersHistory
-from groupcoord.coordinator.events import (
-    AssignmentReceived,
-    GenerationStarted,
-    GroupCreated,
-    GroupEvent,
-    LeaderElected,
-    MemberIdAssigned,
-    MemberJoined,
-    MemberRejoined,
-    MemberRemoved,
-    OffsetsCommitted,
-    RebalanceStarted,
-    RequestRefused,
-    StateChanged,
-)
+from groupcoord.cli.demo.output import MOVED, DemoOutput, OwnersHistory, rows
+from groupcoord.coordinator import events
 from groupcoord.core.events import Event, TimerFired
 
 
@@ -42,30 +27,30 @@ class Narrator:
         self._committed: dict[str, dict[int, int]] = {}
         self._has_seen_a_commit = False
         self._told: dict[type[Event], Callable[[Any], None]] = {
-            GroupCreated: self._group_created,
-            MemberIdAssigned: self._member_id_assigned,
-            MemberJoined: self._member_joined,
-            MemberRejoined: self._member_rejoined,
-            MemberRemoved: self._member_removed,
-            LeaderElected: self._leader_elected,
-            StateChanged: self._state_changed,
-            RebalanceStarted: self._rebalance_started,
-            GenerationStarted: self._generation_started,
-            AssignmentReceived: self._assignment_received,
-            OffsetsCommitted: self._offsets_committed,
-            RequestRefused: self._request_refused,
+            events.GroupCreated: self._group_created,
+            events.MemberIdAssigned: self._member_id_assigned,
+            events.MemberJoined: self._member_joined,
+            events.MemberRejoined: self._member_rejoined,
+            events.MemberRemoved: self._member_removed,
+            events.LeaderElected: self._leader_elected,
+            events.StateChanged: self._state_changed,
+            events.RebalanceStarted: self._rebalance_started,
+            events.GenerationStarted: self._generation_started,
+            events.AssignmentReceived: self._assignment_received,
+            events.OffsetsCommitted: self._offsets_committed,
+            events.RequestRefused: self._request_refused,
         }
 
     def tell(self, event: Event) -> bool:
         """Tell ``event``, if it is this group's; returns whether anything was written."""
-        if not isinstance(event, GroupEvent) or event.group != self.group:
+        if not isinstance(event, events.GroupEvent) or event.group != self.group:
             return False
         tell = self._told.get(type(event))
         if tell is None:
             self.output.line(event.at_ms, "coordinator", self._names.friendly(event.text()))
             return True
-        silent = isinstance(event, OffsetsCommitted) and self._has_seen_a_commit
-        silent = silent or (isinstance(event, StateChanged) and event.target not in {"Stable", "Empty"})
+        silent = isinstance(event, events.OffsetsCommitted) and self._has_seen_a_commit
+        silent = silent or (isinstance(event, events.StateChanged) and event.target not in {"Stable", "Empty"})
         tell(event)
         return not silent
 
@@ -84,18 +69,18 @@ class Narrator:
 
     # --- joining
 
-    def _group_created(self, event: GroupCreated) -> None:
+    def _group_created(self, event: events.GroupCreated) -> None:
         self._asks(event)
         self.output.line(
             event.at_ms, "coordinator", "makes the group, because nobody asked for it before", "coordinator"
         )
 
-    def _member_id_assigned(self, event: MemberIdAssigned) -> None:
+    def _member_id_assigned(self, event: events.MemberIdAssigned) -> None:
         self._names.learn(event.member, self._names.asking(event))
         self._asks(event)
         self.output.line(event.at_ms, "coordinator", f"wants it to ask again as {event.member}", "member id")
 
-    def _member_joined(self, event: MemberJoined) -> None:
+    def _member_joined(self, event: events.MemberJoined) -> None:
         self._names.learn(event.member, event.client_id)
         self._offers[event.member] = event.protocols
         self._asks(event)
@@ -105,14 +90,14 @@ class Narrator:
             event.at_ms, self._names.of(event.member), f"joins; it knows the protocols {wanted}", "protocol"
         )
 
-    def _asks(self, event: GroupEvent) -> None:
+    def _asks(self, event: events.GroupEvent) -> None:
         """Say once that a newcomer asks, at the first event that shows it."""
         name = self._names.asking(event)
         if name not in self._asking:
             self._asking.add(name)
             self.output.line(event.at_ms, name, f"asks to be a member of the group {self.group}", "group", "JoinGroup")
 
-    def _member_rejoined(self, event: MemberRejoined) -> None:
+    def _member_rejoined(self, event: events.MemberRejoined) -> None:
         heard = (
             "hears of it with its next heartbeat and joins again"
             if self._state == _PREPARING
@@ -123,7 +108,7 @@ class Narrator:
 
     # --- going
 
-    def _member_removed(self, event: MemberRemoved) -> None:
+    def _member_removed(self, event: events.MemberRemoved) -> None:
         name = self._names.of(event.member)
         self._offers.pop(event.member, None)
         if isinstance(event.cause, TimerFired):
@@ -131,13 +116,13 @@ class Narrator:
         else:
             self.output.line(event.at_ms, name, "leaves the group", "LeaveGroup")
 
-    def _leader_elected(self, event: LeaderElected) -> None:
+    def _leader_elected(self, event: events.LeaderElected) -> None:
         reason = self._names.friendly(event.reason)
         self.output.line(event.at_ms, "coordinator", f"makes {self._names.of(event.leader)} the leader: {reason}")
 
     # --- a rebalance
 
-    def _rebalance_started(self, event: RebalanceStarted) -> None:
+    def _rebalance_started(self, event: events.RebalanceStarted) -> None:
         self._state = _PREPARING
         if event.initial:
             what = f"begins the first rebalance, and waits {event.waits_ms} ms in case others come"
@@ -146,7 +131,7 @@ class Narrator:
             what = f"begins a rebalance, because {because}"
         self.output.line(event.at_ms, "coordinator", what, "rebalance")
 
-    def _generation_started(self, event: GenerationStarted) -> None:
+    def _generation_started(self, event: events.GenerationStarted) -> None:
         self._protocol = event.protocol
         size = _count(len(event.members), "member")
         what = f"has everybody together: generation {event.generation}, {size}. The vote on the protocol:"
@@ -163,7 +148,7 @@ class Narrator:
             event.at_ms, "coordinator", f"announces protocol {event.protocol} and leader {leader}", "leader"
         )
 
-    def _assignment_received(self, event: AssignmentReceived) -> None:
+    def _assignment_received(self, event: events.AssignmentReceived) -> None:
         leader = self._names.of(event.leader)
         if event.owners is None:
             self.output.line(event.at_ms, leader, "brings an assignment that only its members can read", "SyncGroup")
@@ -177,7 +162,7 @@ class Narrator:
         self.history.add(event.generation, self._protocol, owners)
         self.output.line(event.at_ms, leader, f"assigns partitions {shares}", "SyncGroup")
 
-    def _state_changed(self, event: StateChanged) -> None:
+    def _state_changed(self, event: events.StateChanged) -> None:
         self._state = event.target
         if event.target == "Empty":
             self.output.line(event.at_ms, "coordinator", "has nobody left: the group is Empty. Its commits stay")
@@ -190,7 +175,7 @@ class Narrator:
 
     # --- work
 
-    def _offsets_committed(self, event: OffsetsCommitted) -> None:
+    def _offsets_committed(self, event: events.OffsetsCommitted) -> None:
         name = self._names.of(event.member)
         self._commits[name] += 1
         offsets = {number: offset for topic, number, offset in event.offsets if topic == self._topic}
@@ -202,7 +187,7 @@ class Narrator:
             what = f"commits for the first time. {place} means: the next record to read there is {offset}"
             self.output.line(event.at_ms, name, what, "commit")
 
-    def _request_refused(self, event: RequestRefused) -> None:
+    def _request_refused(self, event: events.RequestRefused) -> None:
         name = self._names.of(event.member) or self._names.asking(event)
         why = self._names.friendly(event.why)
         self.output.line(event.at_ms, "coordinator", f"refuses {event.api} of {name}: {event.error}, {why}")

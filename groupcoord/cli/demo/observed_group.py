@@ -7,27 +7,19 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from groupcoord.cli.demo.clients.application import ReadRecord
-from groupcoord.coordinator.events import (
-    AssignmentReceived,
-    GroupEvent,
-    MemberIdAssigned,
-    MemberJoined,
-    MemberRemoved,
-    OffsetsCommitted,
-    StateChanged,
-)
+from groupcoord.cli.demo.clients.consumer_common import ReadRecord
+from groupcoord.coordinator import events
 from groupcoord.core.events import Event, Requested
 
 
 class MemberNames:
-    """Learns member ids and replaces them."""
+    """Names for member ids, which people can tell apart: those of the clients."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
 
     def learn(self, member: str, name: str) -> None:
-        """``member`` is to be called ``name``."""
+        """From now on say ``name`` for the member id ``member``; an empty one of either changes nothing."""
         if member and name:
             self._names[member] = name
 
@@ -89,23 +81,23 @@ class ObservedGroup:
 
     def happened(self, event: Event) -> None:
         """The coordinator says ``event``."""
-        if not isinstance(event, GroupEvent) or event.group != self.group:
+        if not isinstance(event, events.GroupEvent) or event.group != self.group:
             return
-        if isinstance(event, MemberIdAssigned):
+        if isinstance(event, events.MemberIdAssigned):
             self._names.learn(event.member, self._names.asking(event))
-        elif isinstance(event, MemberJoined):
+        elif isinstance(event, events.MemberJoined):
             self._names.learn(event.member, event.client_id)
             self.members[event.member] = self._names.of(event.member)
-        elif isinstance(event, MemberRemoved):
+        elif isinstance(event, events.MemberRemoved):
             self.members.pop(event.member, None)
-        elif isinstance(event, AssignmentReceived):
+        elif isinstance(event, events.AssignmentReceived):
             owners = event.owners or {}
             self._assigned = {n: self._names.of(m) for m, pairs in owners.items() for t, n in pairs if t == self.topic}
-        elif isinstance(event, StateChanged):
+        elif isinstance(event, events.StateChanged):
             self.state, self.generation = event.target, event.generation
             self.owners = self._assigned if event.target == "Stable" else {}
             self.commits_in_generation.clear()
-        elif isinstance(event, OffsetsCommitted):
+        elif isinstance(event, events.OffsetsCommitted):
             self.committed.update({n: offset for topic, n, offset in event.offsets if topic == self.topic})
             self.commits_in_generation[self._names.of(event.member)] += 1
 

@@ -1,40 +1,92 @@
 """The story: a consumer group from its first member to its last commit, told while it happens."""
 
 import asyncio
+import contextlib
+import json
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
+from importlib import metadata
+from typing import NamedTuple
 
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 from rich.console import Console
 
-from groupcoord.cli.demo import consumer_process, final_check, producer, tables
-from groupcoord.cli.demo.clients.application import Settings
-from groupcoord.cli.demo.consumer_process import ConsumerProcess
+from groupcoord.cli.demo import final_check, migration
+from groupcoord.cli.demo.clients.consumer_common import Settings
 from groupcoord.cli.demo.final_check import CheckResult, check_results, counts_table, positions_text
-from groupcoord.cli.demo.monitor import StoryError, StoryMonitor
+from groupcoord.cli.demo.migration import Migration, tell_migration
 from groupcoord.cli.demo.narrator import Narrator
 from groupcoord.cli.demo.observed_group import ObservedGroup, RecordPosition
-from groupcoord.cli.demo.output import DemoOutput, rows
-from groupcoord.cli.demo.settings import (
-    COMMIT_EVERY_MS,
-    CONSUMERS,
-    GROUP,
-    HEARTBEAT_MS,
-    INITIAL_DELAY_MS,
-    KILLED,
-    LAST,
-    LEAVING,
-    PARTITIONS,
-    POLL_MS,
-    TOPIC,
-    ConsumerSettings,
-    library_version,
-)
+from groupcoord.cli.demo.output import DemoOutput, after_compaction, before_compaction, compaction_strips, rows
+from groupcoord.cli.demo.story_monitor import ConsumerProcess, StoryError, StoryMonitor, start_consumer
+from groupcoord.core.events import Event
 from groupcoord.offsets_log.compaction_preview import of_group
-from groupcoord.server.system import NowMs, wall_clock
+from groupcoord.server.operating_system import NowMs, wall_clock
 from groupcoord.testing.cluster import Cluster
+
+GROUP = "billing"
+TOPIC = "orders"
+PARTITIONS = 6
+
+HEARTBEAT_MS = 250
+POLL_MS = 100
+COMMIT_EVERY_MS = 1_000
+INITIAL_DELAY_MS = 300
+
+LONG_SESSION_MS = 10_000
+"""For those that do not die: longer than any hiccup of a busy machine."""
+SHORT_SESSION_MS = 2_500
+"""For the one that dies: what the audience has to sit through."""
+
+
+class ConsumerSettings(NamedTuple):
+    """One consumer. ``protocols`` are the assignors it offers, most wanted first; ``session_ms`` its session timeout."""
+
+    name: str
+    library: str
+    module: str
+    protocols: tuple[str, ...]
+    session_ms: int
+
+
+KILLED = ConsumerSettings(
+    "kafka-python", "kafka-python", "kafka_python_consumer", ("sticky", "range", "roundrobin"), SHORT_SESSION_MS
+)
+LAST = ConsumerSettings("confluent", "confluent-kafka", "confluent_consumer", ("roundrobin", "range"), LONG_SESSION_MS)
+# One protocol only: aiokafka 0.14 sends a JoinGroup for each of its assignors, and each starts a rebalance of its own.
+LEAVING = ConsumerSettings("aiokafka", "aiokafka", "aiokafka_consumer", ("roundrobin",), LONG_SESSION_MS)
+
+CONSUMERS = (KILLED, LAST, LEAVING)
+
+
+def library_version(library: str) -> str:
+    """Name and version of an installed library."""
+    return f"{library} {metadata.version(library)}"
+
+
+CUSTOMERS = tuple(f"customer-{number}" for number in range(1, 25))
+ORDERS_PER_SECOND = 25
+
+
+async def produce(
+    producer: AIOKafkaProducer, topic: str, stopping: asyncio.Event, acknowledged: Callable[[RecordPosition, str], None]
+) -> None:
+    """Send one order after the other until ``stopping``; each is ``acknowledged`` before this returns.
+
+    The customer is the key: so all orders of one customer are in one partition, in the order in which they were made.
+    """
+    number = 0
+    while not stopping.is_set():
+        customer = CUSTOMERS[number % len(CUSTOMERS)]
+        order = json.dumps({"order": number, "customer": customer, "cents": 100 + number * 37 % 9_900})
+        stored = await producer.send_and_wait(topic, key=customer.encode(), value=order.encode())
+        acknowledged(RecordPosition(stored.partition, stored.offset), customer)
+        number += 1
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(stopping.wait(), 1 / ORDERS_PER_SECOND)
+
 
 BREATH_S = 0.25
 """A pause after each event, long enough to read a line; none with ``--fast``."""
@@ -45,11 +97,7 @@ AUDIT_LIMIT_S = 10.0
 
 
 async def show(
-    console: Console,
-    *,
-    fast: bool,
-    time_limit_s: float,
-    afterwards: Callable[[str], Awaitable[int]] | None = None,
+    console: Console, *, fast: bool, time_limit_s: float, afterwards: Callable[[str], Awaitable[int]] | None = None
 ) -> int:
     """Tell the story on ``console``; returns the exit code: 0 if every record was read and every offset is right.
 
@@ -58,8 +106,17 @@ async def show(
     now_ms = wall_clock()
     output = DemoOutput(console, now_ms())
     narrator = Narrator(output, GROUP, TOPIC, PARTITIONS)
-    monitor = StoryMonitor(ObservedGroup(GROUP, TOPIC), narrator.tell, 0 if fast else BREATH_S)
-    config = {"group.initial.rebalance.delay.ms": INITIAL_DELAY_MS}
+
+    def tell(event: Event) -> bool:
+        return narrator.tell(event) or tell_migration(output, event)
+
+    monitor = StoryMonitor(ObservedGroup(GROUP, TOPIC), tell, 0 if fast else BREATH_S)
+    config = {
+        "group.initial.rebalance.delay.ms": INITIAL_DELAY_MS,
+        "group.consumer.min.heartbeat.interval.ms": HEARTBEAT_MS,
+        "group.consumer.heartbeat.interval.ms": HEARTBEAT_MS,
+        "group.consumer.assignment.interval.ms": 0,
+    }
     try:
         async with Cluster(topics={TOPIC: PARTITIONS}, config=config, listeners=[monitor.happened]) as kafka:
             try:
@@ -86,6 +143,7 @@ class DemoStory:
         self._began_at = time.monotonic()
         self._consumers: dict[ConsumerSettings, ConsumerProcess] = {}
         self._no_more_orders = asyncio.Event()
+        self._migration = Migration(output, monitor, now_ms, PARTITIONS)
         self._sightings_told = 0
         self._lost_by_the_dead: set[RecordPosition] = set()
 
@@ -95,11 +153,15 @@ class DemoStory:
         try:
             async with asyncio.timeout(time_limit_s), AsyncExitStack() as stack:
                 await self._opening(stack)
-                await self._one()
-                await self._two()
-                await self._three()
+                what = f"One consumer wants to read the topic {TOPIC}. Whatever it does goes through the coordinator."
+                await self._joining("A group of one", what, KILLED)
+                what = "A second consumer comes, and it would rather have another protocol."
+                await self._joining("Company: a rebalance and a vote", what, KILLED, LAST)
+                what = "The group has to agree on something that all three libraries know."
+                await self._joining("A third one, who knows only one protocol", what, KILLED, LAST, LEAVING)
                 await self._leaving()
                 await self._dying()
+                await self._migrating()
                 await self._finishing()
                 await self._memory()
         except TimeoutError:
@@ -119,61 +181,34 @@ class DemoStory:
             "Three real client libraries share the work of reading one topic. Each consumer is a process of its "
             "own, and talks to groupcoord over TCP as it would to Apache Kafka.",
         )
-        self.output.show(
-            rows(
-                (
-                    ("consumer", "library", "the protocols it knows, most wanted first", "session"),
-                    *(
-                        (
-                            role.name,
-                            library_version(role.library),
-                            ", ".join(role.protocols),
-                            f"{role.session_ms / 1000:g} s",
-                        )
-                        for role in CONSUMERS
-                    ),
-                )
-            )
-        )
+        heads = ("consumer", "library", "the protocols it knows, most wanted first", "session")
+        roles = [
+            (role.name, library_version(role.library), ", ".join(role.protocols), f"{role.session_ms / 1000:g} s")
+            for role in CONSUMERS
+        ]
+        self.output.show(rows([heads, *roles]))
         self.monitor.begin()
         for role in CONSUMERS:
-            consumer = await consumer_process.start_consumer(role.module, _settings(role, address))
+            consumer = await start_consumer(role.module, _settings(role, address))
             self._consumers[role] = consumer
             self.monitor.watch(consumer)
+        await self._migration.start(_settings(LAST, address))
         sender = AIOKafkaProducer(bootstrap_servers=address, client_id="producer", enable_idempotence=True)
         await sender.start()
         stack.push_async_callback(sender.stop)
         self._line("groupcoord", f"serves at {address}, with a topic {TOPIC} of {PARTITIONS} partitions", "partition")
         self._line(
             "producer",
-            f"sends {producer.ORDERS_PER_SECOND} records a second, one for each order; "
-            f"the key is one of {len(producer.CUSTOMERS)} customers",
+            f"sends {ORDERS_PER_SECOND} records a second, one for each order; "
+            f"the key is one of {len(CUSTOMERS)} customers",
         )
         self._production = self.monitor.run("producing", self._produce(sender))
 
-    async def _one(self) -> None:
-        await self._chapter(
-            "A group of one",
-            f"One consumer wants to read the topic {TOPIC}. Whatever it does goes through the coordinator.",
-        )
-        await self._joins(KILLED)
-        await self._works(KILLED)
-
-    async def _two(self) -> None:
-        await self._chapter(
-            "Company: a rebalance and a vote",
-            "A second consumer comes, and it would rather have another protocol.",
-        )
-        await self._joins(LAST)
-        await self._works(KILLED, LAST)
-
-    async def _three(self) -> None:
-        await self._chapter(
-            "A third one, who knows only one protocol",
-            "The group has to agree on something that all three libraries know.",
-        )
-        await self._joins(LEAVING)
-        await self._works(*CONSUMERS)
+    async def _joining(self, title: str, paragraph: str, *members: ConsumerSettings) -> None:
+        """The last of ``members`` joins the others."""
+        await self._chapter(title, paragraph)
+        await self._joins(members[-1])
+        await self._works(*members)
 
     async def _leaving(self) -> None:
         await self._chapter("Leaving politely", "A client that is closed says so, and the others take over at once.")
@@ -205,6 +240,14 @@ class DemoStory:
             "session",
         )
         await self.monitor.until(f"{LAST.name} to be alone", lambda: self.observed.is_stable_with(LAST.name))
+
+    async def _migrating(self) -> None:
+        await self._chapter(
+            "A new protocol, while the group works",
+            f"Another group, {migration.GROUP}, reads {TOPIC} by the classic protocol, too. Member by member it goes over to "
+            "that of KIP-848, in which members keep what they keep. Look who has to stop when somebody comes or goes.",
+        )
+        await self._migration.play()
 
     async def _finishing(self) -> None:
         await self._chapter(
@@ -250,15 +293,15 @@ class DemoStory:
             f"reads partition {number} of __consumer_offsets with a client: the hash of the name {GROUP} leads there",
             "__consumer_offsets",
         )
-        self.output.show(tables.before_compaction(records))
+        self.output.show(before_compaction(records))
         self._line(
             "demo",
             "compacts a copy, record by record: G is the group, a number the commit of that partition",
             "compaction",
         )
-        self.output.show(tables.compaction_strips(records))
+        self.output.show(compaction_strips(records))
         self.output.say("What is left says all that a coordinator needs to go on after a restart:")
-        self.output.show(tables.after_compaction(records))
+        self.output.show(after_compaction(records))
 
     async def _reckoning(self, problems: Sequence[str]) -> int:
         await self._chapter(
@@ -344,7 +387,7 @@ class DemoStory:
         self.narrator.tell_work(self._now_ms(), {name: reads[name] for name in alive})
 
     async def _produce(self, sender: AIOKafkaProducer) -> None:
-        await producer.produce(sender, TOPIC, self._no_more_orders, self.observed.produced_at)
+        await produce(sender, TOPIC, self._no_more_orders, self.observed.produced_at)
         self.monitor.news()
 
     def _held(self) -> dict[int, int]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from groupcoord.assignors import run_assignor
 from groupcoord.client.member import actions as a
-from groupcoord.client.member.membership import Membership
+from groupcoord.client.member.member_interface import GroupMember
 from groupcoord.core.effects import EmitEvent
 
 
@@ -20,7 +20,7 @@ class ActionExecutor(ABC):
     A subclass answers each action that has a ticket with ``_complete`` or ``_fail``, at once or later.
     """
 
-    def __init__(self, membership: Membership, now_ms: Callable[[], int]) -> None:
+    def __init__(self, membership: GroupMember, now_ms: Callable[[], int]) -> None:
         self.membership = membership
         self._now_ms = now_ms
 

@@ -1,23 +1,84 @@
-"""The state of a member that its parts share, and the progress of its rebalance.
+"""The settings of a member, the state that its parts share, and the progress of its rebalance.
 
-The parts (:mod:`heartbeat`, :mod:`rebalance`, :mod:`ownership`) share one :class:`MemberContext`; each is one
-concern of Kafka's ``AbstractCoordinator``. They do no I/O: they append actions, which a driver carries out.
+The parts of a classic member (:mod:`heartbeat`, :mod:`rebalance`, :mod:`ownership`) share one :class:`MemberContext`; each is
+one concern of Kafka's ``AbstractCoordinator``. They do no I/O: they append actions, which a driver carries out. What members of
+both protocols share is :class:`MemberActions`.
 """
 
 import enum
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from groupcoord.assignors import Assignor, RebalanceProtocol, TopicPartition
-from groupcoord.client.errors import BrokerError, CallbackFailedError, DisconnectedError
+from groupcoord.client.client_errors import BrokerError, CallbackFailedError, DisconnectedError, ErrorReaction
 from groupcoord.client.member import actions as a
-from groupcoord.client.member import events as e
+from groupcoord.client.member import listener_events as e
 from groupcoord.client.member.actions import MetadataSnapshot
-from groupcoord.client.member.error_reactions import ErrorReaction
-from groupcoord.client.member.settings import ExponentialBackoff, MemberSettings
 from groupcoord.core.effects import EmitEvent
 from groupcoord.core.events import Cause
 from groupcoord.protocol.errors import ErrorCode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberSettings:
+    """The settings of one member; times are milliseconds. Raises ValueError for what can never work."""
+
+    group_id: str
+    instance_id: str | None = None
+    """``group.instance.id``: makes it a static member, which keeps its partitions while it restarts (KIP-345)."""
+    rack_id: str | None = None
+    """``client.rack``: assignors and leaders prefer what is near (KIP-881, KIP-392)."""
+    session_timeout_ms: int = 45_000
+    """Without a heartbeat for so long, the coordinator takes the member for dead."""
+    heartbeat_interval_ms: int = 3_000
+    max_poll_interval_ms: int = 300_000
+    """If the user does not ask for records for so long, the member leaves; so long a rebalance waits for the member, too."""
+    request_timeout_ms: int = 30_000
+    retry_backoff_ms: int = 100
+    retry_backoff_max_ms: int = 1_000
+    auto_commit: bool = True
+    """Are positions committed before partitions are revoked?"""
+    remote_assignor: str | None = None
+    """``group.remote.assignor``: of the consumer protocol, the assignor that the coordinator should use."""
+
+    def __post_init__(self) -> None:
+        if not self.group_id:
+            raise ValueError("a group has a name that is not empty")
+        if self.instance_id == "":
+            raise ValueError("an instance id is not empty")
+        if not 0 < self.heartbeat_interval_ms < self.session_timeout_ms:
+            raise ValueError(
+                f"heartbeat_interval_ms={self.heartbeat_interval_ms} must be above 0 and below "
+                f"session_timeout_ms={self.session_timeout_ms}"
+            )
+        if self.max_poll_interval_ms <= 0 or self.request_timeout_ms <= 0:
+            raise ValueError("max_poll_interval_ms and request_timeout_ms are above 0")
+        if not 0 <= self.retry_backoff_ms <= self.retry_backoff_max_ms:
+            raise ValueError(
+                f"retry_backoff_ms={self.retry_backoff_ms} is between 0 and "
+                f"retry_backoff_max_ms={self.retry_backoff_max_ms}"
+            )
+
+
+JITTER = 0.2
+_ENOUGH_DOUBLINGS = 62
+
+
+class ExponentialBackoff:
+    """Waits from ``first_ms`` up to ``most_ms``, give or take a fifth; ``chance`` answers a number from 0 up to 1."""
+
+    def __init__(self, first_ms: int, most_ms: int, chance: Callable[[], float]) -> None:
+        self._first_ms = first_ms
+        self._most_ms = most_ms
+        self._chance = chance
+
+    def delay_ms(self, attempts: int) -> int:
+        """The delay after ``attempts`` failures in a row, not counting the latest. Source: ``ExponentialBackoff``."""
+        wait = min(self._first_ms << min(attempts, _ENOUGH_DOUBLINGS), self._most_ms)
+        return round(wait * (1 + JITTER * (2 * self._chance() - 1)))
+
 
 PROTOCOL_TYPE = "consumer"
 NO_GENERATION_ID = -1
@@ -49,34 +110,17 @@ class Generation(NamedTuple):
 NO_GENERATION = Generation()
 
 
-class MemberContext:
-    """The state that the parts of a member share."""
+class MemberActions(ABC):
+    """What members of both protocols share: the actions of the event that is handled, their tickets, and the coordinator."""
 
-    def __init__(
-        self,
-        settings: MemberSettings,
-        assignors: Mapping[str, Assignor],
-        protocol: RebalanceProtocol,
-        backoff: ExponentialBackoff,
-    ) -> None:
+    def __init__(self, settings: MemberSettings, backoff: ExponentialBackoff) -> None:
         self.settings = settings
-        self.assignors = assignors
-        self.protocol = protocol
         self.backoff = backoff
-        self.state = MemberState.UNJOINED
-        self.generation = NO_GENERATION
         self.coordinator: a.CoordinatorNode | None = None
         self.owned: frozenset[TopicPartition] = frozenset()
-        self.subscription: frozenset[str] = frozenset()
         self.user_present = False
         """Does the user poll right now? Only then may callbacks run."""
-        self.rejoin_needed = True
-        self.rejoin_reason = ""
-        self.prepare_needed = True
-        """Must owned partitions be revoked before the next JoinGroup?"""
         self.topics = MetadataSnapshot()
-        self.ending = False
-        """Has it been closed, or has it failed? Then no rebalance begins any more."""
         self.on_failure: Callable[[Exception], None]
         # Of the event that is being handled.
         self.now_ms = 0
@@ -84,6 +128,11 @@ class MemberContext:
         self._actions: list[a.Action] = []
         self._tickets = 0
         self._pending: dict[int, tuple[Callable[[Any], None], Callable[[Exception], None]]] = {}
+
+    @property
+    @abstractmethod
+    def member_id(self) -> str:
+        """The id of the member, "" as long as it has none."""
 
     # Events and actions.
 
@@ -102,7 +151,7 @@ class MemberContext:
 
     def emit(self, event: type[e.MemberEvent], **fields: Any) -> None:
         """Emit an event of this member."""
-        who = {"group": self.settings.group_id, "member": self.generation.member_id}
+        who = {"group": self.settings.group_id, "member": self.member_id}
         self.add_action(EmitEvent(event(at_ms=self.now_ms, cause=self.cause, **who, **fields)))
 
     # Actions with tickets.
@@ -140,6 +189,47 @@ class MemberContext:
 
     # State.
 
+    def lose_coordinator(self, reason: str) -> None:
+        """The coordinator is not available, or no longer the coordinator: disconnect from it."""
+        if self.coordinator is None:
+            return
+        self.emit(e.CoordinatorLost, coordinator=str(self.coordinator), reason=reason)
+        self.add_action(a.Disconnect(self.coordinator))
+        self.coordinator = None
+
+    def fail(self, error: Exception) -> None:
+        """A fatal error: the member ends, and ``error`` is raised to its user."""
+        self.on_failure(error)
+
+
+class MemberContext(MemberActions):
+    """The state that the parts of a member of the classic protocol share."""
+
+    def __init__(
+        self,
+        settings: MemberSettings,
+        assignors: Mapping[str, Assignor],
+        protocol: RebalanceProtocol,
+        backoff: ExponentialBackoff,
+    ) -> None:
+        super().__init__(settings, backoff)
+        self.assignors = assignors
+        self.protocol = protocol
+        self.state = MemberState.UNJOINED
+        self.generation = NO_GENERATION
+        self.subscription: frozenset[str] = frozenset()
+        self.rejoin_needed = True
+        self.rejoin_reason = ""
+        self.prepare_needed = True
+        """Must owned partitions be revoked before the next JoinGroup?"""
+        self.ending = False
+        """Has it been closed, or has it failed? Then no rebalance begins any more."""
+
+    @property
+    def member_id(self) -> str:
+        """The id that the coordinator gave it."""
+        return self.generation.member_id
+
     @property
     def rebalancing(self) -> bool:
         """Is a JoinGroup or SyncGroup under way?"""
@@ -162,18 +252,6 @@ class MemberContext:
         self.generation = NO_GENERATION if forget_id else Generation(member_id=self.generation.member_id)
         self.request_rejoin(reason)
         self.prepare_needed = True
-
-    def lose_coordinator(self, reason: str) -> None:
-        """The coordinator is not available, or no longer the coordinator: disconnect from it."""
-        if self.coordinator is None:
-            return
-        self.emit(e.CoordinatorLost, coordinator=str(self.coordinator), reason=reason)
-        self.add_action(a.Disconnect(self.coordinator))
-        self.coordinator = None
-
-    def fail(self, error: Exception) -> None:
-        """A fatal error: the member ends, and ``error`` is raised to its user."""
-        self.on_failure(error)
 
 
 def in_order(partitions: Iterable[TopicPartition]) -> tuple[TopicPartition, ...]:
@@ -277,7 +355,7 @@ class RebalanceProgress:
         if reaction is ErrorReaction.FAIL:
             member.fail(BrokerError(code, request))
             return
-        member.emit(e.RequestRefused, request=request, error=code.name, then=reaction.value)
+        member.emit(e.RequestFailed, request=request, error=code.name, then=reaction.value)
         if reaction in (ErrorReaction.RESET_MEMBER, ErrorReaction.RESET_GENERATION):
             member.reset(f"{request} was answered {code.name}", forget_id=reaction is ErrorReaction.RESET_MEMBER)
         else:
@@ -295,7 +373,7 @@ class RebalanceProgress:
         if not isinstance(error, DisconnectedError):
             member.fail(error)
             return
-        member.emit(e.RequestRefused, request=request, error=str(error), then=ErrorReaction.FIND_COORDINATOR.value)
+        member.emit(e.RequestFailed, request=request, error=str(error), then=ErrorReaction.FIND_COORDINATOR.value)
         if coordinator is not None and member.coordinator == coordinator:
             member.lose_coordinator(str(error))
         member.request_rejoin(f"rebalance failed due to {type(error).__name__}")

@@ -1,16 +1,14 @@
-"""The coordinator of the group: it is looked up, and gets heartbeats, within the session timeout and ``max.poll.interval.ms``.
+"""Heartbeats to the coordinator of the group, within the session timeout and ``max.poll.interval.ms``.
 
 A member sends heartbeats from the moment it is in a generation, but not while its JoinGroup is under way: the coordinator does
-not count the session then. Sources: ``Heartbeat``, ``HeartbeatThread``, ``AbstractCoordinator.ensureCoordinatorReady``.
+not count the session then. Sources: ``Heartbeat``, ``HeartbeatThread``.
 """
 
-from groupcoord.client.errors import BrokerError, DisconnectedError
+from groupcoord.client import client_errors
+from groupcoord.client.client_errors import BrokerError, DisconnectedError, ErrorReaction
 from groupcoord.client.member import actions as a
-from groupcoord.client.member import error_reactions
-from groupcoord.client.member import events as e
+from groupcoord.client.member import listener_events as e
 from groupcoord.client.member.context import Generation, MemberContext, MemberState
-from groupcoord.client.member.error_reactions import ErrorReaction
-from groupcoord.protocol.apis.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from groupcoord.protocol.apis.heartbeat import HeartbeatRequest, HeartbeatResponse
 from groupcoord.protocol.errors import ErrorCode
 
@@ -92,7 +90,7 @@ class Heartbeater:
         member = self._member
         self._ticket = None
         code = ErrorCode(response.error_code)
-        reaction = error_reactions.to_heartbeat(code)
+        reaction = client_errors.to_heartbeat(code)
         if reaction in (ErrorReaction.GO_ON, ErrorReaction.REJOIN):
             self._attempts = 0
             self.session_renewed()
@@ -102,7 +100,7 @@ class Heartbeater:
         if reaction is ErrorReaction.FIND_COORDINATOR:
             member.lose_coordinator(f"it answered a heartbeat with {code.name}")
         elif reaction is ErrorReaction.RETRY:
-            member.emit(e.RequestRefused, request="Heartbeat", error=code.name, then=reaction.value)
+            member.emit(e.RequestFailed, request="Heartbeat", error=code.name, then=reaction.value)
         elif sent == member.generation:
             if reaction is ErrorReaction.FAIL:
                 member.fail(BrokerError(code, "heartbeat"))
@@ -122,68 +120,3 @@ class Heartbeater:
     def _missed(self) -> None:
         self._heartbeat_at_ms = self._member.now_ms + self._member.backoff.delay_ms(self._attempts)
         self._attempts += 1
-
-
-GROUP = 0
-"""The key type of groups in FindCoordinator."""
-
-
-class CoordinatorLookup:
-    """Sends FindCoordinator to one broker after the other, with back-off, until one names the coordinator."""
-
-    def __init__(self, member: MemberContext, heart: Heartbeater) -> None:
-        self._member = member
-        self._heart = heart
-        self._ticket: int | None = None
-        self._attempts = 0
-        self.retry_at_ms: int | None = None
-
-    def begin(self) -> None:
-        """Send FindCoordinator, unless the coordinator is known, a request is under way, or the back-off lasts."""
-        member = self._member
-        if member.coordinator is not None or self._ticket is not None or self.retry_at_ms is not None:
-            return
-        group = member.settings.group_id
-        request = FindCoordinatorRequest(key=group, key_type=GROUP, coordinator_keys=(group,))
-        self._ticket = member.start_action(
-            lambda ticket: a.SendRequest(ticket, None, request, member.settings.request_timeout_ms),
-            self._answered,
-            self._failed,
-        )
-
-    def expire(self) -> None:
-        """End the back-off if its time is over."""
-        if self.retry_at_ms is not None and self.retry_at_ms <= self._member.now_ms:
-            self.retry_at_ms = None
-
-    def _answered(self, response: FindCoordinatorResponse) -> None:
-        member = self._member
-        self._ticket = None
-        found = next((each for each in response.coordinators if each.key == member.settings.group_id), None)
-        if found is None:
-            member.fail(BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, "FindCoordinator answered for another group"))
-            return
-        code = ErrorCode(found.error_code)
-        match error_reactions.to_find_coordinator(code):
-            case ErrorReaction.GO_ON:
-                self._attempts = 0
-                member.coordinator = a.CoordinatorNode(found.node_id, found.host, found.port)
-                self._heart.session_renewed()
-                member.emit(e.CoordinatorFound, coordinator=str(member.coordinator))
-            case ErrorReaction.RETRY:
-                self._retry(code.name)
-            case _:
-                member.fail(BrokerError(code, "no coordinator"))
-
-    def _failed(self, error: Exception) -> None:
-        self._ticket = None
-        if isinstance(error, DisconnectedError):
-            self._retry(str(error))
-        else:
-            self._member.fail(error)
-
-    def _retry(self, why: str) -> None:
-        member = self._member
-        self.retry_at_ms = member.now_ms + member.backoff.delay_ms(self._attempts)
-        self._attempts += 1
-        member.emit(e.RequestRefused, request="FindCoordinator", error=why, then=ErrorReaction.RETRY.value)

@@ -8,32 +8,38 @@ or static (KIP-345). It runs no assignor itself, so that a slow assignor does no
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
-from groupcoord.assignors import Assignor, TopicPartition
-from groupcoord.client.errors import BrokerError, ClientError, CommitFailedError, RebalanceInProgressError
+from groupcoord.assignors import Assignor
+from groupcoord.client import client_errors
+from groupcoord.client.client_errors import (
+    BrokerError,
+    ClientError,
+    CommitFailedError,
+    ErrorReaction,
+    RebalanceInProgressError,
+)
 from groupcoord.client.member import actions as a
-from groupcoord.client.member import error_reactions, rebalance
-from groupcoord.client.member import events as e
-from groupcoord.client.member.actions import MetadataSnapshot
+from groupcoord.client.member import listener_events as e
+from groupcoord.client.member import rebalance
 from groupcoord.client.member.context import (
+    ExponentialBackoff,
     Generation,
     MemberContext,
+    MemberSettings,
     MemberState,
     callback_failed,
     in_order,
     shortened,
 )
-from groupcoord.client.member.error_reactions import ErrorReaction
-from groupcoord.client.member.heartbeat import CoordinatorLookup, Heartbeater
+from groupcoord.client.member.heartbeat import Heartbeater
+from groupcoord.client.member.member_interface import CoordinatorLookup, GroupMember
 from groupcoord.client.member.rebalance import Rebalance
-from groupcoord.client.member.settings import ExponentialBackoff, MemberSettings
 from groupcoord.core.events import AdminAction, Answered, TimerFired
 from groupcoord.protocol.apis.leave_group import LeaveGroupRequest, MemberIdentity
 from groupcoord.protocol.errors import ErrorCode
 
 
-class Membership:
+class Membership(GroupMember):
     """One member of one group.
 
     ``assignors`` are in order of preference; ``chance`` returns a number from 0 up to 1, for the jitter of back-offs. Raises
@@ -48,7 +54,7 @@ class Membership:
         backoff = ExponentialBackoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms, chance)
         self._member = MemberContext(settings, by_name, protocol, backoff)
         self._heart = Heartbeater(self._member)
-        self._search = CoordinatorLookup(self._member, self._heart)
+        super().__init__(self._member, CoordinatorLookup(self._member, self._heart.session_renewed))
         self._rebalance = Rebalance(self._member, self._heart)
         self._ending = Shutdown(self._member, self._rebalance)
         self._member.on_failure = self._ending.fail
@@ -79,43 +85,18 @@ class Membership:
         return self._advance()
 
     def polled(self, now_ms: int) -> list[a.Action]:
-        """The user has begun to poll: callbacks may run until ``away``."""
+        """The user has begun to poll: callbacks may run until ``poll_ended``."""
         self._member.begin_event(now_ms, AdminAction("poll"))
         self._member.user_present = True
         self._polled_too_late = False
         self._heart.user_polled()
         return self._advance()
 
-    def away(self, now_ms: int) -> list[a.Action]:
-        """The poll of the user has returned."""
+    def poll_ended(self, now_ms: int) -> list[a.Action]:
+        """The poll of the user has returned: it works on its records now, and no callback begins until the next poll."""
         self._member.begin_event(now_ms, AdminAction("poll"))
         self._member.user_present = False
         self._heart.user_polled()
-        return self._advance()
-
-    def topics_changed(self, topics: MetadataSnapshot, now_ms: int) -> list[a.Action]:
-        """New metadata of all ``watched_topics``; a leader joins again if their partitions have changed."""
-        self._member.begin_event(now_ms, Answered("Metadata", "NONE"))
-        self._member.topics = topics
-        return self._advance()
-
-    def complete(self, ticket: int, result: Any, now_ms: int) -> list[a.Action]:
-        """The action of ``ticket`` succeeded; the class of the action says what ``result`` is."""
-        self._member.begin_event(now_ms, Answered(_api_of(result), ErrorCode(getattr(result, "error_code", 0)).name))
-        self._member.complete_action(ticket, result)
-        return self._advance()
-
-    def fail(self, ticket: int, error: Exception, now_ms: int) -> list[a.Action]:
-        """The action of ``ticket`` failed. DisconnectedError means that the request may be sent again."""
-        self._member.begin_event(now_ms, Answered("an action", type(error).__name__))
-        self._member.fail_action(ticket, error)
-        return self._advance()
-
-    def coordinator_unreachable(self, coordinator: a.CoordinatorNode, reason: str, now_ms: int) -> list[a.Action]:
-        """The connection to ``coordinator`` failed during a commit or a fetch of offsets."""
-        self._member.begin_event(now_ms, Answered("an offset request", reason))
-        if self._member.coordinator == coordinator:
-            self._member.lose_coordinator(reason)
         return self._advance()
 
     def commit_answered(self, code: ErrorCode, sent: Generation, now_ms: int) -> list[a.Action]:
@@ -125,7 +106,7 @@ class Membership:
         """
         member = self._member
         member.begin_event(now_ms, Answered("OffsetCommit", code.name))
-        reaction = error_reactions.to_offset_commit(code)
+        reaction = client_errors.to_offset_commit(code)
         if reaction is ErrorReaction.FIND_COORDINATOR:
             member.lose_coordinator(f"it answered OffsetCommit with {code.name}")
         elif reaction is ErrorReaction.REJOIN:
@@ -166,14 +147,14 @@ class Membership:
     # State.
 
     @property
-    def settings(self) -> MemberSettings:
-        """Its settings."""
-        return self._member.settings
-
-    @property
     def state(self) -> MemberState:
         """Its state in the group."""
         return self._member.state
+
+    @property
+    def is_stable(self) -> bool:
+        """Is it in the state Stable, with no callback running?"""
+        return self._member.state is MemberState.STABLE and not self.in_callback
 
     @property
     def generation(self) -> Generation:
@@ -181,19 +162,9 @@ class Membership:
         return self._member.generation
 
     @property
-    def coordinator(self) -> a.CoordinatorNode | None:
-        """The broker that coordinates the group, if it is known."""
-        return self._member.coordinator
-
-    @property
     def failure(self) -> Exception | None:
         """The fatal error that ended it, if any; it may not have been raised to the user yet."""
         return self._ending.failure
-
-    @property
-    def owned(self) -> frozenset[TopicPartition]:
-        """Its partitions."""
-        return self._member.owned
 
     @property
     def watched_topics(self) -> frozenset[str]:
@@ -213,9 +184,13 @@ class Membership:
             raise RebalanceInProgressError("the group is between two generations: poll until it is over, then commit")
         raise CommitFailedError("the member is not part of the group: it was thrown out, or has not joined yet")
 
+    def fetches_as(self) -> Generation | None:
+        """None: OffsetFetch names only members of the consumer protocol."""
+        return None
+
     def commit_error(self, code: ErrorCode, sent: Generation) -> ClientError:
         """The exception for a commit, sent as ``sent``, that was answered ``code``. Call it before ``commit_answered``."""
-        reaction = error_reactions.to_offset_commit(code)
+        reaction = client_errors.to_offset_commit(code)
         if reaction is ErrorReaction.REJOIN:
             return RebalanceInProgressError("the group began to rebalance: poll until it is over, then commit")
         changed = sent != self._member.generation
@@ -251,10 +226,6 @@ class Membership:
             member.request_rejoin("cached metadata has changed")
         elif joined is not None and joined != member.subscription:
             member.request_rejoin("subscription has changed")
-
-
-def _api_of(result: Any) -> str:
-    return type(result).__name__.removesuffix("Response")
 
 
 class Shutdown:

@@ -13,15 +13,16 @@ from groupcoord.assignors import (
     RebalanceProtocol,
     Subscription,
     TopicPartition,
+    as_leader,
     read_subscription,
     write_assignment,
-    write_subscription,
 )
-from groupcoord.client.errors import AssignorFailedError
+from groupcoord.client import client_errors
+from groupcoord.client.client_errors import AssignorFailedError, ErrorReaction
 from groupcoord.client.member import actions as a
-from groupcoord.client.member import error_reactions
-from groupcoord.client.member import events as e
-from groupcoord.client.member.actions import MetadataSnapshot
+from groupcoord.client.member import listener_events as e
+from groupcoord.client.member.actions import MetadataSnapshot, join_protocols
+from groupcoord.client.member.classic_reconciliation import AssignmentApplier, Revocation
 from groupcoord.client.member.context import (
     PROTOCOL_TYPE,
     Generation,
@@ -32,12 +33,9 @@ from groupcoord.client.member.context import (
     in_order,
     shortened,
 )
-from groupcoord.client.member.error_reactions import ErrorReaction
 from groupcoord.client.member.heartbeat import Heartbeater
-from groupcoord.client.member.ownership import AssignmentApplier, Revocation
 from groupcoord.protocol.apis.join_group import (
     JoinGroupRequest,
-    JoinGroupRequestProtocol,
     JoinGroupResponse,
     JoinGroupResponseMember,
 )
@@ -105,20 +103,8 @@ class Rebalance:
             member_id=member.generation.member_id,
             group_instance_id=settings.instance_id,
             protocol_type=PROTOCOL_TYPE,
-            protocols=tuple(
-                JoinGroupRequestProtocol(
-                    name=name,
-                    metadata=write_subscription(
-                        Subscription(
-                            topics=topics,
-                            user_data=assignor.subscription_user_data(topics),
-                            owned_partitions=in_order(member.owned),
-                            generation_id=member.generation.generation_id,
-                            rack_id=settings.rack_id,
-                        )
-                    ),
-                )
-                for name, assignor in member.assignors.items()
+            protocols=join_protocols(
+                member.assignors, topics, in_order(member.owned), member.generation.generation_id, settings.rack_id
             ),
             reason=shortened(member.rejoin_reason),
         )
@@ -144,7 +130,7 @@ class Rebalance:
         code = ErrorCode(response.error_code)
         if code == ErrorCode.NONE and response.protocol_type not in (None, PROTOCOL_TYPE):
             code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-        reaction = error_reactions.to_join_group(code)
+        reaction = client_errors.to_join_group(code)
         if reaction is ErrorReaction.REJOIN_WITH_ID:
             member.generation = Generation(member_id=response.member_id)
             member.emit(e.MemberIdGiven)
@@ -196,7 +182,9 @@ class Rebalance:
             member.topics = topics
             self.assigned_from = self.watched(topics)
             seen = topics.of(self.group_topics)
-            group = GroupSubscription(subscriptions=subscriptions, partitions=seen.partitions, racks=seen.racks)
+            group = as_leader(
+                GroupSubscription(subscriptions=subscriptions, partitions=seen.partitions, racks=seen.racks)
+            )
             if response.skip_assignment:
                 member.emit(e.AssignmentSkipped)
                 self._sync((), coordinator)
@@ -273,7 +261,7 @@ class Rebalance:
             or response.protocol_name not in (None, member.generation.protocol_name)
         ):
             code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-        reaction = error_reactions.to_sync_group(code)
+        reaction = client_errors.to_sync_group(code)
         if reaction is not ErrorReaction.GO_ON:
             self.progress.handle_error("SyncGroup", code, reaction)
             return

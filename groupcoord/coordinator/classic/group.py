@@ -1,20 +1,25 @@
-"""A classic group as a group among others: what offsets, administration, loading and expiration ask of it.
+"""The interface Group for classic groups: validation of offsets, descriptions, deletion, loading, expiration of offsets.
 
 Source: ``ClassicGroup``.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar
 
 from groupcoord.coordinator import records
-from groupcoord.coordinator.classic.member import Member
-from groupcoord.coordinator.classic.members import CONSUMER_PROTOCOL_TYPE
+from groupcoord.coordinator.classic.classic_group_state import (
+    COMMIT_ANSWERS,
+    CONSUMER_PROTOCOL_TYPE,
+    GroupState,
+    Member,
+    current_generation,
+    known_member,
+)
 from groupcoord.coordinator.classic.rebalance import RebalancingGroup
-from groupcoord.coordinator.classic.states import COMMIT_ANSWERS, GroupState
-from groupcoord.coordinator.classic.validate import current_generation, known_member
 from groupcoord.coordinator.events import GroupRemoved
 from groupcoord.coordinator.group import GroupType
-from groupcoord.coordinator.offsets.store import CommittedOffset
+from groupcoord.coordinator.offsets.committed_offsets import CommittedOffset
+from groupcoord.coordinator.runtime.undo import UndoLog
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import TypedRecord
 from groupcoord.core.handler_context import HandlerContext
@@ -52,7 +57,14 @@ class ClassicGroup(RebalancingGroup):
             raise ApiError(code, "the assignment of this generation is not known yet")
         self.restart_session(ctx, member)
 
-    def validate_offset_fetch(self, _member_id: str | None, _member_epoch: int) -> None:
+    def validate_transactional_offset_commit(self, member_id: str, instance_id: str | None, generation: int) -> None:
+        """See Group; also while the members do not know their assignment yet."""
+        names_member = generation >= 0 or member_id or instance_id is not None
+        if names_member and not (generation < 0 and self.is_empty):
+            known_member(self, member_id, instance_id)
+            current_generation(self, generation)
+
+    def validate_offset_fetch(self, _member_id: str | None, _member_epoch: int, _pending: Iterable[UndoLog]) -> None:
         """See Group; offsets of a classic group may always be fetched."""
 
     def validate_offset_delete(self) -> None:
@@ -79,6 +91,10 @@ class ClassicGroup(RebalancingGroup):
         """See Group."""
         if not self.is_empty:
             raise ApiError(ErrorCode.NON_EMPTY_GROUP, f"it has members: it is {self.state}")
+
+    def state_before(self, _pending: Iterable[UndoLog]) -> str:
+        """See Group. It is not undone: what changes it is not a record."""
+        return self.state
 
     def describe(self) -> DescribedGroup:
         """See Group."""
@@ -146,6 +162,15 @@ class ClassicGroup(RebalancingGroup):
             # No member has joined yet, so that this writes nothing.
             self.prepare_rebalance(ctx, f"the group has {size} members, and group.max.size is {limit} now")
 
+    def on_restored(self, ctx: HandlerContext) -> None:
+        """See Group."""
+        for member in self.members.values():
+            self.restart_session(ctx, member)
+        if self.state is GroupState.PREPARING_REBALANCE:
+            self._schedule_join(ctx)
+        if self.pending_sync_members:
+            self._schedule_sync(ctx)
+
     def on_unloaded(self, ctx: HandlerContext) -> None:
         """See Group."""
         code = ErrorCode.NOT_COORDINATOR
@@ -159,11 +184,15 @@ class ClassicGroup(RebalancingGroup):
     def on_removed(self, ctx: HandlerContext, reason: str) -> None:
         """See Group."""
         self.move_to(GroupState.DEAD, ctx.now_ms)
-        for member_id in (*self.members, *self.pending_join_members):
-            self.timers.cancel(self.session_key(member_id))
+        self._cancel_sessions()
         ctx.emit(GroupRemoved, group=self.group_id, reason=reason)
 
     def cancel_timers(self) -> None:
-        """See Group; those of sessions end with ``on_removed``."""
+        """See Group."""
         self.timers.cancel(self.join_key)
         self.timers.cancel(self.sync_key)
+        self._cancel_sessions()
+
+    def _cancel_sessions(self) -> None:
+        for member_id in (*self.members, *self.pending_join_members):
+            self.timers.cancel(self.session_key(member_id))

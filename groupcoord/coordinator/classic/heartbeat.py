@@ -3,12 +3,12 @@
 Source: ``GroupMetadataManager.classicGroupHeartbeat``.
 """
 
+from groupcoord.coordinator.classic.classic_group_state import HEARTBEAT_ANSWERS, current_generation, known_member
 from groupcoord.coordinator.classic.group import ClassicGroup
-from groupcoord.coordinator.classic.states import HEARTBEAT_ANSWERS
-from groupcoord.coordinator.classic.validate import current_generation, known_member
-from groupcoord.coordinator.errors import emit_refusal, response_error
-from groupcoord.coordinator.group_shard import GroupCoordinatorShard, GroupOperation, GroupShard
-from groupcoord.coordinator.runtime.state_machine import CoordinatorResult
+from groupcoord.coordinator.error_mapping import emit_refusal, response_error
+from groupcoord.coordinator.group import ClassicMembersGroup
+from groupcoord.coordinator.group_shard import GroupCoordinatorShard, GroupOperation, RuntimeShard
+from groupcoord.coordinator.runtime.coordinator_shard import CoordinatorResult
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import Call
 from groupcoord.core.handler_context import HandlerContext
@@ -20,7 +20,7 @@ _RESULTS = {
 }
 
 
-def heartbeat(shard: GroupShard, ctx: HandlerContext, call: Call, request: HeartbeatRequest) -> None:
+def heartbeat(shard: RuntimeShard, ctx: HandlerContext, call: Call, request: HeartbeatRequest) -> None:
     """Answer ``call`` and give the member its whole session timeout again, also while the group rebalances."""
     if request.group_id:
         shard.write(ctx, call, request, _OPERATION)
@@ -29,10 +29,12 @@ def heartbeat(shard: GroupShard, ctx: HandlerContext, call: Call, request: Heart
 
 
 def _run(
-    shard: GroupCoordinatorShard, ctx: HandlerContext, _call: Call, request: HeartbeatRequest
+    machine: GroupCoordinatorShard, ctx: HandlerContext, _call: Call, request: HeartbeatRequest
 ) -> CoordinatorResult:
-    group = shard.groups.get(request.group_id)
+    group = machine.groups.get(request.group_id)
     if not isinstance(group, ClassicGroup):
+        if isinstance(group, ClassicMembersGroup):
+            return group.heartbeat(ctx, request)
         raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"there is no group {request.group_id!r}")
     member = known_member(group, request.member_id, request.group_instance_id)
     current_generation(group, request.generation_id)

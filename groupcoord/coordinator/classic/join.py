@@ -1,25 +1,32 @@
 """JoinGroup: asking to be a member. Source: ``GroupMetadataManager.classicGroupJoin``."""
 
-from groupcoord.coordinator.classic import static
+from collections.abc import Sequence
+
+from groupcoord.coordinator.classic.classic_group_state import GroupState, Member, Protocols, known_member
 from groupcoord.coordinator.classic.group import ClassicGroup
-from groupcoord.coordinator.classic.member import Member, Protocols
-from groupcoord.coordinator.classic.states import GroupState
-from groupcoord.coordinator.classic.validate import known_member
 from groupcoord.coordinator.config import NEW_MEMBER_JOIN_TIMEOUT_MS
-from groupcoord.coordinator.errors import UnexpectedBrokerError, emit_refusal, response_error
-from groupcoord.coordinator.events import Departure, MemberIdAssigned, MemberJoined, MemberRejoined
-from groupcoord.coordinator.group_shard import GroupCoordinatorShard, GroupOperation, GroupShard
-from groupcoord.coordinator.runtime.state_machine import EMPTY_RESULT, CoordinatorResult
+from groupcoord.coordinator.error_mapping import UnexpectedBrokerError, emit_refusal, response_error
+from groupcoord.coordinator.events import (
+    Departure,
+    MemberIdAssigned,
+    MemberJoined,
+    MemberRejoined,
+    StaticMemberReplaced,
+)
+from groupcoord.coordinator.group import ClassicMembersGroup
+from groupcoord.coordinator.group_shard import GroupCoordinatorShard, GroupOperation, RuntimeShard
+from groupcoord.coordinator.runtime.coordinator_shard import EMPTY_RESULT, CoordinatorResult
 from groupcoord.core.api_error import ApiError
-from groupcoord.core.effects import Call
+from groupcoord.core.effects import Call, TypedRecord
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.messages import JoinGroupRequest, JoinGroupResponse
+from groupcoord.protocol.messages import JoinGroupRequest, JoinGroupResponse, SyncGroupResponse
 
 MEMBER_ID_REQUIRED_FROM = 4  # KIP-394
+SKIP_ASSIGNMENT_FROM = 9  # KIP-814
 
 
-def join_group(shard: GroupShard, ctx: HandlerContext, call: Call, request: JoinGroupRequest) -> None:
+def join_group(shard: RuntimeShard, ctx: HandlerContext, call: Call, request: JoinGroupRequest) -> None:
     """Answer ``call``, now or when the join phase ends."""
     invalid = _invalid(shard.machine, request)
     if invalid is None:
@@ -28,21 +35,28 @@ def join_group(shard: GroupShard, ctx: HandlerContext, call: Call, request: Join
         _refuse(ctx, call, request, invalid, request.member_id)
 
 
-def _run(shard: GroupCoordinatorShard, ctx: HandlerContext, call: Call, request: JoinGroupRequest) -> CoordinatorResult:
+def _run(
+    machine: GroupCoordinatorShard, ctx: HandlerContext, call: Call, request: JoinGroupRequest
+) -> CoordinatorResult:
     """A new group exists from now on, also for readers of the log, even if the join itself is refused."""
-    group = shard.classic_group(request.group_id)
+    group = machine.classic_group(request.group_id)
+    replaced: Sequence[TypedRecord] = ()
     created = group is None
     if group is None:
-        if request.group_id in shard.groups:
-            why = f"group {request.group_id!r} is not a classic group"
-            raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, why)
+        other = machine.groups.get(request.group_id)
+        if isinstance(other, ClassicMembersGroup):
+            if not other.is_empty:
+                return _join_other(ctx, call, request, other)
+            replaced = other.tombstones()
+            other.cancel_timers()
+            del machine.groups[request.group_id]
         if request.member_id:
             why = f"there is no group {request.group_id!r}, so member_id {request.member_id!r} is not in it"
             raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, why)
-        group = shard.create_group(ctx, request.group_id)
+        group = machine.create_group(ctx, request.group_id)
     joined = group
     try:
-        result = _join(shard, ctx, call, request, group)
+        result = _join(machine, ctx, call, request, group)
     except UnexpectedBrokerError as problem:
         _refuse(ctx, call, request, problem, "")
         group.answered_already(call)
@@ -58,18 +72,28 @@ def _run(shard: GroupCoordinatorShard, ctx: HandlerContext, call: Call, request:
             joined.answered_already(call)
 
     return CoordinatorResult(
-        records=(group.empty_record(),) if created else result.records,
+        records=(*replaced, group.empty_record()) if created else result.records,
         stored=result.stored,
         failed=failed,
         replay_records=False,
     )
 
 
-def _invalid(shard: GroupCoordinatorShard, request: JoinGroupRequest) -> ApiError | None:
+def _join_other(
+    ctx: HandlerContext, call: Call, request: JoinGroupRequest, group: ClassicMembersGroup
+) -> CoordinatorResult:
+    """The group is of another kind. It does not tell a member that it refuses its id."""
+    try:
+        return group.join(ctx, call, request)
+    except ApiError as refusal:
+        return _refuse(ctx, call, request, refusal, "")
+
+
+def _invalid(machine: GroupCoordinatorShard, request: JoinGroupRequest) -> ApiError | None:
     """What is wrong with the request itself."""
     if not request.group_id:
         return ApiError(ErrorCode.INVALID_GROUP_ID, "group_id is empty")
-    low, high = shard.config.group_min_session_timeout_ms, shard.config.group_max_session_timeout_ms
+    low, high = machine.config.group_min_session_timeout_ms, machine.config.group_max_session_timeout_ms
     if low <= request.session_timeout_ms <= high:
         return None
     why = (
@@ -80,22 +104,22 @@ def _invalid(shard: GroupCoordinatorShard, request: JoinGroupRequest) -> ApiErro
 
 
 def _join(
-    shard: GroupCoordinatorShard, ctx: HandlerContext, call: Call, request: JoinGroupRequest, group: ClassicGroup
+    machine: GroupCoordinatorShard, ctx: HandlerContext, call: Call, request: JoinGroupRequest, group: ClassicGroup
 ) -> CoordinatorResult:
     """1 capacity · 2 protocols · 3 newcomer, 4 client with a new member id, or 5 a member that joins again.
 
     Raises UnexpectedBrokerError.
     """
     newcomer = not request.member_id
-    if not _has_room(shard, group, request.member_id):
-        why = f"group.max.size is {shard.config.group_max_size}"
-        _evict(shard, ctx, group, request.member_id, why)
+    if not _has_room(machine, group, request.member_id):
+        why = f"group.max.size is {machine.config.group_max_size}"
+        _evict(machine, ctx, group, request.member_id, why)
         return _refuse(ctx, call, request, ApiError(ErrorCode.GROUP_MAX_SIZE_REACHED, why), "")
     protocols = tuple((protocol.name, protocol.metadata) for protocol in request.protocols)
     if not group.supports(request.protocol_type, [name for name, _ in protocols]):
         return _refuse(ctx, call, request, _inconsistent(group, request), "" if newcomer else request.member_id)
     if newcomer:
-        return _join_new(shard, ctx, call, request, group, protocols)
+        return _join_new(machine, ctx, call, request, group, protocols)
     if request.member_id not in group.pending_join_members:
         return _rejoin(ctx, call, request, group, protocols)
     if request.group_instance_id is None:
@@ -105,9 +129,9 @@ def _join(
     return _refuse(ctx, call, request, ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, why), "")
 
 
-def _has_room(shard: GroupCoordinatorShard, group: ClassicGroup, member_id: str) -> bool:
+def _has_room(machine: GroupCoordinatorShard, group: ClassicGroup, member_id: str) -> bool:
     """While a group prepares, parked joins count and not members: so the members that come last are evicted."""
-    limit = shard.config.group_max_size
+    limit = machine.config.group_max_size
     member = group.members.get(member_id)
     if group.state is GroupState.PREPARING_REBALANCE:
         return (member is not None and member.parked_join is not None) or group.awaiting_join < limit
@@ -116,16 +140,16 @@ def _has_room(shard: GroupCoordinatorShard, group: ClassicGroup, member_id: str)
     return True
 
 
-def _evict(shard: GroupCoordinatorShard, ctx: HandlerContext, group: ClassicGroup, member_id: str, why: str) -> None:
+def _evict(machine: GroupCoordinatorShard, ctx: HandlerContext, group: ClassicGroup, member_id: str, why: str) -> None:
     group.pending_join_members.discard(member_id)
-    shard.timers.cancel(group.session_key(member_id))
+    machine.timers.cancel(group.session_key(member_id))
     member = group.members.get(member_id)
     if member is not None:
         group.remove_member(ctx, member, f"it came back too late: {why}", Departure.NO_ROOM)
 
 
 def _join_new(
-    shard: GroupCoordinatorShard,
+    machine: GroupCoordinatorShard,
     ctx: HandlerContext,
     call: Call,
     request: JoinGroupRequest,
@@ -135,10 +159,10 @@ def _join_new(
     """A static newcomer is added at once; a dynamic one gets an id first and has to come back with it (KIP-394)."""
     instance_id = request.group_instance_id
     prefix = (call.client_id or "") if instance_id is None else instance_id
-    member_id = f"{prefix}-{shard.new_uuid()}"
+    member_id = f"{prefix}-{machine.new_uuid()}"
     replaced = group.static_member(instance_id)
     if replaced is not None:
-        return static.replace(ctx, call, request, group, replaced, member_id, protocols)
+        return replace_static_member(ctx, call, request, group, replaced, member_id, protocols)
     if instance_id is None and call.version >= MEMBER_ID_REQUIRED_FROM:
         group.pending_join_members.add(member_id)
         group.start_pending_session(ctx, member_id, request.session_timeout_ms)
@@ -247,4 +271,115 @@ def _error(code: ErrorCode, member_id: str) -> JoinGroupResponse:
     return JoinGroupResponse(error_code=code, leader="", member_id=member_id, members=())
 
 
-_OPERATION = GroupOperation(_run, _refused)
+def _failed(ctx: HandlerContext, call: Call, _: JoinGroupRequest, error: ErrorCode) -> None:
+    """What a group of another kind wrote for it could not be stored."""
+    ctx.reply(call, _error(response_error(error), ""))
+
+
+_OPERATION = GroupOperation(_run, _refused, _failed)
+
+
+# --- a static member comes back
+
+
+def replace_static_member(
+    ctx: HandlerContext,
+    call: Call,
+    request: JoinGroupRequest,
+    group: ClassicGroup,
+    old: Member,
+    new_id: str,
+    protocols: Protocols,
+) -> CoordinatorResult:
+    """Put the caller in the place of ``old``. Without a rebalance only if the voted protocol stays what it is.
+
+    Raises UnexpectedBrokerError.
+    """
+    old_leader = group.leader_id
+    old_terms = old.protocols, old.rebalance_timeout_ms, old.session_timeout_ms
+    _fence(ctx, group, old)
+    group.timers.cancel(old.session_key)
+    new = group.replace_static(old, new_id)
+    group.restart_session(ctx, new)  # with the old session timeout, before the request's is stored
+    group.update(new, protocols, request.rebalance_timeout_ms, request.session_timeout_ms)
+    group.park_join(new, call)
+    quiet = group.state is GroupState.STABLE and group.select_protocol(group.votes()) == group.protocol_name
+    ctx.emit(
+        StaticMemberReplaced,
+        group=group.group_id,
+        instance_id=new.instance_id,
+        old_member=old.member_id,
+        new_member=new_id,
+        rebalances=not quiet,
+    )
+    if not quiet:
+        why = f"static member {new.instance_id} is back as {new_id}"
+        if group.state is GroupState.STABLE:
+            why += " and the voted protocol changes"
+        return group.prepare_or_complete_rebalance(ctx, why)
+
+    def stored(later: HandlerContext) -> None:
+        if new.parked_join is call:
+            group.park_join(new, None)
+            later.reply(call, _same_generation(group, new, call.version, old_leader))
+
+    def failed(later: HandlerContext, error: ErrorCode) -> None:
+        """An id that is not in the log must not be known: the old one is put back, unless the new one is gone already."""
+        if group.members.get(new_id) is not new:
+            return
+        waits = new.parked_join is call
+        if waits:
+            group.park_join(new, None)
+        _fence(later, group, new)
+        group.timers.cancel(new.session_key)
+        group.update(new, *old_terms)
+        restored = group.replace_static(new, old.member_id)
+        group.restart_session(later, restored)
+        if waits:
+            later.reply(
+                call,
+                JoinGroupResponse(
+                    error_code=response_error(error),
+                    generation_id=group.generation_id,
+                    protocol_type=group.protocol_type,
+                    protocol_name=group.protocol_name or None,
+                    leader=old_leader or "",
+                    member_id="",
+                    members=(),
+                ),
+            )
+
+    assignments = {member.member_id: member.assignment for member in group.members.values()}
+    return CoordinatorResult(
+        records=(group.metadata_record(assignments),), stored=stored, failed=failed, replay_records=False
+    )
+
+
+def _fence(ctx: HandlerContext, group: ClassicGroup, old: Member) -> None:
+    """Requests that wait under the old member id are told that its place is taken."""
+    if old.parked_join is not None:
+        ctx.reply(
+            old.parked_join,
+            JoinGroupResponse(error_code=ErrorCode.FENCED_INSTANCE_ID, leader="", member_id=old.member_id, members=()),
+        )
+        group.park_join(old, None)
+    if old.parked_sync is not None:
+        refusal = SyncGroupResponse(error_code=ErrorCode.FENCED_INSTANCE_ID, assignment=b"")
+        ctx.reply(old.parked_sync, refusal)
+        old.parked_sync = None
+
+
+def _same_generation(group: ClassicGroup, member: Member, version: int, old_leader: str | None) -> JoinGroupResponse:
+    """From v9 on a leader gets the members and is told to assign nothing. Before, it is given the leader's *old* id, takes
+    itself for a follower, and assigns nothing either."""
+    leads = group.leader_id == member.member_id
+    skips = version >= SKIP_ASSIGNMENT_FROM
+    return JoinGroupResponse(
+        generation_id=group.generation_id,
+        protocol_type=group.protocol_type,
+        protocol_name=group.protocol_name or None,
+        leader=(group.leader_id if skips else old_leader) or "",
+        skip_assignment=skips and leads,
+        member_id=member.member_id,
+        members=group.joined_members() if skips and leads else (),
+    )

@@ -1,12 +1,12 @@
 """LeaveGroup: members go, by their own wish or an administrator's. Source: ``GroupMetadataManager.classicGroupLeave``."""
 
+from groupcoord.coordinator.classic.classic_group_state import GroupState, known_member
 from groupcoord.coordinator.classic.group import ClassicGroup
-from groupcoord.coordinator.classic.states import GroupState
-from groupcoord.coordinator.classic.validate import known_member
-from groupcoord.coordinator.errors import UnexpectedBrokerError, emit_refusal, response_error
+from groupcoord.coordinator.error_mapping import UnexpectedBrokerError, emit_refusal, response_error
 from groupcoord.coordinator.events import Departure, MemberRemoved
-from groupcoord.coordinator.group_shard import GroupCoordinatorShard, GroupOperation, GroupShard
-from groupcoord.coordinator.runtime.state_machine import EMPTY_RESULT, CoordinatorResult
+from groupcoord.coordinator.group import ClassicMembersGroup
+from groupcoord.coordinator.group_shard import GroupCoordinatorShard, GroupOperation, RuntimeShard
+from groupcoord.coordinator.runtime.coordinator_shard import EMPTY_RESULT, CoordinatorResult
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import Call
 from groupcoord.core.handler_context import HandlerContext
@@ -15,7 +15,7 @@ from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import LeaveGroupRequest, LeaveGroupResponse
 
 
-def leave_group(shard: GroupShard, ctx: HandlerContext, call: Call, request: LeaveGroupRequest) -> None:
+def leave_group(shard: RuntimeShard, ctx: HandlerContext, call: Call, request: LeaveGroupRequest) -> None:
     """Remove each of the named members and answer ``call`` when that is stored."""
     if request.group_id:
         shard.write(ctx, call, request, _OPERATION)
@@ -24,10 +24,13 @@ def leave_group(shard: GroupShard, ctx: HandlerContext, call: Call, request: Lea
 
 
 def _run(
-    shard: GroupCoordinatorShard, ctx: HandlerContext, call: Call, request: LeaveGroupRequest
+    machine: GroupCoordinatorShard, ctx: HandlerContext, call: Call, request: LeaveGroupRequest
 ) -> CoordinatorResult:
-    group = shard.classic_group(request.group_id)
+    group = machine.classic_group(request.group_id)
     if group is None:
+        other = machine.groups.get(request.group_id)
+        if isinstance(other, ClassicMembersGroup):
+            return other.leave(ctx, call, request)
         _refuse_all(ctx, call, request)
         return EMPTY_RESULT
     answers = []
@@ -35,7 +38,7 @@ def _run(
     for identity in request.members:
         code = ErrorCode.NONE
         try:
-            left.append(_remove(shard, ctx, group, identity))
+            left.append(_remove(machine, ctx, group, identity))
         except ApiError as refusal:
             emit_refusal(ctx, call, request.group_id, identity.member_id, refusal)
             code = refusal.code
@@ -70,13 +73,13 @@ def _refuse_all(ctx: HandlerContext, call: Call, request: LeaveGroupRequest) -> 
     ctx.reply(call, LeaveGroupResponse(members=tuple(answers)))
 
 
-def _remove(shard: GroupCoordinatorShard, ctx: HandlerContext, group: ClassicGroup, identity: MemberIdentity) -> str:
+def _remove(machine: GroupCoordinatorShard, ctx: HandlerContext, group: ClassicGroup, identity: MemberIdentity) -> str:
     """Returns the id of the member that left. Raises ApiError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID."""
     reason = f"it left ({identity.reason})" if identity.reason else "it left"
     member_id, instance_id = identity.member_id, identity.group_instance_id
     if member_id in group.pending_join_members:
         group.pending_join_members.discard(member_id)
-        shard.timers.cancel(group.session_key(member_id))
+        machine.timers.cancel(group.session_key(member_id))
         ctx.emit(
             MemberRemoved,
             group=group.group_id,

@@ -7,10 +7,8 @@ Source: ``GroupMetadataManager.prepareRebalance``, ``tryCompleteInitialRebalance
 from collections.abc import Mapping
 
 from groupcoord.coordinator import records
-from groupcoord.coordinator.classic.member import Member
-from groupcoord.coordinator.classic.members import ClassicGroupMembers
-from groupcoord.coordinator.classic.states import GroupState
-from groupcoord.coordinator.errors import UnexpectedBrokerError
+from groupcoord.coordinator.classic.classic_group_state import ClassicGroupMembers, GroupState, Member
+from groupcoord.coordinator.error_mapping import UnexpectedBrokerError
 from groupcoord.coordinator.events import (
     Departure,
     GenerationStarted,
@@ -22,7 +20,7 @@ from groupcoord.coordinator.events import (
     StateChanged,
 )
 from groupcoord.coordinator.group import GroupContext
-from groupcoord.coordinator.runtime.state_machine import EMPTY_RESULT, CoordinatorResult
+from groupcoord.coordinator.runtime.coordinator_shard import EMPTY_RESULT, CoordinatorResult
 from groupcoord.core.effects import TypedRecord
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.apis.join_group import JoinGroupResponseMember
@@ -36,7 +34,8 @@ class RebalancingGroup(ClassicGroupMembers):
 
     def __init__(self, group_id: str, now_ms: int, context: GroupContext) -> None:
         super().__init__(group_id, now_ms)
-        self.config, self.timers, _ = context
+        self.context = context
+        self.config, self.timers = context.config, context.timers
 
     def transition_to(self, ctx: HandlerContext, state: GroupState) -> None:
         """Change the state, and emit that."""
@@ -243,7 +242,7 @@ class RebalancingGroup(ClassicGroupMembers):
 
     def restart_session(self, ctx: HandlerContext, member: Member, timeout_ms: int | None = None) -> None:
         """Give ``member`` its whole session timeout (or ``timeout_ms``) from now on."""
-        now_ms = member.last_heartbeat_ms = ctx.now_ms
+        now_ms = ctx.now_ms
         length = member.session_timeout_ms if timeout_ms is None else timeout_ms
         if member.timed_ms == length and self.timers.postpone(member.session_key, now_ms + length):
             return  # as for every heartbeat
@@ -299,7 +298,10 @@ class RebalancingGroup(ClassicGroupMembers):
         return EMPTY_RESULT
 
     def _schedule_join(self, ctx: HandlerContext) -> None:
-        """Never for this very moment: a timeout of 0 or less, which is allowed, must let time go on."""
+        """The join phase ends after the rebalance timeout.
+
+        Never at this very moment: a timeout of 0 or less, which is allowed, must let time go on.
+        """
         self.timers.schedule(self.join_key, ctx.now_ms + max(self.rebalance_timeout_ms, 1), self._join_timed_out)
 
     def _join_timed_out(self, ctx: HandlerContext) -> CoordinatorResult:

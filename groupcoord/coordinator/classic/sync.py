@@ -2,15 +2,19 @@
 
 from collections.abc import Mapping
 
+from groupcoord.coordinator.classic.classic_group_state import (
+    CONSUMER_PROTOCOL_TYPE,
+    GroupState,
+    Member,
+    current_generation,
+    known_member,
+)
 from groupcoord.coordinator.classic.group import ClassicGroup
-from groupcoord.coordinator.classic.member import Member
-from groupcoord.coordinator.classic.members import CONSUMER_PROTOCOL_TYPE
-from groupcoord.coordinator.classic.states import GroupState
-from groupcoord.coordinator.classic.validate import current_generation, known_member
-from groupcoord.coordinator.errors import UnexpectedBrokerError, emit_refusal, response_error
+from groupcoord.coordinator.error_mapping import UnexpectedBrokerError, emit_refusal, response_error
 from groupcoord.coordinator.events import AssignmentReceived, Owners
-from groupcoord.coordinator.group_shard import GroupCoordinatorShard, GroupOperation, GroupShard
-from groupcoord.coordinator.runtime.state_machine import EMPTY_RESULT, CoordinatorResult
+from groupcoord.coordinator.group import ClassicMembersGroup
+from groupcoord.coordinator.group_shard import GroupCoordinatorShard, GroupOperation, RuntimeShard
+from groupcoord.coordinator.runtime.coordinator_shard import EMPTY_RESULT, CoordinatorResult
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import Call
 from groupcoord.core.handler_context import HandlerContext
@@ -21,7 +25,7 @@ from groupcoord.protocol.messages import SyncGroupRequest, SyncGroupResponse
 PROTOCOL_REQUIRED_FROM = 5  # KIP-559
 
 
-def sync_group(shard: GroupShard, ctx: HandlerContext, call: Call, request: SyncGroupRequest) -> None:
+def sync_group(shard: RuntimeShard, ctx: HandlerContext, call: Call, request: SyncGroupRequest) -> None:
     """Answer ``call``, now or when the leader's assignment is stored."""
     invalid = _invalid(call, request)
     if invalid is None:
@@ -30,11 +34,16 @@ def sync_group(shard: GroupShard, ctx: HandlerContext, call: Call, request: Sync
         _refused(ctx, call, request, invalid)
 
 
-def _run(shard: GroupCoordinatorShard, ctx: HandlerContext, call: Call, request: SyncGroupRequest) -> CoordinatorResult:
-    group, member = _check(shard, request)
+def _run(
+    machine: GroupCoordinatorShard, ctx: HandlerContext, call: Call, request: SyncGroupRequest
+) -> CoordinatorResult:
+    other = machine.groups.get(request.group_id)
+    if isinstance(other, ClassicMembersGroup) and not other.is_empty:
+        return other.sync(ctx, call, request)
+    group, member = _check(machine, request)
     group.pending_sync_members.discard(member.member_id)
     if not group.pending_sync_members:
-        shard.timers.cancel(group.sync_key)
+        machine.timers.cancel(group.sync_key)
     if group.state is GroupState.STABLE:
         response = SyncGroupResponse(
             protocol_type=group.protocol_type, protocol_name=group.protocol_name, assignment=member.assignment
@@ -70,9 +79,9 @@ def _invalid(call: Call, request: SyncGroupRequest) -> ApiError | None:
     return None if request.group_id else ApiError(ErrorCode.INVALID_GROUP_ID, "group_id is empty")
 
 
-def _check(shard: GroupCoordinatorShard, request: SyncGroupRequest) -> tuple[ClassicGroup, Member]:
+def _check(machine: GroupCoordinatorShard, request: SyncGroupRequest) -> tuple[ClassicGroup, Member]:
     """Raises ApiError, in Kafka's order."""
-    group = shard.classic_group(request.group_id)
+    group = machine.classic_group(request.group_id)
     if group is None or group.state is GroupState.EMPTY:
         what = "there is no group" if group is None else "nobody is in group"
         raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"{what} {request.group_id!r}")

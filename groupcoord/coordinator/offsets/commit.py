@@ -1,17 +1,18 @@
 """OffsetCommit. Sources: ``KafkaApis.handleOffsetCommitRequest`` and ``OffsetMetadataManager.commitOffset``."""
 
 import uuid
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from groupcoord.coordinator import records
-from groupcoord.coordinator.errors import emit_refusal, response_error
+from groupcoord.coordinator.error_mapping import emit_refusal, response_error
 from groupcoord.coordinator.events import OffsetsCommitted
-from groupcoord.coordinator.group import Group
-from groupcoord.coordinator.group_shard import GroupCoordinatorShard, GroupOperation, GroupShard
-from groupcoord.coordinator.offsets.store import CommittedOffset
-from groupcoord.coordinator.runtime.state_machine import CoordinatorResult
-from groupcoord.coordinator.topics_view import TopicsView
+from groupcoord.coordinator.group import AcceptPartition
+from groupcoord.coordinator.group_shard import GroupCoordinatorShard, GroupOperation, RuntimeShard
+from groupcoord.coordinator.offsets.committed_offsets import CommittedOffset
+from groupcoord.coordinator.runtime.coordinator_shard import CoordinatorResult
+from groupcoord.coordinator.topics import TopicsView
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import Call, TypedRecord
 from groupcoord.core.handler_context import HandlerContext
@@ -21,122 +22,105 @@ from groupcoord.protocol.apis.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
+from groupcoord.protocol.apis.txn_offset_commit import TxnOffsetCommitRequestPartition, TxnOffsetCommitRequestTopic
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.messages import OffsetCommitRequest, OffsetCommitResponse
+from groupcoord.protocol.messages import OffsetCommitRequest, OffsetCommitResponse, TxnOffsetCommitRequest
 
 TOPIC_IDS_FROM = 10
 GROUP_ID_NOT_FOUND_FROM = 9
 
 
-class _Topic(NamedTuple):
+PartitionToCommit = OffsetCommitRequestPartition | TxnOffsetCommitRequestPartition
+
+
+class TopicToCommit(NamedTuple):
     """The partitions of one topic of a request that the topic really has."""
 
     name: str
     topic_id: uuid.UUID | None
-    partitions: list[OffsetCommitRequestPartition]
+    partitions: Sequence[PartitionToCommit]
 
 
-class _TopicAnswer(NamedTuple):
-    """The answer for one topic."""
+class TopicAnswer(NamedTuple):
+    """The answer for one topic: the error of each partition that was asked for."""
 
     name: str
     topic_id: uuid.UUID | None
-    partitions: list[OffsetCommitResponsePartition]
+    partitions: list[tuple[int, ErrorCode]]
 
 
-class _Answer:
+class CommitAnswer:
     """The response while it is put together: what the request layer refuses stands before what the coordinator says."""
 
-    def __init__(self, by_id: bool) -> None:
-        self._by_id = by_id
-        self._refused: dict[object, _TopicAnswer] = {}
-        self._answered: list[_TopicAnswer] = []
+    def __init__(self, response: Callable[[Iterable[TopicAnswer]], Any], *, by_id: bool = False) -> None:
+        self._by_id, self._response = by_id, response
+        self._refused: dict[object, TopicAnswer] = {}
+        self._answered: list[TopicAnswer] = []
 
-    def refused(self, name: str, topic_id: uuid.UUID | None) -> list[OffsetCommitResponsePartition]:
+    def refused(self, name: str, topic_id: uuid.UUID | None) -> list[tuple[int, ErrorCode]]:
         """What is refused of the topic so far; from now on it is named, even if nothing is."""
-        return self._refused.setdefault(topic_id if self._by_id else name, _TopicAnswer(name, topic_id, [])).partitions
+        return self._refused.setdefault(topic_id if self._by_id else name, TopicAnswer(name, topic_id, [])).partitions
 
-    def add(self, topic: _Topic, codes: Iterable[ErrorCode]) -> None:
+    def add(self, topic: TopicToCommit, codes: Iterable[ErrorCode]) -> None:
         """What the coordinator says of each partition of ``topic``.
 
         A topic that a request names twice is answered twice, unless something was refused: then answers are merged by topic.
         """
-        partitions = [
-            OffsetCommitResponsePartition(partition_index=asked.partition_index, error_code=code)
-            for asked, code in zip(topic.partitions, codes, strict=True)
-        ]
+        partitions = [(asked.partition_index, code) for asked, code in zip(topic.partitions, codes, strict=True)]
         if self._refused:
             self.refused(topic.name, topic.topic_id).extend(partitions)
         else:
-            self._answered.append(_TopicAnswer(topic.name, topic.topic_id, partitions))
+            self._answered.append(TopicAnswer(topic.name, topic.topic_id, partitions))
 
-    def response(self) -> OffsetCommitResponse:
-        return OffsetCommitResponse(
-            topics=tuple(
-                OffsetCommitResponseTopic(name=name, topic_id=topic_id, partitions=tuple(partitions))
-                for name, topic_id, partitions in (*self._refused.values(), *self._answered)
-            )
-        )
+    def response(self) -> Any:
+        """The response with all that was said so far."""
+        return self._response((*self._refused.values(), *self._answered))
 
 
-class _Commit(NamedTuple):
+R = TypeVar("R", OffsetCommitRequest, TxnOffsetCommitRequest)
+
+
+@dataclass(slots=True)
+class Commit(Generic[R]):
     """A request, the partitions of it that exist, and its answer so far."""
 
-    request: OffsetCommitRequest
-    topics: list[_Topic]
-    answer: _Answer
+    request: R
+    topics: Sequence[TopicToCommit]
+    answer: CommitAnswer
 
-    def respond(self, code: ErrorCode) -> OffsetCommitResponse:
+    def respond(self, code: ErrorCode) -> Any:
         """The answer that says ``code`` of every partition that exists."""
         for topic in self.topics:
             self.answer.add(topic, [code] * len(topic.partitions))
         return self.answer.response()
 
-
-def offset_commit(
-    shard: GroupShard, ctx: HandlerContext, call: Call, request: OffsetCommitRequest, topics: TopicsView
-) -> None:
-    """Answer ``call`` when the offsets are stored. If no partition of the request exists, the group is not even looked at."""
-    by_id = call.version >= TOPIC_IDS_FROM
-    answer = _Answer(by_id)
-    known = [topic for asked in request.topics if (topic := _existing(asked, topics, answer, by_id)).partitions]
-    if known:
-        shard.write(ctx, call, _Commit(request, known, answer), _OPERATION)
-    else:
-        ctx.reply(call, answer.response())
+    def refuse(self, ctx: HandlerContext, call: Call, refusal: ApiError) -> None:
+        """Answer ``call`` with ``refusal``."""
+        emit_refusal(ctx, call, self.request.group_id, self.request.member_id, refusal)
+        ctx.reply(call, self.respond(refusal.code))
 
 
-def _existing(asked: OffsetCommitRequestTopic, topics: TopicsView, answer: _Answer, by_id: bool) -> _Topic:
-    """The partitions of ``asked`` that exist; the others go into ``answer``."""
-    name: str | None = asked.name
-    topic_id = asked.topic_id
-    missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    if by_id:
-        name = topics.topic_name(topic_id) if topic_id is not None else None
-        missing = ErrorCode.UNKNOWN_TOPIC_ID if name is None else missing
-    elif name:
-        topic_id = topics.topic_id(name)
-    count = topics.partition_count(name) if name else None
-    if count is None:
-        answer.refused(name or "", topic_id)
-    good = []
-    for partition in asked.partitions:
-        if count is not None and 0 <= partition.partition_index < count:
-            good.append(partition)
-        else:
-            said = OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=missing)
-            answer.refused(name or "", topic_id).append(said)
-    return _Topic(name or "", topic_id, good)
+Said = Callable[[HandlerContext, tuple[tuple[str, int, int], ...]], None]
+"""Emits the event of a commit: what was stored, as (topic, partition, offset)."""
 
 
-def _run(shard: GroupCoordinatorShard, ctx: HandlerContext, call: Call, commit: _Commit) -> CoordinatorResult:
-    request = commit.request
-    group = _group(shard, ctx, call, request)
-    expires = None if request.retention_time_ms == -1 else _int64(ctx.now_ms + request.retention_time_ms)
-    limit = shard.config.offset_metadata_max_bytes
+def commit_result(
+    machine: GroupCoordinatorShard,
+    ctx: HandlerContext,
+    call: Call,
+    commit: Commit[R],
+    accept: AcceptPartition | None,
+    said: Said,
+    *,
+    expires_ms: int | None = None,
+    has_topic_ids: bool = False,
+) -> CoordinatorResult:
+    """The records of what may be committed, and the answer when they are stored. Raises what ``accept`` raises."""
+    group_id, limit = commit.request.group_id, machine.config.offset_metadata_max_bytes
     accepted: list[TypedRecord] = []
-    results: list[tuple[_Topic, list[ErrorCode]]] = []
+    results: list[tuple[TopicToCommit, list[ErrorCode]]] = []
     for topic in commit.topics:
+        topic_id = topic.topic_id if has_topic_ids else None
         codes: list[ErrorCode] = []
         results.append((topic, codes))
         for partition in topic.partitions:
@@ -144,26 +128,22 @@ def _run(shard: GroupCoordinatorShard, ctx: HandlerContext, call: Call, commit: 
             if _utf16_length(metadata) > limit:
                 codes.append(ErrorCode.OFFSET_METADATA_TOO_LARGE)
                 continue
+            if accept is not None:
+                accept(topic.name, topic.topic_id, partition.partition_index)
             committed = CommittedOffset(
-                offset=partition.committed_offset,
-                leader_epoch=partition.committed_leader_epoch,
-                metadata=metadata,
-                commit_timestamp_ms=ctx.now_ms,
-                expire_timestamp_ms=expires,
-                topic_id=topic.topic_id,
+                partition.committed_offset,
+                partition.committed_leader_epoch,
+                metadata,
+                ctx.now_ms,
+                expires_ms,
+                topic_id,
             )
-            accepted.append(records.offset_commit(group.group_id, topic.name, partition.partition_index, committed))
+            accepted.append(records.offset_commit(group_id, topic.name, partition.partition_index, committed))
             codes.append(ErrorCode.NONE)
 
     def stored(later: HandlerContext) -> None:
         if accepted:
-            later.emit(
-                OffsetsCommitted,
-                group=group.group_id,
-                member=request.member_id,
-                generation=request.generation_id_or_member_epoch,
-                offsets=tuple((key.topic, key.partition, value.offset) for key, value, _ in accepted),
-            )
+            said(later, tuple((key.topic, key.partition, value.offset) for key, value, _ in accepted))
         for topic, codes in results:
             commit.answer.add(topic, codes)
         later.reply(call, commit.answer.response())
@@ -174,26 +154,105 @@ def _run(shard: GroupCoordinatorShard, ctx: HandlerContext, call: Call, commit: 
     return CoordinatorResult(records=accepted, stored=stored, failed=failed)
 
 
-def _group(shard: GroupCoordinatorShard, ctx: HandlerContext, call: Call, request: OffsetCommitRequest) -> Group:
-    """The group that the offsets are for; its member is alive. Raises ApiError, in Kafka's order."""
+def existing(
+    asked: OffsetCommitRequestTopic | TxnOffsetCommitRequestTopic,
+    topics: TopicsView,
+    answer: CommitAnswer,
+    topic_id: uuid.UUID | None = None,
+    *,
+    by_id: bool = False,
+) -> TopicToCommit:
+    """The partitions of ``asked`` that exist; the others go into ``answer``. With ``by_id`` it is the topic of that id."""
+    name: str | None = asked.name
+    missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if by_id:
+        name = topics.topic_name(topic_id) if topic_id is not None else None
+        missing = ErrorCode.UNKNOWN_TOPIC_ID if name is None else missing
+    elif name:
+        topic_id = topics.topic_id(name)
+    count = topics.partition_count(name) if name else None
+    if count is None:
+        answer.refused(name or "", topic_id)
+    good: list[PartitionToCommit] = []
+    for partition in asked.partitions:
+        if count is not None and 0 <= partition.partition_index < count:
+            good.append(partition)
+        else:
+            answer.refused(name or "", topic_id).append((partition.partition_index, missing))
+    return TopicToCommit(name or "", topic_id, good)
+
+
+# --- OffsetCommit
+
+
+def offset_commit(
+    shard: RuntimeShard, ctx: HandlerContext, call: Call, request: OffsetCommitRequest, topics: TopicsView
+) -> None:
+    """Answer ``call`` when the offsets are stored. If no partition of the request exists, the group is not even looked at."""
+    by_id = call.version >= TOPIC_IDS_FROM
+    answer = CommitAnswer(_response, by_id=by_id)
+    known = [
+        topic
+        for asked in request.topics
+        if (topic := existing(asked, topics, answer, asked.topic_id, by_id=by_id)).partitions
+    ]
+    if known:
+        shard.write(ctx, call, Commit(request, known, answer), _OPERATION)
+    else:
+        ctx.reply(call, answer.response())
+
+
+def _response(topics: Iterable[TopicAnswer]) -> OffsetCommitResponse:
+    return OffsetCommitResponse(
+        topics=tuple(
+            OffsetCommitResponseTopic(
+                name=name,
+                topic_id=topic_id,
+                partitions=tuple(
+                    OffsetCommitResponsePartition(partition_index=index, error_code=code) for index, code in partitions
+                ),
+            )
+            for name, topic_id, partitions in topics
+        )
+    )
+
+
+def _run(
+    machine: GroupCoordinatorShard, ctx: HandlerContext, call: Call, commit: Commit[OffsetCommitRequest]
+) -> CoordinatorResult:
+    request = commit.request
+    accept = _validated(machine, ctx, call, request)
+    expires = None if request.retention_time_ms == -1 else _int64(ctx.now_ms + request.retention_time_ms)
+
+    def said(later: HandlerContext, offsets: tuple[tuple[str, int, int], ...]) -> None:
+        later.emit(
+            OffsetsCommitted,
+            group=request.group_id,
+            member=request.member_id,
+            generation=request.generation_id_or_member_epoch,
+            offsets=offsets,
+        )
+
+    return commit_result(machine, ctx, call, commit, accept, said, expires_ms=expires, has_topic_ids=True)
+
+
+def _validated(
+    machine: GroupCoordinatorShard, ctx: HandlerContext, call: Call, request: OffsetCommitRequest
+) -> AcceptPartition | None:
+    """What has to accept each partition; the member is alive. Raises ApiError, in Kafka's order."""
     generation = request.generation_id_or_member_epoch
-    group = shard.groups.get(request.group_id)
+    group = machine.groups.get(request.group_id)
     if group is None:
         if generation < 0:
-            return shard.create_group(ctx, request.group_id, simple=True)
+            machine.create_group(ctx, request.group_id, simple=True)
+            return None
         if call.version >= GROUP_ID_NOT_FOUND_FROM:
             raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {request.group_id!r}")
         raise ApiError(ErrorCode.ILLEGAL_GENERATION, f"there is no group {request.group_id!r} with a generation")
-    group.validate_offset_commit(ctx, call.version, request.member_id, request.group_instance_id, generation)
-    return group
+    return group.validate_offset_commit(ctx, call.version, request.member_id, request.group_instance_id, generation)
 
 
-def _refused(ctx: HandlerContext, call: Call, commit: _Commit, refusal: ApiError) -> None:
-    emit_refusal(ctx, call, commit.request.group_id, commit.request.member_id, refusal)
-    ctx.reply(call, commit.respond(refusal.code))
-
-
-_OPERATION = GroupOperation(_run, _refused)
+_OPERATION = GroupOperation(_run, lambda ctx, call, commit, refusal: commit.refuse(ctx, call, refusal))
 
 
 def _int64(value: int) -> int:

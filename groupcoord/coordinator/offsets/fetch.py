@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from functools import partial
 
-from groupcoord.coordinator.errors import emit_refusal, offset_fetch_error
-from groupcoord.coordinator.group_shard import CommittedView, GroupShard
-from groupcoord.coordinator.offsets.store import CommittedOffset
-from groupcoord.coordinator.topics_view import TopicsView
+from groupcoord.coordinator.error_mapping import emit_refusal, offset_fetch_error
+from groupcoord.coordinator.group_shard import CommittedView, RuntimeShard
+from groupcoord.coordinator.offsets.committed_offsets import CommittedOffset
+from groupcoord.coordinator.topics import TopicsView
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import Call
 from groupcoord.core.handler_context import HandlerContext
@@ -26,7 +26,7 @@ NO_OFFSET = -1
 
 
 def offset_fetch(
-    shard_of: Callable[[str], GroupShard],
+    shard_of: Callable[[str], RuntimeShard],
     ctx: HandlerContext,
     call: Call,
     request: OffsetFetchRequest,
@@ -34,25 +34,27 @@ def offset_fetch(
 ) -> None:
     """Answer ``call``. Neither an unknown group nor an unknown topic is an error: they have no offset.
 
-    The answer has stored offsets. With ``require_stable`` it has the latest, and waits until these are stored.
+    The answer has stored offsets. With ``require_stable`` it has the latest, and waits until these are stored; a partition with
+    an offset in an open transaction has UNSTABLE_OFFSET_COMMIT (KIP-447).
     """
     by_id = call.version >= TOPIC_IDS_FROM
     answers: list[OffsetFetchResponseGroup] = []
-    waiting: list[tuple[int, GroupShard]] = []
+    waiting: list[tuple[int, RuntimeShard]] = []
     for asked in request.groups:
         shard = shard_of(asked.group_id)
         try:
             view = shard.latest if request.require_stable else shard.committed
             group = view.group(asked.group_id)
             if group is not None:
-                group.validate_offset_fetch(asked.member_id, asked.member_epoch)
+                group.validate_offset_fetch(asked.member_id, asked.member_epoch, view.pending)
         except ApiError as refusal:
             emit_refusal(ctx, call, asked.group_id, "", refusal)
             answers.append(_refused(asked, refusal.code, call.version))
             continue
         if request.require_stable and not shard.is_idle:
             waiting.append((len(answers), shard))
-        answers.append(_group(view, asked, topics, by_id))
+        is_unstable = view.is_unstable if request.require_stable else _never
+        answers.append(_group(view, asked, topics, by_id, is_unstable))
     if waiting:
         _reply_when_stored(ctx, call, request, answers, waiting)
     else:
@@ -64,7 +66,7 @@ def _reply_when_stored(
     call: Call,
     request: OffsetFetchRequest,
     answers: list[OffsetFetchResponseGroup],
-    waiting: list[tuple[int, GroupShard]],
+    waiting: list[tuple[int, RuntimeShard]],
 ) -> None:
     left = {number for number, _ in waiting}
 
@@ -96,29 +98,39 @@ def _refused(asked: OffsetFetchRequestGroup, code: ErrorCode, version: int) -> O
     )
 
 
+_IsUnstable = Callable[[str, str, int], bool]
+"""Is an offset of (group, topic, partition) pending in a transaction, and is this asked for?"""
+
+
+def _never(_: str, __: str, ___: int) -> bool:
+    return False
+
+
 def _group(
-    view: CommittedView, asked: OffsetFetchRequestGroup, topics: TopicsView, by_id: bool
+    view: CommittedView, asked: OffsetFetchRequestGroup, topics: TopicsView, by_id: bool, is_unstable: _IsUnstable
 ) -> OffsetFetchResponseGroup:
     if asked.topics is None:
-        answers = _all_topics(view, asked.group_id, topics, by_id)
+        answers = _all_topics(view, asked.group_id, topics, by_id, is_unstable)
     else:
-        answers = tuple(_topic(view, asked.group_id, topic, topics, by_id) for topic in asked.topics)
+        answers = tuple(_topic(view, asked.group_id, topic, topics, by_id, is_unstable) for topic in asked.topics)
         # Kafka answers topics of unknown ids after the others.
         answers = tuple(sorted(answers, key=lambda answer: by_id and not answer.name))
     return OffsetFetchResponseGroup(group_id=asked.group_id, topics=answers)
 
 
 def _all_topics(
-    view: CommittedView, group_id: str, topics: TopicsView, by_id: bool
+    view: CommittedView, group_id: str, topics: TopicsView, by_id: bool, is_unstable: _IsUnstable
 ) -> tuple[OffsetFetchResponseTopics, ...]:
-    """Every offset the group has; with ids, those of topics that still have one."""
+    """Every offset the group has; with ids, those of topics that still have one. What is only pending is not among them."""
     answers = []
     for name, partitions in view.offsets_of(group_id):
         topic_id = topics.topic_id(name) if by_id else None
         if by_id and topic_id is None:
             continue
         found = tuple(
-            _found(partition, committed)
+            _missing(partition, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+            if is_unstable(group_id, name, partition)
+            else _found(partition, committed)
             for partition, committed in partitions
             if not by_id or committed.topic_id in (None, topic_id)
         )
@@ -128,7 +140,12 @@ def _all_topics(
 
 
 def _topic(
-    view: CommittedView, group_id: str, asked: OffsetFetchRequestTopics, topics: TopicsView, by_id: bool
+    view: CommittedView,
+    group_id: str,
+    asked: OffsetFetchRequestTopics,
+    topics: TopicsView,
+    by_id: bool,
+    is_unstable: _IsUnstable,
 ) -> OffsetFetchResponseTopics:
     name: str | None = asked.name
     if by_id:
@@ -138,6 +155,9 @@ def _topic(
         return OffsetFetchResponseTopics(topic_id=asked.topic_id, partitions=unknown)
     partitions = []
     for partition in asked.partition_indexes:
+        if is_unstable(group_id, name, partition):
+            partitions.append(_missing(partition, ErrorCode.UNSTABLE_OFFSET_COMMIT))
+            continue
         committed = view.offset(group_id, name, partition)
         # An offset of a topic of the same name that was deleted since is not this topic's.
         stale = by_id and committed is not None and committed.topic_id not in (None, asked.topic_id)

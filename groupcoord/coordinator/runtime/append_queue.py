@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from groupcoord.coordinator.runtime.undo import UndoLog
-from groupcoord.core.effects import Origin, TypedRecord
+from groupcoord.core.effects import NO_PRODUCER, Origin, TransactionMarker, TypedRecord
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import TimerKey, Timers
 from groupcoord.protocol.batches.record_batch import build_batch
@@ -45,7 +45,8 @@ class PendingWrite:
 
 
 class PendingBatch:
-    """Records of one or more writes; ``changes`` are their undo logs with their origins, oldest first.
+    """Records of one or more writes, or the marker of a transaction; ``changes`` are their undo logs with their origins, oldest
+    first.
 
     ``base_offset`` is the offset that its first record will have; ``times_out`` says whether writes that wait may time out.
     """
@@ -114,7 +115,26 @@ class AppendQueue:
         batch.records += records
         batch.size += size
         self.next_offset += len(records)
-        self.add_changes(ctx, undo)
+        if undo is not None:
+            batch.changes.append((ctx.origin, undo))
+
+    def append_alone(
+        self,
+        ctx: HandlerContext,
+        undo: UndoLog | None,
+        records: Sequence[TypedRecord] = (),
+        producer_id: int = NO_PRODUCER,
+        producer_epoch: int = -1,
+        marker: TransactionMarker | None = None,
+    ) -> None:
+        """Give the records of a transaction, or its ``marker``, to the log as a batch of their own, behind the open one."""
+        self.flush(ctx)
+        append_id = self._next_append_id()
+        batch = self.batches[append_id] = PendingBatch(append_id, self.next_offset, times_out=False)
+        self.next_offset += len(records) if marker is None else 1
+        if undo is not None:
+            batch.changes.append((ctx.origin, undo))
+        ctx.append(append_id, self._topic, self._partition, tuple(records), producer_id, producer_epoch, marker)
 
     def add_changes(self, ctx: HandlerContext, undo: UndoLog | None) -> None:
         """What ``undo`` undoes builds on the last batch: it is undone with that, if there is one."""

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable
 from typing import Any, Generic
 
 from groupcoord.coordinator.runtime.append_queue import AppendQueue, AppendSettings, Failed, PendingWrite, Stored
-from groupcoord.coordinator.runtime.state_machine import NO_PRODUCER, CoordinatorResult, M, Operation, TimerOperation
+from groupcoord.coordinator.runtime.coordinator_shard import CoordinatorResult, M, Operation, TimerOperation
 from groupcoord.coordinator.runtime.undo import UndoLog, UndoRecorder
 from groupcoord.core.api_error import ApiError
-from groupcoord.core.effects import UNWRITABLE, Call, Effect
+from groupcoord.core.effects import NO_PRODUCER, UNWRITABLE, Call, Effect, TransactionMarker
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import TimerKey, Timers
 from groupcoord.protocol.errors import ErrorCode
@@ -38,6 +38,9 @@ class ShardState(enum.Enum):
     """Its log is led by another broker, or gone."""
 
 
+_ACTIVE = ShardState.ACTIVE  # for the check of every request: Python 3.11 looks a member of an Enum up slowly
+
+
 class ShardTimers:
     """The timers of one state machine: their operations may write. Source: ``CoordinatorTimer``."""
 
@@ -45,6 +48,9 @@ class ShardTimers:
         self._timers = timers
         self._run = run
         self.postpone = timers.postpone
+
+    def __contains__(self, key: TimerKey) -> bool:
+        return key in self._timers
 
     def schedule(self, key: TimerKey, at_ms: int, operation: TimerOperation, *, retries: bool = False) -> None:
         """Run ``operation`` at ``at_ms``; replaces the timer that has an equal key.
@@ -159,7 +165,7 @@ class Shard(Generic[M]):
 
     def write(self, ctx: HandlerContext, call: Call, request: Any, operation: Operation[M]) -> None:
         """Run ``operation`` and answer ``call`` when what it writes is stored."""
-        if self.state is not ShardState.ACTIVE:
+        if self.state is not _ACTIVE:
             operation.refused(ctx, call, request, self._not_active())
             return
         recorder = self._undo
@@ -176,8 +182,12 @@ class Shard(Generic[M]):
                 result.stored(ctx)
             if result.response is not None:
                 ctx.reply(call, result.response)
-            return
+        else:
+            self._append_and_answer(ctx, call, request, operation, result)
 
+    def _append_and_answer(
+        self, ctx: HandlerContext, call: Call, request: Any, operation: Operation[M], result: CoordinatorResult
+    ) -> None:
         def stored(later: HandlerContext) -> None:
             if result.stored is not None:
                 result.stored(later)
@@ -190,7 +200,7 @@ class Shard(Generic[M]):
             elif result.response is not None:
                 operation.failed(later, call, request, error)
 
-        self._append(ctx, result, recorder.log, stored, failed)
+        self._append(ctx, result, self._undo.log, stored, failed)
 
     def run(
         self, ctx: HandlerContext, operation: Callable[[M], CoordinatorResult], failed: Failed = _ignore_error
@@ -204,6 +214,32 @@ class Shard(Generic[M]):
             finally:
                 recorder.is_open = False
             self._append(ctx, result, recorder.log, result.stored or _ignore, result.failed or failed)
+
+    def complete_transaction(
+        self, ctx: HandlerContext, marker: TransactionMarker, stored: Stored, failed: Failed
+    ) -> None:
+        """End a transaction of this partition, and call ``stored`` when its ``marker`` is.
+
+        Or ``failed``, with the log's error, REQUEST_TIMED_OUT, or, at once, with that of a shard that is not active.
+        Source: ``CoordinatorContext.completeTransaction``.
+        """
+        if self.state is not ShardState.ACTIVE:
+            failed(ctx, self._not_active().code)
+            return
+        recorder = self._undo
+        recorder.is_open, recorder.log = True, None
+        try:
+            ended = self.machine.end_transaction(marker.producer_id, committed=marker.committed)
+        finally:
+            recorder.is_open = False
+        self._queue.append_alone(ctx, recorder.log, marker=marker)
+
+        def marker_stored(later: HandlerContext) -> None:
+            if ended is not None:
+                ended(later)
+            stored(later)
+
+        self._queue.wait(ctx, marker_stored, failed)
 
     def after_pending_writes(self, ctx: HandlerContext, stored: Stored, failed: Failed) -> None:
         """Call ``stored`` when all pending writes are stored, at once if there are none; or ``failed``."""
@@ -236,23 +272,27 @@ class Shard(Generic[M]):
             return
         recorder = self._undo
         was_open = self._queue.is_open
+        is_transactional = result.producer_id != NO_PRODUCER
         for part in (records,) if result.is_atomic else ((record,) for record in records):
             recorder.is_open, recorder.log = result.replay_records, undo
             try:
                 if result.replay_records:
                     for offset, record in enumerate(part, self._queue.next_offset):
-                        self.machine.apply(record, offset, NO_PRODUCER)
+                        self.machine.apply(record, offset, result.producer_id)
             except Exception:  # a defect of the state machine: what is not in the log must not stay in its state
                 (recorder.log or UndoLog()).revert(ctx, ErrorCode.UNKNOWN_SERVER_ERROR)
                 raise
             finally:
                 recorder.is_open = False
-            self._queue.add(ctx, part, recorder.log)
+            if is_transactional:
+                self._queue.append_alone(ctx, recorder.log, part, result.producer_id, result.producer_epoch)
+            else:
+                self._queue.add(ctx, part, recorder.log)
             undo = None
         self._queue.wait(ctx, stored, failed)
         if not self._linger_ms:
             self._queue.flush(ctx)
-        elif self._linger_ms < 0 and not was_open:
+        elif self._linger_ms < 0 and self._queue.is_open and not was_open:
             self.on_open(self)
 
     def _unwritable(self, result: CoordinatorResult) -> ErrorCode:

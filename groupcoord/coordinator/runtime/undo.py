@@ -4,10 +4,11 @@ Kafka keeps the state in timeline structures with snapshots (``SnapshotRegistry`
 the value before a change in the undo log of the write that runs.
 """
 
-from collections.abc import ItemsView, Iterable, Iterator, Mapping, ValuesView
+from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, ValuesView
 from typing import Any, Generic, Protocol, TypeVar
 
 from groupcoord.core.handler_context import HandlerContext
+from groupcoord.core.java_hash_order import TimelineMap
 from groupcoord.protocol.errors import ErrorCode
 
 K = TypeVar("K")
@@ -117,3 +118,96 @@ class UndoableMap(Generic[K, V]):
             self._items.pop(key, None)
         else:
             self._items[key] = before
+
+
+class UndoableValue(Generic[V]):
+    """One value, whose changes can be undone."""
+
+    def __init__(self, undo: UndoRecorder, value: V) -> None:
+        self._undo = undo
+        self._value = value
+
+    @property
+    def value(self) -> V:
+        """The value."""
+        return self._value
+
+    def set(self, value: V) -> None:
+        """Set the value."""
+        self._undo.save(self, "", self._value)
+        self._value = value
+
+    def before(self, pending: Iterable[UndoLog]) -> V:
+        """The value before the writes that are ``pending``, oldest first."""
+        before: V = values_before(self, pending).get("", self._value)
+        return before
+
+    def restore(self, _: HandlerContext, __: str, before: V, ___: ErrorCode, /) -> None:
+        """See UndoTable."""
+        self._value = before
+
+
+class UndoableTimelineMap(Generic[V]):
+    """A map from strings in Kafka's order, whose changes can be undone.
+
+    ``changed`` is called with the values before and after each change; ``restored`` after one was undone.
+    """
+
+    def __init__(
+        self, undo: UndoRecorder, changed: Callable[[V | None, V | None], None], restored: Callable[[], None]
+    ) -> None:
+        self._undo = undo
+        self._items: TimelineMap[str, V] = TimelineMap()
+        self._changed, self._restored = changed, restored
+        self.get = self._items.get
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._items
+
+    def __getitem__(self, key: str) -> V:
+        return self._items[key]
+
+    def put(self, key: str, value: V) -> None:
+        """Set ``key`` to ``value``."""
+        before = self._items.get(key)
+        self._undo.save(self, key, before)
+        self._items.put(key, value)
+        self._changed(before, value)
+
+    def pop(self, key: str) -> None:
+        """Remove ``key``, if it is there."""
+        before = self._items.get(key)
+        if before is not None:
+            self._undo.save(self, key, before)
+            del self._items[key]
+            self._changed(before, None)
+
+    def values(self) -> ValuesView[V]:
+        """The values in order of insertion: cheaper, for questions whose answer does not depend on order."""
+        return self._items.values()
+
+    def in_order(self) -> list[tuple[str, V]]:
+        """The items as Kafka iterates over them."""
+        return self._items.in_order()
+
+    def in_order_before(self, pending: Iterable[UndoLog]) -> list[tuple[str, V]]:
+        """The items as they were before the writes that are ``pending``, oldest first."""
+        before = values_before(self, pending)
+        if not before:
+            return self.in_order()
+        merged: TimelineMap[str, V] = TimelineMap()
+        for key, value in {**self._items, **before}.items():
+            if value is not None:
+                merged.put(key, value)
+        return merged.in_order()
+
+    def restore(self, _: HandlerContext, key: str, before: V | None, __: ErrorCode, /) -> None:
+        """See UndoTable."""
+        if before is None:
+            self._items.pop(key, None)
+        else:
+            self._items.put(key, before)
+        self._restored()

@@ -15,10 +15,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from groupcoord.pipeline.arrow import arrow_schema
+from groupcoord.pipeline.arrow_columns import arrow_schema
 from groupcoord.pipeline.errors import PipelineError
 from groupcoord.pipeline.report.report_model import TimeBins
-from groupcoord.pipeline.report.table_reader import Aggregate, Row, SortOrder
+from groupcoord.pipeline.report.table_reader_interface import Aggregate, Row, SortOrder
 from groupcoord.pipeline.schemas import TABLES
 
 MERGE_AT = 200_000

@@ -5,36 +5,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from groupcoord.pipeline.errors import SourceWarning
-from groupcoord.pipeline.health_symptoms import parts_of
-from groupcoord.pipeline.report.group_details import details_of
-from groupcoord.pipeline.report.group_timelines import (
+from groupcoord.pipeline.report import report_model as model
+from groupcoord.pipeline.report.group_details import (
     BY_LAG,
     BY_STORM,
     COUNT,
     LAG_COLUMNS,
     STORM_COLUMNS,
     commits_of_all,
+    details_of,
     lag_of,
     storm_of,
 )
-from groupcoord.pipeline.report.report_model import (
-    ActivityHistogram,
-    AssignorResult,
-    CauseCount,
-    DataQuality,
-    GroupSummary,
-    LagStatus,
-    LogPartition,
-    NamedCount,
-    Overview,
-    PartitionLag,
-    Report,
-    RunInfo,
-    TimeBins,
-    TimeSpan,
-    WhatIfResults,
-)
-from groupcoord.pipeline.report.table_reader import Aggregate, Row, SortOrder, TableReader
+from groupcoord.pipeline.report.table_reader_interface import Aggregate, Row, TableReader, sort_order
+from groupcoord.pipeline.schemas import GROUP_COUNTS, LOG_PARTITIONS, SOURCE_WARNINGS, score_parts
 
 TABLE = "what_if_summary"
 _WHAT_IF_SUMS = ("generations", "problems", "moved", "moved_needlessly", "pauses", "rebalances")
@@ -42,24 +26,24 @@ _MOST = 50
 """How many assignors at most: there are not as many."""
 
 
-def what_if_of(reader: TableReader, groups: Sequence[str]) -> WhatIfResults | None:
+def what_if_of(reader: TableReader, groups: Sequence[str]) -> model.WhatIfResults | None:
     """All groups together, and each of ``groups``; None: the run was not asked for it."""
     measures = [*(Aggregate(name, "sum", name) for name in _WHAT_IF_SUMS), Aggregate("worst", "max", "imbalance_worst")]
-    rows = reader.totals(TABLE, ["assignor"], measures, [SortOrder("assignor")], _MOST)
+    rows = reader.totals(TABLE, ["assignor"], measures, sort_order("assignor"), _MOST)
     if not rows:
         return None
-    of_group: dict[str, list[AssignorResult]] = defaultdict(list)
+    of_group: dict[str, list[model.AssignorResult]] = defaultdict(list)
     among = {"group": groups}
     by = ["group", "assignor"]
-    for row in reader.totals(TABLE, by, measures, [SortOrder("assignor")], _MOST, among=among, of_each_group=True):
+    for row in reader.totals(TABLE, by, measures, sort_order("assignor"), _MOST, among=among, of_each_group=True):
         of_group[row["group"]].append(_alternative(row))
-    return WhatIfResults(
+    return model.WhatIfResults(
         together=tuple(map(_alternative, rows)), groups={group: tuple(found) for group, found in of_group.items()}
     )
 
 
-def _alternative(row: Row) -> AssignorResult:
-    return AssignorResult(
+def _alternative(row: Row) -> model.AssignorResult:
+    return model.AssignorResult(
         assignor=row["assignor"], **{name: row[name] or 0 for name in _WHAT_IF_SUMS}, imbalance_worst=row["worst"]
     )
 
@@ -75,29 +59,19 @@ MOST_PARTITIONS = 10_000
 """A log has no more partitions: Kafka's default is 50."""
 PIECES = 120
 """Into so many pieces the time of the whole log is cut."""
-_SUMS = (
-    "commits",
-    "rebalances",
-    "hidden_generations",
-    "moved",
-    "moved_needlessly",
-    "storms",
-    "commit_gaps",
-    "zombies",
-    "partitions",
-    "late_partitions",
-)
-_OF_GROUP = (*GroupSummary.__dataclass_fields__.keys() - {"first_ms", "last_ms", "points"}, "first_ts", "last_ts")
+_OF_GROUP = (*model.GroupSummary.__dataclass_fields__.keys() - {"first_ms", "last_ms", "points"}, "first_ts", "last_ts")
 
 
-def build_report(reader: TableReader, summary: Mapping[str, Any]) -> Report:
+def build_report(reader: TableReader, summary: Mapping[str, Any]) -> model.Report:
     """The report of the tables that ``reader`` has, and of what the run's ``summary`` says of itself."""
     overview = _overview(reader)
-    log = None if overview.from_ms is None or overview.to_ms is None else TimeSpan(overview.from_ms, overview.to_ms)
+    log = (
+        None if overview.from_ms is None or overview.to_ms is None else model.TimeSpan(overview.from_ms, overview.to_ms)
+    )
     groups = _groups(reader)
-    storms = reader.rows("storms", STORM_COLUMNS, [SortOrder("rebalances", is_descending=True), *BY_STORM], LISTED)
-    return Report(
-        run=RunInfo(source=str(summary.get("source")), as_of=summary.get("as_of"), now=summary.get("now")),
+    storms = reader.rows("storms", STORM_COLUMNS, sort_order("-rebalances") + BY_STORM, LISTED)
+    return model.Report(
+        run=model.RunInfo(source=str(summary.get("source")), as_of=summary.get("as_of"), now=summary.get("now")),
         overview=overview,
         groups=groups,
         groups_left_out=overview.groups - len(groups),
@@ -112,7 +86,7 @@ def build_report(reader: TableReader, summary: Mapping[str, Any]) -> Report:
     )
 
 
-def _overview(reader: TableReader) -> Overview:
+def _overview(reader: TableReader) -> model.Overview:
     log = reader.totals(
         "log_partitions",
         [],
@@ -128,13 +102,13 @@ def _overview(reader: TableReader) -> Overview:
     kinds = reader.totals(
         "group_health",
         ["state"],
-        [COUNT, Aggregate("lag", "sum", "lag"), *(Aggregate(name, "sum", name) for name in _SUMS)],
-        [SortOrder("state")],
+        [COUNT, Aggregate("lag", "sum", "lag"), *(Aggregate(name, "sum", name) for name in GROUP_COUNTS)],
+        sort_order("state"),
         LISTED,
     )
     counts = {row["what"]: row["records"] for row in reader.rows("record_counts", ["what", "records"], [], LISTED)}
     lags = [row["lag"] for row in kinds if row["lag"] is not None]
-    return Overview(
+    return model.Overview(
         **{**log, "missing": log["missing"] or 0},
         whole_from_ms=_whole_from(reader, log["from_ms"]),
         records=counts.get("in", 0),
@@ -142,95 +116,80 @@ def _overview(reader: TableReader) -> Overview:
         groups_with_members=sum(row["count"] for row in kinds if row["state"] == "Stable"),
         groups_gone=sum(row["count"] for row in kinds if row["state"] is None),
         lag=sum(lags) if lags else None,
-        **{name: sum(row[name] or 0 for row in kinds) for name in _SUMS},
+        **{name: sum(row[name] or 0 for row in kinds) for name in GROUP_COUNTS},
         activity=_activity(reader, log["from_ms"], log["to_ms"]),
     )
 
 
 def _whole_from(reader: TableReader, from_ms: int | None) -> int | None:
     """From when on no partition of the log misses anything."""
-    order = [SortOrder("missing", is_descending=True), SortOrder("log_partition")]
+    order = sort_order("-missing log_partition")
     read = reader.rows("log_partitions", ["log_partition", "missing", "whole_from_ts"], order, MOST_PARTITIONS)
     holes = [row["whole_from_ts"] for row in read if row["missing"] and row["whole_from_ts"] is not None]
     return max(holes, default=from_ms)
 
 
-def _activity(reader: TableReader, from_ms: int | None, to_ms: int | None) -> ActivityHistogram | None:
+def _activity(reader: TableReader, from_ms: int | None, to_ms: int | None) -> model.ActivityHistogram | None:
     if from_ms is None or to_ms is None:
         return None
-    bins = TimeBins(from_ms, (to_ms - from_ms) // PIECES + 1, PIECES)
+    bins = model.TimeBins(from_ms, (to_ms - from_ms) // PIECES + 1, PIECES)
     rebalances = [0] * PIECES
     for table in ("rebalances", "modern_rebalances"):
         for row in reader.binned(table, "at", bins, [COUNT]):
             rebalances[row["bin"]] += row["count"]
-    return ActivityHistogram(
-        bins=bins, rebalances=tuple(rebalances), commits=commits_of_all(reader, TimeSpan(from_ms, to_ms), PIECES)
+    return model.ActivityHistogram(
+        bins=bins, rebalances=tuple(rebalances), commits=commits_of_all(reader, model.TimeSpan(from_ms, to_ms), PIECES)
     )
 
 
-def _groups(reader: TableReader) -> tuple[GroupSummary, ...]:
-    order = [SortOrder("score", is_descending=True), SortOrder("rebalances", is_descending=True), SortOrder("group")]
+def _groups(reader: TableReader) -> tuple[model.GroupSummary, ...]:
+    order = sort_order("-score -rebalances group")
     return tuple(_group(row) for row in reader.rows("group_health", sorted(_OF_GROUP), order, RANKED))
 
 
-def _group(row: Row) -> GroupSummary:
-    points = {name: round(part, 2) for name, part in parts_of(row).items()}
+def _group(row: Row) -> model.GroupSummary:
+    points = {name: round(part, 2) for name, part in score_parts(row).items()}
     first_ms, last_ms = row.pop("first_ts"), row.pop("last_ts")
-    return GroupSummary(**row, first_ms=first_ms, last_ms=last_ms, points=points)
+    return model.GroupSummary(**row, first_ms=first_ms, last_ms=last_ms, points=points)
 
 
-def _causes(reader: TableReader) -> tuple[CauseCount, ...]:
-    order = [SortOrder("count", is_descending=True), SortOrder("likely_cause")]
+def _causes(reader: TableReader) -> tuple[model.CauseCount, ...]:
+    order = sort_order("-count likely_cause")
     rows = reader.totals("rebalances", ["cause_kind", "likely_cause"], [COUNT], order, CAUSES)
-    return tuple(CauseCount(row["cause_kind"], row["likely_cause"], row["count"]) for row in rows)
+    return tuple(model.CauseCount(row["cause_kind"], row["likely_cause"], row["count"]) for row in rows)
 
 
-def _statuses(reader: TableReader) -> tuple[LagStatus, ...]:
-    order = [SortOrder("count", is_descending=True), SortOrder("status")]
+def _statuses(reader: TableReader) -> tuple[model.LagStatus, ...]:
+    order = sort_order("-count status")
     rows = reader.totals("lag", ["status"], [COUNT, Aggregate("lag", "sum", "lag")], order, LISTED)
-    return tuple(LagStatus(row["status"], row["count"], row["lag"]) for row in rows)
+    return tuple(model.LagStatus(row["status"], row["count"], row["lag"]) for row in rows)
 
 
-def _lags(reader: TableReader) -> tuple[PartitionLag, ...]:
+def _lags(reader: TableReader) -> tuple[model.PartitionLag, ...]:
     return tuple(lag_of(row) for row in reader.rows("lag", LAG_COLUMNS, BY_LAG, LISTED) if row["lag"])
 
 
-def _quality(reader: TableReader, log_partitions: int) -> DataQuality:
+def _quality(reader: TableReader, log_partitions: int) -> model.DataQuality:
     counted = reader.rows("record_counts", ["what", "records"], [], LISTED)
     place = {
         what: index for index, what in enumerate(("in", "commits", "generations", "modern_records", "bad_records"))
     }
     counted.sort(key=lambda row: place.get(row["what"], len(place)))
-    many_first = [SortOrder("count", is_descending=True)]
-    bad = reader.totals("bad_records", ["reason"], [COUNT], [*many_first, SortOrder("reason")], LISTED)
-    problems = reader.totals("generations", ["problem"], [COUNT], [*many_first, SortOrder("problem")], LISTED)
-    columns = (
-        "log_partition",
-        "first_offset",
-        "last_offset",
-        "records",
-        "missing",
-        "first_ts",
-        "last_ts",
-        "whole_from_ts",
-    )
-    order = [
-        SortOrder("missing", is_descending=True),
-        SortOrder("records", is_descending=True),
-        SortOrder("log_partition"),
-    ]
+    bad = reader.totals("bad_records", ["reason"], [COUNT], sort_order("-count reason"), LISTED)
+    problems = reader.totals("generations", ["problem"], [COUNT], sort_order("-count problem"), LISTED)
+    columns = [name for name in LOG_PARTITIONS.names if name != "whole_from_offset"]
+    order = sort_order("-missing -records log_partition")
     read = reader.rows("log_partitions", columns, order, LISTED)
-    warning_columns = ("where", "what", "log_partition", "records", "bytes")
-    warnings = reader.rows(
-        "source_warnings", warning_columns, [SortOrder("where"), SortOrder("what"), SortOrder("log_partition")], LISTED
-    )
+    warnings = reader.rows("source_warnings", SOURCE_WARNINGS.names, sort_order("where what log_partition"), LISTED)
     remarked = reader.totals("source_warnings", [], [COUNT], [], 1)[0]["count"]
-    return DataQuality(
-        counts=tuple(NamedCount(row["what"], row["records"]) for row in counted),
-        bad=tuple(NamedCount(row["reason"], row["count"]) for row in bad),
-        problems=tuple(NamedCount(row["problem"], row["count"]) for row in problems if row["problem"] is not None),
-        log_partitions=tuple(LogPartition(*(row[name] for name in columns)) for row in read),
+    return model.DataQuality(
+        counts=tuple(model.NamedCount(row["what"], row["records"]) for row in counted),
+        bad=tuple(model.NamedCount(row["reason"], row["count"]) for row in bad),
+        problems=tuple(
+            model.NamedCount(row["problem"], row["count"]) for row in problems if row["problem"] is not None
+        ),
+        log_partitions=tuple(model.LogPartition(*(row[name] for name in columns)) for row in read),
         log_partitions_left_out=log_partitions - len(read),
-        warnings=tuple(SourceWarning(*(row[name] for name in warning_columns)) for row in warnings),
+        warnings=tuple(SourceWarning(*(row[name] for name in SOURCE_WARNINGS.names)) for row in warnings),
         warnings_left_out=remarked - len(warnings),
     )

@@ -7,15 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from groupcoord.pipeline.report import report_model as model
 from groupcoord.pipeline.report.formatting import amount, axis_label, moment, number, shortened
-from groupcoord.pipeline.report.report_model import (
-    CommitHistogram,
-    GroupDetail,
-    MemberTimeline,
-    Overview,
-    RebalanceSummary,
-    TimeBins,
-)
 
 WIDTH = 1000
 ROW_HEIGHT = 18
@@ -33,6 +26,7 @@ CAUSE_LINES = {
     "came": "somebody joined",
     "gone": "nobody is in the group",
     "vote": "the assignor changed",
+    "kind": "the group became one of the other protocol",
     "else": "something else",
 }
 """The kinds of lines that mark rebalances, with their meaning, in the order of the legend."""
@@ -46,6 +40,9 @@ _LINE_OF_CAUSE = {
     "members_joined": "came",
     "empty_join": "gone",
     "assignor_changed": "vote",
+    "became_consumer": "kind",
+    "became_classic": "kind",
+    "group_ended": "gone",
 }
 
 
@@ -134,12 +131,12 @@ def cause_line(cause_kind: str) -> str:
     return _LINE_OF_CAUSE.get(cause_kind, "else")
 
 
-def member_colours(members: Sequence[MemberTimeline]) -> Mapping[str, str]:
+def member_colours(members: Sequence[model.MemberTimeline]) -> Mapping[str, str]:
     """Member id → CSS class of its colour, the same in all drawings of a group."""
     return {one.member: f"c{index % MEMBER_COLOURS}" for index, one in enumerate(members)}
 
 
-def activity_chart(overview: Overview) -> Chart | None:
+def activity_chart(overview: model.Overview) -> Chart | None:
     """Rebalances and commits of all groups over time; None if no record has a time."""
     activity = overview.activity
     if activity is None:
@@ -160,11 +157,12 @@ def activity_chart(overview: Overview) -> Chart | None:
     )
 
 
-def timeline_chart(detail: GroupDetail, identity: str) -> Chart:
+def timeline_chart(detail: model.GroupDetail, identity: str) -> Chart:
     """What happened to one group: commits by darkness, members as bars, rebalances as lines, storms as shades."""
     scale = TimeScale(detail.start_ms, detail.end_ms)
     rows = [_histogram_row(detail.commits, scale)] if detail.commits is not None else []
     colours = member_colours(detail.members)
+    rows += [_reconciliation_row(detail.epochs, scale)] if detail.epochs else []
     rows += [_member_row(one, scale, colours[one.member]) for one in detail.members]
     rows = rows or [ChartRow("rebalances")]
     shades = [
@@ -178,20 +176,20 @@ def timeline_chart(detail: GroupDetail, identity: str) -> Chart:
         for one in detail.storms
     ]
     tables = [detail.commits.table] if detail.commits is not None else []
-    tables += [detail.skew_table, detail.rebalances_table, *(["storms"] if shades else [])]
+    tables += [*detail.tables_of_members, *detail.tables_of_rebalances, *(["storms"] if shades else [])]
     return Chart(
         identity=identity,
-        title="Members, rebalances and commits",
+        title="Members, epochs and commits" if detail.epochs else "Members, rebalances and commits",
         tables=tables,
         start_ms=detail.start_ms,
         end_ms=detail.end_ms,
         rows=rows,
         shades=shades,
-        lines=_rebalance_lines(detail.rebalances, scale),
+        lines=_lines(detail, scale),
     )
 
 
-def ownership_chart(detail: GroupDetail, identity: str) -> Chart | None:
+def ownership_chart(detail: model.GroupDetail, identity: str) -> Chart | None:
     """Each partition in the colour of its owner; None if no partition has a known owner."""
     if not detail.partitions:
         return None
@@ -200,33 +198,75 @@ def ownership_chart(detail: GroupDetail, identity: str) -> Chart | None:
     clients = {one.member: one.client_id for one in detail.members}
     rows = []
     for one in detail.partitions:
-        segments: dict[str | None, list[str]] = {}
+        segments: dict[tuple[str | None, bool], list[str]] = {}
         for span in one.spans:
-            height = 2.0 if span.member is None else ROW_HEIGHT - 4.0
-            segments.setdefault(span.member, []).append(scale.segment(span.from_ms, span.until_ms, height))
+            height = 2.0 if span.member is None else 6.0 if span.is_revoking else ROW_HEIGHT - 4.0
+            drawn = scale.segment(span.from_ms, span.until_ms, height)
+            segments.setdefault((span.member, span.is_revoking), []).append(drawn)
         place = f"{one.topic}-{one.partition}"
         shapes = [
             Shape(
                 "nobody" if member is None else colours.get(member, "others"),
-                f"{shortened(place)}: {'nobody' if member is None else shortened(clients.get(member) or member)}",
+                f"{shortened(place)}: {'nobody' if member is None else shortened(clients.get(member) or member)}"
+                + (", which is to give it back" if is_revoking else ""),
                 path="".join(found),
             )
-            for member, found in segments.items()
+            for (member, is_revoking), found in segments.items()
         ]
         rows.append(ChartRow(shortened(one.topic), shapes, title=place, suffix=f"-{one.partition}"))
     return Chart(
         identity=identity,
         title="Whose each partition was",
-        tables=["ownership", "rebalances"],
+        tables=[*detail.tables_of_owners, *detail.tables_of_rebalances],
         start_ms=detail.start_ms,
         end_ms=detail.end_ms,
         rows=rows,
-        lines=_rebalance_lines(detail.rebalances, scale, "thin"),
+        lines=_lines(detail, scale, "thin"),
     )
 
 
+def _lines(detail: model.GroupDetail, scale: TimeScale, kind: str | None = None) -> list[VerticalLine]:
+    """A line for each rebalance; in a group of KIP-848 for each epoch, of which not each has a target assignment."""
+    shown = [one for one in detail.rebalances if not (one.is_target and detail.epochs)]
+    return _rebalance_lines(shown, scale, kind) + [
+        VerticalLine(scale.x(one.at_ms), f"r-{kind or cause_line(one.cause_kind)}", _epoch_text(one))
+        for one in detail.epochs
+    ]
+
+
+def _epoch_text(one: model.GroupEpoch) -> str:
+    at = moment(one.at_ms, with_ms=True)
+    if one.group_epoch is None:
+        return f"{at} UTC: {one.cause}"
+    text = f"epoch {one.group_epoch}, {at} UTC: {shortened(one.cause, 300)}; {amount(one.members, 'members')}"
+    if one.assigned_ms is None:
+        return f"{text}; no target assignment was made for it"
+    return f"{text}; {number(one.to_revoke)} to give back, {amount(one.to_assign, 'partitions')} to get"
+
+
+def _reconciliation_row(epochs: Sequence[model.GroupEpoch], scale: TimeScale) -> ChartRow:
+    """How long each epoch took: thin until there was a target assignment, then thick until all members had theirs."""
+    shapes = []
+    ends = [one.at_ms for one in epochs[1:]] + [scale.end_ms]
+    for one, next_ms in zip(epochs, ends, strict=True):
+        if one.group_epoch is None or not one.members:
+            continue
+        assigned_ms = next_ms if one.assigned_ms is None else one.assigned_ms
+        until_ms = next_ms if one.reconciled_ms is None else one.reconciled_ms
+        said = f"epoch {one.group_epoch}: "
+        if assigned_ms > one.at_ms:
+            path = scale.segment(one.at_ms, assigned_ms, 3.0)
+            shapes.append(Shape("heat", f"{said}waits for a target assignment", path=path))
+        if until_ms > assigned_ms:
+            last = "all have their target" if one.reconciled_ms is not None else "the next epoch came before all had it"
+            took = f"members change over for {number(until_ms - assigned_ms)} ms, then {last}"
+            path = scale.segment(assigned_ms, until_ms, ROW_HEIGHT - 5.0)
+            shapes.append(Shape("heat", f"{said}{took}", path=path))
+    return ChartRow("reconciling", shapes)
+
+
 def _rebalance_lines(
-    rebalances: Iterable[RebalanceSummary], scale: TimeScale, kind: str | None = None
+    rebalances: Iterable[model.RebalanceSummary], scale: TimeScale, kind: str | None = None
 ) -> list[VerticalLine]:
     return [
         VerticalLine(scale.x(one.at_ms), f"r-{kind or cause_line(one.cause_kind)}", _rebalance_text(one))
@@ -234,7 +274,7 @@ def _rebalance_lines(
     ]
 
 
-def _rebalance_text(one: RebalanceSummary) -> str:
+def _rebalance_text(one: model.RebalanceSummary) -> str:
     members = f"{number(one.members_before)} → {amount(one.members_after, 'members')}"
     moved = f"{number(one.moved)} of {amount(one.partitions_total, 'partitions')} moved"
     needless = f", {number(one.moved_needlessly)} needlessly" if one.moved_needlessly else ""
@@ -242,7 +282,7 @@ def _rebalance_text(one: RebalanceSummary) -> str:
     return f"generation {one.generation}, {at} UTC: {shortened(one.likely_cause, 300)}; {members}; {moved}{needless}"
 
 
-def _histogram_row(histogram: CommitHistogram, scale: TimeScale) -> ChartRow:
+def _histogram_row(histogram: model.CommitHistogram, scale: TimeScale) -> ChartRow:
     """Commits as rectangles that are darker the more commits there are."""
     highest = max(histogram.counts, default=0)
     shapes = []
@@ -255,7 +295,7 @@ def _histogram_row(histogram: CommitHistogram, scale: TimeScale) -> ChartRow:
     return ChartRow("commits", shapes)
 
 
-def _bars_row(counts: Sequence[int], bins: TimeBins, scale: TimeScale, unit: str, kind: str) -> ChartRow:
+def _bars_row(counts: Sequence[int], bins: model.TimeBins, scale: TimeScale, unit: str, kind: str) -> ChartRow:
     """Counts as bars."""
     highest = max(counts, default=0)
     shapes = []
@@ -269,7 +309,7 @@ def _bars_row(counts: Sequence[int], bins: TimeBins, scale: TimeScale, unit: str
     return ChartRow(unit, shapes)
 
 
-def _counted(counts: Sequence[int], bins: TimeBins) -> Iterable[tuple[int, int, int]]:
+def _counted(counts: Sequence[int], bins: model.TimeBins) -> Iterable[tuple[int, int, int]]:
     """The bins that are not empty: from when, until when, and the count."""
     for index, count in enumerate(counts):
         if count:
@@ -281,15 +321,21 @@ def _count_text(count: int, unit: str, from_ms: int) -> str:
     return f"{amount(count, unit)} from {moment(from_ms, with_ms=True)} UTC on"
 
 
-def _member_row(one: MemberTimeline, scale: TimeScale, colour: str) -> ChartRow:
-    segments = [
-        scale.segment(span.from_ms, span.until_ms, 3.0 if span.partitions == 0 else ROW_HEIGHT - 5.0)
-        for span in one.spans
-    ]
+def _member_row(one: model.MemberTimeline, scale: TimeScale, colour: str) -> ChartRow:
+    segments: dict[bool, list[str]] = {}
+    for span in one.spans:
+        height = 3.0 if span.partitions == 0 else ROW_HEIGHT - 5.0
+        segments.setdefault(span.is_settled, []).append(scale.segment(span.from_ms, span.until_ms, height))
     most, least = (pick(span.partitions for span in one.spans) for pick in (max, min))
     had = amount(most, "partitions") if least == most else f"{number(least)} to {amount(most, 'partitions')}"
     until_ms = one.spans[-1].until_ms
     until = "on, not seen leaving" if until_ms >= scale.end_ms else f"to {moment(until_ms)} UTC"
     name = shortened(one.client_id or one.member)
     title = f"{name}: from {moment(one.spans[0].from_ms)} UTC {until}, {had}"
-    return ChartRow(name, [Shape(colour, title, path="".join(segments))], title=one.member)
+    shapes = [
+        Shape(colour, title, path="".join(found))
+        if is_settled
+        else Shape(colour, f"{title}; here away, or not yet with what it is to have", path="".join(found), opacity=0.4)
+        for is_settled, found in segments.items()
+    ]
+    return ChartRow(name, shapes, title=one.member)

@@ -1,41 +1,230 @@
 """The most troubled groups in detail: members, owners of partitions, rebalances and commits over time."""
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from itertools import pairwise
+from typing import NamedTuple
 
-from groupcoord.pipeline.report.group_timelines import (
-    BY_LAG,
-    BY_STORM,
-    COUNT,
-    LAG_COLUMNS,
-    NEWEST,
-    STORM_COLUMNS,
-    commits_of_each,
-    lag_of,
-    members_of,
-    read_bands,
-    storm_of,
-    window_ms_of,
+from groupcoord.pipeline.report import report_model as model
+from groupcoord.pipeline.report.table_reader_interface import Aggregate, Row, SortOrder, TableReader, sort_order
+from groupcoord.pipeline.schemas import END_EVENTS, LAG, STORMS
+
+COUNT = Aggregate("count", "count")
+STORM_COLUMNS = STORMS.names[1:]
+BY_STORM = sort_order("from group")
+LAG_COLUMNS = LAG.names
+BY_LAG = sort_order("-lag group topic partition")
+
+
+def storm_of(row: Row) -> model.RebalanceStorm:
+    """A row of ``storms``."""
+    return model.RebalanceStorm._make((*(row[name] for name in STORM_COLUMNS[:-1]), tuple(row["likely_causes"] or ())))
+
+
+def lag_of(row: Row) -> model.PartitionLag:
+    """A row of ``lag``."""
+    return model.PartitionLag(*(row[name] for name in LAG_COLUMNS))
+
+
+MEMBERS = 30
+"""The most members that are drawn: the last ones of the group."""
+CHANGES = 3_000
+"""The most changes in the lives of members of a group of KIP-848 that are drawn, the newest ones."""
+_OF_SHARE = ("group", "log_offset", "generation", "member", "client_id", "partitions", "fair_share")
+_OF_CHANGE = ("group", "log_offset", "is_settled", "append_ts", "until_ts", *model.MemberChange._fields[1:])
+_OF_EPOCH = (
+    "group_epoch",
+    "append_ts",
+    *model.GroupEpoch._fields[2:6],
+    "assigned_ts",
+    "to_revoke",
+    "to_assign",
+    "reconciled_ts",
 )
-from groupcoord.pipeline.report.report_model import (
-    CommitGap,
-    CommitHistogram,
-    GroupDetail,
-    GroupSummary,
-    OwnershipSpan,
-    PartitionTimeline,
-    RebalanceSummary,
-    TimeSpan,
-)
-from groupcoord.pipeline.report.table_reader import Row, SortOrder, TableReader
+_ENDS = frozenset(END_EVENTS)
+
+
+class MembershipRows(NamedTuple):
+    """What is known of the members of each group."""
+
+    rows: Mapping[str, list[Row]]
+    """Rows of ``skew``, of the members that are drawn."""
+    lives: Mapping[str, list[Row]]
+    """Rows of ``modern_members``, of the members that are drawn; the newest is first."""
+    counts: Mapping[str, int]
+    """How many members each group ever had, up to COUNTED."""
+    shares: Mapping[str, model.GenerationShares]
+
+
+def read_bands(reader: TableReader, groups: Collection[str], generations: int) -> MembershipRows:
+    """The members of ``groups`` in the last ``generations``."""
+    rows: dict[str, list[Row]] = defaultdict(list)
+    lives: dict[str, list[Row]] = defaultdict(list)
+    known: dict[str, set[str]] = defaultdict(set)
+    newest: list[Row] = []
+    among = {"group": groups}
+    for table in ("skew", "modern_skew"):
+        order = sort_order("-log_offset -partitions member")
+        newest += reader.rows(table, _OF_SHARE, order, MEMBERS, among=among, of_each_group=True)
+    newest.sort(key=lambda row: -row["log_offset"])
+    for table, columns, most in (("skew", _OF_SHARE, generations * MEMBERS), ("modern_members", _OF_CHANGE, CHANGES)):
+        measures = [Aggregate("log_offset", "max", "log_offset"), Aggregate("generations", "count")]
+        order = sort_order("-log_offset -generations member")
+        counted: dict[str, int] = defaultdict(int)
+        drawn: set[tuple[str, str]] = set()
+        members = reader.totals(table, ["group", "member"], measures, order, COUNTED, among=among, of_each_group=True)
+        for row in members:
+            known[row["group"]].add(row["member"])
+            counted[row["group"]] += 1
+            if counted[row["group"]] <= MEMBERS:
+                drawn.add((row["group"], row["member"]))
+        among_drawn = {"group": {group for group, _ in drawn}, "member": {member for _, member in drawn}}
+        order = sort_order("-log_offset member")
+        found = reader.rows(table, columns, order, most, among=among_drawn, of_each_group=True)
+        for row in found:
+            if (row["group"], row["member"]) in drawn:
+                (rows if table == "skew" else lives)[row["group"]].append(row)
+    return MembershipRows(
+        rows, lives, defaultdict(int, {group: len(members) for group, members in known.items()}), _shares(newest)
+    )
+
+
+def members_of(rebalances: Sequence[Row], rows: Sequence[Row], end_ms: int) -> tuple[model.MemberTimeline, ...]:
+    """When each member was there: from the rebalance that began a generation to the next one, the last to ``end_ms``. Who
+    came first is first."""
+    offsets = [row["log_offset"] for row in rebalances]
+    times = [row["at"] for row in rebalances] + [end_ms]
+    spans: dict[str, dict[int, int]] = defaultdict(dict)
+    clients: dict[str, str] = {}
+    for row in sorted(rows, key=lambda row: row["log_offset"]):
+        # A static member that comes back is a further record of the same generation; numbers begin anew with a new group.
+        place = bisect_right(offsets, row["log_offset"]) - 1
+        if place >= 0:
+            spans[row["member"]][place] = row["partitions"]
+            clients[row["member"]] = row["client_id"] or ""
+    members = [
+        model.MemberTimeline(
+            member,
+            clients[member],
+            _joined([model.MembershipSpan(times[place], times[place + 1], had) for place, had in there.items()]),
+        )
+        for member, there in spans.items()
+    ]
+    return tuple(sorted(members, key=lambda one: (one.spans[0].from_ms, one.member)))
+
+
+def lives_of(rows: Sequence[Row], span: model.TimeSpan) -> tuple[model.MemberTimeline, ...]:
+    """When each member of a group of KIP-848 was there in ``span``, by ``rows`` of ``modern_members``."""
+    spans: dict[str, list[model.MembershipSpan]] = defaultdict(list)
+    clients: dict[str, str] = {}
+    for row in sorted(rows, key=lambda row: row["log_offset"]):
+        from_ms = max(row["append_ts"], span.start_ms)
+        until_ms = span.end_ms if row["until_ts"] is None else min(row["until_ts"], span.end_ms)
+        if row["event"] not in _ENDS and from_ms < until_ms:
+            had = row["partitions"] + row["revoking"]
+            spans[row["member"]].append(model.MembershipSpan(from_ms, until_ms, had, row["is_settled"]))
+            clients[row["member"]] = row["client_id"] or ""
+    return tuple(model.MemberTimeline(member, clients[member], _joined(there)) for member, there in spans.items())
+
+
+def _both(
+    classic: tuple[model.MemberTimeline, ...], modern: tuple[model.MemberTimeline, ...]
+) -> tuple[model.MemberTimeline, ...]:
+    """The members of a group that was of both kinds; who stayed is one member. Who came first is first."""
+    found = {one.member: one for one in classic}
+    for one in modern:
+        spans = found[one.member].spans if one.member in found else ()
+        found[one.member] = one._replace(spans=tuple(sorted(spans + one.spans)))
+    return tuple(sorted(found.values(), key=lambda one: (one.spans[0].from_ms, one.member)))
+
+
+def _joined(spans: list[model.MembershipSpan]) -> tuple[model.MembershipSpan, ...]:
+    """``spans`` with generations in one piece that follow one another with as many partitions."""
+    made = spans[:1]
+    for before, one in pairwise(spans):
+        if before.until_ms == one.from_ms and before[2:] == one[2:]:
+            made[-1] = made[-1]._replace(until_ms=one.until_ms)
+        else:
+            made.append(one)
+    return tuple(made)
+
+
+def _shares(rows: Sequence[Row]) -> dict[str, model.GenerationShares]:
+    of_group: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        if not of_group[row["group"]] or of_group[row["group"]][0]["log_offset"] == row["log_offset"]:
+            of_group[row["group"]].append(row)
+    return {
+        group: model.GenerationShares(
+            found[0]["generation"],
+            found[0]["fair_share"],
+            tuple(model.MemberShare(row["member"], row["client_id"] or "", row["partitions"]) for row in found),
+        )
+        for group, found in of_group.items()
+    }
+
+
+COMMITS = ("commits", "append_ts", COUNT)
+WINDOWS = ("commit_rates", "window_start", Aggregate("count", "sum", "commits"))
+
+
+def commits_of_all(reader: TableReader, span: model.TimeSpan, pieces: int) -> model.CommitHistogram:
+    """The commits of all groups in ``span``, cut into about so many pieces."""
+    bins, is_fine = _cut(span, pieces, window_ms_of(reader))
+    table, time, measure = COMMITS if is_fine else WINDOWS
+    return model.CommitHistogram(bins, _counts(bins, reader.binned(table, time, bins, [measure])), table)
+
+
+def commits_of_each(
+    reader: TableReader, spans: Mapping[str, model.TimeSpan], pieces: int
+) -> dict[str, model.CommitHistogram]:
+    """The commits of each group in its span."""
+    window_ms = window_ms_of(reader)
+    cuts = {group: _cut(span, pieces, window_ms) for group, span in spans.items()}
+    histograms: dict[str, model.CommitHistogram] = {}
+    for wants_fine, (table, time, measure) in ((True, COMMITS), (False, WINDOWS)):
+        bins = {group: one for group, (one, is_fine) in cuts.items() if is_fine is wants_fine}
+        rows = reader.binned(table, time, bins, [measure])
+        for group, one in bins.items():
+            histograms[group] = model.CommitHistogram(
+                one, _counts(one, [row for row in rows if row["group"] == group]), table
+            )
+    return histograms
+
+
+def _cut(span: model.TimeSpan, pieces: int, window_ms: int | None) -> tuple[model.TimeBins, bool]:
+    """``span`` in pieces, and whether these are finer than windows; else each has just so many whole windows."""
+    width_ms = (span.end_ms - span.start_ms) // pieces + 1
+    if window_ms is None or width_ms < window_ms:
+        return model.TimeBins(span.start_ms, width_ms, pieces), True
+    start_ms = span.start_ms - span.start_ms % window_ms
+    width_ms = -(-width_ms // window_ms) * window_ms
+    return model.TimeBins(start_ms, width_ms, (span.end_ms - start_ms) // width_ms + 1), False
+
+
+def window_ms_of(reader: TableReader) -> int | None:
+    """How long the windows of ``commit_rates`` are; None: there are none."""
+    rows = reader.rows("commit_rates", ["window_start", "window_end"], [], 1)
+    return rows[0]["window_end"] - rows[0]["window_start"] if rows else None
+
+
+def _counts(bins: model.TimeBins, rows: list[Row]) -> tuple[int, ...]:
+    counts = [0] * bins.pieces
+    for row in rows:
+        counts[row["bin"]] = row["count"]
+    return tuple(counts)
+
 
 REBALANCES = 120
 """The most rebalances of a group that are drawn, the newest ones; the time axis begins with the first of them."""
 PARTITIONS = 30
 """The most partitions that are drawn: those whose owner changed most often."""
 COUNTED = 2_000
-"""The most partitions of a group that are counted, and the most changes of owner that are read."""
+"""The most members and the most partitions of a group that are counted, and the most changes of owner that are read."""
 LISTED = 10
+LISTED_CHANGES = 120
+"""The most changes in the lives of members that are listed."""
 PIECES = 160
 """Into so many pieces time is cut for the histogram of commits."""
 SHORTEST_MS = 1_000
@@ -55,43 +244,70 @@ _OF_REBALANCE = (
 _OF_GAP = ("topic", "partition", "from_ts", "to_ts", "gap_seconds", "usual_seconds")
 
 
-def details_of(reader: TableReader, groups: Sequence[GroupSummary], log: TimeSpan | None) -> tuple[GroupDetail, ...]:
+def details_of(
+    reader: TableReader, groups: Sequence[model.GroupSummary], log: model.TimeSpan | None
+) -> tuple[model.GroupDetail, ...]:
     """A section for each of ``groups``. ``log`` is when the log began and ended."""
     if not groups:
         return ()
     names = [one.group for one in groups]
     rebalances = _rebalances(reader, names)
+    newest = sort_order("-log_offset")
+    epochs = _each(reader, "modern_epochs", ("group", "log_offset", *_OF_EPOCH), newest, REBALANCES, names)
+    counted = {
+        table: {
+            row["group"]: row["count"]
+            for row in reader.totals(table, ["group"], [COUNT], [], len(names), among={"group": names})
+        }
+        for table in ("modern_epochs", "modern_members")
+    }
     window_ms = window_ms_of(reader) or 0
-    spans = {one.group: _span(one, rebalances[one.group], log, window_ms) for one in groups}
     bands = read_bands(reader, names, REBALANCES)
+    marks = {
+        name: [row["at"] for row in rebalances[name]]
+        + [row["append_ts"] for row in (*epochs[name], *bands.lives.get(name, ())[:1])]
+        for name in names
+    }
+    spans = {
+        one.group: _span(one, marks[one.group], one.rebalances <= len(rebalances[one.group]), log, window_ms)
+        for one in groups
+    }
     histograms = commits_of_each(reader, spans, PIECES)
-    spans = {group: _trimmed(span, histograms[group], rebalances[group]) for group, span in spans.items()}
+    spans = {group: _trimmed(span, histograms[group], marks[group]) for group, span in spans.items()}
     owned = _owned(reader, names)
-    latest = [SortOrder("from", is_descending=True), *BY_STORM]
+    latest = sort_order("-from") + BY_STORM
     storms = _each(reader, "storms", STORM_COLUMNS, latest, REBALANCES, names)
     lags = _each(reader, "lag", LAG_COLUMNS, BY_LAG, LISTED, names)
-    longest = [
-        SortOrder("gap_seconds", is_descending=True),
-        SortOrder("from_ts"),
-        SortOrder("topic"),
-        SortOrder("partition"),
-    ]
+    longest = sort_order("-gap_seconds from_ts topic partition")
     gaps = _each(reader, "commit_gaps", ("group", *_OF_GAP), longest, LISTED, names)
     details = []
     for one in groups:
         name, span, shown = one.group, spans[one.group], rebalances[one.group]
-        members = members_of(shown, bands.rows[name], span.end_ms)
+        members = _both(members_of(shown, bands.rows[name], span.end_ms), lives_of(bands.lives[name], span))
+        changes = bands.lives[name][:LISTED_CHANGES]
         partitions, changing = _partitions(owned[name], span)
         shares = bands.shares.get(name)
         details.append(
-            GroupDetail(
+            model.GroupDetail(
                 group=one,
                 start_ms=span.start_ms,
                 end_ms=span.end_ms,
-                rebalances=tuple(RebalanceSummary(*(row[column] for column in _OF_REBALANCE)) for row in shown),
+                rebalances=tuple(
+                    model.RebalanceSummary._make(row[column] for column in (*_OF_REBALANCE, "is_target"))
+                    for row in shown
+                ),
                 rebalances_left_out=max(one.rebalances - len(shown), 0),
+                epochs=tuple(
+                    model.GroupEpoch(*(row[column] for column in _OF_EPOCH)) for row in reversed(epochs[name])
+                ),
+                epochs_left_out=counted["modern_epochs"].get(name, 0) - len(epochs[name]),
                 members=members,
-                members_left_out=bands.counts[name] - len(members),
+                members_left_out=max(bands.counts[name] - len(members), 0),
+                changes=tuple(
+                    model.MemberChange(row["append_ts"], *(row[column] for column in model.MemberChange._fields[1:]))
+                    for row in reversed(changes)
+                ),
+                changes_left_out=counted["modern_members"].get(name, 0) - len(changes),
                 commits=histograms[name],
                 storms=tuple(storm_of(row) for row in reversed(storms[name]) if row["to"] >= span.start_ms),
                 partitions=partitions,
@@ -100,7 +316,7 @@ def details_of(reader: TableReader, groups: Sequence[GroupSummary], log: TimeSpa
                 shares_left_out=max((_size(shown, shares.generation) or 0) - len(shares.shares), 0) if shares else 0,
                 lags=tuple(lag_of(row) for row in lags[name] if row["lag"] is not None),
                 lags_left_out=max(one.partitions - len(lags[name]), 0),
-                gaps=tuple(CommitGap(*(row[column] for column in _OF_GAP)) for row in gaps[name]),
+                gaps=tuple(model.CommitGap(*(row[column] for column in _OF_GAP)) for row in gaps[name]),
                 gaps_left_out=max(one.commit_gaps - len(gaps[name]), 0),
             )
         )
@@ -127,18 +343,22 @@ def _rebalances(reader: TableReader, groups: Collection[str]) -> Mapping[str, li
     columns = ["group", "log_offset", *_OF_REBALANCE]
     found: dict[str, list[Row]] = defaultdict(list)
     for table in ("rebalances", "modern_rebalances"):
-        for group, rows in _each(reader, table, columns, [NEWEST], REBALANCES, groups).items():
-            found[group] += [row for row in rows if row["at"] is not None]
+        for group, rows in _each(reader, table, columns, sort_order("-log_offset"), REBALANCES, groups).items():
+            is_target = table == "modern_rebalances"
+            found[group] += [row | {"is_target": is_target} for row in rows if row["at"] is not None]
     for rows in found.values():
         rows.sort(key=lambda row: row["log_offset"])
         del rows[:-REBALANCES]
     return found
 
 
-def _span(group: GroupSummary, rebalances: Sequence[Row], log: TimeSpan | None, window_ms: int) -> TimeSpan:
-    """When the group did something: from the first rebalance that is drawn, if others are left out, else from its begin."""
-    times = [row["at"] for row in rebalances]
-    if group.rebalances <= len(rebalances):
+def _span(
+    group: model.GroupSummary, marks: Sequence[int], is_whole: bool, log: model.TimeSpan | None, window_ms: int
+) -> model.TimeSpan:
+    """When the group did something: from the first of the ``marks`` that are drawn, if others are left out, else from its
+    begin."""
+    times = list(marks)
+    if is_whole:
         times += [time for time in (group.first_ms,) if time is not None]
     times += [time + window_ms for time in (group.last_ms,) if time is not None]
     if not times:
@@ -146,48 +366,54 @@ def _span(group: GroupSummary, rebalances: Sequence[Row], log: TimeSpan | None, 
     # Of some commits only their window is known, which begins before the first and ends behind the last.
     start_ms = max(min(times), log.start_ms) if log else min(times)
     end_ms = min(max(times), log.end_ms) if log else max(times)
-    return TimeSpan(start_ms, max(end_ms, start_ms + SHORTEST_MS))
+    return model.TimeSpan(start_ms, max(end_ms, start_ms + SHORTEST_MS))
 
 
-def _trimmed(span: TimeSpan, histogram: CommitHistogram, rebalances: Sequence[Row]) -> TimeSpan:
+def _trimmed(span: model.TimeSpan, histogram: model.CommitHistogram, marks: Sequence[int]) -> model.TimeSpan:
     """``span`` without the time before anything happened and after all had: windows are longer than their commits."""
     busy = [index for index, count in enumerate(histogram.counts) if count]
-    starts = [histogram.bins.start_ms + index * histogram.bins.width_ms for index in busy[:1]] + [
-        row["at"] for row in rebalances
-    ]
+    starts = [histogram.bins.start_ms + index * histogram.bins.width_ms for index in busy[:1]] + [*marks]
     ends = [histogram.bins.start_ms + (index + 1) * histogram.bins.width_ms for index in busy[-1:]]
-    ends += [row["at"] for row in rebalances]
+    ends += marks
     if not starts:
         return span
     start_ms = max(min(starts), span.start_ms)
     end_ms = max(min(max(ends), span.end_ms), start_ms + SHORTEST_MS)
-    return TimeSpan(start_ms, end_ms + (end_ms - start_ms) // 40)
+    return model.TimeSpan(start_ms, end_ms + (end_ms - start_ms) // 40)
 
 
 def _owned(reader: TableReader, groups: Collection[str]) -> Mapping[str, dict[tuple[str, int], list[Row]]]:
     """The changes of owner of each partition; of those that are drawn. Others are named, without any."""
-    order = [SortOrder("count", is_descending=True), SortOrder("topic"), SortOrder("partition")]
-    among = {"group": groups}
+    order = sort_order("-count topic partition")
     by = ["group", "topic", "partition"]
     found: dict[str, dict[tuple[str, int], list[Row]]] = defaultdict(dict)
-    for row in reader.totals("ownership", by, [COUNT], order, COUNTED, among=among, of_each_group=True):
-        found[row["group"]][row["topic"], row["partition"]] = []
-    drawn = {group: set(list(partitions)[:PARTITIONS]) for group, partitions in found.items()}
-    topics = {topic for partitions in drawn.values() for topic, _ in partitions}
-    if topics:
-        among = {"group": groups, "topic": topics}
-    columns = [*by, "log_offset", "append_ts", "until_ts", "member"]
-    newest = [NEWEST, SortOrder("topic"), SortOrder("partition")]
-    for row in reader.rows("ownership", columns, newest, COUNTED, among=among, of_each_group=True):
-        place = row["topic"], row["partition"]
-        if place in drawn.get(row["group"], ()):
-            found[row["group"]][place].append(row)
+    for table, more in (("ownership", []), ("modern_ownership", ["is_revoking"])):
+        among = {"group": groups}
+        drawn: dict[str, set[tuple[str, int]]] = defaultdict(set)
+        for row in reader.totals(table, by, [COUNT], order, COUNTED, among=among, of_each_group=True):
+            found[row["group"]].setdefault((row["topic"], row["partition"]), [])
+            if len(drawn[row["group"]]) < PARTITIONS:
+                drawn[row["group"]].add((row["topic"], row["partition"]))
+        topics = {topic for places in drawn.values() for topic, _ in places}
+        if topics:
+            among = {"group": groups, "topic": topics}
+        columns = [*by, "log_offset", "append_ts", "until_ts", "member", *more]
+        newest = sort_order("-log_offset topic partition")
+        for row in reader.rows(table, columns, newest, COUNTED, among=among, of_each_group=True):
+            place = row["topic"], row["partition"]
+            if place in drawn[row["group"]]:
+                found[row["group"]][place].append({"is_revoking": False, **row})
+    for known in found.values():
+        for rows in known.values():
+            rows.sort(key=lambda row: -row["log_offset"])
+            for later, row in pairwise(rows):  # the group became one of the other kind
+                row["until_ts"] = later["append_ts"]
     return found
 
 
 def _partitions(
-    owned: Mapping[tuple[str, int], list[Row]], span: TimeSpan
-) -> tuple[tuple[PartitionTimeline, ...], int]:
+    owned: Mapping[tuple[str, int], list[Row]], span: model.TimeSpan
+) -> tuple[tuple[model.PartitionTimeline, ...], int]:
     """Whose the partitions were that are drawn, and how many there are."""
     made = []
     for topic, partition in sorted(list(owned)[:PARTITIONS]):
@@ -196,8 +422,8 @@ def _partitions(
             from_ms = max(row["append_ts"], span.start_ms)
             until_ms = span.end_ms if row["until_ts"] is None else min(row["until_ts"], span.end_ms)
             if from_ms < until_ms:
-                spans.append(OwnershipSpan(from_ms, until_ms, row["member"]))
-        made.append(PartitionTimeline(topic, partition, tuple(spans)))
+                spans.append(model.OwnershipSpan(from_ms, until_ms, row["member"], row["is_revoking"]))
+        made.append(model.PartitionTimeline(topic, partition, tuple(spans)))
     return tuple(made), len(owned)
 
 

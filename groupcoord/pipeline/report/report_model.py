@@ -139,14 +139,49 @@ class RebalanceSummary(NamedTuple):
     moved: int | None
     moved_needlessly: int | None
     imbalance: int | None
+    is_target: bool = False
+    """Is it the target assignment of a group of KIP-848? Then the generation is its epoch."""
+
+
+class GroupEpoch(NamedTuple):
+    """A row of ``modern_epochs``."""
+
+    group_epoch: int | None
+    at_ms: int
+    cause_kind: str
+    cause: str
+    members: int
+    classic_members: int
+    assigned_ms: int | None
+    to_revoke: int | None
+    to_assign: int | None
+    reconciled_ms: int | None
+
+
+class MemberChange(NamedTuple):
+    """A row of ``modern_members``."""
+
+    at_ms: int
+    member: str
+    client_id: str | None
+    instance_id: str | None
+    is_classic: bool
+    event: str
+    member_epoch: int | None
+    partitions: int
+    revoking: int
+    target: int
 
 
 class MembershipSpan(NamedTuple):
-    """A member in consecutive generations with the same number of partitions. ``until_ms`` is when the next span begins."""
+    """A member with the same number of partitions: in consecutive generations, or in a group of KIP-848 with those that it has
+    to give back. ``until_ms`` is when the next span begins."""
 
     from_ms: int
     until_ms: int
     partitions: int
+    is_settled: bool = True
+    """Is it there, with what the target assignment gives it? Always in a classic group."""
 
 
 class MemberTimeline(NamedTuple):
@@ -163,6 +198,8 @@ class OwnershipSpan(NamedTuple):
     from_ms: int
     until_ms: int
     member: str | None
+    is_revoking: bool = False
+    """Was the owner told to give it back? Never in a classic group."""
 
 
 class PartitionTimeline(NamedTuple):
@@ -236,8 +273,12 @@ class GroupDetail:
     end_ms: int
     rebalances: tuple[RebalanceSummary, ...] = ()
     rebalances_left_out: int = 0
+    epochs: tuple[GroupEpoch, ...] = ()
+    epochs_left_out: int = 0
     members: tuple[MemberTimeline, ...] = ()
     members_left_out: int = 0
+    changes: tuple[MemberChange, ...] = ()
+    changes_left_out: int = 0
     commits: CommitHistogram | None = None
     storms: tuple[RebalanceStorm, ...] = ()
     partitions: tuple[PartitionTimeline, ...] = ()
@@ -258,6 +299,25 @@ class GroupDetail:
     def rebalances_table(self) -> str:
         """The table with its rebalances."""
         return "modern_rebalances" if self.group.kind == "consumer" else "rebalances"
+
+    @property
+    def tables_of_members(self) -> list[str]:
+        """The tables with the lives of its members; a group that changed its protocol has several."""
+        return self._tables("skew", "modern_members")
+
+    @property
+    def tables_of_rebalances(self) -> list[str]:
+        """The tables with its rebalances and epochs."""
+        return self._tables("rebalances", "modern_epochs")
+
+    @property
+    def tables_of_owners(self) -> list[str]:
+        """The tables that say whose each partition was."""
+        return self._tables("ownership", "modern_ownership")
+
+    def _tables(self, classic: str, modern: str) -> list[str]:
+        was_classic = self.group.kind != "consumer" or not all(one.is_target for one in self.rebalances)
+        return [classic] * was_classic + [modern] * (self.group.kind == "consumer" or bool(self.epochs))
 
 
 class LagStatus(NamedTuple):

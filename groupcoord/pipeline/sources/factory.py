@@ -1,41 +1,104 @@
-"""What ``--source`` says: ``kafka:HOST:PORT``, ``segments:DIR``, ``jsonl:FILE``, ``connector:HOST:PORT``."""
+"""The source that ``--source`` names, to be read once or followed as a stream; and where topics end, for lags.
+
+There are ``kafka:HOST:PORT``, ``segments:DIR``, ``jsonl:FILE`` and ``connector:HOST:PORT``. The first and the last can be
+followed.
+"""
 
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
-from groupcoord.pipeline.errors import PipelineError
+from groupcoord.pipeline.arrow_columns import arrow_schema
+from groupcoord.pipeline.errors import PipelineError, SourceWarning
+from groupcoord.pipeline.schemas import END_OFFSETS
 from groupcoord.pipeline.sources import connector_source, jsonl_source, kafka_source
-from groupcoord.pipeline.sources.end_offsets import ends_of_cluster
+from groupcoord.pipeline.sources.kafka_source import LATEST, ClusterReader
 from groupcoord.pipeline.sources.segment_files import PIECE_BYTES, SegmentSlice, read_piece, survey
-from groupcoord.pipeline.sources.source_plan import SourcePlan
 
-KINDS = ("kafka", "segments", "jsonl", "connector")
+
+@dataclass(frozen=True, kw_only=True)
+class SourcePlan:
+    """One reading of a source.
+
+    ``spec`` is the text after ``--source``. ``read`` gives the records as LOG, or the numbers of the tasks that will read them;
+    ``open_batches`` turns its record batches into such of LOG, inside the task that decodes them. ``records`` is how many there
+    must be; None if the source cannot know. ``ends``, of a live cluster, turns a frame with the columns ``topic`` and
+    ``partition`` into END_OFFSETS.
+    """
+
+    spec: str
+    read: Callable[[SparkSession], DataFrame]
+    open_batches: Callable[[Iterator[Any]], Iterator[Any]] = iter
+    records: int | None = None
+    warnings: list[SourceWarning] = field(default_factory=list)
+    ends: Callable[[DataFrame], DataFrame] | None = None
+
+
+_NEEDED = {"topic", "partition", "end_offset"}
+
+
+def ends_of_cluster(wanted: DataFrame, bootstrap: str, now_ms: int) -> DataFrame:
+    """The ends of the partitions in ``wanted`` (``topic``, ``partition``) as END_OFFSETS; what is not there is missing."""
+    return (
+        wanted.select("topic", "partition")
+        .distinct()
+        .coalesce(1)
+        .mapInArrow(_asking(bootstrap, now_ms), END_OFFSETS.ddl)
+    )
+
+
+def _asking(bootstrap: str, now_ms: int) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    def ask(batches: Iterator[Any]) -> Iterator[Any]:
+        with ClusterReader(bootstrap) as cluster:
+            for batch in batches:
+                pairs = zip(batch.column("topic").to_pylist(), batch.column("partition").to_pylist(), strict=True)
+                found = cluster.offsets(set(pairs), LATEST)
+                rows = [
+                    {"topic": topic, "partition": partition, "end_offset": end, "at": now_ms * 1000}
+                    for (topic, partition), end in found.items()
+                ]
+                yield pa.RecordBatch.from_pylist(rows, schema=arrow_schema(END_OFFSETS.columns))
+
+    return ask
+
+
+def ends_of_file(spark: SparkSession, path: str) -> DataFrame:
+    """The ends in a CSV file with a header, or in JSON lines: ``topic``, ``partition``, ``end_offset`` and, if several were
+    observed one after the other, ``at`` (a time as ISO 8601 says it). Raises PipelineError.
+    """
+    if "://" not in path and not Path(path).exists():
+        raise PipelineError(f"there is no file {path}")
+    frame = spark.read.option("header", "true").csv(path) if path.endswith(".csv") else spark.read.json(path)
+    if missing := sorted(_NEEDED - set(frame.columns)):
+        raise PipelineError(
+            f"{path} has no {', '.join(missing)}; it should have topic, partition, end_offset and may have at"
+        )
+    at = F.to_timestamp("at") if "at" in frame.columns else F.lit(None).cast("timestamp")
+    return frame.select(
+        "topic", F.col("partition").cast("int"), F.col("end_offset").cast("bigint"), at.alias("at")
+    ).where("topic is not null and partition is not null and end_offset is not null")
 
 
 def plan_source(spec: str, options: Mapping[str, str]) -> SourcePlan:
     """The plan for the source that ``spec`` names; ``options`` are those of the source. Raises PipelineError."""
     kind, _, what = spec.partition(":")
-    if kind not in KINDS or not what:
+    if kind not in _PLANS or not what:
         raise PipelineError(
             f"{spec!r} is no source; there are kafka:HOST:PORT, segments:DIR, jsonl:FILE and connector:HOST:PORT"
         )
-    make: dict[str, Callable[[str, str, Mapping[str, str]], SourcePlan]] = {
-        "kafka": _kafka,
-        "segments": _segments,
-        "jsonl": _jsonl,
-        "connector": _connector,
-    }
-    return make[kind](spec, what, options)
+    return _PLANS[kind](spec, what, options)
 
 
-def _kafka(spec: str, bootstrap: str, options: Mapping[str, str]) -> SourcePlan:
+def _plan_kafka(spec: str, bootstrap: str, options: Mapping[str, str]) -> SourcePlan:
     asked = {**options, "bootstrap": bootstrap}
     bounds = kafka_source.bounds(asked)
     if not any(end > start for start, end in bounds.values()):
@@ -52,8 +115,7 @@ def _kafka(spec: str, bootstrap: str, options: Mapping[str, str]) -> SourcePlan:
     return SourcePlan(spec=spec, read=read, ends=partial(ends_of_cluster, bootstrap=bootstrap, now_ms=now_ms))
 
 
-def _segments(spec: str, directory: str, options: Mapping[str, str]) -> SourcePlan:
-    del options
+def _plan_segments(spec: str, directory: str, _: Mapping[str, str]) -> SourcePlan:
     found = survey(Path(directory))
     tasks = split_into_tasks(found.pieces, PIECE_BYTES)
 
@@ -89,11 +151,73 @@ def open_slices(tasks: list[list[SegmentSlice]]) -> Callable[[Iterator[Any]], It
     return open_batches
 
 
-def _jsonl(spec: str, path: str, options: Mapping[str, str]) -> SourcePlan:
-    del options
+def _plan_jsonl(spec: str, path: str, _: Mapping[str, str]) -> SourcePlan:
     jsonl_source.check(path)
     return SourcePlan(spec=spec, read=partial(jsonl_source.read, path=path))
 
 
-def _connector(spec: str, bootstrap: str, options: Mapping[str, str]) -> SourcePlan:
+def _plan_connector(spec: str, bootstrap: str, options: Mapping[str, str]) -> SourcePlan:
     return SourcePlan(spec=spec, read=partial(connector_source.read, bootstrap=bootstrap, options=options))
+
+
+_PLANS = {"kafka": _plan_kafka, "segments": _plan_segments, "jsonl": _plan_jsonl, "connector": _plan_connector}
+
+
+MOST = "500000"
+"""How many offsets are read a batch, at most, unless the option ``maxrecords`` says otherwise."""
+
+Positions = dict[str, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamSource:
+    """``identity`` tells one source from another. ``load`` gives LOG, for ever. ``positions`` are where each partition of the
+    log is at, as Spark's checkpoint says it. ``bounds`` and ``ends`` ask the cluster: the first offsets and ends of the log,
+    and, at a time in milliseconds, the ends of the topics and partitions in a frame; None where there is no way to ask.
+    """
+
+    spec: str
+    identity: dict[str, str]
+    load: Callable[[SparkSession], DataFrame]
+    positions: Callable[[str], Positions]
+    bounds: Callable[[], kafka_source.Bounds] | None = None
+    ends: Callable[[DataFrame, int], DataFrame] | None = None
+
+
+def open_stream(spec: str, options: Mapping[str, str]) -> StreamSource:
+    """The stream that ``spec`` names. Raises PipelineError if it is no stream, or does not answer."""
+    kind, _, bootstrap = spec.partition(":")
+    if kind == "kafka" and bootstrap:
+        return _stream_kafka(spec, bootstrap, options)
+    if kind == "connector" and bootstrap:
+        return _stream_connector(spec, bootstrap, options)
+    raise PipelineError(f"{spec!r} cannot be watched; kafka:HOST:PORT and connector:HOST:PORT can")
+
+
+def _stream_kafka(spec: str, bootstrap: str, options: Mapping[str, str]) -> StreamSource:
+    asked = {"maxrecords": MOST, **options, "bootstrap": bootstrap}
+    with ClusterReader(bootstrap) as cluster:
+        identity = {"topic": asked.get("topic", kafka_source.TOPIC), "of cluster": cluster.cluster_id() or bootstrap}
+
+    def load(spark: SparkSession) -> DataFrame:
+        spark.dataSource.register(kafka_source.OffsetsSource)
+        return spark.readStream.format(kafka_source.NAME).options(**asked).load()
+
+    return StreamSource(
+        spec=spec,
+        identity=identity,
+        load=load,
+        positions=json.loads,
+        bounds=partial(kafka_source.bounds, asked),
+        ends=lambda wanted, now_ms: ends_of_cluster(wanted, bootstrap, now_ms),
+    )
+
+
+def _stream_connector(spec: str, bootstrap: str, options: Mapping[str, str]) -> StreamSource:
+    asked = {"maxOffsetsPerTrigger": MOST, **options}
+    return StreamSource(
+        spec=spec,
+        identity={"topic": connector_source.TOPIC, "by the connector at": bootstrap},
+        load=partial(connector_source.stream, bootstrap=bootstrap, options=asked),
+        positions=lambda text: dict(json.loads(text)[connector_source.TOPIC]),
+    )

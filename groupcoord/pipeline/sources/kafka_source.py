@@ -9,23 +9,111 @@ reads committed sees: nothing of aborted transactions, and nothing behind the fi
 ``maxrecords`` (for streams: so many offsets a batch). Source: KIP-98 for isolation.
 """
 
+import contextlib
 import json
-from collections.abc import Iterator
-from typing import Any
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Self
 
 import numpy as np
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, SupportsTriggerAvailableNow
 
+from groupcoord.client.client_errors import BrokerError, ClientError, DisconnectedError
+from groupcoord.client.log_reader import EARLIEST, LATEST, READ_COMMITTED, FetchedBatches, LogReader
+from groupcoord.client.option_parsing import parse_addresses
 from groupcoord.pipeline.errors import PipelineError
 from groupcoord.pipeline.schemas import LOG
-from groupcoord.pipeline.sources.cluster_reader import (
-    EARLIEST,
-    ClusterReader,
-    ClusterUnavailableError,
-    OffsetOutOfRangeError,
+from groupcoord.pipeline.sources.columnar_batch_reader import (
+    BatchHeaders,
+    headers,
+    is_control,
+    is_transactional,
+    read,
+    walk,
 )
-from groupcoord.pipeline.sources.record_batches import BatchHeaders, headers, is_control, is_transactional, read, walk
+from groupcoord.protocol.errors import ErrorCode
+
+__all__ = ["EARLIEST", "LATEST", "ClusterReader", "ClusterUnavailableError", "FetchedBatches", "OffsetOutOfRangeError"]
+
+CLIENT_ID = "groupcoord-pipeline"
+TRIES = 8
+FETCH_BYTES = 8 * 1024 * 1024
+FETCH_MAX_WAIT_MS = 10
+
+
+class ClusterUnavailableError(PipelineError):
+    """No broker can be reached, the cluster does not recover, or it has no such topic. It may work later."""
+
+
+class OffsetOutOfRangeError(PipelineError):
+    """The partition has no such offset."""
+
+
+class ClusterReader:
+    """What is committed in a cluster, found by any of its brokers. ``bootstrap`` is HOST:PORT, or several with commas.
+
+    Every method raises PipelineError, ClusterUnavailableError if it may work later.
+    """
+
+    def __init__(self, bootstrap: str, *, sleep: Callable[[float], None] = time.sleep) -> None:
+        try:
+            addresses = parse_addresses(bootstrap, default_port=None)
+        except ValueError as problem:
+            raise PipelineError(str(problem)) from None
+        self._log = LogReader(addresses, client_id=CLIENT_ID, isolation_level=READ_COMMITTED, tries=TRIES, sleep=sleep)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._log.close()
+
+    def cluster_id(self) -> str | None:
+        """The id of the cluster, where it has one (since Kafka 0.10.1)."""
+        with _pipeline_errors():
+            return self._log.cluster_id()
+
+    def partitions(self, topic: str) -> list[int]:
+        """The partitions of ``topic``; none if it does not exist."""
+        with _pipeline_errors():
+            return self._log.partitions([topic]).get(topic, [])
+
+    def bounds(self, topic: str, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:
+        """Partition → its first offset, and the end of what is committed."""
+        wanted = {(topic, partition) for partition in partitions}
+        first, end = self.offsets(wanted, EARLIEST), self.offsets(wanted, LATEST)
+        return {partition: (first[topic, partition], end[topic, partition]) for _, partition in sorted(wanted)}
+
+    def offsets(self, wanted: set[tuple[str, int]], when: int) -> dict[tuple[str, int], int]:
+        """(topic, partition) → its offset at LATEST or EARLIEST. Partitions that do not exist are missing."""
+        with _pipeline_errors():
+            return self._log.offsets(wanted, when)
+
+    def fetch(self, topic: str, partition: int, offset: int) -> FetchedBatches:
+        """Batches from ``offset`` on, of which the first may begin before it; none if there are none yet.
+
+        Raises OffsetOutOfRangeError if the log begins after ``offset``, or ends before it.
+        """
+        with _pipeline_errors():
+            return self._log.fetch((topic, partition), offset, FETCH_BYTES, max_wait_ms=FETCH_MAX_WAIT_MS)
+
+
+@contextlib.contextmanager
+def _pipeline_errors() -> Iterator[None]:
+    try:
+        yield
+    except DisconnectedError as problem:
+        raise ClusterUnavailableError(f"no broker answers: {problem}") from None
+    except BrokerError as problem:
+        if problem.code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            raise OffsetOutOfRangeError(str(problem)) from None
+        if problem.code.retriable:
+            raise ClusterUnavailableError(f"the cluster does not recover: {problem}") from None
+        raise PipelineError(str(problem)) from None
+    except ClientError as problem:
+        raise PipelineError(str(problem)) from None
+
 
 TOPIC = "__consumer_offsets"
 NAME = "groupcoord"
@@ -136,11 +224,20 @@ class OffsetsSource(DataSource):
         return OffsetsStream(dict(self.options))
 
 
-class OffsetsBatchReader(DataSourceReader):
-    """One reading from the beginning to the end, or of ``ranges``."""
+class _RangeReader:
+    """Reads one range of offsets, inside a task."""
 
     def __init__(self, options: Options) -> None:
         self.options = options
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """The records of ``partition``."""
+        if isinstance(partition, OffsetRange):
+            yield from fetch(self.options, partition)
+
+
+class OffsetsBatchReader(_RangeReader, DataSourceReader):
+    """One reading from the beginning to the end, or of ``ranges``."""
 
     def partitions(self) -> list[InputPartition]:
         """A range a partition that has records; where none has, an empty one."""
@@ -153,17 +250,12 @@ class OffsetsBatchReader(DataSourceReader):
             OffsetRange(0, 0, 0)
         ]
 
-    def read(self, partition: InputPartition) -> Iterator[Any]:
-        """The records of ``partition``."""
-        if isinstance(partition, OffsetRange):
-            yield from fetch(self.options, partition)
 
-
-class OffsetsStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class OffsetsStream(_RangeReader, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads the log as a stream; an offset of the stream is partition → next offset, as JSON has it, with strings as keys."""
 
     def __init__(self, options: Options) -> None:
-        self.options = options
+        super().__init__(options)
         self._target: dict[str, int] | None = None
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
@@ -199,11 +291,6 @@ class OffsetsStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             for partition, reached in end.items()
             if reached > start.get(partition, 0)
         ]
-
-    def read(self, partition: InputPartition) -> Iterator[Any]:
-        """The records of ``partition``."""
-        if isinstance(partition, OffsetRange):
-            yield from fetch(self.options, partition)
 
     def _ends(self) -> dict[str, int]:
         return {str(partition): end for partition, (_, end) in bounds(self.options).items()}

@@ -16,12 +16,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from groupcoord.pipeline.errors import PipelineError, SourceWarning
-from groupcoord.pipeline.sources.record_batches import BatchHeaders, headers, is_control, is_transactional, read, walk
-from groupcoord.protocol.batches.record_batch import BatchError, records_of
+from groupcoord.pipeline.sources.columnar_batch_reader import (
+    BatchHeaders,
+    headers,
+    is_control,
+    is_transactional,
+    read,
+    walk,
+)
+from groupcoord.protocol.batches.record_batch import ABORT_MARKER, COMMIT_MARKER, BatchError, marker_type, records_of
 from groupcoord.protocol.batches.records import InvalidRecordsError
-
-COMMIT = 1
-"""The type in the key of a marker, behind its version: 0 aborts, 1 commits."""
 
 
 class HiddenBatches(NamedTuple):
@@ -57,12 +61,18 @@ class TransactionTracker:
         return self._aborted + still
 
 
-def is_hidden(producer_ids: Any, base_offsets: Any, hidden: list[HiddenBatches]) -> Any:
-    """Which batches are, given their producers and base offsets; of batches that are in a transaction at all."""
-    found = np.zeros(len(producer_ids), bool)
+def _hidden(found: BatchHeaders, hidden: list[HiddenBatches]) -> Any:
+    """Which batches of ``found`` are ``hidden``."""
+    chosen = np.zeros(len(found.start), bool)
     for one in hidden:
-        found |= (producer_ids == one.producer_id) & (base_offsets >= one.first) & (base_offsets <= one.last)
-    return found
+        of_producer = found.producer_id == one.producer_id
+        chosen |= of_producer & (found.base_offset >= one.first) & (found.base_offset <= one.last)
+    return chosen & is_transactional(found)
+
+
+def _shown(found: BatchHeaders, hidden: list[HiddenBatches]) -> Any:
+    """Which batches of ``found`` hold records that a consumer sees: no markers, and none that is ``hidden``."""
+    return ~is_control(found) & ~_hidden(found, hidden)
 
 
 TOPIC = "__consumer_offsets"
@@ -162,9 +172,7 @@ def _survey_partition(partition: int, paths: list[Path], piece_bytes: int) -> Se
     for path, found, size, end in seen:
         if end < size:
             warnings.append(_tail(path, partition, size - end))
-        shown = ~is_control(found)
-        if hidden:
-            shown &= ~(is_transactional(found) & is_hidden(found.producer_id, found.base_offset, hidden))
+        shown = _shown(found, hidden)
         records += int(np.maximum(found.count, 0)[shown].sum())
         pieces += _pieces(str(path), partition, found, hidden, piece_bytes)
     return SegmentSurvey(pieces, records, warnings + _hidden_remarks(partition, [one.found for one in seen], hidden))
@@ -192,11 +200,11 @@ def _look(data: mmap.mmap, starts: list[int], transactions: TransactionTracker) 
 def _is_commit(batch: bytes) -> bool | None:
     """Does this marker commit? None: it is neither that nor an abort."""
     try:
-        keys = [record.key or b"" for record in records_of(batch)]
+        kinds = [marker_type(record.key) for record in records_of(batch)]
     except (BatchError, InvalidRecordsError):
         return None
-    kinds = [int.from_bytes(key[2:4], "big") for key in keys if len(key) >= 4]
-    return kinds[0] == COMMIT if kinds and kinds[0] in {0, COMMIT} else None
+    kind = next((kind for kind in kinds if kind >= 0), None)
+    return kind == COMMIT_MARKER if kind in {ABORT_MARKER, COMMIT_MARKER} else None
 
 
 def _tail(path: Path, partition: int, size: int) -> SourceWarning:
@@ -213,10 +221,7 @@ def _hidden_remarks(partition: int, found: list[BatchHeaders], hidden: list[Hidd
     for is_open, what in ((False, "records of aborted transactions"), (True, "records of transactions without an end")):
         chosen = [one for one in hidden if one.is_open == is_open]
         if chosen:
-            records = sum(
-                int(one.count[is_transactional(one) & is_hidden(one.producer_id, one.base_offset, chosen)].sum())
-                for one in found
-            )
+            records = sum(int(one.count[_hidden(one, chosen)].sum()) for one in found)
             warnings.append(SourceWarning(where, what, partition, records, None))
     return warnings
 
@@ -249,9 +254,5 @@ def read_piece(piece: SegmentSlice) -> Iterator[Any]:
                 size *= 4  # one batch is larger than that
                 continue
             found = headers(np.frombuffer(data, np.uint8), starts)
-            shown = ~is_control(found)
-            if piece.hidden:
-                hidden = is_hidden(found.producer_id, found.base_offset, piece.hidden)
-                shown &= ~(is_transactional(found) & hidden)
-            yield from read(data, piece.log_partition, found.where(shown))
+            yield from read(data, piece.log_partition, found.where(_shown(found, piece.hidden)))
             position += end

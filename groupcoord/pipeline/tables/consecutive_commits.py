@@ -14,37 +14,31 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from groupcoord.pipeline.arrow import arrow_schema
-from groupcoord.pipeline.schemas import ColumnSchema, TableSchema
+from groupcoord.pipeline.arrow_columns import arrow_schema
+from groupcoord.pipeline.schemas import table_schema
 
 SHORTEST_GAP_MS = 60_000
 FALLEN, TAKEN = 1, 0
 """Marks: from here on the partition has no owner, or has one again."""
 
-IN_STRETCH = TableSchema(
-    "in_stretch",
-    "What is followed: commits, and marks among them.",
-    ("key", "log_offset"),
-    (
-        ColumnSchema("key", "bigint", "instead of group, topic, its partition, and the partition of the log"),
-        ColumnSchema("log_offset", "bigint", "where the commit is, or from where on the mark holds"),
-        ColumnSchema("commit_ms", "bigint", "time of the commit, in ms; of a mark: FALLEN or TAKEN"),
-        ColumnSchema("committed_offset", "bigint", "what was committed; null: a mark"),
-    ),
-)
-FOLLOWED = TableSchema(
-    "followed",
-    "Commits that go on: the first and the last of each key in the stretch, those after a pause, those that go back, and those "
-    "for a partition without an owner.",
-    ("key", "log_offset"),
-    (
-        *IN_STRETCH.columns,
-        ColumnSchema("previous_place", "bigint", "where the one before is; null: not in this stretch"),
-        ColumnSchema("previous_offset", "bigint", "what that committed"),
-        ColumnSchema("previous_ms", "bigint", "the last time before; null: none is known in this stretch", "ms"),
-        ColumnSchema("known_ms", "bigint", "the last time up to here", "ms"),
-        ColumnSchema("is_nobodys", "boolean", "had the partition no owner then?"),
-    ),
+IN_STRETCH = table_schema("""
+    in_stretch by key, log_offset: What is followed: commits, and marks among them.
+    key bigint: instead of group, topic, its partition, and the partition of the log
+    log_offset bigint: where the commit is, or from where on the mark holds
+    commit_ms bigint: time of the commit, in ms; of a mark: FALLEN or TAKEN
+    committed_offset bigint: what was committed; null: a mark
+""")
+FOLLOWED = table_schema(
+    """
+    followed by key, log_offset: Commits that go on: the first and the last of each key in the stretch, those after a pause,
+        those that go back, and those for a partition without an owner.
+    previous_place bigint: where the one before is; null: not in this stretch
+    previous_offset bigint: what that committed
+    previous_ms bigint ms: the last time before; null: none is known in this stretch
+    known_ms bigint: the last time up to here
+    is_unowned boolean: had the partition no owner then?
+    """,
+    IN_STRETCH.columns,
 )
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
@@ -75,16 +69,16 @@ def _follow(rows: Any, recent: int, stretch_bits: int) -> Any:
         order = np.lexsort((rank, numbers["log_offset"], key))
         marked = marked[order]
         last = _last(marked, _begins(key[order]))
-        nobodys = (marked[last] & (numbers["commit_ms"][order][last] == FALLEN))[~marked]
+        unowned = (marked[last] & (numbers["commit_ms"][order][last] == FALLEN))[~marked]
         order = order[~marked]
     else:
         order = np.lexsort((numbers["log_offset"], key))
-        nobodys = np.zeros(len(order), bool)
+        unowned = np.zeros(len(order), bool)
     key = key[order]
-    return _chosen({name: numbers[name][order] for name in IN_STRETCH.names}, timed[order], nobodys, key, recent)
+    return _chosen({name: numbers[name][order] for name in IN_STRETCH.names}, timed[order], unowned, key, recent)
 
 
-def _chosen(commits: dict[str, Any], timed: Any, nobodys: Any, key: Any, recent: int) -> Any:
+def _chosen(commits: dict[str, Any], timed: Any, unowned: Any, key: Any, recent: int) -> Any:
     """Those of ``commits``, in order, that go on."""
     if not len(key):
         return pa.RecordBatch.from_pylist([], schema=arrow_schema(FOLLOWED.columns))
@@ -100,7 +94,7 @@ def _chosen(commits: dict[str, Any], timed: Any, nobodys: Any, key: Any, recent:
     goes_on = (
         (from_end <= recent)
         | begins
-        | nobodys
+        | unowned
         | (before > offset)
         | (timed & ~was_known)
         | (timed & was_known & (ms - before_ms >= SHORTEST_GAP_MS))
@@ -115,7 +109,7 @@ def _chosen(commits: dict[str, Any], timed: Any, nobodys: Any, key: Any, recent:
         "previous_offset": pa.array(before[at], mask=first),
         "previous_ms": pa.array(before_ms[at], mask=~was_known[at]),
         "known_ms": pa.array(known_ms[at], mask=~is_known[at]),
-        "is_nobodys": pa.array(nobodys[at]),
+        "is_unowned": pa.array(unowned[at]),
     }
     return pa.RecordBatch.from_arrays([columns[name] for name in FOLLOWED.names], schema=arrow_schema(FOLLOWED.columns))
 
@@ -200,12 +194,12 @@ def consecutive_commits(
             f"coalesce(previous_offset, lag(committed_offset) {_OVER}) as previous_offset",
             f"coalesce(previous_place, lag(log_offset) {_OVER}) as previous_place",
             f"{is_recent} as is_recent",
-            "is_nobodys",
+            "is_unowned",
         )
         .selectExpr(
-            "* except (is_nobodys)",
+            "* except (is_unowned)",
             f"coalesce(commit_ms - previous_ms >= {SHORTEST_GAP_MS}, false) as is_after_gap",
-            "is_nobodys or coalesce(committed_offset < previous_offset, false) as is_suspect",
+            "is_unowned or coalesce(committed_offset < previous_offset, false) as is_suspect",
         )
         .where("is_recent or is_after_gap or is_suspect")
     )

@@ -5,23 +5,20 @@ from collections.abc import Mapping
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from groupcoord.pipeline.health_symptoms import SYMPTOMS
-from groupcoord.pipeline.schemas import GROUP_HEALTH
+from groupcoord.pipeline.schemas import GROUP_COUNTS, GROUP_HEALTH, SYMPTOMS
 
-# What each table adds to a group's row; the names are columns that are summed up, or of which the highest counts.
-_SUMS = (
-    "rebalances",
-    "hidden_generations",
-    "moved",
-    "moved_needlessly",
-    "storms",
-    "commits",
-    "commit_gaps",
-    "zombies",
-    "partitions",
-    "late_partitions",
+_HIGHEST = (
+    "is_classic",
+    "is_modern",
+    "is_classic_now",
+    "is_modern_now",
+    "state",
+    "protocol",
+    "generation",
+    "members",
+    "last_ts",
 )
-_HIGHEST = ("is_classic", "is_modern", "state", "protocol", "generation", "members", "last_ts")
+"""Columns of which the highest value counts."""
 
 
 def group_health(tables: Mapping[str, DataFrame]) -> DataFrame:
@@ -48,25 +45,33 @@ def group_health(tables: Mapping[str, DataFrame]) -> DataFrame:
             F.count_if(F.col("status") != "OK").alias("late_partitions"),
         ),
         tables["current_groups"].select(
-            "group", "state", "protocol", "generation", F.size("members").cast("bigint").alias("members")
+            "group",
+            "state",
+            "protocol",
+            "generation",
+            F.size("members").cast("bigint").alias("members"),
+            F.when(F.col("log_offset").isNotNull(), 1).alias("is_classic_now"),
         ),
         tables["modern_current_groups"].select(
             "group",
             F.when(F.size("members") > 0, "Stable").otherwise("Empty").alias("state"),
             F.col("assignment_epoch").alias("generation"),
             F.size("members").cast("bigint").alias("members"),
+            F.lit(1).alias("is_modern_now"),
         ),
     ]
     every = rows[0]
     for more in rows[1:]:
         every = every.unionByName(more, allowMissingColumns=True)
     summed = every.groupBy("group").agg(
-        *(F.coalesce(F.sum(name), F.lit(0)).cast("bigint").alias(name) for name in _SUMS),
+        *(F.coalesce(F.sum(name), F.lit(0)).cast("bigint").alias(name) for name in GROUP_COUNTS),
         *(F.max(name).alias(name) for name in _HIGHEST),
         F.max("lag").alias("lag"),
         F.min("first_ts").alias("first_ts"),
     )
-    kind = F.when(F.expr("is_modern = 1"), "consumer").when(F.expr("is_classic = 1"), "classic").otherwise("simple")
+    # A group that is there is what it is now; one that is gone is what it was, and a consumer group rather than a classic one.
+    is_modern = F.expr("is_modern_now = 1 or (is_modern = 1 and is_classic_now is null)")
+    kind = F.when(is_modern, "consumer").when(F.expr("is_classic = 1"), "classic").otherwise("simple")
     return summed.select(
         "*",
         kind.alias("kind"),
@@ -77,9 +82,7 @@ def group_health(tables: Mapping[str, DataFrame]) -> DataFrame:
 def _of_rebalances(rebalances: DataFrame) -> DataFrame:
     return rebalances.groupBy("group").agg(
         F.count("*").alias("rebalances"),
-        F.sum("hidden_generations").alias("hidden_generations"),
-        F.sum("moved").alias("moved"),
-        F.sum("moved_needlessly").alias("moved_needlessly"),
+        *(F.sum(name).alias(name) for name in ("hidden_generations", "moved", "moved_needlessly")),
         F.min("at").alias("first_ts"),
         F.max("at").alias("last_ts"),
     )

@@ -77,10 +77,7 @@ def _behind(places: DataFrame, last: DataFrame) -> DataFrame:
         offsets.select("*", F.lag("log_offset").over(in_order).alias("before"))
         .where("before is null or log_offset > before + 1")
         .groupBy("log_partition")
-        .agg(
-            F.max("log_offset").alias("whole_from_offset"),
-            F.max_by("append_ts", "log_offset").alias("whole_from_ts"),
-        )
+        .agg(F.max("log_offset").alias("whole_from_offset"), F.max_by("append_ts", "log_offset").alias("whole_from_ts"))
     )
 
 

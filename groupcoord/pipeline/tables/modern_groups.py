@@ -12,31 +12,26 @@ from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from groupcoord.pipeline.arrow import arrow_schema
-from groupcoord.pipeline.decode.record_decoder import millis
-from groupcoord.pipeline.schemas import (
-    GENERATIONS,
-    MODERN_CURRENT_GROUPS,
-    MODERN_GENERATIONS,
-    ColumnSchema,
-    TableSchema,
-)
+from groupcoord.pipeline.arrow_columns import arrow_schema
+from groupcoord.pipeline.record_decoder import millis
+from groupcoord.pipeline.schemas import GENERATIONS, MODERN_CURRENT_GROUPS, MODERN_GENERATIONS, table_schema
 
 EPOCH, TOPICS, MEMBER, TARGET_EPOCH, TARGET, CURRENT = 3, 4, 5, 6, 7, 8
 FIRST_EPOCH = 2
 """The epoch of a group once its first member is in it; Kafka makes a group with 1 and counts that member at once."""
-REPLAYED_GROUPS = TableSchema(
-    "played",
-    "What playing the records of a group gives: generations, and at last the group as it is.",
-    ("log_partition", "log_offset"),
-    (
-        *GENERATIONS.columns,
-        ColumnSchema("is_current", "boolean", "is it the group as it is at the end of the log?"),
-        *MODERN_CURRENT_GROUPS.columns[4:7],
-    ),
+REPLAYED_GROUPS = table_schema(
+    """
+    replayed by log_partition, log_offset: What replaying the records of a group gives: generations, and at last the group
+        as it is.
+    is_current boolean: is it the group as it is at the end of the log?
+    group_epoch int: epoch of the group
+    assignment_epoch int: epoch of the newest target assignment
+    members_at_epoch int: members that have reached that epoch
+    """,
+    GENERATIONS.columns,
 )
 
 
@@ -58,7 +53,7 @@ def topic_names(commits: DataFrame, modern: DataFrame) -> DataFrame:
 
 
 def replay_group_records(modern: DataFrame, names: DataFrame) -> DataFrame:
-    """PLAYED of all groups of KIP-848 in ``modern`` (MODERN_RECORDS), with the names of topics where they are known."""
+    """REPLAYED_GROUPS of all groups of KIP-848 in ``modern`` (MODERN_RECORDS), with names of topics where they are known."""
     rows = (
         modern.where(F.col("record_type").isin(EPOCH, MEMBER, TARGET_EPOCH, TARGET, CURRENT))
         .groupBy("group")
@@ -74,17 +69,30 @@ def replay_group_records(modern: DataFrame, names: DataFrame) -> DataFrame:
 
 
 def modern_generations(play: DataFrame) -> DataFrame:
-    """The generations in PLAYED."""
+    """The generations in REPLAYED_GROUPS."""
     return play.where("not is_current").select(*MODERN_GENERATIONS.names)
 
 
 def modern_current_groups(play: DataFrame) -> DataFrame:
-    """The groups in PLAYED that there are at the end."""
+    """The groups in REPLAYED_GROUPS that there are at the end."""
     return play.where("is_current").select(*MODERN_CURRENT_GROUPS.names)
 
 
+def outside_of_consumer_groups(rows: DataFrame, modern: DataFrame) -> DataFrame:
+    """``rows`` of groups at places in the log, but not those from a time in which the group was one of KIP-848."""
+    in_group = Window.partitionBy("group").orderBy("log_offset")
+    epochs = modern.where(F.col("record_type") == EPOCH).select(
+        F.col("group").alias("of"),
+        "is_tombstone",
+        F.col("log_offset").alias("since"),
+        F.lead("log_offset").over(in_group).alias("until"),
+    )
+    is_then = F.expr("`group` = of and log_offset >= since and (until is null or log_offset < until)")
+    return rows.join(epochs.where("not is_tombstone"), is_then, "left_anti")
+
+
 def _play(table: Any) -> Any:
-    """The rows of PLAYED that the records of one group give."""
+    """The rows of REPLAYED_GROUPS that the records of one group give."""
     records = sorted(table.to_pylist(), key=lambda record: record["log_offset"])
     return pa.Table.from_pylist(list(_states(records)), schema=arrow_schema(REPLAYED_GROUPS.columns))
 

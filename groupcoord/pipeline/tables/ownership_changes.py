@@ -14,17 +14,100 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
-from groupcoord.pipeline.arrow import arrow_schema
-from groupcoord.pipeline.schemas import OWNERSHIP, ColumnSchema, TableSchema
-from groupcoord.pipeline.tables.assignment_arrays import PERSON, AssignmentArrays, assignment_arrays, codes, pieces
+from groupcoord.pipeline.arrow_columns import arrow_schema
+from groupcoord.pipeline.schemas import OWNERSHIP, table_schema
+
+PERSON = ("member_id", "client_id", "who")
+
+
+@dataclass(frozen=True)
+class AssignmentArrays:
+    """Members of records; what each was given, topic by topic; and of each topic, partition by partition.
+
+    Records are numbered from 0 on. Members are in the order of records, and of member ids within one.
+    """
+
+    people: Any
+    """A record batch of the members, with the columns PERSON."""
+    record: Any
+    """For each member, the number of the record that it is in."""
+    topics: Any
+    """An Arrow array of topics, each as often as members were given something of it."""
+    person: Any
+    """For each topic, the member that was given it."""
+    partitions: Any
+    """The partitions of each topic."""
+    topic: Any
+    """For each partition, the position of its topic in ``topics``."""
+
+
+def assignment_arrays(members: Any) -> AssignmentArrays:
+    """What the ``members`` of records, an array of lists, were given."""
+    people, record = _items(members)
+    order = np.lexsort((_ranks(people.field("member_id")), record))
+    # The order of the records stays as it is, so ``record`` does, too.
+    people = people.take(pa.array(order))
+    mentions, person = _items(people.field("assigned"))
+    partitions, topic = _items(mentions.field("partitions"))
+    return AssignmentArrays(
+        people=pa.record_batch({name: people.field(name).cast(pa.string()) for name in PERSON}),
+        record=record,
+        topics=mentions.field("topic").cast(pa.string()),
+        person=person,
+        partitions=partitions.to_numpy(),
+        topic=topic,
+    )
+
+
+def pieces(batch: Any, at_once: int) -> Iterator[Any]:
+    """``batch``, cut into pieces whose records give out ``at_once`` partitions or fewer, or are but one record."""
+    ends = np.cumsum(_sizes(batch.column("members")))
+    first = 0
+    while first < len(batch):
+        before = ends[first - 1] if first else 0
+        end = max(first + 1, int(np.searchsorted(ends, before + at_once, "right")))
+        yield batch.slice(first, end - first)
+        first = end
+
+
+def codes(values: Any) -> tuple[Any, Any]:
+    """A number for each of ``values``, the same for equal ones; and the values that the numbers from 0 on stand for."""
+    encoded = pc.dictionary_encode(values, null_encoding="encode")
+    return encoded.indices.to_numpy(), encoded.dictionary
+
+
+def _sizes(members: Any) -> Any:
+    """How many partitions each record gives out."""
+    people, record = _items(members)
+    mentions, person = _items(people.field("assigned"))
+    return np.bincount(record[person], _lengths(mentions.field("partitions")), len(members)).astype(np.int64)
+
+
+def _items(lists: Any) -> tuple[Any, Any]:
+    """What is in ``lists``, and of each item, in which list it is. A null is a list of nothing."""
+    return lists.flatten(), np.repeat(np.arange(len(lists)), _lengths(lists))
+
+
+def _lengths(lists: Any) -> Any:
+    return pc.list_value_length(lists).fill_null(0).to_numpy()
+
+
+def _ranks(texts: Any) -> Any:
+    """Numbers in the order of ``texts``, the same for equal ones. UTF-8 has the order of its characters."""
+    numbers, different = codes(texts)
+    ranks = np.empty(len(different), np.int64)
+    ranks[pc.array_sort_indices(different).to_numpy()] = np.arange(len(different))
+    return ranks[numbers]
+
 
 IDENTITY = "if(m.instance_id is null, concat('m:', m.member_id), concat('i:', m.instance_id))"
 """Who the member ``m`` is, across member ids."""
 
 
-def owners(generations: DataFrame) -> DataFrame:
+def find_ownership_changes(generations: DataFrame) -> DataFrame:
     """OWNERSHIP_CHANGES of all groups in ``generations``; a tombstone is a generation without members. A task has whole
     groups, one after the other."""
     given = generations.select("log_partition", "log_offset", "append_ts", "group", "generation", "members").selectExpr(
@@ -40,7 +123,7 @@ def owners(generations: DataFrame) -> DataFrame:
 
 
 def ownership(owned: DataFrame) -> DataFrame:
-    """The changes of owner in what ``owners`` gave; no owner counts as one."""
+    """The changes of owner in what ``find_ownership_changes`` gave; no owner counts as one."""
     return owned.where("moved is null").select(*OWNERSHIP.names)
 
 
@@ -48,16 +131,15 @@ PARTITIONS_AT_ONCE = 200_000
 """The most partitions whose assignments are compared at once."""
 ROWS_AT_ONCE = 50_000
 """The most rows of a record batch that is returned."""
-OWNERSHIP_CHANGES = TableSchema(
-    "ownership_changes",
-    "Changes of owner, and one more row for each record, which has the last three columns.",
-    OWNERSHIP.key,
-    (
-        *OWNERSHIP.columns,
-        ColumnSchema("moved", "int", "partitions whose last owner was another member", "partitions"),
-        ColumnSchema("kept", "int", "partitions with the owner that they last had", "partitions"),
-        ColumnSchema("could_stay", "bigint", "how many could have had the owner that they last had", "partitions"),
-    ),
+OWNERSHIP_CHANGES = table_schema(
+    """
+    ownership_changes by log_partition, log_offset, group, topic, partition: Changes of owner, and one more row for each
+        record, which has the last three columns.
+    moved int partitions: partitions whose last owner was another member
+    kept int partitions: partitions with the owner that they last had
+    could_stay bigint partitions: how many could have had the owner that they last had
+    """,
+    OWNERSHIP.columns,
 )
 _WHERE = arrow_schema(OWNERSHIP.columns[:5])
 _CHANGE = arrow_schema(OWNERSHIP.columns[:-1])
@@ -109,7 +191,7 @@ class _Entries:
 
 
 def ownership_changes(batches: Iterator[Any]) -> Iterator[Any]:
-    """From record batches of generations, as ``ownership.owners`` makes them, to such of HANDS.
+    """From record batches of generations, as ``find_ownership_changes`` makes them, to such of OWNERSHIP_CHANGES.
 
     All records of a group come together and in order.
     """
@@ -226,8 +308,8 @@ def _is_gain(entries: _Entries) -> Any:
     """Does the partition have another owner from this entry on? An entry of the past stands for the change that is open."""
     person, member = entries.person, codes(entries.people.column("member_id"))[0]
     is_other = member[person] != member[np.roll(person, 1)]
-    was_nobodys = np.roll(entries.record, 1) < entries.record - 1
-    return entries.begins | is_other | was_nobodys
+    was_unowned = np.roll(entries.record, 1) < entries.record - 1
+    return entries.begins | is_other | was_unowned
 
 
 def _is_lost(entries: _Entries) -> Any:

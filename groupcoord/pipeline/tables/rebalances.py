@@ -27,59 +27,30 @@ def _machines(people: str) -> str:
     return f"sort_array(transform({people}, p -> concat(p.client, ' ', p.host)))"
 
 
-_RULES = (
-    (
-        "log_begins",
-        "is_unknown",
-        "'the log begins here: what was before is compacted away'",
-    ),
-    (
-        "empty_join",
-        "members_after = 0 and members_before = 0",
-        "'a join phase ended without members'",
-    ),
-    (
-        "group_emptied",
-        "members_after = 0",
-        f"concat('everybody left or timed out; the last: ', {_names('leavers')})",
-    ),
-    (
-        "group_started",
+_RULES = {
+    "log_begins": ("is_unknown", "'the log begins here: what was before is compacted away'"),
+    "empty_join": ("members_after = 0 and members_before = 0", "'a join phase ended without members'"),
+    "group_emptied": ("members_after = 0", f"concat('everybody left or timed out; the last: ', {_names('leavers')})"),
+    "group_started": (
         "members_before = 0 and coalesce(previous_generation, 0) = 0",
         f"concat('the group began: ', {_names('newcomers')}, ' joined')",
     ),
-    (
-        "group_refilled",
-        "members_before = 0",
-        f"concat({_names('newcomers')}, ' joined a group that was empty')",
-    ),
-    (
-        "assignor_changed",
+    "group_refilled": ("members_before = 0", f"concat({_names('newcomers')}, ' joined a group that was empty')"),
+    "assignor_changed": (
         "protocol_before <> protocol_after",
         "concat('the assignor changed from ', protocol_before, ' to ', protocol_after)",
     ),
-    (
-        "members_restarted",
+    "members_restarted": (
         f"size(newcomers) > 0 and {_machines('newcomers')} = {_machines('leavers')}",
         f"concat({_names('newcomers')}, ' restarted: the same client ids and hosts under new member ids')",
     ),
-    (
-        "members_joined_and_left",
+    "members_joined_and_left": (
         "size(newcomers) > 0 and size(leavers) > 0",
         f"concat({_names('newcomers')}, ' joined; ', {_names('leavers')}, ' left or timed out')",
     ),
-    (
-        "members_joined",
-        "size(newcomers) > 0",
-        f"concat({_names('newcomers')}, ' joined')",
-    ),
-    (
-        "members_left",
-        "size(leavers) > 0",
-        f"concat({_names('leavers')}, ' left or timed out')",
-    ),
-    (
-        "subscription_changed",
+    "members_joined": ("size(newcomers) > 0", f"concat({_names('newcomers')}, ' joined')"),
+    "members_left": ("size(leavers) > 0", f"concat({_names('leavers')}, ' left or timed out')"),
+    "subscription_changed": (
         "size(array_except(topics, old_topics)) > 0 or size(array_except(old_topics, topics)) > 0",
         """concat('the subscription changed:',
             if(size(array_except(topics, old_topics)) > 0,
@@ -87,27 +58,17 @@ _RULES = (
             if(size(array_except(old_topics, topics)) > 0,
                concat(' no longer ', array_join(sort_array(array_except(old_topics, topics)), ', ')), ''))""",
     ),
-    (
-        "cooperative_second_step",
+    "cooperative_second_step": (
         "old_total < partitions_total and protocol_after like '%cooperative%'",
         "'second step of a cooperative rebalance: what had been given up was handed out'",
     ),
-    (
-        "partitions_added",
-        "old_total < partitions_total",
-        "'there are more partitions than before'",
-    ),
-    (
-        "partitions_removed",
-        "old_total > partitions_total",
-        "'there are fewer partitions than before'",
-    ),
-    (
-        "member_rejoined",
+    "partitions_added": ("old_total < partitions_total", "'there are more partitions than before'"),
+    "partitions_removed": ("old_total > partitions_total", "'there are fewer partitions than before'"),
+    "member_rejoined": (
         "true",
         "'nobody came or went: a member joined again, as after a poll that took too long or a lost connection'",
     ),
-)
+}
 
 _HIDDEN = """
     if(coalesce(hidden_generations, 0) > 0 and not is_unknown,
@@ -115,9 +76,11 @@ _HIDDEN = """
               ' that left no record'), '')
 """
 
-CAUSE_KIND = "case " + " ".join(f"when {condition} then '{kind}'" for kind, condition, _ in _RULES) + " end"
+CAUSE_KIND = "case " + " ".join(f"when {condition} then '{kind}'" for kind, (condition, _) in _RULES.items()) + " end"
 LIKELY_CAUSE = (
-    "concat(case " + " ".join(f"when {condition} then {text}" for _, condition, text in _RULES) + f" end, {_HIDDEN})"
+    "concat(case "
+    + " ".join(f"when {condition} then {text}" for condition, text in _RULES.values())
+    + f" end, {_HIDDEN})"
 )
 """Expressions over the columns of ``_compared``: one of CAUSE_KINDS, and the same in words."""
 
@@ -163,11 +126,7 @@ def skew(generations: DataFrame) -> DataFrame:
     return (
         generations.where("not is_tombstone")
         .selectExpr(
-            "log_partition",
-            "log_offset",
-            "append_ts",
-            "`group`",
-            "generation",
+            "*",
             """transform(filter(members, m -> m.assigned is not null), m -> struct(
                 m.member_id as member,
                 m.client_id as client_id,
@@ -187,7 +146,7 @@ _SIZE = "aggregate(coalesce(m.assigned, array()), 0, (sum, a) -> sum + size(a.pa
 
 
 def rebalances(generations: DataFrame, owned: DataFrame) -> DataFrame:
-    """Of ``generations``, those that begin, compared with the one before; ``owned`` is what ``ownership.owners`` gives of
+    """Of ``generations``, those that begin, compared with the one before; ``owned`` is what ``find_ownership_changes`` gives of
     them."""
     compared = _compared(generations)
     return (
@@ -208,14 +167,7 @@ def _compared(generations: DataFrame) -> DataFrame:
     No rebalance are a further record of the same generation, and generation 0, with which a group is made.
     """
     described = generations.select(
-        *PLACE,
-        "group",
-        "generation",
-        "is_tombstone",
-        "protocol",
-        "leader",
-        "state_ts",
-        "append_ts",
+        "*",
         F.expr("coalesce(append_ts, state_ts)").alias("at"),
         F.expr(f"transform(members, m -> {IDENTITY})").alias("whos"),
         F.expr(
@@ -240,16 +192,7 @@ def _compared(generations: DataFrame) -> DataFrame:
             F.expr("coalesce(old_people, array())").alias("old_folk"),
         )
         .selectExpr(
-            *PLACE,
-            "`group`",
-            "generation",
-            "at",
-            "whos",
-            "people",
-            "old_folk",
-            "is_unknown",
-            "topics",
-            "old_topics",
+            "*",
             "old_generation as previous_generation",
             "if(old_generation is null, null, cast(greatest(0, generation - old_generation - 1) as int)) as hidden_generations",
             "unix_millis(append_ts) - unix_millis(state_ts) as assign_and_sync_ms",

@@ -15,14 +15,7 @@ from datetime import UTC, datetime, timedelta
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from groupcoord.pipeline.decode.spark_decoder import (
-    SPLIT,
-    commits,
-    decode_rest,
-    split_batches,
-    table_of_rest,
-    undecoded,
-)
+from groupcoord.pipeline.columnar_decoder import SPLIT, commits, decode_rest, split_batches, table_of_rest, undecoded
 from groupcoord.pipeline.errors import PipelineError, SourceWarning
 from groupcoord.pipeline.schemas import (
     BAD_RECORDS,
@@ -38,12 +31,20 @@ from groupcoord.pipeline.schemas import (
     STORMS,
     TableSchema,
 )
+from groupcoord.pipeline.sources.factory import Positions, StreamSource
 from groupcoord.pipeline.spark_session import FOR_SMALL, SMALL
 from groupcoord.pipeline.tables.rebalances import APART_S
 from groupcoord.pipeline.watch import incremental_views
-from groupcoord.pipeline.watch.manifest import NONE, BatchDirectory, WatchManifest
-from groupcoord.pipeline.watch.output_directory import FILE, STATE, TABLES, WatchDirectory, merge_directories
-from groupcoord.pipeline.watch.stream_source import Positions, StreamSource
+from groupcoord.pipeline.watch.output_directory import (
+    FILE,
+    NONE,
+    STATE,
+    TABLES,
+    BatchDirectory,
+    WatchDirectory,
+    WatchManifest,
+    merge_directories,
+)
 
 GROWING = (COMMITS, GENERATIONS, MODERN_RECORDS, BAD_RECORDS, REBALANCES, SOURCE_WARNINGS)
 """The tables that get the rows of each batch."""

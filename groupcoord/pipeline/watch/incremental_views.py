@@ -17,13 +17,13 @@ from datetime import datetime
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from groupcoord.pipeline.schemas import COMMITS, CURRENT_OFFSETS, END_OFFSETS, STORMS, TableSchema
+from groupcoord.pipeline.schemas import COMMITS, CURRENT_OFFSETS, END_OFFSETS, STORMS, table_schema
 from groupcoord.pipeline.tables import current_state
+from groupcoord.pipeline.tables.commit_tables import PARTITION
+from groupcoord.pipeline.tables.commit_tables import lag as lag_of
 from groupcoord.pipeline.tables.consecutive_commits import RECENT, key
 from groupcoord.pipeline.tables.current_state import PLACE, at_places, latest_places
-from groupcoord.pipeline.tables.lag import PARTITION
-from groupcoord.pipeline.tables.lag import lag as lag_of
-from groupcoord.pipeline.tables.ownership_changes import owners
+from groupcoord.pipeline.tables.ownership_changes import find_ownership_changes
 from groupcoord.pipeline.tables.rebalances import APART_S
 from groupcoord.pipeline.tables.rebalances import rebalances as rebalances_of
 from groupcoord.pipeline.tables.rebalances import storms as storms_of
@@ -32,17 +32,10 @@ OBSERVATIONS = 20
 """How many ends of each partition are remembered: about as many batches as there are between the first and the last of ten
 commits that come once a batch, twice."""
 
-RECENT_COMMITS = TableSchema(
-    "recent",
-    "The last ten commits of each group, topic and partition.",
-    ("log_partition", "log_offset"),
-    tuple(
-        column
-        for column in COMMITS.columns
-        if column.name
-        in {"log_partition", "log_offset", "group", "topic", "partition", "committed_offset", "commit_ts"}
-    ),
-)
+RECENT_COMMITS = table_schema("""
+    recent by log_partition, log_offset: The last ten commits of each group, topic and partition.
+    log_partition, log_offset, group, topic, partition, committed_offset, commit_ts
+""")
 
 
 def offsets_after(before: DataFrame, commits: DataFrame) -> DataFrame:
@@ -78,7 +71,7 @@ def generations_after(records: DataFrame) -> DataFrame:
 def rebalances_in(kept: DataFrame, came: DataFrame) -> DataFrame:
     """``rebalances`` that ``came`` (GENERATIONS) brought, behind the generations that were ``kept``."""
     records = kept.unionByName(came)
-    return at_places(rebalances_of(records, owners(records)), came.select(*PLACE))
+    return at_places(rebalances_of(records, find_ownership_changes(records)), came.select(*PLACE))
 
 
 def storms_after(before: DataFrame, kept: DataFrame, came: DataFrame) -> DataFrame:

@@ -1,15 +1,20 @@
 """The directory that ``watch`` writes to: its files, who may write, and how a batch comes into its tables at once.
 
-    watch.json                       what is in the tables (manifest.py)
+    watch.json                       the manifest: what is in the tables
     checkpoint/                      Spark's: up to where the log was read
     tables/commits/batch=12/…        a table that grows
     tables/lag/view.parquet          a view, one file
     state/recent/view.parquet        what the views are made of, beside themselves
     .work/WRITER/…                   what is being written
 
+A batch is in the tables once ``watch.json`` says so. The files of a batch are staged first. Then ``watch.json`` is replaced by
+one rename; it says which batch is in, and which files are still to be moved to their places. Then they are moved. A process
+that finds moves in it at its start, because another one was killed, makes them; files that were moved already are no longer
+at their origin.
+
 The directory may be on HDFS or in an object store. A view is replaced by the rename of one file, which on POSIX and HDFS is
-one step: a reader opens the old one or the new one. On a local disk a second
-watch on the same directory is refused; elsewhere it takes over, and the first one notices before it writes again.
+one step: a reader opens the old one or the new one. On a local disk a second watch on the same directory is refused; elsewhere
+it takes over, and the first one notices before it writes again.
 """
 
 import contextlib
@@ -17,8 +22,8 @@ import dataclasses
 import json
 import uuid
 from collections.abc import Callable, Iterable
-from types import TracebackType
-from typing import IO, Self
+from dataclasses import asdict, dataclass, field
+from typing import IO, Any, Self
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
@@ -26,7 +31,68 @@ from pyspark.sql import DataFrame, SparkSession
 from groupcoord.pipeline.errors import PipelineError
 from groupcoord.pipeline.hadoop_files import HadoopFiles, check_columns, java_reason
 from groupcoord.pipeline.schemas import TableSchema
-from groupcoord.pipeline.watch.manifest import NONE, BatchDirectory, WatchManifest
+
+FORMAT = 1
+NONE = -1
+"""The number of the batch before the first."""
+
+
+@dataclass(frozen=True)
+class BatchDirectory:
+    """The rows of one or several batches in one directory of a table: ``batch=12``, or ``batch=0-99`` when it was merged."""
+
+    first: int
+    last: int
+    rows: int
+    level: int = 0
+    """How often its rows have been merged."""
+
+    @property
+    def folder(self) -> str:
+        """The name of the directory."""
+        return f"batch={self.first}" if self.level == 0 else f"batch={self.first}-{self.last}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class WatchManifest:
+    """``source`` is what was asked for, ``identity`` what that is, so that another one is noticed.
+
+    ``checkpoint`` is the id in Spark's checkpoint, ``writer`` the id of the watch, ``batch`` the last batch that is in, ``at``
+    its time, ``records`` their number in all batches, ``positions`` the offset up to which each partition of the log was read,
+    ``directories`` the directories of each table that grows, ``moves`` pairs of paths below the directory: from where to where.
+    """
+
+    source: str
+    identity: dict[str, str]
+    writer: str
+    checkpoint: str | None = None
+    batch: int = NONE
+    at: str | None = None
+    records: int = 0
+    positions: dict[str, int] = field(default_factory=dict)
+    directories: dict[str, list[BatchDirectory]] = field(default_factory=dict)
+    moves: list[tuple[str, str]] = field(default_factory=list)
+
+    def to_json(self) -> str:
+        """The text of the file."""
+        return json.dumps({"format": FORMAT, **asdict(self)}, indent=1) + "\n"
+
+    @staticmethod
+    def from_json(text: str, where: str) -> "WatchManifest":
+        """The manifest in ``text``. Raises PipelineError."""
+        try:
+            fields: dict[str, Any] = json.loads(text)
+            if fields.pop("format") != FORMAT:
+                raise PipelineError(f"{where} was written by another version of groupcoord")
+            fields["directories"] = {
+                name: [BatchDirectory(**directory) for directory in directories]
+                for name, directories in fields["directories"].items()
+            }
+            fields["moves"] = [(origin, target) for origin, target in fields["moves"]]
+            return WatchManifest(**fields)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise PipelineError(f"{where} is not what pipeline watch writes there") from None
+
 
 MANIFEST = "watch.json"
 CHECKPOINT = "checkpoint"
@@ -76,9 +142,7 @@ class WatchDirectory:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if not self._is_moving:
             with contextlib.suppress(Py4JError, OSError):  # another problem is reported already
                 self._files.delete(self._work)

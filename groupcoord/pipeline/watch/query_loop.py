@@ -12,11 +12,10 @@ from pyspark.sql import SparkSession
 
 from groupcoord.pipeline.errors import PipelineError, SourceWarning
 from groupcoord.pipeline.hadoop_files import java_reason
-from groupcoord.pipeline.sources.cluster_reader import ClusterUnavailableError
+from groupcoord.pipeline.sources.factory import StreamSource
+from groupcoord.pipeline.sources.kafka_source import ClusterUnavailableError
 from groupcoord.pipeline.watch.batch_writer import BatchWriter
-from groupcoord.pipeline.watch.manifest import NONE
-from groupcoord.pipeline.watch.output_directory import WatchDirectory
-from groupcoord.pipeline.watch.stream_source import StreamSource
+from groupcoord.pipeline.watch.output_directory import NONE, WatchDirectory
 
 _STEP_S = 0.25
 """How often the loop checks whether it is to stop."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from types import MappingProxyType
 
-from groupcoord.protocol.api import Api, ApiKey
+from groupcoord.protocol.api_descriptor import Api, ApiKey
 
 __all__ = ["APIS", "API_BY_REQUEST", "Api", "ApiKey"]
 

@@ -1,8 +1,8 @@
 """AlterConfigs: messages and descriptor."""
 
-from groupcoord.protocol.api import GROUP_RESOURCE, TOPIC_RESOURCE, Api, ApiKey
+from groupcoord.protocol.api_descriptor import GROUP_RESOURCE, TOPIC_RESOURCE, Api, ApiKey
 from groupcoord.protocol.apis.incremental_alter_configs import AlterConfigsResourceResponse
-from groupcoord.protocol.codec.message import message
+from groupcoord.protocol.codec.message_decorator import message
 from groupcoord.protocol.errors import ErrorCode
 
 

@@ -1,7 +1,7 @@
 """ApiVersions: messages and descriptor."""
 
-from groupcoord.protocol.api import Api, ApiKey
-from groupcoord.protocol.codec.message import message
+from groupcoord.protocol.api_descriptor import Api, ApiKey
+from groupcoord.protocol.codec.message_decorator import message
 
 
 @message

@@ -1,7 +1,7 @@
 """DescribeConfigs: messages and descriptor."""
 
-from groupcoord.protocol.api import GROUP_RESOURCE, TOPIC_RESOURCE, Api, ApiKey
-from groupcoord.protocol.codec.message import message
+from groupcoord.protocol.api_descriptor import GROUP_RESOURCE, TOPIC_RESOURCE, Api, ApiKey
+from groupcoord.protocol.codec.message_decorator import message
 from groupcoord.protocol.errors import ErrorCode
 
 

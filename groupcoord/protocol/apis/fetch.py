@@ -2,9 +2,9 @@
 
 import uuid
 
-from groupcoord.protocol.api import TOPIC_ID, Api, ApiKey, RequestField
-from groupcoord.protocol.codec.message import message
-from groupcoord.protocol.codec.primitives import LazyBytes
+from groupcoord.protocol.api_descriptor import TOPIC_ID, Api, ApiKey, RequestField
+from groupcoord.protocol.codec.flexible_versions import LazyBytes
+from groupcoord.protocol.codec.message_decorator import message
 from groupcoord.protocol.errors import ErrorCode
 
 
@@ -140,7 +140,7 @@ class FetchableTopicResponse:
 
 @message
 class NodeEndpoint:
-    """Where a current leader is: v16+ (KIP-951)."""
+    """Where a current leader is: v16+, and of Produce v10+ (KIP-951)."""
 
     node_id: int = 0
     host: str = ""

@@ -1,7 +1,7 @@
 """InitProducerId: messages and descriptor."""
 
-from groupcoord.protocol.api import Api, ApiKey, RequestField
-from groupcoord.protocol.codec.message import message
+from groupcoord.protocol.api_descriptor import Api, ApiKey, RequestField
+from groupcoord.protocol.codec.message_decorator import message
 
 
 @message

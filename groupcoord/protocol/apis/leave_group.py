@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from groupcoord.protocol.api import GROUP_ID, Api, ApiKey, RequestField
-from groupcoord.protocol.codec.message import message
+from groupcoord.protocol.api_descriptor import GROUP_ID, Api, ApiKey, RequestField
+from groupcoord.protocol.codec.message_decorator import message
 
 
 @message

@@ -1,7 +1,7 @@
 """ListConfigResources: messages and descriptor. Version 0 was called ListClientMetricsResources."""
 
-from groupcoord.protocol.api import Api, ApiKey
-from groupcoord.protocol.codec.message import message
+from groupcoord.protocol.api_descriptor import Api, ApiKey
+from groupcoord.protocol.codec.message_decorator import message
 from groupcoord.protocol.errors import ErrorCode
 
 

@@ -1,7 +1,7 @@
 """ListOffsets: messages and descriptor."""
 
-from groupcoord.protocol.api import TOPIC_NAME, Api, ApiKey, RequestField
-from groupcoord.protocol.codec.message import message
+from groupcoord.protocol.api_descriptor import TOPIC_NAME, Api, ApiKey, RequestField
+from groupcoord.protocol.codec.message_decorator import message
 from groupcoord.protocol.errors import ErrorCode
 
 

@@ -2,8 +2,17 @@
 
 import uuid
 
-from groupcoord.protocol.api import GROUP_ID, INSTANCE_ID, MEMBER_ID, TOPIC_ID, TOPIC_NAME, Api, ApiKey, RequestField
-from groupcoord.protocol.codec.message import message
+from groupcoord.protocol.api_descriptor import (
+    GROUP_ID,
+    INSTANCE_ID,
+    MEMBER_ID,
+    TOPIC_ID,
+    TOPIC_NAME,
+    Api,
+    ApiKey,
+    RequestField,
+)
+from groupcoord.protocol.codec.message_decorator import message
 from groupcoord.protocol.errors import ErrorCode
 
 

@@ -1,7 +1,7 @@
 """OffsetDelete: messages and descriptor."""
 
-from groupcoord.protocol.api import GROUP_ID, TOPIC_NAME, Api, ApiKey, RequestField
-from groupcoord.protocol.codec.message import message
+from groupcoord.protocol.api_descriptor import GROUP_ID, TOPIC_NAME, Api, ApiKey, RequestField
+from groupcoord.protocol.codec.message_decorator import message
 
 
 @message

@@ -3,8 +3,8 @@
 import uuid
 from dataclasses import replace
 
-from groupcoord.protocol.api import Api, ApiKey, RequestField
-from groupcoord.protocol.codec.message import message
+from groupcoord.protocol.api_descriptor import Api, ApiKey, RequestField
+from groupcoord.protocol.codec.message_decorator import message
 from groupcoord.protocol.errors import ErrorCode
 
 

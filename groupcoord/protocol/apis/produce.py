@@ -2,8 +2,9 @@
 
 import uuid
 
-from groupcoord.protocol.api import Api, ApiKey, RequestField
-from groupcoord.protocol.codec.message import message
+from groupcoord.protocol.api_descriptor import Api, ApiKey, RequestField
+from groupcoord.protocol.apis.fetch import LeaderIdAndEpoch, NodeEndpoint
+from groupcoord.protocol.codec.message_decorator import message
 from groupcoord.protocol.errors import ErrorCode
 
 
@@ -48,14 +49,6 @@ class BatchIndexAndErrorMessage:
 
 
 @message
-class LeaderIdAndEpoch:
-    """Who leads now, with NOT_LEADER_OR_FOLLOWER: v10+ (KIP-951)."""
-
-    leader_id: int = -1
-    leader_epoch: int = -1
-
-
-@message
 class PartitionProduceResponse:
     """The result for the batches for one partition.
 
@@ -83,16 +76,6 @@ class TopicProduceResponse:
     name: str = ""  # v3–12
     partition_responses: tuple[PartitionProduceResponse, ...] = ()
     topic_id: uuid.UUID | None = None  # v13+
-
-
-@message
-class NodeEndpoint:
-    """Where a current leader is: v10+ (KIP-951)."""
-
-    node_id: int = 0
-    host: str = ""
-    port: int = 0
-    rack: str | None = None
 
 
 @message

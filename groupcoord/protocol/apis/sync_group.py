@@ -1,7 +1,7 @@
 """SyncGroup: messages and descriptor."""
 
-from groupcoord.protocol.api import GROUP_ID, INSTANCE_ID, MEMBER_ID, Api, ApiKey
-from groupcoord.protocol.codec.message import message
+from groupcoord.protocol.api_descriptor import GROUP_ID, INSTANCE_ID, MEMBER_ID, Api, ApiKey
+from groupcoord.protocol.codec.message_decorator import message
 
 
 @message

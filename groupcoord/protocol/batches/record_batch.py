@@ -1,11 +1,15 @@
 """Record batches of magic 2: find them in bytes, read their headers, look inside, and build them.
 
 A batch is a header of 61 bytes and its records, compressed or not. Base offset and leader epoch lie outside the checksum, so
-that a broker can set them without touching anything else. Source: KIP-98, ``DefaultRecordBatch``.
+that a broker can set them without touching anything else. A batch that is made of another one has another compression, or only
+the records that compaction keeps: then it keeps its first and last offset and its sequence numbers, so that a producer's last
+batch is still known by them, and gets a delete horizon for its tombstones (KIP-534).
+Sources: KIP-98, ``DefaultRecordBatch`` with its ``writeEmptyHeader``, ``MemoryRecords.filterTo``.
 """
 
 import struct
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple, TypeVar
 
 from crc32c import crc32c
@@ -23,6 +27,8 @@ from groupcoord.protocol.batches.records import (
     Record,
     RecordsSummary,
     read_records,
+    read_varint,
+    read_varlong,
     validate_records,
     write_records,
 )
@@ -33,6 +39,7 @@ E = TypeVar("E", bound=Exception)
 MAGIC = 2
 HEADER_BYTES = 61
 UP_TO_PRODUCER_ID_BYTES = 51
+UP_TO_SEQUENCE_BYTES = 57
 NO_TIMESTAMP = -1
 NO_PRODUCER_ID = -1
 NO_SEQUENCE = -1
@@ -43,6 +50,13 @@ LOG_APPEND_TIME = 0x08
 TRANSACTIONAL = 0x10
 CONTROL = 0x20
 DELETE_HORIZON = 0x40
+
+ABORT_MARKER, COMMIT_MARKER = 0, 1
+"""The types of control records that end a transaction (``ControlRecordType``)."""
+_NO_MARKER = -1
+_MARKER_VERSION = 0
+_MARKER_KEY = struct.Struct(">hh")  # version, type
+_MARKER_VALUE = struct.Struct(">hi")  # version, epoch of the coordinator
 
 _OVERHEAD_BYTES = 12  # base offset and length, which the length does not count
 _UP_TO_MAGIC_BYTES = 17
@@ -157,6 +171,58 @@ class BatchExtent(NamedTuple):
     position: int
     size: int
     magic: int
+
+
+def marker_type(key: bytes | memoryview | None) -> int:
+    """The type that the ``key`` of a control record says, behind its version; -1 if it says none."""
+    return _INT16.unpack_from(key, 2)[0] if key is not None and len(key) >= 4 else _NO_MARKER
+
+
+class EndTransactionMarker(NamedTuple):
+    """How a transaction ended, as its control record says it."""
+
+    committed: bool
+    coordinator_epoch: int
+    timestamp_ms: int
+
+
+def read_marker(batch: Buffer, header: BatchHeader) -> EndTransactionMarker | None:
+    """What the whole control ``batch`` says; None for one that compaction has emptied, or that ends no transaction.
+
+    Raises BatchError, InvalidRecordsError. Source: ``EndTransactionMarker.deserialize``.
+    """
+    record = next(records_of(batch, header), None)
+    if record is None or record.value is None or len(record.value) < _MARKER_VALUE.size:
+        return None
+    kind = marker_type(record.key)
+    if kind not in (ABORT_MARKER, COMMIT_MARKER):
+        return None
+    _, coordinator_epoch = _MARKER_VALUE.unpack_from(record.value)
+    return EndTransactionMarker(kind == COMMIT_MARKER, coordinator_epoch, record.timestamp_ms)
+
+
+def build_marker(
+    offset: int,
+    end: EndTransactionMarker,
+    *,
+    leader_epoch: int,
+    producer_id: int,
+    producer_epoch: int,
+    log_append_time: bool = False,
+) -> bytes:
+    """The control batch at ``offset`` that ends a transaction. Source: ``MemoryRecords.withEndTransactionMarker``.
+
+    ``log_append_time``: the records of the topic have the time of the append, and so has this.
+    """
+    key = _MARKER_KEY.pack(_MARKER_VERSION, COMMIT_MARKER if end.committed else ABORT_MARKER)
+    value = _MARKER_VALUE.pack(_MARKER_VERSION, end.coordinator_epoch)
+    return build_batch(
+        [Record(offset, end.timestamp_ms, key, value)],
+        leader_epoch=leader_epoch,
+        attributes=TRANSACTIONAL | CONTROL | (LOG_APPEND_TIME if log_append_time else 0),
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+    )
 
 
 def iter_batch_extents(data: Buffer) -> Iterator[BatchExtent]:
@@ -319,3 +385,119 @@ def stamp_time(batch: bytearray, attributes: int, max_timestamp_ms: int) -> None
     _INT64.pack_into(batch, _MAX_TIMESTAMP_POSITION, max_timestamp_ms)
     with memoryview(batch) as view:
         _UINT32.pack_into(batch, _CRC_POSITION, crc32c(view[_ATTRIBUTES_POSITION:]))
+
+
+def rebuild_batch(
+    data: Buffer,
+    position: int,
+    header: BatchHeader,
+    *,
+    attributes: int,
+    level: int | None,
+    append_time_ms: int | None,
+) -> bytes:
+    """A batch at offset 0 of the records in ``data`` from ``position`` on, with offsets one after the other.
+
+    ``attributes`` say the compression, ``append_time_ms`` the largest timestamp unless it is to be the records'. Only one
+    record is held at a time. Raises BatchError for one with a negative timestamp, InvalidRecordsError.
+    """
+    latest = NO_TIMESTAMP
+
+    def stamped() -> Iterator[Record]:
+        nonlocal latest
+        read = read_records(
+            data, position, header.record_count, base_offset=0, base_timestamp_ms=header.base_timestamp_ms
+        )
+        for index, record in enumerate(read):
+            timestamp_ms = header.max_timestamp_ms if header.log_append_time else record.timestamp_ms
+            if timestamp_ms < NO_TIMESTAMP:
+                reason = "a negative timestamp in a batch that is built anew"
+                raise BatchError(ErrorCode.UNKNOWN_SERVER_ERROR, reason)
+            latest = max(latest, timestamp_ms)
+            yield record._replace(offset=index, timestamp_ms=timestamp_ms)
+
+    records = stamped()
+    first = next(records)
+    written = write_records(chain((first,), records), base_offset=0, base_timestamp_ms=first.timestamp_ms)
+    changed = header._replace(
+        base_offset=0,
+        attributes=attributes,
+        last_offset_delta=header.record_count - 1,
+        base_timestamp_ms=first.timestamp_ms,
+        max_timestamp_ms=latest if append_time_ms is None else append_time_ms,
+    )
+    return frame_batch(changed, compress(Compression(attributes & COMPRESSION_MASK), written, level))
+
+
+def delete_horizon_ms(header: BatchHeader) -> int | None:
+    """The time from which on the tombstones of the batch may be removed, or None if it is not set yet."""
+    return header.base_timestamp_ms if header.attributes & DELETE_HORIZON else None
+
+
+def keep_records(header: BatchHeader, records: Sequence[Record], horizon_ms: int | None) -> bytes:
+    """The batch with only ``records``, at least one of its own. ``horizon_ms`` is its new delete horizon."""
+    base_timestamp_ms = records[0].timestamp_ms if horizon_ms is None else horizon_ms
+    attributes = header.attributes & ~DELETE_HORIZON | (0 if horizon_ms is None else DELETE_HORIZON)
+    latest = header.max_timestamp_ms
+    if not header.attributes & LOG_APPEND_TIME:
+        latest = max(record.timestamp_ms for record in records)
+    body = compress(
+        Compression(attributes & COMPRESSION_MASK),
+        write_records(records, base_offset=header.base_offset, base_timestamp_ms=base_timestamp_ms),
+        None,
+    )
+    changed = header._replace(
+        attributes=attributes,
+        base_timestamp_ms=base_timestamp_ms,
+        max_timestamp_ms=latest,
+        record_count=len(records),
+    )
+    return frame_batch(changed, body)
+
+
+def filter_batch(header: BatchHeader, batch: bytes, kept: Sequence[int], horizon_ms: int | None) -> bytes:
+    """The ``batch`` with only some of its records: ``kept`` has their indexes in order, at least one.
+
+    As ``keep_records``; where the base timestamp stays, the bytes of the records are copied.
+    Raises BatchError, InvalidRecordsError.
+    """
+    if not header.attributes & (COMPRESSION_MASK | LOG_APPEND_TIME) and horizon_ms == delete_horizon_ms(header):
+        parts, deltas = _cut(batch, kept)
+        if horizon_ms is not None or deltas[0] == 0:
+            latest = header.base_timestamp_ms + max(deltas)
+            return frame_batch(header._replace(max_timestamp_ms=latest, record_count=len(kept)), b"".join(parts))
+    records = list(records_of(batch, header))
+    return keep_records(header, [records[index] for index in kept], horizon_ms)
+
+
+def _cut(batch: bytes, kept: Sequence[int]) -> tuple[list[bytes], list[int]]:
+    """The bytes of the records ``kept``, and their timestamp deltas."""
+    parts: list[bytes] = []
+    deltas: list[int] = []
+    position, index = HEADER_BYTES, 0
+    for wanted in kept:
+        while True:
+            start, number = position, batch[position]
+            if number < 128:
+                after = position + 1
+                position = after + (number >> 1)
+            elif (second := batch[position + 1]) < 128:
+                after = position + 2
+                position = after + (number + (second - 1 << 7) >> 1)
+            else:
+                length, after = read_varint(batch, position)
+                position = after + length
+            index += 1
+            if index > wanted:
+                break
+        parts.append(batch[start:position])
+        delta = batch[after + 1]  # behind the attributes
+        deltas.append(read_varlong(batch, after + 1)[0] if delta > 127 else (delta >> 1) ^ -(delta & 1))
+    return parts, deltas
+
+
+def empty_batch(header: BatchHeader) -> bytes:
+    """The batch without records: a header with the offsets and sequence numbers that it had."""
+    attributes = header.attributes & ~(COMPRESSION_MASK | DELETE_HORIZON)
+    empty = header._replace(attributes=attributes, base_timestamp_ms=NO_TIMESTAMP, record_count=0)
+    return frame_batch(empty, b"")

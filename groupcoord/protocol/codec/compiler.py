@@ -14,8 +14,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from groupcoord.protocol.codec import primitives
-from groupcoord.protocol.codec.primitives import LONGEST_STRING, ReadFunction, TaggedField, Unreadable, WriteFunction
+from groupcoord.protocol.codec import flexible_versions
+from groupcoord.protocol.codec.flexible_versions import (
+    LONGEST_STRING,
+    ReadFunction,
+    TaggedField,
+    Unreadable,
+    WriteFunction,
+)
 from groupcoord.protocol.codec.schema import FIXED, MessageSchema, SchemaField
 
 READ_ERRORS = (Unreadable, IndexError, struct.error)
@@ -42,17 +48,17 @@ _NO_ID = bytes(16)
 _EMPTY: dict[str, object] = {"string": "", "bytes": b""}
 _SCOPE = {
     "Unreadable": Unreadable,
-    "StringTooLongError": primitives.StringTooLongError,
-    "VARINTS": primitives.VARINTS,
+    "StringTooLongError": flexible_versions.StringTooLongError,
+    "VARINTS": flexible_versions.VARINTS,
     "NO_ID": _NO_ID,
     "id_from": _id_from,
     "unpack_from": struct.unpack_from,
     "pack": struct.pack,
-    "read_varint": primitives.read_varint,
-    "varint": primitives.varint,
-    "skip_tags": primitives.skip_tags,
-    "read_tags": primitives.read_tags,
-    "write_tags": primitives.write_tags,
+    "read_varint": flexible_versions.read_varint,
+    "varint": flexible_versions.varint,
+    "skip_tags": flexible_versions.skip_tags,
+    "read_tags": flexible_versions.read_tags,
+    "write_tags": flexible_versions.write_tags,
 }
 
 

@@ -9,9 +9,9 @@ import uuid
 from collections.abc import Iterator
 from typing import Any, NamedTuple, NoReturn
 
-from groupcoord.protocol.codec.primitives import LONGEST_STRING, Unreadable, read_varint
+from groupcoord.protocol.codec.flexible_versions import LONGEST_STRING, Unreadable, read_varint
 from groupcoord.protocol.codec.schema import FIXED, MessageSchema, SchemaField
-from groupcoord.protocol.errors import WireError
+from groupcoord.protocol.errors import TruncatedError, WireError
 
 FIELDS_EXPLAINED = 10_000
 """The most fields that are read to explain an error: this takes some 50 ms, in which no other client is served."""
@@ -117,6 +117,11 @@ class _Walk:
 
     def fixed(self, kind: str, path: str) -> Any:
         code = struct.Struct(f">{FIXED[kind]}")
+        left = len(self.data) - self.at
+        if left < code.size:
+            reason = f"{code.size} bytes cannot be in the {left} that are left"
+            schema = self.schema
+            raise TruncatedError(reason, api=schema.name, version=schema.version, offset=self.at, field=path)
         (value,) = code.unpack(self.take(code.size, path))
         if kind == "uuid":
             return uuid.UUID(bytes=value) if any(value) else None

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from groupcoord.protocol.codec.compiler import READ_ERRORS, compile_reader, compile_writer
 from groupcoord.protocol.codec.diagnostics import explain_decode_error
-from groupcoord.protocol.codec.primitives import ReadFunction, Sink, WriteFunction
+from groupcoord.protocol.codec.flexible_versions import ReadFunction, Sink, WriteFunction
 from groupcoord.protocol.codec.schema import MessageSchema, schema_of
 
 M = TypeVar("M")

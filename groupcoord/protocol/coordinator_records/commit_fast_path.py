@@ -85,6 +85,11 @@ def is_plain_commit(value: bytes) -> bool:
     return value[:2] == _VERSION_4 and value[14] == 1 and value[-1] == 0
 
 
+def plain_commit(offset: int, leader_epoch: int, at_ms: int, topic_id: uuid.UUID) -> bytes:
+    """The value of a commit without metadata at ``at_ms`` (ms), as ``typed.write_value`` writes it, at a tenth of the cost."""
+    return _USUAL.pack(4, offset, leader_epoch, 1, at_ms, _ONE_TAG, topic_id.bytes)
+
+
 class CommitReader(Generic[T]):
     """Reads values of commits into a NamedTuple class ``made``. Equal topic ids are the same object.
 

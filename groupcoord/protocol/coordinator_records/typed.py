@@ -1,19 +1,21 @@
-"""Records of classic groups and offsets in ``__consumer_offsets``, as dataclasses and as bytes.
+"""Records of groups and offsets in ``__consumer_offsets``, as dataclasses and as bytes.
 
 A key is an int16 record type and the fields of that type; a value is an int16 version and the fields of that version; a null
 value is a tombstone. Sources: ``CoordinatorRecordType``, ``OffsetCommitKey.json``, ``OffsetCommitValue.json``,
-``GroupMetadataKey.json``, ``GroupMetadataValue.json`` and ``GroupCoordinatorRecordSerde``. Record types above 2 belong to
-other kinds of groups.
+``GroupMetadataKey.json``, ``GroupMetadataValue.json`` and ``GroupCoordinatorRecordSerde``. ``consumer_group`` has the classes
+of KIP-848; records of share groups and of Streams groups have none.
 """
 
 import dataclasses
 import struct
 import uuid
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from groupcoord.protocol.codec.message import message
 from groupcoord.protocol.codec.message_codec import Codec
-from groupcoord.protocol.codec.schema import MessageSchema, SchemaField
+from groupcoord.protocol.codec.message_decorator import message
+from groupcoord.protocol.codec.schema import MessageSchema, SchemaField, parse_annotation
+from groupcoord.protocol.coordinator_records import consumer_group as consumer
 from groupcoord.protocol.coordinator_records.schemas import RECORD_TYPES, RecordStruct
 from groupcoord.protocol.errors import WireError
 
@@ -80,13 +82,13 @@ class GroupMetadataValue:
 
 
 class UnknownKey(NamedTuple):
-    """A key whose record type is not a classic group's."""
+    """A key whose record type has no class here."""
 
     record_type: int
 
 
-Key = OffsetCommitKey | GroupMetadataKey
-Value = OffsetCommitValue | GroupMetadataValue
+Key = OffsetCommitKey | GroupMetadataKey | consumer.ConsumerGroupKey
+Value = OffsetCommitValue | GroupMetadataValue | consumer.ConsumerGroupValue
 
 
 def write_key(key: Key) -> bytes:
@@ -103,10 +105,10 @@ def write_value(value: Value, version: int) -> bytes:
 def read_key(data: bytes) -> Key | UnknownKey:
     """The key in ``data``. Raises WireError when the record type is known and the rest is not such a key."""
     record_type = _version(data, "record type")
-    key_class = _KEY_CLASSES.get(record_type)
-    if key_class is None:
+    classes = _CLASSES.get(record_type)
+    if classes is None:
         return UnknownKey(record_type)
-    key: Key = _CODECS[key_class, record_type].decode(data, _INT16.size)
+    key: Key = _CODECS[classes[0], record_type].decode(data, _INT16.size)
     return key
 
 
@@ -114,20 +116,34 @@ def read_value(key: Key, data: bytes | None) -> Value | None:
     """The value in ``data`` of a record with ``key``; None is a tombstone. Raises WireError."""
     if data is None:
         return None
-    value_class: type[Value] = OffsetCommitValue if isinstance(key, OffsetCommitKey) else GroupMetadataValue
+    record_type = _WRITTEN_TYPES[type(key)]
+    value_class, versions = _CLASSES[record_type][1], RECORD_TYPES[record_type].versions
     version = _version(data, "version")
-    found = _CODECS.get((value_class, version))
-    if found is None:
-        raise WireError(
-            "versions 0 to 4 are known", api=value_class.__name__, version=version, offset=0, field="version"
+    if version not in versions:
+        known = (
+            f"versions {versions[0]} to {versions[-1]} are known" if len(versions) > 1 else "only version 0 is known"
         )
-    value: Value = found.decode(data, _INT16.size)
+        raise WireError(known, api=value_class.__name__, version=version, offset=0, field="version")
+    value: Value = _CODECS[value_class, version].decode(data, _INT16.size)
     return value
 
 
 _INT16 = struct.Struct(">h")
-_KEY_CLASSES: dict[int, type[Key]] = {0: OffsetCommitKey, 1: OffsetCommitKey, 2: GroupMetadataKey}
-_WRITTEN_TYPES: dict[type[Key], int] = {OffsetCommitKey: 1, GroupMetadataKey: 2}
+_CLASSES: dict[int, tuple[type[Key], type[Value]]] = {
+    0: (OffsetCommitKey, OffsetCommitValue),
+    1: (OffsetCommitKey, OffsetCommitValue),
+    2: (GroupMetadataKey, GroupMetadataValue),
+    3: (consumer.ConsumerGroupMetadataKey, consumer.ConsumerGroupMetadataValue),
+    4: (consumer.ConsumerGroupPartitionMetadataKey, consumer.ConsumerGroupPartitionMetadataValue),
+    5: (consumer.ConsumerGroupMemberMetadataKey, consumer.ConsumerGroupMemberMetadataValue),
+    6: (consumer.ConsumerGroupTargetAssignmentMetadataKey, consumer.ConsumerGroupTargetAssignmentMetadataValue),
+    7: (consumer.ConsumerGroupTargetAssignmentMemberKey, consumer.ConsumerGroupTargetAssignmentMemberValue),
+    8: (consumer.ConsumerGroupCurrentMemberAssignmentKey, consumer.ConsumerGroupCurrentMemberAssignmentValue),
+    16: (consumer.ConsumerGroupRegularExpressionKey, consumer.ConsumerGroupRegularExpressionValue),
+}
+"""The classes of keys and values by record type. Type 0, an older one of offsets, is not written."""
+
+_WRITTEN_TYPES: dict[type[Key], int] = {classes[0]: record_type for record_type, classes in _CLASSES.items()}
 
 
 def _version(data: bytes, field: str) -> int:
@@ -137,26 +153,25 @@ def _version(data: bytes, field: str) -> int:
     return version
 
 
-_STRUCTS: dict[type[Any], RecordStruct] = {
-    OffsetCommitKey: RECORD_TYPES[1].key,
-    OffsetCommitValue: RECORD_TYPES[1].value,
-    GroupMetadataKey: RECORD_TYPES[2].key,
-    GroupMetadataValue: RECORD_TYPES[2].value,
-}
-"""The schemas of the classes; their fields are in the same order."""
-
-
-def _schema(cls: type[Any], struct: RecordStruct, version: int) -> MessageSchema:
+def schema_of(cls: type[Any], struct: RecordStruct, version: int) -> MessageSchema:
+    """The schema of ``cls``, whose fields are those of ``struct`` in the same order."""
     schema_fields = []
     for stored, field in zip(struct.fields, dataclasses.fields(cls), strict=True):
         if version in stored.versions:
-            of = stored.struct and _schema(MemberMetadata, stored.struct, version)
+            of = stored.struct and schema_of(parse_annotation(field.type).inner, stored.struct, version)
             schema_fields.append(
                 SchemaField(field.name, stored.kind, stored.is_array, stored.is_nullable, stored.tag, of)
             )
     return MessageSchema(cls, version, flexible=version >= struct.flexible_from, fields=tuple(schema_fields))
 
 
-_CODECS: dict[tuple[type[Any], int], Codec[Any]] = {
-    (cls, version): Codec(_schema(cls, struct, version)) for cls, struct in _STRUCTS.items() for version in range(5)
-}
+def _codecs() -> Iterator[tuple[tuple[type[Any], int], Codec[Any]]]:
+    """Codecs by class and, of a key, record type, of a value, version."""
+    for record_type, (key_class, value_class) in _CLASSES.items():
+        stored = RECORD_TYPES[record_type]
+        yield (key_class, record_type), Codec(schema_of(key_class, stored.key, 0)._replace(version=record_type))
+        for version in stored.versions if record_type else ():
+            yield (value_class, version), Codec(schema_of(value_class, stored.value, version))
+
+
+_CODECS = dict(_codecs())

@@ -8,8 +8,17 @@ from groupcoord.core.effects import Call
 from groupcoord.core.events import Event
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.simulation.invariants.base import Invariant, InvariantContext
-from groupcoord.simulation.invariants.commits import CommitDurability, CommitFencing
+from groupcoord.simulation.invariants.consumer_groups import (
+    BoundedReconciliation,
+    ConsumerReplay,
+    ConsumerTimers,
+    MonotonicEpochs,
+    OnlySubscribed,
+    ToldOwners,
+)
 from groupcoord.simulation.invariants.group_state import (
+    CommitDurability,
+    CommitFencing,
     CommonProtocol,
     LeaderIsMember,
     MonotonicGenerations,
@@ -25,6 +34,7 @@ from groupcoord.simulation.invariants.members import (
     SessionTimeouts,
     SingleOwner,
 )
+from groupcoord.simulation.invariants.transactions import TRANSACTION_INVARIANTS
 from groupcoord.simulation.member_process import MemberProcess
 
 INVARIANTS: tuple[type[Invariant], ...] = (
@@ -42,87 +52,65 @@ INVARIANTS: tuple[type[Invariant], ...] = (
     NoUnexpectedExit,
     Convergence,
     OneResponse,
+    MonotonicEpochs,
+    ToldOwners,
+    OnlySubscribed,
+    ConsumerTimers,
+    ConsumerReplay,
+    BoundedReconciliation,
+    *TRANSACTION_INVARIANTS,
 )
 
 
 class InvariantChecker:
-    """Checks all invariants; every method may raise InvariantViolation.
+    """Checks all invariants; every method may raise InvariantViolation. The methods are those of Invariant.
 
-    It calls only the methods that an invariant overrides, and only for its APIs, because there are many heartbeats.
+    Each calls only the invariants that override it, and only for their APIs, because there are many heartbeats.
     """
 
     def __init__(self, context: InvariantContext) -> None:
-        invariants = [invariant(context) for invariant in INVARIANTS]
-
-        def overriding(name: str) -> list[Invariant]:
-            return [one for one in invariants if getattr(type(one), name) is not getattr(Invariant, name)]
-
-        def hooks(name: str) -> tuple[Callable[..., None], ...]:
-            return tuple(getattr(one, name) for one in overriding(name))
-
-        def hooks_by_api(name: str) -> dict[int, tuple[Callable[..., None], ...]]:
-            return {
-                key: tuple(getattr(one, name) for one in overriding(name) if one.apis is None or key in one.apis)
-                for key in ApiKey
-            }
-
-        self._request_received, self._response_sent = hooks_by_api("request_received"), hooks_by_api("response_sent")
-        self._event_emitted = hooks("event_emitted")
-        self._append_decided = hooks("append_decided")
-        self._coordinator_unloading = hooks("coordinator_unloading")
-        self._coordinator_loaded = hooks("coordinator_loaded")
-        self._step_done = hooks("step_done")
-        self._heartbeat_done = hooks("heartbeat_done")
-        self._ownership_changed = hooks("ownership_changed")
-        self._member_failed = hooks("member_failed")
-        self._finish = hooks("finish")
-
-    def request_received(self, call: Call, request: Any) -> None:
-        """A request is about to be handled."""
-        for hook in self._request_received[call.api.key]:
-            hook(call, request)
-
-    def response_sent(self, call: Call, response: Any) -> None:
-        """A request is answered."""
-        for hook in self._response_sent[call.api.key]:
-            hook(call, response)
-
-    def event_emitted(self, event: Event) -> None:
-        """The coordinator has emitted an event."""
-        for hook in self._event_emitted:
-            hook(event)
-
-    def append_decided(self, decision: AppendDecision) -> None:
-        """An append is stored, held or failed."""
-        for hook in self._append_decided:
-            hook(decision)
-
-    def coordinator_unloading(self) -> None:
-        """The coordinator is about to lose its state."""
-        for hook in self._coordinator_unloading:
-            hook()
-
-    def coordinator_loaded(self) -> None:
-        """The coordinator has read its log."""
-        for hook in self._coordinator_loaded:
-            hook()
+        self._invariants = [invariant(context) for invariant in INVARIANTS if invariant.applies(context.plan)]
+        self.request_received: Callable[[Call, Any], None] = self._by_api("request_received")
+        self.response_sent: Callable[[Call, Any], None] = self._by_api("response_sent")
+        self.event_emitted: Callable[[Event], None] = self._each("event_emitted")
+        self.append_decided: Callable[[AppendDecision], None] = self._each("append_decided")
+        self.coordinator_unloading: Callable[[], None] = self._each("coordinator_unloading")
+        self.coordinator_loaded: Callable[[], None] = self._each("coordinator_loaded")
+        self.transactions_unloading: Callable[[], None] = self._each("transactions_unloading")
+        self.ownership_changed: Callable[[], None] = self._each("ownership_changed")
+        self.member_failed: Callable[[MemberProcess, Exception], None] = self._each("member_failed")
+        self.finish: Callable[[], None] = self._each("finish")
+        self._step_done, self._heartbeat_done = self._each("step_done"), self._each("heartbeat_done")
 
     def step_done(self, *, routine: bool) -> None:
         """A step of the brokers is done; ``routine``: it was a heartbeat of a member at rest."""
-        for hook in self._heartbeat_done if routine else self._step_done:
-            hook()
+        if routine:
+            self._heartbeat_done()
+        else:
+            self._step_done()
 
-    def ownership_changed(self) -> None:
-        """A process owns other partitions than before."""
-        for hook in self._ownership_changed:
-            hook()
+    def _overriding(self, name: str) -> list[Invariant]:
+        return [one for one in self._invariants if getattr(type(one), name) is not getattr(Invariant, name)]
 
-    def member_failed(self, process: MemberProcess, error: Exception) -> None:
-        """A process has ended because of ``error``."""
-        for hook in self._member_failed:
-            hook(process, error)
+    def _each(self, name: str) -> Callable[..., None]:
+        """Calls the method ``name`` of each invariant that overrides it."""
+        hooks = [getattr(one, name) for one in self._overriding(name)]
 
-    def finish(self) -> None:
-        """The run is over."""
-        for hook in self._finish:
-            hook()
+        def call(*arguments: Any) -> None:
+            for hook in hooks:
+                hook(*arguments)
+
+        return call
+
+    def _by_api(self, name: str) -> Callable[[Call, Any], None]:
+        """Calls the method ``name`` of each invariant that overrides it and sees the API of the call."""
+        overriding = self._overriding(name)
+        hooks = {
+            key: [getattr(one, name) for one in overriding if one.apis is None or key in one.apis] for key in ApiKey
+        }
+
+        def call(call: Call, message: Any) -> None:
+            for hook in hooks[call.api.key]:
+                hook(call, message)
+
+        return call

@@ -44,6 +44,11 @@ class Invariant:
     def __init__(self, context: InvariantContext) -> None:
         self.context = context
 
+    @classmethod
+    def applies(cls, plan: SimulationPlan) -> bool:  # noqa: ARG003 - for subclasses
+        """Is it looked at in runs of ``plan``?"""
+        return True
+
     def violation(self, reason: str) -> InvariantViolation:
         """The exception to raise."""
         return InvariantViolation(self.name, self.context.event_queue.now_ms, reason)
@@ -65,6 +70,9 @@ class Invariant:
 
     def coordinator_loaded(self) -> None:
         """The coordinator has read its log."""
+
+    def transactions_unloading(self) -> None:
+        """The coordinator of transactions is about to lose its state."""
 
     def step_done(self) -> None:
         """A step of the brokers is done that was not a heartbeat of a member at rest."""

@@ -1,13 +1,21 @@
-"""Invariants of the group as the coordinator has it, at any time and after reading its log."""
+"""Invariants of the group and its committed offsets as the coordinator has them, at any time and after reading its log."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
+from groupcoord.assignors import TopicPartition
 from groupcoord.cluster.append_gate import STORE, AppendDecision
+from groupcoord.coordinator.classic.classic_group_state import GroupState
 from groupcoord.coordinator.classic.group import ClassicGroup
-from groupcoord.coordinator.classic.states import GroupState
+from groupcoord.coordinator.consumer.group import ConsumerGroup
 from groupcoord.coordinator.events import GroupRemoved, StateChanged, StaticMemberReplaced
+from groupcoord.core.effects import Call
 from groupcoord.core.events import Event
+from groupcoord.protocol.apis import ApiKey
+from groupcoord.protocol.errors import ErrorCode as E
+from groupcoord.protocol.messages import OffsetCommitRequest, TxnOffsetCommitRequest
+from groupcoord.simulation.application import GROUP
 from groupcoord.simulation.invariants.base import Invariant
+from groupcoord.simulation.plan import CHANGING_TOPIC, SimulationPlan
 
 EMPTIED = "it has neither members nor offsets"
 """The reason of GroupRemoved when the coordinator deletes an empty group, with its generation."""
@@ -89,11 +97,18 @@ class TimersMatchState(Invariant):
         "of nothing else. Without a group there is none of them."
     )
 
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._was_modern = False
+
     def step_done(self) -> None:
         """Raises InvariantViolation."""
         timers = self.context.brokers.cluster.coordinator.timers
         group = self.context.brokers.group
         sessions = {at.key.subject for at in timers.pending() if at.key.kind == "session"}
+        self._was_modern |= self.context.brokers.consumer_group is not None
+        if self._was_modern or self.context.plan.may_migrate:
+            return  # consumer groups are looked at elsewhere, and may leave timers behind that find no member any more
         if group is None:
             kinds = {at.key.kind for at in timers.pending()} - {"retention"}
             if kinds - {"append"}:
@@ -144,6 +159,8 @@ class MonotonicGenerations(Invariant):
     def step_done(self) -> None:
         """Raises InvariantViolation."""
         group = self.context.brokers.group
+        if self.context.brokers.consumer_group is not None:
+            self._latest = self._stored = 0  # its epochs are looked at elsewhere
         if group is None:
             return
         if group.generation_id < self._latest:
@@ -204,6 +221,8 @@ class ReplayMatchesState(Invariant):
 
     def step_done(self) -> None:
         """Remember the stored state."""
+        if self.context.brokers.consumer_group is not None:
+            self._stored = None  # it was a classic group
         if self._changed:
             group = self.context.brokers.group
             stable = group is not None and group.state in (GroupState.STABLE, GroupState.EMPTY)
@@ -225,3 +244,173 @@ class ReplayMatchesState(Invariant):
         for part, before, after in zip(_VIEW_PARTS, expected, found, strict=True):
             if before != after:
                 raise self.violation(f"{part}: it was {before}, the log says {after}")
+
+
+_NEVER_STORED = frozenset(
+    {
+        E.UNKNOWN_MEMBER_ID,
+        E.ILLEGAL_GENERATION,
+        E.FENCED_INSTANCE_ID,
+        E.REBALANCE_IN_PROGRESS,
+        E.GROUP_ID_NOT_FOUND,
+        E.COORDINATOR_LOAD_IN_PROGRESS,
+    }
+)
+"""Errors after which a commit is certainly not stored. After any other error it may still be stored later."""
+
+
+def _generation_of(request: OffsetCommitRequest | TxnOffsetCommitRequest) -> int:
+    if isinstance(request, TxnOffsetCommitRequest):
+        return request.generation_id
+    return request.generation_id_or_member_epoch
+
+
+class CommitFencing(Invariant):
+    """See ``statement``."""
+
+    name = "commit-fencing"
+    statement = (
+        "A commit is accepted only from a member of the group with the present generation and, if it has an instance id, only "
+        "while that belongs to it: not from removed, fenced or late members. In a consumer group it has the epoch of the "
+        "member, or one that is not older than the assignment of any of its partitions (KIP-1251). So it is for offsets in "
+        "transactions (KIP-447)."
+    )
+    apis = frozenset({ApiKey.OFFSET_COMMIT, ApiKey.TXN_OFFSET_COMMIT})
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._invalid: dict[tuple[int, int], str] = {}
+
+    def request_received(self, call: Call, request: Any) -> None:
+        """Decide before the coordinator does."""
+        modern = self.context.brokers.consumer_group
+        reason = self._why_invalid(request) if modern is None else self._why_stale(modern, request)
+        if reason:
+            self._invalid[call.connection_id, call.correlation_id] = reason
+
+    def response_sent(self, call: Call, response: Any) -> None:
+        """Raises InvariantViolation if an invalid commit was accepted."""
+        reason = self._invalid.pop((call.connection_id, call.correlation_id), None)
+        if reason is not None and not all(each.error_code for topic in response.topics for each in topic.partitions):
+            raise self.violation(f"a commit of {call.client_id} was accepted, and {reason}")
+
+    def _why_invalid(self, request: Any) -> str | None:
+        group = self.context.brokers.group
+        if group is None:
+            return "there is no group"
+        if request.member_id not in group.members:
+            return f"{request.member_id} is not in the group"
+        sent = _generation_of(request)
+        if sent != group.generation_id:
+            return f"it has generation {sent}, the group {group.generation_id}"
+        instance_id = request.group_instance_id
+        if instance_id is not None and group.static_members.get(instance_id) != request.member_id:
+            return f"{instance_id} belongs to another member"
+        return None
+
+    def _why_stale(self, group: ConsumerGroup, request: Any) -> str | None:
+        member = group.members.get(request.member_id)
+        if member is None:
+            return f"{request.member_id} is not in the group"
+        sent = _generation_of(request)
+        if sent == member.member_epoch:
+            return None
+        since = {
+            (group.context.topics.view.topic_name(topic_id), partition): epoch
+            for assigned in (member.revoking, member.assigned)
+            for topic_id, of_topic in assigned.items()
+            for partition, epoch in of_topic.items()
+        }
+        wanted = [(topic.name, each.partition_index) for topic in request.topics for each in topic.partitions]
+        if sent > member.member_epoch or any(sent < since.get(partition, sent + 1) for partition in wanted):
+            return f"it has epoch {sent}, the member {member.member_epoch}"
+        return None
+
+
+class _Commit(NamedTuple):
+    """A commit of one partition; commits are numbered as they arrive."""
+
+    number: int
+    offset: int
+
+
+class CommitDurability(Invariant):
+    """See ``statement``."""
+
+    name = "commit-durability"
+    statement = (
+        "The committed offset is that of the last acknowledged commit, or of a later one whose error leaves open whether it is "
+        "stored; also after the coordinator has read its log, and in responses to OffsetFetch."
+    )
+    apis = frozenset({ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH})
+
+    @classmethod
+    def applies(cls, plan: SimulationPlan) -> bool:
+        """See Invariant. Offsets in transactions are compared with the output."""
+        return not plan.is_transactional
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._count = 0
+        self._requests: dict[tuple[int, int], tuple[int, Any]] = {}
+        self._last: dict[TopicPartition, _Commit] = {}
+        self._maybe: dict[TopicPartition, list[_Commit]] = {}
+        self._must_check = False
+
+    def request_received(self, call: Call, request: Any) -> None:
+        """Remember a commit."""
+        if call.api.key == ApiKey.OFFSET_COMMIT:
+            self._count += 1
+            self._requests[call.connection_id, call.correlation_id] = self._count, request
+            self._must_check = True
+
+    def response_sent(self, call: Call, response: Any) -> None:
+        """Raises InvariantViolation for a wrong offset in a response to OffsetFetch."""
+        if call.api.key == ApiKey.OFFSET_COMMIT:
+            commit = self._requests.pop((call.connection_id, call.correlation_id), None)
+            if commit is not None:
+                self._responded(*commit, response)
+        elif call.api.key == ApiKey.OFFSET_FETCH and not response.groups[0].error_code:
+            for topic in response.groups[0].topics:
+                for each in topic.partitions if topic.name != CHANGING_TOPIC else ():
+                    self._compare((topic.name, each.partition_index), each.committed_offset, "a response has")
+
+    def coordinator_loaded(self) -> None:
+        """Check all offsets."""
+        self._must_check = True
+
+    def step_done(self) -> None:
+        """Raises InvariantViolation, after commits and after loading."""
+        brokers = self.context.brokers
+        if not self._must_check or not brokers.has_coordinator:
+            return
+        self._must_check = bool(self._requests)
+        committed = brokers.shard.committed
+        for topic, count in self.context.plan.topics.items():
+            for number in range(count) if topic != CHANGING_TOPIC else ():
+                found = committed.offset(GROUP, topic, number)
+                self._compare((topic, number), -1 if found is None else found.offset, "the coordinator has")
+
+    def _responded(self, number: int, request: Any, response: Any) -> None:
+        codes = {
+            (topic.name, each.partition_index): each.error_code
+            for topic in response.topics
+            for each in topic.partitions
+        }
+        for topic in request.topics:
+            for each in topic.partitions:
+                partition = topic.name, each.partition_index
+                commit = _Commit(number, each.committed_offset)
+                code = codes[partition]
+                if not code:
+                    if number > self._last.get(partition, _Commit(0, -1)).number:
+                        self._last[partition] = commit
+                    self._maybe[partition] = [one for one in self._maybe.get(partition, ()) if one.number > number]
+                elif code not in _NEVER_STORED:
+                    self._maybe.setdefault(partition, []).append(commit)
+
+    def _compare(self, partition: TopicPartition, offset: int, source: str) -> None:
+        expected = self._last.get(partition, _Commit(0, -1)).offset
+        if offset != expected and offset not in {one.offset for one in self._maybe.get(partition, ())}:
+            name = f"{partition[0]}-{partition[1]}"
+            raise self.violation(f"{source} offset {offset} of {name}, the last acknowledged commit has {expected}")

@@ -3,10 +3,11 @@
 from typing import Any
 
 from groupcoord.assignors import TopicPartition, read_assignment, read_subscription
-from groupcoord.client.errors import BrokerError
+from groupcoord.client.client_errors import BrokerError
+from groupcoord.coordinator.classic.classic_group_state import GroupState
 from groupcoord.coordinator.classic.group import ClassicGroup
-from groupcoord.coordinator.classic.states import GroupState
 from groupcoord.coordinator.config import NEW_MEMBER_JOIN_TIMEOUT_MS
+from groupcoord.coordinator.consumer.group import ConsumerGroup
 from groupcoord.coordinator.events import (
     Departure,
     GenerationStarted,
@@ -23,6 +24,7 @@ from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.simulation.invariants.base import Invariant
 from groupcoord.simulation.member_process import MemberProcess
+from groupcoord.simulation.plan import CONSUMER
 
 
 def _assigned(group: ClassicGroup) -> dict[str, frozenset[TopicPartition]]:
@@ -31,6 +33,11 @@ def _assigned(group: ClassicGroup) -> dict[str, frozenset[TopicPartition]]:
         member.member_id: frozenset(read_assignment(member.assignment)) if member.assignment else frozenset()
         for member in group.members.unordered_values()
     }
+
+
+def _reconciled(group: ConsumerGroup) -> dict[str, frozenset[TopicPartition]]:
+    """What each member has in a consumer group."""
+    return {member.member_id: frozenset(group.named(member.assigned)) for member in group.members.values()}
 
 
 class SingleOwner(Invariant):
@@ -188,6 +195,9 @@ class SessionTimeouts(Invariant):
         """Raises InvariantViolation for a member whose session should have ended."""
         group = self.context.brokers.group
         if group is None:
+            if self.context.brokers.consumer_group is not None:  # it may become a classic group again
+                self._last_ms.clear()
+                self._surely_ms.clear()
             return
         now_ms, last_ms = self.context.event_queue.now_ms, self._last_ms
         for member in group.members.unordered_values():
@@ -247,13 +257,25 @@ class NoUnexpectedExit(Invariant):
     name = "no-unexpected-exit"
     statement = (
         "No member ends with an error, except a static one that is fenced because another process has joined with its instance "
-        "id: its twin, its own next process, or a late JoinGroup of its previous process."
+        "id (its twin, its own next process, or a late JoinGroup of its previous process) or, by the consumer protocol, finds "
+        "that another one has it. One with the consumer protocol may find that its group is gone, or has become a classic one. "
+        "Where members of both protocols meet, the migration policy may forbid that the group becomes another one. One with "
+        "transactions may find that its producer is fenced, or that the transaction that it commits has timed out."
     )
 
     def member_failed(self, process: MemberProcess, error: Exception) -> None:
         """Raises InvariantViolation."""
-        fenced = isinstance(error, BrokerError) and error.code is ErrorCode.FENCED_INSTANCE_ID
-        if not fenced or process.plan.instance_id is None:
+        allowed = set[ErrorCode]()
+        if process.plan.instance_id is not None:
+            allowed |= {ErrorCode.FENCED_INSTANCE_ID, ErrorCode.UNRELEASED_INSTANCE_ID}
+        if process.protocol == CONSUMER:
+            allowed.add(ErrorCode.GROUP_ID_NOT_FOUND)
+        if process.plan.transactions is not None:
+            allowed |= {ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_TXN_STATE}
+        if self.context.plan.may_migrate:
+            # A classic group before its first generation has no protocol, and Kafka fails over that when it is to migrate.
+            allowed |= {ErrorCode.INCONSISTENT_GROUP_PROTOCOL, ErrorCode.UNKNOWN_SERVER_ERROR}
+        if not isinstance(error, BrokerError) or error.code not in allowed:
             raise self.violation(f"{process.client_id} ended: {error}")
 
 
@@ -264,18 +286,19 @@ class Convergence(Invariant):
     statement = (
         "Within 5 minutes, two session timeouts and three rebalance timeouts after the last action the group is Stable: its "
         "members are the running processes, each subscribed partition is assigned, and every process owns what the coordinator "
-        "has assigned to it."
+        "has assigned to it. That holds for consumer groups, too, and for groups that were migrated."
     )
 
     def finish(self) -> None:
         """Raises InvariantViolation."""
-        group, processes = self.context.brokers.group, self.context.processes()
-        if group is None or group.state is not GroupState.STABLE:
+        brokers, processes = self.context.brokers, self.context.processes()
+        group: ClassicGroup | ConsumerGroup | None = brokers.group or brokers.consumer_group
+        if group is None or group.state != GroupState.STABLE:
             raise self.violation(f"the group is {'not there' if group is None else group.state}")
         running = {process.member_id: process.client_id for process in processes}
-        if running.keys() != set(group.members):
-            raise self.violation(f"{sorted(running)} are running, {sorted(group.members)} are members")
-        assigned = _assigned(group)
+        assigned = _assigned(group) if isinstance(group, ClassicGroup) else _reconciled(group)
+        if running.keys() != assigned.keys():
+            raise self.violation(f"{sorted(running)} are running, {sorted(assigned)} are members")
         for process in processes:
             if not process.is_stable:
                 raise self.violation(f"{process.client_id} is {process.membership.state.value}")
@@ -283,6 +306,6 @@ class Convergence(Invariant):
                 owned, expected = sorted(process.owned), sorted(assigned[process.member_id])
                 raise self.violation(f"{process.client_id} owns {owned}, but is assigned {expected}")
         topics = {topic for process in processes for topic in process.topics}
-        subscribed = {(topic, n) for topic in topics for n in range(self.context.plan.topics.get(topic, 0))}
+        subscribed = {(topic, n) for topic in topics for n in range(brokers.partition_counts.get(topic, 0))}
         if missing := sorted(subscribed.difference(*assigned.values())):
             raise self.violation(f"{missing[0][0]}-{missing[0][1]} is assigned to no member")

@@ -4,9 +4,8 @@
 """
 
 from groupcoord.testing.faults.actions import Damage, FaultAction
-from groupcoord.testing.faults.api import Faults, HoldRule, HoldTimeout
-from groupcoord.testing.faults.events import FaultEnded, FaultInjected
-from groupcoord.testing.faults.layer import FaultLayer
+from groupcoord.testing.faults.api import Barrier, Faults, HoldRule, HoldTimeout
+from groupcoord.testing.faults.layer import FaultEnded, FaultInjected, FaultLayer
 from groupcoord.testing.faults.matching import RequestMatcher, RuleProblems, TopicResolver
 from groupcoord.testing.faults.rule import Rule, when
 from groupcoord.testing.faults.rule_file import NamedRule, RuleFileError, load_rules
@@ -14,6 +13,7 @@ from groupcoord.testing.faults.rulebook import ActiveRule, FaultRulesFailed, Hel
 
 __all__ = [
     "ActiveRule",
+    "Barrier",
     "Damage",
     "FaultAction",
     "FaultEnded",

@@ -134,10 +134,7 @@ ACTION_TYPES: Mapping[str, FaultActionType] = {
         ),
         FaultActionType("delay", _MS, "handle the request that much later", "is handled {0} ms late"),
         _on_answer(
-            "delay_answer",
-            _MS,
-            "handle the request, and answer that much later",
-            "is handled and answered {0} ms late",
+            "delay_answer", _MS, "handle the request, and answer that much later", "is handled and answered {0} ms late"
         ),
         FaultActionType("drop", None, "neither handle nor answer the request, as if it was lost", "is lost"),
         _on_answer(
@@ -248,13 +245,13 @@ def error_reply(call: Call, request: Any, code: ErrorCode) -> Reply | None:
 
 
 def _has_error(message: Any, code: ErrorCode) -> bool:
-    """Has any field ``error_code`` in ``message`` that value?"""
+    """Has any field of an error code in ``message`` that value?"""
     if isinstance(message, tuple):
         return any(_has_error(item, code) for item in message)
     if not dataclasses.is_dataclass(message):
         return False
     return any(
-        value == code if field.name == "error_code" else _has_error(value, code)
+        value == code if field.name.endswith("error_code") else _has_error(value, code)
         for field in dataclasses.fields(message)
         if (value := getattr(message, field.name)) is not None
     )

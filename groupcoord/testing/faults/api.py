@@ -1,9 +1,10 @@
 """What a test uses: ``Faults.when(…)``, which adds a rule at once, held requests that can be awaited, and the final check."""
 
 import asyncio
+import concurrent.futures
 import logging
-import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar, Unpack
 
 from groupcoord.cluster.assemble import Assembly
@@ -59,24 +60,29 @@ class AnyHoldRule(ActiveRule):
         super().remove()
         self.release()
 
-    def _call_when_arrived(self, count: int, callback: Callable[[], object]) -> Callable[[], object]:
-        """Call ``callback`` once ``count`` were held; returns a function that ends this."""
-        ends: list[Callable[[], None]] = []
+    @contextmanager
+    def _arrival(self, count: int, timeout_s: float) -> "Iterator[concurrent.futures.Future[None]]":
+        """A future that is done once ``count`` were held; a TimeoutError in the block becomes a HoldTimeout."""
+        arrived: concurrent.futures.Future[None] = concurrent.futures.Future()
 
         def check(_: object = None) -> None:
-            if self.arrivals >= count:
-                callback()
+            if self.arrivals >= count and not arrived.done():
+                arrived.set_result(None)
+
+        ends: list[Callable[[], None]] = []
 
         def begin() -> None:
             ends.append(self.on_arrived(check))
             check()
 
         self._faults.run(begin)
-        return lambda: self._faults.run(ends[0])
-
-    def _timeout(self, count: int, timeout_s: float) -> HoldTimeout:
-        text = f"{self.name}: {self.arrivals} of {count} were held within {timeout_s:g} s: {self.rule}"
-        return HoldTimeout("\n".join([text, *self.near_misses()]))
+        try:
+            yield arrived
+        except TimeoutError:
+            text = f"{self.name}: {self.arrivals} of {count} were held within {timeout_s:g} s: {self.rule}"
+            raise HoldTimeout("\n".join([text, *self.near_misses()])) from None
+        finally:
+            self._faults.run(ends[0])
 
 
 class HoldRule(AnyHoldRule):
@@ -87,21 +93,10 @@ class HoldRule(AnyHoldRule):
 
         ``timeout`` is in seconds of the event loop.
         """
-        loop, timeout_s = asyncio.get_running_loop(), TIMEOUT_S if timeout is None else timeout
-        arrived: asyncio.Future[None] = loop.create_future()
-
-        def set_arrived() -> None:
-            if not arrived.done():
-                arrived.set_result(None)
-
-        end = self._call_when_arrived(count, lambda: loop.call_soon_threadsafe(set_arrived))
-        try:
+        timeout_s = TIMEOUT_S if timeout is None else timeout
+        with self._arrival(count, timeout_s) as arrived:
             async with asyncio.timeout(timeout_s):
-                await arrived
-        except TimeoutError:
-            raise self._timeout(count, timeout_s) from None
-        finally:
-            end()
+                await asyncio.wrap_future(arrived)
         return self.waiting
 
 
@@ -114,14 +109,39 @@ class SyncHoldRule(AnyHoldRule):
         ``timeout`` is in real seconds.
         """
         timeout_s = TIMEOUT_S if timeout is None else timeout
-        arrived = threading.Event()
-        end = self._call_when_arrived(count, arrived.set)
-        try:
-            if not arrived.wait(timeout_s):
-                raise self._timeout(count, timeout_s)
-        finally:
-            end()
+        with self._arrival(count, timeout_s) as arrived:
+            arrived.result(timeout_s)
         return self.waiting
+
+
+class Barrier:
+    """A gate: ``size`` requests gather, held back by ``hold``, and go on in the order that the test chooses."""
+
+    def __init__(self, hold: HoldRule, size: int) -> None:
+        self._hold = hold
+        self._size = size
+
+    @property
+    def waiting(self) -> tuple[HeldRequest, ...]:
+        """The requests that have gathered so far, in the order in which they came."""
+        return self._hold.waiting
+
+    async def wait(self, *, timeout: float | None = None) -> tuple[HeldRequest, ...]:
+        """Wait until all are there. Raises HoldTimeout, which says which requests are."""
+        await self._hold.wait(self._size, timeout=timeout)
+        return self._hold.waiting
+
+    def release(self, order: Sequence[int] | None = None) -> None:
+        """Let them go: in the order in which they came, or by these indexes into ``waiting``.
+
+        Raises ValueError unless ``order`` names each of them once.
+        """
+        waiting = self._hold.waiting
+        if order is None:
+            order = range(len(waiting))
+        if sorted(order) != list(range(len(waiting))):
+            raise ValueError(f"{len(waiting)} requests wait, which {list(order)} does not order")
+        self._hold.release(*(waiting[index] for index in order))
 
 
 H = TypeVar("H", bound=AnyHoldRule)

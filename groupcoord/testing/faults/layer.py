@@ -1,21 +1,63 @@
-"""The layer that applies rules: it matches every request, and acts on the request or on its answer.
+"""The layer that applies rules: it matches every request, and acts on the request or on its answer, and emits an event.
 
 Pure, like the cluster that it is around: no sockets, no clock.
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from groupcoord.cluster.layer import Layer, ServedCluster, earlier
 from groupcoord.core.effects import Call, CloseConnection, Effect, NoReply, Reply
-from groupcoord.core.events import AdminAction, TimerFired
+from groupcoord.core.events import AdminAction, Event, TimerFired
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import Deadline, TimerKey, Timers
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.testing.faults.actions import damage_reply, error_reply
-from groupcoord.testing.faults.events import FaultEnded, FaultInjected
 from groupcoord.testing.faults.matching import NO_TOPICS_KNOWN, RequestContext, TopicResolver
 from groupcoord.testing.faults.rulebook import ActiveRule, HeldRequest, Rulebook
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultEvent(Event):
+    """The rule with this ``name`` acted on a request of ``api``.
+
+    ``group`` and ``member`` are the first that the request names; None and ``""`` if there is none.
+    """
+
+    name: str
+    rule: str
+    api: str
+    client_id: str | None
+    group: str | None
+    member: str
+
+    @property
+    def request(self) -> str:
+        """The request in words."""
+        return f"{self.api} of {self.member or self.client_id or 'a client without id'}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultInjected(FaultEvent):
+    """The rule acted; ``action`` says how."""
+
+    action: str
+
+    def text(self) -> str:
+        """As of every event."""
+        return f"fault by {self.name}: {self.request} {self.action}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultEnded(FaultEvent):
+    """A request or an answer that was delayed or held for ``held_ms`` goes on."""
+
+    held_ms: int
+
+    def text(self) -> str:
+        """As of every event."""
+        return f"fault by {self.name} is over: {self.request} goes on after {self.held_ms} ms"
 
 
 class _AwaitedAnswer(NamedTuple):
@@ -50,8 +92,7 @@ class FaultLayer(Layer):
             former.rule.cancel(former.context)  # connection numbers are used again: the server was restarted
         if not book.active:
             return self._pass_on(call, request, now_ms)
-        broker = self.broker + call.broker
-        context = RequestContext(call, request, now_ms, broker=broker, topics=self._topics, start_ms=book.start_ms)
+        context = self._context(call, request, now_ms)
         rule = book.match(context)
         if rule is None:
             return self._pass_on(call, request, now_ms)
@@ -63,6 +104,14 @@ class FaultLayer(Layer):
         self._record_use(ctx, rule, context)
         self._act(action.name, ctx, rule, context, None)
         return ctx.effects
+
+    def would_act(self, call: Call, request: Any, now_ms: int) -> bool:
+        """Would a rule act on ``request`` if it came now? No rule counts it."""
+        return self.book.would_match(self._context(call, request, now_ms))
+
+    def _context(self, call: Call, request: Any, now_ms: int) -> RequestContext:
+        broker = self.broker + call.broker
+        return RequestContext(call, request, now_ms, broker=broker, topics=self._topics, start_ms=self.book.start_ms)
 
     def expire(self, now_ms: int) -> list[Effect]:
         """Fire timers of delays and of the inner layer; delays that are due before the first inner timer come before it."""

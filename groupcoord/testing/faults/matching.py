@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypedDict, TypeVar, Unpack
 from groupcoord.broker.fetch_sessions import NoSuchShardError
 from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.core.effects import Call
-from groupcoord.protocol.api import ALL_TOPICS, values_of
+from groupcoord.protocol.api_descriptor import ALL_TOPICS, values_of
 from groupcoord.protocol.apis import API_BY_REQUEST, APIS, Api, ApiKey
 from groupcoord.protocol.messages import ProduceRequest
 
@@ -189,7 +189,7 @@ _SHOWN_CHARACTERS = 300
 
 
 class RequestContext:
-    """One request as rules see it. Groups, members and topics are looked up when a rule needs them.
+    """One request as rules see it. What it names is looked up when a rule needs them.
 
     ``start_ms`` is subtracted from times in texts.
     """
@@ -237,6 +237,11 @@ class RequestContext:
         return tuple(map(str, values_of(self.call.api.members + self.call.api.instances, self.request)))
 
     @cached_property
+    def transactional_ids(self) -> tuple[str, ...]:
+        """The transactional ids that the request names."""
+        return tuple(map(str, values_of(self.call.api.transactional_ids, self.request)))
+
+    @cached_property
     def topics(self) -> tuple[str, ...] | None:
         """The topics that the request names or reads in its fetch session; None: all topics."""
         found = values_of(self.call.api.topics, self.request)
@@ -259,6 +264,7 @@ class MatchConditions(TypedDict, total=False):
     group: str | None
     member: str | None
     topic: str | None
+    transactional_id: str | None
     client_id: str | None
     version: RangeLike | None
     nth: RangeLike | None
@@ -274,15 +280,16 @@ ANY = "any"
 class RequestMatcher:
     """The conditions of a rule; None: any value. ``api`` None is every API.
 
-    ``group``, ``member`` (a member id or a ``group.instance.id``) and ``topic`` match if the request names it, perhaps among
-    others. ``nth`` counts the requests that match all other conditions. Raises RuleProblems for conditions that no request can
-    meet.
+    ``group``, ``member`` (a member id or a ``group.instance.id``), ``topic`` and ``transactional_id`` match if the request
+    names it, perhaps among others. ``nth`` counts the requests that match all other conditions. Raises RuleProblems for
+    conditions that no request can meet.
     """
 
     api: Api | None = None
     group: str | None = None
     member: str | None = None
     topic: str | None = None
+    transactional_id: str | None = None
     client_id: str | None = None
     version: NumberRange | None = None
     nth: NumberRange | None = None
@@ -291,7 +298,7 @@ class RequestMatcher:
 
     def __post_init__(self) -> None:
         problems = ProblemCollector()
-        for name in ("group", "member", "topic", "client_id"):
+        for name in ("group", "member", "topic", "transactional_id", "client_id"):
             value = getattr(self, name)
             if value is not None and not isinstance(value, str):
                 problems.add(name, f"{value!r} is not text: put what is meant in quotes")
@@ -307,7 +314,13 @@ class RequestMatcher:
         problems.raise_if_any()
 
     def _check_against(self, api: Api, problems: ProblemCollector) -> None:
-        for name, fields in (("group", api.groups), ("member", api.members + api.instances), ("topic", api.topics)):
+        places = {
+            "group": api.groups,
+            "member": api.members + api.instances,
+            "topic": api.topics,
+            "transactional_id": api.transactional_ids,
+        }
+        for name, fields in places.items():
             if getattr(self, name) is not None and not fields:
                 problems.add(name, f"a request of {api.name} names no {name}")
         if self.version is None or api.key == ApiKey.API_VERSIONS:  # ApiVersions is answered at any version
@@ -362,6 +375,8 @@ class RequestMatcher:
             reasons.append(_mismatch("member", self.member, context.members))
         if self.topic is not None and context.topics is not None and self.topic not in context.topics:
             reasons.append(_mismatch("topic", self.topic, context.topics))
+        if self.transactional_id is not None and self.transactional_id not in context.transactional_ids:
+            reasons.append(_mismatch("transactional_id", self.transactional_id, context.transactional_ids))
         if self.client_id is not None and self.client_id != (call.client_id or ""):
             found = () if call.client_id is None else (call.client_id,)
             reasons.append(_mismatch("client_id", self.client_id, found))

@@ -23,7 +23,7 @@ R = TypeVar("R")
 H = TypeVar("H")
 
 ALWAYS: Literal["always"] = "always"
-MATCH_FIELDS = ("group", "member", "topic", "client_id", "version", "nth", "broker")
+MATCH_FIELDS = ("group", "member", "topic", "transactional_id", "client_id", "version", "nth", "broker")
 """The conditions of a rule as data, besides ``when``."""
 
 

@@ -266,6 +266,15 @@ class Rulebook:
             found.record_match(context)
         return found
 
+    def would_match(self, context: RequestContext) -> bool:
+        """Does a rule match the request? Nothing counts it."""
+        return any(
+            not active.is_used_up
+            and not self._mismatches(active, context)
+            and not _number_mismatch(active, active.seen + 1)
+            for active in self.active
+        )
+
     def _mismatches(self, active: ActiveRule, context: RequestContext) -> list[str]:
         """Why the request does not match, regardless of ``nth``; empty if it does. Keeps what ``where`` raises."""
         matcher, action = active.rule.matcher, active.rule.action

@@ -1,4 +1,4 @@
-"""What happened in a test, in order, with causes: to assert on, to read, to draw, to explain and to keep.
+"""What happened in a test, in order, with causes; it can be asserted on, read, drawn, explained and saved.
 
 A ``TracingLayer`` around the node of a server tells a ``Trace`` everything. docs/trace.md shows it, with the form of its file.
 """

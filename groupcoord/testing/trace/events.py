@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from groupcoord.client.member.events import MemberEvent
+from groupcoord.client.member.listener_events import MemberEvent
 from groupcoord.core.events import Event
 
 Detail = str | int | bool | None | tuple["Detail", ...]
@@ -40,7 +40,8 @@ class RequestEvent(Event):
     """A request or what became of it.
 
     ``api`` and ``version`` are those of the request, ``connection_id`` and ``correlation_id`` say which it is. ``group``,
-    ``member``, ``instance_id`` and ``generation`` are what it speaks of, ``""``, None and -1 where it speaks of none.
+    ``member``, ``instance_id`` and ``generation`` are what it speaks of, ``""``, None and -1 where it speaks of none. Of a
+    ConsumerGroupHeartbeat, ``generation`` is the member epoch.
     ``details`` are further fields worth seeing, by Kafka's names.
     """
 
@@ -56,7 +57,7 @@ class RequestEvent(Event):
     generation: int
 
     @property
-    def who(self) -> str:
+    def client_name(self) -> str:
         """The client, as people call it."""
         return self.client_id or f"connection {self.connection_id}"
 
@@ -71,9 +72,11 @@ class RequestReceived(RequestEvent):
         subject_of = [f"member {self.member}"] if self.member else []
         if self.instance_id is not None:
             subject_of.append(f"instance {self.instance_id}")
-        if self.generation != NO_GENERATION:
+        if self.api == CONSUMER_GROUP_HEARTBEAT:
+            subject_of.append(EPOCH_WORDS.get(self.generation, f"epoch {self.generation}"))
+        elif self.generation != NO_GENERATION:
             subject_of.append(f"generation {self.generation}")
-        return f"{self.who} asks {self.api} v{self.version}{_listed(subject_of, self.details)}"
+        return f"{self.client_name} asks {self.api} v{self.version}{_listed(subject_of, self.details)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,10 +95,12 @@ class ResponseSent(RequestEvent):
         said = [] if self.error == "NONE" else [self.error]
         if self.member:
             said.append(f"member {self.member}")
-        if self.generation != NO_GENERATION:
+        if self.api == CONSUMER_GROUP_HEARTBEAT:
+            said += [f"epoch {self.generation}"] if self.error == "NONE" and self.generation > 0 else []
+        elif self.generation != NO_GENERATION:
             said.append(f"generation {self.generation}")
         after = f" after {self.took_ms} ms" if self.took_ms else ""
-        return f"{self.who} is answered {self.api}{after}{_listed(said, self.details)}"
+        return f"{self.client_name} is answered {self.api}{after}{_listed(said, self.details)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +110,7 @@ class RequestUnanswered(RequestEvent):
     reason: str
 
     def text(self) -> str:
-        return f"{self.who} gets no answer to {self.api}: {self.reason}"
+        return f"{self.client_name} gets no answer to {self.api}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +162,9 @@ class UnknownEvent(Event):
 
 NO_GENERATION = -1
 RAW = "RAW"
+CONSUMER_GROUP_HEARTBEAT = "ConsumerGroupHeartbeat"
+EPOCH_WORDS = {0: "to join", -1: "to leave", -2: "to leave for now"}
+"""What a member says by its epoch, where that is none (KIP-848)."""
 
 
 def _host(client_host: str) -> str:
@@ -180,24 +188,20 @@ def _plain(value: Detail) -> str:
             return str(value)
 
 
+@dataclass(eq=False, slots=True, repr=False)
 class TraceEntry:
     """``seq`` counts from 1. ``cause`` is the ``seq`` of the entry that made it happen, None if that is not in the trace.
 
-    ``answers`` is, for the end of a request, the ``seq`` of the request; ``consequences`` are the entries of which this one is
+    ``answers`` is, for the end of a request, the ``seq`` of the request; ``consequences`` are those of which this one is
     the ``cause``. ``since_start_ms`` counts from the start of the trace, ``at_ms`` is the time on the clock.
     """
 
-    __slots__ = ("_consequences", "answers", "cause", "event", "seq", "since_start_ms")
-
-    def __init__(
-        self, seq: int, since_start_ms: int, event: Event, cause: int | None = None, answers: int | None = None
-    ) -> None:
-        self.seq = seq
-        self.since_start_ms = since_start_ms
-        self.event = event
-        self.cause = cause
-        self.answers = answers
-        self._consequences: tuple[int, ...] = ()
+    seq: int
+    since_start_ms: int
+    event: Event
+    cause: int | None = None
+    answers: int | None = None
+    consequences: tuple[int, ...] = ()
 
     @property
     def at_ms(self) -> int:
@@ -208,15 +212,6 @@ class TraceEntry:
     def seconds(self) -> float:
         """When it happened, in seconds since the start of the trace."""
         return self.since_start_ms / 1000
-
-    @property
-    def consequences(self) -> tuple[int, ...]:
-        """What it made happen: the ``seq`` of each."""
-        return self._consequences
-
-    def caused(self, seq: int) -> None:
-        """``seq`` is a consequence of this entry."""
-        self._consequences = (*self._consequences, seq)
 
     @property
     def group(self) -> str:

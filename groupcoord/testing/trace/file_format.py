@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import Any, get_args, get_origin
 
 from groupcoord.broker import events as broker
-from groupcoord.client.member import events as client
+from groupcoord.client.member import listener_events as client
 from groupcoord.coordinator import events as coordinator
+from groupcoord.coordinator.transaction import events as transaction
 from groupcoord.core.events import AdminAction, Answered, Cause, Event, Requested, TimerFired
+from groupcoord.testing.faults import layer as faults
 from groupcoord.testing.trace import events as trace
 from groupcoord.testing.trace.events import TraceEntry
 
@@ -25,7 +27,14 @@ SCHEMA = "groupcoord-trace"
 VERSION = 1
 
 _CAUSES: Mapping[str, type[Any]] = {kind.__name__: kind for kind in (Requested, TimerFired, AdminAction, Answered)}
-_UNNAMED = (coordinator.GroupEvent, client.MemberEvent, trace.RequestEvent, trace.UnknownEvent)
+_UNNAMED = (
+    coordinator.GroupEvent,
+    transaction.TransactionEvent,
+    client.MemberEvent,
+    faults.FaultEvent,
+    trace.RequestEvent,
+    trace.UnknownEvent,
+)
 """What no file names: bases, and what stands for the unknown."""
 
 TYPES: dict[str, type[Event]] = {}
@@ -50,7 +59,14 @@ def _register_all(prefix: str, module: types.ModuleType) -> None:
             register(prefix, kind)
 
 
-for _prefix, _module in (("coordinator", coordinator), ("broker", broker), ("client", client), ("trace", trace)):
+for _prefix, _module in {
+    "coordinator": coordinator,
+    "transaction": transaction,
+    "broker": broker,
+    "client": client,
+    "faults": faults,
+    "trace": trace,
+}.items():
     _register_all(_prefix, _module)
 
 
@@ -69,16 +85,17 @@ def own_fields(kind: type[Event]) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(kind) if field.name not in ("at_ms", "cause"))
 
 
-def write(path: Path, entries: Iterable[TraceEntry], *, start_ms: int | None, let_go: Mapping[str, int]) -> None:
+def write(path: Path, entries: Iterable[TraceEntry], *, start_ms: int | None, dropped: Mapping[str, int]) -> None:
     """Write the file. Raises OSError, ValueError for unknown types of events, TypeError for values that JSON does not know."""
-    header = {"schema": SCHEMA, "version": VERSION, "start_ms": start_ms, "let_go": dict(let_go)}
+    # The name "let_go" is older than the word "dropped" in this package; a file keeps what its version promises.
+    header = {"schema": SCHEMA, "version": VERSION, "start_ms": start_ms, "let_go": dict(dropped)}
     lines = [header, *(_line_of(entry) for entry in entries)]
     text = "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines)
     path.write_text(text, encoding="utf-8")
 
 
 def read(path: Path) -> tuple[int | None, Counter[type[Event]], list[TraceEntry]]:
-    """(start of the trace, how many events of each type it had let go, its entries).
+    """(start of the trace, how many events of each type it had dropped, its entries).
 
     Raises OSError, and ValueError, with the number of the line, for a file that is no trace, or of another version.
     """
@@ -99,10 +116,10 @@ def read(path: Path) -> tuple[int | None, Counter[type[Event]], list[TraceEntry]
             entries.append(_entry_of(json.loads(line), start_ms))
         except (ValueError, KeyError, TypeError) as problem:
             raise ValueError(f"line {number} of {path} is no entry of a trace: {problem}") from problem
-    let_go: Counter[type[Event]] = Counter()
+    dropped: Counter[type[Event]] = Counter()
     for name, count in header["let_go"].items():
-        let_go[TYPES.get(name, trace.UnknownEvent)] += count
-    return start_ms, let_go, entries
+        dropped[TYPES.get(name, trace.UnknownEvent)] += count
+    return start_ms, dropped, entries
 
 
 def _line_of(entry: TraceEntry) -> dict[str, Any]:

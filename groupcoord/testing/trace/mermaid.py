@@ -6,23 +6,26 @@ stands in bars over all of them, in seconds since the start of the trace.
 
 import re
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from groupcoord.client.member.events import MemberEvent
+from groupcoord.client.member.listener_events import MemberEvent
 from groupcoord.coordinator.events import RequestRefused
 from groupcoord.testing.trace.events import (
+    CONSUMER_GROUP_HEARTBEAT,
+    EPOCH_WORDS,
     NO_GENERATION,
     ConnectionClosed,
     ConnectionOpened,
+    Detail,
     RequestEvent,
     RequestReceived,
     RequestUnanswered,
     ResponseSent,
     TraceEntry,
 )
-from groupcoord.testing.trace.wording import ShortMemberNames, counted, moment
+from groupcoord.testing.trace.text_formatting import ShortMemberNames, counted, moment
 
 LIMIT = 500
 """How many steps are drawn by default: a longer diagram is hard to read, and GitHub draws at most 50,000 characters."""
@@ -32,7 +35,7 @@ _NODE = "K"
 NOTE_WIDTH = 60
 """Characters in a line of a note, at most."""
 
-_OF_MEMBERS = frozenset({"JoinGroup", "SyncGroup", "Heartbeat"})
+_OF_MEMBERS = frozenset({"JoinGroup", "SyncGroup", "Heartbeat", CONSUMER_GROUP_HEARTBEAT})
 """What members ask for themselves; LeaveGroup may be an administrator's."""
 
 
@@ -58,13 +61,13 @@ def sequence_diagram(entries: Sequence[TraceEntry], names: ShortMemberNames, *, 
     lines = ["sequenceDiagram"]
     lines += [f"participant {ids[client]} as {escape(client)}" for client in drawn]
     lines.append(f"participant {_NODE} as {COORDINATOR}")
-    everybody = ",".join([next(iter(ids.values()), _NODE), _NODE]) if ids else _NODE
+    all_participants = ",".join([next(iter(ids.values()), _NODE), _NODE]) if ids else _NODE
     if left_out:
-        lines.append(f"note over {everybody}: {counted(left_out, 'step')} before")
+        lines.append(f"note over {all_participants}: {counted(left_out, 'step')} before")
     last_ms: int | None = None
     for step in steps:
         if step.at_ms != last_ms:
-            lines.append(f"note over {everybody}: {moment(step.at_ms)}")
+            lines.append(f"note over {all_participants}: {moment(step.at_ms)}")
             last_ms = step.at_ms
         lines.append(step.line.format(ids.get(step.client or "", _NODE)))
     return "\n    ".join(lines) + "\n"
@@ -102,16 +105,21 @@ class _DiagramBuilder:
         match event:
             case RequestReceived():
                 what = f"{event.api} v{event.version}"
-                if event.generation != NO_GENERATION:
+                if event.api == CONSUMER_GROUP_HEARTBEAT:
+                    what += f" {EPOCH_WORDS.get(event.generation, f'epoch={event.generation}')}"
+                elif event.generation != NO_GENERATION:
                     what += f" gen={event.generation}"
                 name = self._names.of(event.member) if event.member else ""
                 if name and name != client:
                     what += f" of {name}"
-                return f"{{}}->>{_NODE}: {self._said(what)}"
+                return f"{{}}->>{_NODE}: {self._said(what + _asked_of_transaction(event.details))}"
             case ResponseSent():
                 what = event.api if event.error == "NONE" else f"{event.api} {event.error}"
                 if event.api in ("JoinGroup", "OffsetCommit") and event.error == "NONE" and event.generation >= 0:
                     what += f" gen={event.generation}"
+                if event.api == CONSUMER_GROUP_HEARTBEAT and event.error == "NONE" and event.generation > 0:
+                    what += f" epoch={event.generation}"
+                what += _told_of_producer(event.details)
                 assigned = event.details.get("assignment")
                 if isinstance(assigned, tuple):
                     what += f": {', '.join(map(str, assigned)) or 'nothing'}"
@@ -145,6 +153,17 @@ def escape(text: str) -> str:
     return escaped
 
 
+def _asked_of_transaction(details: Mapping[str, Detail]) -> str:
+    of_transaction = f" of {details['transactional_id']}" if "transactional_id" in details else ""
+    if "committed" not in details:
+        return of_transaction
+    return f"{of_transaction}: {'commit' if details['committed'] else 'abort'}"
+
+
+def _told_of_producer(details: Mapping[str, Detail]) -> str:
+    return " producer={producer_id} epoch={producer_epoch}".format_map(details) if "producer_epoch" in details else ""
+
+
 _SPECIAL = frozenset('#;<>%{}"\\$&`')
 _OBEYED_AT_START = re.compile("(no)?wrap:")
 
@@ -172,13 +191,22 @@ def _clients(entries: Iterable[TraceEntry], names: ShortMemberNames) -> dict[int
 
 def _quiet_heartbeats(entries: Sequence[TraceEntry]) -> frozenset[int]:
     """The numbers of the entries of heartbeats, and their answers, that changed nothing and were fine."""
-    answers = {
-        entry.answers: entry.seq
-        for entry in entries
-        if isinstance(entry.event, ResponseSent) and entry.event.api == "Heartbeat" and entry.event.error == "NONE"
-    }
-    requests = {entry.seq for entry in entries} & answers.keys()
-    return frozenset(seq for request in requests for seq in (request, answers[request]))
+    requests = {entry.seq: entry.event for entry in entries if isinstance(entry.event, RequestReceived)}
+    quiet: list[int] = []
+    for entry in entries:
+        request = requests.get(entry.answers or 0)
+        if request is not None and isinstance(entry.event, ResponseSent) and _is_quiet(request, entry.event):
+            quiet += (entry.answers or 0, entry.seq)
+    return frozenset(quiet)
+
+
+def _is_quiet(request: RequestReceived, answer: ResponseSent) -> bool:
+    if answer.error != "NONE":
+        return False
+    if answer.api == CONSUMER_GROUP_HEARTBEAT:
+        said_nothing = not request.details and not answer.details
+        return said_nothing and request.generation == answer.generation and request.generation > 0
+    return answer.api == "Heartbeat"
 
 
 def _folded(steps: Iterable[_Step]) -> Iterable[_Step]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from groupcoord.protocol import messages as m
-from groupcoord.protocol.api import values_of
+from groupcoord.protocol.api_descriptor import values_of
 from groupcoord.protocol.apis import API_BY_REQUEST
 from groupcoord.protocol.consumer_protocol import PROTOCOL_TYPE, read_assignment, read_subscription
 from groupcoord.protocol.errors import ErrorCode, WireError
@@ -24,6 +24,8 @@ SHOWN = 20
 """How many partitions, topics or members of one request are shown; of the rest only the number."""
 
 GROUP_KEY = 0  # FindCoordinator's key_type of groups
+
+_GENERATIONS = ("generation_id", "generation_id_or_member_epoch", "member_epoch")
 
 
 class RequestSubject(NamedTuple):
@@ -43,13 +45,13 @@ def subject_of(message: Any) -> RequestSubject:
     speaker = message
     if isinstance(message, m.LeaveGroupRequest) and len(message.members) == 1:
         (speaker,) = message.members
-    generation = getattr(message, "generation_id", getattr(message, "generation_id_or_member_epoch", NO_GENERATION))
-    return RequestSubject(
-        group,
-        getattr(speaker, "member_id", "") or "",
-        getattr(speaker, "group_instance_id", None),
-        generation,
+    if isinstance(message, m.ConsumerGroupHeartbeatResponse) and message.error_code:
+        return RequestSubject(group, message.member_id or "", None, NO_GENERATION)
+    generation = next(
+        (value for name in _GENERATIONS if (value := getattr(message, name, None)) is not None), NO_GENERATION
     )
+    instance_id = getattr(speaker, "group_instance_id", getattr(speaker, "instance_id", None))
+    return RequestSubject(group, getattr(speaker, "member_id", "") or "", instance_id, generation)
 
 
 def error_of(response: Any) -> str:
@@ -96,13 +98,28 @@ def _of_leave(request: m.LeaveGroupRequest, _: TopicName) -> Details:
         yield "reason", ", ".join(reasons)
 
 
+def _of_consumer(request: m.ConsumerGroupHeartbeatRequest, topic_name: TopicName) -> Details:
+    if request.subscribed_topic_names is not None:
+        yield "topics", request.subscribed_topic_names
+    for name in ("subscribed_topic_regex", "server_assignor", "rack_id"):
+        said = getattr(request, name)
+        if said is not None:
+            yield name, said
+    if request.rebalance_timeout_ms >= 0:
+        yield "rebalance_timeout_ms", request.rebalance_timeout_ms
+    if request.topic_partitions is not None:
+        yield "owned", _numbered(request.topic_partitions, topic_name)
+
+
 def _of_commit(request: m.OffsetCommitRequest, topic_name: TopicName) -> Details:
     yield "offsets", _placed(request.topics, topic_name, "committed_offset")
 
 
-def _of_offset_fetch(request: m.OffsetFetchRequest, _: TopicName) -> Details:
-    if len(request.groups) != 1:
-        yield "groups", tuple(group.group_id for group in request.groups)
+def _unless_one(groups: Iterable[str]) -> Details:
+    """The groups that a request names; the subject of a request says of a single one which it is."""
+    names = tuple(groups)
+    if len(names) != 1:
+        yield "groups", names
 
 
 def _of_find_coordinator(request: m.FindCoordinatorRequest, _: TopicName) -> Details:
@@ -110,16 +127,6 @@ def _of_find_coordinator(request: m.FindCoordinatorRequest, _: TopicName) -> Det
         yield "key_type", request.key_type
     if request.key_type != GROUP_KEY or len(request.coordinator_keys) != 1:
         yield "coordinator_keys", request.coordinator_keys
-
-
-def _of_describe(request: m.DescribeGroupsRequest, _: TopicName) -> Details:
-    if len(request.groups) != 1:
-        yield "groups", request.groups
-
-
-def _of_delete(request: m.DeleteGroupsRequest, _: TopicName) -> Details:
-    if len(request.groups_names) != 1:
-        yield "groups", request.groups_names
 
 
 def _of_api_versions(request: m.ApiVersionsRequest, _: TopicName) -> Details:
@@ -133,8 +140,62 @@ def _of_fetch(request: m.FetchRequest, topic_name: TopicName) -> Details:
 
 
 def _of_produce(request: m.ProduceRequest, topic_name: TopicName) -> Details:
+    if request.transactional_id is not None:
+        yield "transactional_id", request.transactional_id
     yield "partitions", _placed(request.topic_data, topic_name)
     yield "acks", request.acks
+
+
+def _of_producer(request: Any) -> Details:
+    yield "transactional_id", request.transactional_id
+    if request.producer_id >= 0:
+        yield "producer_id", request.producer_id
+        yield "producer_epoch", request.producer_epoch
+
+
+def _of_init(request: m.InitProducerIdRequest, _: TopicName) -> Details:
+    if request.transactional_id is not None:
+        yield from _of_producer(request)
+        yield "transaction_timeout_ms", request.transaction_timeout_ms
+
+
+def _of_added_partitions(request: m.AddPartitionsToTxnRequest, topic_name: TopicName) -> Details:
+    if len(request.transactions) != 1:
+        yield "transactional_ids", tuple(each.transactional_id for each in request.transactions)
+        return
+    (transaction,) = request.transactions
+    yield from _of_producer(transaction)
+    yield "partitions", _numbered(transaction.topics, topic_name)
+    if transaction.verify_only:
+        yield "verify_only", True
+
+
+def _of_added_offsets(request: m.AddOffsetsToTxnRequest, _: TopicName) -> Details:
+    yield from _of_producer(request)
+
+
+def _of_txn_commit(request: m.TxnOffsetCommitRequest, topic_name: TopicName) -> Details:
+    yield from _of_producer(request)
+    yield "offsets", _placed(request.topics, topic_name, "committed_offset")
+
+
+def _of_end(request: m.EndTxnRequest, _: TopicName) -> Details:
+    yield from _of_producer(request)
+    yield "committed", request.committed
+
+
+def _of_markers(request: m.WriteTxnMarkersRequest, _: TopicName) -> Details:
+    yield "producers", tuple(marker.producer_id for marker in request.markers)
+    yield (
+        "markers",
+        tuple(
+            f"{'commit' if marker.transaction_result else 'abort'} of producer {marker.producer_id}, "
+            f"epoch {marker.producer_epoch}, in {topic.name}-{number}"
+            for marker in request.markers
+            for topic in marker.topics
+            for number in topic.partition_indexes
+        ),
+    )
 
 
 def _of_topics(request: Any, topic_name: TopicName) -> Details:
@@ -166,6 +227,11 @@ def _of_synced(response: m.SyncGroupResponse, _: TopicName) -> Details:
         yield "assignment", assigned
 
 
+def _of_consumed(response: m.ConsumerGroupHeartbeatResponse, topic_name: TopicName) -> Details:
+    if response.assignment is not None:
+        yield "assignment", _numbered(response.assignment.topic_partitions, topic_name)
+
+
 def _of_left(response: m.LeaveGroupResponse, _: TopicName) -> Details:
     refused = tuple(each.member_id or each.group_instance_id or "" for each in response.members if each.error_code)
     if refused:
@@ -192,26 +258,44 @@ def _of_produced(response: m.ProduceResponse, topic_name: TopicName) -> Details:
     yield "offsets", _placed(response.responses, topic_name, "base_offset")
 
 
+def _of_producer_told(response: m.InitProducerIdResponse | m.EndTxnResponse, _: TopicName) -> Details:
+    if not response.error_code and response.producer_id >= 0:
+        yield "producer_id", response.producer_id
+        yield "producer_epoch", response.producer_epoch
+
+
 def _of_fetched(response: m.FetchResponse, _: TopicName) -> Details:
     yield "bytes", sum(len(part.records or b"") for topic in response.responses for part in topic.partitions)
 
 
 _OF_REQUESTS: Mapping[type[Any], Callable[[Any, TopicName], Details]] = {
+    m.AddOffsetsToTxnRequest: _of_added_offsets,
+    m.AddPartitionsToTxnRequest: _of_added_partitions,
     m.ApiVersionsRequest: _of_api_versions,
-    m.DeleteGroupsRequest: _of_delete,
-    m.DescribeGroupsRequest: _of_describe,
+    m.ConsumerGroupDescribeRequest: lambda request, _: _unless_one(request.group_ids),
+    m.ConsumerGroupHeartbeatRequest: _of_consumer,
+    m.DeleteGroupsRequest: lambda request, _: _unless_one(request.groups_names),
+    m.DescribeGroupsRequest: lambda request, _: _unless_one(request.groups),
+    m.DescribeTransactionsRequest: lambda request, _: iter([("transactional_ids", request.transactional_ids)]),
+    m.EndTxnRequest: _of_end,
     m.FetchRequest: _of_fetch,
     m.FindCoordinatorRequest: _of_find_coordinator,
+    m.InitProducerIdRequest: _of_init,
     m.JoinGroupRequest: _of_join,
     m.LeaveGroupRequest: _of_leave,
     m.OffsetCommitRequest: _of_commit,
-    m.OffsetFetchRequest: _of_offset_fetch,
+    m.OffsetFetchRequest: lambda request, _: _unless_one(group.group_id for group in request.groups),
     m.ProduceRequest: _of_produce,
     m.SyncGroupRequest: _of_sync,
+    m.TxnOffsetCommitRequest: _of_txn_commit,
+    m.WriteTxnMarkersRequest: _of_markers,
 }
 _OF_RESPONSES: Mapping[type[Any], Callable[[Any, TopicName], Details]] = {
+    m.ConsumerGroupHeartbeatResponse: _of_consumed,
+    m.EndTxnResponse: _of_producer_told,
     m.FetchResponse: _of_fetched,
     m.FindCoordinatorResponse: _of_found,
+    m.InitProducerIdResponse: _of_producer_told,
     m.JoinGroupResponse: _of_joined,
     m.LeaveGroupResponse: _of_left,
     m.ListOffsetsResponse: _of_listed,
@@ -225,7 +309,7 @@ _OF_RESPONSES: Mapping[type[Any], Callable[[Any, TopicName], Details]] = {
 
 def _errors(message: Any) -> Iterator[int]:
     """Every error code in ``message``: its own, then those of its parts, in order."""
-    yield getattr(message, "error_code", 0)
+    yield getattr(message, "error_code", 0) or getattr(message, "partition_error_code", 0)
     for name in _parts(type(message)):
         for part in getattr(message, name) or ():
             yield from _errors(part)
@@ -249,6 +333,11 @@ def _placed(topics: Iterable[Any], topic_name: TopicName, value: str = "") -> tu
         for topic in topics
         for partition in _partitions(topic)
     )
+
+
+def _numbered(topics: Iterable[Any], topic_name: TopicName) -> tuple[str, ...]:
+    """``orders-0`` for each partition of topics whose partitions are but numbers."""
+    return tuple(f"{_name(topic, topic_name)}-{number}" for topic in topics for number in topic.partitions)
 
 
 def _name(topic: Any, topic_name: TopicName) -> str:

@@ -1,4 +1,4 @@
-"""Everything that happened, in order, each with what made it happen: to ask, to read, to draw and to keep."""
+"""Everything that happened, in order, with causes; a trace can be queried, read as text, drawn, explained and saved."""
 
 import dataclasses
 import difflib
@@ -8,8 +8,9 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar, assert_never, overload
 
+from groupcoord.coordinator.events import GenerationStarted, GroupEpochBumped
 from groupcoord.core.events import AdminAction, Answered, Event, Requested, TimerFired
-from groupcoord.testing.trace import file_format, mermaid, why
+from groupcoord.testing.trace import file_format, mermaid, why_epoch, why_generation, why_transaction
 from groupcoord.testing.trace.events import (
     AdminActionRun,
     ConnectionClosed,
@@ -21,7 +22,8 @@ from groupcoord.testing.trace.events import (
     TimerExpired,
     TraceEntry,
 )
-from groupcoord.testing.trace.wording import ShortMemberNames
+from groupcoord.testing.trace.text_formatting import ShortMemberNames
+from groupcoord.testing.trace.transaction_history import of_transaction
 
 E = TypeVar("E", bound=Event)
 
@@ -30,7 +32,8 @@ Moment = float | TraceEntry
 
 LIMIT = 100_000
 
-_CHATTER = (RequestEvent, ConnectionOpened, ConnectionClosed)
+_REQUESTS_AND_CONNECTIONS = (RequestEvent, ConnectionOpened, ConnectionClosed)
+_BEGINNINGS = (GenerationStarted, GroupEpochBumped)
 _ENDS = (ResponseSent, RequestUnanswered)
 
 
@@ -45,15 +48,15 @@ _MISSING = object()
 class Selection(Sequence[E_co], Generic[E_co]):
     """The events of ``kind`` whose fields are as ``match`` says, in the order of the trace.
 
-    It is what the trace had when it was asked. ``let_go`` is how many events of that kind the trace no longer has.
+    It is what the trace had when it was asked. ``dropped`` is how many events of that kind the trace no longer has.
     """
 
     def __init__(
-        self, candidates: Sequence[TraceEntry], kind: type[E_co], match: Mapping[str, Any], let_go: int
+        self, candidates: Sequence[TraceEntry], kind: type[E_co], match: Mapping[str, Any], dropped: int
     ) -> None:
         self._kind = kind
         self._match = match
-        self._let_go = let_go
+        self._dropped = dropped
         self._all = tuple(candidates)
         self._candidates = tuple(entry for entry in candidates if isinstance(entry.event, kind))
         self.entries = tuple(entry for entry in self._candidates if not self._differences(entry.event))
@@ -108,12 +111,12 @@ class Selection(Sequence[E_co], Generic[E_co]):
     def _expect(self, fulfilled: bool, how_many: str, *, sure: bool) -> None:
         """``sure`` is what cannot be refuted by an event that the trace no longer has."""
         __tracebackhide__ = True  # pytest shows the line of the test
-        if fulfilled and (sure or not self._let_go):
+        if fulfilled and (sure or not self._dropped):
             return
         found = f"found {len(self) or 'none'}"
         lines = [f"expected {how_many} {self.wanted}, {found}."]
-        if self._let_go:
-            lines.append(f"The trace has let go of {self._let_go} older {self._kind.__name__}, so it cannot be sure.")
+        if self._dropped:
+            lines.append(f"The trace has dropped {self._dropped} older {self._kind.__name__}, so it cannot be sure.")
         lines += self._shown() if self.entries else self._nearest()
         raise AssertionError("\n".join(lines))
 
@@ -180,7 +183,7 @@ def _name(predicate: Callable[..., Any]) -> str:
 class Trace:
     """Collects events: call it with each, as a listener or from a TracingLayer. It may be read from any thread meanwhile.
 
-    At most ``limit`` entries are kept. Requests, answers and connections are let go first, the oldest first, until they are
+    At most ``limit`` entries are kept. Requests, answers and connections are dropped first, the oldest first, until they are
     less than half; then whatever is oldest. ``start_ms`` is the time from which its seconds count, by default that of the
     first event.
     """
@@ -192,8 +195,8 @@ class Trace:
         self.start_ms = start_ms
         self._lock = threading.Lock()
         self._entries: OrderedDict[int, TraceEntry] = OrderedDict()
-        self._chatter: deque[int] = deque()
-        self._let_go: Counter[type[Event]] = Counter()
+        self._dropped_first: deque[int] = deque()
+        self._dropped: Counter[type[Event]] = Counter()
         self._last_seq = 0
         self._roots: dict[Hashable, int] = {}
         """The entries that may be causes, by what causes say of them."""
@@ -214,29 +217,29 @@ class Trace:
         self._last_seq = seq = self._last_seq + 1
         self.insert(TraceEntry(seq, event.at_ms - (self.start_ms or 0), event, cause, answers))
         while len(self._entries) > self.limit:
-            self._let_one_go()
+            self._drop_one()
         return seq
 
     def insert(self, entry: TraceEntry) -> None:
         """Put ``entry``, whose links are known, behind all others, as is done when a trace is read back."""
         self._entries[entry.seq] = entry
         self._last_seq = entry.seq
-        if isinstance(entry.event, _CHATTER):
-            self._chatter.append(entry.seq)
+        if isinstance(entry.event, _REQUESTS_AND_CONNECTIONS):
+            self._dropped_first.append(entry.seq)
         root = _root_of(entry.event)
         if root is not None:
             self._roots[root] = entry.seq
         if entry.cause is not None and (made_by := self._entries.get(entry.cause)) is not None:
-            made_by.caused(entry.seq)
+            made_by.consequences += (entry.seq,)
 
-    def _let_one_go(self) -> None:
-        if len(self._chatter) > self.limit // 2:
-            entry = self._entries.pop(self._chatter.popleft())
+    def _drop_one(self) -> None:
+        if len(self._dropped_first) > self.limit // 2:
+            entry = self._entries.pop(self._dropped_first.popleft())
         else:
             _, entry = self._entries.popitem(last=False)
-            if self._chatter and self._chatter[0] == entry.seq:
-                self._chatter.popleft()
-        self._let_go[type(entry.event)] += 1
+            if self._dropped_first and self._dropped_first[0] == entry.seq:
+                self._dropped_first.popleft()
+        self._dropped[type(entry.event)] += 1
         root = _root_of(entry.event)
         if self._roots.get(root) == entry.seq:
             del self._roots[root]
@@ -266,7 +269,7 @@ class Trace:
             return None
         return self._roots.get((event.connection_id, event.correlation_id))
 
-    # Asking.
+    # Queries.
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -275,24 +278,31 @@ class Trace:
         return iter(self.entries())
 
     def __getitem__(self, seq: int) -> TraceEntry:
-        """The entry with that number. Raises KeyError, which says so, if it was let go."""
+        """The entry with that number. Raises KeyError, which says so, if it was dropped."""
         with self._lock:
             try:
                 return self._entries[seq]
             except KeyError:
-                gone = "was let go" if 0 < seq <= self._last_seq else "never was"
+                gone = "was dropped" if 0 < seq <= self._last_seq else "never was"
                 raise KeyError(f"entry {seq} {gone}") from None
 
     def __repr__(self) -> str:
-        gone = f", {self.let_go} let go" if self.let_go else ""
+        gone = f", {self.dropped} dropped" if self.dropped else ""
         return f"<Trace of {len(self)} entries{gone}>"
 
     def entries(
-        self, *, since: Moment | None = None, until: Moment | None = None, group: str | None = None
+        self,
+        *,
+        since: Moment | None = None,
+        until: Moment | None = None,
+        group: str | None = None,
+        transaction: str | None = None,
     ) -> tuple[TraceEntry, ...]:
-        """The entries from ``since`` to ``until``, both included, that are about ``group``."""
+        """The entries from ``since`` to ``until``, both included, that are about ``group``, or about a transactional id."""
         with self._lock:
-            all_entries = tuple(self._entries.values())
+            all_entries: Sequence[TraceEntry] = tuple(self._entries.values())
+        if transaction is not None:
+            all_entries = of_transaction(all_entries, transaction)
         return tuple(
             entry
             for entry in all_entries
@@ -308,15 +318,15 @@ class Trace:
                 return entry
         raise LookupError(f"the trace has no entry of {event!r}")
 
-    def let_go_of(self, kind: type[Event] = Event) -> int:
+    def dropped_of(self, kind: type[Event] = Event) -> int:
         """How many events of ``kind`` the trace no longer has."""
         with self._lock:
-            return sum(count for each, count in self._let_go.items() if issubclass(each, kind))
+            return sum(count for each, count in self._dropped.items() if issubclass(each, kind))
 
     @property
-    def let_go(self) -> int:
+    def dropped(self) -> int:
         """How many entries the trace no longer has."""
-        return self.let_go_of()
+        return self.dropped_of()
 
     @overload
     def of(self, /, **match: Any) -> Selection[Event]: ...
@@ -330,9 +340,9 @@ class Trace:
         Raises TypeError for a field that no such event has.
         """
         check_fields(kind, tuple(match))
-        return Selection(self.entries(), kind, match, self.let_go_of(kind))
+        return Selection(self.entries(), kind, match, self.dropped_of(kind))
 
-    # Telling.
+    # As text.
 
     def text(
         self,
@@ -340,6 +350,7 @@ class Trace:
         since: Moment | None = None,
         until: Moment | None = None,
         group: str | None = None,
+        transaction: str | None = None,
         limit: int | None = None,
         links: bool = True,
         short: bool = True,
@@ -348,8 +359,8 @@ class Trace:
 
         ``short`` puts the names of members in the place of their ids: that of the client, as far as it is the only one.
         """
-        entries = self.entries(since=since, until=until, group=group)
-        lines = [f"({self.let_go} older entries were let go)"] if self.let_go else []
+        entries = self.entries(since=since, until=until, group=group, transaction=transaction)
+        lines = [f"({self.dropped} older entries were dropped)"] if self.dropped else []
         if limit is not None and len(entries) > limit:
             lines.append(f"({len(entries) - limit} entries before)")
             entries = entries[len(entries) - limit :]
@@ -360,6 +371,7 @@ class Trace:
         self,
         *,
         group: str | None = None,
+        transaction: str | None = None,
         since: Moment | None = None,
         until: Moment | None = None,
         limit: int = mermaid.LIMIT,
@@ -369,30 +381,51 @@ class Trace:
         Heartbeats that change nothing are drawn as one. With more than ``limit`` steps, the last ones are drawn.
         """
         names = ShortMemberNames(self.entries())
-        return mermaid.sequence_diagram(self.entries(since=since, until=until, group=group), names, limit=limit)
+        entries = self.entries(since=since, until=until, group=group, transaction=transaction)
+        return mermaid.sequence_diagram(entries, names, limit=limit)
 
-    def why(self, group: str, generation: int | None = None) -> str:
-        """Why ``generation`` of ``group`` (by default the newest) began, in words.
+    def why(
+        self,
+        group: str | None = None,
+        generation: int | None = None,
+        *,
+        epoch: int | None = None,
+        transaction: str | None = None,
+    ) -> str:
+        """Why ``generation`` of ``group`` began, or why it is at ``epoch`` as a consumer group (KIP-848), in words.
 
-        Raises LookupError, which says what is known, if the trace does not have its beginning.
+        By default it is the newest of either. Of a ``transaction`` (a transactional id): why it was aborted, and why its
+        producer or a zombie was refused; it is the newest that was aborted, or else the newest. Raises LookupError, which says
+        what is known, if the trace does not have its beginning, and TypeError unless it is asked about one of the two.
         """
-        return why.why(self.entries(), group, generation, let_go=self.let_go)
+        entries = self.entries()
+        if transaction is not None and group is None:
+            return why_transaction.why_transaction(entries, transaction, dropped=self.dropped)
+        if group is None or transaction is not None:
+            raise TypeError('why("app") explains a group, why(transaction="tid") a transaction: one of the two')
+        if generation is None and epoch is None:
+            begun = [each.event for each in entries if each.group == group and isinstance(each.event, _BEGINNINGS)]
+            if begun and isinstance(begun[-1], GroupEpochBumped):
+                epoch = begun[-1].epoch
+        if epoch is not None:
+            return why_epoch.why_epoch(entries, group, epoch, dropped=self.dropped)
+        return why_generation.why(entries, group, generation, dropped=self.dropped)
 
-    # Keeping.
+    # As a file.
 
     def save(self, path: str | Path) -> None:
         """Write the trace to ``path``: one line of JSON for each entry, as docs/trace.md says."""
         entries = self.entries()
         with self._lock:
-            let_go = {file_format.name_of(kind): count for kind, count in self._let_go.items()}
-        file_format.write(Path(path), entries, start_ms=self.start_ms, let_go=let_go)
+            dropped = {file_format.name_of(kind): count for kind, count in self._dropped.items()}
+        file_format.write(Path(path), entries, start_ms=self.start_ms, dropped=dropped)
 
     @classmethod
     def load(cls, path: str | Path) -> "Trace":
         """Read back what ``save`` wrote. Raises ValueError for a file that is none, or of another version."""
-        start_ms, let_go, entries = file_format.read(Path(path))
+        start_ms, dropped, entries = file_format.read(Path(path))
         trace = cls(limit=max(LIMIT, len(entries)), start_ms=start_ms)
-        trace._let_go.update(let_go)
+        trace._dropped.update(dropped)
         for entry in entries:
             trace.insert(entry)
         return trace

@@ -119,13 +119,7 @@ class TracingLayer(Layer):
         )
 
     def _answered(
-        self,
-        call: Call,
-        response: Any,
-        now_ms: int,
-        origin: Origin | None,
-        error: str,
-        details: dict[str, Detail],
+        self, call: Call, response: Any, now_ms: int, origin: Origin | None, error: str, details: dict[str, Detail]
     ) -> None:
         request = self._open.pop(_key(call), None)
         if request is None:

@@ -2,12 +2,11 @@ import asyncio
 
 import pytest
 
-from groupcoord.cli.demo import consumer_process
-from groupcoord.cli.demo.clients.application import ReadRecord
-from groupcoord.cli.demo.consumer_process import ConsumerProcess
-from groupcoord.cli.demo.monitor import StoryError, StoryMonitor
+from groupcoord.cli.demo import story_monitor
+from groupcoord.cli.demo.clients.consumer_common import ReadRecord, parse_report
 from groupcoord.cli.demo.observed_group import ObservedGroup
-from tests.cli.demo.clients.test_application import SETTINGS
+from groupcoord.cli.demo.story_monitor import ConsumerProcess, StoryError, StoryMonitor
+from tests.cli.demo.clients.test_consumer_common import SETTINGS
 from tests.cli.demo.support import GROUP, TOPIC
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.slow]
@@ -23,7 +22,7 @@ async def talker(program: str) -> ConsumerProcess:
 async def watched(consumer: ConsumerProcess) -> list[ReadRecord]:
     told: list[ReadRecord] = []
     ended: list[ConsumerProcess] = []
-    await asyncio.wait_for(consumer.watch(lambda _, records: told.extend(records), ended.append), 10)
+    await asyncio.wait_for(consumer.watch(lambda _, line: told.extend(parse_report(line)), ended.append), 10)
     assert ended == [consumer]
     return told
 
@@ -52,7 +51,7 @@ async def test_it_can_be_killed_more_than_once() -> None:
 
 async def test_one_that_ends_by_itself_ends_the_story_with_its_last_words() -> None:
     behind = StoryMonitor(ObservedGroup(GROUP, TOPIC), lambda _: False, breath_s=0)
-    consumer = await consumer_process.start_consumer("no_such_program", SETTINGS)
+    consumer = await story_monitor.start_consumer("no_such_program", SETTINGS)
     assert consumer.name == "confluent"
     behind.watch(consumer)
     with pytest.raises(StoryError, match=r"confluent ended by itself, with code 1; its last words:\n.*no_such_program"):

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import pytest
 
 import groupcoord.cli.demo
-from groupcoord.cli.demo.clients.application import ReadRecord
+from groupcoord.cli.demo.clients.consumer_common import ReadRecord
 from groupcoord.cli.demo.observed_group import ObservedGroup
 from groupcoord.cli.demo.output import console
 from groupcoord.cli.demo.story import show
@@ -51,7 +51,7 @@ def test_the_show_ends_well() -> None:
     assert (ended.returncode, ended.stderr) == (0, ""), ended.stdout
     assert "\x1b" not in ended.stdout
     heads = [line for line in ended.stdout.splitlines() if line.startswith("━━")]
-    assert [head.split()[1] for head in heads] == ["1", "2", "3", "4", "5", "6", "7", "8"]
+    assert [head.split()[1] for head in heads] == ["1", "2", "3", "4", "5", "6", "7", "8", "9"]
     for scene in (
         "coordinator   announces protocol sticky and leader kafka-python",
         "coordinator   announces protocol range and leader kafka-python",
@@ -59,6 +59,9 @@ def test_the_show_ends_well() -> None:
         "aiokafka      leaves the group",
         "coordinator   takes kafka-python out of the group",
         "coordinator   makes confluent the leader",
+        "coordinator   makes shipping a consumer group",
+        "demo          has seen everybody stop",
+        "demo          has seen these read on as if nothing were: new-1 ",
         "confluent     goes on at the last commits, and so reads again: orders-",
         "coordinator   has nobody left",
         "✓ Every committed offset is the end of its log",

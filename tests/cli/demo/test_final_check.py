@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from groupcoord.cli.demo.clients.application import ReadRecord
+from groupcoord.cli.demo.clients.consumer_common import ReadRecord
 from groupcoord.cli.demo.final_check import CheckResult, check_results, counts_table, positions_text
 from groupcoord.cli.demo.observed_group import ObservedRead, RecordPosition
 from tests.cli.demo.support import shown

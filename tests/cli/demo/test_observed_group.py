@@ -1,4 +1,4 @@
-from groupcoord.cli.demo.clients.application import ReadRecord
+from groupcoord.cli.demo.clients.consumer_common import ReadRecord
 from groupcoord.cli.demo.observed_group import ObservedGroup, RecordPosition
 from groupcoord.coordinator import events as e
 from groupcoord.core.events import Event

@@ -1,8 +1,8 @@
-from groupcoord.cli.demo import tables as view
-from groupcoord.cli.demo.tables import OwnersHistory
+from groupcoord.cli.demo import output as view
+from groupcoord.cli.demo.output import OwnersHistory
 from groupcoord.offsets_log import compaction_preview as texts
 from groupcoord.protocol.batches.records import Record
-from groupcoord.protocol.consumer_protocol import Assignment, TopicPartition, write_assignment
+from groupcoord.protocol.consumer_protocol import ConsumerProtocolAssignment, TopicPartition, write_assignment
 from groupcoord.protocol.coordinator_records.typed import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -91,7 +91,7 @@ def generation(number: int, protocol: str | None = None, **owners: dict[str, tup
 
 def assignment(owned: dict[str, tuple[int, ...]]) -> bytes:
     topics = tuple(TopicPartition(topic=topic, partitions=numbers) for topic, numbers in owned.items())
-    return write_assignment(Assignment(version=0, assigned_partitions=topics))
+    return write_assignment(ConsumerProtocolAssignment(version=0, assigned_partitions=topics))
 
 
 LOG = log(

@@ -5,7 +5,7 @@ from typing import Any
 
 from groupcoord.protocol.messages import OffsetCommitRequest
 from tests.conformance.actors import Stagehand
-from tests.conformance.admin import Admin
+from tests.conformance.admin import Admin, until_forgotten
 from tests.conformance.members import Member, commit_topics, share_out, stable
 from tests.conformance.settings import SLOW_START
 from tests.conformance.stories.syncing import completing
@@ -134,6 +134,7 @@ def commits_and_fetches_by_topic_id(s: Story) -> None:
     old_id = admin.ids[topic]
     stage.deletes(topic)
     s.wait(300, "the coordinator hears of it")
+    until_forgotten(s, stage, group, topic)
     admin.fetches(group, {topic: [0, 1]}, 10)
     admin.fetches(group, None, 10)
     admin.fetches(group, {topic: [0, 1]}, 9)

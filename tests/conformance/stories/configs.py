@@ -1,6 +1,6 @@
 """DescribeConfigs and IncrementalAlterConfigs: of topics and of the broker."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from groupcoord.protocol.apis import alter_configs
 from groupcoord.protocol.apis.describe_configs import DescribeConfigsResource
@@ -14,10 +14,25 @@ from groupcoord.protocol.messages import (
 from tests.conformance.actors import Client, Stagehand
 from tests.conformance.batches import batch
 from tests.conformance.data import DataClient
-from tests.conformance.story import Story, story
+from tests.conformance.story import Story, StoryBroken, story
 
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
+
+
+SPREAD_MS = 400
+"""How long a change takes at most, from the controller to what the broker answers, where nothing says that it is there."""
+
+
+def until_shown(s: Story, stage: Stagehand, resource: tuple[int, str], values: Mapping[str, str | None]) -> None:
+    """Wait until the broker, not only the controller, has these values. Raises StoryBroken when it never does."""
+    kind, name = resource
+    for _ in range(200):
+        found = stage.ask(describe(kind, name, list(values)), 4).results[0].configs
+        if {each.name: each.value for each in found} == dict(values):
+            return
+        s.target.wait(25)
+    raise StoryBroken(f"the configs of {name} never became {values}")
 
 
 def describe(
@@ -99,7 +114,7 @@ def configs_of_a_topic_change(s: Story) -> None:
 
     def change(*changes: tuple[str, int, str | None], does: str, version: int = 1, validate_only: bool = False) -> None:
         admin.asks(alter(TOPIC, topic, *changes, validate_only=validate_only), version, does=does)
-        s.target.wait(s.target.settle_ms)
+        s.target.wait(SPREAD_MS)
         admin.asks(describe(TOPIC, topic, ["retention.ms", "cleanup.policy", "max.message.bytes"]), 4, does="looks")
 
     change(("retention.ms", SET, "1000"), ("max.message.bytes", SET, "5000"), does="sets two")
@@ -132,7 +147,7 @@ def configs_of_others_change(s: Story) -> None:
         IncrementalAlterConfigsRequest(resources=(unknown, one), validate_only=False),
         does="changes an unknown topic and a known one",
     )
-    s.target.wait(s.target.settle_ms)
+    s.target.wait(SPREAD_MS)
     admin.produces({(topic, 0): batch([b"x" * 100])})
     admin.asks(IncrementalAlterConfigsRequest(resources=(one, one), validate_only=False), does="says a topic twice")
     for kind, name in ((0, "x"), (99, "x"), (TOPIC, ""), (BROKER, "9"), (BROKER, "one")):
@@ -165,7 +180,7 @@ def configs_of_a_topic_are_replaced(s: Story) -> None:
 
     def change(*configs: tuple[str, str | None], does: str, version: int = 2, validate_only: bool = False) -> None:
         admin.asks(replace((TOPIC, topic, configs), validate_only=validate_only), version, does=does)
-        s.target.wait(s.target.settle_ms)
+        s.target.wait(SPREAD_MS)
         admin.asks(describe(TOPIC, topic, ["retention.ms", "cleanup.policy", "max.message.bytes"]), 4, does="looks")
 
     change(("retention.ms", "2000"), does="keeps one", version=0)
@@ -185,7 +200,6 @@ def configs_of_others_are_replaced(s: Story) -> None:
     stage, admin = Stagehand(s), Client(s, "admin")
     topic, other, group = stage.topic("orders"), stage.topic("pays"), s.topic_name("app")
     subscription = s.topic_name("metrics")
-    wait_ms = s.target.settle_ms
     session, heartbeat = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
     attempts: tuple[tuple[int, str, tuple[tuple[str, str | None], ...]], ...] = (
         (TOPIC, s.topic_name("nope"), (("retention.ms", "5"),)),
@@ -216,11 +230,13 @@ def configs_of_others_are_replaced(s: Story) -> None:
         admin.asks(replace((kind, name, configs)), does=f"replaces the configs of resource {name!r} of kind {kind}")
     for configs in (((session, "46000"),), ((heartbeat, "6000"),), ()):
         admin.asks(replace((GROUP, group, configs)), does="replaces a group's configs")
-        s.target.wait(wait_ms)
+        until_shown(s, stage, (GROUP, group), {session: "45000", heartbeat: "5000", **dict(configs)})
         admin.asks(describe(GROUP, group, [session, heartbeat]), 4, does="looks")
     for setting in (("log.cleaner.threads", "2"), ("num.network.threads", "4")):
         admin.asks(replace((BROKER, "1", [setting])), does="replaces the broker's configs")
-        s.target.wait(wait_ms)
+        until_shown(
+            s, stage, (BROKER, "1"), {"log.cleaner.threads": "1", "num.network.threads": "3", **dict([setting])}
+        )
         admin.asks(describe(BROKER, "1", ["log.cleaner.threads", "num.network.threads"]), 4, does="looks")
     admin.asks(replace((BROKER, "1", [])), does="removes the broker's configs")
     several: tuple[tuple[int, str, list[tuple[str, str | None]]], ...] = (
@@ -251,7 +267,7 @@ def resources_with_configs_are_listed(s: Story) -> None:
     for suffix in ("two", "one"):
         admin.asks(alter(GROUP, s.topic_name(suffix), ("consumer.session.timeout.ms", SET, "46000")), does="a group")
         admin.asks(alter(METRICS, s.topic_name(suffix), ("interval.ms", SET, "1000")), does="a subscription")
-    s.target.wait(s.target.settle_ms)
+    s.target.wait(SPREAD_MS)
     admin.asks(ListConfigResourcesRequest(), 0, does="lists client metrics")
     admin.asks(ListConfigResourcesRequest(), 1, does="lists everything")
     for types in ((TOPIC,), (BROKER,), (LOGGER,), (METRICS,), (GROUP,), (GROUP, BROKER, LOGGER), (TOPIC, TOPIC)):
@@ -261,5 +277,5 @@ def resources_with_configs_are_listed(s: Story) -> None:
     for suffix in ("two", "one"):
         admin.asks(replace((GROUP, s.topic_name(suffix), [])), does="nothing is configured any more")
         admin.asks(replace((METRICS, s.topic_name(suffix), [])), does="nor here")
-    s.target.wait(s.target.settle_ms)
+    s.target.wait(SPREAD_MS)
     admin.asks(ListConfigResourcesRequest(resource_types=(METRICS, GROUP)), 1, does="lists what is left")

@@ -1,7 +1,7 @@
 """OffsetDelete (KIP-496): which offsets may go, and when."""
 
 from tests.conformance.actors import Stagehand
-from tests.conformance.admin import Admin
+from tests.conformance.admin import Admin, until_forgotten
 from tests.conformance.embedded import subscription
 from tests.conformance.members import Member, share_out, stable
 from tests.conformance.story import Story, story
@@ -114,6 +114,8 @@ def offsets_of_a_deleted_topic(s: Story) -> None:
     admin.commits(simple, {(gone, 1): 4, (stays, 0): 5})
     stage.deletes(gone)
     s.wait(300, "the coordinator hears of it")
+    for group in (live, simple):
+        until_forgotten(s, stage, group, gone)
     admin.fetches_many({live: None, simple: None})
     a.heartbeats()
     a.commits({(gone, 0): 9})

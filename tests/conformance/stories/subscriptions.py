@@ -42,7 +42,7 @@ def metadata_that_is_no_subscription(s: Story) -> None:
     }.items():
         group = s.group(name)
         a = Member(s, "a", group_id=group, offers={"range": data})
-        a.enters_parked()
+        a.enters_parked(patience_ms=1_000)
         if a.generation > 0:
             a.syncs({a: b"share"})
             a.commits({(topic, 0): 5})

@@ -2,9 +2,9 @@ from collections import Counter
 
 import pytest
 
+from groupcoord.coordinator.classic.classic_group_state import Member
 from groupcoord.coordinator.classic.group import ClassicGroup
-from groupcoord.coordinator.classic.member import Member
-from groupcoord.coordinator.errors import UnexpectedBrokerError
+from groupcoord.coordinator.error_mapping import UnexpectedBrokerError
 from groupcoord.core.effects import NO_CONNECTION, Call
 from groupcoord.protocol.apis import APIS, ApiKey
 from tests.coordinator.bare_group import bare_group

@@ -1,5 +1,4 @@
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import pytest
 
@@ -11,11 +10,8 @@ from groupcoord.coordinator.events import (
     RebalanceStuck,
     RequestRefused,
 )
-from groupcoord.core.effects import Call, Reply
-from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.messages import JoinGroupRequest
-from tests.coordinator.world import GROUP, INITIAL_DELAY_MS, NEW_MEMBER_MS, World, subscription
+from tests.coordinator.world import INITIAL_DELAY_MS, NEW_MEMBER_MS, World, subscription
 
 # --- what is checked before there is a group
 
@@ -494,7 +490,7 @@ def test_if_the_group_cannot_be_stored_whoever_waits_for_its_assignment_is_told(
     waiting = [b.sync(), a.sync()]
     world.fail(ErrorCode.REQUEST_TIMED_OUT)
     assert [asked.error for asked in waiting] == [ErrorCode.COORDINATOR_NOT_AVAILABLE] * 2
-    world.confirm()
+    assert not world.held
     assert not world.exists
 
 
@@ -525,16 +521,3 @@ def test_a_rejoin_says_whether_it_brings_news() -> None:
         "a-1 joins again: topics changed",
         "b-2 joins again, with new metadata",
     ]
-
-
-def test_a_group_of_another_kind_takes_no_classic_member() -> None:
-    world = World()
-    groups: Any = world.coordinator.shard_of(GROUP).machine.groups
-    groups[GROUP] = object()
-    call = Call(1, 1, APIS[ApiKey.JOIN_GROUP], 9, "c", "/h")
-    request = JoinGroupRequest(
-        group_id=GROUP, session_timeout_ms=10_000, rebalance_timeout_ms=10_000, member_id="", protocol_type="consumer"
-    )
-    (_, reply) = world.coordinator.handle(call, request, 0)
-    assert isinstance(reply, Reply)
-    assert reply.response.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL

@@ -2,8 +2,8 @@ import dataclasses
 
 import pytest
 
-from groupcoord.coordinator.classic.member import Member
-from groupcoord.coordinator.errors import UnexpectedBrokerError
+from groupcoord.coordinator.classic.classic_group_state import Member
+from groupcoord.coordinator.error_mapping import UnexpectedBrokerError
 from groupcoord.core.effects import Call
 from groupcoord.core.timers import TimerKey
 from groupcoord.protocol.apis import APIS, ApiKey

@@ -6,17 +6,26 @@ It shows what a coordinator of transactions or share groups has to bring, and th
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from groupcoord.coordinator.runtime.append_queue import ADAPTIVE_LINGER, AppendSettings
-from groupcoord.coordinator.runtime.runtime import CoordinatorRuntime
+from groupcoord.coordinator.runtime.append_queue import ADAPTIVE_LINGER, AppendSettings, Stored
+from groupcoord.coordinator.runtime.coordinator_runtime import CoordinatorRuntime
+from groupcoord.coordinator.runtime.coordinator_shard import CoordinatorResult, LoadSummary, Operation
 from groupcoord.coordinator.runtime.shard import ShardState, ShardTimers
-from groupcoord.coordinator.runtime.state_machine import CoordinatorResult, LoadSummary, Operation
 from groupcoord.coordinator.runtime.undo import UndoableMap, UndoLog, UndoRecorder, values_before
 from groupcoord.core.api_error import ApiError
-from groupcoord.core.effects import Append, Call, Effect, LogRecord, Reply, TypedRecord
+from groupcoord.core.effects import (
+    NO_PRODUCER,
+    Append,
+    Call,
+    Effect,
+    LogRecord,
+    Reply,
+    TransactionMarker,
+    TypedRecord,
+)
 from groupcoord.core.events import AdminAction
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import TimerKey, Timers
-from groupcoord.protocol.api import Api
+from groupcoord.protocol.api_descriptor import Api
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.coordinator_records.commit_fast_path import RecordSink, ScanResult
 from groupcoord.protocol.errors import ErrorCode, WireError
@@ -34,10 +43,11 @@ def record(name: str, value: int | None) -> TypedRecord:
 
 
 class Add(NamedTuple):
-    """The request: add to a counter; 0 only reads it."""
+    """The request: add to a counter, in a transaction of that producer if there is one; 0 only reads it."""
 
     name: str
     by: int = 1
+    producer_id: int = NO_PRODUCER
 
 
 class Counters:
@@ -48,6 +58,7 @@ class Counters:
         self.values: UndoableMap[str, int] = UndoableMap(undo)
         self.heard: list[str] = []
         self.offsets: list[int] = []
+        self.in_transactions: UndoableMap[int, tuple[tuple[str, int], ...]] = UndoableMap(undo)
 
     @property
     def is_empty(self) -> bool:
@@ -60,9 +71,12 @@ class Counters:
             raise WireError("it is broken")
         return record(key.decode(), None if value is None else int(value))
 
-    def apply(self, found: TypedRecord, offset: int, _producer_id: int) -> None:
+    def apply(self, found: TypedRecord, offset: int, producer_id: int) -> None:
         self.offsets.append(offset)
-        if found.value is not None:
+        if producer_id != NO_PRODUCER:
+            pending = self.in_transactions.get(producer_id) or ()
+            self.in_transactions[producer_id] = (*pending, (found.key.name, found.value))
+        elif found.value is not None:
             self.values[found.key.name] = found.value
         elif found.key.name in self.values:
             del self.values[found.key.name]
@@ -70,8 +84,15 @@ class Counters:
     def apply_run(self, _data: bytes, position: int, _other: RecordSink) -> ScanResult:
         return ScanResult(position, -1, 0)
 
-    def end_transaction(self, producer_id: int, *, committed: bool) -> None:
-        self.heard.append(f"transaction of {producer_id} {'committed' if committed else 'aborted'}")
+    def end_transaction(self, producer_id: int, *, committed: bool) -> Stored | None:
+        if producer_id not in self.in_transactions:
+            return None
+        pending = self.in_transactions[producer_id]
+        del self.in_transactions[producer_id]
+        if committed:
+            for name, value in pending:
+                self.values[name] = value
+        return lambda ctx: ctx.reply(call(0), f"transaction of {producer_id} {'committed' if committed else 'aborted'}")
 
     def on_loaded(self, ctx: HandlerContext, summary: LoadSummary) -> None:
         if "refused" in self.values:
@@ -99,7 +120,9 @@ class Counters:
 def _run(machine: Counters, _ctx: HandlerContext, _call: Call, request: Add) -> CoordinatorResult:
     if request.by < 0:
         raise ApiError(ErrorCode.INVALID_REQUEST, "counters only grow")
-    return machine.add(request.name, request.by)
+    result = machine.add(request.name, request.by)
+    result.producer_id, result.producer_epoch = request.producer_id, 3
+    return result
 
 
 ADD: Operation[Counters] = Operation(
@@ -139,12 +162,24 @@ class Bench:
                 assert isinstance(effect, Reply)
                 self.replies.append(effect.response)
 
-    def add(self, name: str, by: int = 1, shard: int = 0) -> None:
+    def add(self, name: str, by: int = 1, shard: int = 0, producer_id: int = NO_PRODUCER) -> None:
         self._calls += 1
         asked = call(self._calls)
         ctx = HandlerContext(self.now_ms, asked)
-        self.runtime.shards[shard].write(ctx, asked, Add(name, by), ADD)
+        self.runtime.shards[shard].write(ctx, asked, Add(name, by, producer_id), ADD)
         self.take(ctx.effects)
+
+    def end_transaction(self, producer_id: int, *, committed: bool) -> TransactionMarker:
+        marker = TransactionMarker(producer_id, producer_epoch=3, coordinator_epoch=1, committed=committed)
+        ctx = self.context()
+        self.shard.complete_transaction(
+            ctx,
+            marker,
+            lambda later: later.reply(call(0), "marker stored"),
+            lambda later, error: later.reply(call(0), f"no marker: {error.name}"),
+        )
+        self.take(ctx.effects)
+        return marker
 
     def flush(self) -> None:
         ctx = self.context()

@@ -11,11 +11,10 @@ from pyspark.sql import SparkSession
 from groupcoord.pipeline.errors import PipelineError
 from groupcoord.pipeline.schemas import LOG
 from groupcoord.pipeline.sources import connector_source
-from groupcoord.pipeline.sources.factory import plan_source
+from groupcoord.pipeline.sources.factory import open_stream, plan_source
 from groupcoord.pipeline.watch.batch_writer import BatchWriter
 from groupcoord.pipeline.watch.output_directory import WatchDirectory
 from groupcoord.pipeline.watch.query_loop import WatchSchedule, run_watch
-from groupcoord.pipeline.watch.stream_source import open_stream
 from tests.pipeline.cluster import serving
 from tests.pipeline.random_log import RandomLog
 

@@ -5,7 +5,7 @@ from typing import Self
 import pytest
 
 from groupcoord.pipeline.sources import kafka_source
-from groupcoord.pipeline.sources.cluster_reader import FetchedBatches, OffsetOutOfRangeError
+from groupcoord.pipeline.sources.kafka_source import FetchedBatches, OffsetOutOfRangeError
 from groupcoord.protocol.batches.record_batch import build_batch
 from groupcoord.protocol.batches.records import Record
 

@@ -20,13 +20,11 @@ from groupcoord.pipeline.schemas import (
     MODERN_RECORDS,
     ZOMBIES,
 )
-from groupcoord.pipeline.tables.commit_activity import commit_gaps, commit_rates
+from groupcoord.pipeline.tables.commit_tables import commit_gaps, commit_rates, lag, zombies
 from groupcoord.pipeline.tables.consecutive_commits import consecutive_commits, partition_statistics
 from groupcoord.pipeline.tables.current_state import current_groups, current_offsets, latest_places
-from groupcoord.pipeline.tables.lag import lag
 from groupcoord.pipeline.tables.log_coverage import in_buckets, last_holes, log_partitions
-from groupcoord.pipeline.tables.ownership_changes import owners, ownership
-from groupcoord.pipeline.tables.zombies import zombies
+from groupcoord.pipeline.tables.ownership_changes import find_ownership_changes, ownership
 from tests.pipeline.frames import at, commit, frame, generation, member, rows
 
 
@@ -38,7 +36,7 @@ def stepped(
     spark: SparkSession, commits: DataFrame, *generations: dict[str, Any]
 ) -> tuple[DataFrame, DataFrame, DataFrame]:
     told = frame(spark, GENERATIONS, generations)
-    changes = ownership(owners(told))
+    changes = ownership(find_ownership_changes(told))
     return consecutive_commits(commits, partition_statistics(commits), changes), changes, told
 
 
@@ -108,10 +106,7 @@ def test_gaps_are_long_and_unusual(spark: SparkSession) -> None:
     assert found.columns == COMMIT_GAPS.names
     assert rows(
         found, "partition", "log_offset", "from_ts", "to_ts", "gap_seconds", "offset_before", "offset_after"
-    ) == [
-        (0, 39, 195.0, 400.0, 205.0, 39, 100),
-        (0, 79, 595.0, None, 105.0, 79 + 60, None),
-    ]
+    ) == [(0, 39, 195.0, 400.0, 205.0, 39, 100), (0, 79, 595.0, None, 105.0, 79 + 60, None)]
     assert rows(found, "usual_seconds")[0] == (pytest.approx(595 / 79),)
 
 
@@ -133,7 +128,7 @@ def test_following_in_stretches_finds_what_one_sort_of_all_commits_does(spark: S
         row = commit(offset, committed, partition=chance.randrange(3), group=group, when=at(seconds))
         said.append(row | {"commit_ts": None} if chance.random() < 0.1 else row)
     commits = frame(spark, COMMITS, said)
-    changes = ownership(owners(frame(spark, GENERATIONS, told)))
+    changes = ownership(find_ownership_changes(frame(spark, GENERATIONS, told)))
     found = consecutive_commits(commits, partition_statistics(commits), changes, stretch_bits=1)
     names = ["log_offset", "previous_ms", "previous_offset", "previous_place", "is_recent", "is_after_gap"]
     expected = _by_one_sort(commits, changes)
@@ -210,10 +205,7 @@ def test_zombies_are_commits_of_those_who_should_not(spark: SparkSession) -> Non
     assert found.columns == ZOMBIES.names
     assert rows(
         found, "log_offset", "committed_offset", "previous_offset", "generation", "owner", "previous_owner", "reason"
-    ) == [
-        (7, 12, 30, 3, "b", "a", "back behind its owner"),
-        (12, 33, 32, 5, None, "b", "nobody in the group"),
-    ]
+    ) == [(7, 12, 30, 3, "b", "a", "back behind its owner"), (12, 33, 32, 5, None, "b", "nobody in the group")]
 
 
 def test_a_commit_for_a_partition_that_nobody_has_any_more_is_odd(spark: SparkSession) -> None:

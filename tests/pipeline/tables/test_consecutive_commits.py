@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groupcoord.pipeline.arrow import arrow_schema
+from groupcoord.pipeline.arrow_columns import arrow_schema
 from groupcoord.pipeline.tables.consecutive_commits import (
     FALLEN,
     FOLLOWED,
@@ -70,7 +70,7 @@ def plainly(rows: list[Row], recent: int) -> list[Row]:
                         "previous_offset": before and before["committed_offset"],
                         "previous_ms": previous_ms,
                         "known_ms": known,
-                        "is_nobodys": fallen,
+                        "is_unowned": fallen,
                     }
                 )
             before = row
@@ -98,6 +98,6 @@ def test_at_one_place_a_stretch_begins_then_comes_a_change_then_a_commit() -> No
     row = {"key": 1, "log_offset": 4}
     commit = row | {"commit_ms": 0, "committed_offset": 7}
     fallen, taken = row | {"commit_ms": FALLEN}, row | {"commit_ms": TAKEN}
-    assert [one["is_nobodys"] for one in follow([commit, fallen], 1)] == [True]
-    assert [one["is_nobodys"] for one in follow([taken, commit, fallen], 1)] == [False]
+    assert [one["is_unowned"] for one in follow([commit, fallen], 1)] == [True]
+    assert [one["is_unowned"] for one in follow([taken, commit, fallen], 1)] == [False]
     assert follow([fallen, taken], 1) == []

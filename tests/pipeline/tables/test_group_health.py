@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from groupcoord.pipeline.health_symptoms import parts_of
-from groupcoord.pipeline.schemas import TABLES
+from groupcoord.pipeline.schemas import TABLES, score_parts
 from groupcoord.pipeline.tables.group_health import group_health
 from tests.pipeline.frames import at, frame, member, since
 
@@ -36,9 +35,7 @@ ROWS: dict[str, list[dict[str, Any]]] = {
         {"group": "app", "state": "Stable", "protocol": "range", "generation": 9, "members": [member("m", {"t": [0]})]},
         {"group": "only", "state": "Empty", "generation": 0, "members": []},
     ],
-    "modern_current_groups": [
-        {"group": "new", "assignment_epoch": 4, "members": [member("a", {}), member("b", {})]},
-    ],
+    "modern_current_groups": [{"group": "new", "assignment_epoch": 4, "members": [member("a", {}), member("b", {})]}],
 }
 
 
@@ -56,14 +53,7 @@ def test_a_group_is_the_sum_of_what_the_tables_say_of_it(rows: dict[str, dict[st
     app = rows["app"]
     assert since(app.pop("first_ts")) == 0
     assert since(app.pop("last_ts")) == 99
-    counts = {
-        "rebalances": 2,
-        "moved_needlessly": 3,
-        "storms": 2,
-        "commit_gaps": 1,
-        "zombies": 3,
-        "late_partitions": 1,
-    }
+    counts = {"rebalances": 2, "moved_needlessly": 3, "storms": 2, "commit_gaps": 1, "zombies": 3, "late_partitions": 1}
     assert app == {
         **counts,
         "group": "app",
@@ -77,7 +67,7 @@ def test_a_group_is_the_sum_of_what_the_tables_say_of_it(rows: dict[str, dict[st
         "commits": 11,
         "partitions": 3,
         "lag": 8,
-        "score": round(sum(parts_of(counts).values()), 2),
+        "score": round(sum(score_parts(counts).values()), 2),
     }
 
 

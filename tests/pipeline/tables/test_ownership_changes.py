@@ -5,9 +5,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from groupcoord.pipeline.arrow import arrow_schema
-from groupcoord.pipeline.tables.assignment_arrays import pieces
-from groupcoord.pipeline.tables.ownership_changes import OWNERSHIP_CHANGES, ownership_changes
+from groupcoord.pipeline.arrow_columns import arrow_schema
+from groupcoord.pipeline.tables.ownership_changes import OWNERSHIP_CHANGES, ownership_changes, pieces
 
 SCHEMA = pa.schema(
     [
@@ -114,11 +113,7 @@ def test_batches_and_groups_begin_where_they_like() -> None:
 
 def test_a_partition_that_two_have_is_the_later_ones() -> None:
     rows = played(record(1, {"b": [0], "a": [0]}), record(2, {"b": [0]}), record(3, {}))
-    assert changes(rows) == [
-        ("g", 0, 1, "a", None, 1),
-        ("g", 0, 1, "b", "a", 3),
-        ("g", 0, 3, None, "b", None),
-    ]
+    assert changes(rows) == [("g", 0, 1, "a", None, 1), ("g", 0, 1, "b", "a", 3), ("g", 0, 3, None, "b", None)]
 
 
 def test_partitions_could_have_stayed_where_somebody_had_them_who_is_still_there() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groupcoord.pipeline.arrow import arrow_schema
+from groupcoord.pipeline.arrow_columns import arrow_schema
 from groupcoord.pipeline.tables import ownership_changes as module
 from groupcoord.pipeline.tables.ownership_changes import OWNERSHIP_CHANGES, ownership_changes
 from tests.pipeline.plain_ownership_changes import plain_ownership_changes

@@ -5,7 +5,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from groupcoord.pipeline.schemas import CAUSE_KINDS, GENERATIONS, OWNERSHIP, REBALANCES, SKEW, STORMS
-from groupcoord.pipeline.tables.ownership_changes import owners, ownership
+from groupcoord.pipeline.tables.ownership_changes import find_ownership_changes, ownership
 from groupcoord.pipeline.tables.rebalances import rebalances, skew, storms
 from tests.pipeline.frames import at, frame, generation, member, rows
 
@@ -16,7 +16,7 @@ def history(spark: SparkSession, *generations: dict[str, Any]) -> DataFrame:
 
 def compared(spark: SparkSession, *generations: dict[str, Any]) -> DataFrame:
     told = history(spark, *generations)
-    found = rebalances(told, owners(told))
+    found = rebalances(told, find_ownership_changes(told))
     assert found.columns == REBALANCES.names
     return found
 
@@ -33,12 +33,7 @@ def test_one_generation_is_compared_with_the_one_before(spark: SparkSession) -> 
     found = compared(spark, *EAGER)
     assert rows(
         found, "generation", "previous_generation", "hidden_generations", "members_before", "members_after"
-    ) == [
-        (1, None, None, 0, 1),
-        (3, 1, 1, 1, 2),
-        (4, 3, 0, 2, 2),
-        (5, 4, 0, 2, 0),
-    ]
+    ) == [(1, None, None, 0, 1), (3, 1, 1, 1, 2), (4, 3, 0, 2, 2), (5, 4, 0, 2, 0)]
     assert rows(found, "generation", "partitions_total", "moved", "kept", "moved_needlessly", "imbalance") == [
         (1, 4, 0, 0, 0, 0),
         (3, 4, 2, 2, 0, 0),
@@ -175,7 +170,7 @@ def test_ownership_has_a_row_for_each_change(spark: SparkSession) -> None:
         generation(3, 3, member("a", {"t": [0]}), member("b", {"t": [1]})),
         generation(4, None),
     )
-    found = ownership(owners(told))
+    found = ownership(find_ownership_changes(told))
     assert found.columns == OWNERSHIP.names
     assert rows(found, "partition", "log_offset", "generation", "member", "previous_member", "until_ts") == [
         (0, 1, 1, "a", None, 4.0),

@@ -5,8 +5,7 @@ from itertools import pairwise
 import pytest
 
 from groupcoord.pipeline.errors import PipelineError
-from groupcoord.pipeline.watch.manifest import BatchDirectory, WatchManifest
-from groupcoord.pipeline.watch.output_directory import directories_to_merge
+from groupcoord.pipeline.watch.output_directory import BatchDirectory, WatchManifest, directories_to_merge
 
 MANIFEST = WatchManifest(
     source="kafka:localhost:9092",

@@ -11,8 +11,7 @@ from pyspark.sql import SparkSession
 
 from groupcoord.pipeline.errors import PipelineError
 from groupcoord.pipeline.schemas import END_OFFSETS
-from groupcoord.pipeline.watch.manifest import WatchManifest
-from groupcoord.pipeline.watch.output_directory import WatchDirectory
+from groupcoord.pipeline.watch.output_directory import WatchDirectory, WatchManifest
 
 IDENTITY = {"topic": "t"}
 

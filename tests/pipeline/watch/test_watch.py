@@ -20,14 +20,12 @@ from groupcoord.pipeline.errors import PipelineError
 from groupcoord.pipeline.run import RunOptions, RunProgress, run_pipeline
 from groupcoord.pipeline.run_output import RunOutput
 from groupcoord.pipeline.schemas import END_OFFSETS, LOG, TABLES
-from groupcoord.pipeline.sources.cluster_reader import ClusterUnavailableError
-from groupcoord.pipeline.sources.record_batches import headers, read, walk
-from groupcoord.pipeline.sources.source_plan import SourcePlan
+from groupcoord.pipeline.sources.columnar_batch_reader import headers, read, walk
+from groupcoord.pipeline.sources.factory import SourcePlan, StreamSource
+from groupcoord.pipeline.sources.kafka_source import ClusterUnavailableError
 from groupcoord.pipeline.watch.batch_writer import GROWING, VIEWS, BatchWriter
-from groupcoord.pipeline.watch.manifest import WatchManifest
-from groupcoord.pipeline.watch.output_directory import WatchDirectory
+from groupcoord.pipeline.watch.output_directory import WatchDirectory, WatchManifest
 from groupcoord.pipeline.watch.query_loop import WatchSchedule, _check_positions, _plain, _why_gone, run_watch
-from groupcoord.pipeline.watch.stream_source import StreamSource
 from tests.pipeline.random_log import RandomLog
 from tests.pipeline.watch.stormy_log import StormyLog
 
@@ -230,7 +228,7 @@ def test_a_log_that_ends_before_is_another_one(bounds: dict[int, tuple[int, int]
     ("text", "gone"),
     [
         (
-            "…\ngroupcoord.pipeline.sources.cluster_reader.ClusterUnavailableError: no broker answers: x:1 refused\n at …",
+            "…\ngroupcoord.pipeline.sources.kafka_source.ClusterUnavailableError: no broker answers: x:1 refused\n at …",
             "no broker answers: x:1 refused",
         ),
         (

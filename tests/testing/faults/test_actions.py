@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from groupcoord.broker.log_segment import LogSegment
-from groupcoord.broker.record_slices import RecordSlice
+from groupcoord.broker.log_segment import LogSegment, RecordSlice
 from groupcoord.core.effects import Call, RawReply, Reply
 from groupcoord.protocol.apis.fetch import FetchableTopicResponse, PartitionData
 from groupcoord.protocol.errors import ErrorCode, WireError

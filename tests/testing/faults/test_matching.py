@@ -116,6 +116,11 @@ def test_a_client_without_id() -> None:
 def test_what_no_request_can_be_like() -> None:
     cases: list[tuple[dict[str, Any], list[str]]] = [
         ({"api": "Hartbeat"}, ["when: there is no API 'Hartbeat'; do you mean Heartbeat?"]),
+        ({"transactional_id": 1}, ["transactional_id: 1 is not text: put what is meant in quotes"]),
+        (
+            {"api": Heartbeat, "transactional_id": "x"},
+            ["transactional_id: a request of Heartbeat names no transactional_id"],
+        ),
         ({"group": 1}, ["group: 1 is not text: put what is meant in quotes"]),
         ({"broker": "1"}, ["broker: '1' is not the number of a broker"]),
         ({"broker": True}, ["broker: True is not the number of a broker"]),
@@ -172,6 +177,17 @@ def test_what_a_request_is_about() -> None:
 
 def test_keys_of_transactions_are_no_groups() -> None:
     assert context(FindCoordinator, m.FindCoordinatorRequest(key_type=1, coordinator_keys=("t",))).groups == ()
+
+
+def test_a_transactional_id() -> None:
+    asking = context(FindCoordinator, m.FindCoordinatorRequest(key_type=1, coordinator_keys=("t",)))
+    assert RequestMatcher.of(transactional_id="t").mismatches(asking) == []
+    assert RequestMatcher.of(FindCoordinator, transactional_id="u").mismatches(asking) == [
+        "transactional_id is 't', not 'u'"
+    ]
+    assert RequestMatcher.of(transactional_id="t").mismatches(context(Heartbeat, heartbeat())) == [
+        "it names no transactional_id, and not 't'"
+    ]
 
 
 def test_all_topics() -> None:
@@ -280,7 +296,7 @@ def test_an_api_has_four_names() -> None:
 def test_what_is_no_api_is_refused_with_the_nearest_that_is() -> None:
     cases: list[tuple[object, str]] = [
         ("heart_beat", "there is no API 'heart_beat'; do you mean Heartbeat?"),
-        ("Xyzzy", "there is no API 'Xyzzy'; there is AlterConfigs, ApiVersions, CreatePartitions"),
+        ("Xyzzy", "there is no API 'Xyzzy'"),
         (HeartbeatResponse, "HeartbeatResponse is not the class of a request; do you mean HeartbeatRequest?"),
         (99, "99 is no API"),
         (True, "True is no API"),

@@ -16,6 +16,7 @@ RULES = [
     when(Fetch).corrupt("crc"),
     when(Heartbeat, nth=3).refuse(999),
     when(JoinGroup).hold(),
+    when("EndTxn", transactional_id="billing").drop(),
 ]
 
 
@@ -54,7 +55,7 @@ def test_a_rule_says_what_makes_it() -> None:
 
 def test_what_it_says_makes_it() -> None:
     for rule in [rule for rule in RULES if rule.matcher.api is not None]:
-        names = {"when": when, "Heartbeat": Heartbeat, "JoinGroup": JoinGroup, "Fetch": Fetch}
+        names = {"when": when, "Heartbeat": Heartbeat, "JoinGroup": JoinGroup, "Fetch": Fetch, "EndTxn": "EndTxn"}
         assert eval(repr(rule), names) == rule
 
 
@@ -100,7 +101,7 @@ DATA_VERBS = (
     "refuse, refuse_answer, delay, delay_answer, drop, drop_answer, disconnect, disconnect_answer, "
     "hold, hold_answer, corrupt"
 )
-FIELDS = "broker, client_id, do, group, member, nth, optional, times, topic, version, when"
+FIELDS = "broker, client_id, do, group, member, nth, optional, times, topic, transactional_id, version, when"
 
 
 def test_everything_that_is_wrong_with_data_is_told() -> None:

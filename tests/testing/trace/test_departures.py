@@ -9,9 +9,9 @@ from groupcoord.protocol.apis.leave_group import MemberIdentity
 from groupcoord.protocol.messages import LeaveGroupRequest
 from groupcoord.testing.trace import RequestReceived, Trace
 from groupcoord.testing.trace.events import TraceEntry
-from groupcoord.testing.trace.group_history import GroupHistory
-from groupcoord.testing.trace.why import DepartureReasons
-from groupcoord.testing.trace.wording import ShortMemberNames
+from groupcoord.testing.trace.generation_history import GenerationHistory
+from groupcoord.testing.trace.text_formatting import ShortMemberNames
+from groupcoord.testing.trace.why_generation import DepartureReasons
 from tests.testing.trace.stage import GROUP, Stage
 
 ASKED = Requested("Heartbeat", 4, "a", "/127.0.0.1", 1, 1)
@@ -240,7 +240,7 @@ def told(how: Departure, timeout_ms: int | None, **fields: str) -> str:
         timeout_ms=timeout_ms,
     )
     entry = TraceEntry(1, 8_000, event)
-    return DepartureReasons(GroupHistory([entry], "g"), ShortMemberNames([entry])).explain([entry])
+    return DepartureReasons(GenerationHistory([entry], "g"), ShortMemberNames([entry])).explain([entry])
 
 
 def test_a_session_that_no_timer_ended() -> None:

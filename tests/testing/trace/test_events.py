@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from groupcoord.client.member.events import RejoinWanted
+from groupcoord.client.member.listener_events import RejoinWanted
 from groupcoord.coordinator.events import StateChanged
 from groupcoord.core.events import AdminAction, Event
 from groupcoord.testing.trace import events as e
@@ -23,6 +23,8 @@ SPOKEN: dict[str, Any] = {
     "generation": -1,
 }
 FULL = {**SPOKEN, "member": "a-1", "instance_id": "i", "generation": 4}
+
+HEARD = {**SPOKEN, "api": "ConsumerGroupHeartbeat", "version": 1, "member": "a-1"}
 
 EVENTS: list[tuple[type[Event], dict[str, Any], str]] = [
     (e.ConnectionOpened, {"connection_id": 3, "client_host": "/127.0.0.1"}, "connection 3 from 127.0.0.1 is open"),
@@ -49,6 +51,19 @@ EVENTS: list[tuple[type[Event], dict[str, Any], str]] = [
         e.ResponseSent,
         {**FULL, "error": "UNKNOWN_MEMBER_ID", "took_ms": 12},
         "a is answered JoinGroup after 12 ms: UNKNOWN_MEMBER_ID, member a-1, generation 4",
+    ),
+    (e.RequestReceived, {**HEARD, "generation": 7}, "a asks ConsumerGroupHeartbeat v1: member a-1, epoch 7"),
+    (e.RequestReceived, {**HEARD, "generation": 0}, "a asks ConsumerGroupHeartbeat v1: member a-1, to join"),
+    (e.RequestReceived, {**HEARD, "generation": -1}, "a asks ConsumerGroupHeartbeat v1: member a-1, to leave"),
+    (
+        e.ResponseSent,
+        {**HEARD, "generation": 7, "error": "NONE", "took_ms": 0},
+        "a is answered ConsumerGroupHeartbeat: member a-1, epoch 7",
+    ),
+    (
+        e.ResponseSent,
+        {**HEARD, "generation": 7, "error": "FENCED_MEMBER_EPOCH", "took_ms": 0},
+        "a is answered ConsumerGroupHeartbeat: FENCED_MEMBER_EPOCH, member a-1",
     ),
     (e.RequestUnanswered, {**SPOKEN, "reason": "so"}, "a gets no answer to JoinGroup: so"),
     (
@@ -108,13 +123,6 @@ def test_an_answer_that_another_request_made() -> None:
 def test_what_a_client_says_of_itself_has_its_name(member: str, who: str) -> None:
     event = RejoinWanted(at_ms=0, cause=TEST, group="g", member=member, reason="so")
     assert TraceEntry(1, 0, event).text(links=False) == f"@0 g {who}: has to join again: so"
-
-
-def test_consequences_are_in_order() -> None:
-    entry = TraceEntry(1, 0, MOVED)
-    entry.caused(2)
-    entry.caused(5)
-    assert entry.consequences == (2, 5)
 
 
 def concerns(event: Event, group: str) -> bool:

@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 
-from groupcoord.client.member import events as client
+from groupcoord.client.member import listener_events as client
 from groupcoord.coordinator.events import AssignmentReceived, MemberRemoved, StateChanged
+from groupcoord.coordinator.transaction import events as transaction
 from groupcoord.core.events import AdminAction, Answered, Event, Requested
+from groupcoord.testing import Cluster
+from groupcoord.testing.faults import FaultEnded, FaultInjected
 from groupcoord.testing.trace import RequestReceived, Trace, UnknownEvent, register
 from groupcoord.testing.trace.file_format import TYPES, VERSION, name_of, own_fields
 from tests.testing.trace.stage import Stage
@@ -96,12 +99,12 @@ def test_a_line_says_all_there_is(tmp_path: Path) -> None:
     }
 
 
-def test_what_was_let_go_is_known_later(tmp_path: Path) -> None:
+def test_what_was_dropped_is_known_later(tmp_path: Path) -> None:
     stage = Stage(trace=Trace(limit=5))
     stage.stable("a")
     loaded = Trace.load(saved(stage.trace, tmp_path))
-    assert loaded.let_go == stage.trace.let_go > 0
-    assert loaded.let_go_of(RequestReceived) == stage.trace.let_go_of(RequestReceived)
+    assert loaded.dropped == stage.trace.dropped > 0
+    assert loaded.dropped_of(RequestReceived) == stage.trace.dropped_of(RequestReceived)
     assert [entry.seq for entry in loaded] == [entry.seq for entry in stage.trace]
 
 
@@ -135,7 +138,7 @@ def test_an_unknown_type_of_event_is_kept_as_it_was_told(tmp_path: Path) -> None
     thing = loaded.of(UnknownEvent).first
     assert (thing.name, thing.fields) == ("new.Thing", {"x": [1]})
     assert thing.text() == stage.trace[2].event.text()
-    assert loaded.let_go_of(UnknownEvent) == 2
+    assert loaded.dropped_of(UnknownEvent) == 2
     again = Trace.load(saved(loaded, tmp_path))
     assert again.of(UnknownEvent).first == thing
 
@@ -186,4 +189,42 @@ def test_events_of_one_s_own(tmp_path: Path) -> None:
 def test_every_type_has_a_name_and_fields() -> None:
     assert name_of(MemberRemoved) == "coordinator.MemberRemoved"
     assert own_fields(MemberRemoved) == ("group", "member", "reason", "how", "timeout_ms")
-    assert TYPES["client.RequestRefused"] is not TYPES["coordinator.RequestRefused"]
+    assert TYPES["client.RequestFailed"] is not TYPES["coordinator.RequestRefused"]
+
+
+@pytest.mark.asyncio
+async def test_what_fault_rules_did_comes_back(tmp_path: Path) -> None:
+    async with Cluster(topics={"orders": 1}, clock="manual") as kafka:
+        member = kafka.manual_member("app", "orders")
+        await member.rejoin()
+        kafka.faults.when("Heartbeat").delay(50)
+        beating = member.heartbeat()
+        await kafka.clock.advance(1)
+        await beating
+        loaded = Trace.load(saved(kafka.trace, tmp_path))
+        assert loaded.of(FaultInjected).one().action == "is handled 50 ms late"
+        assert loaded.of(FaultEnded).one() == kafka.trace.of(FaultEnded).one()
+
+
+def test_a_transaction_that_is_saved_comes_back(tmp_path: Path) -> None:
+    x: dict[str, Any] = {"at_ms": 1, "cause": TEST, "transactional_id": "x"}
+    events: list[Event] = [
+        transaction.TransactionChanged(
+            **x,
+            before="Ongoing",
+            after="PrepareAbort",
+            producer_id=7,
+            producer_epoch=1,
+            partitions=(("orders", 0),),
+            reason=transaction.AbortReason.TIMED_OUT,
+        ),
+        transaction.TransactionRefused(**x, api="EndTxn", error="PRODUCER_FENCED", why="of its epoch"),
+        transaction.MarkerWritten(**x, topic="orders", partition=0, committed=False),
+        transaction.TransactionalIdExpired(**x),
+        transaction.TransactionsLoaded(at_ms=1, cause=TEST, partition=0, records=1, transactional_ids=1, took_ms=0),
+        transaction.TransactionsNotLoaded(at_ms=1, cause=TEST, partition=0, records=1, why="damaged"),
+    ]
+    trace = Trace()
+    for event in events:
+        trace(event)
+    assert [entry.event for entry in Trace.load(saved(trace, tmp_path))][1:] == events

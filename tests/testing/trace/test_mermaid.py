@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from groupcoord.client.member.events import RejoinWanted
+from groupcoord.client.member.listener_events import RejoinWanted
 from groupcoord.coordinator.events import StateChanged
 from groupcoord.core.events import AdminAction, Answered
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.apis.leave_group import MemberIdentity
 from groupcoord.protocol.messages import LeaveGroupRequest, MetadataRequest
+from groupcoord.testing import Cluster
 from groupcoord.testing.trace import ConnectionClosed, ConnectionOpened, RequestUnanswered, Trace
 from groupcoord.testing.trace.golden import assert_golden
 from groupcoord.testing.trace.mermaid import escape
@@ -190,3 +191,33 @@ def test_a_heartbeat_without_its_request() -> None:
     a.heartbeat()
     *_, answer = stage.trace
     assert lines(stage.trace.mermaid(since=answer))[-1] == "K-->>c1: Heartbeat"
+
+
+@pytest.mark.asyncio
+async def test_heartbeats_of_a_consumer_group() -> None:
+    async with Cluster(topics={"orders": 1}, clock="manual") as kafka:
+        a = kafka.manual_consumer("app", "orders", client_id="a", instance_id="a")
+        await a.join()
+        drawn = lines(kafka.trace.mermaid())
+        assert (drawn[4], drawn[-1]) == (
+            "c1->>K: ConsumerGroupHeartbeat v1 to join",
+            "K-->>c1: ConsumerGroupHeartbeat epoch=2: orders-0",
+        )
+        assert "note right of K: epoch 2: a joined" in drawn
+        start = kafka.trace.entries()[-1]
+        await a.heartbeat()
+        await a.heartbeat()
+        assert lines(kafka.trace.mermaid(since=start))[-1] == "c1->>K: 2 times Heartbeat of a, all fine"
+        await a.acknowledge()
+        assert lines(kafka.trace.mermaid())[-2:] == [
+            "c1->>K: ConsumerGroupHeartbeat v1 epoch=2",
+            "K-->>c1: ConsumerGroupHeartbeat epoch=2",
+        ]
+        await a.heartbeat(epoch=7)
+        assert lines(kafka.trace.mermaid())[-1] == "K-->>c1: ConsumerGroupHeartbeat FENCED_MEMBER_EPOCH"
+        await a.leave_for_now()
+        told = lines(kafka.trace.mermaid())[-3:]
+        assert (told[0], told[-1]) == (
+            "c1->>K: ConsumerGroupHeartbeat v1 to leave for now",
+            "K-->>c1: ConsumerGroupHeartbeat",
+        )

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from groupcoord.protocol import messages as m
+from groupcoord.protocol.apis.consumer_group_heartbeat import Assignment, TopicPartitions
 from groupcoord.protocol.apis.delete_groups import DeletableGroupResult
 from groupcoord.protocol.apis.fetch import (
     FetchableTopicResponse,
@@ -37,7 +38,7 @@ from groupcoord.protocol.apis.produce import (
     TopicProduceResponse,
 )
 from groupcoord.protocol.apis.sync_group import SyncGroupRequestAssignment
-from groupcoord.protocol.consumer_protocol import Assignment, TopicPartition, write_assignment
+from groupcoord.protocol.consumer_protocol import ConsumerProtocolAssignment, TopicPartition, write_assignment
 from groupcoord.testing.trace.request_summary import error_of, request_details, response_details, subject_of
 from tests.coordinator.world import subscription
 
@@ -88,6 +89,13 @@ def join(**fields: Any) -> m.JoinGroupRequest:
         (m.FindCoordinatorRequest(key_type=1, coordinator_keys=("t",)), ("", "", None, -1)),
         (m.MetadataRequest(), ("", "", None, -1)),
         (m.JoinGroupResponse(generation_id=2, member_id="a-1"), ("", "a-1", None, 2)),
+        (
+            m.ConsumerGroupHeartbeatRequest(group_id="g", member_id="a-1", member_epoch=7, instance_id="i"),
+            ("g", "a-1", "i", 7),
+        ),
+        (m.ConsumerGroupHeartbeatResponse(member_id="a-1", member_epoch=7), ("", "a-1", None, 7)),
+        (m.ConsumerGroupHeartbeatResponse(error_code=110), ("", "", None, -1)),
+        (m.ConsumerGroupDescribeRequest(group_ids=("g",)), ("g", "", None, -1)),
         (None, ("", "", None, -1)),
     ],
 )
@@ -128,6 +136,29 @@ COMMITTED = OffsetCommitRequestPartition(partition_index=1, committed_offset=42,
 JOIN = {"session_timeout_ms": 6_000, "rebalance_timeout_ms": 9_000}
 
 REQUESTS: list[tuple[Any, dict[str, Any]]] = [
+    (m.ConsumerGroupHeartbeatRequest(group_id="g", member_id="a", member_epoch=3), {}),
+    (
+        m.ConsumerGroupHeartbeatRequest(
+            group_id="g",
+            member_id="a",
+            member_epoch=0,
+            rack_id="r",
+            rebalance_timeout_ms=9_000,
+            subscribed_topic_names=("t",),
+            subscribed_topic_regex="t.*",
+            server_assignor="range",
+            topic_partitions=(TopicPartitions(topic_id=ORDERS, partitions=(1, 2)),),
+        ),
+        {
+            "topics": ("t",),
+            "subscribed_topic_regex": "t.*",
+            "server_assignor": "range",
+            "rack_id": "r",
+            "rebalance_timeout_ms": 9_000,
+            "owned": ("orders-1", "orders-2"),
+        },
+    ),
+    (m.ConsumerGroupDescribeRequest(group_ids=("g", "h")), {"groups": ("g", "h")}),
     (join(), {"protocols": ("range", "sticky"), "topics": ("t", "u"), **JOIN}),
     (join(reason="so"), {"protocols": ("range", "sticky"), "topics": ("t", "u"), **JOIN, "reason": "so"}),
     (join(protocol_type="connect"), {"protocols": ("range", "sticky"), **JOIN}),
@@ -226,7 +257,7 @@ RESPONSES: list[tuple[Any, dict[str, Any]]] = [
     (assigned(b"\xff\xff"), {}),
     (m.SyncGroupResponse(error_code=27), {}),
     (
-        assigned(write_assignment(Assignment(assigned_partitions=NUMBERS))),
+        assigned(write_assignment(ConsumerProtocolAssignment(assigned_partitions=NUMBERS))),
         {"assignment": (*(f"t-{number}" for number in range(20)), "and 2 more")},
     ),
     (m.LeaveGroupResponse(members=(MemberResponse(member_id="a"),)), {}),
@@ -293,6 +324,13 @@ RESPONSES: list[tuple[Any, dict[str, Any]]] = [
             )
         ),
         {"bytes": 5},
+    ),
+    (m.ConsumerGroupHeartbeatResponse(), {}),
+    (
+        m.ConsumerGroupHeartbeatResponse(
+            assignment=Assignment(topic_partitions=(TopicPartitions(topic_id=ORDERS, partitions=(0, 2)),))
+        ),
+        {"assignment": ("orders-0", "orders-2")},
     ),
     (m.HeartbeatResponse(), {}),
 ]

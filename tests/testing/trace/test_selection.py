@@ -138,10 +138,10 @@ def test_an_unknown_field_is_answered_with_the_nearest() -> None:
         trace().of(StateChanged, zzz=1)
 
 
-def test_what_was_let_go_cannot_be_denied() -> None:
+def test_what_was_dropped_cannot_be_denied() -> None:
     events = [dataclasses.replace(moved("g", "Stable", number), cause=ASKED) for number in (1, 2, 3)]
     made = trace(*events, limit=2)
-    sure = r"The trace has let go of 1 older StateChanged, so it cannot be sure\."
+    sure = r"The trace has dropped 1 older StateChanged, so it cannot be sure\."
     with pytest.raises(AssertionError, match=sure):
         made.of(StateChanged, generation=1).none()
     with pytest.raises(AssertionError, match=sure):

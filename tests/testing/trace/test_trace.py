@@ -1,10 +1,10 @@
-"""Entries with numbers, times and links; what is kept and what is let go; reading while it grows."""
+"""Entries with numbers, times and links; what is kept and what is dropped; reading while it grows."""
 
 import threading
 
 import pytest
 
-from groupcoord.client.member.events import RejoinWanted
+from groupcoord.client.member.listener_events import RejoinWanted
 from groupcoord.coordinator.events import GroupCreated, StateChanged
 from groupcoord.core.events import AdminAction, Answered, Cause, Event, Requested, TimerFired
 from groupcoord.testing.trace import (
@@ -139,7 +139,7 @@ def test_members_in_a_text_have_short_names_unless_told_otherwise() -> None:
     assert f"g {a.member_id} joins, offers range" in stage.trace.text(short=False)
 
 
-def test_chatter_is_let_go_first() -> None:
+def test_requests_and_connections_are_dropped_first() -> None:
     trace = told(moved(0), *(request(0, number) for number in range(10)), moved(0), limit=6)
     assert [(seq, kind) for seq, kind, _ in links(trace)] == [
         (1, "AdminActionRun"),
@@ -149,23 +149,23 @@ def test_chatter_is_let_go_first() -> None:
         (12, "RequestReceived"),
         (13, "StateChanged"),
     ]
-    assert (trace.let_go, trace.let_go_of(RequestReceived), trace.let_go_of(StateChanged)) == (7, 7, 0)
-    assert repr(trace) == "<Trace of 6 entries, 7 let go>"
-    assert trace.text().startswith("(7 older entries were let go)\n#1 ")
+    assert (trace.dropped, trace.dropped_of(RequestReceived), trace.dropped_of(StateChanged)) == (7, 7, 0)
+    assert repr(trace) == "<Trace of 6 entries, 7 dropped>"
+    assert trace.text().startswith("(7 older entries were dropped)\n#1 ")
 
 
 def test_then_what_is_oldest() -> None:
     trace = told(request(0), *(moved(number, ASKED) for number in range(6)), limit=4)
     assert [seq for seq, _, _ in links(trace)] == [4, 5, 6, 7]
-    assert trace.let_go_of(RequestReceived) == 1
+    assert trace.dropped_of(RequestReceived) == 1
     assert repr(told()) == "<Trace of 0 entries>"
 
 
-def test_a_cause_that_was_let_go_is_none_any_more() -> None:
+def test_a_cause_that_was_dropped_is_none_any_more() -> None:
     trace = told(request(0), *(moved(number, ASKED) for number in range(5)), limit=4)
     assert trace[6].cause is None
     assert trace[4].cause == 1
-    with pytest.raises(KeyError, match="entry 1 was let go"):
+    with pytest.raises(KeyError, match="entry 1 was dropped"):
         trace[1]
     with pytest.raises(KeyError, match="entry 9 never was"):
         trace[9]

@@ -11,7 +11,7 @@ from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssigno
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from aiokafka.errors import KafkaError
 
-from groupcoord.cli.demo.clients.application import Bookkeeping, Parent, ReadRecord, Settings, settings_from
+from groupcoord.cli.demo.clients.consumer_common import Bookkeeping, Parent, ReadRecord, Settings, settings_from
 
 ASSIGNORS = {
     "range": RangePartitionAssignor,
@@ -27,14 +27,7 @@ class Application(ConsumerRebalanceListener):  # type: ignore[misc] # the librar
         self.settings = settings
         self.books = Bookkeeping(settings.commit_every_ms)
         self.consumer = AIOKafkaConsumer(
-            bootstrap_servers=settings.bootstrap,
-            client_id=settings.client_id,
-            group_id=settings.group,
-            partition_assignment_strategy=[ASSIGNORS[name] for name in settings.protocols],
-            session_timeout_ms=settings.session_ms,
-            heartbeat_interval_ms=settings.heartbeat_ms,
-            auto_offset_reset="earliest",
-            enable_auto_commit=False,
+            **settings.keywords(), partition_assignment_strategy=[ASSIGNORS[name] for name in settings.protocols]
         )
 
     async def run(self, parent: Parent) -> None:

@@ -1,11 +1,10 @@
 """A consumer written with confluent-kafka, whose work is done by the C library librdkafka."""
 
 import contextlib
-import sys
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
-from groupcoord.cli.demo.clients.application import Bookkeeping, Parent, ReadRecord, Settings, settings_from
+from groupcoord.cli.demo.clients.consumer_common import Bookkeeping, Parent, ReadRecord, Settings, main
 
 
 class Application:
@@ -15,16 +14,7 @@ class Application:
         self.settings = settings
         self.books = Bookkeeping(settings.commit_every_ms)
         self.consumer = Consumer(
-            {
-                "bootstrap.servers": settings.bootstrap,
-                "client.id": settings.client_id,
-                "group.id": settings.group,
-                "partition.assignment.strategy": ",".join(settings.protocols),
-                "session.timeout.ms": settings.session_ms,
-                "heartbeat.interval.ms": settings.heartbeat_ms,
-                "auto.offset.reset": "earliest",
-                "enable.auto.commit": False,
-            }
+            settings.properties() | {"partition.assignment.strategy": ",".join(settings.protocols)}
         )
 
     def run(self, parent: Parent) -> None:
@@ -64,12 +54,5 @@ def read(message: Message) -> ReadRecord:
     return ReadRecord(partition, offset, key.decode())
 
 
-def main(settings: Settings) -> None:
-    """Wait until wanted, then run."""
-    parent = Parent()
-    parent.wait_until_wanted()
-    Application(settings).run(parent)
-
-
 if __name__ == "__main__":
-    main(settings_from(sys.argv[1:]))
+    main(Application)

@@ -1,7 +1,6 @@
 """A consumer written with kafka-python."""
 
 import contextlib
-import sys
 from collections.abc import Collection, Mapping
 
 from kafka import KafkaConsumer, OffsetAndMetadata, TopicPartition
@@ -11,7 +10,7 @@ from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from kafka.errors import KafkaError
 
-from groupcoord.cli.demo.clients.application import Bookkeeping, Parent, ReadRecord, Settings, settings_from
+from groupcoord.cli.demo.clients.consumer_common import Bookkeeping, Parent, ReadRecord, Settings, main
 
 ASSIGNORS = {
     "range": RangePartitionAssignor,
@@ -27,14 +26,7 @@ class Application(AsyncConsumerRebalanceListener):  # type: ignore[misc] # the l
         self.settings = settings
         self.books = Bookkeeping(settings.commit_every_ms)
         self.consumer = KafkaConsumer(
-            bootstrap_servers=settings.bootstrap,
-            client_id=settings.client_id,
-            group_id=settings.group,
-            partition_assignment_strategy=[ASSIGNORS[name] for name in settings.protocols],
-            session_timeout_ms=settings.session_ms,
-            heartbeat_interval_ms=settings.heartbeat_ms,
-            auto_offset_reset="earliest",
-            enable_auto_commit=False,
+            **settings.keywords(), partition_assignment_strategy=[ASSIGNORS[name] for name in settings.protocols]
         )
 
     def run(self, parent: Parent) -> None:
@@ -75,12 +67,5 @@ class Application(AsyncConsumerRebalanceListener):  # type: ignore[misc] # the l
         return {TopicPartition(self.settings.topic, p): OffsetAndMetadata(at, "", -1) for p, at in offsets.items()}
 
 
-def main(settings: Settings) -> None:
-    """Wait until wanted, then run."""
-    parent = Parent()
-    parent.wait_until_wanted()
-    Application(settings).run(parent)
-
-
 if __name__ == "__main__":
-    main(settings_from(sys.argv[1:]))
+    main(Application)

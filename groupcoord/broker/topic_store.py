@@ -1,0 +1,277 @@
+"""The topics, by name and by id, with the logs of their partitions and the brokers that have them."""
+
+import dataclasses
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from groupcoord.broker import topic_names
+from groupcoord.broker.broker_registry import Replicas
+from groupcoord.broker.partition_log import PartitionLog
+from groupcoord.broker.storage_backend import (
+    IN_MEMORY_STORAGE,
+    RecoveredTopic,
+    StorageBackend,
+    storage_errors_as_api_errors,
+)
+from groupcoord.broker.topic_config import LogConfig, log_config
+from groupcoord.config.broker_config import BrokerConfig
+from groupcoord.core.java_hash_order import TimelineMap
+
+_RESERVED_IDS = frozenset(map(uuid.UUID, ("0" * 32, "0" * 31 + "1")))
+
+
+class MetadataVersion:
+    """Counts the changes of the metadata of topics."""
+
+    def __init__(self) -> None:
+        self.value = 0
+        self.of_newest_topic = 0
+        """The version in which a topic was created for the last time."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicMetadata:
+    """What there is to know of a topic but its logs; replaced as a whole whenever something of it changes.
+
+    ``configs`` are its own overrides, as they were written; ``replicas`` for each partition the ids of its brokers,
+    the preferred leader first; ``leaders`` for each partition the id of its leader. Source: ``TopicImage``.
+    """
+
+    name: str
+    topic_id: uuid.UUID
+    created_ms: int
+    configs: Mapping[str, str]
+    replicas: tuple[Replicas, ...] = ()
+    leaders: tuple[int, ...] = ()
+
+    @property
+    def is_internal(self) -> bool:
+        """Is it one of Kafka's own? Only its name decides that."""
+        return self.name in topic_names.INTERNAL
+
+
+class Topic:
+    """A topic: its ``metadata``, and the logs of its ``partitions``, which go by ``settings``.
+
+    A partition of which nothing else is said is on the broker with the id ``home``, and on no other.
+    """
+
+    __slots__ = ("_home", "_storage", "_version", "metadata", "name", "partitions", "settings", "topic_id")
+
+    def __init__(
+        self,
+        metadata: TopicMetadata,
+        settings: LogConfig,
+        storage: StorageBackend = IN_MEMORY_STORAGE,
+        home: int = 1,
+        version: MetadataVersion | None = None,
+    ) -> None:
+        self._version = version or MetadataVersion()
+        self.metadata = metadata
+        self.name = metadata.name
+        self.topic_id = metadata.topic_id
+        self.settings = settings
+        self.partitions: list[PartitionLog] = []
+        self._home = home
+        self._storage = storage
+
+    def __repr__(self) -> str:
+        return f"<Topic {self.name} partitions={len(self.partitions)}>"
+
+    def add_partitions(self, count: int, replicas: Sequence[Replicas] | None = None) -> None:
+        """Add ``count`` empty partitions, with these ``replicas``. Raises Refused if they cannot be kept."""
+        with storage_errors_as_api_errors():
+            self._storage.partitions_added(self.topic_id, len(self.partitions) + count)
+        self.add_logs(count, replicas)
+
+    def add_logs(self, count: int, replicas: Sequence[Replicas] | None = None) -> None:
+        """Add ``count`` empty partitions of which the storage knows."""
+        first = len(self.partitions)
+        self.attach_logs(
+            [
+                PartitionLog(self.settings, f"{self.name}-{index}", self._storage.log(self.name, index))
+                for index in range(first, first + count)
+            ],
+            replicas,
+        )
+
+    def attach_logs(self, logs: Sequence[PartitionLog], replicas: Sequence[Replicas] | None = None) -> None:
+        """Append ``logs`` as the next partitions."""
+        placed = [(self._home,)] * len(logs) if replicas is None else replicas
+        self.partitions += logs
+        self.metadata = dataclasses.replace(
+            self.metadata,
+            replicas=(*self.metadata.replicas, *placed),
+            leaders=(*self.metadata.leaders, *(brokers[0] for brokers in placed)),
+        )
+        self._version.value += 1
+
+    def move_leader(self, partition: int, broker_id: int) -> None:
+        """Let another broker lead ``partition``, in the next leader epoch.
+
+        One that is no replica takes the place of the present leader, as after a reassignment.
+        """
+        replicas, leaders = list(self.metadata.replicas), list(self.metadata.leaders)
+        if broker_id not in replicas[partition]:
+            replicas[partition] = tuple(broker_id if one == leaders[partition] else one for one in replicas[partition])
+        leaders[partition] = broker_id
+        self.metadata = dataclasses.replace(self.metadata, replicas=tuple(replicas), leaders=tuple(leaders))
+        self._version.value += 1
+        log = self.partitions[partition]
+        log.epochs.begin(log.log_end_offset)
+
+    def configure(self, configs: Mapping[str, str], config: BrokerConfig) -> None:
+        """Set the overrides of the topic, which have been checked; they apply to every log at once.
+
+        Raises Refused if they cannot be kept.
+        """
+        if configs != self.metadata.configs:
+            with storage_errors_as_api_errors():
+                self._storage.topic_configured(self.topic_id, configs)
+        self.metadata = dataclasses.replace(self.metadata, configs=dict(configs))
+        self.settings = _settings(configs, config, self._storage)
+        for log in self.partitions:
+            log.settings = self.settings
+
+
+def _settings(configs: Mapping[str, str], config: BrokerConfig, storage: StorageBackend) -> LogConfig:
+    settings = log_config(configs, config)
+    return settings if storage.in_memory else dataclasses.replace(settings, memory_bytes=-1)
+
+
+class TopicStore:
+    """All topics. ``new_topic_id`` is where their ids come from, ``storage`` where they are kept."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        *,
+        new_topic_id: Callable[[], uuid.UUID],
+        storage: StorageBackend = IN_MEMORY_STORAGE,
+    ) -> None:
+        self._config = config
+        self._storage = storage
+        self._new_topic_id = new_topic_id
+        self.version = MetadataVersion()
+        self._by_name: dict[str, Topic] = {}
+        self._by_id: dict[uuid.UUID, Topic] = {}
+        self._by_collision: dict[str, TimelineMap[str, None]] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._by_name
+
+    def __iter__(self) -> Iterator[Topic]:
+        """The topics, in the order of their creation."""
+        return iter(self._by_name.values())
+
+    def all(self) -> list[Topic]:
+        """The topics, in the order of their creation."""
+        return list(self._by_name.values())
+
+    def get(self, name: str) -> Topic | None:
+        """The topic called ``name``, or None."""
+        return self._by_name.get(name)
+
+    def by_id(self, topic_id: uuid.UUID) -> Topic | None:
+        """The topic with that id, or None."""
+        return self._by_id.get(topic_id)
+
+    def partition_count(self, name: str) -> int | None:
+        """How many partitions the topic has, or None if there is none of that name."""
+        topic = self._by_name.get(name)
+        return None if topic is None else len(topic.partitions)
+
+    def names(self) -> Iterator[str]:
+        """The names of all topics."""
+        return iter(self._by_name)
+
+    def topic_id(self, name: str) -> uuid.UUID | None:
+        """The id of the topic called ``name``, or None."""
+        topic = self._by_name.get(name)
+        return None if topic is None else topic.topic_id
+
+    def topic_name(self, topic_id: uuid.UUID) -> str | None:
+        """The name of the topic with that id, or None."""
+        topic = self._by_id.get(topic_id)
+        return None if topic is None else topic.name
+
+    def colliding(self, name: str) -> str | None:
+        """An existing topic whose name differs from ``name`` only in ``.`` and ``_``, or None."""
+        key = topic_names.collision_key(name)
+        names = None if key is None else self._by_collision.get(key)
+        return names.in_order()[0][0] if names else None
+
+    def create(
+        self,
+        name: str,
+        partitions: int,
+        configs: Mapping[str, str],
+        now_ms: int,
+        replicas: Sequence[Replicas] | None = None,
+    ) -> Topic:
+        """Create a topic; that it may be, and its partitions have these ``replicas``, is for the caller to know.
+
+        Raises ValueError if the name is taken, Refused if it cannot be kept.
+        """
+        if name in self._by_name:
+            raise ValueError(f"topic {name} exists")
+        topic_id = self.free_id()
+        with storage_errors_as_api_errors():
+            self._storage.topic_created(name, topic_id, partitions, configs, now_ms)
+        settings = _settings(configs, self._config, self._storage)
+        metadata = TopicMetadata(name, topic_id, now_ms, dict(configs))
+        topic = Topic(metadata, settings, self._storage, self._config.node_id, self.version)
+        topic.add_logs(partitions, replicas)
+        self._add(topic)
+        return topic
+
+    def restore(self, kept: RecoveredTopic) -> Topic:
+        """Add a topic that the storage has kept."""
+        settings = _settings(kept.configs, self._config, self._storage)
+        metadata = TopicMetadata(kept.name, kept.topic_id, kept.created_ms, dict(kept.configs))
+        topic = Topic(metadata, settings, self._storage, self._config.node_id, self.version)
+        topic.attach_logs(
+            [PartitionLog.recovered(settings, f"{kept.name}-{index}", log) for index, log in enumerate(kept.logs)]
+        )
+        self._add(topic)
+        return topic
+
+    def _add(self, topic: Topic) -> None:
+        self._by_name[topic.name] = self._by_id[topic.topic_id] = topic
+        self.version.value += 1
+        self.version.of_newest_topic = self.version.value
+        key = topic_names.collision_key(topic.name)
+        if key is not None:
+            self._by_collision.setdefault(key, TimelineMap()).put(topic.name, None)
+
+    def delete(self, name: str) -> Topic:
+        """Remove the topic called ``name`` and return it. Raises KeyError, and Refused if that cannot be kept."""
+        for log in self._by_name[name].partitions:
+            log.topic_deleted()
+        with storage_errors_as_api_errors():
+            self._storage.topic_deleted(self._by_name[name].topic_id)
+        topic = self._by_name.pop(name)
+        self.version.value += 1
+        del self._by_id[topic.topic_id]
+        key = topic_names.collision_key(name)
+        if key is not None:
+            del self._by_collision[key][name]
+            if not self._by_collision[key]:
+                del self._by_collision[key]
+        return topic
+
+    def reconfigure(self, config: BrokerConfig) -> None:
+        """The broker's defaults have changed: every topic that does not override them follows."""
+        self._config = config
+        for topic in self:
+            topic.configure(topic.metadata.configs, config)
+
+    def free_id(self) -> uuid.UUID:
+        """An id that no topic has and none may not have: zero means none, one is that of KRaft's own log."""
+        while (topic_id := self._new_topic_id()) in _RESERVED_IDS or topic_id in self._by_id:
+            pass
+        return topic_id

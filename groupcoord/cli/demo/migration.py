@@ -1,0 +1,179 @@
+"""An act of the demo: a group that works goes over from the classic protocol to that of KIP-848, member by member."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from groupcoord.cli.demo.clients.consumer_common import Settings
+from groupcoord.cli.demo.clients.reporting_consumer import ASSIGNED
+from groupcoord.cli.demo.output import MOVED, DemoOutput, style_of
+from groupcoord.cli.demo.story_monitor import ConsumerProcess, StoryMonitor, start_consumer
+from groupcoord.coordinator.events import GroupMigrated
+from groupcoord.core.events import Event
+from groupcoord.server.operating_system import NowMs
+
+GROUP = "shipping"
+CLASSIC, CONSUMER = ("range", "classic"), ("consumer",)
+MEMBERS = {"old-1": CLASSIC, "old-2": CLASSIC, "new-1": CONSUMER, "new-2": CONSUMER, "new-3": CONSUMER}
+"""The members, with their assignor, if they have one, and their protocol."""
+STOPPED = "×"
+
+
+class OwnershipChange(NamedTuple):
+    """What came of a change: who has each partition after it, and which of them nobody read for a while."""
+
+    what: str
+    owners: Mapping[int, str]
+    moved: frozenset[int]
+    stopped: frozenset[int]
+    """Those that were taken from their owner and given back to it."""
+
+    @property
+    def read_on(self) -> int:
+        """How many partitions were read all the time."""
+        return len(self.owners) - len(self.moved) - len(self.stopped)
+
+
+class Ownership:
+    """Who has which partition of a topic that has so many ``partitions``, as the members' clients tell their applications."""
+
+    def __init__(self, partitions: int) -> None:
+        self.owners: dict[int, str] = {}
+        self.changes: list[OwnershipChange] = []
+        self._partitions = partitions
+        self._before: dict[int, str] = {}
+        self._revoked: set[int] = set()
+
+    def told(self, member: str, what: str, partitions: Iterable[int]) -> None:
+        """The client of ``member`` gives its application ``partitions`` or takes them from it."""
+        for partition in partitions:
+            if what == ASSIGNED:
+                self.owners[partition] = member
+            elif self.owners.get(partition) == member:
+                del self.owners[partition]
+                self._revoked.add(partition)
+
+    def is_shared_by(self, members: Iterable[str]) -> bool:
+        """Has everyone of ``members``, and nobody else, a share of all partitions, none more than one partition larger?"""
+        names = list(members)
+        shares = [sum(owner == name for owner in self.owners.values()) for name in names]
+        return sum(shares) == len(self.owners) == self._partitions and max(shares) - min(shares) <= 1
+
+    def changed(self, what: str) -> OwnershipChange | None:
+        """Note what came of all since the last change; None if nobody had anything before."""
+        before, self._before = self._before, dict(self.owners)
+        revoked, self._revoked = self._revoked, set()
+        if not before:
+            return None
+        moved = {partition for partition, owner in self.owners.items() if before[partition] != owner}
+        change = OwnershipChange(what, dict(self.owners), frozenset(moved), frozenset(revoked - moved))
+        self.changes.append(change)
+        return change
+
+
+def changes_table(changes: Iterable[OwnershipChange], topic: str) -> Table:
+    """Changes down, partitions across: what moved has an arrow, what was taken and given back a cross."""
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_edge=False)
+    table.add_column(f"partitions of {topic}", no_wrap=True)
+    changes = list(changes)
+    for partition in sorted({partition for change in changes for partition in change.owners}):
+        table.add_column(f"  {partition}", no_wrap=True)
+    table.add_column("read on", justify="right", no_wrap=True)
+    for change in changes:
+        cells = []
+        for partition, owner in sorted(change.owners.items()):
+            sign = MOVED if partition in change.moved else STOPPED if partition in change.stopped else " "
+            cells.append(Text(f"{sign} {owner}", style_of(owner) + (" dim" if sign != " " else " bold")))
+        table.add_row(change.what, *cells, f"{change.read_on} of {len(change.owners)}")
+    return table
+
+
+class Migration:
+    """The act. Its members are started at once, and join one after the other."""
+
+    def __init__(self, output: DemoOutput, monitor: StoryMonitor, now_ms: NowMs, partitions: int) -> None:
+        self.output = output
+        self.monitor = monitor
+        self.ownership = Ownership(partitions)
+        self._now_ms = now_ms
+        self._members: dict[str, ConsumerProcess] = {}
+        self._joined: list[str] = []
+        self._topic = ""
+
+    async def start(self, settings: Settings) -> None:
+        """Start the processes of all members; ``settings`` are what they have in common."""
+        for name, protocols in MEMBERS.items():
+            own = replace(settings, group=GROUP, client_id=name, protocols=protocols)
+            self._members[name] = await start_consumer("reporting_consumer", own)
+            self.monitor.watch(self._members[name], self._heard)
+        self._topic = settings.topic
+
+    async def play(self) -> None:
+        """Let the members come and go, and show what that did to the others."""
+        await self._joins("old-1")
+        await self._joins("old-2")
+        await self._joins("new-1")
+        await self._leaves("old-1")
+        await self._joins("new-2")
+        await self._leaves("old-2")
+        await self._joins("new-3")
+        await self.monitor.wait_until_told()
+        self.output.show(changes_table(self.ownership.changes, self._topic))
+        for name in self._joined:
+            self._members[name].leave()
+        await self.monitor.until(f"the members of {GROUP} to end", lambda: not any(map(_runs, self._members.values())))
+
+    async def _joins(self, name: str) -> None:
+        self._members[name].join()
+        self._joined.append(name)
+        await self._settles(name, f"joins by group.protocol={MEMBERS[name][-1]}", f"{name} joins")
+
+    async def _leaves(self, name: str) -> None:
+        self._joined.remove(name)
+        self._members[name].leave()
+        await self._settles(name, "is closed", f"{name} leaves")
+
+    async def _settles(self, name: str, does: str, what: str) -> None:
+        """Wait until the partitions are shared out anew, and say who went on reading meanwhile."""
+        self.output.line(self._now_ms(), name, does)
+        sharing = f"{', '.join(self._joined)} to share the partitions of {GROUP}"
+        await self.monitor.until(sharing, lambda: self.ownership.is_shared_by(self._joined))
+        await self.monitor.wait_until_told()
+        change = self.ownership.changed(what)
+        if change is not None:
+            self.output.line(self._now_ms(), "demo", in_words(change))
+
+    def _heard(self, name: str, line: bytes) -> None:
+        what, partitions = json.loads(line)
+        self.ownership.told(name, what, partitions)
+        self.monitor.news()
+
+
+def in_words(change: OwnershipChange) -> str:
+    """Who has been reading all the time, and what stopped."""
+    read_on: dict[str, list[int]] = {}
+    for partition, owner in sorted(change.owners.items()):
+        if partition not in change.moved | change.stopped:
+            read_on.setdefault(owner, []).append(partition)
+    if not read_on:
+        return "has seen everybody stop: no partition was read all the time"
+    spelled = "; ".join(f"{name} {', '.join(map(str, numbers))}" for name, numbers in read_on.items())
+    return f"has seen these read on as if nothing were: {spelled}"
+
+
+def tell_migration(output: DemoOutput, event: Event) -> bool:
+    """Tell ``event`` if the group of this act changes its type; returns whether it does."""
+    if not isinstance(event, GroupMigrated) or event.group != GROUP:
+        return False
+    what = f"makes {GROUP} a consumer group. Its old members go on as they are: they cannot tell the difference"
+    output.line(event.at_ms, "coordinator", what, "consumer group")
+    return True
+
+
+def _runs(member: ConsumerProcess) -> bool:
+    return member.exit_code is None

@@ -1,0 +1,284 @@
+"""Committed offsets: requests to write and read them, with retries, and when a consumer commits.
+
+Commits of one consumer go out one after the other, so that a retried old commit cannot overtake a newer one. Sources:
+``ConsumerCoordinator.sendOffsetCommitRequest``, ``maybeAutoCommitOffsetsAsync`` and ``commitOffsetsSync``,
+``OffsetCommitResponseHandler``, ``OffsetFetchResponseHandler``.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, NamedTuple
+
+from groupcoord.assignors import TopicPartition
+from groupcoord.client import client_errors
+from groupcoord.client.assigned_partitions import AssignedPartitions
+from groupcoord.client.client_errors import BrokerError, ClientError, DisconnectedError, ErrorReaction
+from groupcoord.client.member.actions import OFFSET_COMMIT_BY_NAME, offset_commit_request
+from groupcoord.client.member.context import ExponentialBackoff, Generation
+from groupcoord.client.member_driver import MemberDriver
+from groupcoord.client.network_client import NetworkClient
+from groupcoord.protocol.apis.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from groupcoord.protocol.apis.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+)
+from groupcoord.protocol.errors import ErrorCode
+
+FETCH_BY_NAME = 9
+"""The last version of OffsetFetch that names topics, see OFFSET_COMMIT_BY_NAME."""
+_ORDER = (
+    ErrorReaction.FAIL,
+    ErrorReaction.RESET_MEMBER,
+    ErrorReaction.RESET_GENERATION,
+    ErrorReaction.REJOIN,
+    ErrorReaction.FIND_COORDINATOR,
+    ErrorReaction.RETRY,
+)
+"""If partitions have different errors, the first of these counts."""
+
+
+class OffsetAndMetadata(NamedTuple):
+    """A committed offset: of the next record to consume. ``metadata`` is the committer's own."""
+
+    offset: int
+    leader_epoch: int = -1
+    metadata: str = ""
+
+
+class GroupOffsets:
+    """Commits and fetches offsets of the group, as its member."""
+
+    def __init__(self, driver: MemberDriver, cluster: NetworkClient, backoff: ExponentialBackoff) -> None:
+        self._driver = driver
+        self._cluster = cluster
+        self._backoff = backoff
+
+    async def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], timeout_ms: int) -> None:
+        """Commit ``offsets`` in the current generation; retriable errors are retried until ``timeout_ms`` are over.
+
+        Raises RebalanceInProgressError, CommitFailedError, BrokerError (OFFSET_METADATA_TOO_LARGE,
+        TOPIC_AUTHORIZATION_FAILED …), TimeoutError.
+        """
+        if not offsets:
+            return
+        bad = sorted(partition for partition, offset in offsets.items() if offset.offset < 0)
+        if bad:
+            raise ValueError(f"an offset is not negative: {', '.join(f'{topic}-{number}' for topic, number in bad)}")
+        await self._persist(lambda: self._commit_once(offsets), timeout_ms)
+
+    async def committed(
+        self, partitions: frozenset[TopicPartition], timeout_ms: int
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """What the group has committed for ``partitions``, None where nothing. Raises BrokerError, TimeoutError."""
+        if not partitions:
+            return {}
+        found: dict[TopicPartition, OffsetAndMetadata | None] = dict.fromkeys(partitions)
+        await self._persist(lambda: self._fetch_once(found), timeout_ms)
+        return found
+
+    async def _persist(self, attempt: Callable[[], Awaitable[ErrorCode]], timeout_ms: int) -> None:
+        """Call ``attempt`` with back-off until it returns no error; other errors that it returns are retriable."""
+        attempts = 0
+        async with asyncio.timeout(timeout_ms / 1000):
+            while await attempt():
+                await asyncio.sleep(self._backoff.delay_ms(attempts) / 1000)
+                attempts += 1
+
+    # Commit.
+
+    async def _commit_once(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> ErrorCode:
+        driver = self._driver
+        driver.membership.commits_as()  # a commit that can only fail does not wait for a coordinator
+        coordinator = await driver.coordinator()
+        sent = driver.membership.commits_as()
+        request = self._commit_request(offsets, sent)
+        try:
+            answer: OffsetCommitResponse = await driver.ask_coordinator(
+                coordinator, request, limit=OFFSET_COMMIT_BY_NAME
+            )
+        except DisconnectedError as problem:
+            driver.execute_actions(
+                driver.membership.coordinator_unreachable(coordinator, str(problem), driver.now_ms())
+            )
+            return ErrorCode.NETWORK_EXCEPTION
+        code = min(
+            (ErrorCode(each.error_code) for topic in answer.topics for each in topic.partitions if each.error_code),
+            key=lambda code: _ORDER.index(client_errors.to_offset_commit(code)),
+            default=ErrorCode.NONE,
+        )
+        reaction = client_errors.to_offset_commit(code)
+        if reaction is ErrorReaction.GO_ON:
+            return ErrorCode.NONE
+        error = driver.membership.commit_error(code, sent)
+        driver.execute_actions(driver.membership.commit_answered(code, sent, driver.now_ms()))
+        if reaction in (ErrorReaction.RETRY, ErrorReaction.FIND_COORDINATOR):
+            return code
+        raise error
+
+    def _commit_request(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], sent: Generation
+    ) -> OffsetCommitRequest:
+        settings = self._driver.membership.settings
+        return offset_commit_request(
+            settings.group_id, sent.generation_id, sent.member_id, settings.instance_id, dict(sorted(offsets.items()))
+        )
+
+    # Fetch.
+
+    async def _fetch_once(self, found: dict[TopicPartition, OffsetAndMetadata | None]) -> ErrorCode:
+        driver = self._driver
+        coordinator = await driver.coordinator()
+        request = _fetch_request(driver.membership.settings.group_id, found, driver.membership.fetches_as())
+        try:
+            answer: OffsetFetchResponse = await driver.ask_coordinator(coordinator, request, limit=FETCH_BY_NAME)
+        except DisconnectedError as problem:
+            driver.execute_actions(
+                driver.membership.coordinator_unreachable(coordinator, str(problem), driver.now_ms())
+            )
+            return ErrorCode.NETWORK_EXCEPTION
+        for code in _errors_in(answer):
+            reaction = client_errors.to_offset_fetch(code)
+            if reaction is ErrorReaction.FAIL:
+                raise BrokerError(code, "OffsetFetch")
+            if reaction is ErrorReaction.FIND_COORDINATOR:
+                reason = f"it answered OffsetFetch with {code.name}"
+                driver.execute_actions(driver.membership.coordinator_unreachable(coordinator, reason, driver.now_ms()))
+            return code
+        for topic in answer.groups[0].topics:
+            for each in topic.partitions:
+                if each.committed_offset >= 0:
+                    found[topic.name, each.partition_index] = OffsetAndMetadata(
+                        each.committed_offset, each.committed_leader_epoch, each.metadata or ""
+                    )
+        return ErrorCode.NONE
+
+
+def _fetch_request(group_id: str, partitions: Any, sent: Generation | None) -> OffsetFetchRequest:
+    by_topic: dict[str, list[int]] = {}
+    for topic, number in sorted(partitions):
+        by_topic.setdefault(topic, []).append(number)
+    group = OffsetFetchRequestGroup(
+        group_id=group_id,
+        member_id=None if sent is None else sent.member_id,
+        member_epoch=-1 if sent is None else sent.generation_id,
+        topics=tuple(
+            OffsetFetchRequestTopics(name=name, partition_indexes=tuple(numbers)) for name, numbers in by_topic.items()
+        ),
+    )
+    return OffsetFetchRequest(
+        group_id=group_id,
+        topics=tuple(
+            OffsetFetchRequestTopic(name=name, partition_indexes=tuple(numbers)) for name, numbers in by_topic.items()
+        ),
+        require_stable=True,
+        groups=(group,),
+    )
+
+
+def _errors_in(answer: OffsetFetchResponse) -> list[ErrorCode]:
+    """The error of the group, then those of its partitions."""
+    group = answer.groups[0]
+    codes = [group.error_code, *(each.error_code for topic in group.topics for each in topic.partitions)]
+    return [ErrorCode(code) for code in codes if code]
+
+
+logger = logging.getLogger(__name__)
+
+OffsetsToCommit = Mapping[TopicPartition, int | OffsetAndMetadata] | None
+"""The offsets to commit; None means the positions of all assigned partitions."""
+
+
+class OffsetCommitter:
+    """Commits for one consumer, by itself every ``interval_ms`` unless that is None."""
+
+    def __init__(
+        self,
+        offsets: GroupOffsets,
+        partitions: AssignedPartitions,
+        *,
+        interval_ms: int | None,
+        timeout_ms: int,
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._offsets = offsets
+        self._partitions = partitions
+        self._interval_ms = interval_ms
+        self._timeout_ms = timeout_ms
+        self._now_ms = now_ms
+        self._due_ms = 0
+        self._under_way: set[asyncio.Task[None]] = set()
+        self._lock = asyncio.Lock()
+
+    def start(self) -> None:
+        """Start the interval of automatic commits."""
+        self._due_ms = self._now_ms() + (self._interval_ms or 0)
+
+    async def commit(self, wanted: OffsetsToCommit, timeout_ms: int) -> None:
+        """Commit ``wanted`` after what is under way. Raises what ``GroupOffsets.commit`` raises."""
+        await self._commit_in_order(self._resolved(wanted), timeout_ms)
+
+    def commit_async(self, wanted: OffsetsToCommit) -> "asyncio.Task[None]":
+        """``commit`` without waiting; a failure is logged."""
+        task = asyncio.get_running_loop().create_task(self._commit_in_order(self._resolved(wanted), self._timeout_ms))
+        self._under_way.add(task)
+        task.add_done_callback(self._done)
+        return task
+
+    def commit_if_due(self) -> None:
+        """The user polls, so it has processed the records before: commit them if the interval is over."""
+        now_ms = self._now_ms()
+        if self._interval_ms is not None and now_ms >= self._due_ms and not self._lock.locked():
+            self._due_ms = now_ms + self._interval_ms
+            task = asyncio.get_running_loop().create_task(self.commit_settled(self._timeout_ms))
+            self._under_way.add(task)
+            task.add_done_callback(self._under_way.discard)
+
+    async def commit_settled(self, timeout_ms: int) -> None:
+        """Commit what the user has surely processed; a failure is only logged."""
+        await self._try(self._consumed(settled=True), timeout_ms)
+
+    async def close(self, *, failed: bool, timeout_ms: int) -> None:
+        """Wait for commits under way, and with automatic commits commit once more, for ``timeout_ms`` at most."""
+        last = set(self._under_way)
+        if self._interval_ms is not None:
+            # Deviation: Kafka's consumer commits all it has handed out. If the block ends by an error, the user may not be
+            # done with the last records, and the next owner must get them again.
+            last.add(asyncio.create_task(self._try(self._consumed(settled=failed), timeout_ms)))
+        if last:
+            _, late = await asyncio.wait(last, timeout=timeout_ms / 1000)
+            for commit in late:
+                commit.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+
+    def _consumed(self, *, settled: bool) -> dict[TopicPartition, OffsetAndMetadata]:
+        consumed = self._partitions.consumed(settled=settled)
+        return {
+            partition: OffsetAndMetadata(offset, leader_epoch) for partition, (offset, leader_epoch) in consumed.items()
+        }
+
+    def _resolved(self, wanted: OffsetsToCommit) -> dict[TopicPartition, OffsetAndMetadata]:
+        if wanted is None:
+            return self._consumed(settled=False)
+        return {
+            partition: offset if isinstance(offset, OffsetAndMetadata) else OffsetAndMetadata(offset)
+            for partition, offset in wanted.items()
+        }
+
+    async def _commit_in_order(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], timeout_ms: int) -> None:
+        async with self._lock:
+            await self._offsets.commit(offsets, timeout_ms)
+
+    async def _try(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], timeout_ms: int) -> None:
+        try:
+            await self._commit_in_order(offsets, timeout_ms)
+        except (ClientError, TimeoutError) as problem:
+            logger.warning("automatic commit of %d offsets failed: %s", len(offsets), problem)
+
+    def _done(self, task: "asyncio.Task[None]") -> None:
+        self._under_way.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            logger.warning("commit failed: %s", task.exception())

@@ -1,0 +1,253 @@
+"""Events of a member, one for each step. A consumer passes them to its ``listeners``."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from groupcoord.assignors import TopicPartition
+from groupcoord.core.events import Event
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberEvent(Event):
+    """Something happened to a member of ``group``; ``member`` is its id, "" as long as it has none."""
+
+    group: str
+    member: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoordinatorFound(MemberEvent):
+    """The member knows whom to talk to."""
+
+    coordinator: str
+
+    def text(self) -> str:
+        return f"the coordinator of {self.group} is {self.coordinator}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoordinatorLost(MemberEvent):
+    """The member has to look for the coordinator again."""
+
+    coordinator: str
+    reason: str
+
+    def text(self) -> str:
+        return f"{self.coordinator} is no coordinator any more: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RejoinWanted(MemberEvent):
+    """The member will join again."""
+
+    reason: str
+
+    def text(self) -> str:
+        return f"has to join again: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinSent(MemberEvent):
+    """JoinGroup is under way. ``keeps`` is what the member goes on consuming meanwhile: nothing under the eager protocol."""
+
+    generation: int
+    protocol: str
+    assignors: tuple[str, ...]
+    keeps: tuple[TopicPartition, ...]
+    reason: str
+
+    def text(self) -> str:
+        keeps = f"keeps {listed(self.keeps)} meanwhile" if self.keeps else "owns nothing meanwhile"
+        return f"joins ({self.protocol}, offers {', '.join(self.assignors)}), {keeps}{because(self.reason)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberIdGiven(MemberEvent):
+    """The coordinator gave the newcomer an id and wants it to come back with it (KIP-394)."""
+
+    def text(self) -> str:
+        return f"is {self.member} from now on and joins with that id"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Joined(MemberEvent):
+    """The join phase is over; the ``leader`` has to say who gets what, by the ``assignor`` that the vote chose."""
+
+    generation: int
+    assignor: str
+    leader: str
+    members: int
+
+    def text(self) -> str:
+        role = f"leads {self.members} member(s)" if self.leader == self.member else f"follows {self.leader}"
+        return f"is in generation {self.generation} and {role}; the vote chose {self.assignor}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssignorRan(MemberEvent):
+    """The leader's assignor has answered; ``withheld`` stays unassigned until its owners have revoked it."""
+
+    assignor: str
+    assignment: tuple[tuple[str, tuple[TopicPartition, ...]], ...]
+    withheld: tuple[TopicPartition, ...]
+
+    def text(self) -> str:
+        given = "; ".join(f"{member}: {listed(partitions)}" for member, partitions in self.assignment)
+        withheld = f"; nobody gets yet: {listed(self.withheld)}" if self.withheld else ""
+        return f"{self.assignor} gives {given}{withheld}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssignmentSkipped(MemberEvent):
+    """A static leader came back to a group whose assignment stands (KIP-814)."""
+
+    def text(self) -> str:
+        return "leads a group whose assignment stands, and assigns nothing"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Synced(MemberEvent):
+    """The member knows its assignment: what it keeps, what comes and what must go."""
+
+    generation: int
+    keeps: tuple[TopicPartition, ...]
+    gains: tuple[TopicPartition, ...]
+    gives_up: tuple[TopicPartition, ...]
+
+    def text(self) -> str:
+        return (
+            f"generation {self.generation}: keeps {listed(self.keeps)}, gains {listed(self.gains)}, "
+            f"gives up {listed(self.gives_up)}" + (" and joins a second time" if self.gives_up else "")
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeartbeatJoinSent(MemberEvent):
+    """The heartbeat with epoch 0 is under way, by which a member of the consumer protocol joins; ``subscription`` is a text."""
+
+    subscription: str
+
+    def text(self) -> str:
+        return f"joins with epoch 0, subscribes to {self.subscription}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochReached(MemberEvent):
+    """The coordinator has said that the member is at ``epoch`` now."""
+
+    epoch: int
+
+    def text(self) -> str:
+        return f"is at epoch {self.epoch}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssignmentReceived(MemberEvent):
+    """The coordinator has said what the member may use; it begins to change to that, first by giving up."""
+
+    epoch: int
+    keeps: tuple[TopicPartition, ...]
+    gains: tuple[TopicPartition, ...]
+    gives_up: tuple[TopicPartition, ...]
+
+    def text(self) -> str:
+        return (
+            f"epoch {self.epoch}: keeps {listed(self.keeps)}, gains {listed(self.gains)}, "
+            f"gives up {listed(self.gives_up)}"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssignmentAcknowledged(MemberEvent):
+    """A heartbeat that says what the member owns now is under way: what it gave up is free for others."""
+
+    owns: tuple[TopicPartition, ...]
+
+    def text(self) -> str:
+        return f"tells the coordinator that it owns {listed(self.owns)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fenced(MemberEvent):
+    """The coordinator does not know the member at its epoch any more: all it owned is lost, and it joins again."""
+
+    reason: str
+
+    def text(self) -> str:
+        return f"is out of the group, loses what it owned and joins again: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionsTold(MemberEvent):
+    """A callback of the user has returned; ``news`` is ``assigned``, ``revoked`` or ``lost``."""
+
+    news: str
+    partitions: tuple[TopicPartition, ...]
+
+    def text(self) -> str:
+        return f"{self.news}: {listed(self.partitions)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MembershipReset(MemberEvent):
+    """The generation, and with it all ownership, is gone; ``forgets_id`` says whether the member id is too."""
+
+    reason: str
+    forgets_id: bool
+
+    def text(self) -> str:
+        return f"is out of its generation{' and starts as a newcomer' if self.forgets_id else ''}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestFailed(MemberEvent):
+    """A step did not succeed; ``then`` is what the member does about it."""
+
+    request: str
+    error: str
+    then: str
+
+    def text(self) -> str:
+        return f"{self.request} refused with {self.error}: {self.then}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolledTooLate(MemberEvent):
+    """The user did not ask for records for ``max_poll_interval_ms``, so the member leaves until it does."""
+
+    max_poll_interval_ms: int
+
+    def text(self) -> str:
+        return (
+            f"nobody asked for records for {self.max_poll_interval_ms} ms, so it leaves the group until somebody does"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaveSent(MemberEvent):
+    """The member says goodbye; a static one never does."""
+
+    reason: str
+
+    def text(self) -> str:
+        return f"leaves {self.group}{because(self.reason)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberFailed(MemberEvent):
+    """The member has ended; ``error`` is raised to its user."""
+
+    error: str
+
+    def text(self) -> str:
+        return f"has ended: {self.error}"
+
+
+def listed(partitions: Sequence[TopicPartition]) -> str:
+    """Partitions as people write them: ``orders-0, orders-1``."""
+    return ", ".join(f"{topic}-{number}" for topic, number in partitions) or "nothing"
+
+
+def because(reason: str) -> str:
+    """``reason`` as the end of a sentence."""
+    return f" because {reason}" if reason else ""

@@ -1,0 +1,104 @@
+"""What users write, converted to what the client needs: topics, assignors, isolation levels, addresses of brokers."""
+
+import base64
+import enum
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+
+from groupcoord.assignors import ASSIGNORS, Assignor
+
+DEFAULT_ASSIGNORS = ("range", "cooperative-sticky")
+"""Kafka's own default: eager, and ready to go cooperative when ``range`` is taken away everywhere."""
+ISOLATION_LEVELS = {"read_uncommitted": 0, "read_committed": 1}
+
+
+def topic_names(topics: str | Iterable[str]) -> frozenset[str]:
+    """The topics to subscribe to: one, or several. Raises ValueError if there is none."""
+    names = frozenset([topics] if isinstance(topics, str) else topics)
+    if not names or not all(names):
+        raise ValueError("a consumer of a group subscribes to one topic at least, and topics have names")
+    return names
+
+
+def subscription(topics: str | Iterable[str] | None, pattern: str | None) -> tuple[frozenset[str], str | None]:
+    """The topics to subscribe to or, without any, the pattern. Raises ValueError for neither or both."""
+    if topics is not None and pattern is not None:
+        raise ValueError("a consumer subscribes to topics or to a pattern, not to both")
+    if topics is None and pattern is not None:
+        if not pattern:
+            raise ValueError("a pattern is not empty")
+        return frozenset(), pattern
+    return topic_names(() if topics is None else topics), None
+
+
+def assignors_of(wanted: str | Assignor | Sequence[str | Assignor]) -> list[Assignor]:
+    """Assignors by name or as they are, the most wanted first. Raises UnknownAssignorError."""
+    listed: Sequence[str | Assignor] = (
+        wanted if isinstance(wanted, Sequence) and not isinstance(wanted, str) else [wanted]
+    )
+    return [ASSIGNORS.create(each) if isinstance(each, str) else each for each in listed]
+
+
+class GroupProtocol(enum.Enum):
+    """``group.protocol``: who assigns partitions."""
+
+    CLASSIC = "classic"
+    """An elected member."""
+    CONSUMER = "consumer"
+    """The coordinator (KIP-848)."""
+
+
+def group_protocol(name: str, classic: Mapping[str, object], consumer: Mapping[str, object]) -> GroupProtocol:
+    """The protocol of that name, of either case. Raises ValueError for a setting, not None, that only the other one has.
+
+    Source: ``ConsumerConfig.checkUnsupportedConfigsPostProcess``.
+    """
+    names = [protocol.value for protocol in GroupProtocol]
+    if name.lower() not in names:
+        raise ValueError(f"group_protocol is one of {', '.join(names)}, not {name}")
+    protocol = GroupProtocol(name.lower())
+    foreign = consumer if protocol is GroupProtocol.CLASSIC else classic
+    wrong = [setting for setting, value in foreign.items() if value is not None]
+    if wrong:
+        raise ValueError(f"{', '.join(wrong)} cannot be set with group_protocol={protocol.value}")
+    return protocol
+
+
+def new_member_id() -> str:
+    """An id as Kafka's clients make them for themselves (KIP-1082): 22 characters, the first not "-" (``Uuid.randomUuid``)."""
+    while (text := base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
+        continue
+    return text
+
+
+def isolation_level(name: str) -> int:
+    """The number of an isolation level. Raises ValueError for one there is not."""
+    if name not in ISOLATION_LEVELS:
+        raise ValueError(f"isolation_level is one of {', '.join(ISOLATION_LEVELS)}, not {name}")
+    return ISOLATION_LEVELS[name]
+
+
+Address = tuple[str, int]
+DEFAULT_PORT = 9092
+
+
+def parse_addresses(bootstrap: str | Iterable[str], *, default_port: int | None = DEFAULT_PORT) -> tuple[Address, ...]:
+    """``host:port`` of several brokers, separated by commas or in several strings. Raises ValueError, also for none."""
+    texts = bootstrap.split(",") if isinstance(bootstrap, str) else list(bootstrap)
+    found = tuple(parse_address(text, default_port=default_port) for text in texts if text.strip())
+    if not found:
+        raise ValueError("no address of a broker was given")
+    return found
+
+
+def parse_address(text: str, *, default_port: int | None = None) -> Address:
+    """``host:port``; without ``default_port`` the port must be there. An IPv6 host is in brackets. Raises ValueError."""
+    text = text.strip()
+    host, colon, port = text.rpartition(":")
+    if not colon or text.endswith("]"):
+        if default_port is None:
+            raise ValueError(f"{text!r} is not HOST:PORT")
+        return text.strip("[]"), default_port
+    if not (port.isascii() and port.isdecimal() and 0 < int(port) < 65_536):
+        raise ValueError(f"{text}: {port} is not a port")
+    return host.strip("[]"), int(port)

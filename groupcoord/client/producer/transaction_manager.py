@@ -1,0 +1,390 @@
+"""The state of a transactional producer, without I/O (KIP-98, KIP-447, and KIP-890 with ``transaction.version`` 2).
+
+Its driver calls the methods of a user (``init_transactions``, ``begin_transaction`` …), sends what ``next_request`` gives, one
+request at a time, and says with ``complete`` or ``fail`` what came of it; and again, until there is nothing to send. When
+``next_deadline`` is reached, there may be something again. Batches the driver sends by itself, to as many partitions at a time
+as it likes, but one after the other to each: ``new_batch`` says whose they are and which sequence number they begin with, and
+``batch_answered`` what is to be done about their answer.
+
+Partitions and offsets are added to the transaction by writing to them, and each transaction has an epoch of its own, which the
+answer to EndTxn brings. Source: ``org.apache.kafka.clients.producer.internals.TransactionManager``.
+"""
+
+import enum
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from groupcoord.assignors import TopicPartition
+from groupcoord.client.client_errors import BrokerError, ClientError, DisconnectedError
+from groupcoord.client.member.actions import CoordinatorNode
+from groupcoord.client.member.context import ExponentialBackoff
+from groupcoord.protocol.apis.end_txn import EndTxnRequest, EndTxnResponse
+from groupcoord.protocol.apis.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from groupcoord.protocol.apis.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from groupcoord.protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from groupcoord.protocol.apis.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+    TxnOffsetCommitResponse,
+)
+from groupcoord.protocol.batches.record_batch import TRANSACTIONAL, add_to_sequence, build_batch
+from groupcoord.protocol.batches.records import Record
+from groupcoord.protocol.errors import ErrorCode
+from groupcoord.protocol.errors import ErrorCode as E
+
+GROUP, TRANSACTION = 0, 1
+"""The key types of FindCoordinator."""
+_ALL_REPLICAS = -1
+
+
+class ProducerState(enum.Enum):
+    """The values are Kafka's names (``TransactionManager.State``)."""
+
+    UNINITIALIZED = "Uninitialized"
+    INITIALIZING = "Initializing"
+    """It is getting its producer id and its epoch, which fences whoever had the transactional id before."""
+    READY = "Ready"
+    IN_TRANSACTION = "InTransaction"
+    COMMITTING_TRANSACTION = "CommittingTransaction"
+    ABORTING_TRANSACTION = "AbortingTransaction"
+    ABORTABLE_ERROR = "AbortableError"
+    """The transaction cannot be committed any more: ``abort_transaction`` is all that can be done."""
+    FATAL_ERROR = "FatalError"
+    """It is of no use any more: most often another producer has its transactional id."""
+
+
+_S = ProducerState
+_CAN_BE_ABORTED = (ProducerState.IN_TRANSACTION, ProducerState.COMMITTING_TRANSACTION)
+
+
+class TransactionStateError(ClientError):
+    """The producer cannot do that in its present state."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerSettings:
+    """The settings of a transactional producer; times are milliseconds, defaults Kafka's."""
+
+    transactional_id: str
+    transaction_timeout_ms: int = 60_000
+    """After that time the coordinator aborts a transaction that is still open."""
+    request_timeout_ms: int = 30_000
+    retry_backoff_ms: int = 100
+    retry_backoff_max_ms: int = 1_000
+
+
+class GroupMetadata(NamedTuple):
+    """As whom offsets are committed, so that a member that is out of its group cannot (KIP-447)."""
+
+    group_id: str
+    generation_id: int = -1
+    member_id: str = ""
+    instance_id: str | None = None
+
+
+class ProducerRequest(NamedTuple):
+    """Send ``request`` to the coordinator ``to``, or to any broker if that is None."""
+
+    to: CoordinatorNode | None
+    request: Any
+    timeout_ms: int
+
+
+class ProducerBatch(NamedTuple):
+    """``size`` records for ``partition``, and what their batch says of their producer."""
+
+    partition: TopicPartition
+    size: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+
+
+_LOOK_UP = frozenset({E.COORDINATOR_NOT_AVAILABLE, E.NOT_COORDINATOR})
+_FENCED = frozenset({E.INVALID_PRODUCER_EPOCH, E.PRODUCER_FENCED})
+_ABORTABLE: Mapping[type, frozenset[ErrorCode]] = {
+    FindCoordinatorResponse: frozenset({E.GROUP_AUTHORIZATION_FAILED, E.TRANSACTION_ABORTABLE}),
+    TxnOffsetCommitResponse: frozenset(
+        {
+            E.GROUP_AUTHORIZATION_FAILED,
+            E.FENCED_INSTANCE_ID,
+            E.TRANSACTION_ABORTABLE,
+            E.UNKNOWN_MEMBER_ID,
+            E.ILLEGAL_GENERATION,
+        }
+    ),
+    EndTxnResponse: frozenset({E.TRANSACTION_ABORTABLE, E.UNKNOWN_PRODUCER_ID}),
+}
+"""After these errors the transaction can be aborted; what is not here and not tried again is fatal."""
+
+_FATAL_FOR_BATCHES = frozenset(
+    {
+        E.CLUSTER_AUTHORIZATION_FAILED,
+        E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        E.PRODUCER_FENCED,
+        E.UNSUPPORTED_VERSION,
+        E.INVALID_PRODUCER_ID_MAPPING,
+    }
+)
+"""Of Produce; all others can be aborted. INVALID_PRODUCER_EPOCH is among those: EndTxn says whether it is fenced (KIP-588)."""
+
+
+class TransactionManager:
+    """One transactional producer. ``error`` is what it cannot go on with; ``chance`` returns a number from 0 up to 1."""
+
+    def __init__(self, settings: ProducerSettings, *, chance: Callable[[], float]) -> None:
+        self.settings = settings
+        self.state = ProducerState.UNINITIALIZED
+        self.error: ClientError | None = None
+        self.producer_id = self.producer_epoch = -1
+        self._backoff = ExponentialBackoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms, chance)
+        self._attempts = 0
+        self._retry_at_ms: int | None = None
+        self._under_way: ProducerRequest | None = None
+        self._coordinators: dict[int, CoordinatorNode] = {}  # by key type
+        self._sequences: dict[TopicPartition, int] = {}  # the next one of each partition
+        self._batches: set[ProducerBatch] = set()
+        self._offsets: dict[TopicPartition, int] = {}
+        self._group = GroupMetadata("")
+        self._started = False
+
+    def __repr__(self) -> str:
+        who = f"{self.settings.transactional_id!r} producer={self.producer_id} epoch={self.producer_epoch}"
+        return f"<TransactionManager {self.state.value} {who}>"
+
+    # --- the user. All raise TransactionStateError.
+
+    def init_transactions(self) -> None:
+        """Get a producer id, and fence whoever had the transactional id before; nothing else can be done first."""
+        self._require(_S.UNINITIALIZED)
+        self.state = _S.INITIALIZING
+
+    def begin_transaction(self) -> None:
+        """From now on what is written is part of a transaction."""
+        self._require(_S.READY)
+        self.state = _S.IN_TRANSACTION
+
+    def new_batch(self, partition: TopicPartition, size: int) -> ProducerBatch:
+        """A batch of ``size`` records for ``partition``; the transaction ends only when it has its answer."""
+        self._require(_S.IN_TRANSACTION)
+        sequence = self._sequences.get(partition, 0)
+        self._sequences[partition] = add_to_sequence(sequence, size)
+        batch = ProducerBatch(partition, size, self.producer_id, self.producer_epoch, sequence)
+        self._batches.add(batch)
+        self._started = True
+        return batch
+
+    def send_offsets_to_transaction(self, offsets: Mapping[TopicPartition, int], group: GroupMetadata) -> None:
+        """Commit ``offsets``, each that of the next record to consume, with the transaction."""
+        self._require(_S.IN_TRANSACTION)
+        self._offsets |= offsets
+        if group.group_id != self._group.group_id:
+            self._coordinators.pop(GROUP, None)
+        self._group = group
+        self._started = True
+
+    def commit_transaction(self) -> None:
+        """Commit it as soon as all batches and offsets are acknowledged. It has ended when the state is READY."""
+        self._require(_S.IN_TRANSACTION)
+        self.state = _S.COMMITTING_TRANSACTION
+
+    def abort_transaction(self) -> None:
+        """Abort it as soon as all batches that are under way have been answered."""
+        self._require(_S.IN_TRANSACTION, _S.ABORTABLE_ERROR)
+        self.state, self.error = _S.ABORTING_TRANSACTION, None
+        self._offsets.clear()
+
+    def _require(self, *states: ProducerState) -> None:
+        if self.state not in states:
+            raise TransactionStateError(f"the producer is in state {self.state.value}") from self.error
+
+    # --- batches
+
+    def batch_answered(self, batch: ProducerBatch, code: ErrorCode) -> bool:
+        """Produce was answered with ``code`` for ``batch``; is it to be sent again, as it is?"""
+        if code.retriable and self.state is not _S.FATAL_ERROR:
+            return True
+        self._batches.discard(batch)
+        if code not in (E.NONE, E.DUPLICATE_SEQUENCE_NUMBER):
+            self._fail(BrokerError(code, "Produce"), abortable=code not in _FATAL_FOR_BATCHES)
+        return False
+
+    def batch_expired(self, batch: ProducerBatch, error: ClientError) -> None:
+        """There was no answer for so long that it is given up (``delivery.timeout.ms``)."""
+        self._batches.discard(batch)
+        self._fail(error, abortable=True)
+
+    # --- requests
+
+    def next_request(self, now_ms: int) -> ProducerRequest | None:
+        """What to send now, if anything. Nothing is given while a request is under way."""
+        if self._under_way is not None or (self._retry_at_ms is not None and now_ms < self._retry_at_ms):
+            return None
+        self._retry_at_ms = None
+        self._under_way = self._wanted()
+        return self._under_way
+
+    def next_deadline(self) -> int | None:
+        """When there may be something to send again (ms), or None."""
+        return self._retry_at_ms
+
+    def complete(self, response: Any, now_ms: int) -> None:
+        """The request that was under way has its answer. Raises TransactionStateError if none was."""
+        sent = self._sent()
+        match response:
+            case FindCoordinatorResponse():
+                self._found(sent.request.key_type, response, now_ms)
+            case TxnOffsetCommitResponse():
+                self._offsets_committed(response, now_ms)
+            case InitProducerIdResponse() | EndTxnResponse():
+                if self._succeeded(response, ErrorCode(response.error_code), TRANSACTION, now_ms):
+                    self._has_producer(response.producer_id, response.producer_epoch)
+            case _:
+                raise AssertionError(f"{response!r} answers nothing that was asked")
+
+    def fail(self, error: Exception, now_ms: int) -> None:
+        """The request that was under way has no answer: it is sent again, to whoever is the coordinator then.
+
+        Any error but DisconnectedError is fatal. Raises TransactionStateError if no request was under way.
+        """
+        sent = self._sent()
+        if isinstance(error, DisconnectedError):
+            if sent.to is not None:
+                self._coordinators = {key: node for key, node in self._coordinators.items() if node != sent.to}
+            self._retry(now_ms)
+        else:
+            failure = error if isinstance(error, ClientError) else ClientError(str(error))
+            self._fail(failure, abortable=False)
+
+    def _sent(self) -> ProducerRequest:
+        sent, self._under_way = self._under_way, None
+        if sent is None:
+            raise TransactionStateError("no request was under way")
+        return sent
+
+    def _wanted(self) -> ProducerRequest | None:
+        transactional_id = self.settings.transactional_id
+        if self.state is _S.INITIALIZING:
+            timeout_ms = self.settings.transaction_timeout_ms
+            request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=timeout_ms)
+            return self._to_coordinator(TRANSACTION, transactional_id, request)
+        if self._offsets and self.state in (_S.IN_TRANSACTION, _S.COMMITTING_TRANSACTION):
+            return self._to_coordinator(GROUP, self._group.group_id, self._offset_commit())
+        if self.state not in (_S.COMMITTING_TRANSACTION, _S.ABORTING_TRANSACTION) or self._batches:
+            return None
+        if not self._started:
+            self._ended()  # the coordinator knows of none
+            return None
+        end = EndTxnRequest(
+            transactional_id=transactional_id,
+            producer_id=self.producer_id,
+            producer_epoch=self.producer_epoch,
+            committed=self.state is _S.COMMITTING_TRANSACTION,
+        )
+        return self._to_coordinator(TRANSACTION, transactional_id, end)
+
+    def _to_coordinator(self, key_type: int, key: str, request: Any) -> ProducerRequest:
+        node, timeout_ms = self._coordinators.get(key_type), self.settings.request_timeout_ms
+        if node is None:
+            request = FindCoordinatorRequest(key=key, key_type=key_type, coordinator_keys=(key,))
+        return ProducerRequest(node, request, timeout_ms)
+
+    def _offset_commit(self) -> TxnOffsetCommitRequest:
+        topics: dict[str, list[TxnOffsetCommitRequestPartition]] = {}
+        for (topic, number), offset in sorted(self._offsets.items()):
+            partition = TxnOffsetCommitRequestPartition(
+                partition_index=number, committed_offset=offset, committed_metadata=""
+            )
+            topics.setdefault(topic, []).append(partition)
+        group = self._group
+        return TxnOffsetCommitRequest(
+            transactional_id=self.settings.transactional_id,
+            group_id=group.group_id,
+            producer_id=self.producer_id,
+            producer_epoch=self.producer_epoch,
+            topics=tuple(
+                TxnOffsetCommitRequestTopic(name=name, partitions=tuple(topics[name])) for name in sorted(topics)
+            ),
+            generation_id=group.generation_id,
+            member_id=group.member_id,
+            group_instance_id=group.instance_id,
+        )
+
+    # --- answers
+
+    def _found(self, key_type: int, response: FindCoordinatorResponse, now_ms: int) -> None:
+        (found,) = response.coordinators
+        if self._succeeded(response, ErrorCode(found.error_code), key_type, now_ms):
+            self._coordinators[key_type] = CoordinatorNode(found.node_id, found.host, found.port)
+
+    def _offsets_committed(self, response: TxnOffsetCommitResponse, now_ms: int) -> None:
+        """What was stored is done; the rest is tried again, unless an error says that it is of no use."""
+        errors: list[ErrorCode] = []
+        for topic in response.topics:
+            for each in topic.partitions:
+                if each.error_code:
+                    errors.append(ErrorCode(each.error_code))
+                else:
+                    self._offsets.pop((topic.name, each.partition_index), None)
+        errors.sort(key=lambda code: code.retriable)  # what cannot be tried again decides
+        self._succeeded(response, errors[0] if errors else E.NONE, GROUP, now_ms)
+
+    def _succeeded(self, response: Any, code: ErrorCode, key_type: int, now_ms: int) -> bool:
+        """Is ``code`` no error? If it is one, what follows from it has been done."""
+        if code is E.NONE:
+            self._attempts = 0
+            return True
+        if code in _LOOK_UP or (code is E.REQUEST_TIMED_OUT and key_type == GROUP):
+            self._coordinators.pop(key_type, None)
+        if code.retriable:
+            self._retry(now_ms)
+            return False
+        doing = type(response).__name__.removesuffix("Response")
+        can_abort = self.state in _CAN_BE_ABORTED or isinstance(response, TxnOffsetCommitResponse)
+        self._fail(
+            BrokerError(E.PRODUCER_FENCED if code in _FENCED else code, doing),
+            abortable=can_abort and code in _ABORTABLE.get(type(response), ()),
+        )
+        return False
+
+    def _has_producer(self, producer_id: int, producer_epoch: int) -> None:
+        self.producer_id, self.producer_epoch = producer_id, producer_epoch
+        self._ended()
+
+    def _ended(self) -> None:
+        self.state, self.error, self._started = _S.READY, None, False
+        self._sequences.clear()
+        self._offsets.clear()
+
+    def _retry(self, now_ms: int) -> None:
+        self._retry_at_ms = now_ms + self._backoff.delay_ms(self._attempts)
+        self._attempts += 1
+
+    def _fail(self, error: ClientError, *, abortable: bool) -> None:
+        """The first error counts. What the transaction could be aborted for makes no difference while it is aborted."""
+        if not abortable and self.state is not _S.FATAL_ERROR:
+            self.state, self.error = _S.FATAL_ERROR, error
+        elif self.state in _CAN_BE_ABORTED:
+            self.state, self.error = _S.ABORTABLE_ERROR, error
+
+
+def produce_request(
+    settings: ProducerSettings, batch: ProducerBatch, records: Sequence[tuple[bytes | None, bytes | None]], now_ms: int
+) -> ProduceRequest:
+    """The request that sends ``batch``, whose records are keys with values (Produce v12)."""
+    data = build_batch(
+        [Record(offset, now_ms, key, value) for offset, (key, value) in enumerate(records)],
+        attributes=TRANSACTIONAL,
+        producer_id=batch.producer_id,
+        producer_epoch=batch.producer_epoch,
+        base_sequence=batch.base_sequence,
+    )
+    topic, number = batch.partition
+    return ProduceRequest(
+        transactional_id=settings.transactional_id,
+        acks=_ALL_REPLICAS,
+        timeout_ms=settings.request_timeout_ms,
+        topic_data=(TopicProduceData(name=topic, partition_data=(PartitionProduceData(index=number, records=data),)),),
+    )

@@ -1,0 +1,104 @@
+"""Markers of transactions, on their way into the logs of partitions: from the coordinator here, or by WriteTxnMarkers.
+
+A partition of ``__consumer_offsets`` is told through its shard, whose pending offsets count then, or are forgotten.
+Source: ``KafkaApis.handleWriteTxnMarkersRequest``.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from groupcoord.broker.broker import Broker
+from groupcoord.broker.topic_names import CONSUMER_OFFSETS
+from groupcoord.coordinator.group_shard import RuntimeShard
+from groupcoord.coordinator.transaction.metadata import partition_hash
+from groupcoord.core.effects import Call
+from groupcoord.core.handler_context import HandlerContext
+from groupcoord.core.java_hash_order import computed_map_order, hash_map_order, string_hash
+from groupcoord.core.transactional_write import TopicPartition, TransactionMarker
+from groupcoord.protocol.apis.write_txn_markers import (
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+from groupcoord.protocol.batches.record_batch import BatchError
+from groupcoord.protocol.errors import ErrorCode
+
+_NONE = -1
+
+Told = Callable[[HandlerContext, ErrorCode], None]
+
+
+class TransactionMarkers:
+    """Writes markers to the logs of ``broker``; ``shards`` are those of the groups, by partition."""
+
+    def __init__(self, broker: Broker, shards: Sequence[RuntimeShard]) -> None:
+        self._broker, self._shards = broker, shards
+
+    def write(self, ctx: HandlerContext, marker: TransactionMarker, partition: TopicPartition, told: Told) -> None:
+        """Write ``marker`` into ``partition``, and say what came of it: UNKNOWN_TOPIC_OR_PARTITION if there is none."""
+        topic, number = partition
+        if _NONE in (marker.producer_id, marker.producer_epoch):
+            told(ctx, ErrorCode.UNKNOWN_SERVER_ERROR)  # Kafka fails to make such a batch
+        elif self._broker.log(topic, number) is None:
+            told(ctx, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        elif topic == CONSUMER_OFFSETS:
+            shard = self._shards[number]
+            shard.complete_transaction(ctx, marker, lambda later: told(later, ErrorCode.NONE), told)
+        else:
+            try:
+                ctx.effects += self._broker.append_marker(topic, number, marker, ctx.now_ms)
+            except BatchError as problem:
+                told(ctx, problem.error)
+            else:
+                told(ctx, ErrorCode.NONE)
+
+    def handle(self, ctx: HandlerContext, call: Call, request: WriteTxnMarkersRequest) -> None:
+        """Answer ``call`` when all markers are written, or cannot be."""
+        errors: dict[int, dict[TopicPartition, ErrorCode]] = {}
+        wanted = [
+            (
+                TransactionMarker(
+                    marker.producer_id,
+                    marker.producer_epoch,
+                    marker.coordinator_epoch,
+                    marker.transaction_result,
+                    marker.transaction_version,
+                ),
+                (topic.name, number),
+            )
+            for marker in request.markers
+            for topic in marker.topics
+            for number in topic.partition_indexes
+        ]
+        left = len(wanted)
+
+        def told(producer_id: int, partition: TopicPartition, later: HandlerContext, error: ErrorCode) -> None:
+            nonlocal left
+            errors.setdefault(producer_id, {})[partition] = error
+            left -= 1
+            if not left:
+                later.reply(call, WriteTxnMarkersResponse(markers=_results(errors)))
+
+        if not wanted:
+            ctx.reply(call, WriteTxnMarkersResponse())
+        for marker, partition in wanted:
+            self.write(ctx, marker, partition, partial(told, marker.producer_id, partition))
+
+
+def _results(errors: dict[int, dict[TopicPartition, ErrorCode]]) -> tuple[WritableTxnMarkerResult, ...]:
+    """By producer id and topic, in the order of Kafka's maps."""
+    results = []
+    for producer_id in hash_map_order(errors, lambda number: number ^ number >> 32):
+        by_topic: dict[str, list[WritableTxnMarkerPartitionResult]] = {}
+        found = errors[producer_id]
+        for topic, number in hash_map_order(found, partition_hash):
+            result = WritableTxnMarkerPartitionResult(partition_index=number, error_code=found[topic, number])
+            by_topic.setdefault(topic, []).append(result)
+        topics = tuple(
+            WritableTxnMarkerTopicResult(name=topic, partitions=tuple(by_topic[topic]))
+            for topic in computed_map_order(by_topic, string_hash)
+        )
+        results.append(WritableTxnMarkerResult(producer_id=producer_id, topics=topics))
+    return tuple(results)

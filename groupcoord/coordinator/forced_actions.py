@@ -1,0 +1,153 @@
+"""Actions on groups from outside of the protocol: a forced rebalance, a session that ends at once, a fenced member.
+
+Kafka has no such operations; each has the effects that the same event has in Kafka when it happens by itself.
+"""
+
+from collections.abc import Callable, Iterable
+
+from groupcoord.coordinator.classic.classic_group_state import GroupState
+from groupcoord.coordinator.classic.group import ClassicGroup
+from groupcoord.coordinator.classic.join import replace_static_member
+from groupcoord.coordinator.consumer.group import ConsumerGroup
+from groupcoord.coordinator.consumer.heartbeat import consumer_group_heartbeat
+from groupcoord.coordinator.consumer.member import AWAY_EPOCH, JOIN_EPOCH, ConsumerMember
+from groupcoord.coordinator.consumer.member_timers import SESSION
+from groupcoord.coordinator.consumer.member_validation import new_member_id
+from groupcoord.coordinator.coordinator import GroupCoordinator
+from groupcoord.coordinator.error_mapping import UnexpectedBrokerError
+from groupcoord.coordinator.group_shard import GroupCoordinatorShard, RuntimeShard
+from groupcoord.coordinator.runtime.coordinator_shard import EMPTY_RESULT, CoordinatorResult
+from groupcoord.core.api_error import ApiError
+from groupcoord.core.effects import NO_CONNECTION, Call
+from groupcoord.core.handler_context import HandlerContext
+from groupcoord.core.timers import TimerKey
+from groupcoord.protocol.apis import APIS, ApiKey
+from groupcoord.protocol.messages import ConsumerGroupHeartbeatRequest, JoinGroupRequest
+
+_JOIN_GROUP = APIS[ApiKey.JOIN_GROUP]
+_CONSUMER_GROUP_HEARTBEAT = APIS[ApiKey.CONSUMER_GROUP_HEARTBEAT]
+
+
+def force_rebalance(coordinator: GroupCoordinator, ctx: HandlerContext, group_id: str, reason: str) -> None:
+    """Ask all members to join again, because of ``reason``.
+
+    Raises ValueError for a group without members, for one that asks them already, and for a consumer group (KIP-848).
+    """
+    shard, group = _group(coordinator, group_id)
+    if isinstance(group, ConsumerGroup):
+        raise ValueError(
+            f"group {group_id!r} is a consumer group: its coordinator assigns, and its members never join all together; "
+            "partitions move when a member comes or goes, subscribes to something else, or a topic changes"
+        )
+    if group.state is GroupState.PREPARING_REBALANCE:
+        raise ValueError(f"group {group_id!r} is waiting for its members to join already")
+    if not len(group.members):
+        raise ValueError(f"group {group_id!r} has no members")
+    _run(shard, ctx, lambda _: group.prepare_rebalance(ctx, reason))
+
+
+def expire_member(coordinator: GroupCoordinator, ctx: HandlerContext, group_id: str, member_id: str) -> None:
+    """Let the session of ``member_id`` run out now; also the time of a client that was only given that id.
+
+    Raises ValueError for a member that has no session that could run out: it is unknown, or waits for an answer.
+    """
+    shard, group = _group(coordinator, group_id)
+    if isinstance(group, ConsumerGroup):
+        if member_id not in group.members:
+            raise _no_member(group_id, member_id, (each.member_id for each in group.members.values()))
+        shard.machine.timers.fire(TimerKey(SESSION, group_id, member_id), ctx)
+        return
+    member = group.members.get(member_id)
+    if member is None and member_id not in group.pending_join_members:
+        raise _no_member(group_id, member_id, group.members)
+    if member is not None and member.has_satisfied_heartbeat:
+        raise ValueError(f"member {member_id!r} waits for an answer, and while it does, its session does not run out")
+    shard.machine.timers.fire(group.session_key(member_id), ctx)
+
+
+def fence_instance(coordinator: GroupCoordinator, ctx: HandlerContext, group_id: str, instance_id: str) -> None:
+    """Let another member take ``instance_id``: one that offers and asks the same and is never heard of again.
+
+    The member that had the id is fenced. The newcomer's session runs out in its time. Raises ValueError if no member has it.
+    In a consumer group, the old member seems to have left for now before (KIP-848). Source: KIP-345.
+    """
+    shard, group = _group(coordinator, group_id)
+    if isinstance(group, ConsumerGroup):
+        member = group.static_member(instance_id)
+        if member is None:
+            raise _no_static_member(group_id, instance_id, group.index.static)
+        _replace(shard, ctx, group_id, member)
+        return
+    old = group.static_member(instance_id)
+    if old is None:
+        raise _no_static_member(group_id, instance_id, group.static_members)
+    call = Call(NO_CONNECTION, 0, _JOIN_GROUP, _JOIN_GROUP.max_version, old.client_id, old.client_host)
+    request = JoinGroupRequest(
+        group_id=group_id,
+        session_timeout_ms=old.session_timeout_ms,
+        rebalance_timeout_ms=old.rebalance_timeout_ms,
+        member_id="",
+        group_instance_id=instance_id,
+        protocol_type=old.protocol_type,
+    )
+    member_id = f"{instance_id}-{shard.machine.new_uuid()}"
+    _run(shard, ctx, lambda _: replace_static_member(ctx, call, request, group, old, member_id, old.protocols))
+
+
+def _replace(shard: RuntimeShard, ctx: HandlerContext, group_id: str, old: ConsumerMember) -> None:
+    """``old`` leaves for now, as only then its instance id is free, and a new member joins with all that ``old`` said."""
+    api = _CONSUMER_GROUP_HEARTBEAT
+    call = Call(NO_CONNECTION, 0, api, api.max_version, old.client_id, old.client_host)
+    leaves = ConsumerGroupHeartbeatRequest(
+        group_id=group_id, member_id=old.member_id, member_epoch=AWAY_EPOCH, instance_id=old.instance_id
+    )
+    joins = ConsumerGroupHeartbeatRequest(
+        group_id=group_id,
+        member_id=new_member_id(shard.machine.new_uuid),
+        member_epoch=JOIN_EPOCH,
+        instance_id=old.instance_id,
+        rack_id=old.rack_id,
+        rebalance_timeout_ms=old.rebalance_timeout_ms,
+        subscribed_topic_names=tuple(sorted(old.topics)),
+        subscribed_topic_regex=old.topic_regex,
+        server_assignor=old.server_assignor,
+        topic_partitions=(),
+    )
+    for request in (leaves, joins):
+        consumer_group_heartbeat(shard, ctx, call, request)
+
+
+def _no_member(group_id: str, member_id: str, members: Iterable[str]) -> ValueError:
+    known = ", ".join(map(repr, members)) or "none"
+    return ValueError(f"group {group_id!r} has no member {member_id!r}; its members: {known}")
+
+
+def _no_static_member(group_id: str, instance_id: str, static: Iterable[str]) -> ValueError:
+    known = ", ".join(map(repr, static)) or "none"
+    return ValueError(f"group {group_id!r} has no static member {instance_id!r}; its static members: {known}")
+
+
+def _run(
+    shard: RuntimeShard, ctx: HandlerContext, operation: Callable[[GroupCoordinatorShard], CoordinatorResult]
+) -> None:
+    def without_error(machine: GroupCoordinatorShard) -> CoordinatorResult:
+        try:
+            return operation(machine)
+        except UnexpectedBrokerError:
+            return EMPTY_RESULT
+
+    shard.run(ctx, without_error)
+
+
+def _group(coordinator: GroupCoordinator, group_id: str) -> tuple[RuntimeShard, ClassicGroup | ConsumerGroup]:
+    """Raises ValueError where there is no such group here."""
+    shard = coordinator.shard_of(group_id)
+    try:
+        shard.require_active()
+    except ApiError as refusal:
+        raise ValueError(refusal.message) from refusal
+    group = shard.machine.groups.get(group_id)
+    if not isinstance(group, ClassicGroup | ConsumerGroup):
+        known = ", ".join(repr(name) for other in coordinator.shards for name in other.machine.groups) or "none"
+        raise ValueError(f"there is no group {group_id!r}; groups: {known}")
+    return shard, group

@@ -1,0 +1,93 @@
+"""The shards of one coordinator's topic: found by key, flushed, loaded and given up. Source: ``CoordinatorRuntime``."""
+
+from collections.abc import Callable
+from itertools import count
+from typing import Generic
+
+from groupcoord.coordinator.runtime.append_queue import AppendSettings
+from groupcoord.coordinator.runtime.coordinator_shard import M
+from groupcoord.coordinator.runtime.shard import MachineFactory, Shard, ShardState
+from groupcoord.coordinator.runtime.shard_loader import ShardLoader
+from groupcoord.core.effects import Append, Effect
+from groupcoord.core.handler_context import HandlerContext
+from groupcoord.core.java_hash_order import partition_for
+from groupcoord.core.timers import Timers
+from groupcoord.protocol.errors import ErrorCode
+
+
+class CoordinatorRuntime(Generic[M]):
+    """``partitions`` shards of ``topic``; each holds the keys whose hash is its own."""
+
+    def __init__(
+        self,
+        topic: str,
+        partitions: int,
+        timers: Timers,
+        new_machine: MachineFactory[M],
+        settings: AppendSettings,
+    ) -> None:
+        self.topic = topic
+        next_append_id = count(1).__next__
+        self._new_shard: Callable[[int], Shard[M]] = lambda partition: Shard(
+            topic, partition, timers, new_machine, settings, next_append_id
+        )
+        self.shards = tuple(map(self._new_shard, range(partitions)))
+        self.open_shards: list[Shard[M]] = []
+        """Shards with batches that wait for ``flush``."""
+        self.deleted: set[int] = set()
+        """Partitions that were deleted, and are not there again."""
+        for shard in self.shards:
+            shard.on_open = self.open_shards.append
+
+    def shard_of(self, key: str) -> Shard[M]:
+        """The shard that ``key`` belongs to, by its hash."""
+        return self.shards[partition_for(key, len(self.shards))]
+
+    # --- appends
+
+    def flush(self, ctx: HandlerContext) -> None:
+        """Give the batches that are open to the log, those of each shard as one append."""
+        shards = self.open_shards[:]
+        self.open_shards.clear()
+        for shard in shards:
+            shard.flush(ctx)
+
+    def appended(self, append: Append, now_ms: int) -> list[Effect]:
+        """``append`` is stored: complete the writes that waited for it."""
+        return self.shards[append.partition].appended(append.append_id, now_ms)
+
+    def append_failed(self, append: Append, error: ErrorCode, now_ms: int) -> list[Effect]:
+        """``append`` could not be stored because of ``error``."""
+        return self.shards[append.partition].append_failed(append.append_id, error, now_ms)
+
+    # --- loading and unloading
+
+    def load(self, partition: int, ctx: HandlerContext) -> ShardLoader[M]:
+        """Load ``partition``: the caller reads its log and gives what it finds to the loader."""
+        self.deleted.discard(partition)
+        return ShardLoader(self.shards[partition], ctx)
+
+    def resign(self, partition: int, ctx: HandlerContext) -> None:
+        """Another broker leads ``partition`` from now on, until ``load``."""
+        self.deleted.discard(partition)
+        self.shards[partition].unload(ctx, f"another broker has partition {partition} of {self.topic}")
+
+    def topic_deleted(self, ctx: HandlerContext) -> None:
+        """The topic is gone, and the state of all shards with it; see ``topic_created``."""
+        for shard in self.shards:
+            self.deleted.add(shard.partition)
+            shard.unload(ctx, f"there is no partition {shard.partition} of {self.topic}")
+
+    def topic_created(self, partitions: int) -> None:
+        """The topic has so many partitions now: their shards, if they were deleted, are active again, and empty."""
+        for partition in sorted(self.deleted):
+            if partition < partitions:
+                self.deleted.discard(partition)
+                shard = self.shards[partition]
+                shard.activate(shard.new_machine(), 0)
+
+    def shard_elsewhere(self, partition: int) -> Shard[M]:
+        """A shard that refuses every request, because another broker leads ``partition``."""
+        shard = self._new_shard(partition)
+        shard.deactivate(ShardState.UNLOADED, f"another broker has partition {partition} of {self.topic}")
+        return shard

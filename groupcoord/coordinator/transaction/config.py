@@ -1,0 +1,14 @@
+"""What the transaction coordinator is given: its settings, whose names are Kafka's broker properties with underscores."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionConfig:
+    """Defaults are Kafka's; times in milliseconds."""
+
+    transaction_max_timeout_ms: int = 900_000
+    transactional_id_expiration_ms: int = 604_800_000
+    transaction_state_log_num_partitions: int = 50
+    transaction_abort_timed_out_transaction_cleanup_interval_ms: int = 10_000
+    transaction_remove_expired_transaction_cleanup_interval_ms: int = 3_600_000

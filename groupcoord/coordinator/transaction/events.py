@@ -1,0 +1,106 @@
+"""What happens to transactions: one event class per thing a person may want to see or a test assert."""
+
+import enum
+from dataclasses import dataclass
+
+from groupcoord.core.events import Event
+
+
+class AbortReason(enum.StrEnum):
+    """Why a transaction is aborted."""
+
+    ASKED = "its producer asked for it"
+    FENCED = "another producer was initialised with its transactional id"
+    TIMED_OUT = "it was open for longer than its timeout"
+    FORCED = "an administrator wanted it"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionEvent(Event):
+    """Something happened to ``transactional_id``."""
+
+    transactional_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionChanged(TransactionEvent):
+    """Its state was stored: it was ``before``, and is ``after``, both as Kafka calls them.
+
+    ``partitions`` are those that are in the transaction and have no marker yet. ``reason`` is why it is aborted, if it is.
+    """
+
+    before: str
+    after: str
+    producer_id: int
+    producer_epoch: int
+    partitions: tuple[tuple[str, int], ...]
+    reason: AbortReason | None = None
+
+    def text(self) -> str:
+        among = (
+            f" with {', '.join(f'{topic}-{number}' for topic, number in self.partitions)}" if self.partitions else ""
+        )
+        why = f", because {self.reason}" if self.reason else ""
+        who = f"producer {self.producer_id}, epoch {self.producer_epoch}"
+        return f"transaction {self.transactional_id}: {self.before} → {self.after}{among} ({who}){why}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionRefused(TransactionEvent):
+    """A request for ``transactional_id`` is refused with ``error``; ``why`` says more."""
+
+    api: str
+    error: str
+    why: str
+
+    def text(self) -> str:
+        return f"{self.api} of {self.transactional_id!r} refused with {self.error}: {self.why}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionalIdExpired(TransactionEvent):
+    """Nothing was heard of it for ``transactional.id.expiration.ms``, and it had nothing open: it is forgotten."""
+
+    def text(self) -> str:
+        return (
+            f"transactional id {self.transactional_id} is forgotten: it was not used for transactional.id.expiration.ms"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarkerWritten(TransactionEvent):
+    """The partition knows that the transaction is ``committed``, or aborted."""
+
+    topic: str
+    partition: int
+    committed: bool
+
+    def text(self) -> str:
+        said = "committed" if self.committed else "aborted"
+        return f"{self.topic}-{self.partition} knows that transaction {self.transactional_id} is {said}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionsLoaded(Event):
+    """Partition ``partition`` of ``__transaction_state`` was read: its transactional ids are served from now on."""
+
+    partition: int
+    records: int
+    transactional_ids: int
+    took_ms: int
+
+    def text(self) -> str:
+        read = f"{self.records} records of __transaction_state-{self.partition} in {self.took_ms} ms"
+        return f"read {read}: {self.transactional_ids} transactional ids"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionsNotLoaded(Event):
+    """Partition ``partition`` of ``__transaction_state`` could not be read; ``why`` says what was wrong."""
+
+    partition: int
+    records: int
+    why: str
+
+    def text(self) -> str:
+        return f"__transaction_state-{self.partition} could not be read after {self.records} records: {self.why}"

@@ -1,0 +1,240 @@
+"""From generations to ``what_if``: each group's history beside each assignor, shared out over tasks by group and assignor.
+
+A grouped map would hold all of a group at once. So the rows are sorted, and a task reads them as a stream: a group with a long
+history takes long, and no more memory than another.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, islice
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from groupcoord.pipeline.arrow_columns import arrow_schema
+from groupcoord.pipeline.assignor_replay.assignment_sources import RECORD_FIELDS
+from groupcoord.pipeline.assignor_replay.assignor_choice import RECORDED_HISTORY, AssignorChoice
+from groupcoord.pipeline.assignor_replay.replay import rows
+from groupcoord.pipeline.schemas import MEMBER, WHAT_IF, WHAT_IF_SUMMARY
+from groupcoord.pipeline.tables.ownership_changes import IDENTITY
+
+ALWAYS = 0
+"""Since when, where no time is known: before all records."""
+
+
+def partition_counts(
+    statistics: DataFrame, generations: DataFrame, modern: DataFrame, ends: DataFrame | None
+) -> DataFrame:
+    """``topic``, ``since`` (microseconds) and ``count``: a row for each time that the log shows more partitions than before.
+
+    ``statistics`` is what ``partition_statistics`` gives. Where ``ends`` (END_OFFSETS) knows of more partitions, the topic has
+    had them since the last growth that the log shows.
+    """
+    committed = (
+        statistics.where("last_commit is not null")
+        .groupBy("topic", "partition")
+        .agg(F.min("first_ms").alias("at"))
+        .select("topic", F.expr("partition + 1").alias("count"), F.timestamp_millis("at").alias("at"))
+    )
+    both = [
+        frame.select(
+            F.coalesce("append_ts", "state_ts").alias("at"),
+            F.expr("inline(flatten(transform(filter(members, m -> m.assigned is not null), m -> m.assigned)))"),
+        )
+        .groupBy("topic", F.array_max("partitions").alias("highest"))
+        .agg(F.min("at").alias("at"))
+        .select("topic", F.expr("highest + 1").alias("count"), "at")
+        for frame in (generations, modern)
+    ]
+    in_time = Window.partitionBy("topic").orderBy("since")
+    grown = (
+        committed.unionByName(both[0])
+        .unionByName(both[1])
+        .where("count > 0")
+        .groupBy("topic", F.coalesce(F.unix_micros("at"), F.lit(ALWAYS)).alias("since"))
+        .agg(F.max("count").alias("count"))
+        .select("*", F.max("count").over(in_time.rowsBetween(Window.unboundedPreceding, -1)).alias("count_before"))
+        .where("count_before is null or count > count_before")
+        .select("topic", "since", "count", F.lead("count").over(in_time).isNull().alias("is_last"))
+    )
+    if ends is None:
+        return grown.select("topic", "since", "count")
+    known = ends.groupBy("topic").agg((F.max("partition") + 1).alias("known"))
+    return grown.join(known, "topic", "full").select(
+        "topic",
+        F.coalesce("since", F.lit(ALWAYS)).alias("since"),
+        F.expr("if(coalesce(is_last, true), greatest(count, known), count)").alias("count"),
+    )
+
+
+BATCH = 4096
+"""How many rows are handed back at a time."""
+SLICE = 64
+"""How many generations become Python's objects at a time: of a large group they are large."""
+
+
+def playing(chosen: Sequence[AssignorChoice]) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """Plays the record batches of ``moments`` that it is given, in order, with ``chosen``."""
+    by_name = {choice.spec: choice for choice in chosen}
+
+    def play(batches: Iterator[Any]) -> Iterator[Any]:
+        schema = arrow_schema(WHAT_IF.columns)
+        moments = (
+            batch.slice(start, SLICE).to_pylist() for batch in batches for start in range(0, batch.num_rows, SLICE)
+        )
+        found = rows(chain.from_iterable(moments), by_name)
+        while some := list(islice(found, BATCH)):
+            yield pa.RecordBatch.from_pylist(some, schema=schema)
+
+    return play
+
+
+TOPICS_FIRST = -1
+"""The ``log_offset`` of rows that say how many partitions a topic had: they come before all records."""
+_NO_NUMBERS = "cast(array() as array<int>)"
+_GIVES_UP = f"""
+    coalesce(exists(members, m -> m.assigned is not null and exists(m.owned, o -> size(array_except(o.partitions,
+        coalesce(flatten(transform(filter(m.assigned, a -> a.topic = o.topic), a -> a.partitions)), {_NO_NUMBERS}))) > 0)),
+    false)
+"""
+"""Is there a member that still owned something and was not given it again? It then gives it up and joins again."""
+_WISHES = f"sort_array(transform(members, m -> concat({IDENTITY}, ' ', array_join(m.topics, ' '))))"
+"""The members and their subscriptions, to see whether they have changed."""
+_MEMBERS = """transform(members, m -> struct(m.member_id as member_id, m.instance_id as instance_id, m.topics as topics,
+    m.rack as rack, if(is_real, m.owned, null) as owned, if(is_real or name = protocol, m.assigned, null) as assigned))"""
+"""Only what playing needs: real assignments are most of the bytes, and only the real history and its own assignor need them."""
+
+
+def what_if(
+    generations: DataFrame, modern: DataFrame, counts: DataFrame, chosen: Sequence[AssignorChoice], tasks: int
+) -> DataFrame:
+    """WHAT_IF of the groups in ``generations`` and ``modern`` (both GENERATIONS), played with ``chosen`` in ``tasks`` tasks.
+
+    ``counts`` is what ``partition_counts`` gives.
+    """
+    return (
+        moments(generations, modern, counts, chosen)
+        .repartition(tasks, "group", "assignor")
+        .sortWithinPartitions("group", "assignor", "log_offset", "topic", "at")
+        .mapInArrow(playing(chosen), WHAT_IF.ddl)
+        .select(*WHAT_IF.names)
+    )
+
+
+def what_if_summary(played: DataFrame) -> DataFrame:
+    """WHAT_IF_SUMMARY of WHAT_IF."""
+    return (
+        played.groupBy("group", "assignor")
+        .agg(
+            F.count(F.when(F.col("problem").isNull(), 1)).alias("generations"),
+            F.count("problem").alias("problems"),
+            *(F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in ("moved", "moved_needlessly", "pauses")),
+            F.coalesce(F.sum("rebalances"), F.lit(0)).alias("rebalances"),
+            F.sum("paused_partition_seconds").alias("paused_partition_seconds"),
+            F.avg("imbalance").alias("imbalance_mean"),
+            F.max("imbalance").alias("imbalance_worst"),
+            F.sum(F.col("agrees").cast("bigint")).alias("agrees"),
+        )
+        .select(*WHAT_IF_SUMMARY.names)
+    )
+
+
+def moments(
+    generations: DataFrame, modern: DataFrame, counts: DataFrame, chosen: Sequence[AssignorChoice]
+) -> DataFrame:
+    """What is played, for each of ``chosen`` and as it was: rows with a ``topic`` say how many partitions that had, and since
+    when (``at``, in microseconds); the others are the records that describe a group."""
+    described = _described(generations, modern)
+    return _for_each_assignor(described, chosen).unionByName(
+        _topics(described, counts, chosen), allowMissingColumns=True
+    )
+
+
+def _described(generations: DataFrame, modern: DataFrame) -> DataFrame:
+    """The records of all groups of consumers, each with what the one before and the one after say of it."""
+    both = generations.withColumn("modern", F.expr("false")).unionByName(modern.withColumn("modern", F.expr("true")))
+    in_group = Window.partitionBy("group").orderBy("log_offset")
+    no_members = F.array().cast(f"array<{MEMBER}>")
+    carried = ("generation", "is_tombstone", "gives_up", "wishes")
+    return (
+        both.withColumn("members", F.when(F.col("protocol_type") == "consumer", F.col("members")).otherwise(no_members))
+        .select(
+            "*",
+            F.unix_micros(F.coalesce("append_ts", "state_ts")).alias("at"),
+            F.expr("if(modern, null, unix_millis(append_ts) - unix_millis(state_ts))").alias("assign_and_sync_ms"),
+            F.expr(f"not modern and {_GIVES_UP}").alias("gives_up"),
+            F.expr(_WISHES).alias("wishes"),
+        )
+        .select(
+            "*",
+            *(F.lag(name).over(in_group).alias(f"old_{name}") for name in carried),
+            *(F.lead(name).over(in_group).alias(f"next_{name}") for name in ("generation", "wishes")),
+        )
+        .select(
+            "*",
+            F.expr(
+                "not is_tombstone and (old_is_tombstone is null or old_is_tombstone or generation <> old_generation)"
+            ).alias("begins"),
+            F.expr("coalesce(old_gives_up and generation = old_generation + 1 and wishes = old_wishes, false)").alias(
+                "follows"
+            ),
+            F.expr(
+                "coalesce(gives_up and next_generation = generation + 1 and size(next_wishes) > 0 "
+                "and wishes <> next_wishes, false)"
+            ).alias("goes_on"),
+        )
+    )
+
+
+def _for_each_assignor(described: DataFrame, chosen: Sequence[AssignorChoice]) -> DataFrame:
+    """Each record for each of ``chosen``, and as it was."""
+    return (
+        described.select("*", _each(chosen))
+        .select("*", "each.*")
+        .select(
+            "group",
+            "assignor",
+            *RECORD_FIELDS,
+            F.lit(None).cast("string").alias("topic"),
+            F.lit(None).cast("int").alias("partitions"),
+            F.expr(_MEMBERS).alias("members"),
+        )
+    )
+
+
+def _topics(described: DataFrame, counts: DataFrame, chosen: Sequence[AssignorChoice]) -> DataFrame:
+    """What is known of the topics that each group wants, for each of ``chosen``."""
+    return (
+        described.select(
+            "group",
+            F.expr("explode(array_distinct(flatten(transform(members, m -> coalesce(m.topics, array())))))").alias(
+                "topic"
+            ),
+        )
+        .distinct()
+        .join(counts, "topic")
+        .select(
+            "group",
+            "topic",
+            F.col("count").alias("partitions"),
+            F.col("since").alias("at"),
+            F.lit(TOPICS_FIRST).cast("bigint").alias("log_offset"),
+            _each(chosen),
+        )
+        .select("*", "each.assignor")
+        .drop("each")
+    )
+
+
+def _each(chosen: Sequence[AssignorChoice]) -> Column:
+    """A row for each assignor, the real history among them."""
+    every = [(RECORDED_HISTORY, "", True), *((choice.spec, choice.name, False) for choice in chosen)]
+    return F.explode(
+        F.array(
+            *(
+                F.struct(F.lit(spec).alias("assignor"), F.lit(name).alias("name"), F.lit(real).alias("is_real"))
+                for spec, name, real in every
+            )
+        )
+    ).alias("each")

@@ -1,1 +1,0 @@
-"""From keys and values to fields: the many commits with numpy, everything else in plain Python."""

@@ -1,0 +1,230 @@
+"""The report as files: ``report.json``, which a run stores, and ``report.html``, the page that is rendered from it.
+
+In the JSON document times are ISO 8601 in UTC under the names that columns of tables have: ``from_ts``, not ``from_ms``. The
+page is one HTML file that needs nothing else, and the same bytes for the same report. It is rendered by Jinja2 from
+``templates/``. Everything that is not a template is escaped, and invisible characters are shown by their numbers, whatever a
+group, member or topic is called.
+"""
+
+import base64
+import dataclasses
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from groupcoord.pipeline.errors import PipelineError
+from groupcoord.pipeline.report import charts, formatting
+from groupcoord.pipeline.report.formatting import iso_time
+from groupcoord.pipeline.report.report_model import GroupSummary, Report
+from groupcoord.pipeline.schemas import MEMBER_EVENTS, SYMPTOMS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+VERSION = 1
+"""Of the document; it changes when a field goes away or means something else."""
+_DURATIONS = {"width_ms"}
+"""Fields in milliseconds that are no times."""
+_NO_CALENDAR = " ms since 1970"
+
+
+def report_to_json(report: Report) -> str:
+    """``report`` as JSON, with a new line at its end."""
+    document = {"version": VERSION, **_encoded(report)}
+    document["quality"]["adds_up"] = report.quality.adds_up
+    return json.dumps(document, indent=2, ensure_ascii=True) + "\n"
+
+
+def report_from_json(text: str, where: str) -> Report:
+    """The report in ``text``. Raises PipelineError if it is none, or one of another version; ``where`` names the file."""
+    try:
+        document = json.loads(text)
+        if document["version"] != VERSION:
+            raise PipelineError(f"{where} was written by another version of groupcoord: run again")
+        report: Report = _decoded(Report, document)
+    except (ValueError, KeyError, TypeError):
+        raise PipelineError(f"{where} is not the report of a run") from None
+    return report
+
+
+def _encoded(value: Any) -> Any:
+    kind: type = type(value)
+    if _is_record(kind):
+        return {_json_name(name): _encoded_field(name, getattr(value, name)) for name in _fields(kind)}
+    if isinstance(value, Mapping):
+        return {key: _encoded(one) for key, one in value.items()}
+    return [_encoded(one) for one in value] if isinstance(value, tuple) else value
+
+
+def _encoded_field(name: str, value: Any) -> Any:
+    if not _is_time(name):
+        return _encoded(value)
+    return iso_time(value) or (None if value is None else f"{value}{_NO_CALENDAR}")
+
+
+def _decoded(kind: Any, value: Any) -> Any:
+    """``value`` of the document as the type ``kind`` of the model."""
+    if get_origin(kind) is UnionType:
+        [kind] = [one for one in get_args(kind) if one is not NoneType]
+        return None if value is None else _decoded(kind, value)
+    if get_origin(kind) is tuple:
+        return tuple(_decoded(get_args(kind)[0], one) for one in value)
+    if get_origin(kind) is dict:
+        return {key: _decoded(get_args(kind)[1], one) for key, one in value.items()}
+    if _is_record(kind):
+        # A field that is not there is one that has come since, and has a default.
+        return kind(
+            **{
+                name: _decoded_field(name, of, value[_json_name(name)])
+                for name, of in _fields(kind).items()
+                if _json_name(name) in value
+            }
+        )
+    return value
+
+
+def _decoded_field(name: str, kind: Any, value: Any) -> Any:
+    if not _is_time(name):
+        return _decoded(kind, value)
+    if value is None or value.endswith(_NO_CALENDAR):
+        return value and int(value.removesuffix(_NO_CALENDAR))
+    return round((datetime.fromisoformat(value) - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1000)
+
+
+def _is_record(kind: Any) -> bool:
+    return dataclasses.is_dataclass(kind) or hasattr(kind, "_fields")
+
+
+@cache
+def _fields(kind: type) -> Mapping[str, Any]:
+    """The fields of a dataclass or a named tuple, with their types."""
+    hints = get_type_hints(kind)
+    return {
+        name: hints[name] for name in getattr(kind, "_fields", None) or [one.name for one in dataclasses.fields(kind)]
+    }
+
+
+def _is_time(name: str) -> bool:
+    return name.endswith("_ms") and name not in _DURATIONS
+
+
+def _json_name(name: str) -> str:
+    return f"{name.removesuffix('_ms')}_ts" if _is_time(name) else name
+
+
+def render_page(report: Report) -> str:
+    """The page for ``report``. It loads nothing, and its content security policy lets only its own style and script run."""
+    style, script = _asset("style.css"), _asset("script.js")
+    return (
+        _environment()
+        .get_template("page.html.j2")
+        .render(
+            report=report,
+            anchors={detail.group.group: f"g{index}" for index, detail in enumerate(report.details, 1)},
+            style=style,
+            script=script,
+            style_hash=_hash(style),
+            script_hash=_hash(script),
+        )
+    )
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("groupcoord.pipeline.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_visible,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    names = ("number", "amount", "moment", "iso_time", "duration", "shortened", "visible")
+    environment.filters.update({name: getattr(formatting, name) for name in names})
+    environment.filters.update(cause_line=charts.cause_line, score_text=_score_text)
+    environment.globals.update({"charts": charts, "symptoms": SYMPTOMS, "MEMBER_EVENTS": MEMBER_EVENTS})
+    return environment
+
+
+def _visible(value: Any) -> Any:
+    """What an expression of a template writes."""
+    return formatting.visible(value) if type(value) is str else value
+
+
+@cache
+def _asset(name: str) -> Markup:
+    return Markup(files("groupcoord.pipeline.report").joinpath("templates", name).read_text(encoding="utf-8"))  # noqa: S704 - our own file
+
+
+def _hash(content: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
+
+
+def _score_text(group: GroupSummary) -> str:
+    """How much of the score each symptom contributes."""
+    parts = []
+    for symptom in SYMPTOMS:
+        if points := group.points[symptom.column]:
+            count = getattr(group, symptom.column)
+            parts.append(f"{symptom.meaning} {points:,.1f} (seen {'once' if count == 1 else f'{count:,} times'})")
+    return f"Score {group.score:,.1f}: {', '.join(parts) or 'nothing is wrong with it'}."
+
+
+REPORT = "report.json"
+PAGE = "report.html"
+
+
+def page_and_document(report: Report) -> tuple[str, str]:
+    """The page of ``report``, and its JSON."""
+    return render_page(report), report_to_json(report)
+
+
+def render_stored(root: Path) -> Report:
+    """The report of the run in the directory ``root``, whose page is written anew. Raises PipelineError."""
+    try:
+        document = (root / REPORT).read_text(encoding="utf-8")
+    except OSError as problem:
+        raise PipelineError(f"{root} has no {REPORT}, so no run: {problem.strerror}") from None
+    report = report_from_json(document, f"{root}/{REPORT}")
+    aside = root / f"{PAGE}.partial"
+    try:
+        aside.write_text(render_page(report), encoding="utf-8", newline="\n")
+        os.replace(aside, root / PAGE)  # noqa: PTH105 - says that it replaces
+        (root / f".{PAGE}.crc").unlink(missing_ok=True)  # Hadoop's checksum of the page before
+    except OSError as problem:
+        aside.unlink(missing_ok=True)
+        raise PipelineError(f"cannot write {root / PAGE}: {problem.strerror}") from None
+    return report
+
+
+def render_stored_by_spark(spark: "SparkSession", root: str) -> Report:
+    """The same for any place that Spark can read and write. Raises PipelineError."""
+    from py4j.protocol import Py4JJavaError  # noqa: PLC0415 - of the extra
+
+    from groupcoord.pipeline.hadoop_files import HadoopFiles, java_reason  # noqa: PLC0415
+
+    try:
+        files = HadoopFiles(spark, root)
+        document = files.read_text(REPORT)
+    except Py4JJavaError as problem:
+        raise PipelineError(
+            f"{root} has no {REPORT}, so no run, or it cannot be read: {java_reason(problem)}"
+        ) from None
+    report = report_from_json(document, f"{files.root}/{REPORT}")
+    try:
+        files.write_text(PAGE, render_page(report))
+    except Py4JJavaError as problem:
+        raise PipelineError(f"cannot write {files.root}/{PAGE}: {java_reason(problem)}") from None
+    return report

@@ -1,0 +1,270 @@
+"""The tables about commits: how often they come, where they stopped, which a former owner may have made, and lags.
+
+``zombies``: the coordinator refuses commits of older generations (ILLEGAL_GENERATION). It accepts those of a current member for
+a partition that another member owns, and any commit once the group is empty, which is also how an administrator sets offsets.
+The log does not say who committed, so this is a list of commits to look at. In a cooperative rebalance a member commits what it
+gives up after the generation has begun; that is correct and not listed.
+
+``lag``: Burrow's rules (its wiki: Consumer Lag Evaluation Rules; its ``evaluator/caching.go``) look at the last commits of a
+partition, at the lag that each had, and at the last ends of the partition. Here lags are known where the ends of topics were
+observed more than once; a lag that is not known is passed over, as in Burrow. Lags of which fewer than two are known do not
+make WARN; in Burrow, which then has only just been started, they do.
+"""
+
+from datetime import datetime
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from groupcoord.pipeline.schemas import COMMIT_GAPS, COMMIT_RATES, LAG, ZOMBIES
+from groupcoord.pipeline.tables.consecutive_commits import KEYS, RECENT, SHORTEST_GAP_MS, key
+
+TIMES_USUAL = 10
+"""How many times longer than the mean time between two commits a pause is at least."""
+_USUAL = "(last_ms - first_ms) / (commits - 1) / 1000.0D"
+
+
+def commit_gaps(
+    consecutive_commits: DataFrame, statistics: DataFrame, current: DataFrame, log_end: datetime | None
+) -> DataFrame:
+    """Pauses between two commits, and those that lasted until ``log_end``, the time of the last record of the log."""
+    between = (
+        consecutive_commits.where("is_after_gap")
+        .selectExpr(
+            "key",
+            "previous_place as log_offset",
+            "previous_ms as from_ms",
+            "commit_ms as to_ms",
+            "commit_ms as until_ms",
+            "previous_offset as offset_before",
+            "committed_offset as offset_after",
+        )
+        .join(statistics, "key")
+    )
+    places = current.selectExpr("`group`", "topic", "partition", "log_offset", "committed_offset as offset_before")
+    until_the_end = (
+        statistics.where("commits > 1")
+        .join(places, ["group", "topic", "partition"])
+        .select("*", F.unix_millis(F.lit(log_end).cast("timestamp")).alias("until_ms"))
+        .where(f"until_ms - last_ms >= {SHORTEST_GAP_MS}")
+        .selectExpr("*", "last_ms as from_ms", "cast(null as bigint) as to_ms", "cast(null as bigint) as offset_after")
+    )
+    pauses = [
+        frame.selectExpr(
+            "* except (from_ms, to_ms, until_ms)",
+            "timestamp_millis(from_ms) as from_ts",
+            "timestamp_millis(to_ms) as to_ts",
+            "(until_ms - from_ms) / 1000.0D as gap_seconds",
+            f"{_USUAL} as usual_seconds",
+        ).select(*COMMIT_GAPS.names)
+        for frame in (between, until_the_end)
+    ]
+    return pauses[0].unionByName(pauses[1]).where(f"gap_seconds >= {TIMES_USUAL} * usual_seconds")
+
+
+WINDOW = "1 minute"
+
+
+def commit_rates(commits: DataFrame, groups: DataFrame, window: str = WINDOW) -> DataFrame:
+    """The commits of each group in each ``window`` (an interval, as Spark says it).
+
+    There are nearly as many rows to add up as commits, so hashes stand for names; ``groups`` has a column ``group`` with all
+    names.
+    """
+    span = ["window_start", "window_end"]
+    by_partition = (
+        commits.where("not is_tombstone and commit_ts is not null")
+        .select(
+            F.xxhash64("group").alias("group_hash"),
+            key(),
+            "committed_offset",
+            F.window("commit_ts", window).alias("window"),
+        )
+        .select("*", F.col("window.start").alias(span[0]), F.col("window.end").alias(span[1]))
+        .groupBy("group_hash", "key", *span)
+        .agg(
+            F.count("*").alias("commits"),
+            F.try_subtract(F.max("committed_offset"), F.min("committed_offset")).alias("advanced"),
+        )
+    )
+    names = groups.select("group").distinct().select("group", F.xxhash64("group").alias("group_hash"))
+    return (
+        by_partition.groupBy("group_hash", *span)
+        .agg(
+            F.sum("commits").alias("commits"), F.count("*").alias("partitions"), F.try_sum("advanced").alias("advanced")
+        )
+        .join(names, "group_hash")
+        .select(*COMMIT_RATES.names)
+    )
+
+
+SOON_MS = 300_000
+"""How long after a move the former owner may still commit: Kafka's ``max.poll.interval.ms``."""
+_REASON = f"""case
+    when is_empty then 'nobody in the group'
+    when owner is null and described_at > log_changed_at then 'nobody has the partition'
+    when owner is not null and previous_owner <> owner and committed_offset < previous_offset
+         and commit_ms - changed_ms <= {SOON_MS} then 'back behind its owner'
+    end"""
+
+
+def zombies(
+    consecutive_commits: DataFrame,
+    statistics: DataFrame,
+    ownership: DataFrame,
+    generations: DataFrame,
+    commits: DataFrame,
+) -> DataFrame:
+    """The suspects of ``consecutive_commits`` that remain suspect, with the owner of the partition at that time."""
+    odd = _odd(consecutive_commits, ownership).join(statistics.select("key", *KEYS), "key").drop("key")
+    changes = ownership.select(
+        "group",
+        "topic",
+        "partition",
+        F.col("log_offset").alias("log_changed_at"),
+        F.unix_millis("append_ts").alias("changed_ms"),
+        F.col("member").alias("owner"),
+        F.col("previous_member").alias("previous_owner"),
+    )
+    placed = odd.withColumn("log_changed_at", F.expr("mark div 2")).join(
+        changes, ["group", "topic", "partition", "log_changed_at"]
+    )
+    placed_in_generation = _with_generation(placed, generations)
+    appended = commits.select("log_partition", "log_offset", "append_ts")
+    return (
+        placed_in_generation.withColumn("reason", F.expr(_REASON))
+        .where("reason is not null")
+        .join(appended, ["log_partition", "log_offset"])
+        .select(*ZOMBIES.names)
+    )
+
+
+def _odd(consecutive_commits: DataFrame, ownership: DataFrame) -> DataFrame:
+    """The suspects without an owner, or with an offset below one that was committed since the partition moved.
+
+    ``mark`` is twice the offset of the last change of owner, plus one if the partition has no owner since.
+    """
+    suspects = consecutive_commits.where("is_suspect").select(
+        "key", "log_offset", "commit_ms", "committed_offset", "previous_offset", "previous_place"
+    )
+    changes = ownership.select(
+        key(), "log_offset", (F.col("log_offset") * 2 + F.col("member").isNull().cast("bigint")).alias("change")
+    ).join(suspects.select("key").distinct(), "key", "left_semi")
+    so_far = Window.partitionBy("key").orderBy("log_offset").rowsBetween(Window.unboundedPreceding, 0)
+    return (
+        suspects.unionByName(changes, allowMissingColumns=True)
+        .select("*", F.last("change", ignorenulls=True).over(so_far).alias("mark"))
+        .where("change is null")
+        .where("mark % 2 = 1 or (committed_offset < previous_offset and previous_place > mark div 2)")
+        .drop("change")
+    )
+
+
+def _with_generation(odd: DataFrame, generations: DataFrame) -> DataFrame:
+    """``odd`` with the generation at that time: its number, the offset of its record, and whether it had no members."""
+    described = generations.select(
+        "group",
+        "log_offset",
+        F.struct(
+            "generation",
+            F.col("log_offset").alias("described_at"),
+            (F.coalesce(F.size("members"), F.lit(0)) <= 0).alias("is_empty"),
+        ).alias("then"),
+    )
+    so_far = Window.partitionBy("group").orderBy("log_offset").rowsBetween(Window.unboundedPreceding, 0)
+    both = odd.unionByName(described, allowMissingColumns=True)
+    return (
+        both.withColumn("then", F.last("then", ignorenulls=True).over(so_far))
+        .where("mark is not null")
+        .select("*", "then.*")
+    )
+
+
+PARTITION = ["topic", "partition"]
+_REWOUND_AT = "array_position(transform(recent, (r, i) -> i > 0 and r.offset < recent[i - 1].offset), true)"
+"""Which of the recent commits is the first that went back, counted from 1; 0: none."""
+_STATUS = """case
+    when lag is null then null
+    when lag = 0 then 'OK'
+    when now_ms - recent[size(recent) - 1].ms > recent[size(recent) - 1].ms - recent[0].ms
+         and not exists(last_ends, e -> e <= committed_offset) then 'STOP'
+    when rewound_at > 0 and not exists(slice(recent, int(rewound_at), size(recent)),
+                                       r -> r.offset >= recent[int(rewound_at) - 2].offset) then 'REWIND'
+    when exists(lags, l -> l = 0) then 'OK'
+    when array_min(offsets) = array_max(offsets) then 'STALL'
+    when size(lags) >= 2 and lags = sort_array(lags) then 'WARN'
+    else 'OK'
+    end"""
+
+
+def lag(
+    current: DataFrame,
+    consecutive_commits: DataFrame,
+    statistics: DataFrame,
+    ends: DataFrame | None,
+    now: datetime | None,
+) -> DataFrame:
+    """The lag of ``current`` offsets behind ``ends`` (END_OFFSETS; None: no end is known), and the status as of ``now``."""
+    offsets = current.select("group", *PARTITION, "committed_offset", F.col("commit_ts").alias("last_commit_ts"))
+    if ends is None:
+        unknown = {"end_offset": "bigint", "lag": "bigint", "status": "string"}
+        return offsets.select("*", *(F.lit(None).cast(kind).alias(name) for name, kind in unknown.items())).select(
+            *LAG.names
+        )
+    last = ends.groupBy(*PARTITION).agg(
+        F.max_by("end_offset", F.coalesce(F.unix_millis("at"), F.lit(1 << 62))).alias("end_offset"),
+        F.expr(
+            "transform(slice(sort_array(collect_list(struct(coalesce(unix_millis(at), shiftleft(1L, 62)) as ms, end_offset)), "
+            f"false), 1, {RECENT}), e -> e.end_offset)"
+        ).alias("last_ends"),
+    )
+    return (
+        offsets.join(last, PARTITION, "left")
+        .join(_recent(consecutive_commits, statistics, ends), ["group", *PARTITION], "left")
+        .select(
+            "*",
+            F.greatest(F.lit(0), F.try_subtract("end_offset", "committed_offset")).alias("lag_if_known"),
+            F.unix_millis(F.lit(now).cast("timestamp")).alias("now_ms"),
+        )
+        .select("*", F.when(F.col("end_offset").isNotNull(), F.col("lag_if_known")).alias("lag"))
+        .selectExpr(
+            "*",
+            f"{_REWOUND_AT} as rewound_at",
+            "transform(recent, r -> r.offset) as offsets",
+            "transform(filter(recent, r -> r.lag is not null), r -> r.lag) as lags",
+        )
+        .select("*", F.expr(_STATUS).alias("status"))
+        .select(*LAG.names)
+    )
+
+
+def _recent(consecutive_commits: DataFrame, statistics: DataFrame, ends: DataFrame) -> DataFrame:
+    """For each partition of each group its last commits, in order, each with the lag that it had, if that is known."""
+    commits = consecutive_commits.where("is_recent").join(statistics.select("key", "group", *PARTITION), "key")
+    observed = ends.where("at is not null").select(*PARTITION, "end_offset", F.unix_millis("at").alias("observed_ms"))
+    key = ["group", *PARTITION, "log_offset"]
+    then = (
+        commits.select(*key, "commit_ms")
+        .join(observed, PARTITION)
+        .where("observed_ms <= commit_ms")
+        .groupBy(*key)
+        .agg(F.max_by("end_offset", "observed_ms").alias("end_then"))
+    )
+    return (
+        commits.join(then, key, "left")
+        .groupBy("group", *PARTITION)
+        .agg(
+            F.sort_array(
+                F.collect_list(
+                    F.struct(
+                        "log_offset",
+                        F.col("commit_ms").alias("ms"),
+                        F.col("committed_offset").alias("offset"),
+                        F.expr(
+                            "if(end_then is null, null, greatest(0, try_subtract(end_then, committed_offset)))"
+                        ).alias("lag"),
+                    )
+                )
+            ).alias("recent")
+        )
+    )

@@ -1,0 +1,341 @@
+"""Invariants of transactions: what is read of them, who may write, how they end, and what is stored of them."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from groupcoord.assignors import TopicPartition
+from groupcoord.broker.partition_log import PartitionLog
+from groupcoord.coordinator.transaction.events import MarkerWritten, TransactionChanged
+from groupcoord.coordinator.transaction.metadata import (
+    NO_EPOCH,
+    PREPARED,
+    WITHOUT_TRANSACTION,
+    TransactionData,
+    TransactionState,
+)
+from groupcoord.core.effects import Call
+from groupcoord.core.events import Event
+from groupcoord.protocol.apis import ApiKey
+from groupcoord.protocol.batches.key_value_reader import read_key_values
+from groupcoord.protocol.batches.record_batch import BatchHeader, iter_batch_extents, read_header
+from groupcoord.protocol.coordinator_records import transaction_log
+from groupcoord.simulation.application import GROUP
+from groupcoord.simulation.invariants.base import Invariant
+from groupcoord.simulation.plan import OFFSETS_TOPIC, OUTPUT_TOPIC, TRANSACTION_STATE, SimulationPlan
+from groupcoord.simulation.transactional_application import end_of_input, input_key
+
+_OFFSETS: TopicPartition = (OFFSETS_TOPIC, 0)
+_ALL_BYTES = 1 << 30
+_ENDED = {
+    TransactionState.PREPARE_COMMIT.value: True,
+    TransactionState.PREPARE_ABORT.value: False,
+}
+_COMPLETE = {
+    TransactionState.PREPARE_COMMIT.value: TransactionState.COMPLETE_COMMIT.value,
+    TransactionState.PREPARE_ABORT.value: TransactionState.COMPLETE_ABORT.value,
+}
+_ONGOING, _EMPTY = TransactionState.ONGOING.value, TransactionState.EMPTY.value
+
+
+class TransactionInvariant(Invariant):
+    """Of lives with transactions."""
+
+    @classmethod
+    def applies(cls, plan: SimulationPlan) -> bool:
+        """See Invariant."""
+        return plan.is_transactional
+
+    def outputs(self) -> Iterator[tuple[int, PartitionLog]]:
+        """The partitions of the output."""
+        for number in range(self.context.plan.topics[OUTPUT_TOPIC]):
+            yield number, self.log(OUTPUT_TOPIC, number)
+
+    def log(self, topic: str, partition: int) -> PartitionLog:
+        """The log of a partition."""
+        found = self.context.brokers.cluster.broker.log(topic, partition)
+        assert found is not None
+        return found
+
+
+def _batches(log: PartitionLog) -> Iterator[tuple[BatchHeader, bytes]]:
+    data = log.read(0, _ALL_BYTES, at_least_one=True).data()
+    for position, size, _ in iter_batch_extents(data):
+        batch = data[position : position + size]
+        yield read_header(batch), batch
+
+
+class TransactionReplay(TransactionInvariant):
+    """See ``statement``."""
+
+    name = "transaction-replay"
+    statement = (
+        "The records of `__transaction_state` tell of each transactional id what its coordinator knows, looked at when "
+        "the coordinator is about to lose its state, and at the end. Of a transaction that is about to end the coordinator "
+        "knows besides which partitions have their marker."
+    )
+
+    def transactions_unloading(self) -> None:
+        """Raises InvariantViolation."""
+        stored = self._stored()
+        for transactional_id, metadata in self.context.brokers.transaction_shard.machine.transactions.items():
+            known = replace(metadata.data, last_producer_epoch=NO_EPOCH)
+            found = stored.pop(transactional_id, None)
+            if known.producer_epoch == NO_EPOCH and found is None:
+                continue  # its first record is not stored yet
+            if found is not None and known.state in PREPARED and set(known.partitions) <= set(found.partitions):
+                known = replace(known, partitions=found.partitions)
+            if found != known:
+                raise self.violation(f"{transactional_id} is {known}, and the log says {found}")
+        for transactional_id in stored:
+            raise self.violation(f"{transactional_id} is only in the log")
+
+    finish = transactions_unloading
+
+    def _stored(self) -> dict[str, TransactionData]:
+        stored: dict[str, TransactionData] = {}
+        for _, batch in _batches(self.log(TRANSACTION_STATE, 0)):
+            for _, key, value in read_key_values(batch).records:
+                transactional_id = transaction_log.read_key(key or b"")
+                read = transaction_log.read_value(value or b"")
+                assert transactional_id is not None
+                assert read is not None
+                stored[transactional_id] = TransactionData.from_value(read)
+        return stored
+
+
+class OneTransaction(TransactionInvariant):
+    """See ``statement``."""
+
+    name = "one-transaction"
+    statement = (
+        "A transactional id has one transaction at a time, and an epoch of its producer has at most one. Epochs never go back, "
+        "and a producer that is initialised gets a larger one. A transaction is completed as it was prepared."
+    )
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._last: dict[str, TransactionChanged] = {}
+        self._begun: set[tuple[int, int]] = set()
+
+    def event_emitted(self, event: Event) -> None:
+        """Raises InvariantViolation."""
+        if not isinstance(event, TransactionChanged):
+            return
+        last = self._last.get(event.transactional_id)
+        self._last[event.transactional_id] = event
+        producer = event.producer_id, event.producer_epoch
+        before = (-1, -1) if last is None else (last.producer_id, last.producer_epoch)
+        if event.before != (_EMPTY if last is None else last.after):
+            raise self.violation(f"{event.text()}: but it was {last.after if last else 'not there'}")
+        if producer < before or (event.after == _EMPTY and producer == before):
+            raise self.violation(f"{event.text()}: it was producer {before[0]}, epoch {before[1]} before")
+        if event.after == _ONGOING and event.before != _ONGOING:
+            if producer in self._begun:
+                raise self.violation(f"{event.text()}: that epoch has had a transaction")
+            self._begun.add(producer)
+        if _COMPLETE.get(event.before, event.after) != event.after:
+            raise self.violation(f"{event.text()}: it was prepared to become {_COMPLETE[event.before]}")
+
+
+class MarkedPartitions(TransactionInvariant):
+    """Follows what is accepted of transactions, and the markers. ``ended``: (epoch, end of the log) of the last marker."""
+
+    apis = frozenset({ApiKey.PRODUCE, ApiKey.TXN_OFFSET_COMMIT})
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._requests: dict[tuple[int, int], Any] = {}
+        self._producers: dict[str, tuple[int, int]] = {}
+        self.ended: dict[tuple[TopicPartition, int], tuple[int, int]] = {}
+
+    def request_received(self, call: Call, request: Any) -> None:
+        """Remember the request."""
+        self._requests[call.connection_id, call.correlation_id] = request
+
+    def response_sent(self, call: Call, response: Any) -> None:
+        """Tell ``accepted`` what was accepted."""
+        request = self._requests.pop((call.connection_id, call.correlation_id))
+        if call.api.key == ApiKey.TXN_OFFSET_COMMIT:
+            if not any(each.error_code for topic in response.topics for each in topic.partitions):
+                self.accepted(_OFFSETS, request.producer_id, request.producer_epoch, None)
+            return
+        (each,) = response.responses[0].partition_responses
+        if not each.error_code:
+            (sent,) = request.topic_data[0].partition_data
+            header = read_header(sent.records)
+            self.accepted((OUTPUT_TOPIC, each.index), header.producer_id, header.producer_epoch, each.base_offset)
+
+    def event_emitted(self, event: Event) -> None:
+        """Follow the markers."""
+        if isinstance(event, TransactionChanged):
+            self._producers[event.transactional_id] = event.producer_id, event.producer_epoch
+        elif isinstance(event, MarkerWritten):
+            producer_id, epoch = self._producers[event.transactional_id]
+            partition = event.topic, event.partition
+            self.ended[partition, producer_id] = epoch, self.log(*partition).log_end_offset
+
+    def accepted(self, partition: TopicPartition, producer_id: int, epoch: int, offset: int | None) -> None:
+        """Records were stored at ``offset``, at least once, or offsets (None)."""
+
+
+class FencedWrites(MarkedPartitions):
+    """See ``statement``."""
+
+    name = "fenced-writes"
+    statement = (
+        "When a partition has the marker of a transaction, nothing is accepted any more from its producer with an older epoch: "
+        "no records, unless they were stored before, and no offsets."
+    )
+
+    def accepted(self, partition: TopicPartition, producer_id: int, epoch: int, offset: int | None) -> None:
+        """Raises InvariantViolation."""
+        ended_epoch, end_offset = self.ended.get((partition, producer_id), (-1, 0))
+        if epoch < ended_epoch and (offset is None or offset >= end_offset):
+            name, older = f"{partition[0]}-{partition[1]}", f"producer {producer_id} with epoch {epoch}"
+            raise self.violation(f"{name} took something of {older}, and has a marker with epoch {ended_epoch}")
+
+
+class StableOffset(MarkedPartitions):
+    """See ``statement``."""
+
+    name = "stable-offset"
+    statement = (
+        "The last stable offset of a partition of the output never goes back, and is never behind the first record that was "
+        "acknowledged of a transaction whose marker is not there yet."
+    )
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._stable: dict[int, int] = {}
+        self._first: dict[tuple[int, int], int] = {}  # partition and producer id → first offset of the open transaction
+
+    def accepted(self, partition: TopicPartition, producer_id: int, epoch: int, offset: int | None) -> None:
+        """The transaction is open from its first offset on."""
+        del epoch
+        if offset is not None and offset >= self.ended.get((partition, producer_id), (-1, 0))[1]:
+            self._first.setdefault((partition[1], producer_id), offset)
+
+    def event_emitted(self, event: Event) -> None:
+        """The transaction has ended with its marker."""
+        super().event_emitted(event)
+        if isinstance(event, MarkerWritten) and event.topic == OUTPUT_TOPIC:
+            self._first.pop((event.partition, self._producers[event.transactional_id][0]), None)
+
+    def step_done(self) -> None:
+        """Raises InvariantViolation."""
+        for number, log in self.outputs():
+            stable = log.last_stable_offset
+            if stable < self._stable.get(number, 0):
+                raise self.violation(f"that of {log.name} goes back from {self._stable[number]} to {stable}")
+            self._stable[number] = stable
+            for (partition, producer_id), first in self._first.items():
+                if partition == number and first < stable:
+                    of = f"producer {producer_id} has a transaction open from {first} on"
+                    raise self.violation(f"that of {log.name} is {stable}, and {of}")
+
+
+class TransactionsEnd(TransactionInvariant):
+    """See ``statement``."""
+
+    name = "transactions-end"
+    statement = (
+        "At the end, two minutes after the last one could begin, no transaction is open or about to end, neither at its "
+        "coordinator nor in a partition, and no offset of the group is pending."
+    )
+
+    def finish(self) -> None:
+        """Raises InvariantViolation."""
+        brokers = self.context.brokers
+        for transactional_id, metadata in brokers.transaction_shard.machine.transactions.items():
+            if metadata.pending is not None or metadata.data.state not in WITHOUT_TRANSACTION:
+                raise self.violation(f"{transactional_id} is {metadata!r}")
+        logs = [log for _, log in self.outputs()]
+        for log in (*logs, self.log(*_OFFSETS)):
+            if log.producers.first_unstable_offset is not None:
+                raise self.violation(f"a transaction is open in {log.name}")
+        for topic, number in brokers.shard.machine.pending_offsets.of_group(GROUP):
+            raise self.violation(f"an offset of {topic}-{number} is pending")
+
+
+class OnlyCommitted(TransactionInvariant):
+    """See ``statement``."""
+
+    name = "only-committed"
+    statement = (
+        "At the end a reader of committed records is given records of transactions that were committed, and no others."
+    )
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._open: dict[str, tuple[int, int]] = {}
+        self._committed: set[tuple[int, int]] = set()
+
+    def event_emitted(self, event: Event) -> None:
+        """Follow which transactions are committed."""
+        if isinstance(event, TransactionChanged):
+            if event.after == _ONGOING:
+                self._open[event.transactional_id] = event.producer_id, event.producer_epoch
+            elif _ENDED.get(event.after):
+                self._committed.add(self._open[event.transactional_id])
+
+    def finish(self) -> None:
+        """Raises InvariantViolation."""
+        for number, log in self.outputs():
+            visible = {record.offset for record in self.context.brokers.read_committed(OUTPUT_TOPIC, number)}
+            for header, _ in _batches(log):
+                producer = header.producer_id, header.producer_epoch
+                offsets = range(header.base_offset, header.last_offset + 1)
+                if producer not in self._committed and not visible.isdisjoint(offsets):
+                    of = f"producer {producer[0]}, epoch {producer[1]}"
+                    raise self.violation(
+                        f"{log.name} shows what {of} wrote at {header.base_offset}, and did not commit"
+                    )
+
+
+class ExactlyOnce(TransactionInvariant):
+    """See ``statement``."""
+
+    name = "exactly-once"
+    statement = (
+        "At the end a reader of committed records finds in the output exactly one record for each input before the committed "
+        "offset of its partition, and none for others; and all that was there when all was well again is consumed."
+    )
+
+    def finish(self) -> None:
+        """Raises InvariantViolation."""
+        brokers, plan = self.context.brokers, self.context.plan
+        written = Counter(
+            record.key for number, _ in self.outputs() for record in brokers.read_committed(OUTPUT_TOPIC, number)
+        )
+        subscribed = {topic for process in self.context.processes() for topic in process.topics}
+        for topic, count in plan.topics.items():
+            for number in range(count) if topic != OUTPUT_TOPIC else ():
+                self._check((topic, number), written, plan.heal_ms if topic in subscribed else 0)
+        for key in written:
+            raise self.violation(f"{key!r} is in the output, and its offset is not committed")
+
+    def _check(self, partition: TopicPartition, written: Counter[bytes | None], until_ms: int) -> None:
+        found = self.context.brokers.shard.committed.offset(GROUP, *partition)
+        committed = 0 if found is None else found.offset
+        for offset in range(committed):
+            times = written.pop(input_key(partition, offset), 0)
+            if times != 1:
+                name = f"{partition[0]}-{partition[1]}"
+                raise self.violation(
+                    f"offset {offset} of {name} is {times} times in the output; {committed} is committed"
+                )
+        if committed < end_of_input(partition, until_ms):
+            raise self.violation(f"{partition[0]}-{partition[1]} is consumed up to {committed} only")
+
+
+TRANSACTION_INVARIANTS = (
+    TransactionReplay,
+    OneTransaction,
+    FencedWrites,
+    StableOffset,
+    TransactionsEnd,
+    OnlyCommitted,
+    ExactlyOnce,
+)

@@ -1,0 +1,364 @@
+"""What every cluster offers to a test, in this process or elsewhere: a test that asks for a ``KafkaCluster`` runs on both."""
+
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, ClassVar, Literal, Self, TypedDict, Unpack
+
+from groupcoord.assignors import Assignor
+from groupcoord.client.assigned_partitions import ConsumerRecord
+from groupcoord.client.member.consumer_membership import ConsumerMembership
+from groupcoord.client.member.context import MemberSettings
+from groupcoord.client.member.member_interface import GroupMember
+from groupcoord.client.member.membership import Membership
+from groupcoord.client.option_parsing import assignors_of
+from groupcoord.coordinator.consumer.member_validation import new_member_id
+from groupcoord.coordinator.group import GroupType
+from groupcoord.protocol.apis.create_partitions import CreatePartitionsTopic
+from groupcoord.protocol.apis.create_topics import CreatableTopic
+from groupcoord.protocol.apis.delete_topics import DeleteTopicState
+from groupcoord.protocol.apis.produce import PartitionProduceData, TopicProduceData
+from groupcoord.protocol.batches.record_batch import build_batch
+from groupcoord.protocol.batches.records import Record
+from groupcoord.protocol.errors import ErrorCode
+from groupcoord.protocol.messages import (
+    CreatePartitionsRequest,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    ProduceRequest,
+    ProduceResponse,
+)
+from groupcoord.testing.auto_member import AutoMember
+from groupcoord.testing.groups import GroupDescription, GroupHandle
+from groupcoord.testing.in_process_transport import MemberConnection
+from groupcoord.testing.manual_classic_member import ManualMember
+from groupcoord.testing.manual_consumer_member import ManualConsumer
+from groupcoord.testing.manual_producer import ManualProducer
+from groupcoord.testing.record_reading import Isolation
+from groupcoord.testing.transactions import TransactionHandle
+
+PRODUCE_BY_NAME = 12
+"""The last version of Produce that names topics."""
+_TIMEOUT_MS = 30_000
+METADATA_MAX_AGE_MS = 300_000
+"""Kafka's default of ``metadata.max.age.ms``."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerHandle:
+    """One broker of a cluster."""
+
+    id: int
+    address: str
+    """``host:port``."""
+    rack: str | None = None
+
+
+class ConsumerOptions(TypedDict, total=False):
+    """Kafka's settings of a consumer in a group, with Kafka's defaults; times are milliseconds. See MemberSettings."""
+
+    rack_id: str | None
+    session_timeout_ms: int
+    heartbeat_interval_ms: int
+    max_poll_interval_ms: int
+    request_timeout_ms: int
+    retry_backoff_ms: int
+    retry_backoff_max_ms: int
+    auto_commit: bool
+    remote_assignor: str | None
+
+
+class KafkaCluster(ABC):
+    """One broker or several. Every wait takes ``timeout`` (seconds; 10 unless given) and raises WaitTimeoutError."""
+
+    _consumer_defaults: ClassVar[ConsumerOptions] = {}
+
+    def __init__(self) -> None:
+        self._manual_members: list[ManualMember | ManualConsumer | ManualProducer] = []
+
+    @abstractmethod
+    async def __aenter__(self) -> Self: ...
+
+    @abstractmethod
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None: ...
+
+    @property
+    @abstractmethod
+    def address(self) -> str:
+        """``host:port``: the bootstrap server for clients."""
+
+    @property
+    @abstractmethod
+    def brokers(self) -> Mapping[int, BrokerHandle]:
+        """The brokers by id; the first of several in this process has the id 1."""
+
+    # Topics.
+
+    @abstractmethod
+    async def create_topic(self, name: str, partitions: int = 1) -> None:
+        """Create a topic; returns when it can be used. Raises ValueError if the broker refuses it."""
+
+    @abstractmethod
+    async def add_partitions(self, topic: str, more: int) -> None:
+        """Give ``topic`` so many more partitions. Raises ValueError if the broker refuses it."""
+
+    @abstractmethod
+    async def delete_topic(self, topic: str) -> None:
+        """Delete ``topic``, and the offsets committed for it. Raises ValueError if the broker refuses it."""
+
+    async def produce(self, topic: str, *values: bytes, partition: int = 0, key: bytes | None = None) -> int:
+        """Append ``values`` to a partition, as one batch; returns the offset of the first. Raises ValueError if refused."""
+        batch = build_batch([Record(number, self._now_ms(), key, value) for number, value in enumerate(values)])
+        data = TopicProduceData(name=topic, partition_data=(PartitionProduceData(index=partition, records=batch),))
+        request = ProduceRequest(transactional_id=None, acks=-1, timeout_ms=_TIMEOUT_MS, topic_data=(data,))
+        answer = await self._produce(request, topic, partition)
+        response = answer.responses[0].partition_responses[0]
+        if response.error_code:
+            code = ErrorCode(response.error_code)
+            raise ValueError(f"{topic}-{partition}: {code.name}: {response.error_message or code.text}")
+        return response.base_offset
+
+    @abstractmethod
+    async def records(
+        self, topic: str, partition: int | None = None, *, isolation: Isolation = "read_committed"
+    ) -> list[ConsumerRecord]:
+        """The records of ``topic``, of one partition or of each in turn, as a reader of that isolation level finds them now.
+
+        ``read_committed`` leaves out what was aborted, and all from the oldest transaction on that is still open. Raises
+        ValueError for what is not there.
+        """
+
+    @abstractmethod
+    async def wait_records(
+        self,
+        topic: str,
+        count: int,
+        partition: int | None = None,
+        *,
+        isolation: Isolation = "read_committed",
+        timeout: float | None = None,
+    ) -> list[ConsumerRecord]:
+        """Wait until ``records`` finds at least ``count``; returns them."""
+
+    @abstractmethod
+    async def _produce(self, request: ProduceRequest, topic: str, partition: int) -> ProduceResponse: ...
+
+    @abstractmethod
+    def _now_ms(self) -> int: ...
+
+    # Groups.
+
+    @abstractmethod
+    def group(self, name: str) -> GroupHandle:
+        """The group of that name, whether it exists or not."""
+
+    @abstractmethod
+    async def list_groups(self) -> list[str]:
+        """The names of all groups that exist, in order."""
+
+    # Transactions.
+
+    @abstractmethod
+    def transaction(self, transactional_id: str) -> TransactionHandle:
+        """That transactional id and its transaction, whether it exists or not."""
+
+    @abstractmethod
+    async def list_transactions(self) -> list[str]:
+        """All transactional ids that exist, in order."""
+
+    # Waiting.
+
+    @abstractmethod
+    async def settle(self) -> None:
+        """Let everything that was asked reach the broker."""
+
+    @abstractmethod
+    async def wait_until(self, condition: Callable[[], object], what: str, *, timeout: float | None = None) -> None:
+        """Wait until ``condition()`` is true of members in this process; ``what`` says in the error what should be true."""
+
+    # Members in this process.
+
+    def manual_member(
+        self,
+        group: str,
+        topics: str | Sequence[str] = (),
+        *,
+        assignors: str | Assignor | Sequence[str | Assignor] = "range",
+        instance_id: str | None = None,
+        client_id: str | None = None,
+        session_timeout_ms: int = 45_000,
+        rebalance_timeout_ms: int = 60_000,
+    ) -> ManualMember:
+        """A member of which the test takes every step: ``join``, ``sync``, ``heartbeat``, ``commit``, ``leave``."""
+        member = ManualMember(
+            self._connect(client_id or self._next_client_id(group)),
+            group=group,
+            topics=_names(topics),
+            assignors=assignors_of(assignors),
+            partition_counts=self._partition_counts,
+            instance_id=instance_id,
+            session_timeout_ms=session_timeout_ms,
+            rebalance_timeout_ms=rebalance_timeout_ms,
+        )
+        self._manual_members.append(member)
+        return member
+
+    def manual_consumer(
+        self,
+        group: str,
+        topics: str | Sequence[str] = (),
+        *,
+        regex: str | None = None,
+        assignor: str | None = None,
+        instance_id: str | None = None,
+        rack_id: str | None = None,
+        client_id: str | None = None,
+        rebalance_timeout_ms: int = 60_000,
+    ) -> ManualConsumer:
+        """A member of a consumer group (KIP-848) of which the test sends every heartbeat: ``join``, ``heartbeat``,
+        ``acknowledge``, ``commit``, ``leave``."""
+        member = ManualConsumer(
+            self._connect(client_id or self._next_client_id(group)),
+            group=group,
+            topics=_names(topics),
+            regex=regex,
+            assignor=assignor,
+            instance_id=instance_id,
+            rack_id=rack_id,
+            rebalance_timeout_ms=rebalance_timeout_ms,
+            member_id=new_member_id(self._new_uuid),
+            topic_names=self._topic_names,
+        )
+        self._manual_members.append(member)
+        return member
+
+    def manual_producer(
+        self, transactional_id: str, *, version: int = 2, client_id: str | None = None
+    ) -> ManualProducer:
+        """A transactional producer of which the test takes every step: ``init``, ``produce``, ``commit_offsets``, ``end``.
+
+        ``version`` is the ``transaction.version`` that it knows. With 1 it says what is to be part of its transaction, with
+        ``add_partitions`` and ``add_offsets``, and keeps its epoch. With 2 (KIP-890) it need not, and gets a new epoch with
+        each transaction. Raises ValueError for any other.
+        """
+        producer = ManualProducer(
+            self._connect(client_id or self._next_client_id(transactional_id)),
+            transactional_id=transactional_id,
+            version=version,
+            now_ms=self._now_ms,
+        )
+        self._manual_members.append(producer)
+        return producer
+
+    async def consumers(
+        self,
+        count: int,
+        group: str,
+        topics: str | Sequence[str] = (),
+        *,
+        protocol: Literal["classic", "consumer"] = "classic",
+        regex: str | None = None,
+        assignors: str | Assignor | Sequence[str | Assignor] | None = None,
+        instance_ids: Sequence[str] | None = None,
+        metadata_max_age_ms: int = METADATA_MAX_AGE_MS,
+        timeout: float | None = None,
+        **options: Unpack[ConsumerOptions],
+    ) -> list[AutoMember]:
+        """``count`` members that act by themselves; returns when the group is stable with them.
+
+        On a manual clock, time passes until then, because members hear of a rebalance when they heartbeat; ``timeout`` is then
+        in seconds of that clock (600 unless given). A leader looks for new partitions every ``metadata_max_age_ms``.
+
+        With ``protocol="consumer"`` they are members of a consumer group (KIP-848): the coordinator assigns, by
+        ``remote_assignor`` if one is named, and says how often they heartbeat; they may subscribe to what ``regex`` matches
+        (RE2), instead of ``topics``. The ``assignors`` of the classic protocol are ``range`` unless given. Raises ValueError
+        for what does not belong to the protocol.
+        """
+        names: Sequence[str | None] = [None] * count if instance_ids is None else instance_ids
+        if len(names) != count:
+            raise ValueError(f"{count} members have {len(names)} instance ids")
+        if protocol == "consumer" and assignors is not None:
+            raise ValueError("the coordinator of a consumer group assigns: remote_assignor names one of its assignors")
+        if protocol == "classic" and (regex is not None or "remote_assignor" in options):
+            raise ValueError('regex and remote_assignor are of consumer groups: protocol="consumer"')
+        settings: ConsumerOptions = {**self._consumer_defaults, **options}
+        new = []
+        for name in names:
+            of_member = MemberSettings(group_id=group, instance_id=name, **settings)
+            membership = (
+                ConsumerMembership(of_member, new_member_id(self._new_uuid), chance=self._chance)
+                if protocol == "consumer"
+                else Membership(
+                    of_member, assignors_of("range" if assignors is None else assignors), chance=self._chance
+                )
+            )
+            new.append(self._auto_member(membership, _names(topics), regex, metadata_max_age_ms))
+        for member in new:
+            member.start()
+        await self._wait_for_members(group, new, timeout)
+        return new
+
+    @abstractmethod
+    def _connect(self, client_id: str) -> MemberConnection: ...
+
+    @abstractmethod
+    def _next_client_id(self, group: str) -> str: ...
+
+    @abstractmethod
+    def _new_uuid(self) -> str: ...
+
+    @abstractmethod
+    def _topic_names(self) -> Mapping[uuid.UUID, str]: ...
+
+    @abstractmethod
+    def _partition_counts(self) -> Mapping[str, int]: ...
+
+    @abstractmethod
+    def _chance(self) -> float: ...
+
+    @abstractmethod
+    def _auto_member(
+        self, membership: GroupMember, topics: Sequence[str], regex: str | None, metadata_max_age_ms: int
+    ) -> AutoMember: ...
+
+    @abstractmethod
+    async def _wait_for_members(self, group: str, new: Sequence[AutoMember], timeout: float | None) -> None: ...
+
+
+def creation(topic: str, partitions: int) -> CreateTopicsRequest:
+    """Create ``topic``, with as many replicas as the broker likes."""
+    wanted = CreatableTopic(name=topic, num_partitions=partitions, replication_factor=-1)
+    return CreateTopicsRequest(topics=(wanted,), timeout_ms=_TIMEOUT_MS)
+
+
+def growth(topic: str, total: int) -> CreatePartitionsRequest:
+    """Let ``topic`` have ``total`` partitions."""
+    return CreatePartitionsRequest(topics=(CreatePartitionsTopic(name=topic, count=total),), timeout_ms=_TIMEOUT_MS)
+
+
+def deletion(topic: str) -> DeleteTopicsRequest:
+    """Delete ``topic``."""
+    return DeleteTopicsRequest(topic_names=(topic,), topics=(DeleteTopicState(name=topic),), timeout_ms=_TIMEOUT_MS)
+
+
+def has_joined(member: AutoMember, seen: GroupDescription) -> bool:
+    """Is ``member`` in the group, and has it what the coordinator of a consumer group says it has?"""
+    assigned = seen.assignment.get(member.member_id)
+    return assigned is not None and (seen.type == GroupType.CLASSIC or assigned == member.assigned)
+
+
+def raise_refusal(response: Any) -> None:
+    """Raise ValueError if the response to one of the above says that Kafka refuses it."""
+    for name in ("topics", "results", "responses"):
+        for result in getattr(response, name, ()):
+            if result.error_code:
+                code = ErrorCode(result.error_code)
+                raise ValueError(f"{result.name}: {code.name}: {result.error_message or code.text}")
+
+
+def _names(topics: str | Sequence[str]) -> Sequence[str]:
+    return [topics] if isinstance(topics, str) else topics

@@ -1,0 +1,104 @@
+"""A transactional id of a cluster in this process: looked up where it is, and a test can do to it what an operator could."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from groupcoord.broker.topic_names import TRANSACTION_STATE
+from groupcoord.coordinator.coordinator import TRANSACTION
+from groupcoord.core.api_error import ApiError
+from groupcoord.core.effects import Effect
+from groupcoord.protocol.messages import FindCoordinatorRequest
+from groupcoord.testing import forced_transaction_actions
+from groupcoord.testing.engine import Engine
+from groupcoord.testing.transactions import DEAD, TransactionDescription, TransactionHandle
+
+
+class ClusterTransaction(TransactionHandle):
+    """One transactional id of a :class:`~groupcoord.testing.cluster.Cluster`. Actions raise ValueError."""
+
+    def __init__(self, name: str, engine: Engine, ask: Callable[..., Awaitable[Any]]) -> None:
+        super().__init__(name)
+        self._engine = engine
+        self._ask = ask
+
+    def __repr__(self) -> str:
+        return f"<ClusterTransaction {self.description().text()}>"
+
+    async def describe(self) -> TransactionDescription:
+        """The transaction as it is now."""
+        return self.description()
+
+    def description(self) -> TransactionDescription:
+        """As ``describe``, without ``await``: for conditions."""
+        runtime = self._engine.core.transactions.runtime
+        shard = runtime.shard_of(self.name)
+        if shard.partition in runtime.deleted:
+            return TransactionDescription(transactional_id=self.name, state=DEAD)
+        try:
+            shard.require_active()
+        except ApiError as refusal:
+            return TransactionDescription(transactional_id=self.name, state=refusal.code.name)
+        found = shard.machine.transactions.get(self.name)
+        if found is None:
+            return TransactionDescription(transactional_id=self.name, state=DEAD)
+        data = found.data
+        return TransactionDescription(
+            transactional_id=self.name,
+            state=data.state.value,
+            producer_id=data.producer_id,
+            producer_epoch=data.producer_epoch,
+            timeout_ms=data.timeout_ms,
+            start_ms=data.start_ms,
+            partitions=frozenset(data.partitions),
+        )
+
+    async def wait_until(
+        self, condition: Callable[[TransactionDescription], bool], what: str, *, timeout: float | None = None
+    ) -> TransactionDescription:
+        """Wait until ``condition`` is true of the transaction; ``what`` says in the error what it should have done."""
+        return await self._engine.waiting.until(
+            lambda: seen if condition(seen := self.description()) else None,
+            f"transaction {self.name} should {what}",
+            self._seen,
+            timeout=timeout,
+        )
+
+    def _seen(self) -> str:
+        seen, shards = self.description(), self._engine.core.transactions.shards
+        if seen.state != DEAD:
+            return f"It is {seen.text()}"
+        others = sorted(repr(name) for shard in shards for name in shard.machine.transactions)
+        return f"There is no such transactional id; there {'are' if others else 'is'} {', '.join(others) or 'none'}"
+
+    async def abort(self) -> None:
+        """Let the coordinator abort the transaction that is open, as its timeout would: the producer is fenced.
+
+        It is decided when this returns; ``wait_aborted`` waits until all partitions know. Raises ValueError if none is open.
+        """
+        effects = forced_transaction_actions.abort(self._engine.core, self.name, self._engine.clock())
+        await self._act(effects, f"abort the transaction of {self.name}")
+
+    async def unload_coordinator(self) -> None:
+        """The broker coordinates this id no longer, nor the others of its partition, until ``load_coordinator``."""
+        effects = forced_transaction_actions.unload(self._engine.core, self.name, self._engine.clock())
+        await self._act(effects, f"unload {self.name}")
+
+    async def load_coordinator(self) -> None:
+        """Read that partition of ``__transaction_state`` from the log, and coordinate what is in it again."""
+        effects = forced_transaction_actions.load(self._engine.core, self.name, self._engine.clock())
+        await self._act(effects, f"load {self.name}")
+        await self._engine.loaded()
+
+    async def move_coordinator(self, to: int) -> None:
+        """Let the broker with the id ``to`` coordinate this transactional id, and the others of its partition."""
+        core = self._engine.core
+        if TRANSACTION_STATE not in core.broker.topics:  # who asks for a coordinator first makes it
+            await self._ask(FindCoordinatorRequest(key_type=TRANSACTION, coordinator_keys=(self.name,)))
+        partition = forced_transaction_actions.partition_of(core, self.name)
+        effects = core.move_leader(TRANSACTION_STATE, partition, to, self._engine.clock())
+        self._engine.apply(effects, f"broker {to} is to coordinate {self.name}")
+        await self._engine.loaded()
+
+    async def _act(self, effects: list[Effect], wish: str) -> None:
+        self._engine.apply(effects, wish)
+        await self._engine.settle()

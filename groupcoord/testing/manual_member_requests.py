@@ -1,0 +1,76 @@
+"""The requests of a member whose every step the test takes: each is sent at once, and a future has the answer."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from groupcoord.protocol.apis import API_BY_REQUEST
+from groupcoord.testing.in_process_transport import MemberConnection
+from groupcoord.testing.waiting import TIMEOUT_S, WaitTimeoutError
+
+T = TypeVar("T")
+Send = Callable[..., None]
+"""One of the ``ask_…`` of a MemberConnection, with whose coordinator or leader it asks."""
+
+
+class MemberRequests:
+    """What a member or producer asks on one connection: what is not sent ``to`` another broker, ``coordinator`` sends."""
+
+    def __init__(self, connection: MemberConnection, coordinator: Send) -> None:
+        self._connection = connection
+        self._coordinator = coordinator
+        self._open: set[asyncio.Future[Any]] = set()
+
+    @property
+    def client_id(self) -> str:
+        """The client id that the requests have."""
+        return self._connection.client_id
+
+    def ask(
+        self, request: Any, finish: Callable[[Any], T], *, version: int | None = None, to: Send | None = None
+    ) -> "asyncio.Future[T]":
+        """Send ``request``; the future has what ``finish`` makes of the answer.
+
+        If that is a request, it is sent in turn, and its answer awaited. The future fails with WaitTimeoutError, and with
+        ConnectionResetError.
+        """
+        send = self._coordinator if to is None else to
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+        self._open.add(future)
+        name = API_BY_REQUEST[type(request)].name
+
+        def fail(error: Exception) -> None:
+            if not future.done():
+                future.set_exception(error)
+
+        why = f"{name} of {self.client_id} was not answered within {TIMEOUT_S:g} s"
+        too_late = WaitTimeoutError(f"{why}: it waits for others, or a rule keeps the answer back")
+        timer = loop.call_later(TIMEOUT_S, fail, too_late)
+
+        def done(_: object) -> None:
+            timer.cancel()
+            self._open.discard(future)
+
+        future.add_done_callback(done)
+
+        def answered(response: Any) -> None:
+            if response is None:
+                fail(ConnectionResetError(f"the connection of {self.client_id} was closed: {name}"))
+                return
+            result: Any = finish(response)
+            if future.done():
+                return  # no caller waits any more, but the member knows what it was told
+            if type(result) in API_BY_REQUEST:
+                send(result, answered, version=version)
+            else:
+                future.set_result(result)
+
+        send(request, answered, version=version)
+        return future
+
+    def close(self) -> None:
+        """Close the connection: what was asked is not answered any more."""
+        self._connection.close()
+        for future in tuple(self._open):
+            future.cancel()

@@ -1,0 +1,266 @@
+"""A transactional producer whose every step the test takes, so that any interleaving can be written down.
+
+Each step sends its request at once, in the order in which the test calls them, and returns a future of the answer::
+
+    producer = kafka.manual_producer("billing")
+    await producer.init()
+    await producer.produce("invoices", b"for order 1")
+    await producer.commit_offsets("billing", {("orders", 0): 1})
+    await producer.end()
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from itertools import groupby
+from typing import NamedTuple, TypeVar
+
+from groupcoord.assignors import TopicPartition
+from groupcoord.protocol.apis.add_partitions_to_txn import AddPartitionsToTxnTopic
+from groupcoord.protocol.apis.produce import PartitionProduceData, PartitionProduceResponse, TopicProduceData
+from groupcoord.protocol.apis.txn_offset_commit import TxnOffsetCommitRequestPartition, TxnOffsetCommitRequestTopic
+from groupcoord.protocol.batches.record_batch import TRANSACTIONAL, build_batch
+from groupcoord.protocol.batches.records import Record
+from groupcoord.protocol.errors import ErrorCode
+from groupcoord.protocol.messages import (
+    AddOffsetsToTxnRequest,
+    AddOffsetsToTxnResponse,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    EndTxnRequest,
+    EndTxnResponse,
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+)
+from groupcoord.testing.in_process_transport import MemberConnection
+from groupcoord.testing.manual_member_requests import MemberRequests
+
+_TIMEOUT_MS = 30_000
+_ADD_PARTITIONS_OF_CLIENTS = 3
+"""Later versions of AddPartitionsToTxn are for brokers."""
+
+
+class _Versions(NamedTuple):
+    """The newest versions of requests for a ``transaction.version``: ``TransactionManager`` of Kafka's Java client."""
+
+    produce: int
+    txn_offset_commit: int
+    end_txn: int
+
+
+_VERSIONS = {
+    1: _Versions(produce=11, txn_offset_commit=4, end_txn=4),
+    2: _Versions(produce=12, txn_offset_commit=5, end_txn=5),
+}
+
+T = TypeVar("T", InitProducerIdResponse, EndTxnResponse)
+
+
+class ManualProducer:
+    """A producer with ``transactional_id`` that does nothing by itself.
+
+    What it says of itself is what these attributes are when it says it; a test may set them, to speak as a zombie.
+    """
+
+    transactional_id: str
+    version: int
+    """The ``transaction.version`` that it knows: 2 with KIP-890, 1 without."""
+    producer_id: int
+    """As the last InitProducerId or EndTxn said; -1 before the first."""
+    epoch: int
+    """As the last InitProducerId or EndTxn said; -1 before the first."""
+    sequences: dict[TopicPartition, int]
+    """The sequence number of the next record for each partition, 0 unless it is there; a new epoch begins without any."""
+
+    def __init__(
+        self, connection: MemberConnection, *, transactional_id: str, version: int, now_ms: Callable[[], int]
+    ) -> None:
+        if version not in _VERSIONS:
+            raise ValueError(f"there is no transaction.version {version} that a producer knows: it is 1 or 2")
+        self.transactional_id = transactional_id
+        self.version = version
+        self.producer_id = self.epoch = -1
+        self.sequences = {}
+        self._connection = connection
+        self._now_ms = now_ms
+        to_coordinator = partial(connection.ask_transaction_coordinator, transactional_id)
+        self._requests = MemberRequests(connection, to_coordinator)
+
+    def __repr__(self) -> str:
+        return f"<ManualProducer {self.transactional_id} producer_id={self.producer_id} epoch={self.epoch}>"
+
+    @property
+    def client_id(self) -> str:
+        """The client id that its requests have."""
+        return self._requests.client_id
+
+    # Steps.
+
+    def init(
+        self, *, transaction_timeout_ms: int = 60_000, goes_on: bool = False
+    ) -> "asyncio.Future[InitProducerIdResponse]":
+        """InitProducerId: an id and an epoch of its own, which fences whoever had the transactional id before.
+
+        With ``goes_on`` it says which id and epoch it has, as a producer does that goes on after an error (KIP-360). A
+        transaction that is open for longer than ``transaction_timeout_ms`` is aborted.
+        """
+        request = InitProducerIdRequest(
+            transactional_id=self.transactional_id,
+            transaction_timeout_ms=transaction_timeout_ms,
+            producer_id=self.producer_id if goes_on else -1,
+            producer_epoch=self.epoch if goes_on else -1,
+        )
+        return self._requests.ask(request, self._learned)
+
+    def add_partitions(self, *partitions: TopicPartition) -> "asyncio.Future[dict[TopicPartition, ErrorCode]]":
+        """AddPartitionsToTxn; the answer has the error code of each partition."""
+        topics = tuple(
+            AddPartitionsToTxnTopic(name=topic, partitions=numbers) for topic, numbers in _by_topic(partitions)
+        )
+        request = AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id=self.transactional_id,
+            v3_and_below_producer_id=self.producer_id,
+            v3_and_below_producer_epoch=self.epoch,
+            v3_and_below_topics=topics,
+        )
+        return self._requests.ask(request, _added, version=_ADD_PARTITIONS_OF_CLIENTS)
+
+    def produce(
+        self, topic: str, *values: bytes, partition: int = 0, key: bytes | None = None
+    ) -> "asyncio.Future[PartitionProduceResponse]":
+        """Produce: append ``values`` to a partition, as one batch of the transaction.
+
+        If it is refused, and nothing was sent after it, the next batch has the same sequence number.
+        """
+        where = topic, partition
+        before = self.sequences.get(where, 0)
+        after = self.sequences[where] = before + len(values)
+        now_ms = self._now_ms()
+        batch = build_batch(
+            [Record(number, now_ms, key, value) for number, value in enumerate(values)],
+            attributes=TRANSACTIONAL,
+            producer_id=self.producer_id,
+            producer_epoch=self.epoch,
+            base_sequence=before,
+        )
+        request = ProduceRequest(
+            transactional_id=self.transactional_id,
+            acks=-1,
+            timeout_ms=_TIMEOUT_MS,
+            topic_data=(
+                TopicProduceData(name=topic, partition_data=(PartitionProduceData(index=partition, records=batch),)),
+            ),
+        )
+
+        def produced(response: ProduceResponse) -> PartitionProduceResponse:
+            answer = response.responses[0].partition_responses[0]
+            if answer.error_code and self.sequences.get(where) == after:
+                self.sequences[where] = before
+            return answer
+
+        to_leader = partial(self._connection.ask_leader, where)
+        return self._requests.ask(request, produced, version=_VERSIONS[self.version].produce, to=to_leader)
+
+    def add_offsets(self, group: str) -> "asyncio.Future[AddOffsetsToTxnResponse]":
+        """AddOffsetsToTxn."""
+        request = AddOffsetsToTxnRequest(
+            transactional_id=self.transactional_id,
+            producer_id=self.producer_id,
+            producer_epoch=self.epoch,
+            group_id=group,
+        )
+
+        def added(response: AddOffsetsToTxnResponse) -> AddOffsetsToTxnResponse:
+            return response
+
+        return self._requests.ask(request, added)
+
+    def commit_offsets(
+        self,
+        group: str,
+        offsets: Mapping[TopicPartition, int],
+        member_id: str = "",
+        generation: int = -1,
+        *,
+        instance_id: str | None = None,
+    ) -> "asyncio.Future[dict[TopicPartition, ErrorCode]]":
+        """TxnOffsetCommit, for the member of ``group`` that it is said to be for (KIP-447); the answer has the error code of
+        each partition.
+
+        ``generation`` is the member epoch in a consumer group.
+        """
+        request = TxnOffsetCommitRequest(
+            transactional_id=self.transactional_id,
+            group_id=group,
+            producer_id=self.producer_id,
+            producer_epoch=self.epoch,
+            topics=tuple(
+                TxnOffsetCommitRequestTopic(
+                    name=topic,
+                    partitions=tuple(
+                        TxnOffsetCommitRequestPartition(
+                            partition_index=number, committed_offset=offsets[topic, number], committed_metadata=""
+                        )
+                        for number in numbers
+                    ),
+                )
+                for topic, numbers in _by_topic(offsets)
+            ),
+            generation_id=generation,
+            member_id=member_id,
+            group_instance_id=instance_id,
+        )
+        version = _VERSIONS[self.version].txn_offset_commit
+        return self._requests.ask(
+            request, _committed, version=version, to=partial(self._connection.ask_coordinator, group)
+        )
+
+    def end(self, *, commit: bool = True) -> "asyncio.Future[EndTxnResponse]":
+        """EndTxn: commit or abort the transaction. From ``version`` 2 on the answer has the next epoch."""
+        request = EndTxnRequest(
+            transactional_id=self.transactional_id,
+            producer_id=self.producer_id,
+            producer_epoch=self.epoch,
+            committed=commit,
+        )
+        return self._requests.ask(request, self._learned, version=_VERSIONS[self.version].end_txn)
+
+    def vanish(self) -> None:
+        """End without a word, as after a crash: what was asked is not answered any more."""
+        self._requests.close()
+
+    # Answers.
+
+    def _learned(self, response: T) -> T:
+        if response.error_code == ErrorCode.NONE and response.producer_id >= 0:  # an old EndTxn does not say it
+            if (self.producer_id, self.epoch) != (response.producer_id, response.producer_epoch):
+                self.sequences.clear()
+            self.producer_id, self.epoch = response.producer_id, response.producer_epoch
+        return response
+
+
+def _by_topic(partitions: Iterable[TopicPartition]) -> list[tuple[str, tuple[int, ...]]]:
+    grouped = groupby(sorted(partitions), key=lambda each: each[0])
+    return [(topic, tuple(number for _, number in each)) for topic, each in grouped]
+
+
+def _added(response: AddPartitionsToTxnResponse) -> dict[TopicPartition, ErrorCode]:
+    # A broker elsewhere answers an old version as that has it, one in this process as handlers do.
+    by_transaction = (topic for each in response.results_by_transaction for topic in each.topic_results)
+    return {
+        (topic.name, each.partition_index): ErrorCode(each.partition_error_code)
+        for topic in (*response.results_by_topic_v3_and_below, *by_transaction)
+        for each in topic.results_by_partition
+    }
+
+
+def _committed(response: TxnOffsetCommitResponse) -> dict[TopicPartition, ErrorCode]:
+    return {
+        (topic.name, each.partition_index): ErrorCode(each.error_code)
+        for topic in response.topics
+        for each in topic.partitions
+    }

@@ -1,0 +1,71 @@
+"""The records of a topic as a reader without a group finds them: what is committed, or everything."""
+
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from groupcoord.broker.partition_log import PartitionLog
+from groupcoord.client.assigned_partitions import ConsumerRecord, decode_records
+from groupcoord.client.log_reader import EARLIEST, LATEST, READ_COMMITTED, LogReader
+from groupcoord.client.option_parsing import Address, isolation_level
+from groupcoord.protocol.apis.fetch import AbortedTransaction
+
+Isolation = Literal["read_committed", "read_uncommitted"]
+
+PIECE_BYTES = 1_048_576
+TRIES = 5
+TRIES_OF_A_NEW_TOPIC = 8
+"""Over some twelve seconds: a busy broker takes its time to lead a partition."""
+
+
+def chosen_partitions(topic: str, known: Sequence[int], partition: int | None) -> Sequence[int]:
+    """Those of the ``known`` partitions of ``topic`` that are to be read. Raises ValueError for what is not there."""
+    if not known:
+        raise ValueError(f"there is no topic {topic!r}")
+    if partition is None:
+        return known
+    if partition not in known:
+        raise ValueError(f"there is no {topic}-{partition}: {topic} has {len(known)} partitions, counted from 0")
+    return (partition,)
+
+
+def read_log(topic: str, partition: int, log: PartitionLog, isolation: Isolation) -> list[ConsumerRecord]:
+    """The records in ``log``. Raises ValueError for what is no isolation level."""
+    committed_only = isolation_level(isolation) == READ_COMMITTED
+    offset, found = log.log_start_offset, []
+    end = log.last_stable_offset if committed_only else log.high_watermark
+    while offset < end:
+        read = log.read(offset, PIECE_BYTES, at_least_one=True, committed_only=committed_only)
+        aborted = ((each.producer_id, each.first_offset) for each in read.aborted or ())
+        decoded = decode_records((topic, partition), read.data(), offset, _aborted(aborted))
+        found += decoded.records
+        offset = max(decoded.next_offset, offset + 1)  # compaction may leave nothing at the end
+    return found
+
+
+def wait_for_leaders(bootstrap: Sequence[Address], topic: str) -> None:
+    """Return when every partition of ``topic`` answers: leaders are told before they serve. Blocking. Raises ClientError."""
+    with LogReader(bootstrap, client_id="groupcoord-testing", tries=TRIES_OF_A_NEW_TOPIC) as reader:
+        reader.offsets([(topic, number) for number in reader.partitions([topic]).get(topic, ())], LATEST)
+
+
+def read_remote(
+    bootstrap: Sequence[Address], topic: str, partition: int | None, isolation: Isolation
+) -> list[ConsumerRecord]:
+    """The records of a topic of the cluster at ``bootstrap``; blocking. Raises ValueError, ClientError."""
+    level = isolation_level(isolation)
+    found = []
+    with LogReader(bootstrap, client_id="groupcoord-testing", isolation_level=level, tries=TRIES) as reader:
+        numbers = chosen_partitions(topic, reader.partitions([topic]).get(topic, ()), partition)
+        wanted = [(topic, number) for number in numbers]
+        begins, ends = reader.offsets(wanted, EARLIEST), reader.offsets(wanted, LATEST)
+        for each in wanted:
+            offset = begins[each]
+            while offset < ends[each] and (batches := reader.fetch(each, offset, PIECE_BYTES, max_wait_ms=500)).records:
+                decoded = decode_records(each, batches.records, offset, _aborted(batches.aborted))
+                found += [record for record in decoded.records if record.offset < ends[each]]
+                offset = decoded.next_offset
+    return found
+
+
+def _aborted(transactions: Iterable[tuple[int, int]]) -> list[AbortedTransaction]:
+    return [AbortedTransaction(producer_id=number, first_offset=first) for number, first in transactions]

@@ -1,0 +1,191 @@
+"""The events of one group in a trace, and what led to each of its generations."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from groupcoord.coordinator.events import (
+    ConsumerMemberJoined,
+    Departure,
+    GenerationStarted,
+    GroupEvent,
+    GroupRemoved,
+    LeaderElected,
+    MemberIdAssigned,
+    MemberJoined,
+    MemberRemoved,
+    RebalanceStarted,
+    RebalanceStuck,
+    ShardLoaded,
+    StateChanged,
+)
+from groupcoord.core.events import TimerFired
+from groupcoord.testing.trace.events import RequestReceived, ResponseSent, TraceEntry
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationStart:
+    """What led to a generation.
+
+    ``start`` is the entry of its RebalanceStarted, None if the trace does not have it; ``trigger`` are the entries of the same
+    cause just before; ``meanwhile`` are those between ``start`` and ``end``; ``end`` is the entry that says that the generation
+    began, was empty, or got stuck.
+    """
+
+    start: TraceEntry | None
+    trigger: tuple[TraceEntry, ...]
+    meanwhile: tuple[TraceEntry, ...]
+    end: TraceEntry
+    stuck: RebalanceStuck | None
+
+    @property
+    def at_once(self) -> bool:
+        """Did what started the rebalance end it, too?"""
+        return self.start is not None and self.start.event.cause == self.end.event.cause
+
+
+class GenerationHistory:
+    """What ``entries`` say about ``group``."""
+
+    def __init__(self, entries: Sequence[TraceEntry], group: str) -> None:
+        self.group = group
+        self._all = entries
+        self.entries = [
+            entry for entry in entries if isinstance(entry.event, GroupEvent) and entry.event.group == group
+        ]
+        """Those of the group's own events."""
+        self._by_seq = {entry.seq: entry for entry in entries}
+
+    @property
+    def is_known(self) -> bool:
+        """Is the group in the trace?"""
+        return bool(self.entries)
+
+    @property
+    def generations(self) -> tuple[int, ...]:
+        """Those whose beginning is in the trace, in order."""
+        numbers = (_generation(entry) for entry in self.entries)
+        return tuple(dict.fromkeys(number for number in numbers if number is not None))
+
+    def generation_start(self, generation: int) -> GenerationStart | None:
+        """What led to ``generation``, to the last one with that number; None if the trace does not have it."""
+        places = [place for place, entry in enumerate(self.entries) if _generation(entry) == generation]
+        if not places:
+            return None
+        # A generation may get stuck after it has begun; then there are two such entries, of one cause.
+        end, last = places[-1], self.entries[places[-1]]
+        stuck = last.event if isinstance(last.event, RebalanceStuck) else None
+        if stuck is not None and len(places) > 1 and self.entries[places[-2]].event.cause == stuck.cause:
+            end = places[-2]
+        start = self._start_before(end)
+        if start is None:
+            return GenerationStart(None, (), (), self.entries[end], stuck)
+        first = start
+        while first and self.entries[first - 1].event.cause == self.entries[start].event.cause:
+            first -= 1
+        return GenerationStart(
+            self.entries[start],
+            tuple(self.entries[first:start]),
+            tuple(self.entries[start + 1 : end]),
+            self.entries[end],
+            stuck,
+        )
+
+    def _start_before(self, end: int) -> int | None:
+        for place in range(end - 1, -1, -1):
+            event = self.entries[place].event
+            if isinstance(event, RebalanceStarted):
+                return place
+            if isinstance(event, GroupRemoved):
+                return None
+        return None
+
+    def generation_before(self, entry: TraceEntry) -> tuple[int, TraceEntry] | None:
+        """The last generation that began before ``entry``, and the entry of that."""
+        for earlier in reversed(self.entries):
+            if earlier.seq < entry.seq and isinstance(earlier.event, GenerationStarted):
+                return earlier.event.generation, earlier
+        return None
+
+    def members_before(self, entry: TraceEntry) -> tuple[str, ...]:
+        """The members of the generation before ``entry``."""
+        before = self.generation_before(entry)
+        begun = None if before is None else before[1].event
+        return begun.members if isinstance(begun, GenerationStarted) else ()
+
+    def leader_before(self, entry: TraceEntry) -> str:
+        """Who led before ``entry``; ``""`` if that is not in the trace."""
+        for earlier in reversed(self.entries):
+            if earlier.seq < entry.seq and isinstance(earlier.event, GenerationStarted | LeaderElected):
+                return earlier.event.leader
+        return ""
+
+    def id_assigned_before(self, member: str, before: TraceEntry) -> TraceEntry | None:
+        """The last entry before another one that says that ``member`` was given its id."""
+        for entry in reversed(self.entries):
+            if entry.seq < before.seq and isinstance(entry.event, MemberIdAssigned) and entry.event.member == member:
+                return entry
+        return None
+
+    def joined_before(self, member: str, before: TraceEntry) -> MemberJoined | ConsumerMemberJoined | None:
+        """How ``member`` came, the last time before an entry."""
+        for entry in reversed(self.entries):
+            event = entry.event
+            if (
+                entry.seq < before.seq
+                and isinstance(event, MemberJoined | ConsumerMemberJoined)
+                and event.member == member
+            ):
+                return event
+        return None
+
+    def made_by(self, entry: TraceEntry) -> TraceEntry | None:
+        """The entry of what caused ``entry``, if the trace has it."""
+        return None if entry.cause is None else self._by_seq.get(entry.cause)
+
+    def of_member(self, member: str, before: TraceEntry) -> list[TraceEntry]:
+        """The requests and answers of ``member`` before an entry, the last one first."""
+        return [
+            entry
+            for entry in reversed(self._all)
+            if entry.seq < before.seq
+            and isinstance(entry.event, RequestReceived | ResponseSent)
+            and (entry.event.group, entry.event.member) == (self.group, member)
+        ]
+
+    def answer_to(self, request: TraceEntry) -> ResponseSent | None:
+        """The answer to ``request``, if there is one."""
+        for entry in self._all:
+            if entry.answers == request.seq and isinstance(entry.event, ResponseSent):
+                return entry.event
+        return None
+
+    def loaded_with(self, entry: TraceEntry) -> ShardLoaded | None:
+        """That groups were read back, if ``entry`` is a consequence of it."""
+        for other in self._all:
+            if isinstance(other.event, ShardLoaded) and other.event.cause == entry.event.cause:
+                return other.event
+        return None
+
+    def was_loaded_at(self, at_ms: int) -> bool:
+        """Were groups read back at that time on the clock?"""
+        return any(isinstance(entry.event, ShardLoaded) and entry.at_ms == at_ms for entry in self._all)
+
+
+def heard_last_ms(removed: TraceEntry) -> int | None:
+    """When a member whose session ran out was heard last (ms on the clock); None if it was removed for another reason."""
+    match removed.event:
+        case MemberRemoved(how=Departure.SESSION_OVER, cause=TimerFired(due_ms=due_ms), timeout_ms=int(timeout_ms)):
+            return due_ms - timeout_ms
+        case _:
+            return None
+
+
+def _generation(entry: TraceEntry) -> int | None:
+    """The generation that ``entry`` says the beginning of."""
+    match entry.event:
+        case GenerationStarted(generation=generation) | RebalanceStuck(generation=generation):
+            return generation
+        case StateChanged(origin="PreparingRebalance", target="Empty", generation=generation):
+            return generation
+        case _:
+            return None

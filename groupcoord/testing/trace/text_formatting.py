@@ -1,0 +1,85 @@
+"""Text for people: short names of members, instead of the forty characters of a member id; times, counts and lists."""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from groupcoord.coordinator.events import ConsumerMemberJoined, MemberIdAssigned, MemberJoined, StaticMemberReplaced
+from groupcoord.core.events import Requested
+from groupcoord.testing.trace.events import TraceEntry
+
+LETTERS = 4
+"""How many characters of the random part of a member id tell members of one client id apart, or more if need be."""
+
+
+class ShortMemberNames:
+    """The names of all members that ``entries`` introduce.
+
+    A member is called by its instance id or else the id of its client; if several member ids were made of the same, each has
+    the beginning of its random part behind it.
+    """
+
+    def __init__(self, entries: Iterable[TraceEntry]) -> None:
+        bases: dict[str, str] = {}
+        for entry in entries:
+            match entry.event:
+                case (
+                    MemberJoined(member=member, instance_id=instance_id, client_id=client_id)
+                    | ConsumerMemberJoined(member=member, instance_id=instance_id, client_id=client_id)
+                ):
+                    bases[member] = instance_id or client_id
+                case StaticMemberReplaced(new_member=member, instance_id=instance_id):
+                    bases[member] = instance_id
+                case MemberIdAssigned(member=member, cause=Requested(client_id=client_id)):
+                    bases.setdefault(member, client_id or "")
+        of_base: dict[str, list[str]] = {}
+        for member, base in bases.items():
+            of_base.setdefault(base, []).append(member)
+        self._names: dict[str, str] = {}
+        for base, members in of_base.items():
+            self._names |= {members[0]: base} if len(members) == 1 and base else _told_apart(base, members)
+
+        # A member of a consumer group makes its id itself, and it may be a single letter.
+        ids = "|".join(map(re.escape, sorted(self._names, key=len, reverse=True)))
+        self._ids = re.compile(rf"(?<![\w-])(?:{ids})(?![\w-])") if ids else None
+
+    def of(self, member: str) -> str:
+        """The name of ``member``; its id if nothing more is known."""
+        return self._names.get(member, member)
+
+    def shortened(self, text: str) -> str:
+        """``text`` with names for all member ids in it, where they stand as words."""
+        return text if self._ids is None else self._ids.sub(lambda found: self._names[found[0]], text)
+
+
+def _told_apart(base: str, members: list[str]) -> dict[str, str]:
+    parts = {member: member.removeprefix(f"{base}-") for member in members}
+    letters = LETTERS
+    while len({part[:letters] for part in parts.values()}) < len(set(parts.values())):
+        letters += 1
+    return {member: f"{base}-{part[:letters]}" if base else part[:letters] for member, part in parts.items()}
+
+
+def duration(ms: int) -> str:
+    """``45,000 ms``."""
+    return f"{ms:,} ms"
+
+
+def moment(since_start_ms: int) -> str:
+    """``61.2 s``: to the millisecond where that says something, and to a tenth of a second at least."""
+    text = f"{since_start_ms / 1000:,.3f}"
+    return f"{text[:-2]}{text[-2:].rstrip('0')} s"
+
+
+def listed(names: Sequence[str]) -> str:
+    """``a, b and c``."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+
+
+def times(count: int) -> str:
+    """``once``, ``twice``, ``3 times``."""
+    return {1: "once", 2: "twice"}.get(count, f"{count} times")
+
+
+def counted(count: int, noun: str) -> str:
+    """``1 member``, ``2 members``."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -1,0 +1,127 @@
+"""Static members of consumer groups (KIP-848)."""
+
+from tests.conformance.actors import Stagehand
+from tests.conformance.consumers import Consumer, Watcher, settled, topics_with_ids
+from tests.conformance.settings import CONSUMERS
+from tests.conformance.story import Story, story
+
+
+@story(settings=CONSUMERS, sections=["848 7"])
+def a_static_consumer_comes_back(s: Story) -> None:
+    """It leaves for now, and takes its place again under another member id, and under the same one."""
+    group, stage = s.group(), Stagehand(s)
+    topics, _ = topics_with_ids(s, stage, orders=4)
+    a = Consumer(s, "a", group_id=group, topics=topics)
+    b = Consumer(s, "b", group_id=group, topics=topics, instance="i")
+    admin = Watcher(s, "admin")
+    a.joins()
+    b.joins()
+    settled(a, b)
+    b.leaves(-2)
+    admin.looks_at(group)
+    a.heartbeats()
+    again = Consumer(s, "b2", group_id=group, topics=topics, instance="i")
+    again.joins()
+    admin.looks_at(group)
+    b.heartbeats(member_epoch=3)
+    b.leaves()
+    again.owns()
+    again.leaves(-2)
+    again.joins(does="joins again under the same member id")
+    again.heartbeats()
+    again.leaves(-2)
+    other = Consumer(s, "b3", group_id=group, topics=[*topics, s.topic_name("nowhere")], instance="i")
+    other.joins(does="joins in its place with other topics")
+    admin.looks_at(group)
+    settled(a, other)
+    other.leaves()
+    admin.looks_at(group)
+
+
+@story(settings=CONSUMERS, sections=["848 7"])
+def an_instance_id_that_is_taken(s: Story) -> None:
+    """Nobody else joins with it until its owner has left for now, not even its owner."""
+    group, stage = s.group(), Stagehand(s)
+    topics, _ = topics_with_ids(s, stage, orders=2)
+    a = Consumer(s, "a", group_id=group, topics=topics, instance="i")
+    b = Consumer(s, "b", group_id=group, topics=topics, instance="i")
+    a.joins()
+    b.joins()
+    a.joins(does="joins again")
+    b.heartbeats(member_epoch=2)
+    b.heartbeats(does="heartbeats as the other without an instance id", member_id="a", member_epoch=2, instance_id=None)
+    a.heartbeats(does="heartbeats with another instance id", instance_id="j")
+    a.heartbeats(does="heartbeats without its instance id", instance_id=None)
+    a.heartbeats(does="heartbeats with a greater epoch", member_epoch=7)
+    a.joins(does="joins again without its instance id", instance_id=None)
+    Watcher(s, "admin").looks_at(group)
+    a.heartbeats()
+    a.leaves(-2)
+    b.joins(does="joins with the member id that left", member_id="a")
+    b.heartbeats()
+    b.joins(does="joins with a list of no topics and the same ids", subscribed_topic_names=())
+
+
+@story(settings=CONSUMERS, sections=["848 7"])
+def a_static_consumer_is_away_while_others_move(s: Story) -> None:
+    """What it has stays its own, though the target says otherwise, until it comes back."""
+    group, stage = s.group(), Stagehand(s)
+    topics, _ = topics_with_ids(s, stage, orders=6)
+    a = Consumer(s, "a", group_id=group, topics=topics, instance="i")
+    b, c = Consumer(s, "b", group_id=group, topics=topics), Consumer(s, "c", group_id=group, topics=topics)
+    admin = Watcher(s, "admin")
+    a.joins()
+    b.joins()
+    settled(a, b)
+    a.leaves(-2)
+    c.joins()
+    settled(b, c, rounds=4)
+    admin.looks_at(group)
+    back = Consumer(s, "a2", group_id=group, topics=topics, instance="i")
+    back.joins()
+    admin.looks_at(group)
+    settled(back, b, c)
+    admin.looks_at(group)
+
+
+@story(settings=CONSUMERS, sections=["848 7"])
+def a_static_consumer_leaves_while_it_gives_back(s: Story) -> None:
+    """Its pending revocation is forgotten; when it is back, it has what it is to have."""
+    group, stage = s.group(), Stagehand(s)
+    topics, _ = topics_with_ids(s, stage, orders=4)
+    a = Consumer(s, "a", group_id=group, topics=topics, instance="i")
+    b = Consumer(s, "b", group_id=group, topics=topics)
+    admin = Watcher(s, "admin")
+    a.joins()
+    b.joins()
+    a.heartbeats()
+    a.leaves(-2)
+    admin.looks_at(group)
+    b.heartbeats()
+    back = Consumer(s, "a2", group_id=group, topics=topics, instance="i", rack="r", rebalance_ms=5000)
+    back.joins()
+    settled(back, b)
+    admin.looks_at(group)
+
+
+@story(settings=CONSUMERS, sections=["848 7"])
+def two_instances(s: Story) -> None:
+    """Range sorts those with instance ids first; each keeps its own place."""
+    group, stage = s.group(), Stagehand(s)
+    topics, _ = topics_with_ids(s, stage, orders=5)
+    z = Consumer(s, "z", group_id=group, topics=topics, instance="1", assignor="range")
+    a = Consumer(s, "a", group_id=group, topics=topics, instance="2", assignor="range")
+    m = Consumer(s, "m", group_id=group, topics=topics, assignor="range")
+    for member in (m, a, z):
+        member.joins()
+    settled(m, a, z)
+    admin = Watcher(s, "admin")
+    admin.looks_at(group)
+    z.leaves(-2)
+    b = Consumer(s, "b", group_id=group, topics=topics, instance="1", assignor="range")
+    b.joins()
+    settled(b, a, m)
+    admin.looks_at(group)
+    a.leaves()
+    settled(b, m)
+    admin.looks_at(group)

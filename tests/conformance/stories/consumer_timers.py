@@ -1,0 +1,127 @@
+"""Sessions and rebalance timeouts of consumer groups (KIP-848). Real time, short timeouts."""
+
+from groupcoord.protocol.apis.incremental_alter_configs import AlterableConfig, AlterConfigsResource
+from groupcoord.protocol.messages import DeleteGroupsRequest, IncrementalAlterConfigsRequest
+from tests.conformance.actors import Stagehand
+from tests.conformance.consumers import Consumer, Watcher, settled, topics_with_ids
+from tests.conformance.settings import CONSUMERS
+from tests.conformance.stories.configs import GROUP, SET
+from tests.conformance.story import Story, story
+
+
+def short_session(s: Story, group: str, session_ms: int = 2500) -> None:
+    """A session of ``session_ms`` for the group, known to its coordinator: one who joins another group is told so."""
+    stage, probe = Stagehand(s), Consumer(s, "probe", group_id=f"{s.name}-probe", topics=[])
+    configs = (
+        AlterableConfig(name="consumer.session.timeout.ms", config_operation=SET, value=str(session_ms)),
+        AlterableConfig(name="consumer.heartbeat.interval.ms", config_operation=SET, value="500"),
+    )
+    resources = tuple(
+        AlterConfigsResource(resource_type=GROUP, resource_name=name, configs=configs)
+        for name in (group, probe.group_id)
+    )
+    stage.ask(IncrementalAlterConfigsRequest(resources=resources, validate_only=False))
+    while stage.ask(probe.join_request()).heartbeat_interval_ms != 500:
+        s.target.wait(25)
+    stage.ask(probe.request(member_epoch=-1))
+    stage.ask(DeleteGroupsRequest(groups_names=(probe.group_id,)))
+    s.target.wait(s.target.settle_ms)
+
+
+@story(settings=CONSUMERS, sections=["848 9"], lasts_ms=8000)
+def a_silent_consumer_is_removed(s: Story) -> None:
+    """Its partitions go to the others; its next heartbeat is refused, and it can join again."""
+    group, stage = s.group(), Stagehand(s)
+    topics, _ = topics_with_ids(s, stage, orders=4)
+    short_session(s, group)
+    a, b = (Consumer(s, each, group_id=group, topics=topics) for each in "ab")
+    admin = Watcher(s, "admin")
+    a.joins()
+    b.joins()
+    settled(a, b)
+    for _ in range(3):
+        s.wait(1000, "less than the session")
+        a.heartbeats()
+    admin.looks_at(group)
+    a.heartbeats()
+    b.heartbeats()
+    b.joins(does="joins again")
+    admin.looks_at(group)
+
+
+@story(settings=CONSUMERS, sections=["848 9"], lasts_ms=8000)
+def the_last_silent_consumer_is_removed(s: Story) -> None:
+    """The group is empty; commits and refused heartbeats have kept nobody in it."""
+    group, stage = s.group(), Stagehand(s)
+    topics, _ = topics_with_ids(s, stage, orders=1)
+    short_session(s, group)
+    a, admin = Consumer(s, "a", group_id=group, topics=topics), Watcher(s, "admin")
+    a.joins()
+    for _ in range(3):
+        s.wait(1000, "half of the session")
+        a.commits({(topics[0], 0): 1})
+        a.heartbeats(does="heartbeats with too great an epoch", member_epoch=99)
+    admin.looks_at(group)
+    a.heartbeats()
+    a.joins()
+
+
+@story(settings=CONSUMERS, sections=["848 7", "848 9"], lasts_ms=8000)
+def a_static_consumer_that_is_away_too_long(s: Story) -> None:
+    """Its session goes on while it is away."""
+    group, stage = s.group(), Stagehand(s)
+    topics, _ = topics_with_ids(s, stage, orders=1)
+    short_session(s, group)
+    a, admin = Consumer(s, "a", group_id=group, topics=topics, instance="i"), Watcher(s, "admin")
+    a.joins()
+    s.wait(1000, "half of the session")
+    a.leaves(-2)
+    admin.looks_at(group)
+    s.wait(2300, "the session that began with the join is over")
+    admin.looks_at(group)
+    a.joins()
+
+
+@story(settings=CONSUMERS, sections=["848 9"], lasts_ms=8000)
+def a_consumer_that_does_not_give_back_in_time(s: Story) -> None:
+    """Heartbeats do not save it."""
+    group, stage = s.group(), Stagehand(s)
+    topics, _ = topics_with_ids(s, stage, orders=2)
+    a = Consumer(s, "a", group_id=group, topics=topics, rebalance_ms=2000)
+    b = Consumer(s, "b", group_id=group, topics=topics)
+    admin = Watcher(s, "admin")
+    a.joins()
+    b.joins()
+    a.heartbeats()
+    for _ in range(3):
+        s.wait(900, "it must give back soon")
+        a.heartbeats()
+    admin.looks_at(group)
+    b.heartbeats()
+    a.joins(does="joins again")
+    admin.looks_at(group)
+
+
+@story(settings=CONSUMERS, sections=["848 9"], lasts_ms=8000)
+def a_consumer_that_gives_back_in_time(s: Story) -> None:
+    """Then its rebalance timeout means nothing, and neither does that of one who only waits."""
+    group, stage = s.group(), Stagehand(s)
+    topics, _ = topics_with_ids(s, stage, orders=3)
+    a = Consumer(s, "a", group_id=group, topics=topics, rebalance_ms=1500)
+    b = Consumer(s, "b", group_id=group, topics=topics, rebalance_ms=1500)
+    c = Consumer(s, "c", group_id=group, topics=topics, rebalance_ms=20_000)
+    c.joins()
+    a.joins()
+    b.joins()
+    c.heartbeats()
+    s.wait(2500, "those who wait are not hurried")
+    a.heartbeats()
+    b.heartbeats()
+    c.owns()
+    settled(a, b, c)
+    a.leaves()
+    b.heartbeats()
+    c.heartbeats()
+    s.wait(2500, "nobody has to give anything back")
+    settled(b, c)
+    Watcher(s, "admin").looks_at(group)

@@ -1,0 +1,142 @@
+"""Records come into the same tables on both ways; what a task left that did not end is in none of them."""
+
+import contextlib
+import json
+from base64 import b64encode
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from groupcoord.pipeline.columnar_decoder import OF_RECORDS
+from groupcoord.pipeline.errors import PipelineError
+from groupcoord.pipeline.record_table_writer import CODEC, CODECS, WRITTEN, collect_written, table_writer
+from groupcoord.pipeline.run import RunOptions, RunProgress, run_pipeline
+from groupcoord.pipeline.run_output import RunOutput
+from groupcoord.pipeline.schemas import TABLES
+from groupcoord.pipeline.sources.factory import plan_source
+from groupcoord.protocol.coordinator_records.typed import OffsetCommitKey, OffsetCommitValue, write_key, write_value
+from tests.pipeline.random_log import START_MS, RandomLog
+
+RECORDED = Path(__file__).parent / "recordings" / "4.3.1"
+OF_SPARK = "lz4_raw"
+"""A codec whose name only Spark knows, so that Spark writes."""
+
+
+@pytest.fixture
+def codecs(spark: SparkSession) -> Iterator[None]:
+    """The codec is as it was when the test ends."""
+    before = spark.conf.get(CODEC)
+    yield
+    spark.conf.set(CODEC, before)
+
+
+def tables_of(spark: SparkSession, source: str, out: Path, as_of: datetime | None) -> dict[str, list[str]]:
+    with RunOutput(spark, str(out)) as output:
+        run_pipeline(spark, plan_source(source, {}), output, RunOptions(as_of=as_of), RunProgress(lambda line: None))
+    tables = {name: pq.read_table(out / "tables" / name) for name in TABLES}
+    return {name: sorted(map(str, table.to_pylist())) for name, table in tables.items()}
+
+
+def line(offset: int, key: bytes | None, value: bytes | None) -> str:
+    said = {"partition": 0, "offset": offset, "timestamp": START_MS + offset * 1000}
+    texts = {"key": key, "value": value}
+    return json.dumps(said | {name: text and b64encode(text).decode() for name, text in texts.items()})
+
+
+def odd_log(path: Path) -> None:
+    """Commits as Kafka writes them, one with a tagged field that nobody knows, and records that cannot be read."""
+    key = write_key(OffsetCommitKey(group="g", topic="t", partition=0))
+    value = write_value(OffsetCommitValue(offset=7, leader_epoch=1, metadata="é", commit_timestamp_ms=START_MS), 4)
+    assert value[-1] == 0  # tagged fields
+    odd = value[:-1] + b"\x01\x05\x01\xff"
+    found = [(key, value), (key, odd), (key, None), (b"\0", value), (key, value[:9]), (None, None), (key, odd)]
+    lines = [line(offset, *said) for offset, said in enumerate(found)]
+    path.write_text("\n".join([*lines, "nonsense"]) + "\n", encoding="utf-8")
+
+
+@pytest.mark.usefixtures("codecs")
+def test_spark_writes_what_tasks_write(spark: SparkSession, tmp_path: Path) -> None:
+    RandomLog(11, partitions=3, steps=120).write(tmp_path / "random")
+    odd_log(tmp_path / "odd.jsonl")
+    begin = datetime.fromtimestamp(START_MS / 1000, UTC)
+    for source, as_of in (
+        (f"segments:{RECORDED}", None),
+        (f"segments:{tmp_path}/random", begin + timedelta(minutes=15)),
+        (f"jsonl:{tmp_path}/odd.jsonl", None),
+    ):
+        assert OF_SPARK not in CODECS
+        spark.conf.set(CODEC, OF_SPARK)
+        expected = tables_of(spark, source, tmp_path / "by-spark", as_of)
+        assert any("later" in row and "'records': 0" not in row for row in expected["record_counts"]) == (
+            as_of is not None
+        )
+        spark.conf.set(CODEC, "snappy")
+        found = tables_of(spark, source, tmp_path / "by-tasks", as_of)
+        assert found == expected
+
+
+def test_a_run_of_odd_records_loses_none(spark: SparkSession, tmp_path: Path) -> None:
+    odd_log(tmp_path / "odd.jsonl")
+    found = tables_of(spark, f"jsonl:{tmp_path}/odd.jsonl", tmp_path / "out", None)
+    assert (len(found["commits"]), len(found["bad_records"])) == (4, 4)
+    assert len(list((tmp_path / "out" / "tables" / "commits").glob("*.parquet"))) == 1
+
+
+@pytest.mark.usefixtures("codecs")
+@pytest.mark.parametrize("codec", ["zstd", OF_SPARK])
+def test_where_nothing_is_left_no_table_has_rows(spark: SparkSession, tmp_path: Path, codec: str) -> None:
+    spark.conf.set(CODEC, codec)
+    odd_log(tmp_path / "odd.jsonl")
+    found = tables_of(spark, f"jsonl:{tmp_path}/odd.jsonl", tmp_path / "out", datetime.fromtimestamp(0, UTC))
+    assert {name: len(found[name]) for name in OF_RECORDS} == {**dict.fromkeys(OF_RECORDS, 0), "bad_records": 1}
+    ends_nowhere = json.loads(line(0, b"\0\1", None)) | {"transaction": {"producerId": 7}}
+    (tmp_path / "open.jsonl").write_text(json.dumps(ends_nowhere) + "\n")
+    with pytest.raises(PipelineError, match="holds no records: no group has ever committed there"):
+        tables_of(spark, f"jsonl:{tmp_path}/open.jsonl", tmp_path / "none", None)
+    assert list((tmp_path / "none").iterdir()) == []
+
+
+def test_only_files_of_tasks_that_ended_count(spark: SparkSession, tmp_path: Path) -> None:
+    """A task that fails after it began to write, and the same one tried again: Spark does that with ``local[2, 2]``."""
+    RandomLog(3, partitions=1, steps=40).write(tmp_path / "random")
+    plan = plan_source(f"segments:{tmp_path}/random", {})
+    folder = tmp_path / "written"
+
+    def fails(batches: Iterator[Any]) -> Iterator[Any]:
+        yield from plan.open_batches(batches)
+        raise OSError(5, "Input/output error")
+
+    def first_fails_then_reads(batches: Iterator[Any]) -> Iterator[Any]:
+        numbers = list(batches)
+        with contextlib.suppress(OSError):
+            list(table_writer(fails, folder, "zstd", None)(iter(numbers)))
+        yield from table_writer(plan.open_batches, folder, "zstd", None)(iter(numbers))
+
+    frame = plan.read(spark).mapInArrow(first_fails_then_reads, WRITTEN.ddl)
+    found = collect_written(frame, folder)
+    assert (found.read, found.later) == (plan.records, 0)
+    assert len(list((folder / "commits").iterdir())) == 1
+    rows = {
+        table.name: pq.read_table(folder / table.name).num_rows
+        for table in OF_RECORDS.values()
+        if (folder / table.name).is_dir()
+    }
+    assert rows == {name: number for name, number in found.rows.items() if number}
+    assert sum(rows.values()) == found.read
+
+
+def test_what_cannot_be_written_fails_the_run(spark: SparkSession, tmp_path: Path) -> None:
+    RandomLog(3, partitions=1, steps=40).write(tmp_path / "random")
+    plan = plan_source(f"segments:{tmp_path}/random", {})
+    (tmp_path / "written").mkdir()
+    (tmp_path / "written" / "commits").write_bytes(b"")  # where a folder should be
+    with pytest.raises(PySparkException, match=r"cannot write .*/written/commits/part-.*: File exists"):
+        plan.read(spark).mapInArrow(
+            table_writer(plan.open_batches, tmp_path / "written", "zstd", None), WRITTEN.ddl
+        ).collect()

@@ -1,0 +1,241 @@
+"""Consumer groups of KIP-848: epochs, and partitions that change hands."""
+
+import pytest
+
+from groupcoord.protocol.errors import ErrorCode as E
+from groupcoord.testing import Cluster, RemoteCluster
+from tests.scenarios.consumer_member import ConsumerMember, assigns_at_once, described, joined, settled
+
+pytestmark = pytest.mark.asyncio
+
+
+async def test_a_partition_that_comes_back_before_it_was_given_back(
+    cluster: RemoteCluster, app: str, orders: str
+) -> None:
+    """apache/kafka#15212 "KAFKA-16147; Partition is assigned to two members at the same time"
+    apache/kafka#20781 "KAFKA-19449: Don't consider partitions unreleased when pending revocation by the current member"
+
+    A member is told to give partitions back. Before it has, the target changes, and they are its own again. The coordinator
+    lost track of whose they were, and gave them to the next one who came: two members read them.
+
+    Right: they are the member's all the time. Whoever comes next gets them when the member says that it has given them back.
+    """
+    await cluster.create_topic(orders, 4)
+    (a,) = await joined(cluster, app, orders, "a")
+    b, c = (ConsumerMember(cluster, app, [orders], name) for name in "bc")
+    await b.join()
+    assert b.numbers == []
+    await a.heartbeat()
+    assert len(a.numbers) == 2  # it has to give back the others
+    await b.leave()
+    assert await a.report() == E.NONE
+    assert a.numbers == [0, 1, 2, 3]
+    await c.join()
+    assert c.numbers == []
+    await a.heartbeat()
+    assert len(a.numbers) == 2
+    await c.heartbeat()
+    assert c.numbers == []  # a has not said yet that it gave anything back
+    assert await a.report() == E.NONE
+    await c.heartbeat()
+    assert sorted(a.numbers + c.numbers) == [0, 1, 2, 3]
+
+
+async def test_who_waits_has_time(kafka: Cluster) -> None:
+    """apache/kafka#15364 "KAFKA-16249; Improve reconciliation state machine"
+
+    The rebalance timeout ran for every member that was not done, also for those who only waited for partitions of others.
+
+    Right: it runs for the member that has to give something back, and for nobody else. When it is over that member is out,
+    although it heartbeats, and the others get what it had.
+    """
+    await kafka.create_topic("orders", 2)
+    async with RemoteCluster(kafka.address) as cluster:
+        await assigns_at_once(cluster, "app")
+        a = ConsumerMember(cluster, "app", ["orders"], "a", rebalance_timeout_ms=60_000)
+        b = ConsumerMember(cluster, "app", ["orders"], "b", rebalance_timeout_ms=5_000)
+        await a.join()
+        await b.join()
+        for _ in range(5):
+            assert await a.heartbeat() == E.NONE  # it never gives anything back
+            assert await b.heartbeat() == E.NONE
+            await kafka.clock.advance(10)
+        assert b.numbers == []
+        for _ in range(2):
+            await b.heartbeat()
+            await kafka.clock.advance(10)
+        assert await a.heartbeat() == E.UNKNOWN_MEMBER_ID
+        assert await b.report() == E.NONE
+        assert b.numbers == [0, 1]
+
+
+async def test_a_lost_answer_is_no_reason_to_be_fenced(cluster: RemoteCluster, app: str, orders: str) -> None:
+    """twmb/franz-go#889 "v1.19.0 release status"
+    apache/kafka#13639 "KAFKA-14462; [12/N] Add GroupMetadataManager and ConsumerGroup"
+
+    On a poor network heartbeats are repeated, and the broker answers that the member is fenced, much too often: the answer
+    that told it its new epoch was lost, so it comes with the one before.
+
+    Right: the coordinator remembers the epoch before. It is good for a member that says what it owns, if that is all its
+    own; for one that does not say, it is not, and the member has to begin anew.
+    """
+    await cluster.create_topic(orders, 2)
+    (a,) = await joined(cluster, app, orders, "a")
+    b = ConsumerMember(cluster, app, [orders], "b")
+    await b.join()
+    await a.heartbeat()
+    before = a.epoch
+    assert await a.report(lost=True) == E.NONE
+    assert await a.heartbeat(lost=True) == E.FENCED_MEMBER_EPOCH
+    assert await a.report() == E.NONE
+    assert a.epoch == before + 1
+    await settled(a, b)
+    assert len(a.numbers) == len(b.numbers) == 1
+
+
+async def test_who_is_fenced_begins_anew_under_its_own_name(cluster: RemoteCluster, app: str, orders: str) -> None:
+    """apache/kafka#21305 "KAFKA-19233: Allow fenced members to rejoin consumer group with epoch 0"
+
+    A member that was fenced joined with epoch 0, as it should, and was fenced for that, too: for ever.
+
+    Right: epoch 0 is always good. The member is what it was, with its partitions, and the group does not change.
+    """
+    await cluster.create_topic(orders, 2)
+    a, b = await joined(cluster, app, orders, "a", "b")
+    epoch, mine = a.epoch, a.numbers
+    a.epoch, a.assigned = epoch - 1, {}
+    assert await a.heartbeat() == E.FENCED_MEMBER_EPOCH
+    await a.join()
+    assert (a.epoch, a.numbers) == (epoch, mine)
+    assert await b.heartbeat() == E.NONE
+    assert b.epoch == epoch
+
+
+async def test_who_says_everything_is_told_everything(cluster: RemoteCluster, app: str, orders: str) -> None:
+    """apache/kafka#15533 "KAFKA-16367; Full ConsumerGroupHeartbeat response must be sent when full request is received"
+
+    Whether an answer has the assignment depended on the owned partitions in the request alone. These are also there when a
+    member has given something back; and a member that says everything, since it is not sure of anything, was not told.
+
+    Right: the assignment comes with the answer to a request with timeout, subscription and owned partitions, and if it is
+    new. Otherwise it is null, which means: as before.
+    """
+    await cluster.create_topic(orders, 2)
+    (a,) = await joined(cluster, app, orders, "a")
+    assert (await a.ask()).assignment is None
+    assert (await a.ask(topic_partitions=a.owns())).assignment is None
+    answer = await a.ask(
+        rebalance_timeout_ms=60_000, subscribed_topic_names=(orders,), topic_partitions=a.owns(), lost=True
+    )
+    assert answer.assignment is not None
+    assert answer.assignment.topic_partitions == a.owns()
+
+
+async def test_nothing_to_have_is_an_assignment(cluster: RemoteCluster, app: str, orders: str) -> None:
+    """platformatic/kafka#404 "KIP-848: initially idle consumers retain `assignments === null` after an explicit empty
+    assignment"
+
+    Two partitions, three members: the third one has nothing to do. Its client finds that nothing changed, and says that it
+    still waits for an assignment. A deployment waits for it to be ready.
+
+    Right: the coordinator says an empty assignment, which is not null. The member has arrived, and gets a partition when
+    another one leaves.
+    """
+    await cluster.create_topic(orders, 2)
+    a, b = await joined(cluster, app, orders, "a", "b")
+    c = ConsumerMember(cluster, app, [orders], "c")
+    answer = await c.join()
+    assert answer.assignment is not None
+    assert answer.assignment.topic_partitions == ()
+    await settled(a, b, c)
+    assert (await c.ask()).assignment is None
+    await a.leave()
+    await settled(b, c)
+    assert len(c.numbers) == 1
+
+
+async def test_what_is_balanced_stays(cluster: RemoteCluster, app: str, orders: str) -> None:
+    """apache/kafka#19677 "KAFKA-18688: Fix uniform homogeneous assignor stability"
+
+    With more members than partitions, those that come first in the assignor's order had to have one more than others. Who
+    joined could take a partition away from a member, although all was balanced.
+
+    Right: any member may have one more. Who owns a partition keeps it.
+    """
+    await cluster.create_topic(orders, 1)
+    (owner,) = await joined(cluster, app, orders, "m1")
+    others = [ConsumerMember(cluster, app, [orders], name) for name in ("m2", "m0", "m3")]
+    for other in others:
+        await other.join()
+        await settled(owner, *others[: others.index(other) + 1])
+        assert owner.numbers == [0]
+
+
+async def test_a_topic_made_anew_is_another_topic(cluster: RemoteCluster, app: str, orders: str) -> None:
+    """twmb/franz-go#1426 "kgo: make the topic recreation hard failure hold everywhere"
+    apache/kafka#10952 "KAFKA-12257: Consumer mishandles topics deleted and recreated with the same name"
+
+    A topic is deleted and made anew with the same name. Clients that go by the name read on where they were in the old one,
+    and commit that.
+
+    Right: an assignment has ids of topics. The member is told to give back the partitions of the old id, and then has those
+    of the new one; what was committed for the old topic is gone.
+    """
+    await cluster.create_topic(orders, 2)
+    (a,) = await joined(cluster, app, orders, "a")
+    (old,) = a.assigned
+    assert await a.commit({(orders, 0): 7}) == {(orders, 0): E.NONE}
+    await cluster.delete_topic(orders)
+    await settled(a)
+    await cluster.create_topic(orders, 2)
+    while old in a.assigned or not a.assigned:
+        assert await a.report() == E.NONE
+    assert a.numbers == [0, 1]
+    assert await a.committed((orders, 0)) == (E.NONE, -1)
+
+
+async def test_an_empty_group_is_behind_itself(cluster: RemoteCluster, app: str, orders: str) -> None:
+    """apache/kafka#22045 "KAFKA-20442: Update consumer group assignment epoch when last member leaves"
+
+    When the last member leaves, the epoch of the group grows, and that of its assignment does not: nobody computes one for
+    no members. Tools that compare the two see a group that is never done.
+
+    Right: up to Kafka 4.3 it is so. The group is Empty, whatever its epochs are, and the next member begins one epoch later.
+    """
+    await cluster.create_topic(orders, 2)
+    (a,) = await joined(cluster, app, orders, "a")
+    epoch = a.epoch
+    await a.leave()
+    seen = await described(cluster, app)
+    assert (seen.group_state, seen.group_epoch, seen.assignment_epoch) == ("Empty", epoch + 1, epoch)
+    b = ConsumerMember(cluster, app, [orders], "b")
+    await b.join()
+    await settled(b)
+    assert (b.epoch, b.numbers) == (epoch + 2, [0, 1])
+
+
+async def test_a_coordinator_reads_its_log_in_the_middle_of_a_change(kafka: Cluster) -> None:
+    """apache/kafka#20907 "KAFKA-19862: Group coordinator loading may fail when there is concurrent compaction"
+    apache/kafka#16898 "KAFKA-17306; Soften the validation when replaying tombstones"
+
+    A coordinator that took a group over could not read its log: a partition was given to somebody before the record that
+    took it from its former owner. The partition of the log stayed without a coordinator.
+
+    Right: what the records say in the end counts. A member that has yet to give something back still has to, and nobody gets
+    it before.
+    """
+    await kafka.create_topic("orders", 4)
+    async with RemoteCluster(kafka.address) as cluster:
+        (a,) = await joined(cluster, "app", "orders", "a")
+        b = ConsumerMember(cluster, "app", ["orders"], "b")
+        await b.join()
+        await a.heartbeat()
+        before = await described(cluster, "app")
+        await kafka.group("app").unload_coordinator()
+        await kafka.group("app").load_coordinator()
+        assert await described(cluster, "app") == before
+        assert await b.heartbeat() == E.NONE
+        assert b.numbers == []
+        assert await a.report() == E.NONE
+        await settled(a, b)
+        assert sorted(a.numbers + b.numbers) == [0, 1, 2, 3]

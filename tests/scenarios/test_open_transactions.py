@@ -1,0 +1,270 @@
+"""What an open transaction keeps others from: their records, their offsets, their next transaction."""
+
+from typing import Any
+
+import pytest
+
+from groupcoord import Consumer
+from groupcoord.client.log_reader import READ_UNCOMMITTED
+from groupcoord.coordinator.transaction.events import TransactionChanged
+from groupcoord.protocol.apis.write_txn_markers import WritableTxnMarker, WritableTxnMarkerTopic
+from groupcoord.protocol.errors import ErrorCode as E
+from groupcoord.protocol.messages import WriteTxnMarkersRequest
+from groupcoord.testing import Cluster, RemoteCluster
+from tests.scenarios.transactions import (
+    begun,
+    committed,
+    completed,
+    end_offset,
+    ended,
+    patiently,
+    producers_of,
+    reads,
+    state,
+    uncommitted,
+    values,
+)
+
+pytestmark = pytest.mark.asyncio
+
+P0 = ("orders", 0)
+OF_COMMITTED: dict[str, Any] = {"auto_offset_reset": "earliest", "isolation_level": "read_committed"}
+LOOKS_EVERY_SECOND = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": 1_000}
+UNVERIFIED = {"transaction.partition.verification.enable": "false", **LOOKS_EVERY_SECOND}
+
+
+@pytest.mark.kafka(topics={"orders": 1}, config=LOOKS_EVERY_SECOND)
+async def test_a_new_transactional_id_with_each_start(kafka: Cluster) -> None:
+    """evolution-gaming/kafka-flow#850 "Transactional snapshot recovery silently under-reads committed snapshots past a crashed
+    writer's open transaction (#833 follow-up)"
+    softwaremill/klag-exporter#104 "Message-mode watermarks ignore the consumer's `isolation.level`, so `read_committed` users
+    fetch offsets that can never be read"
+
+    A service takes a random transactional id. It crashes in a transaction and is back at once, and everything that it commits
+    from then on is in the log. Who reads what is committed sees none of it for some minutes: the consumers seem to be asleep,
+    and who reads up to where the log ends for them believes that this was all.
+
+    Right: the log ends for such a reader where the oldest open transaction begins, until that has timed out. A transactional
+    id that stays the same ends it at once, with the first request after the start.
+    """
+    async with RemoteCluster(kafka.address) as cluster:
+        crashed, restarted = kafka.manual_producer("writer-1a2b"), kafka.manual_producer("writer-3c4d")
+        await begun(crashed, transaction_timeout_ms=60_000)
+        await crashed.produce("orders", b"half")
+        crashed.vanish()
+        await begun(restarted)
+        await restarted.produce("orders", b"whole")
+        await restarted.end()
+        assert (await end_offset(cluster, "orders"), await end_offset(cluster, "orders", READ_UNCOMMITTED)) == (0, 3)
+        await kafka.clock.advance(59)
+        assert await values(cluster, "orders") == []
+        await kafka.clock.advance(2)
+        assert await values(cluster, "orders") == [b"whole"]
+        again = kafka.manual_producer("writer-3c4d")
+        await begun(restarted)
+        await restarted.produce("orders", b"half")
+        assert await end_offset(cluster, "orders") == 4
+        await begun(again)  # the same id: nobody waits
+        assert await end_offset(cluster, "orders") == await end_offset(cluster, "orders", READ_UNCOMMITTED) == 6
+
+
+async def test_offsets_that_may_still_change(cluster: RemoteCluster, app: str, orders: str) -> None:
+    """confluentinc/librdkafka#3265 "rd_kafka_OffsetFetchRequest should keep retrying till UNSTABLE_OFFSETS are not cleared"
+    twmb/franz-go#581 "What to do about error UnstableOffsetCommit"
+    redpanda-data/redpanda#6423 "Consumer group is stuck in UNSTABLE_OFFSET_COMMIT"
+    confluentinc/confluent-kafka-go#1093 "Consumer group offsets lost after hard kill between SendOffsetsToTransaction &
+    CommitTransaction"
+
+    A member dies between sending its offsets and committing its transaction. Who gets its partitions asks where to begin, is
+    told UNSTABLE_OFFSET_COMMIT, and gives up; or takes it for having no offset, and begins at the beginning.
+
+    Right: wait, and ask again. What is pending will be committed or aborted, at the latest by its timeout; what was committed
+    before is still there. A producer with the same transactional id ends it at once.
+    """
+    await cluster.create_topic(orders)
+    where = (orders, 0)
+    producer = cluster.manual_producer(app)
+    await begun(producer)
+    await producer.commit_offsets(app, {where: 5})
+    await ended(cluster, producer)
+    await cluster.group(app).wait_committed(*where, 5)
+    await producer.produce(orders, b"half")
+    assert await producer.commit_offsets(app, {where: 8}) == {where: E.NONE}
+    producer.vanish()
+    assert await committed(cluster, app, where) is E.UNSTABLE_OFFSET_COMMIT
+    assert await committed(cluster, app, where, stable=False) == 5
+    await begun(cluster.manual_producer(app))
+    assert await committed(cluster, app, where) == 5
+
+
+@pytest.mark.kafka(topics={"orders": 1})
+@pytest.mark.parametrize("version", [1, 2])
+async def test_the_next_transaction_comes_too_early(kafka: Cluster, version: int) -> None:
+    """apache/kafka#3377 "KAFKA-5477: Lower retryBackoff for AddPartitionsRequest"
+    apache/kafka#18810 "KAFKA-18654[2/2]: Transction V2 retry add partitions on the server side when handling produce request."
+    twmb/franz-go#133 "config: add producer option to configure transactions backoff duration"
+    confluentinc/librdkafka#3003 "transactional producer: action of failed transaction?"
+
+    A commit is answered, the next transaction begins at once, and its first request is refused with CONCURRENT_TRANSACTIONS. A
+    client that waits for its usual 100 ms then does ten transactions in a second; one that takes it for an error does none.
+
+    Right: the answer to EndTxn says that it is decided. The partitions are told after that, and until they all know, the
+    producer has to wait a little and ask again; with KIP-890 the broker does that for it, for 100 ms. Nothing of what was
+    committed is in doubt.
+    """
+    producer = kafka.manual_producer("billing", version=version)
+
+    async def begins() -> E:
+        if version == 1:
+            return (await producer.add_partitions(P0))[P0]
+        producing = producer.produce("orders", b"b")
+        await kafka.settle()
+        await kafka.clock.advance(0.2)
+        return E((await producing).error_code)
+
+    await begun(producer)
+    await producer.add_partitions(P0)
+    await producer.produce("orders", b"a")
+    held = kafka.hold_append(times=2)
+    ending = producer.end()
+    await held.wait()
+    held.release()  # what is decided is stored; the next record, that all know it, is the second that is held
+    assert (await ending).error_code == E.NONE
+    await held.wait()
+    async with RemoteCluster(kafka.address) as cluster:
+        assert await state(cluster, "billing") == "PrepareCommit"
+        assert await values(cluster, "orders") == [b"a"]
+        for _ in range(3):
+            assert await begins() is E.CONCURRENT_TRANSACTIONS
+        held.release()
+        assert await begins() is E.NONE
+        assert await state(cluster, "billing") == "Ongoing"
+
+
+@pytest.mark.kafka(topics={"orders": 1}, brokers=3)
+@pytest.mark.parametrize("commit", [True, False])
+async def test_a_coordinator_that_moves_between_the_decision_and_its_end(kafka: Cluster, commit: bool) -> None:
+    """apache/kafka#15524 "KAFKA-16352: Txn may get get stuck in PrepareCommit or PrepareAbort s…"
+    streamnative/kop#1412 "[BUG] Transaction's state didn't become COMPLETE_COMMIT after restarted"
+
+    The coordinator has stored how the transaction ends, and moves before all partitions know. The new one thought that
+    somebody else was telling them: the transaction stayed in PrepareCommit, and its producer was told
+    CONCURRENT_TRANSACTIONS for ever.
+
+    Right: a new coordinator finds the decision in its log, and tells all partitions once more. It can only end as it was
+    decided, and the producer goes on without noticing.
+    """
+    producer = kafka.manual_producer("billing")
+    await begun(producer)
+    await producer.produce("orders", b"a")
+    await producer.commit_offsets("app", {P0: 7})
+    held = kafka.hold_append(times=2)
+    ending = producer.end(commit=commit)
+    await held.wait()
+    held.release()
+    assert (await ending).error_code == E.NONE
+    await held.wait()
+    partition = kafka.core.transactions.runtime.shard_of("billing").partition
+    for broker_id in kafka.brokers:
+        await kafka.move_leader("__transaction_state", partition, to=broker_id)
+    held.release()
+    after = [each.after for each in kafka.trace.of(TransactionChanged, transactional_id="billing")]
+    assert after[-1] == ("CompleteCommit" if commit else "CompleteAbort")
+    assert await kafka.group("app").committed(*P0) == (7 if commit else None)
+    await producer.produce("orders", b"b")
+    assert (await producer.end()).error_code == E.NONE
+    async with Consumer(kafka.address, group="reader", topics="orders", **OF_COMMITTED) as reader:
+        assert (await anext(reader)).value == (b"a" if commit else b"b")
+
+
+async def test_a_topic_that_is_deleted_in_the_middle(cluster: RemoteCluster, app: str, orders: str) -> None:
+    """apache/kafka#3130 "KAFKA-5202: Handle topic deletion while trying to send txn markers"
+    streamnative/kop#1388 "[Transaction] Fix endless writing txn marker requests when the topic is deleted"
+    redpanda-data/redpanda#6227 "Research transaction behaviour when deleting topics"
+
+    A topic is deleted while a transaction has written to it. The coordinator went on telling its partitions that the
+    transaction was over, and the transaction never was: the other partitions stayed closed for readers.
+
+    Right: nobody needs to know in a topic that is gone. The commit succeeds, without a word about what was lost with the topic,
+    and the rest of it is there.
+    """
+    gone = f"{orders}-gone"
+    await cluster.create_topic(orders)
+    await cluster.create_topic(gone)
+    producer = cluster.manual_producer(app)
+    await begun(producer)
+    await producer.produce(gone, b"lost")
+    await producer.produce(orders, b"kept")
+    await cluster.delete_topic(gone)
+    assert (await producer.end()).error_code == E.NONE
+    assert await completed(cluster, app) == "CompleteCommit"
+    await reads(cluster, orders, b"kept")
+    assert (await patiently(lambda: producer.produce(orders, b"next"))).error_code == E.NONE
+
+
+@pytest.mark.kafka(topics={"orders": 1}, config=UNVERIFIED)
+async def test_a_hanging_transaction_is_ended_by_hand(kafka: Cluster) -> None:
+    """redpanda-data/redpanda#3699 "Detect and abort hanging transactions (KIP-664)"
+    twmb/franz-go#928 "kgo: minor improvements while attempting to work around a Kafka hanging transaction bug"
+
+    Before KIP-890, and still where `transaction.partition.verification.enable` is false, a batch that comes after its
+    transaction was aborted begins one of which the coordinator knows nothing. No timeout ends it, and no restart: readers of
+    what is committed stop there for good, and compaction does, too.
+
+    Right: DescribeProducers names the producer and the offset where its transaction began, and DescribeTransactions says that
+    the coordinator knows of none: that is a hanging one. A marker written by hand, as `kafka-transactions.sh abort` does, ends
+    it. The better way is to verify.
+    """
+    async with RemoteCluster(kafka.address) as cluster:
+        producer = kafka.manual_producer("billing", version=1)
+        await begun(producer, transaction_timeout_ms=10_000)
+        await producer.add_partitions(P0)
+        await producer.produce("orders", b"in time")
+        await producer.end(commit=False)
+        assert (await producer.produce("orders", b"late")).error_code == E.NONE
+        await kafka.produce("orders", b"of somebody else")
+        await kafka.clock.advance(3_600)
+        await kafka.stop()
+        await kafka.restart()
+        assert await state(cluster, "billing") == "CompleteAbort"
+        (hanging,) = await producers_of(cluster, "orders")
+        assert (hanging.producer_id, hanging.current_txn_start_offset) == (producer.producer_id, 2)
+        assert await values(cluster, "orders") == []
+        marker = WritableTxnMarker(
+            producer_id=hanging.producer_id,
+            producer_epoch=hanging.producer_epoch,
+            topics=(WritableTxnMarkerTopic(name="orders", partition_indexes=(0,)),),
+            coordinator_epoch=hanging.coordinator_epoch,
+        )
+        await cluster.ask_coordinator("any", WriteTxnMarkersRequest(markers=(marker,)))
+        assert await values(cluster, "orders") == [b"of somebody else"]
+        assert await uncommitted(cluster, "orders") == [b"in time", b"late", b"of somebody else"]
+
+
+async def test_the_last_offset_is_no_record(cluster: RemoteCluster, app: str, orders: str) -> None:
+    """spring-projects/spring-kafka#1587 "Kafka Consumer lag not zero when input topic transactional"
+    confluentinc/librdkafka#3917 "Consumer Lag for transactional message"
+    risingwavelabs/risingwave#24717 "Bug: Kafka Backfill Hangs"
+
+    All records of a topic were read, and the offset behind the last one is committed, but the lag is 1 for ever. Who reads
+    until the record before the end has come waits for ever, too: no record has that offset.
+
+    Right: the marker that ends a transaction has an offset. A consumer's position steps over it: commit that, and compare that
+    with the end. A transaction that was aborted leaves even less.
+    """
+    await cluster.create_topic(orders)
+    producer = cluster.manual_producer(app)
+    await begun(producer)
+    await producer.produce(orders, b"a", b"b")
+    await ended(cluster, producer)
+    await producer.produce(orders, b"c")
+    await ended(cluster, producer, commit=False)
+    await reads(cluster, orders, b"a", b"b")
+    assert await end_offset(cluster, orders) == 5
+    async with Consumer(cluster.address, group=app, topics=orders, **OF_COMMITTED) as reader:
+        read = [await anext(reader), await anext(reader)]
+        assert [record.offset for record in read] == [0, 1]
+        while await reader.position((orders, 0)) < 5:
+            assert await reader.getmany(timeout_ms=100) == {}
+        await reader.commit()
+    assert await committed(cluster, app, (orders, 0)) == 5

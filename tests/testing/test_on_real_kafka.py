@@ -1,0 +1,18 @@
+"""What is told of transactions and records to a cluster of groupcoord is told to a real Kafka, too."""
+
+import pytest
+
+from groupcoord.testing import RemoteCluster
+from tests.conformance.settings import FAST
+from tests.conftest import StartRealKafka
+from tests.testing import test_records, test_transactions
+
+pytestmark = [pytest.mark.asyncio, pytest.mark.real_kafka]
+
+
+async def test_the_same_steps_on_a_real_kafka(start_real_kafka: StartRealKafka) -> None:
+    with start_real_kafka(FAST.properties) as broker:
+        async with RemoteCluster(broker.bootstrap_servers) as remote:
+            await test_records.story(remote)
+            await remote.create_topic("orders", 2)
+            await test_transactions.story(remote)
