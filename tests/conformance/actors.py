@@ -192,11 +192,7 @@ class Stagehand:
 
     def knows(self, name: str, partitions: int) -> None:
         """Wait until the broker, not only the controller, knows ``partitions`` partitions of a topic (0: none)."""
-        for _ in range(200):
-            if self._count(name) == partitions:
-                return
-            self._story.target.wait(25)
-        raise StoryBroken(f"topic {name} never had {partitions} partitions")
+        self._story.until(lambda: self._count(name) == partitions, f"topic {name} has {partitions} partitions")
 
     def end(self, name: str, partition: int) -> int:
         """Where a partition ends."""

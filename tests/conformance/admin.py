@@ -23,7 +23,7 @@ from groupcoord.protocol.messages import (
 )
 from tests.conformance.actors import Client, Stagehand
 from tests.conformance.members import Commits, Member, commit_topics
-from tests.conformance.story import Story, StoryBroken
+from tests.conformance.story import Story
 
 Wanted = Mapping[str, Sequence[int]] | None
 
@@ -130,10 +130,9 @@ class Admin(Client):
 
 def until_forgotten(s: Story, stage: Stagehand, group_id: str, topic: str) -> None:
     """Wait until the group's coordinator has heard that a topic is gone. Raises StoryBroken when it never does."""
-    for _ in range(200):
+
+    def known() -> set[str]:
         # Of all topics the coordinator tells what it has; of those that are asked for, only what the metadata know.
-        found = stage.ask(fetch_offsets(9, {group_id: None}), 9).groups[0].topics
-        if topic not in {each.name for each in found}:
-            return
-        s.target.wait(25)
-    raise StoryBroken(f"{group_id} never forgot {topic}")
+        return {each.name for each in stage.ask(fetch_offsets(9, {group_id: None}), 9).groups[0].topics}
+
+    s.until(lambda: topic not in known(), f"{group_id} has forgotten {topic}")

@@ -19,7 +19,7 @@ from tests.conformance.admin import Admin, Wanted, fetch_offsets
 from tests.conformance.codec import Answer
 from tests.conformance.members import Commits, commit_topics
 from tests.conformance.offsets_topic import partition_of
-from tests.conformance.story import Story, StoryBroken
+from tests.conformance.story import Story
 
 Owned = Mapping[Any, Sequence[int]]
 """Partitions by the id of their topic."""
@@ -167,15 +167,16 @@ def until_coordinated(s: Story, stage: Stagehand, group_id: str, topic: str, par
     """
     home = partition_of(group_id)
     probes = (name for number in itertools.count() if partition_of(name := f"{s.name}-probe{number}") == home)
-    for probe in itertools.islice(probes, 200):
+
+    def known() -> int:
+        probe = next(probes)
         asked = Consumer(s, "probe", group_id=probe, topics=[topic])
         found = stage.ask(asked.join_request()).assignment.topic_partitions
         stage.ask(asked.request(member_epoch=-1))
         stage.ask(DeleteGroupsRequest(groups_names=(probe,)))
-        if sum(len(each.partitions) for each in found) == partitions:
-            return
-        s.target.wait(25)
-    raise StoryBroken(f"the coordinator never knew {partitions} partitions of {topic}")
+        return sum(len(each.partitions) for each in found)
+
+    s.until(lambda: known() == partitions, f"the coordinator knows {partitions} partitions of {topic}")
 
 
 def topics_with_ids(s: Story, stage: Stagehand, **partitions: int) -> tuple[list[str], dict[str, uuid.UUID]]:

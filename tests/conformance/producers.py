@@ -24,8 +24,7 @@ from tests.conformance.batches import Rec, batch
 from tests.conformance.codec import Answer
 from tests.conformance.data import produce_request
 from tests.conformance.members import Commits, commit_topics
-from tests.conformance.story import Story, StoryBroken
-from tests.conformance.wire import PATIENCE_MS
+from tests.conformance.story import Story
 
 CONCURRENT_TRANSACTIONS = 51
 TRANSACTIONAL = 0x10
@@ -301,12 +300,13 @@ class TransactionsWatcher(Admin):
 
 def until_coordinated(s: Story, stage: Stagehand, transactional_id: str) -> None:
     """Wait until the coordinator of a transactional id is there: its topic is made when it is first asked for."""
-    for _ in range(PATIENCE_MS // 50):
-        found = stage.ask(FindCoordinatorRequest(key_type=1, coordinator_keys=(transactional_id,))).coordinators[0]
-        if found.error_code == 0 and described(stage, transactional_id).error_code not in {14, 15, 16}:
-            return
-        s.target.wait(50)
-    raise StoryBroken(f"nobody ever coordinated {transactional_id}")
+    asking = FindCoordinatorRequest(key_type=1, coordinator_keys=(transactional_id,))
+
+    def is_there() -> bool:
+        found = stage.ask(asking).coordinators[0]
+        return found.error_code == 0 and described(stage, transactional_id).error_code not in {14, 15, 16}
+
+    s.until(is_there, f"{transactional_id} has a coordinator")
 
 
 def described(stage: Stagehand, transactional_id: str) -> Any:
@@ -316,10 +316,10 @@ def described(stage: Stagehand, transactional_id: str) -> Any:
 
 def until_complete(s: Story, stage: Stagehand, transactional_id: str, *, state: str | None = None) -> None:
     """Wait quietly until a transaction is not being ended, or until it is in ``state``. Raises StoryBroken."""
-    for _ in range(PATIENCE_MS // 10):
+
+    def is_so() -> bool:
         found = described(stage, transactional_id).transaction_state
-        if found == state or (state is None and found not in PREPARING):
-            s.end()  # what the server wrote meanwhile belongs to the step that was the last
-            return
-        s.target.wait(10)
-    raise StoryBroken(f"{transactional_id} was never {state or 'complete'}, but {found}")
+        return found not in PREPARING if state is None else bool(found == state)
+
+    s.until(is_so, f"{transactional_id} is {state or 'complete'}")
+    s.end()  # what the server wrote meanwhile belongs to the step that was the last

@@ -13,6 +13,9 @@ from tests.conformance.settings import FAST, Settings
 from tests.conformance.transcript import Step
 from tests.conformance.wire import PATIENCE_MS, Hungup, Target, Wire
 
+PAUSE_MS = 25
+"""Between two looks at a server that is on its way."""
+
 
 class StoryBroken(Exception):
     """The server did something after which the story cannot go on; the transcript says what."""
@@ -118,6 +121,14 @@ class Story:
         self.begin("time", f"passes until {after_ms} ms after the mark: {why}")
         self.target.wait(max(0, mark + after_ms - self.target.now_ms()))
         self.end()
+
+    def until(self, holds: Callable[[], object], what: str) -> None:
+        """Let time pass, quietly, until ``holds`` is true of the server. Raises StoryBroken, with ``what`` never was."""
+        for _ in range(PATIENCE_MS // PAUSE_MS):
+            if holds():
+                return
+            self.target.wait(PAUSE_MS)
+        raise StoryBroken(f"it was never so that {what}")
 
     def group(self, suffix: str = "") -> str:
         """A group of this story; what it leaves in the offsets topic becomes part of the transcript."""

@@ -13,7 +13,7 @@ from tests.conformance.kafka_format import Unreadable
 from tests.conformance.members import Member, share_out
 from tests.conformance.story import TALES, Story, StoryBroken, Tale
 from tests.conformance.transcript import Step, as_recorded
-from tests.conformance.wire import PATIENCE_MS, Hungup, Target
+from tests.conformance.wire import Hungup, Target
 
 Versions = Mapping[int, int] | None
 """The newest version of each API, by its key, that an older server speaks; none are needed for one like groupcoord."""
@@ -85,21 +85,21 @@ def ready(target: Target, versions: Versions = None) -> None:
     """Wait until the coordinator of every group is there: the offsets topic is made when it is first asked for."""
     story = Story("ready", target, versions=versions or {})
     stagehand = Stagehand(story)
-    keys = _a_group_per_partition()
-    for _ in range(PATIENCE_MS // 100):
-        found = stagehand.ask(FindCoordinatorRequest(coordinator_keys=tuple(keys)))
-        groups_are_loaded = all(item.error_code == 0 for item in found.coordinators) and not any(
-            group.error_code in {14, 15, 16}
-            for group in stagehand.ask(DescribeGroupsRequest(groups=tuple(keys))).groups
+    keys = tuple(_a_group_per_partition())
+    asking = FindCoordinatorRequest(coordinator_keys=keys), DescribeGroupsRequest(groups=keys)
+
+    def is_ready() -> bool:
+        coordinators, groups = (stagehand.ask(each) for each in asking)
+        groups_are_loaded = all(item.error_code == 0 for item in coordinators.coordinators) and not any(
+            group.error_code in {14, 15, 16} for group in groups.groups
         )
         # The first block of producer ids is fetched when somebody asks for an id; whoever asks first is told to wait.
         wants_id = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000)
-        if groups_are_loaded and stagehand.ask(wants_id).error_code == 0:
-            story.close()
-            _warm_up(target, versions)
-            return
-        target.wait(100)
-    raise StoryBroken("the coordinator never answered for all groups")
+        return groups_are_loaded and bool(stagehand.ask(wants_id).error_code == 0)
+
+    story.until(is_ready, "the coordinators answer for all groups")
+    story.close()
+    _warm_up(target, versions)
 
 
 def _warm_up(target: Target, versions: Versions) -> None:

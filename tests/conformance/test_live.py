@@ -2,9 +2,14 @@
 
 Both transcripts are compared step by step with each other, and the real broker's with what was recorded of one. Stories of
 several settings are told at the same time, to both, with a broker for each setting: they mostly wait.
+
+On a busy machine a broker may do a step after the answer that usually follows it. So a story that differs is told again, alone,
+to new servers, and the first difference becomes a warning of the run: what depends on the load is seen, and what is a defect
+comes again. Only a few stories get this chance.
 """
 
 import contextlib
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -29,6 +34,13 @@ HERE = Path(__file__)
 AT_A_TIME = 4
 """So many brokers run together; those of the last few settings have a story or two each, and take the place of others."""
 
+TOLD_TWICE = 3
+"""So many stories of a run may be told a second time."""
+
+
+class DiffersUnderLoad(UserWarning):
+    """A story was not the same beside all others, and is when it is told alone."""
+
 
 class Both(NamedTuple):
     """What the stories of one setting became at each server, and what groupcoord stumbled over."""
@@ -47,6 +59,7 @@ class Telling:
         self._start, self._say = start, say
         self._starting = Lock()  # each broker looks for free ports, and takes them only later
         self._told: dict[str, Future[Both]] = {}
+        self._told_twice = 0
         for setting in settings.ALL:
             chosen = [tale for tale in tales if tale.settings is setting]
             if chosen:
@@ -57,6 +70,13 @@ class Telling:
         if setting.name not in self._told:
             pytest.skip("no story of this setting was chosen")
         return self._told[setting.name].result()
+
+    def alone(self, tale: Tale) -> Both | None:
+        """Both transcripts of ``tale``, told again with no other beside it; None if that was done for too many."""
+        self._told_twice += 1
+        for others in self._told.values():
+            others.exception()  # returns when all is told
+        return None if self._told_twice > TOLD_TWICE else self._tell(tale.settings, [tale])
 
     def _tell(self, setting: Settings, tales: Sequence[Tale]) -> Both:
         errors: Sequence[Exception] = ()
@@ -97,15 +117,14 @@ def telling(request: pytest.FixtureRequest, start_real_kafka: StartRealKafka) ->
         yield Telling([tale for tale in all_tales() if tale in chosen], start_real_kafka, say, pool)
 
 
+@pytest.mark.filterwarnings("default::tests.conformance.test_live.DiffersUnderLoad")
 @pytest.mark.parametrize("tale", [pytest.param(tale, id=f"{tale.topic}.{tale.name}") for tale in all_tales()])
 def test_nobody_can_tell_the_two_apart(tale: Tale, telling: Telling) -> None:
-    told = telling.of(tale.settings)
-    kafka, ours = told.kafka[tale.name], told.groupcoord[tale.name]
-    lines = _titled("groupcoord (got) is not like the real broker (expected):", explain(kafka, ours))
-    if expected := recorded(RECORDINGS / KAFKA_VERSION, tale):
-        lines += _titled("the real broker (got) is not like its recording (expected):", explain(expected, kafka))
-    else:
-        lines.append("the story is not recorded yet: `make record`")
+    lines = _differences(tale, telling.of(tale.settings))
+    if lines and (told_again := telling.alone(tale)):
+        warnings.warn("\n".join([f"{tale.name} beside other stories:", *lines]), DiffersUnderLoad, stacklevel=1)
+        assert not told_again.errors
+        lines = _differences(tale, told_again)
     if lines:
         pytest.fail("\n".join(lines), pytrace=False)
 
@@ -113,6 +132,15 @@ def test_nobody_can_tell_the_two_apart(tale: Tale, telling: Telling) -> None:
 @pytest.mark.parametrize("setting", [pytest.param(known, id=known.name) for known in settings.ALL])
 def test_groupcoord_stumbles_over_nothing(setting: Settings, telling: Telling) -> None:
     assert not telling.of(setting).errors
+
+
+def _differences(tale: Tale, told: Both) -> list[str]:
+    """In words: where groupcoord is not like the real broker, and where that one is not like its recording."""
+    kafka, ours = told.kafka[tale.name], told.groupcoord[tale.name]
+    lines = _titled("groupcoord (got) is not like the real broker (expected):", explain(kafka, ours))
+    if expected := recorded(RECORDINGS / KAFKA_VERSION, tale):
+        return lines + _titled("the real broker (got) is not like its recording (expected):", explain(expected, kafka))
+    return [*lines, "the story is not recorded yet: `make record`"]
 
 
 def _port(address: str) -> int:

@@ -14,7 +14,7 @@ from groupcoord.protocol.messages import (
 from tests.conformance.actors import Client, Stagehand
 from tests.conformance.batches import batch
 from tests.conformance.data import DataClient
-from tests.conformance.story import Story, StoryBroken, story
+from tests.conformance.story import Story, story
 
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
@@ -27,12 +27,11 @@ SPREAD_MS = 400
 def until_shown(s: Story, stage: Stagehand, resource: tuple[int, str], values: Mapping[str, str | None]) -> None:
     """Wait until the broker, not only the controller, has these values. Raises StoryBroken when it never does."""
     kind, name = resource
-    for _ in range(200):
-        found = stage.ask(describe(kind, name, list(values)), 4).results[0].configs
-        if {each.name: each.value for each in found} == dict(values):
-            return
-        s.target.wait(25)
-    raise StoryBroken(f"the configs of {name} never became {values}")
+
+    def found() -> dict[str, str | None]:
+        return {each.name: each.value for each in stage.ask(describe(kind, name, list(values)), 4).results[0].configs}
+
+    s.until(lambda: found() == dict(values), f"the configs of {name} are {values}")
 
 
 def describe(

@@ -8,9 +8,8 @@ from tests.conformance.actors import Stagehand
 from tests.conformance.consumers import Consumer, Watcher, until_coordinated
 from tests.conformance.producers import Producer, TransactionsWatcher, until_complete
 from tests.conformance.settings import FEATURES
-from tests.conformance.story import Story, StoryBroken, story
+from tests.conformance.story import Story, story
 from tests.conformance.transaction_log import show_what_is_logged
-from tests.conformance.wire import PATIENCE_MS
 
 UPGRADE, SAFE, UNSAFE = 1, 2, 3
 
@@ -45,14 +44,12 @@ class FeatureAdmin(Watcher):
 def until_level(s: Story, name: str, level: int) -> None:
     """Wait until the broker says that the feature has that level. Raises StoryBroken."""
     stage = Stagehand(s)
-    for _ in range(PATIENCE_MS // 50):
-        finalized = stage.ask(
-            ApiVersionsRequest(client_software_name="s", client_software_version="1")
-        ).finalized_features
-        if {each.name: each.max_version_level for each in finalized}.get(name, 0) == level:
-            return
-        s.target.wait(50)
-    raise StoryBroken(f"{name} never was {level}")
+    asking = ApiVersionsRequest(client_software_name="s", client_software_version="1")
+
+    def levels() -> dict[str, int]:
+        return {each.name: each.max_version_level for each in stage.ask(asking).finalized_features}
+
+    s.until(lambda: levels().get(name, 0) == level, f"{name} is {level}")
 
 
 @story(sections=["features"], settings=FEATURES)
