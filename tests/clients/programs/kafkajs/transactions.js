@@ -12,8 +12,11 @@ const producers = {};
 const transactions = {};
 let readers = 0;
 
-/** A consumer that calls `found` with each record of a topic, from its beginning unless its group has committed. */
-async function reading(groupId, topic, readUncommitted, found) {
+/**
+ * A consumer that calls `found` with each record of a topic, from its beginning unless its group has committed, and `stopped`
+ * if it stops for good, as when it looks for the coordinator on a server that is just going down.
+ */
+async function reading(groupId, topic, readUncommitted, found, stopped) {
   const consumer = kafka.consumer({
     groupId,
     readUncommitted,
@@ -21,6 +24,7 @@ async function reading(groupId, topic, readUncommitted, found) {
     heartbeatInterval: 100,
     maxWaitTimeInMs: 100,
   });
+  consumer.on(consumer.events.CRASH, ({ payload }) => payload.restart || stopped());
   await consumer.connect();
   await consumer.subscribe({ topic, fromBeginning: true });
   await consumer.run({ autoCommit: false, eachMessage: async ({ partition, message }) => found(partition, message) });
@@ -36,11 +40,14 @@ class Member {
     this.more = () => {};
   }
 
+  /** Read on from what the group has committed: whoever comes back has what was not transformed once more. */
   async join() {
-    await reading(this.group, this.topic, false, (partition, { offset, value }) => {
+    this.records = [];
+    const found = (partition, { offset, value }) => {
       this.records.push({ partition, offset, value: value.toString() });
       this.more();
-    });
+    };
+    await reading(this.group, this.topic, false, found, () => this.join());
   }
 
   async take(count) {
@@ -85,11 +92,13 @@ async function transform(name, target, count, how) {
 async function read(isolation, topic, last) {
   const found = [];
   let consumer;
-  await new Promise((resolve) => {
-    consumer = reading(`readers-${process.pid}-${readers++}`, topic, isolation === "read_uncommitted", (_, { value }) => {
+  await new Promise((resolve, reject) => {
+    const group = `readers-${process.pid}-${readers++}`;
+    const next = (_, { value }) => {
       found.push(value.toString());
       if (found.at(-1) === last) resolve();
-    });
+    };
+    consumer = reading(group, topic, isolation === "read_uncommitted", next, () => reject(new Error("stopped")));
   });
   await (await consumer).disconnect();
   return found;
