@@ -93,6 +93,12 @@ def _read_ms(value: Any) -> int:
     return int(value)
 
 
+def _read_broker(value: Any) -> int:
+    if not is_number(value) or value < 0:
+        raise ValueError(f"{value!r} is not the id of a broker, a number from 0 on")
+    return int(value)
+
+
 def _read_damage(value: Any) -> Damage:
     try:
         return Damage(value)
@@ -108,6 +114,7 @@ def _read_function(value: Any) -> Any:
 
 _CODE = ActionArgument("code", _read_code, _write_code, "the name of an error, or a number that Kafka does not use")
 _MS = ActionArgument("ms", _read_ms, int, "milliseconds on the broker's clock")
+_BROKER = ActionArgument("broker_id", _read_broker, int, "the id of a broker")
 _HOW = ActionArgument(
     "how", _read_damage, str, "`flip`, `crc`, `length`, `truncated`, `garbage`, `correlation` or `cut`"
 )
@@ -169,6 +176,19 @@ ACTION_TYPES: Mapping[str, FaultActionType] = {
             _EDIT,
             "handle the request, and answer with what the function makes of its answer, whenever that comes",
             "is answered what the rule makes of its answer",
+        ),
+        _on_answer(
+            "hide_topic",
+            None,
+            "handle a Metadata or DescribeTopicPartitions, and answer as a broker that has not heard of the rule's `topic` yet",
+            "is answered by a broker that does not know the topic yet",
+        ),
+        _on_answer(
+            "shrink_isr",
+            _BROKER,
+            "handle a Metadata or DescribeTopicPartitions, and answer with in-sync replicas (ISR) of the rule's `topic`, or of "
+            "every topic, that lack this follower",
+            "is answered with an ISR without broker {0}",
         ),
         _on_answer(
             "corrupt",

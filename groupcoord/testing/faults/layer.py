@@ -16,6 +16,7 @@ from groupcoord.protocol.errors import ErrorCode
 from groupcoord.testing.faults.actions import damage_reply, error_reply
 from groupcoord.testing.faults.matching import NO_TOPICS_KNOWN, RequestContext, TopicResolver
 from groupcoord.testing.faults.rulebook import ActiveRule, HeldRequest, Rulebook
+from groupcoord.testing.faults.stale_metadata import hide_topic, shrink_isr
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,7 +239,13 @@ class FaultLayer(Layer):
             ctx.effects.append(damaged._replace(origin=effect.origin))
             return ctx.effects
         self._record_use(ctx, rule, context)
-        if action.name == "after":
+        topic = rule.rule.matcher.topic
+        if action.name == "hide_topic":
+            assert topic is not None  # such a rule has one
+            ctx.effects.append(effect._replace(response=hide_topic(context.request, effect.response, topic)))
+        elif action.name == "shrink_isr":
+            ctx.effects.append(effect._replace(response=shrink_isr(effect.response, topic, action.argument)))
+        elif action.name == "after":
             self._call_function(ctx, rule, context, effect.call, (context.request, effect.response))
         else:
             self._act(action.name.removesuffix("_answer"), ctx, rule, context, effect)

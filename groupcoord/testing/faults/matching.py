@@ -245,7 +245,8 @@ class RequestContext:
     def topics(self) -> tuple[str, ...] | None:
         """The topics that the request names or reads in its fetch session; None: all topics."""
         found = values_of(self.call.api.topics, self.request)
-        if ALL_TOPICS in found:
+        none_means_all = self.call.api.key == ApiKey.DESCRIBE_TOPIC_PARTITIONS
+        if ALL_TOPICS in found or (none_means_all and not found):
             return None
         names = [
             self._resolver.name_of(value) or f"id {value}" if isinstance(value, uuid.UUID) else value for value in found

@@ -18,6 +18,7 @@ from groupcoord.testing.faults.matching import (
     is_number,
     suggestion,
 )
+from groupcoord.testing.faults.stale_metadata import TOPIC_METADATA_APIS
 
 R = TypeVar("R")
 H = TypeVar("H")
@@ -51,6 +52,10 @@ class Rule:
         api = self.matcher.api
         if self.action.argument is Damage.CRC and (api is None or api.key != ApiKey.FETCH):
             problems.add("how", "only answers to Fetch have batches, and those a checksum: crc goes with Fetch")
+        if self.action.name in ("hide_topic", "shrink_isr") and (api is None or api.key not in TOPIC_METADATA_APIS):
+            problems.add("when", f"only answers to Metadata and DescribeTopicPartitions take {self.action.name}")
+        if self.action.name == "hide_topic" and self.matcher.topic is None:
+            problems.add("topic", "it is missing: the topic to hide")
         problems.raise_if_any()
 
     def __repr__(self) -> str:
@@ -205,6 +210,20 @@ class RuleBuilder(ABC, Generic[R, H]):
     def after(self, fn: EditFunction) -> R:
         """Handle the request, and answer with ``fn(request, answer)`` when its answer comes."""
         return self._build(FaultAction("after", fn))
+
+    def hide_topic(self) -> R:
+        """Handle a Metadata or DescribeTopicPartitions, and answer as a broker that has not heard of ``topic`` yet.
+
+        The rule must be about a topic. So a client sees a topic right after it was created.
+        """
+        return self._build(FaultAction("hide_topic"))
+
+    def shrink_isr(self, broker_id: int) -> R:
+        """Handle a Metadata or DescribeTopicPartitions, and answer with ISRs of ``topic`` that lack this follower.
+
+        Without a topic, those of every topic. Partitions that the broker leads stay as they are.
+        """
+        return self._build(FaultAction("shrink_isr", broker_id))
 
     def corrupt(self, how: Damage | str = Damage.FLIP) -> R:
         """Handle the request, and damage the bytes of its answer: see Damage."""

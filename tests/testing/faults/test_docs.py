@@ -24,7 +24,9 @@ def blocks(language: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("number", "printed"), [(0, "6 partitions of a\n"), (1, "held: app-2\n")], ids=["first-example", "hold"]
+    ("number", "printed"),
+    [(0, "6 partitions of a\n"), (1, "held: app-2\n"), (2, "espresso [2, 2, 3, 1]\n")],
+    ids=["first-example", "hold", "races"],
 )
 def test_its_programs_run(number: int, printed: str, capsys: pytest.CaptureFixture[str]) -> None:
     exec(compile(blocks("python")[number], "docs/faults.md", "exec"), {})
@@ -32,7 +34,7 @@ def test_its_programs_run(number: int, printed: str, capsys: pytest.CaptureFixtu
 
 
 def test_there_are_no_other_programs() -> None:
-    assert len(blocks("python")) == 2
+    assert len(blocks("python")) == 3
 
 
 def test_its_first_file_is_a_rule() -> None:

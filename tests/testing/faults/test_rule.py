@@ -6,7 +6,7 @@ import pytest
 from groupcoord.testing.faults import FaultAction, RequestMatcher, Rule, RuleProblems, when
 from groupcoord.testing.faults.actions import ACTION_TYPES
 from groupcoord.testing.faults.rule import ALWAYS, RuleBuilder, When
-from tests.testing.faults.support import Fetch, Heartbeat, JoinGroup
+from tests.testing.faults.support import Fetch, Heartbeat, JoinGroup, Metadata
 
 RULES = [
     when(Heartbeat, group="app").refuse("REBALANCE_IN_PROGRESS"),
@@ -99,7 +99,7 @@ def test_rules_that_cannot_be_meant() -> None:
 
 DATA_VERBS = (
     "refuse, refuse_answer, delay, delay_answer, drop, drop_answer, disconnect, disconnect_answer, "
-    "hold, hold_answer, corrupt"
+    "hold, hold_answer, hide_topic, shrink_isr, corrupt"
 )
 FIELDS = "broker, client_id, do, group, member, nth, optional, times, topic, transactional_id, version, when"
 
@@ -115,6 +115,19 @@ def test_everything_that_is_wrong_with_data_is_told() -> None:
         ({"when": "any", "do": "dorp"}, ["do: there is no verb 'dorp'; do you mean drop?"]),
         ({"when": "any", "do": "after"}, [f"do: after takes a function, so it is for programs; there is {DATA_VERBS}"]),
         ({"when": "any", "do": "delay"}, ["ms: delay needs it: milliseconds on the broker's clock"]),
+        (
+            {"when": "Fetch", "topic": "orders", "do": "hide_topic"},
+            ["when: only answers to Metadata and DescribeTopicPartitions take hide_topic"],
+        ),
+        ({"when": "Metadata", "do": "hide_topic"}, ["topic: it is missing: the topic to hide"]),
+        (
+            {"when": "any", "do": "shrink_isr", "broker_id": 1},
+            ["when: only answers to Metadata and DescribeTopicPartitions take shrink_isr"],
+        ),
+        (
+            {"when": "Metadata", "do": "shrink_isr", "broker_id": -1},
+            ["broker_id: -1 is not the id of a broker, a number from 0 on"],
+        ),
         ({"when": "any", "do": "delay", "ms": 5, "code": "NOT_COORDINATOR"}, ["code: it does not go with do: delay"]),
         ({"when": "any", "do": "drop", "where": "x"}, ["where: it takes a function, so it is for programs"]),
         ({"when": "any", "do": "drop", "gruop": "x"}, ["gruop: there is no such field; do you mean group?"]),
@@ -137,7 +150,7 @@ def test_everything_that_is_wrong_with_data_is_told() -> None:
         assert list(map(str, found.value.problems)) == problems
 
 
-ARGUMENTS = {"code": "NOT_COORDINATOR", "ms": 5, "how": "cut", "fn": max}
+ARGUMENTS = {"code": "NOT_COORDINATOR", "ms": 5, "how": "cut", "fn": max, "broker_id": 2}
 
 
 def test_every_verb_of_the_table_is_a_method() -> None:
@@ -145,8 +158,8 @@ def test_every_verb_of_the_table_is_a_method() -> None:
     for name in cases:
         argument = ACTION_TYPES[name].argument
         given = () if argument is None else (ARGUMENTS[argument.name],)
-        rule = getattr(when(Heartbeat), name)(*given)
-        assert rule == Rule(RequestMatcher(api=Heartbeat), FaultAction(name, *given))
+        rule = getattr(when(Metadata, topic="orders"), name)(*given)
+        assert rule == Rule(RequestMatcher(api=Metadata, topic="orders"), FaultAction(name, *given))
         parameters = list(inspect.signature(getattr(When, name)).parameters)[1:]
         assert parameters == ([] if argument is None else [argument.name])
 
