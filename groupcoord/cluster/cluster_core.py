@@ -51,7 +51,6 @@ from groupcoord.protocol.batches.record_batch import BatchError
 
 _NO_CONFIGS: Mapping[str, str] = {}
 NO_FEATURES: Mapping[str, int] = {}
-_FLUSH = AdminAction("a batch is complete")
 _TOPIC_OF_KEYS = {GROUP: CONSUMER_OFFSETS, TRANSACTION: TRANSACTION_STATE}
 _INIT_PRODUCER_ID = ApiKey.INIT_PRODUCER_ID
 _FIND_COORDINATOR = ApiKey.FIND_COORDINATOR  # each request is compared with it, and Python 3.11 is slow to look it up
@@ -233,7 +232,7 @@ class ClusterCore:
         effects: list[Effect] = []
         for runtime in self.runtimes.values():
             while runtime.open_shards:  # what follows from an append may write again
-                ctx = HandlerContext(now_ms, _FLUSH)
+                ctx = HandlerContext(now_ms, AdminAction("a batch is complete"))
                 runtime.flush(ctx)
                 effects += self._submit_appends(ctx.effects, now_ms)
         return effects

@@ -19,7 +19,10 @@ class Requested(NamedTuple):
 
 
 class TimerFired(NamedTuple):
-    """A timer was the cause: ``kind`` (``session``, ``join``, ``sync`` …) of ``scope`` (a group) and ``subject`` (a member)."""
+    """A timer was the cause: ``kind`` (``session``, ``join``, ``sync`` …) of ``scope`` (a group) and ``subject`` (a member).
+
+    All that follows from one firing has one and the same object as its cause; another firing has another, equal or not.
+    """
 
     kind: str
     scope: str
@@ -31,7 +34,10 @@ class TimerFired(NamedTuple):
 
 
 class AdminAction(NamedTuple):
-    """Something outside of the protocol acted: a test, a start-up, a tool."""
+    """Something outside of the protocol acted: a test, a start-up, a tool.
+
+    All that follows from one action has one and the same object as its cause; another action has another.
+    """
 
     action: str
 
@@ -40,10 +46,16 @@ class AdminAction(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """The answer to a request of one's own was the cause; ``error`` names what it said, or what came instead of it."""
+    """The answer to a request of one's own was the cause; ``error`` names what it said, or what came instead of it.
+
+    ``connection_id`` and ``correlation_id`` say which request of the cluster it was, where the client and the cluster are in
+    one process.
+    """
 
     api: str
     error: str
+    connection_id: int | None = None
+    correlation_id: int | None = None
 
     def __str__(self) -> str:
         return f"the answer to {self.api}" + ("" if self.error == "NONE" else f", {self.error}")

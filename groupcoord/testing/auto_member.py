@@ -6,6 +6,7 @@ what it has consumed.
 """
 
 import asyncio
+import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -25,7 +26,7 @@ from groupcoord.client.member.actions import (
 from groupcoord.client.member.consumer_membership import ConsumerMembership
 from groupcoord.client.member.member_interface import GroupMember
 from groupcoord.core.effects import EmitEvent
-from groupcoord.core.events import Event
+from groupcoord.core.events import Answered, Event
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.testing.clocks import Clock
 from groupcoord.testing.in_process_transport import MemberConnection
@@ -80,6 +81,7 @@ class AutoMember(ActionExecutor):
         self._paused = False
         self._gone = False
         self._missed: list[Callable[[], None]] = []
+        self._hears: tuple[int, int] | None = None
 
     def __repr__(self) -> str:
         return f"<AutoMember {self.client_id} {self.membership!r}>"
@@ -241,16 +243,29 @@ class AutoMember(ActionExecutor):
         self._refresh_at_ms = None
 
     def _emit_event(self, action: EmitEvent) -> None:
-        self._listener(action.event)
+        event, cause = action.event, action.event.cause
+        if isinstance(cause, Answered) and self._hears is not None:
+            connection_id, correlation_id = self._hears
+            cause = cause._replace(connection_id=connection_id, correlation_id=correlation_id)
+            event = dataclasses.replace(event, cause=cause)
+        self._listener(event)
 
     def _consumed(self) -> dict[TopicPartition, int]:
         return {partition: offset for partition, offset in self.consumed.items() if partition in self.assigned}
 
     def _hear(self, news: Callable[[Any], None], response: Any) -> None:
+        learn = partial(self._learn, self._connection.hears, news, response)
         if self._paused:
-            self._missed.append(partial(news, response))
+            self._missed.append(learn)
         else:
+            learn()
+
+    def _learn(self, answer: tuple[int, int] | None, news: Callable[[Any], None], response: Any) -> None:
+        self._hears = answer
+        try:
             news(response)
+        finally:
+            self._hears = None
 
     def _answered(self, ticket: int, response: Any) -> None:
         if self._due.pop(ticket, None) is None:

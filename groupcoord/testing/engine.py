@@ -21,7 +21,7 @@ from groupcoord.coordinator.classic.group import ClassicGroup
 from groupcoord.coordinator.consumer.group import ConsumerGroup
 from groupcoord.coordinator.consumer.member import AWAY_EPOCH, ConsumerMember
 from groupcoord.core.effects import NO_CONNECTION, Call, CloseConnection, Effect, NoReply, Reply
-from groupcoord.core.events import AdminAction, Event
+from groupcoord.core.events import AdminAction, Event, Requested
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import Deadline
 from groupcoord.protocol.apis import API_BY_REQUEST, APIS, ApiKey
@@ -178,13 +178,14 @@ class Engine:
 
     def reload(self) -> None:
         """Forget every group and every transactional id, and read all of them from the logs, as a broker that restarts does."""
+        cause = AdminAction("the broker starts again")
         for topic, runtime in self.core.runtimes.items():
             for shard in runtime.shards:
                 log = self.core.broker.log(topic, shard.partition)
                 is_new = shard.machine.is_empty and shard.is_idle
                 if log is None or (is_new and log.log_end_offset == log.log_start_offset):
                     continue
-                self.apply(self.core.resign(shard.partition, self.clock(), topic), "the broker starts again")
+                self._apply(self.core.resign(shard.partition, self.clock(), topic), cause)
                 self.core.load(shard.partition, self.clock(), topic)
 
     # For the rest of this package.
@@ -196,8 +197,7 @@ class Engine:
 
     def apply(self, effects: Iterable[Effect], action: str) -> None:
         """Execute what an administrative action led to. The action is the cause of answers to requests that waited for it."""
-        cause = AdminAction(action)
-        self._execute([_caused_by(cause, effect) for effect in effects])
+        self._apply(effects, AdminAction(action))
 
     def execute_effects(self, effects: list[Effect]) -> None:
         """Execute effects that have gone through all layers, if the server is up."""
@@ -318,6 +318,9 @@ class Engine:
 
     # Internals.
 
+    def _apply(self, effects: Iterable[Effect], cause: AdminAction) -> None:
+        self._execute([_caused_by(cause, effect) for effect in effects])
+
     def _execute(self, effects: list[Effect], *, after: Layer | None = None) -> None:
         """Execute what came out of the core, or of the layer ``after``, outside of a request."""
         self.execute_effects(self._assembly.outgoing(effects, self.clock(), after=after))
@@ -343,13 +346,16 @@ class Engine:
 
 
 def _caused_by(cause: AdminAction, effect: Effect) -> Effect:
-    if isinstance(effect, Reply | NoReply | CloseConnection) and isinstance(effect.origin, Call):
+    if isinstance(effect, Reply | NoReply | CloseConnection) and isinstance(effect.origin, Call | Requested):
         return effect._replace(origin=cause)
     return effect
 
 
 class InProcessConnection:
     """A member's connection without a socket, a ``MemberConnection``; requests on it do not wait for each other."""
+
+    hears: tuple[int, int] | None = None
+    """As of ``MemberConnection``."""
 
     def __init__(self, engine: "Engine", client_id: str) -> None:
         self.client_id = client_id
@@ -369,10 +375,16 @@ class InProcessConnection:
         if self._closed:
             raise RuntimeError(f"{self.client_id} has vanished: it sends nothing any more")
         engine = self._engine
+        correlation_id = next(self._correlation_ids)
 
         def hear(response: Any) -> None:
-            if not self._closed:  # it may have been closed while the answer was on its way
+            if self._closed:  # it may have been closed while the answer was on its way
+                return
+            self.hears = self.number, correlation_id
+            try:
                 answered(response)
+            finally:
+                self.hears = None
 
         if not engine.is_up:
             engine.loop.call_soon(hear, None)
@@ -380,7 +392,7 @@ class InProcessConnection:
         broker = 0 if broker_id is None else engine.core.broker.cluster.ids.index(broker_id)
         api = API_BY_REQUEST[type(request)]
         used = api.max_version if version is None else version
-        call = Call(self.number, next(self._correlation_ids), api, used, self.client_id, _IN_PROCESS_HOST, broker)
+        call = Call(self.number, correlation_id, api, used, self.client_id, _IN_PROCESS_HOST, broker)
         if version is not None:
             request = _as_read(call, request)
         engine.execute_effects(engine.transport.ask(call, request, engine.clock(), hear))

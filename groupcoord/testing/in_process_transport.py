@@ -93,6 +93,13 @@ class MemberConnection(Protocol):
     def client_id(self) -> str:
         """The member's client id."""
 
+    @property
+    def hears(self) -> tuple[int, int] | None:
+        """While ``answered`` is called: (connection, correlation id) of the request, by which a trace knows the answer.
+
+        None at other times, and over sockets.
+        """
+
     def ask(
         self, request: Any, answered: OnResponse, *, version: int | None = None, broker_id: int | None = None
     ) -> None:

@@ -83,6 +83,9 @@ class BrokerLocator:
 class TcpConnection:
     """The connections of one member. ``heard`` is called after each answer, ``failed`` with unexpected exceptions."""
 
+    hears: None = None
+    """As of ``MemberConnection``: no trace has what is said over sockets."""
+
     def __init__(
         self, places: BrokerLocator, client_id: str, *, heard: Callable[[], None], failed: Callable[[Exception], None]
     ) -> None:

@@ -127,7 +127,7 @@ class MemberActions(ABC):
         self.cause: Cause
         self._actions: list[a.Action] = []
         self._tickets = 0
-        self._pending: dict[int, tuple[Callable[[Any], None], Callable[[Exception], None]]] = {}
+        self._pending: dict[int, tuple[Callable[[Any], None], Callable[[Exception], None], Cause]] = {}
 
     @property
     @abstractmethod
@@ -164,13 +164,17 @@ class MemberActions(ABC):
     ) -> int:
         """Add an action with a ticket, which is returned; ``answered`` or ``failed`` is called with its result."""
         self._tickets += 1
-        self._pending[self._tickets] = (answered, failed)
+        self._pending[self._tickets] = (answered, failed, self.cause)
         self.add_action(make(self._tickets))
         return self._tickets
 
     def is_pending(self, ticket: int) -> bool:
         """Is the answer to ``ticket`` still awaited?"""
         return ticket in self._pending
+
+    def cause_of(self, ticket: int) -> Cause:
+        """What the action of ``ticket`` was begun for; that of this event if it was cancelled."""
+        return self._pending[ticket][2] if ticket in self._pending else self.cause
 
     def complete_action(self, ticket: int, result: Any) -> None:
         """The action of ``ticket`` succeeded; ignored if it was cancelled."""

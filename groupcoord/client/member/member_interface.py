@@ -61,7 +61,7 @@ class GroupMember(ABC):
 
     def complete(self, ticket: int, result: Any, now_ms: int) -> list[a.Action]:
         """The action of ``ticket`` succeeded; the class of the action says what ``result`` is."""
-        self._shared.begin_event(now_ms, Answered(_api_of(result), ErrorCode(getattr(result, "error_code", 0)).name))
+        self._shared.begin_event(now_ms, _answer_of(result) or self._shared.cause_of(ticket))
         self._shared.complete_action(ticket, result)
         return self._advance()
 
@@ -158,8 +158,14 @@ class GroupMember(ABC):
         """The exception for a commit, sent as ``sent``, that was answered ``code``. Call it before ``commit_answered``."""
 
 
-def _api_of(result: Any) -> str:
-    return type(result).__name__.removesuffix("Response")
+def _answer_of(result: Any) -> Answered | None:
+    """The answer that ``result`` is; None for that of a callback or an assignor, which go on with what led to them."""
+    if isinstance(result, MetadataSnapshot):
+        return Answered("Metadata", "NONE")
+    name = type(result).__name__
+    if not name.endswith("Response"):
+        return None
+    return Answered(name.removesuffix("Response"), ErrorCode(getattr(result, "error_code", 0)).name)
 
 
 class CoordinatorLookup:

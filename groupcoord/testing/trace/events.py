@@ -193,7 +193,9 @@ class TraceEntry:
     """``seq`` counts from 1. ``cause`` is the ``seq`` of the entry that made it happen, None if that is not in the trace.
 
     ``answers`` is, for the end of a request, the ``seq`` of the request; ``consequences`` are those of which this one is
-    the ``cause``. ``since_start_ms`` counts from the start of the trace, ``at_ms`` is the time on the clock.
+    the ``cause``. ``since_start_ms`` counts from the start of the trace on the clock of the server, ``at_ms`` is the time on
+    that clock. ``real_ms`` are the milliseconds that had passed in the real world since the trace was begun: on a clock that a test
+    moves, they say what took long.
     """
 
     seq: int
@@ -202,6 +204,7 @@ class TraceEntry:
     cause: int | None = None
     answers: int | None = None
     consequences: tuple[int, ...] = ()
+    real_ms: int = 0
 
     @property
     def at_ms(self) -> int:
@@ -218,6 +221,12 @@ class TraceEntry:
         """The group it is about, or ``""``."""
         return getattr(self.event, "group", "")
 
+    def shares_cause(self, other: "TraceEntry") -> bool:
+        """Did one and the same thing make both happen? Where the trace does not have it, equal causes are taken for one."""
+        if self.cause is None and other.cause is None:
+            return self.event.cause == other.event.cause
+        return self.cause == other.cause
+
     def concerns(self, group: str) -> bool:
         """Is it about ``group``, or about several groups and this is one of them, or is it a timer of it?"""
         if self.group:
@@ -229,15 +238,17 @@ class TraceEntry:
             or getattr(self.event, "scope", None) == group
         )
 
-    def text(self, *, links: bool = True) -> str:
+    def text(self, *, links: bool = True, real: bool = False) -> str:
         """``#12 @3000 orders PreparingRebalance → CompletingRebalance gen=1  ← #9``: number, milliseconds since the start, the
-        group, what happened, and what made it happen. Without ``links`` there are no numbers in it."""
+        group, what happened, and what made it happen. Without ``links`` there are no numbers in it. With ``real`` the real
+        milliseconds stand behind those of the clock: ``@3000 (17 ms)``."""
         text = self.event.text()
         if isinstance(self.event, MemberEvent):
             text = f"{self.event.member or 'newcomer'}: {text}"
         if self.group:
             text = f"{self.group} {text.removeprefix(f'{self.group} ')}"
-        line = f"@{self.since_start_ms} {text}".replace("\r", "\\r").replace("\n", "\\n")
+        real_time = f" ({self.real_ms} ms)" if real else ""
+        line = f"@{self.since_start_ms}{real_time} {text}".replace("\r", "\\r").replace("\n", "\\n")
         if not links:
             return line
         causes = [f"← #{self.cause}"] if self.cause is not None else []

@@ -24,7 +24,7 @@ from groupcoord.testing.trace import events as trace
 from groupcoord.testing.trace.events import TraceEntry
 
 SCHEMA = "groupcoord-trace"
-VERSION = 1
+VERSION = 2
 
 _CAUSES: Mapping[str, type[Any]] = {kind.__name__: kind for kind in (Requested, TimerFired, AdminAction, Answered)}
 _UNNAMED = (
@@ -87,8 +87,7 @@ def own_fields(kind: type[Event]) -> tuple[str, ...]:
 
 def write(path: Path, entries: Iterable[TraceEntry], *, start_ms: int | None, dropped: Mapping[str, int]) -> None:
     """Write the file. Raises OSError, ValueError for unknown types of events, TypeError for values that JSON does not know."""
-    # The name "let_go" is older than the word "dropped" in this package; a file keeps what its version promises.
-    header = {"schema": SCHEMA, "version": VERSION, "start_ms": start_ms, "let_go": dict(dropped)}
+    header = {"schema": SCHEMA, "version": VERSION, "start_ms": start_ms, "dropped": dict(dropped)}
     lines = [header, *(_line_of(entry) for entry in entries)]
     text = "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines)
     path.write_text(text, encoding="utf-8")
@@ -117,7 +116,7 @@ def read(path: Path) -> tuple[int | None, Counter[type[Event]], list[TraceEntry]
         except (ValueError, KeyError, TypeError) as problem:
             raise ValueError(f"line {number} of {path} is no entry of a trace: {problem}") from problem
     dropped: Counter[type[Event]] = Counter()
-    for name, count in header["let_go"].items():
+    for name, count in header["dropped"].items():
         dropped[TYPES.get(name, trace.UnknownEvent)] += count
     return start_ms, dropped, entries
 
@@ -132,6 +131,7 @@ def _line_of(entry: TraceEntry) -> dict[str, Any]:
     return {
         "seq": entry.seq,
         "at_ms": event.at_ms,
+        "real_ms": entry.real_ms,
         "event": name,
         "caused_by": entry.cause,
         "answers": entry.answers,
@@ -154,7 +154,9 @@ def _entry_of(line: dict[str, Any], start_ms: int) -> TraceEntry:
         hints = typing.get_type_hints(kind)
         fields = {name: _value(hints[name], value) for name, value in line["fields"].items() if name in hints}
         event = kind(at_ms=line["at_ms"], cause=cause, **fields)
-    return TraceEntry(line["seq"], event.at_ms - start_ms, event, line["caused_by"], line["answers"])
+    since_start_ms = event.at_ms - start_ms
+    links = line["caused_by"], line["answers"]
+    return TraceEntry(line["seq"], since_start_ms, event, *links, real_ms=line["real_ms"])
 
 
 def _value(hint: Any, value: Any) -> Any:

@@ -40,7 +40,7 @@ class GenerationStart:
     @property
     def at_once(self) -> bool:
         """Did what started the rebalance end it, too?"""
-        return self.start is not None and self.start.event.cause == self.end.event.cause
+        return self.start is not None and self.start.shares_cause(self.end)
 
 
 class GenerationHistory:
@@ -74,13 +74,13 @@ class GenerationHistory:
         # A generation may get stuck after it has begun; then there are two such entries, of one cause.
         end, last = places[-1], self.entries[places[-1]]
         stuck = last.event if isinstance(last.event, RebalanceStuck) else None
-        if stuck is not None and len(places) > 1 and self.entries[places[-2]].event.cause == stuck.cause:
+        if stuck is not None and len(places) > 1 and self.entries[places[-2]].shares_cause(last):
             end = places[-2]
         start = self._start_before(end)
         if start is None:
             return GenerationStart(None, (), (), self.entries[end], stuck)
         first = start
-        while first and self.entries[first - 1].event.cause == self.entries[start].event.cause:
+        while first and self.entries[first - 1].shares_cause(self.entries[start]):
             first -= 1
         return GenerationStart(
             self.entries[start],
@@ -162,7 +162,7 @@ class GenerationHistory:
     def loaded_with(self, entry: TraceEntry) -> ShardLoaded | None:
         """That groups were read back, if ``entry`` is a consequence of it."""
         for other in self._all:
-            if isinstance(other.event, ShardLoaded) and other.event.cause == entry.event.cause:
+            if isinstance(other.event, ShardLoaded) and other.shares_cause(entry):
                 return other.event
         return None
 

@@ -3,6 +3,7 @@
 import dataclasses
 import difflib
 import threading
+import time
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -185,21 +186,29 @@ class Trace:
 
     At most ``limit`` entries are kept. Requests, answers and connections are dropped first, the oldest first, until they are
     less than half; then whatever is oldest. ``start_ms`` is the time from which its seconds count, by default that of the
-    first event.
+    first event. ``monotonic_ns`` is a clock of the real world (nanoseconds), from which entries have their ``real_ms``.
     """
 
-    def __init__(self, *, limit: int = LIMIT, start_ms: int | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        limit: int = LIMIT,
+        start_ms: int | None = None,
+        monotonic_ns: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
         if limit < 1:
             raise ValueError(f"a trace of {limit} entries")
         self.limit = limit
         self.start_ms = start_ms
+        self._monotonic_ns = monotonic_ns
+        self._begun_ns = monotonic_ns()
         self._lock = threading.Lock()
         self._entries: OrderedDict[int, TraceEntry] = OrderedDict()
         self._dropped_first: deque[int] = deque()
         self._dropped: Counter[type[Event]] = Counter()
         self._last_seq = 0
         self._roots: dict[Hashable, int] = {}
-        """The entries that may be causes, by what causes say of them."""
+        """The entries that may be causes, by what causes say of them, or by the cause itself: see ``_roots_of``."""
 
     # Collecting.
 
@@ -215,7 +224,8 @@ class Trace:
 
     def _add(self, event: Event, cause: int | None, answers: int | None = None) -> int:
         self._last_seq = seq = self._last_seq + 1
-        self.insert(TraceEntry(seq, event.at_ms - (self.start_ms or 0), event, cause, answers))
+        real_ms = (self._monotonic_ns() - self._begun_ns) // 1_000_000
+        self.insert(TraceEntry(seq, event.at_ms - (self.start_ms or 0), event, cause, answers, real_ms=real_ms))
         while len(self._entries) > self.limit:
             self._drop_one()
         return seq
@@ -226,8 +236,7 @@ class Trace:
         self._last_seq = entry.seq
         if isinstance(entry.event, _REQUESTS_AND_CONNECTIONS):
             self._dropped_first.append(entry.seq)
-        root = _root_of(entry.event)
-        if root is not None:
+        for root in _roots_of(entry.event):
             self._roots[root] = entry.seq
         if entry.cause is not None and (made_by := self._entries.get(entry.cause)) is not None:
             made_by.consequences += (entry.seq,)
@@ -240,24 +249,29 @@ class Trace:
             if self._dropped_first and self._dropped_first[0] == entry.seq:
                 self._dropped_first.popleft()
         self._dropped[type(entry.event)] += 1
-        root = _root_of(entry.event)
-        if self._roots.get(root) == entry.seq:
-            del self._roots[root]
+        for root in _roots_of(entry.event):
+            if self._roots.get(root) == entry.seq:
+                del self._roots[root]
 
     def _cause_of(self, event: Event) -> int | None:
-        """The entry of what made ``event`` happen; timers and admin actions get one with their first event."""
+        """The entry of what made ``event`` happen; timers and admin actions get one with their first event.
+
+        A firing and an action are told from others, which may be equal, by the identity of the object that stands for them.
+        """
         cause = event.cause
         match cause:
             case Requested():
                 return self._roots.get((cause.connection_id, cause.correlation_id))
             case TimerFired():
-                known = self._roots.get(cause)
+                known = self._roots.get(id(cause))
                 return known or self._add(TimerExpired(at_ms=event.at_ms, cause=cause, **cause._asdict()), None)
             case AdminAction():
                 if isinstance(event, ConnectionOpened | ConnectionClosed):
                     return None
-                known = self._roots.get((cause, event.at_ms))
+                known = self._roots.get(id(cause))
                 return known or self._add(AdminActionRun(at_ms=event.at_ms, cause=cause, action=cause.action), None)
+            case Answered(connection_id=int(connection_id), correlation_id=correlation_id):
+                return self._roots.get((ResponseSent, connection_id, correlation_id))
             case Answered():
                 member = getattr(event, "member", "")
                 return self._roots.get((cause.api, member)) or self._roots.get((cause.api, ""))
@@ -354,8 +368,10 @@ class Trace:
         limit: int | None = None,
         links: bool = True,
         short: bool = True,
+        real: bool = False,
     ) -> str:
-        """The entries for people, one a line; with ``limit`` only the last so many. See ``TraceEntry.text`` for ``links``.
+        """The entries for people, one a line; with ``limit`` only the last so many. See ``TraceEntry.text`` for ``links`` and
+        ``real``.
 
         ``short`` puts the names of members in the place of their ids: that of the client, as far as it is the only one.
         """
@@ -364,7 +380,7 @@ class Trace:
         if limit is not None and len(entries) > limit:
             lines.append(f"({len(entries) - limit} entries before)")
             entries = entries[len(entries) - limit :]
-        text = "\n".join([*lines, *(entry.text(links=links) for entry in entries)])
+        text = "\n".join([*lines, *(entry.text(links=links, real=real) for entry in entries)])
         return ShortMemberNames(self.entries()).shortened(text) if short else text
 
     def mermaid(
@@ -431,19 +447,17 @@ class Trace:
         return trace
 
 
-def _root_of(event: Event) -> Hashable:
-    """By what a cause names this event; None for what is never a cause."""
+def _roots_of(event: Event) -> tuple[Hashable, ...]:
+    """By what a cause names this event; nothing for what is never a cause."""
     match event:
         case RequestReceived():
-            return event.connection_id, event.correlation_id
+            return ((event.connection_id, event.correlation_id),)
         case ResponseSent():
-            return event.api, event.member
-        case TimerExpired():
-            return event.cause
-        case AdminActionRun():
-            return event.cause, event.at_ms
+            return (ResponseSent, event.connection_id, event.correlation_id), (event.api, event.member)
+        case TimerExpired() | AdminActionRun():
+            return (id(event.cause),)  # the entry keeps the cause, so nothing else gets this id while it is here
         case _:
-            return None
+            return ()
 
 
 def _is_before(entry: TraceEntry, moment: Moment) -> bool:

@@ -34,7 +34,6 @@ class _OpenRequest(NamedTuple):
     subject: RequestSubject
 
 
-_TIME = AdminAction("a timer")
 _CLIENT = AdminAction("a client")
 
 
@@ -78,7 +77,7 @@ class TracingLayer(Layer):
         try:
             effects = self.inner.expire(now_ms)
         except Exception as error:
-            self._failed(error, now_ms, _TIME)
+            self._failed(error, now_ms, AdminAction("a timer"))
             raise
         return self.outgoing(effects, now_ms)
 

@@ -61,7 +61,7 @@ class _EpochExplanation:
 
     def _belongs(self, earlier: TraceEntry) -> bool:
         """Did it happen together with what led to the epoch?"""
-        return earlier.event.cause == self._bump.event.cause and not isinstance(earlier.event, GroupEpochBumped)
+        return earlier.shares_cause(self._bump) and not isinstance(earlier.event, GroupEpochBumped)
 
     def clauses(self) -> Iterator[str]:
         yield self._led_to_it()

@@ -183,7 +183,7 @@ class _GenerationExplanation:
     def _belongs_to_end(self, entry: TraceEntry) -> bool:
         """Is it told with what ended the waiting?"""
         end = self._origin.end
-        return isinstance(entry.event, MemberRemoved) and entry.event.cause == end.event.cause
+        return isinstance(entry.event, MemberRemoved) and entry.shares_cause(end)
 
     def _came_too(self, entries: Sequence[TraceEntry], what: str) -> str:
         each = [

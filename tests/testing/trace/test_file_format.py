@@ -56,6 +56,7 @@ def test_what_is_saved_comes_back(tmp_path: Path) -> None:
     assert [entry.event for entry in loaded] == [entry.event for entry in stage.trace]
     assert loaded.text() == stage.trace.text()
     assert [entry.consequences for entry in loaded] == [entry.consequences for entry in stage.trace]
+    assert [entry.real_ms for entry in loaded] == [entry.real_ms for entry in stage.trace]
     assert loaded.why("g") == stage.trace.why("g")
     assert loaded.mermaid() == stage.trace.mermaid()
 
@@ -65,7 +66,7 @@ def test_every_type_of_field_comes_back(tmp_path: Path) -> None:
     events: list[Event] = [
         client.AssignorRan(
             at_ms=1,
-            cause=Answered("JoinGroup", "NONE"),
+            cause=Answered("JoinGroup", "NONE", 3, 7),
             group="g",
             member="a",
             assignor="range",
@@ -82,14 +83,16 @@ def test_every_type_of_field_comes_back(tmp_path: Path) -> None:
 
 
 def test_a_line_says_all_there_is(tmp_path: Path) -> None:
-    trace = Trace(start_ms=0)
+    times_ns = iter([5_000_000, 5_000_000, 22_900_000])
+    trace = Trace(start_ms=0, monotonic_ns=lambda: next(times_ns))
     trace(StateChanged(at_ms=3_000, cause=TEST, group="g", origin="Empty", target="Stable", generation=1))
     header, action, moved = (json.loads(line) for line in saved(trace, tmp_path).read_text("utf-8").splitlines())
-    assert header == {"schema": "groupcoord-trace", "version": VERSION, "start_ms": 0, "let_go": {}}
+    assert header == {"schema": "groupcoord-trace", "version": VERSION, "start_ms": 0, "dropped": {}}
     assert action["event"] == "trace.AdminActionRun"
     assert moved == {
         "seq": 2,
         "at_ms": 3_000,
+        "real_ms": 17,
         "event": "coordinator.StateChanged",
         "caused_by": 1,
         "answers": None,
@@ -133,7 +136,7 @@ def changed(path: Path, line: int, change: Any) -> Path:
 def test_an_unknown_type_of_event_is_kept_as_it_was_told(tmp_path: Path) -> None:
     stage = a_story()
     path = changed(saved(stage.trace, tmp_path), 2, lambda record: record.update(event="new.Thing", fields={"x": [1]}))
-    path = changed(path, 0, lambda header: header["let_go"].update({"new.Thing": 2}))
+    path = changed(path, 0, lambda header: header["dropped"].update({"new.Thing": 2}))
     loaded = Trace.load(path)
     thing = loaded.of(UnknownEvent).first
     assert (thing.name, thing.fields) == ("new.Thing", {"x": [1]})

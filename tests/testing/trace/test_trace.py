@@ -1,5 +1,6 @@
 """Entries with numbers, times and links; what is kept and what is dropped; reading while it grows."""
 
+import dataclasses
 import threading
 
 import pytest
@@ -91,10 +92,18 @@ def test_a_timer_gets_an_entry_of_its_own() -> None:
     )
 
 
-def test_an_admin_action_gets_one_for_each_moment() -> None:
+def test_an_admin_action_gets_one_as_well() -> None:
     trace = told(moved(100), moved(100), moved(200))
-    assert [seq for seq, kind, _ in links(trace) if kind == "AdminActionRun"] == [1, 4]
-    assert trace.of(AdminActionRun).first.action == "the test"
+    assert [seq for seq, kind, _ in links(trace) if kind == "AdminActionRun"] == [1]
+    assert trace.of(AdminActionRun).one().action == "the test"
+
+
+def test_equal_firings_and_equal_actions_of_one_moment_are_told_apart() -> None:
+    for cause in TimerFired("session", "g", "a-1", 90), AdminAction("the test"):
+        equal = cause._replace()
+        trace = told(moved(100, cause), moved(100, equal), moved(100, cause), moved(100, equal))
+        assert [entry.cause for entry in trace] == [None, 1, None, 3, 1, 3]
+        assert trace[1].consequences == (2, 5)
 
 
 def test_connections_are_nobody_s_wish() -> None:
@@ -111,6 +120,27 @@ def test_an_answer_causes_what_a_client_does() -> None:
 
     trace = told(answer(0), answer(0, "a-1"), wanted("a-1"), wanted("b-1"), wanted("b-1", "Heartbeat"))
     assert [cause for _, _, cause in links(trace)] == [None, None, 2, 1, None]
+
+
+def test_an_answer_that_says_which_it_is_causes_that() -> None:
+    def wanted(correlation_id: int) -> RejoinWanted:
+        cause = Answered("JoinGroup", "NONE", 3, correlation_id)
+        return RejoinWanted(at_ms=0, cause=cause, group="g", member="", reason="so")
+
+    other = dataclasses.replace(answer(0), correlation_id=8)
+    trace = told(answer(0), other, wanted(7), wanted(8), wanted(9))
+    assert [entry.cause for entry in trace] == [None, None, 1, 2, None]
+
+
+def test_entries_have_the_milliseconds_of_the_real_world() -> None:
+    times_ns = iter([1_000_000_000, 1_002_900_000, 1_017_000_000])
+    trace = Trace(monotonic_ns=lambda: next(times_ns))
+    trace(request(0))
+    trace(moved(0, ASKED))
+    assert [entry.real_ms for entry in trace] == [2, 17]
+    assert trace.text(real=True).splitlines()[1] == "#2 @0 (17 ms) g Empty → Stable gen=1  ← #1"
+    assert trace.text(real=True, links=False).splitlines()[1] == "@0 (17 ms) g Empty → Stable gen=1"
+    assert "ms" not in trace.text()
 
 
 def test_entries_by_time_group_and_place() -> None:
