@@ -194,8 +194,8 @@ class TraceEntry:
 
     ``answers`` is, for the end of a request, the ``seq`` of the request; ``consequences`` are those of which this one is
     the ``cause``. ``since_start_ms`` counts from the start of the trace on the clock of the server, ``at_ms`` is the time on
-    that clock. ``real_ms`` are the milliseconds that had passed in the real world since the trace was begun: on a clock that a test
-    moves, they say what took long.
+    that clock. ``real_ms`` are the milliseconds that had passed in the real world since the trace was begun: on a clock that a
+    test moves, they say what took long.
     """
 
     seq: int

@@ -1,12 +1,14 @@
-"""The events of one group in a trace, and what led to each of its generations."""
+"""The events of one group in a trace, and what led to each of its generations and epochs."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from groupcoord.coordinator.events import (
     ConsumerMemberJoined,
     Departure,
     GenerationStarted,
+    GroupEpochBumped,
     GroupEvent,
     GroupRemoved,
     LeaderElected,
@@ -17,9 +19,26 @@ from groupcoord.coordinator.events import (
     RebalanceStuck,
     ShardLoaded,
     StateChanged,
+    StaticMemberReplaced,
 )
 from groupcoord.core.events import TimerFired
 from groupcoord.testing.trace.events import RequestReceived, ResponseSent, TraceEntry
+from groupcoord.testing.trace.text_formatting import listed
+
+_NEWS = (MemberJoined, MemberRemoved, StaticMemberReplaced)
+"""What has a part in a generation though another thing started its rebalance."""
+
+
+class Beginning(NamedTuple):
+    """``entry`` says the beginning of generation ``number``, or of that epoch of a consumer group (KIP-848)."""
+
+    number: int
+    entry: TraceEntry
+    is_epoch: bool
+
+    def text(self) -> str:
+        """``generation 3``."""
+        return f"{'epoch' if self.is_epoch else 'generation'} {self.number}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +55,11 @@ class GenerationStart:
     meanwhile: tuple[TraceEntry, ...]
     end: TraceEntry
     stuck: RebalanceStuck | None
+
+    @property
+    def generation(self) -> int:
+        """Its number."""
+        return _generation(self.end) or 0
 
     @property
     def at_once(self) -> bool:
@@ -55,20 +79,66 @@ class GenerationHistory:
         """Those of the group's own events."""
         self._by_seq = {entry.seq: entry for entry in entries}
 
-    @property
-    def is_known(self) -> bool:
-        """Is the group in the trace?"""
-        return bool(self.entries)
+    def unknown_text(self) -> str:
+        """That the trace knows nothing of the group, but of which others; ``""`` if it does."""
+        if self.entries:
+            return ""
+        others = groups_of(self._all)
+        known = f" but of {listed([repr(name) for name in others])}" if others else ""
+        return f", of which it knows nothing{known}"
 
     @property
     def generations(self) -> tuple[int, ...]:
         """Those whose beginning is in the trace, in order."""
-        numbers = (_generation(entry) for entry in self.entries)
-        return tuple(dict.fromkeys(number for number in numbers if number is not None))
+        return tuple(dict.fromkeys(begun.number for begun in self.beginnings() if not begun.is_epoch))
 
-    def generation_start(self, generation: int) -> GenerationStart | None:
-        """What led to ``generation``, to the last one with that number; None if the trace does not have it."""
-        places = [place for place, entry in enumerate(self.entries) if _generation(entry) == generation]
+    @property
+    def epochs(self) -> tuple[int, ...]:
+        """Those whose beginning is in the trace, in order."""
+        return tuple(dict.fromkeys(begun.number for begun in self.beginnings() if begun.is_epoch))
+
+    def beginnings(self) -> Iterator[Beginning]:
+        """The generations and epochs whose beginning is in the trace, in order."""
+        last: Beginning | None = None
+        for entry in self.entries:
+            if isinstance(entry.event, GroupEpochBumped):
+                last = Beginning(entry.event.epoch, entry, is_epoch=True)
+                yield last
+            elif (generation := _generation(entry)) is not None:
+                got_stuck = last is not None and last.number == generation and last.entry.shares_cause(entry)
+                if not got_stuck:
+                    last = Beginning(generation, entry, is_epoch=False)
+                    yield last
+
+    def led_to(self, made_by: TraceEntry) -> tuple[Beginning, ...]:
+        """What began because of ``made_by``, which is a request, a timer or an action, or what followed from one.
+
+        A generation is also of those who came and went while the group waited for its members.
+        """
+        root = made_by.seq if made_by.cause is None else made_by.cause
+        return tuple(
+            begun
+            for begun in self.beginnings()
+            if begun.entry is made_by or any(root in (each.seq, each.cause) for each in self._reasons(begun))
+        )
+
+    def _reasons(self, begun: Beginning) -> Iterator[TraceEntry]:
+        if begun.is_epoch:
+            yield begun.entry
+            return
+        origin = self.generation_start(begun.number, until=begun.entry)
+        if origin is not None and origin.start is not None:
+            yield origin.start
+            yield from (entry for entry in origin.meanwhile if isinstance(entry.event, _NEWS))
+
+    def generation_start(self, generation: int, *, until: TraceEntry | None = None) -> GenerationStart | None:
+        """What led to ``generation``, to the last one with that number up to ``until``; None if the trace does not have it."""
+        places = [
+            place
+            for place, entry in enumerate(self.entries)
+            if _generation(entry) == generation
+            and (until is None or entry.seq <= until.seq or entry.shares_cause(until))
+        ]
         if not places:
             return None
         # A generation may get stuck after it has begun; then there are two such entries, of one cause.
@@ -169,6 +239,11 @@ class GenerationHistory:
     def was_loaded_at(self, at_ms: int) -> bool:
         """Were groups read back at that time on the clock?"""
         return any(isinstance(entry.event, ShardLoaded) and entry.at_ms == at_ms for entry in self._all)
+
+
+def groups_of(entries: Sequence[TraceEntry]) -> tuple[str, ...]:
+    """The groups of which ``entries`` have events of the coordinator, in the order of the first of these."""
+    return tuple(dict.fromkeys(entry.event.group for entry in entries if isinstance(entry.event, GroupEvent)))
 
 
 def heard_last_ms(removed: TraceEntry) -> int | None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar, assert_never, overload
 
-from groupcoord.coordinator.events import GenerationStarted, GroupEpochBumped
+from groupcoord.assignors import TopicPartition
 from groupcoord.core.events import AdminAction, Answered, Event, Requested, TimerFired
 from groupcoord.testing.trace import file_format, mermaid, why_epoch, why_generation, why_transaction
 from groupcoord.testing.trace.events import (
@@ -23,8 +23,10 @@ from groupcoord.testing.trace.events import (
     TimerExpired,
     TraceEntry,
 )
+from groupcoord.testing.trace.generation_history import GenerationHistory, groups_of
 from groupcoord.testing.trace.text_formatting import ShortMemberNames
 from groupcoord.testing.trace.transaction_history import of_transaction
+from groupcoord.testing.trace.why_member import MemberExplanation
 
 E = TypeVar("E", bound=Event)
 
@@ -34,7 +36,6 @@ Moment = float | TraceEntry
 LIMIT = 100_000
 
 _REQUESTS_AND_CONNECTIONS = (RequestEvent, ConnectionOpened, ConnectionClosed)
-_BEGINNINGS = (GenerationStarted, GroupEpochBumped)
 _ENDS = (ResponseSent, RequestUnanswered)
 
 
@@ -400,32 +401,78 @@ class Trace:
         entries = self.entries(since=since, until=until, group=group, transaction=transaction)
         return mermaid.sequence_diagram(entries, names, limit=limit)
 
+    def groups(self) -> tuple[str, ...]:
+        """The groups of which the trace has events of the coordinator, in the order of the first of these."""
+        return groups_of(self.entries())
+
+    def generations(self, group: str, *, cause: TraceEntry | Event | None = None) -> tuple[int, ...]:
+        """The generations of ``group`` whose beginning the trace has, in order; of a consumer group (KIP-848) its epochs.
+
+        With ``cause`` those to which that led: a request, a timer, an action, or what followed from it. Raises LookupError if
+        the trace has no entry of ``cause``.
+        """
+        history = GenerationHistory(self.entries(), group)
+        begun = history.beginnings() if cause is None else history.led_to(self._entry_of(cause))
+        return tuple(dict.fromkeys(each.number for each in begun))
+
     def why(
         self,
         group: str | None = None,
         generation: int | None = None,
         *,
         epoch: int | None = None,
+        member: str | None = None,
+        lost: TopicPartition | None = None,
+        got: TopicPartition | None = None,
+        cause: TraceEntry | Event | None = None,
         transaction: str | None = None,
     ) -> str:
         """Why ``generation`` of ``group`` began, or why it is at ``epoch`` as a consumer group (KIP-848), in words.
 
-        By default it is the newest of either. Of a ``transaction`` (a transactional id): why it was aborted, and why its
-        producer or a zombie was refused; it is the newest that was aborted, or else the newest. Raises LookupError, which says
-        what is known, if the trace does not have its beginning, and TypeError unless it is asked about one of the two.
+        By default it is the newest of either. ``generation`` may be an epoch, too. What else can be asked about a group:
+
+        - ``member``: how it came, left or changed what it wants the last time, and what that led to. It is a member id, an
+          instance id, a client id or the name that ``text`` gives a member; of several it is who did so last.
+        - ``lost=("orders", 3)``, ``got=("orders", 3)``: why ``member``, or whoever it was, last lost or got that partition.
+        - ``cause``, an entry or an event: why each generation or epoch began to which that led, in a line each.
+
+        Of a ``transaction`` (a transactional id): why it was aborted, and why its producer or a zombie was refused; it is the
+        newest that was aborted, or else the newest.
+
+        Raises LookupError, which says what is known, if the trace does not have it, and TypeError unless it is asked one thing.
         """
-        entries = self.entries()
-        if transaction is not None and group is None:
-            return why_transaction.why_transaction(entries, transaction, dropped=self.dropped)
-        if group is None or transaction is not None:
+        asked = [
+            "generation" if generation is not None else "",
+            "epoch" if epoch is not None else "",
+            "lost" if lost is not None else "got" if got is not None else "member" if member is not None else "",
+            "got" if None not in (lost, got) else "",
+            "cause" if cause is not None else "",
+        ]
+        names = [name for name in asked if name]
+        if (group is None) is (transaction is None) or (transaction is not None and names):
             raise TypeError('why("app") explains a group, why(transaction="tid") a transaction: one of the two')
-        if generation is None and epoch is None:
-            begun = [each.event for each in entries if each.group == group and isinstance(each.event, _BEGINNINGS)]
-            if begun and isinstance(begun[-1], GroupEpochBumped):
-                epoch = begun[-1].epoch
+        if len(names) > 1:
+            raise TypeError(f"why() explains one thing, not {' and '.join(names)}: ask for one after the other")
+        entries = self.entries()
+        if group is None:
+            return why_transaction.why_transaction(entries, transaction or "", dropped=self.dropped)
+        explanation = MemberExplanation(entries, group, dropped=self.dropped)
+        if cause is not None:
+            return explanation.caused_by(self._entry_of(cause))
+        if lost is not None:
+            return explanation.lost(_checked(lost, "lost"), member)
+        if got is not None:
+            return explanation.got(_checked(got, "got"), member)
+        if member is not None:
+            return explanation.member(member)
+        if epoch is None:
+            epoch = _epoch_meant(GenerationHistory(entries, group), generation)
         if epoch is not None:
             return why_epoch.why_epoch(entries, group, epoch, dropped=self.dropped)
         return why_generation.why(entries, group, generation, dropped=self.dropped)
+
+    def _entry_of(self, cause: TraceEntry | Event) -> TraceEntry:
+        return cause if isinstance(cause, TraceEntry) else self.entry(cause)
 
     # As a file.
 
@@ -445,6 +492,22 @@ class Trace:
         for entry in entries:
             trace.insert(entry)
         return trace
+
+
+def _epoch_meant(history: GenerationHistory, generation: int | None) -> int | None:
+    """The epoch that ``generation`` is, or that is the newest if it is None; None if that is a generation, or unknown."""
+    if generation is not None:
+        return generation if generation in history.epochs and generation not in history.generations else None
+    *_, newest = [None, *history.beginnings()]
+    return newest.number if newest is not None and newest.is_epoch else None
+
+
+def _checked(partition: TopicPartition, argument: str) -> TopicPartition:
+    match partition:
+        case (str(), int()):
+            return partition
+        case _:
+            raise TypeError(f'{argument}=("orders", 3) is a topic and the number of a partition, not {partition!r}')
 
 
 def _roots_of(event: Event) -> tuple[Hashable, ...]:

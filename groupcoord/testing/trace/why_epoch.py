@@ -36,11 +36,17 @@ def why_epoch(entries: Sequence[TraceEntry], group: str, epoch: int, *, dropped:
     known = {entry.event.epoch: place for place, entry in enumerate(own) if isinstance(entry.event, GroupEpochBumped)}
     if epoch not in known:
         text = f"the trace does not have the beginning of epoch {epoch} of group {group!r}"
-        text += f", but that of {listed([str(number) for number in known])}" if known else ""
+        text += f", but that of {listed([str(number) for number in known])}" if known else history.unknown_text()
         raise LookupError(text + (f"; {dropped} older entries were dropped" if dropped else ""))
     names = ShortMemberNames(entries)
-    clauses = _EpochExplanation(history, known[epoch], epoch, names).clauses()
-    return names.shortened(f"epoch {epoch}: {'; '.join(clauses)}")
+    return names.shortened(explain_epoch(history, names, own[known[epoch]]))
+
+
+def explain_epoch(history: GenerationHistory, names: ShortMemberNames, bump: TraceEntry) -> str:
+    """Why the group is at the epoch of ``bump``, the entry of its GroupEpochBumped, in one line that begins with its number."""
+    assert isinstance(bump.event, GroupEpochBumped)
+    clauses = _EpochExplanation(history, history.entries.index(bump), bump.event.epoch, names).clauses()
+    return f"epoch {bump.event.epoch}: {'; '.join(clauses)}"
 
 
 class _EpochExplanation:
@@ -81,7 +87,7 @@ class _EpochExplanation:
 
     def _led_to_it(self) -> str:
         at = moment(self._bump.since_start_ms)
-        told = [self._one(entry, at) for entry in self._trigger]
+        told = [explain_arrival(entry, self._names) for entry in self._trigger]
         departed = [entry for entry in self._trigger if isinstance(entry.event, MemberRemoved)]
         if departed:
             told.append(DepartureReasons(self._history, self._names).explain(departed))
@@ -90,25 +96,6 @@ class _EpochExplanation:
         bump = self._bump.event
         assert isinstance(bump, GroupEpochBumped)
         return f"{bump.reason}, noticed at {at}"
-
-    def _one(self, entry: TraceEntry, at: str) -> str:
-        match entry.event:
-            case GroupMigrated(to=to, reason=reason):
-                return f"the group became a {to} group at {at}, because {reason}"
-            case ConsumerMemberJoined(member=member, instance_id=instance_id, protocol=protocol):
-                kind = "static member" if instance_id is not None else "member"
-                how = " by the classic protocol" if protocol == "classic" else ""
-                return f"{kind} {self._names.of(member)} came at {at}{how}"
-            case StaticMemberReplaced(instance_id=instance_id, new_member=member):
-                who = f"static member {instance_id} came back as a new member ({self._names.of(member)}) at {at}"
-                return f"{who}, subscribed to something else"
-            case SubscriptionChanged(member=member, topics=topics, regex=regex):
-                wanted = [*topics, *([f"what {regex} matches"] if regex else [])]
-                return f"member {self._names.of(member)} subscribed to {listed(wanted) or 'nothing'} at {at}"
-            case RegexResolved(regex=regex, topics=topics):
-                return f"{regex} was found to match {listed(topics) or 'no topic'} at {at}"
-            case _:
-                return ""
 
     # The target assignment.
 
@@ -206,6 +193,28 @@ class _EpochExplanation:
         """The next target assignment, if there is one."""
         targets = (entry for entry in self._later if isinstance(entry.event, TargetAssignmentComputed))
         return next((entry for entry in targets if entry.seq > target.seq), None)
+
+
+def explain_arrival(entry: TraceEntry, names: ShortMemberNames) -> str:
+    """How a member of a consumer group came, or what it and the group want since then; ``""`` for other entries."""
+    at = moment(entry.since_start_ms)
+    match entry.event:
+        case GroupMigrated(to=to, reason=reason):
+            return f"the group became a {to} group at {at}, because {reason}"
+        case ConsumerMemberJoined(member=member, instance_id=instance_id, protocol=protocol):
+            kind = "static member" if instance_id is not None else "member"
+            how = " by the classic protocol" if protocol == "classic" else ""
+            return f"{kind} {names.of(member)} came at {at}{how}"
+        case StaticMemberReplaced(instance_id=instance_id, new_member=member):
+            who = f"static member {instance_id} came back as a new member ({names.of(member)}) at {at}"
+            return f"{who}, subscribed to something else"
+        case SubscriptionChanged(member=member, topics=topics, regex=regex):
+            wanted = [*topics, *([f"what {regex} matches"] if regex else [])]
+            return f"member {names.of(member)} subscribed to {listed(wanted) or 'nothing'} at {at}"
+        case RegexResolved(regex=regex, topics=topics):
+            return f"{regex} was found to match {listed(topics) or 'no topic'} at {at}"
+        case _:
+            return ""
 
 
 def _owner_of(owners: Owners) -> Mapping[tuple[str, int], str]:

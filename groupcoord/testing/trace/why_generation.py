@@ -29,6 +29,7 @@ from groupcoord.testing.trace.generation_history import GenerationHistory, Gener
 from groupcoord.testing.trace.text_formatting import ShortMemberNames, counted, duration, listed, moment, times
 
 _COMING = (MemberJoined, MemberRejoined, StaticMemberReplaced)
+NEW_SUBSCRIPTION, NEW_ASSIGNORS = "another subscription", "other assignors"
 _TOLD = (*_COMING, MemberRemoved, InitialDelayExtended, RebalanceStuck)
 
 
@@ -42,8 +43,13 @@ def why(entries: Sequence[TraceEntry], group: str, generation: int | None, *, dr
     if origin is None:
         raise LookupError(_unknown(history, generation, dropped))
     names = ShortMemberNames(entries)
+    return names.shortened(explain_generation(history, names, origin))
+
+
+def explain_generation(history: GenerationHistory, names: ShortMemberNames, origin: GenerationStart) -> str:
+    """Why a generation began, in one line that begins with its number."""
     clauses = _GenerationExplanation(history, origin, names).clauses()
-    return names.shortened(f"generation {generation}: {'; '.join(clauses)}")
+    return f"generation {origin.generation}: {'; '.join(clauses)}"
 
 
 def _unknown(history: GenerationHistory, generation: int | None, dropped: int) -> str:
@@ -51,8 +57,10 @@ def _unknown(history: GenerationHistory, generation: int | None, dropped: int) -
     text = f"the trace does not have {what} of group {history.group!r}"
     if history.generations:
         text += f", but that of {listed([str(number) for number in history.generations])}"
-    elif not history.is_known:
-        text += ", of which it knows nothing"
+    elif history.epochs:
+        text += f", but that of the epochs {listed([str(number) for number in history.epochs])}"
+    else:
+        text += history.unknown_text()
     if dropped:
         text += f"; {dropped} older entries were dropped"
     return text
@@ -108,39 +116,13 @@ class _GenerationExplanation:
         return f"{started.reason}, at {at}"
 
     def _came(self, entry: TraceEntry) -> str:
-        at = moment(entry.since_start_ms)
-        match entry.event:
-            case MemberJoined() as joined:
-                kind = "static member" if joined.instance_id is not None else "member"
-                return f"{kind} {self._names.of(joined.member)} came at {at}{_because(joined.reason)}"
-            case MemberRejoined() as again:
-                who = self._names.of(again.member)
-                leads = self._history.leader_before(entry) == again.member
-                what = f" with {self._news(entry, again.member)}" if again.changed else ""
-                if leads and not again.changed:
-                    what = ", and whenever the leader does, all have to"
-                return f"{'leader' if leads else 'member'} {who} joined again at {at}{_because(again.reason)}{what}"
-            case StaticMemberReplaced() as replaced:
-                started_it = replaced.rebalances and entry in self._origin.trigger and self._began_stable()
-                effect = ", and the voted protocol changed with it" if started_it else ""
-                name = self._names.of(replaced.new_member)
-                return f"static member {replaced.instance_id} came back as a new member ({name}) at {at}{effect}"
-            case _:
-                raise AssertionError(entry)
+        started_it = entry in self._origin.trigger and self._began_stable()
+        return arrival(self._history, self._names, entry, started_it=started_it)
 
     def _began_stable(self) -> bool:
         """Was the group Stable when the rebalance began?"""
         moves = [entry.event for entry in self._origin.meanwhile if isinstance(entry.event, StateChanged)]
         return bool(moves) and moves[0].origin == "Stable"
-
-    def _news(self, entry: TraceEntry, member: str) -> str:
-        """What is new about what ``member`` offers, as far as its requests are in the trace."""
-        now = self._history.made_by(entry)
-        if now is not None and isinstance(now.event, RequestReceived):
-            for earlier in self._history.of_member(member, now):
-                if isinstance(earlier.event, RequestReceived) and earlier.event.api == "JoinGroup":
-                    return _difference(earlier.event, now.event)
-        return "new metadata"
 
     # Who was waited for.
 
@@ -250,12 +232,44 @@ class _GenerationExplanation:
         return [self._names.of(member) for member in begun.members if member not in came]
 
 
+def arrival(history: GenerationHistory, names: ShortMemberNames, entry: TraceEntry, *, started_it: bool = False) -> str:
+    """How a member came, came back or joined again; ``started_it``: that started the rebalance of a group that was stable."""
+    at = moment(entry.since_start_ms)
+    match entry.event:
+        case MemberJoined() as joined:
+            kind = "static member" if joined.instance_id is not None else "member"
+            return f"{kind} {names.of(joined.member)} came at {at}{_because(joined.reason)}"
+        case MemberRejoined() as again:
+            who = names.of(again.member)
+            leads = history.leader_before(entry) == again.member
+            what = f" with {news_of(history, entry, again.member)}" if again.changed else ""
+            if leads and not again.changed:
+                what = ", and whenever the leader does, all have to"
+            return f"{'leader' if leads else 'member'} {who} joined again at {at}{_because(again.reason)}{what}"
+        case StaticMemberReplaced() as replaced:
+            effect = ", and the voted protocol changed with it" if replaced.rebalances and started_it else ""
+            name = names.of(replaced.new_member)
+            return f"static member {replaced.instance_id} came back as a new member ({name}) at {at}{effect}"
+        case _:
+            raise AssertionError(entry)
+
+
 def _because(reason: str) -> str:
     return f" ({reason})" if reason else ""
 
 
+def news_of(history: GenerationHistory, entry: TraceEntry, member: str) -> str:
+    """What is new about what ``member`` offers, as far as its requests are in the trace."""
+    now = history.made_by(entry)
+    if now is not None and isinstance(now.event, RequestReceived):
+        for earlier in history.of_member(member, now):
+            if isinstance(earlier.event, RequestReceived) and earlier.event.api == "JoinGroup":
+                return _difference(earlier.event, now.event)
+    return "new metadata"
+
+
 def _difference(before: RequestReceived, now: RequestReceived) -> str:
-    for name, words in (("topics", "another subscription"), ("protocols", "other assignors")):
+    for name, words in (("topics", NEW_SUBSCRIPTION), ("protocols", NEW_ASSIGNORS)):
         old, new = before.details.get(name), now.details.get(name)
         if isinstance(old, tuple) and isinstance(new, tuple) and old != new:
             was, is_now = (", ".join(map(str, each)) or "nothing" for each in (old, new))
