@@ -119,6 +119,8 @@ PARTS: dict[str, Callable[[], str]] = {
     "trace-line": trace.line,
     "trace-text": trace.text,
     "trace-why": trace.why,
+    "trace-why-got": trace.why_got,
+    "trace-why-lost": trace.why_lost,
     "transaction-properties": transaction_properties,
     "trace-why-transaction": trace.why_transaction,
 }

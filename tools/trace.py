@@ -79,6 +79,16 @@ def why() -> str:
     return "> " + _story().why(GROUP, 2) + "\n"
 
 
+def why_lost() -> str:
+    """Why bob lost a partition."""
+    return "> " + _story().why(GROUP, member="bob", lost=("orders", 3)) + "\n"
+
+
+def why_got() -> str:
+    """Why alice got it."""
+    return "".join(f"> {line}\n>\n" for line in _story().why(GROUP, got=("orders", 3)).splitlines()).removesuffix(">\n")
+
+
 def why_transaction() -> str:
     """Why the transaction of a zombie was aborted, and who fenced it."""
     return f"> {asyncio.run(_zombie())}\n"
