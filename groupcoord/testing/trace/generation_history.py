@@ -78,6 +78,7 @@ class GenerationHistory:
         ]
         """Those of the group's own events."""
         self._by_seq = {entry.seq: entry for entry in entries}
+        self._places = {entry.seq: place for place, entry in enumerate(self.entries)}
 
     def unknown_text(self) -> str:
         """That the trace knows nothing of the group, but of which others; ``""`` if it does."""
@@ -126,10 +127,11 @@ class GenerationHistory:
         if begun.is_epoch:
             yield begun.entry
             return
-        origin = self.generation_start(begun.number, until=begun.entry)
-        if origin is not None and origin.start is not None:
-            yield origin.start
-            yield from (entry for entry in origin.meanwhile if isinstance(entry.event, _NEWS))
+        end = self._places[begun.entry.seq]
+        start = self._start_before(end)
+        if start is not None:
+            yield self.entries[start]
+            yield from (entry for entry in self.entries[start + 1 : end] if isinstance(entry.event, _NEWS))
 
     def generation_start(self, generation: int, *, until: TraceEntry | None = None) -> GenerationStart | None:
         """What led to ``generation``, to the last one with that number up to ``until``; None if the trace does not have it."""

@@ -491,6 +491,7 @@ class Trace:
         trace._dropped.update(dropped)
         for entry in entries:
             trace.insert(entry)
+        trace._begun_ns -= max((entry.real_ms for entry in entries), default=0) * 1_000_000
         return trace
 
 

@@ -118,10 +118,14 @@ def test_a_trace_of_nothing(tmp_path: Path) -> None:
 
 
 def test_a_loaded_trace_goes_on(tmp_path: Path) -> None:
-    stage = a_story()
+    times_ns = iter([0, *range(20_000_000_000, 21_000_000_000, 1_000_000)])
+    stage = Stage(trace=Trace(monotonic_ns=lambda: next(times_ns)))
+    stage.stable("a")
     loaded = Trace.load(saved(stage.trace, tmp_path))
     loaded(StateChanged(at_ms=0, cause=TEST, group="g", origin="Empty", target="Dead", generation=1))
     assert len(loaded) == len(stage.trace) + 2
+    *_, last_saved, _, new = loaded
+    assert new.real_ms >= last_saved.real_ms > 20_000
 
 
 def changed(path: Path, line: int, change: Any) -> Path:
