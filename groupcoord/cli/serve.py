@@ -62,8 +62,9 @@ Everything is in memory unless there is a --data-dir, and nothing is encrypted.
 The first line on stdout is "listening on HOST:PORT", once connections are
 accepted; with --brokers a line "broker ID listening on HOST:PORT" follows for
 each further broker. The log goes to stderr, or to --log-file; of lines of one
-kind a hundred are written in ten seconds, the others are counted. SIGTERM and
-ctrl-C end it."""
+kind a hundred are written in ten seconds, the others are counted. Who does not
+read stderr stops nobody: what does not fit is dropped and counted. SIGTERM
+and ctrl-C end it."""
     parser.epilog = "\n".join(
         [
             "Properties have Kafka's names and Kafka's defaults, but for these:",

@@ -25,6 +25,7 @@ from typing import Any, Final, NamedTuple, TextIO
 
 from groupcoord.core.effects import Call
 from groupcoord.core.events import Event
+from groupcoord.server.background_log_handler import BackgroundLogHandler
 
 events = logging.getLogger("groupcoord.events")
 
@@ -205,18 +206,21 @@ def set_up(
     file: LogFile | None = None,
     limit: Callable[[logging.Handler], LogRateLimiter] | None = None,
 ) -> LogRateLimiter | None:
-    """Log everything of this package from ``level`` on to ``stream`` (stderr) or ``file``, as ``"text"`` or ``"json"``.
+    """Log everything of this package from ``level`` on to ``stream``, ``file`` or stderr, as ``"text"`` or ``"json"``.
+
+    What goes to stderr is written by a BackgroundLogHandler, so that a reader who does not read stops nobody.
 
     ``limit`` makes the handler in front of the one that writes; it is returned. Errors of
     writing the log, such as a closed pipe, are ignored; but a ``file`` that cannot be opened raises OSError.
     """
     logging.raiseExceptions = False
     handler: logging.Handler
-    stream = stream or sys.stderr
     if file is not None:
         handler = RotatingFileHandler(file.path, "a", file.max_bytes, file.files - 1, "utf-8")
+    elif stream is not None:
+        handler = logging.StreamHandler(stream)
     else:
-        handler = logging.NullHandler() if stream is None else logging.StreamHandler(stream)
+        handler = _stderr_handler()
     handler.setFormatter(JsonLines() if style == "json" else TextLines())
     limiter = None if limit is None else limit(handler)
     logger = logging.getLogger("groupcoord")
@@ -227,6 +231,15 @@ def set_up(
     asyncio_logger.handlers = logger.handlers
     asyncio_logger.propagate = False
     return limiter
+
+
+def _stderr_handler() -> logging.Handler:
+    if sys.stderr is None:  # it was closed before the start
+        return logging.NullHandler()
+    try:
+        return BackgroundLogHandler(sys.stderr.fileno())
+    except ValueError:  # it is in memory
+        return logging.StreamHandler()
 
 
 class TextLines(logging.Formatter):

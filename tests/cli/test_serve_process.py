@@ -95,6 +95,19 @@ def test_with_streams_that_nobody_reads_it_serves_and_ends_well() -> None:
         assert server.wait(PATIENCE_SECONDS) == 0
 
 
+def test_with_a_log_that_nobody_takes_out_of_its_pipe_it_serves_and_ends_well() -> None:
+    with process("-v") as server:
+        at = address(server.stdout)
+        for _ in range(500):  # some 300 bytes of log each; a pipe has room for 64 KiB
+            assert ask_what_is_served(at) > 20
+        server.terminate()
+        assert server.wait(PATIENCE_SECONDS) == 0
+        assert server.stderr is not None
+        log = server.stderr.read()
+    assert "connected" in log
+    assert "SIGTERM received" not in log  # the pipe was full long before
+
+
 def test_with_a_stderr_that_is_closed_it_serves() -> None:
     with process("-v", stderr=None, preexec_fn=lambda: os.close(2)) as server:
         assert ask_what_is_served(address(server.stdout)) > 20

@@ -194,6 +194,21 @@ def test_without_any_stderr(monkeypatch: pytest.MonkeyPatch) -> None:
     event_logging.log_event(StateChanged(at_ms=AT_MS, cause=REQUESTED))
 
 
+def test_stderr_is_written_in_the_background(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with (tmp_path / "stderr").open("w") as stderr:
+        monkeypatch.setattr("sys.stderr", stderr)
+        event_logging.set_up("text", logging.INFO)
+        event_logging.log_event(StateChanged(at_ms=AT_MS, cause=REQUESTED))
+        logging.getLogger("groupcoord").handlers[0].close()
+    assert "orders  Empty → Stable" in (tmp_path / "stderr").read_text(encoding="utf-8")
+
+
+def test_a_stderr_in_memory_is_written_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+    event_logging.set_up("text", logging.INFO)
+    event_logging.log_event(StateChanged(at_ms=AT_MS, cause=REQUESTED))
+    assert "orders  Empty → Stable" in capsys.readouterr().err
+
+
 def test_a_line_about_something_long_is_cut() -> None:
     many = {f"member-{number}": (("orders", number),) for number in range(10_000)}
     whole = Everything(at_ms=AT_MS, cause=REQUESTED, owners=MappingProxyType(many))
