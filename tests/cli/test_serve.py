@@ -15,6 +15,7 @@ from groupcoord.cli.main import main
 from groupcoord.config.broker_config import DEFAULTS, DEV_DEFAULTS
 from groupcoord.config.config_def import ConfigError
 from groupcoord.config.property_definitions import BROKER
+from groupcoord.server.background_log_handler import BackgroundLogHandler
 from groupcoord.server.event_logging import LINES_PER_KIND, LogRateLimiter
 from groupcoord.server.server import Server
 
@@ -379,7 +380,7 @@ def test_lines_that_repeat_themselves_are_folded_unless_every_line_is_wanted(mon
     assert handlers() == [LogRateLimiter]
     for option in ("-v", "--log-every-line"):
         configured(monkeypatch, option)
-        assert handlers() == [logging.StreamHandler]
+        assert handlers() == [BackgroundLogHandler]
 
 
 def test_the_log_goes_to_a_file(
