@@ -1,45 +1,25 @@
 from groupcoord import events as events
-from groupcoord.client.assigned_partitions import ConsumerRecord
-from groupcoord.client.consumer import Consumer
-from groupcoord.protocol.errors import ErrorCode
-from groupcoord.testing.auto_member import AutoMember
-from groupcoord.testing.cluster import Cluster
-from groupcoord.testing.cluster_base import KafkaCluster
-from groupcoord.testing.cluster_clock import ClockError
-from groupcoord.testing.faults import FaultRulesFailed
-from groupcoord.testing.groups import GroupDescription, MemberDescription
-from groupcoord.testing.manual_classic_member import ManualMember
-from groupcoord.testing.manual_consumer_member import ManualConsumer
-from groupcoord.testing.manual_producer import ManualProducer
-from groupcoord.testing.remote_cluster import RemoteCluster
-from groupcoord.testing.sync_api import SyncCluster, SyncRemoteCluster
-from groupcoord.testing.trace import Trace
-from groupcoord.testing.trace.golden import assert_golden
-from groupcoord.testing.transactions import TransactionDescription
-from groupcoord.testing.virtual_loop import virtual_time
-from groupcoord.testing.waiting import WaitTimeoutError
-
-__all__ = [
-    "AutoMember",
-    "ClockError",
-    "Cluster",
-    "Consumer",
-    "ConsumerRecord",
-    "ErrorCode",
-    "FaultRulesFailed",
-    "GroupDescription",
-    "KafkaCluster",
-    "ManualConsumer",
-    "ManualMember",
-    "ManualProducer",
-    "MemberDescription",
-    "RemoteCluster",
-    "SyncCluster",
-    "SyncRemoteCluster",
-    "Trace",
-    "TransactionDescription",
-    "WaitTimeoutError",
-    "assert_golden",
-    "events",
-    "virtual_time",
-]
+from groupcoord.client.assigned_partitions import ConsumerRecord as ConsumerRecord
+from groupcoord.client.consumer import Consumer as Consumer
+from groupcoord.protocol.errors import ErrorCode as ErrorCode
+from groupcoord.testing.auto_member import AutoMember as AutoMember
+from groupcoord.testing.cluster import Cluster as Cluster
+from groupcoord.testing.cluster_base import KafkaCluster as KafkaCluster
+from groupcoord.testing.cluster_clock import ClockError as ClockError
+from groupcoord.testing.faults import FaultRulesFailed as FaultRulesFailed
+from groupcoord.testing.groups import GroupDescription as GroupDescription
+from groupcoord.testing.groups import MemberDescription as MemberDescription
+from groupcoord.testing.manual_classic_member import ManualMember as ManualMember
+from groupcoord.testing.manual_consumer_member import ManualConsumer as ManualConsumer
+from groupcoord.testing.manual_producer import ManualProducer as ManualProducer
+from groupcoord.testing.record_writing import ProducerRecord as ProducerRecord
+from groupcoord.testing.record_writing import RecordMetadata as RecordMetadata
+from groupcoord.testing.remote_cluster import RemoteCluster as RemoteCluster
+from groupcoord.testing.sync_api import SyncCluster as SyncCluster
+from groupcoord.testing.sync_api import SyncRemoteCluster as SyncRemoteCluster
+from groupcoord.testing.topics import Topic as Topic
+from groupcoord.testing.trace import Trace as Trace
+from groupcoord.testing.trace.golden import assert_golden as assert_golden
+from groupcoord.testing.transactions import TransactionDescription as TransactionDescription
+from groupcoord.testing.virtual_loop import virtual_time as virtual_time
+from groupcoord.testing.waiting import WaitTimeoutError as WaitTimeoutError

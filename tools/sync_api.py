@@ -4,6 +4,7 @@ import ast
 import inspect
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 from groupcoord.testing import sync_api, sync_proxy
@@ -37,8 +38,7 @@ def _class(proxy: type[SyncProxy], imports: set[str]) -> str:
     (class_def,) = (each for each in tree.body if isinstance(each, ast.ClassDef) and each.name == original.__name__)
     known = _imported(tree, original.__module__)
     (base,) = proxy.__bases__
-    title = (inspect.getdoc(original) or "").partition("\n")[0]
-    lines = [f'class {proxy.__name__}({base.__name__}):\n    """{title}"""\n']
+    lines = [f"class {proxy.__name__}({base.__name__}):\n    {_doc(proxy.__doc__, 4)}\n"]
     for number, each in enumerate(class_def.body):
         match each:
             case ast.AnnAssign(target=ast.Name(id=name)) if name in vars(proxy):
@@ -56,7 +56,7 @@ def _class(proxy: type[SyncProxy], imports: set[str]) -> str:
 
 
 def _attribute(name: str, annotation: str, doc: str, *, settable: bool) -> str:
-    body = f'"""{doc}"""' if doc else "..."
+    body = _doc(doc, 8) if doc else "..."
     getter = f"    @property\n    def {name}(self) -> {annotation}: {body}\n"
     setter = f"    @{name}.setter\n    def {name}(self, value: {annotation}) -> None: ...\n"
     return getter + setter if settable else getter
@@ -86,9 +86,16 @@ def _method(function: _Function, known: dict[str, str], imports: set[str]) -> st
     result = result.replace("asyncio.Future[", "concurrent.futures.Future[")
     item = result.removeprefix("list[").removesuffix("]")
     result = result.replace(item, _NAMES.get(item, item))
-    doc = (ast.get_docstring(function) or "").partition("\n\n")[0].replace("\n", "\n        ")
+    doc = _doc(ast.get_docstring(function), 8)
     decorator = "    @property\n" if is_property else ""
-    return f'{decorator}    def {function.name}({ast.unparse(function.args)}) -> {result}:\n        """{doc}"""\n'
+    return f"{decorator}    def {function.name}({ast.unparse(function.args)}) -> {result}:\n        {doc}\n"
+
+
+def _doc(text: str | None, indent: int) -> str:
+    """The whole docstring, as it stands behind ``indent`` spaces."""
+    found = inspect.cleandoc(text or "")
+    end = "\n" if "\n" in found else ""
+    return textwrap.indent(f'"""{found}{end}"""', " " * indent).lstrip()
 
 
 def _imported(tree: ast.Module, module_name: str) -> dict[str, str]:

@@ -6,7 +6,7 @@ request, ``ReplicationControlManager`` for one topic, ``DefaultAutoTopicCreation
 
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from groupcoord.broker import topic_config, topic_names
@@ -38,6 +38,7 @@ from groupcoord.protocol.apis.delete_topics import DeletableTopicResult, DeleteT
 from groupcoord.protocol.errors import ErrorCode
 
 UNSET = -1
+_NO_CONFIGS: Mapping[str, str] = {}
 
 
 class TopicPlan(NamedTuple):
@@ -126,16 +127,19 @@ def create_automatically(broker: Broker, now_ms: int, names: Iterable[str]) -> N
             continue
 
 
-def create_topic(broker: Broker, now_ms: int, name: str, partitions: int = UNSET) -> Topic:
-    """Create a topic with the broker's defaults, or, if it is one of Kafka's own, as Kafka creates that. Raises Refused."""
-    replicas, configs = UNSET, dict[str, str]()
+def create_topic(
+    broker: Broker, now_ms: int, name: str, partitions: int = UNSET, configs: Mapping[str, str] = _NO_CONFIGS
+) -> Topic:
+    """Create a topic with ``configs`` of its own, or, if it is one of Kafka's, as Kafka creates that. Raises Refused."""
+    replicas, internal = UNSET, dict[str, str]()
     if partitions == UNSET and name in topic_names.INTERNAL:
-        partitions, replicas, configs = topic_config.internal_topic(name, broker.config)
+        partitions, replicas, internal = topic_config.internal_topic(name, broker.config)
+    given = tuple(CreatableTopicConfig(name=each, value=value) for each, value in configs.items())
     topic = CreatableTopic(
-        name=name, num_partitions=partitions, replication_factor=replicas, assignments=(), configs=()
+        name=name, num_partitions=partitions, replication_factor=replicas, assignments=(), configs=given
     )
     plan = plan_topic(broker, topic)
-    return broker.topics.create(name, len(plan.replicas), configs, now_ms, plan.replicas)
+    return broker.topics.create(name, len(plan.replicas), plan.configs | internal, now_ms, plan.replicas)
 
 
 MOST_RECORDS_PER_REQUEST = 10_000

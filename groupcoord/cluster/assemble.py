@@ -24,6 +24,9 @@ from groupcoord.core.effects import Effect
 L = TypeVar("L", bound=Layer)
 
 
+NO_TOPIC_CONFIGS: Mapping[str, Mapping[str, str]] = {}
+
+
 class InvalidTopicError(ValueError):
     """Kafka would refuse ``topic``, one of the first topics."""
 
@@ -65,12 +68,15 @@ def assemble(
     random: RandomSource,
     now_ms: int,
     topics: Iterable[tuple[str, int]] = (),
+    topic_configs: Mapping[str, Mapping[str, str]] = NO_TOPIC_CONFIGS,
     storage: StorageBackend = IN_MEMORY_STORAGE,
     brokers: int = 1,
     racks: Sequence[str] = (),
     features: Mapping[str, int] = NO_FEATURES,
 ) -> Assembly:
     """A cluster of ``brokers`` with ``topics``, which are names with numbers of partitions, and ``features``; no layers yet.
+
+    ``topic_configs`` are the configurations of those that have some of their own.
 
     If ``storage`` keeps data, a topic that is there already with that number of partitions stays as it is. Raises
     InvalidTopicError, and ValueError for brokers that cannot be; see ClusterCore.
@@ -82,7 +88,7 @@ def assemble(
         if not storage.in_memory and core.broker.topics.partition_count(name) == partitions:
             continue
         try:
-            core.create_topic(name, partitions, now_ms)
+            core.create_topic(name, partitions, now_ms, topic_configs.get(name, {}))
         except ValueError as problem:
             raise InvalidTopicError(name, str(problem)) from problem
     return Assembly(core)

@@ -258,10 +258,11 @@ class ClusterCore:
         pending = (deadline for timers in self._timers for deadline in timers.pending())
         return sorted(pending, key=lambda deadline: deadline.at_ms)
 
-    def create_topic(self, name: str, partitions: int, now_ms: int) -> None:
-        """Create a topic without a client asking for it. Raises ValueError if Kafka would refuse it."""
+    def create_topic(self, name: str, partitions: int, now_ms: int, configs: Mapping[str, str] = _NO_CONFIGS) -> None:
+        """Create a topic, with ``configs`` of its own, without a client asking for it. Raises ValueError if Kafka would
+        refuse it."""
         try:
-            create_topic(self.broker, now_ms, name, partitions)
+            create_topic(self.broker, now_ms, name, partitions, configs)
         except ApiError as refusal:
             raise ValueError(refusal.message or refusal.code.text) from refusal
 

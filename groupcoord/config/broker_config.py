@@ -175,7 +175,7 @@ class BrokerConfig:
         defaults: Iterable[DefaultOverride] = DEFAULTS,
     ) -> "BrokerConfig":
         """The configuration with these properties and, for the rest, these defaults before Kafka's. Raises ConfigError."""
-        given = [ConfiguredProperty("", name, _text(value)) for name, value in (properties or {}).items()]
+        given = [ConfiguredProperty("", name, as_text(value)) for name, value in (properties or {}).items()]
         return _configure(given, defaults, cluster_id)
 
     @property
@@ -215,7 +215,7 @@ class BrokerConfig:
 
 def as_items(properties: Mapping[str, object]) -> list[str]:
     """Properties as Python has them, as ``key=value`` the way ``load`` takes them."""
-    return [f"{name}={_text(value)}" for name, value in properties.items()]
+    return [f"{name}={as_text(value)}" for name, value in properties.items()]
 
 
 def load(
@@ -249,7 +249,8 @@ def _item(item: str) -> ConfiguredProperty:
     return ConfiguredProperty("", key.strip(), value)
 
 
-def _text(value: object) -> str:
+def as_text(value: object) -> str:
+    """A value as Python has it, as Kafka writes it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

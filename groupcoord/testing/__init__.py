@@ -11,8 +11,10 @@ from groupcoord.testing.groups import GroupDescription, MemberDescription
 from groupcoord.testing.manual_classic_member import ManualMember
 from groupcoord.testing.manual_consumer_member import ManualConsumer
 from groupcoord.testing.manual_producer import ManualProducer
+from groupcoord.testing.record_writing import ProducerRecord, RecordMetadata
 from groupcoord.testing.remote_cluster import RemoteCluster, RemoteGroup
 from groupcoord.testing.remote_transaction import RemoteTransaction
+from groupcoord.testing.topics import Topic
 from groupcoord.testing.trace import Trace
 from groupcoord.testing.trace.golden import assert_golden
 from groupcoord.testing.transactions import TransactionDescription
@@ -34,9 +36,12 @@ __all__ = [
     "ManualProducer",
     "MemberDescription",
     "PendingDeadline",
+    "ProducerRecord",
+    "RecordMetadata",
     "RemoteCluster",
     "RemoteGroup",
     "RemoteTransaction",
+    "Topic",
     "Trace",
     "TransactionDescription",
     "VirtualTimeLoop",

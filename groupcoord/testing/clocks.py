@@ -26,6 +26,13 @@ class ClockMode(enum.StrEnum):
     FAST = "fast"
     VIRTUAL = "virtual"
 
+    @classmethod
+    def named(cls, clock: str) -> "ClockMode":
+        """The one that ``clock`` names. Raises ValueError, which says which there are."""
+        if clock not in tuple(cls):
+            raise ValueError(f"clock={clock!r}: there are {', '.join(map(repr, map(str, cls)))}")
+        return cls(clock)
+
 
 class ManualClock:
     """Time that stands still until the test moves it. Milliseconds since 1970, never going back."""

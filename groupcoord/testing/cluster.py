@@ -14,6 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from groupcoord.broker import topic_store
 from groupcoord.client.assigned_partitions import ConsumerRecord
 from groupcoord.client.member.member_interface import GroupMember
 from groupcoord.cluster.append_gate import HOLD
@@ -21,12 +22,10 @@ from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.coordinator.group import GroupType
 from groupcoord.core.events import Event
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.messages import ProduceRequest, ProduceResponse
 from groupcoord.testing.append_rules import HeldAppends, code_of
 from groupcoord.testing.auto_member import AutoMember
 from groupcoord.testing.clocks import ClockMode
 from groupcoord.testing.cluster_base import (
-    PRODUCE_BY_NAME,
     BrokerHandle,
     KafkaCluster,
     deletion,
@@ -36,11 +35,13 @@ from groupcoord.testing.cluster_base import (
 )
 from groupcoord.testing.cluster_clock import ClusterClock
 from groupcoord.testing.cluster_group import ClusterGroup
+from groupcoord.testing.cluster_settings import try_out
 from groupcoord.testing.cluster_transaction import ClusterTransaction
 from groupcoord.testing.engine import Engine, InProcessConnection
 from groupcoord.testing.faults import Barrier, Faults
 from groupcoord.testing.record_reading import Isolation, chosen_partitions, read_log
 from groupcoord.testing.sync_proxy import LoopThread
+from groupcoord.testing.topics import Topic, topic_of, topics_of, unknown_topic
 from groupcoord.testing.trace import Trace
 
 if TYPE_CHECKING:
@@ -53,24 +54,26 @@ MEMBERS_TIMEOUT_S = 600.0
 class Cluster(KafkaCluster):
     """A Kafka cluster at ``address`` while its ``async with`` block runs; ``sync()`` is the same without asyncio.
 
-    ``topics`` are names with numbers of partitions; ``config`` are Kafka's properties; ``dev`` takes the defaults for quick
-    tests (groups form at once). With more than one of ``brokers``, each has a port of its own; ``racks`` are theirs in turn.
-    ``features`` are levels other than a new cluster's, such as ``{"transaction.version": 0}``.
+    ``topics`` are names with numbers of partitions, or with a ``Topic`` that has configurations of its own; ``config`` are
+    Kafka's properties; ``dev`` takes the defaults for quick tests (groups form at once). With more than one of ``brokers``,
+    each has a port of its own; ``racks`` are theirs in turn. ``features`` are levels other than a new cluster's, such as
+    ``{"transaction.version": 0}``.
     ``clock`` says who moves the time: ``real``, ``manual`` (the test), ``fast`` (``speed`` times the wall clock), or
     ``virtual`` (the event loop); ``start_ms`` is when it begins (milliseconds since 1970; now unless given). With ``data_dir``
     the broker begins with what is in that directory and keeps it there, in Kafka's own files; that is for one broker only.
     All ids come from ``seed``; without one they are the same in each run if the clock is manual or virtual and there is no
     ``data_dir``. ``listeners`` are called with every event of the brokers.
 
-    Raises ConfigError, ValueError for a topic that Kafka would refuse or a feature that it does not have, StorageError for a
-    directory that cannot be used, and OSError if the port is taken. The end of the block raises an ExceptionGroup if something
-    went wrong in the server that should not have, and an AssertionError if a fault rule was never used.
+    Raises TypeError and ValueError for arguments that cannot be, such as a topic that Kafka would refuse, or a property that it
+    does not have (ConfigError). The beginning of the block raises StorageError for a directory that cannot be used, and OSError
+    if the port is taken; its end an ExceptionGroup if something went wrong in the server that should not have, and an
+    AssertionError if a fault rule was never used.
     """
 
     def __init__(
         self,
         *,
-        topics: Mapping[str, int] | None = None,
+        topics: Mapping[str, int | Topic] | None = None,
         brokers: int = 1,
         config: Mapping[str, object] | None = None,
         clock: str = "real",
@@ -86,10 +89,12 @@ class Cluster(KafkaCluster):
         listeners: Iterable[Callable[[Event], None]] = (),
     ) -> None:
         super().__init__()
+        wanted = topics_of({} if topics is None else topics)
         self._settings: dict[str, Any] = {
-            "topics": dict(topics or {}),
-            "config": dict(config or {}),
-            "mode": ClockMode(clock),
+            "topics": {name: topic.partitions for name, topic in wanted.items()},
+            "topic_configs": {name: topic.config_texts() for name, topic in wanted.items()},
+            "config": {} if config is None else config,
+            "mode": ClockMode.named(clock),
             "speed": speed,
             "start_ms": start_ms,
             "seed": seed,
@@ -102,6 +107,7 @@ class Cluster(KafkaCluster):
             "data_dir": None if data_dir is None else Path(data_dir),
             "listeners": tuple(listeners),
         }
+        try_out(self._settings)
         self._running: Engine | None = None
         self._clock: ClusterClock
         self._members = 0
@@ -218,25 +224,31 @@ class Cluster(KafkaCluster):
         await self._engine.loaded()
 
     async def move_leader(self, topic: str, partition: int, to: int) -> None:
-        """Let the broker with the id ``to`` lead a partition, in the next leader epoch. Raises KeyError, ValueError."""
+        """Let the broker with the id ``to`` lead a partition, in the next leader epoch. Raises ValueError."""
+        chosen_partitions(topic, len(self._topic(topic).partitions), partition)
+        if to not in self.brokers:
+            raise ValueError(f"there is no broker {to}: the ids are {', '.join(map(str, self.brokers))}")
         effects = self.core.move_leader(topic, partition, to, self._now_ms())
         self._engine.apply(effects, f"broker {to} is to lead {topic}-{partition}")
         await self._engine.loaded()
 
     # Topics.
 
-    async def create_topic(self, name: str, partitions: int = 1) -> None:
-        """Create a topic. Raises ValueError if Kafka would refuse it."""
-        self.core.create_topic(name, partitions, self._now_ms())
+    async def create_topic(
+        self, name: str, partitions: int = 1, *, configs: Mapping[str, object] | None = None
+    ) -> None:
+        """Create a topic, with ``configs`` of its own. Raises ValueError if Kafka would refuse it, and TypeError."""
+        topic = topic_of(name, partitions, configs)
+        self.core.create_topic(name, topic.partitions, self._now_ms(), topic.config_texts())
 
     async def add_partitions(self, topic: str, more: int) -> None:
-        """Give ``topic`` so many more partitions. Raises ValueError if Kafka would refuse it."""
-        found = self.core.broker.topics.get(topic)
-        raise_refusal(await self._ask(growth(topic, more + (0 if found is None else len(found.partitions)))))
+        """Give ``topic`` so many more partitions. Raises ValueError if there is no such topic, or Kafka would refuse it."""
+        total = len(self._topic(topic).partitions) + more
+        raise_refusal(await self._ask(growth(topic, total)))
 
     async def delete_topic(self, topic: str) -> None:
-        """Delete ``topic``, and the offsets committed for it. Raises ValueError if Kafka would refuse it."""
-        raise_refusal(await self._ask(deletion(topic)))
+        """Delete ``topic``, and the offsets committed for it. Raises ValueError if there is none, or Kafka would refuse it."""
+        raise_refusal(await self._ask(deletion(self._topic(topic).name)))
 
     async def records(
         self, topic: str, partition: int | None = None, *, isolation: Isolation = "read_committed"
@@ -249,9 +261,8 @@ class Cluster(KafkaCluster):
         return self._records(topic, partition, isolation)
 
     def _records(self, topic: str, partition: int | None, isolation: Isolation) -> list[ConsumerRecord]:
-        found = self.core.broker.topics.get(topic)
-        logs = [] if found is None else found.partitions
-        numbers = chosen_partitions(topic, range(len(logs)), partition)
+        logs = self._topic(topic).partitions
+        numbers = chosen_partitions(topic, len(logs), partition)
         return [record for number in numbers for record in read_log(topic, number, logs[number], isolation)]
 
     async def wait_records(
@@ -272,13 +283,17 @@ class Cluster(KafkaCluster):
         )
         return self._records(topic, partition, isolation)
 
-    async def _produce(self, request: ProduceRequest, topic: str, partition: int) -> ProduceResponse:
-        found = self.core.broker.topics.get(topic)
-        leader = (
-            found.metadata.leaders[partition] if found is not None and partition < len(found.metadata.leaders) else None
-        )
-        answer: ProduceResponse = await self._ask(request, version=PRODUCE_BY_NAME, broker_id=leader)
-        return answer
+    async def _leaders(self, topic: str) -> Mapping[int, int | None]:
+        return dict(enumerate(self._topic(topic).metadata.leaders))
+
+    def _topic(self, name: str) -> topic_store.Topic:
+        found = self.core.broker.topics.get(name)
+        if found is None:
+            raise unknown_topic(name, self._partition_counts())
+        return found
+
+    async def _ask_broker(self, broker_id: int, request: Any, *, newest: int) -> Any:
+        return await self._ask(request, version=newest, broker_id=broker_id)
 
     async def _ask(self, request: Any, *, version: int | None = None, broker_id: int | None = None) -> Any:
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()

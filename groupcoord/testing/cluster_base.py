@@ -1,9 +1,11 @@
 """What every cluster offers to a test, in this process or elsewhere: a test that asks for a ``KafkaCluster`` runs on both."""
 
+import random
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
 from typing import Any, ClassVar, Literal, Self, TypedDict, Unpack
 
@@ -16,18 +18,15 @@ from groupcoord.client.member.membership import Membership
 from groupcoord.client.option_parsing import assignors_of
 from groupcoord.coordinator.consumer.member_validation import new_member_id
 from groupcoord.coordinator.group import GroupType
+from groupcoord.partitioners import DefaultPartitioner
 from groupcoord.protocol.apis.create_partitions import CreatePartitionsTopic
-from groupcoord.protocol.apis.create_topics import CreatableTopic
+from groupcoord.protocol.apis.create_topics import CreatableTopic, CreatableTopicConfig
 from groupcoord.protocol.apis.delete_topics import DeleteTopicState
-from groupcoord.protocol.apis.produce import PartitionProduceData, TopicProduceData
-from groupcoord.protocol.batches.record_batch import build_batch
-from groupcoord.protocol.batches.records import Record
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import (
     CreatePartitionsRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,
-    ProduceRequest,
     ProduceResponse,
 )
 from groupcoord.testing.auto_member import AutoMember
@@ -37,6 +36,8 @@ from groupcoord.testing.manual_classic_member import ManualMember
 from groupcoord.testing.manual_consumer_member import ManualConsumer
 from groupcoord.testing.manual_producer import ManualProducer
 from groupcoord.testing.record_reading import Isolation
+from groupcoord.testing.record_writing import ProducerRecord, RecordMetadata, batches_of, produce_request, records_of
+from groupcoord.testing.topics import Topic
 from groupcoord.testing.transactions import TransactionHandle
 
 PRODUCE_BY_NAME = 12
@@ -77,6 +78,8 @@ class KafkaCluster(ABC):
 
     def __init__(self) -> None:
         self._manual_members: list[ManualMember | ManualConsumer | ManualProducer] = []
+        chance = random.Random(0)  # noqa: S311 - so that records go to the same partitions in every run
+        self._partitioner = DefaultPartitioner(partial(chance.getrandbits, 32))
 
     @abstractmethod
     async def __aenter__(self) -> Self: ...
@@ -99,28 +102,47 @@ class KafkaCluster(ABC):
     # Topics.
 
     @abstractmethod
-    async def create_topic(self, name: str, partitions: int = 1) -> None:
-        """Create a topic; returns when it can be used. Raises ValueError if the broker refuses it."""
+    async def create_topic(
+        self, name: str, partitions: int = 1, *, configs: Mapping[str, object] | None = None
+    ) -> None:
+        """Create a topic, with ``configs`` of its own such as ``{"cleanup.policy": "compact"}``; returns when it can be used.
+
+        Raises ValueError if the broker refuses it, and TypeError for arguments of another kind.
+        """
 
     @abstractmethod
     async def add_partitions(self, topic: str, more: int) -> None:
-        """Give ``topic`` so many more partitions. Raises ValueError if the broker refuses it."""
+        """Give ``topic`` so many more partitions. Raises ValueError if there is no such topic, or the broker refuses it."""
 
     @abstractmethod
     async def delete_topic(self, topic: str) -> None:
-        """Delete ``topic``, and the offsets committed for it. Raises ValueError if the broker refuses it."""
+        """Delete ``topic``, and the offsets committed for it. Raises ValueError if there is none, or the broker refuses it."""
 
-    async def produce(self, topic: str, *values: bytes, partition: int = 0, key: bytes | None = None) -> int:
-        """Append ``values`` to a partition, as one batch; returns the offset of the first. Raises ValueError if refused."""
-        batch = build_batch([Record(number, self._now_ms(), key, value) for number, value in enumerate(values)])
-        data = TopicProduceData(name=topic, partition_data=(PartitionProduceData(index=partition, records=batch),))
-        request = ProduceRequest(transactional_id=None, acks=-1, timeout_ms=_TIMEOUT_MS, topic_data=(data,))
-        answer = await self._produce(request, topic, partition)
-        response = answer.responses[0].partition_responses[0]
-        if response.error_code:
-            code = ErrorCode(response.error_code)
-            raise ValueError(f"{topic}-{partition}: {code.name}: {response.error_message or code.text}")
-        return response.base_offset
+    async def produce(
+        self,
+        topic: str,
+        *values: bytes | None,
+        key: bytes | None = None,
+        partition: int | None = None,
+        records: Iterable[ProducerRecord] | None = None,
+    ) -> list[RecordMetadata]:
+        """Append ``values``, or ``records``, which may have headers and timestamps besides; returns where each of them is.
+
+        They go to ``partition``; without one by ``key``, as Kafka's own clients choose (murmur2); with neither, values go to
+        partition 0, and ``records`` as a producer sends them, to one partition after the other, batch by batch (KIP-794).
+        What goes to one partition at once is one batch, up to half a megabyte. Raises TypeError for what is not bytes, and
+        ValueError for a topic or partition that there is not, and for what the broker refuses.
+        """
+        given = records_of(values, records, key, partition)
+        leaders, now_ms = await self._leaders(topic), self._now_ms()
+        sent: dict[int, RecordMetadata] = {}
+        for leader, batches in batches_of(given, topic, leaders, self._partitioner):
+            request = produce_request(batches, now_ms)
+            answer: ProduceResponse = await self._ask_broker(leader, request, newest=PRODUCE_BY_NAME)
+            of_partition = {each.index: each for each in answer.responses[0].partition_responses}
+            for batch in batches:
+                sent |= zip(batch.numbers, batch.written(of_partition[batch.partition], now_ms), strict=True)
+        return [sent[number] for number in range(len(given))]
 
     @abstractmethod
     async def records(
@@ -145,7 +167,12 @@ class KafkaCluster(ABC):
         """Wait until ``records`` finds at least ``count``; returns them."""
 
     @abstractmethod
-    async def _produce(self, request: ProduceRequest, topic: str, partition: int) -> ProduceResponse: ...
+    async def _leaders(self, topic: str) -> Mapping[int, int | None]:
+        """The leader of each partition. Raises ValueError if there is no such topic."""
+
+    @abstractmethod
+    async def _ask_broker(self, broker_id: int, request: Any, *, newest: int) -> Any:
+        """The answer of that broker, in a version up to ``newest``."""
 
     @abstractmethod
     def _now_ms(self) -> int: ...
@@ -329,9 +356,10 @@ class KafkaCluster(ABC):
     async def _wait_for_members(self, group: str, new: Sequence[AutoMember], timeout: float | None) -> None: ...
 
 
-def creation(topic: str, partitions: int) -> CreateTopicsRequest:
+def creation(name: str, topic: Topic) -> CreateTopicsRequest:
     """Create ``topic``, with as many replicas as the broker likes."""
-    wanted = CreatableTopic(name=topic, num_partitions=partitions, replication_factor=-1)
+    configs = tuple(CreatableTopicConfig(name=each, value=value) for each, value in topic.config_texts().items())
+    wanted = CreatableTopic(name=name, num_partitions=topic.partitions, replication_factor=-1, configs=configs)
     return CreateTopicsRequest(topics=(wanted,), timeout_ms=_TIMEOUT_MS)
 
 

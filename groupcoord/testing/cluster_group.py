@@ -107,8 +107,11 @@ class ClusterGroup(GroupHandle):
 
     # Acting.
 
-    async def _ask_coordinator(self, request: Any) -> Any:
-        return await self._ask(request, broker_id=self._engine.coordinator_of(self.name))
+    async def _topics(self) -> Mapping[str, int]:
+        return {topic.name: len(topic.partitions) for topic in self._engine.core.broker.topics.all()}
+
+    async def _ask_coordinator(self, request: Any, *, newest: int | None = None) -> Any:
+        return await self._ask(request, version=newest, broker_id=self._engine.coordinator_of(self.name))
 
     async def expire_member(self, member: str) -> None:
         """The session of ``member`` (its member id, instance id or client id) ends now. Raises LookupError, ValueError."""

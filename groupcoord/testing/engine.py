@@ -73,6 +73,7 @@ class Engine:
         self,
         *,
         topics: Mapping[str, int],
+        topic_configs: Mapping[str, Mapping[str, str]],
         config: Mapping[str, object],
         mode: ClockMode,
         start_ms: int | None,
@@ -103,8 +104,6 @@ class Engine:
         files_to_come: Callable[[], int] = int  # 0
         with ExitStack() as opened:
             if data_dir is not None:
-                if brokers > 1:
-                    raise ValueError("data_dir is for one broker only")
                 from groupcoord.storage.file_storage_backend import DataDirectory  # noqa: PLC0415 - not on every system
 
                 storage = directory = DataDirectory(data_dir, loaded, new_uuid=self.random.uuid, now_ms=self.clock())
@@ -115,6 +114,7 @@ class Engine:
                 random=self.random,
                 now_ms=self.clock(),
                 topics=topics.items(),
+                topic_configs=topic_configs,
                 storage=storage,
                 brokers=brokers,
                 racks=racks,

@@ -6,11 +6,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from groupcoord.assignors import TopicPartition
+from groupcoord.client.member.actions import OFFSET_COMMIT_BY_NAME, commit_errors
 from groupcoord.coordinator.classic.classic_group_state import GroupState
 from groupcoord.coordinator.consumer.consumer_group_state import ConsumerGroupState
 from groupcoord.protocol.apis.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from groupcoord.protocol.consumer_protocol import PROTOCOL_TYPE, read_assignment
 from groupcoord.protocol.errors import ErrorCode, WireError
+from groupcoord.protocol.messages import DeleteGroupsRequest, DeleteGroupsResponse, OffsetDeleteResponse
+from groupcoord.testing.seeded_offsets import deletion_errors, offset_commit, offset_deletion
+from groupcoord.testing.topics import unknown_partition, unknown_topic
 
 _REBALANCING: frozenset[str] = frozenset(
     {
@@ -20,6 +24,7 @@ _REBALANCING: frozenset[str] = frozenset(
         ConsumerGroupState.RECONCILING,
     }
 )
+_HAS_MEMBERS = "It has members: only while it has none can offsets be set from outside."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,8 +242,54 @@ class GroupHandle(ABC):
         if code:
             raise ValueError(f"{member} is not removed: {code.name}")
 
+    async def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Commit ``offsets`` as an administrator does, for a group without members; one that there is not comes to be by it.
+
+        ``{("orders", 0): 5}``: the record at offset 5 is the next to be read. Raises ValueError if the broker refuses one of
+        them, and TypeError for arguments of another kind.
+        """
+        answer = await self._ask_coordinator(offset_commit(self.name, offsets), newest=OFFSET_COMMIT_BY_NAME)
+        await self._check(commit_errors(answer))
+
+    async def delete_offsets(self, *partitions: TopicPartition) -> None:
+        """Delete what is committed for ``partitions``, such as ``("orders", 0)``; it is no error if nothing is.
+
+        Raises ValueError if the broker refuses it, as while members are subscribed to the topic, and TypeError for arguments
+        of another kind.
+        """
+        answer: OffsetDeleteResponse = await self._ask_coordinator(offset_deletion(self.name, partitions))
+        if answer.error_code:
+            raise await self._refusal("no offset is deleted", answer.error_code)
+        await self._check(deletion_errors(answer))
+
+    async def delete(self) -> None:
+        """Delete the group, and its offsets. Raises ValueError if the broker refuses it: it has members, or there is none."""
+        answer: DeleteGroupsResponse = await self._ask_coordinator(DeleteGroupsRequest(groups_names=(self.name,)))
+        if answer.results[0].error_code:
+            raise await self._refusal("it is not deleted", answer.results[0].error_code)
+
+    async def _check(self, errors: Mapping[TopicPartition, ErrorCode]) -> None:
+        for (topic, number), code in errors.items():
+            if code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                counts = await self._topics()
+                raise (
+                    unknown_partition(topic, number, counts[topic]) if topic in counts else unknown_topic(topic, counts)
+                )
+            if code:
+                raise await self._refusal(f"{topic}-{number} is refused", code)
+
+    async def _refusal(self, what: str, code: int) -> ValueError:
+        error = ErrorCode(code)
+        why = _HAS_MEMBERS if error is ErrorCode.UNKNOWN_MEMBER_ID else error.text
+        return ValueError(f"{what}: {error.name}: {why} The group: {(await self.describe()).text()}")
+
     @abstractmethod
-    async def _ask_coordinator(self, request: Any) -> Any: ...
+    async def _topics(self) -> Mapping[str, int]:
+        """How many partitions each topic has."""
+
+    @abstractmethod
+    async def _ask_coordinator(self, request: Any, *, newest: int | None = None) -> Any:
+        """The answer of the coordinator of the group, in a version up to ``newest``."""
 
 
 def assigned_by(assignment: bytes, protocol_type: str | None) -> frozenset[TopicPartition]:

@@ -38,6 +38,7 @@ from groupcoord.protocol.messages import (
 )
 from groupcoord.testing.in_process_transport import MemberConnection
 from groupcoord.testing.manual_member_requests import MemberRequests
+from groupcoord.testing.record_writing import require_bytes
 
 _TIMEOUT_MS = 30_000
 _ADD_PARTITIONS_OF_CLIENTS = 3
@@ -130,12 +131,15 @@ class ManualProducer:
         return self._requests.ask(request, _added, version=_ADD_PARTITIONS_OF_CLIENTS)
 
     def produce(
-        self, topic: str, *values: bytes, partition: int = 0, key: bytes | None = None
+        self, topic: str, *values: bytes | None, partition: int = 0, key: bytes | None = None
     ) -> "asyncio.Future[PartitionProduceResponse]":
-        """Produce: append ``values`` to a partition, as one batch of the transaction.
+        """Produce: append ``values`` to a partition, as one batch of the transaction. Raises TypeError for what is not bytes.
 
         If it is refused, and nothing was sent after it, the next batch has the same sequence number.
         """
+        for value in values:
+            require_bytes("value", value)
+        require_bytes("key", key)
         where = topic, partition
         before = self.sequences.get(where, 0)
         after = self.sequences[where] = before + len(values)

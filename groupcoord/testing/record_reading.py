@@ -3,11 +3,13 @@
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
+from groupcoord.assignors import TopicPartition
 from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.client.assigned_partitions import ConsumerRecord, decode_records
 from groupcoord.client.log_reader import EARLIEST, LATEST, READ_COMMITTED, LogReader
 from groupcoord.client.option_parsing import Address, isolation_level
 from groupcoord.protocol.apis.fetch import AbortedTransaction
+from groupcoord.testing.topics import unknown_partition
 
 Isolation = Literal["read_committed", "read_uncommitted"]
 
@@ -17,14 +19,12 @@ TRIES_OF_A_NEW_TOPIC = 8
 """Over some twelve seconds: a busy broker takes its time to lead a partition."""
 
 
-def chosen_partitions(topic: str, known: Sequence[int], partition: int | None) -> Sequence[int]:
-    """Those of the ``known`` partitions of ``topic`` that are to be read. Raises ValueError for what is not there."""
-    if not known:
-        raise ValueError(f"there is no topic {topic!r}")
+def chosen_partitions(topic: str, count: int, partition: int | None) -> Sequence[int]:
+    """All ``count`` partitions of ``topic``, or the one that is said. Raises ValueError if it is not there."""
     if partition is None:
-        return known
-    if partition not in known:
-        raise ValueError(f"there is no {topic}-{partition}: {topic} has {len(known)} partitions, counted from 0")
+        return range(count)
+    if partition not in range(count):
+        raise unknown_partition(topic, partition, count)
     return (partition,)
 
 
@@ -49,14 +49,12 @@ def wait_for_leaders(bootstrap: Sequence[Address], topic: str) -> None:
 
 
 def read_remote(
-    bootstrap: Sequence[Address], topic: str, partition: int | None, isolation: Isolation
+    bootstrap: Sequence[Address], wanted: Sequence[TopicPartition], isolation: Isolation
 ) -> list[ConsumerRecord]:
-    """The records of a topic of the cluster at ``bootstrap``; blocking. Raises ValueError, ClientError."""
+    """The records of partitions of the cluster at ``bootstrap``; blocking. Raises ValueError, ClientError."""
     level = isolation_level(isolation)
     found = []
     with LogReader(bootstrap, client_id="groupcoord-testing", isolation_level=level, tries=TRIES) as reader:
-        numbers = chosen_partitions(topic, reader.partitions([topic]).get(topic, ()), partition)
-        wanted = [(topic, number) for number in numbers]
         begins, ends = reader.offsets(wanted, EARLIEST), reader.offsets(wanted, LATEST)
         for each in wanted:
             offset = begins[each]

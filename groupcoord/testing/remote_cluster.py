@@ -42,15 +42,12 @@ from groupcoord.protocol.messages import (
     ListTransactionsRequest,
     MetadataResponse,
     OffsetFetchResponse,
-    ProduceRequest,
-    ProduceResponse,
 )
 from groupcoord.testing import clocks
 from groupcoord.testing.auto_member import AutoMember, MemberScheduler
 from groupcoord.testing.clocks import ClockMode
 from groupcoord.testing.cluster_base import (
     METADATA_MAX_AGE_MS,
-    PRODUCE_BY_NAME,
     BrokerHandle,
     ConsumerOptions,
     KafkaCluster,
@@ -63,9 +60,10 @@ from groupcoord.testing.cluster_base import (
 from groupcoord.testing.groups import GroupDescription, GroupHandle, MemberDescription, assigned_by
 from groupcoord.testing.manual_classic_member import ManualMember
 from groupcoord.testing.member_tcp_connection import REQUEST_TIMEOUT_MS, BrokerLocator, TcpConnection
-from groupcoord.testing.record_reading import Isolation, read_remote, wait_for_leaders
+from groupcoord.testing.record_reading import Isolation, chosen_partitions, read_remote, wait_for_leaders
 from groupcoord.testing.remote_transaction import RemoteTransaction
 from groupcoord.testing.sync_proxy import LoopThread
+from groupcoord.testing.topics import topic_of, unknown_topic
 from groupcoord.testing.waiting import Waiting, poll
 
 if TYPE_CHECKING:
@@ -98,6 +96,7 @@ class RemoteCluster(KafkaCluster):
         self._clock: clocks.Clock
         self._waiting = Waiting()
         self._topics = MetadataSnapshot()
+        self._counts: Mapping[str, int] = {}
         self._topic_ids: Mapping[uuid.UUID, str] = {}
         self._connections: list[TcpConnection] = []
         self._auto_members: list[AutoMember] = []
@@ -162,20 +161,26 @@ class RemoteCluster(KafkaCluster):
 
     # Topics.
 
-    async def create_topic(self, name: str, partitions: int = 1) -> None:
-        """Create a topic; returns when all its partitions can be used. Raises ValueError if the broker refuses it."""
-        raise_refusal(await self._cluster.request_any(creation(name, partitions)))
-        await self._until_it_has(name, partitions)
+    async def create_topic(
+        self, name: str, partitions: int = 1, *, configs: Mapping[str, object] | None = None
+    ) -> None:
+        """Create a topic, with ``configs`` of its own; returns when all its partitions can be used.
+
+        Raises ValueError if the broker refuses it, and TypeError for arguments of another kind.
+        """
+        topic = topic_of(name, partitions, configs)
+        raise_refusal(await self._cluster.request_any(creation(name, topic)))
+        await self._until_it_has(name, topic.partitions)
 
     async def add_partitions(self, topic: str, more: int) -> None:
-        """Give ``topic`` so many more partitions. Raises ValueError if the broker refuses it."""
-        await self._learn()
-        total = self._topics.partitions.get(topic, 0) + more
+        """Give ``topic`` so many more partitions. Raises ValueError if there is no such topic, or the broker refuses it."""
+        total = await self._count(topic) + more
         raise_refusal(await self._cluster.request_any(growth(topic, total)))
         await self._until_it_has(topic, total)
 
     async def delete_topic(self, topic: str) -> None:
-        """Delete ``topic``; returns when there is none. Raises ValueError if the broker refuses it."""
+        """Delete ``topic``; returns when there is none. Raises ValueError if there was none, or the broker refuses it."""
+        await self._count(topic)
         raise_refusal(await self._cluster.request_any(deletion(topic)))
         await self._until_it_has(topic, None)
 
@@ -187,7 +192,9 @@ class RemoteCluster(KafkaCluster):
         ``read_committed`` leaves out what was aborted, and all from the oldest transaction on that is still open. Raises
         ValueError for what is not there.
         """
-        return await asyncio.to_thread(read_remote, self._bootstrap, topic, partition, isolation)
+        numbers = chosen_partitions(topic, await self._count(topic), partition)
+        wanted = [(topic, number) for number in numbers]
+        return await asyncio.to_thread(read_remote, self._bootstrap, wanted, isolation)
 
     async def wait_records(
         self,
@@ -207,15 +214,26 @@ class RemoteCluster(KafkaCluster):
             timeout=timeout,
         )
 
-    async def _produce(self, request: ProduceRequest, topic: str, partition: int) -> ProduceResponse:
+    async def _leaders(self, topic: str) -> Mapping[int, int | None]:
+        count = await self._count(topic)
         await self._cluster.refresh((topic,))
-        leader = self._cluster.leader_of((topic, partition))
-        if leader is None:
-            raise ValueError(f"{topic}-{partition}: {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION.name}: it has no leader")
-        answer: ProduceResponse = await self._cluster.request_of(
-            leader.leader, request, ConnectionPurpose.GENERAL, limit=PRODUCE_BY_NAME
-        )
-        return answer
+        places = {number: self._cluster.leader_of((topic, number)) for number in range(count)}
+        return {number: None if place is None else place.leader for number, place in places.items()}
+
+    async def _ask_broker(self, broker_id: int, request: Any, *, newest: int) -> Any:
+        return await self._cluster.request_of(broker_id, request, ConnectionPurpose.GENERAL, limit=newest)
+
+    async def _count(self, topic: str) -> int:
+        """How many partitions it has, led or not. Raises ValueError if there is no such topic."""
+        counts = await self.partition_counts()
+        if topic not in counts:
+            raise unknown_topic(topic, counts)
+        return counts[topic]
+
+    async def partition_counts(self) -> Mapping[str, int]:
+        """How many partitions each topic has, led or not."""
+        await self._learn()
+        return self._counts
 
     async def _until_it_has(self, topic: str, partitions: int | None) -> None:
         await poll(
@@ -231,6 +249,7 @@ class RemoteCluster(KafkaCluster):
         """All topics whose partitions all have a leader."""
         answer: MetadataResponse = await self._cluster.request_any(metadata_request(None))
         led = tuple(topic for topic in answer.topics if all(each.leader_id >= 0 for each in topic.partitions))
+        self._counts = metadata_snapshot(answer).partitions
         self._topics = metadata_snapshot(MetadataResponse(brokers=answer.brokers, topics=led))
         self._topic_ids = {topic.topic_id: topic.name for topic in led if topic.topic_id and topic.name}
         return self._topics
@@ -457,8 +476,11 @@ class RemoteGroup(GroupHandle):
         assert found is not None
         return found
 
-    async def _ask_coordinator(self, request: Any) -> Any:
-        return await self._client.ask_coordinator(self.name, request)
+    async def _topics(self) -> Mapping[str, int]:
+        return await self._client.partition_counts()
+
+    async def _ask_coordinator(self, request: Any, *, newest: int | None = None) -> Any:
+        return await self._client.ask_coordinator(self.name, request, limit=newest)
 
 
 def _member(member: DescribedGroupMember, protocol_type: str) -> MemberDescription:

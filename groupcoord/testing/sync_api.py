@@ -49,5 +49,5 @@ SyncRemoteTransaction = sync_class(RemoteTransaction, SyncTransactionHandle)
 SyncKafkaCluster = sync_class(KafkaCluster, SyncContext)
 SyncCluster = sync_class(Cluster, SyncKafkaCluster, without=("sync",))
 SyncRemoteCluster = sync_class(
-    RemoteCluster, SyncKafkaCluster, without=("sync", "ask_coordinator", "newest_generation")
+    RemoteCluster, SyncKafkaCluster, without=("sync", "ask_coordinator", "newest_generation", "partition_counts")
 )

@@ -24,12 +24,16 @@ from groupcoord.testing.faults.api import SyncFaults
 from groupcoord.testing.faults.rulebook import HeldRequest
 from groupcoord.testing.groups import GroupDescription
 from groupcoord.testing.record_reading import Isolation
+from groupcoord.testing.record_writing import ProducerRecord, RecordMetadata
 from groupcoord.testing.sync_proxy import SyncContext, SyncProxy
 from groupcoord.testing.trace import Trace
 from groupcoord.testing.transactions import TransactionDescription
 
 class SyncAutoMember(SyncProxy):
-    """A member of a group that heartbeats, joins, leads and rebalances by itself."""
+    """A member of a group that heartbeats, joins, leads and rebalances by itself.
+
+    As Kafka's client it asks for metadata when it leads, and after ``metadata_max_age_ms`` (milliseconds) again.
+    """
 
     @property
     def assigned(self) -> frozenset[TopicPartition]:
@@ -107,7 +111,11 @@ class SyncAutoMember(SyncProxy):
         """Ask for the topics that matter to it: if it leads and their partitions have changed, it joins again."""
 
 class SyncManualMember(SyncProxy):
-    """A member of ``group`` that does nothing by itself; times are milliseconds."""
+    """A member of ``group`` that does nothing by itself; times are milliseconds.
+
+    ``member_id``, ``generation``, ``leader``, ``protocol`` and ``assigned`` are what the last answers said. A test
+    may set them, to speak as another member.
+    """
 
     @property
     def group(self) -> str: ...
@@ -157,7 +165,11 @@ class SyncManualMember(SyncProxy):
     def join(
         self, *, reason: str | None = None, come_back: bool = True, version: int | None = None
     ) -> concurrent.futures.Future[JoinGroupResponse]:
-        """JoinGroup; answered when the others have joined, too, or with an error code."""
+        """JoinGroup; answered when the others have joined, too, or with an error code.
+
+        A newcomer that is given its id comes back with it at once, unless ``come_back`` is false (KIP-394). It is the newest
+        version, unless ``version`` says another: before 4, a newcomer is a member at once; before 5, no instance id is said.
+        """
 
     def sync(
         self, assignment: Mapping[str, Sequence[TopicPartition]] | None = None
@@ -182,7 +194,10 @@ class SyncManualMember(SyncProxy):
         """JoinGroup and SyncGroup, one after the other. Raises AssertionError if either is refused."""
 
 class SyncManualConsumer(SyncProxy):
-    """A member of the consumer group ``group`` that does nothing by itself; times are milliseconds."""
+    """A member of the consumer group ``group`` that does nothing by itself; times are milliseconds.
+
+    What it says of itself is what these attributes are when it says it; a test may set them, to speak as another member.
+    """
 
     @property
     def group(self) -> str: ...
@@ -262,10 +277,16 @@ class SyncManualConsumer(SyncProxy):
         """End without a word, as after a crash: what was asked is not answered any more."""
 
     def reconcile(self) -> None:
-        """Join if it is not in the group, then give back and take what it is told to, until nothing is left to do for it."""
+        """Join if it is not in the group, then give back and take what it is told to, until nothing is left to do for it.
+
+        It may still have to wait for what others are to give back. Raises AssertionError if a heartbeat is refused.
+        """
 
 class SyncManualProducer(SyncProxy):
-    """A producer with ``transactional_id`` that does nothing by itself."""
+    """A producer with ``transactional_id`` that does nothing by itself.
+
+    What it says of itself is what these attributes are when it says it; a test may set them, to speak as a zombie.
+    """
 
     @property
     def transactional_id(self) -> str: ...
@@ -298,15 +319,22 @@ class SyncManualProducer(SyncProxy):
     def init(
         self, *, transaction_timeout_ms: int = 60000, goes_on: bool = False
     ) -> concurrent.futures.Future[InitProducerIdResponse]:
-        """InitProducerId: an id and an epoch of its own, which fences whoever had the transactional id before."""
+        """InitProducerId: an id and an epoch of its own, which fences whoever had the transactional id before.
+
+        With ``goes_on`` it says which id and epoch it has, as a producer does that goes on after an error (KIP-360). A
+        transaction that is open for longer than ``transaction_timeout_ms`` is aborted.
+        """
 
     def add_partitions(self, *partitions: TopicPartition) -> concurrent.futures.Future[dict[TopicPartition, ErrorCode]]:
         """AddPartitionsToTxn; the answer has the error code of each partition."""
 
     def produce(
-        self, topic: str, *values: bytes, partition: int = 0, key: bytes | None = None
+        self, topic: str, *values: bytes | None, partition: int = 0, key: bytes | None = None
     ) -> concurrent.futures.Future[PartitionProduceResponse]:
-        """Produce: append ``values`` to a partition, as one batch of the transaction."""
+        """Produce: append ``values`` to a partition, as one batch of the transaction. Raises TypeError for what is not bytes.
+
+        If it is refused, and nothing was sent after it, the next batch has the same sequence number.
+        """
 
     def add_offsets(self, group: str) -> concurrent.futures.Future[AddOffsetsToTxnResponse]:
         """AddOffsetsToTxn."""
@@ -321,7 +349,10 @@ class SyncManualProducer(SyncProxy):
         instance_id: str | None = None,
     ) -> concurrent.futures.Future[dict[TopicPartition, ErrorCode]]:
         """TxnOffsetCommit, for the member of ``group`` that it is said to be for (KIP-447); the answer has the error code of
-        each partition."""
+        each partition.
+
+        ``generation`` is the member epoch in a consumer group.
+        """
 
     def end(self, *, commit: bool = True) -> concurrent.futures.Future[EndTxnResponse]:
         """EndTxn: commit or abort the transaction. From ``version`` 2 on the answer has the next epoch."""
@@ -340,7 +371,10 @@ class SyncBarrier(SyncProxy):
         """Wait until all are there. Raises HoldTimeout, which says which requests are."""
 
     def release(self, order: Sequence[int] | None = None) -> None:
-        """Let them go: in the order in which they came, or by these indexes into ``waiting``."""
+        """Let them go: in the order in which they came, or by these indexes into ``waiting``.
+
+        Raises ValueError unless ``order`` names each of them once.
+        """
 
 class SyncHeldAppends(SyncProxy):
     """The appends that a rule holds back."""
@@ -364,10 +398,18 @@ class SyncClusterClock(SyncProxy):
         """What will happen if nothing else does, earliest first; with ``everything`` also what concerns no group."""
 
     def advance(self, seconds: float, *, heartbeats: bool = True) -> None:
-        """Let time pass; everything that falls due happens at its own moment, in order, before this returns."""
+        """Let time pass; everything that falls due happens at its own moment, in order, before this returns.
+
+        The heartbeats of clients in other programs and threads come from timers of theirs, which run in real time. So while
+        time passes, the cluster sends them in their name, for members whose connection is open; with ``heartbeats=False``
+        it does not, and they lose their sessions as if they had hung. Raises ClockError, and ValueError for a negative time.
+        """
 
     def advance_to_next(self, *, group: str | None = None, heartbeats: bool = False) -> PendingDeadline:
-        """Let time pass until the next deadline of ``group``, or of any, that included; returns what it was."""
+        """Let time pass until the next deadline of ``group``, or of any, that included; returns what it was.
+
+        Raises ClockError, and WaitTimeoutError if nothing is pending.
+        """
 
     def advance_until(
         self,
@@ -376,10 +418,15 @@ class SyncClusterClock(SyncProxy):
         timeout: float | None = None,
         heartbeats: bool = True,
     ) -> None:
-        """Let time pass, deadline by deadline, until ``condition()`` is true, or what it returns is when awaited."""
+        """Let time pass, deadline by deadline, until ``condition()`` is true, or what it returns is when awaited.
+
+        At most ``timeout`` seconds of this clock pass, or a year. Raises ClockError, WaitTimeoutError.
+        """
 
 class SyncGroupHandle(SyncProxy):
-    """The group called ``name``, whether it exists or not. Every wait takes ``timeout`` (seconds; 10 unless given)"""
+    """The group called ``name``, whether it exists or not. Every wait takes ``timeout`` (seconds; 10 unless given)
+    and raises WaitTimeoutError, which says what was seen last.
+    """
 
     def describe(self) -> GroupDescription:
         """The group as it is now."""
@@ -389,7 +436,8 @@ class SyncGroupHandle(SyncProxy):
 
     def state(self) -> str:
         """Kafka's word for its state: Empty, PreparingRebalance, CompletingRebalance, Stable or Dead; of a consumer group
-        Empty, Assigning, Reconciling, Stable or Dead."""
+        Empty, Assigning, Reconciling, Stable or Dead.
+        """
 
     def assignment(self) -> Mapping[str, frozenset[TopicPartition]]:
         """Member id → what it was assigned in the present generation; a remote broker tells it of a stable group."""
@@ -424,11 +472,15 @@ class SyncGroupHandle(SyncProxy):
     def wait_reconciled(
         self, *members: str, epoch: int | None = None, timeout: float | None = None
     ) -> GroupDescription:
-        """Wait until ``members`` (member ids, instance ids or client ids), or all, have what the target assignment says."""
+        """Wait until ``members`` (member ids, instance ids or client ids), or all, have what the target assignment says.
+
+        It is that of ``epoch`` or a later one, where given; a consumer group without members never is.
+        """
 
     def wait_rebalancing(self, *, timeout: float | None = None) -> GroupDescription:
         """Wait until the group rebalances: members are joining or waiting for the leader's assignment, or, in a consumer group,
-        the target assignment is behind the group, or members behind the target assignment."""
+        the target assignment is behind the group, or members behind the target assignment.
+        """
 
     def wait_empty(self, *, timeout: float | None = None) -> GroupDescription:
         """Wait until the group exists and has no members."""
@@ -437,7 +489,27 @@ class SyncGroupHandle(SyncProxy):
         """Wait until there is no such group."""
 
     def remove_member(self, member: str) -> None:
-        """Remove ``member`` (its member id, instance id or client id) as an administrator does, with LeaveGroup."""
+        """Remove ``member`` (its member id, instance id or client id) as an administrator does, with LeaveGroup.
+
+        Raises LookupError, and ValueError if the broker refuses it.
+        """
+
+    def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Commit ``offsets`` as an administrator does, for a group without members; one that there is not comes to be by it.
+
+        ``{("orders", 0): 5}``: the record at offset 5 is the next to be read. Raises ValueError if the broker refuses one of
+        them, and TypeError for arguments of another kind.
+        """
+
+    def delete_offsets(self, *partitions: TopicPartition) -> None:
+        """Delete what is committed for ``partitions``, such as ``("orders", 0)``; it is no error if nothing is.
+
+        Raises ValueError if the broker refuses it, as while members are subscribed to the topic, and TypeError for arguments
+        of another kind.
+        """
+
+    def delete(self) -> None:
+        """Delete the group, and its offsets. Raises ValueError if the broker refuses it: it has members, or there is none."""
 
 class SyncClusterGroup(SyncGroupHandle):
     """One group of a :class:`~groupcoord.testing.cluster.Cluster`. Actions raise ValueError for what cannot be done."""
@@ -452,7 +524,11 @@ class SyncClusterGroup(SyncGroupHandle):
         """The session of ``member`` (its member id, instance id or client id) ends now. Raises LookupError, ValueError."""
 
     def fence_member(self, instance_id: str) -> None:
-        """Another member takes the place of the static member ``instance_id``, which is fenced. Raises ValueError."""
+        """Another member takes the place of the static member ``instance_id``, which is fenced. Raises ValueError.
+
+        A member of a consumer group without an instance id is fenced by a rule for its heartbeats:
+        ``kafka.faults.when("ConsumerGroupHeartbeat", member=…).refuse("FENCED_MEMBER_EPOCH")``.
+        """
 
     def force_rebalance(self, reason: str = "the test wants it") -> None:
         """The members have to join again; ``reason`` is what events say. Raises ValueError for a consumer group."""
@@ -470,7 +546,12 @@ class SyncRemoteGroup(SyncGroupHandle):
     """One group of a :class:`~groupcoord.testing.remote_cluster.RemoteCluster`."""
 
 class SyncTransactionHandle(SyncProxy):
-    """The transactional id ``name``, whether it exists or not. Every wait takes ``timeout`` (seconds; 10 unless given)"""
+    """The transactional id ``name``, whether it exists or not. Every wait takes ``timeout`` (seconds; 10 unless given)
+    and raises WaitTimeoutError, which says what was seen last.
+
+    A wait sees the state of the moment: a producer that goes straight on with its next transaction leaves the end of the last
+    one behind, above all on a remote broker, which is asked again and again.
+    """
 
     def describe(self) -> TransactionDescription:
         """The transaction as it is now."""
@@ -496,7 +577,10 @@ class SyncTransactionHandle(SyncProxy):
         """Wait until its last transaction is aborted, and all partitions know."""
 
     def abort(self) -> None:
-        """Let the coordinator abort the transaction that is open, as its timeout would: the producer is fenced."""
+        """Let the coordinator abort the transaction that is open, as its timeout would: the producer is fenced.
+
+        It is decided when this returns; ``wait_aborted`` waits until all partitions know. Raises ValueError if none is open.
+        """
 
 class SyncClusterTransaction(SyncTransactionHandle):
     """One transactional id of a :class:`~groupcoord.testing.cluster.Cluster`. Actions raise ValueError."""
@@ -527,22 +611,42 @@ class SyncKafkaCluster(SyncContext):
     def brokers(self) -> Mapping[int, BrokerHandle]:
         """The brokers by id; the first of several in this process has the id 1."""
 
-    def create_topic(self, name: str, partitions: int = 1) -> None:
-        """Create a topic; returns when it can be used. Raises ValueError if the broker refuses it."""
+    def create_topic(self, name: str, partitions: int = 1, *, configs: Mapping[str, object] | None = None) -> None:
+        """Create a topic, with ``configs`` of its own such as ``{"cleanup.policy": "compact"}``; returns when it can be used.
+
+        Raises ValueError if the broker refuses it, and TypeError for arguments of another kind.
+        """
 
     def add_partitions(self, topic: str, more: int) -> None:
-        """Give ``topic`` so many more partitions. Raises ValueError if the broker refuses it."""
+        """Give ``topic`` so many more partitions. Raises ValueError if there is no such topic, or the broker refuses it."""
 
     def delete_topic(self, topic: str) -> None:
-        """Delete ``topic``, and the offsets committed for it. Raises ValueError if the broker refuses it."""
+        """Delete ``topic``, and the offsets committed for it. Raises ValueError if there is none, or the broker refuses it."""
 
-    def produce(self, topic: str, *values: bytes, partition: int = 0, key: bytes | None = None) -> int:
-        """Append ``values`` to a partition, as one batch; returns the offset of the first. Raises ValueError if refused."""
+    def produce(
+        self,
+        topic: str,
+        *values: bytes | None,
+        key: bytes | None = None,
+        partition: int | None = None,
+        records: Iterable[ProducerRecord] | None = None,
+    ) -> list[RecordMetadata]:
+        """Append ``values``, or ``records``, which may have headers and timestamps besides; returns where each of them is.
+
+        They go to ``partition``; without one by ``key``, as Kafka's own clients choose (murmur2); with neither, values go to
+        partition 0, and ``records`` as a producer sends them, to one partition after the other, batch by batch (KIP-794).
+        What goes to one partition at once is one batch, up to half a megabyte. Raises TypeError for what is not bytes, and
+        ValueError for a topic or partition that there is not, and for what the broker refuses.
+        """
 
     def records(
         self, topic: str, partition: int | None = None, *, isolation: Isolation = "read_committed"
     ) -> list[ConsumerRecord]:
-        """The records of ``topic``, of one partition or of each in turn, as a reader of that isolation level finds them now."""
+        """The records of ``topic``, of one partition or of each in turn, as a reader of that isolation level finds them now.
+
+        ``read_committed`` leaves out what was aborted, and all from the oldest transaction on that is still open. Raises
+        ValueError for what is not there.
+        """
 
     def wait_records(
         self,
@@ -599,12 +703,18 @@ class SyncKafkaCluster(SyncContext):
         rebalance_timeout_ms: int = 60000,
     ) -> SyncManualConsumer:
         """A member of a consumer group (KIP-848) of which the test sends every heartbeat: ``join``, ``heartbeat``,
-        ``acknowledge``, ``commit``, ``leave``."""
+        ``acknowledge``, ``commit``, ``leave``.
+        """
 
     def manual_producer(
         self, transactional_id: str, *, version: int = 2, client_id: str | None = None
     ) -> SyncManualProducer:
-        """A transactional producer of which the test takes every step: ``init``, ``produce``, ``commit_offsets``, ``end``."""
+        """A transactional producer of which the test takes every step: ``init``, ``produce``, ``commit_offsets``, ``end``.
+
+        ``version`` is the ``transaction.version`` that it knows. With 1 it says what is to be part of its transaction, with
+        ``add_partitions`` and ``add_offsets``, and keeps its epoch. With 2 (KIP-890) it need not, and gets a new epoch with
+        each transaction. Raises ValueError for any other.
+        """
 
     def consumers(
         self,
@@ -620,10 +730,35 @@ class SyncKafkaCluster(SyncContext):
         timeout: float | None = None,
         **options: Unpack[ConsumerOptions],
     ) -> list[SyncAutoMember]:
-        """``count`` members that act by themselves; returns when the group is stable with them."""
+        """``count`` members that act by themselves; returns when the group is stable with them.
+
+        On a manual clock, time passes until then, because members hear of a rebalance when they heartbeat; ``timeout`` is then
+        in seconds of that clock (600 unless given). A leader looks for new partitions every ``metadata_max_age_ms``.
+
+        With ``protocol="consumer"`` they are members of a consumer group (KIP-848): the coordinator assigns, by
+        ``remote_assignor`` if one is named, and says how often they heartbeat; they may subscribe to what ``regex`` matches
+        (RE2), instead of ``topics``. The ``assignors`` of the classic protocol are ``range`` unless given. Raises ValueError
+        for what does not belong to the protocol.
+        """
 
 class SyncCluster(SyncKafkaCluster):
-    """A Kafka cluster at ``address`` while its ``async with`` block runs; ``sync()`` is the same without asyncio."""
+    """A Kafka cluster at ``address`` while its ``with`` block runs; ``sync()`` is the same without asyncio.
+
+    ``topics`` are names with numbers of partitions, or with a ``Topic`` that has configurations of its own; ``config`` are
+    Kafka's properties; ``dev`` takes the defaults for quick tests (groups form at once). With more than one of ``brokers``,
+    each has a port of its own; ``racks`` are theirs in turn. ``features`` are levels other than a new cluster's, such as
+    ``{"transaction.version": 0}``.
+    ``clock`` says who moves the time: ``real``, ``manual`` (the test), ``fast`` (``speed`` times the wall clock), or
+    ``virtual`` (the event loop); ``start_ms`` is when it begins (milliseconds since 1970; now unless given). With ``data_dir``
+    the broker begins with what is in that directory and keeps it there, in Kafka's own files; that is for one broker only.
+    All ids come from ``seed``; without one they are the same in each run if the clock is manual or virtual and there is no
+    ``data_dir``. ``listeners`` are called with every event of the brokers.
+
+    Raises TypeError and ValueError for arguments that cannot be, such as a topic that Kafka would refuse, or a property that it
+    does not have (ConfigError). The beginning of the block raises StorageError for a directory that cannot be used, and OSError
+    if the port is taken; its end an ExceptionGroup if something went wrong in the server that should not have, and an
+    AssertionError if a fault rule was never used.
+    """
 
     @property
     def is_started(self) -> bool:
@@ -660,7 +795,7 @@ class SyncCluster(SyncKafkaCluster):
         """Start again on the same ports, after ``stop``: groups and transactions are what the logs say."""
 
     def move_leader(self, topic: str, partition: int, to: int) -> None:
-        """Let the broker with the id ``to`` lead a partition, in the next leader epoch. Raises KeyError, ValueError."""
+        """Let the broker with the id ``to`` lead a partition, in the next leader epoch. Raises ValueError."""
 
     def group(self, name: str) -> SyncClusterGroup:
         """The group of that name, whether it exists or not."""
@@ -671,13 +806,18 @@ class SyncCluster(SyncKafkaCluster):
     def fail_append(
         self, error: str | ErrorCode, *, group: str | None = None, transactional_id: str | None = None, times: int = 1
     ) -> None:
-        """Let the next appends of coordinators, those of ``group`` or ``transactional_id`` if given, fail with ``error``."""
+        """Let the next appends of coordinators, those of ``group`` or ``transactional_id`` if given, fail with ``error``.
+
+        It is the log's error, for example MESSAGE_TOO_LARGE; what clients are told of it is as in Kafka. Raises KeyError if
+        no error has that name.
+        """
 
     def hold_append(
         self, *, group: str | None = None, transactional_id: str | None = None, times: int = 1
     ) -> SyncHeldAppends:
         """Let the next appends to ``__consumer_offsets`` or ``__transaction_state``, those of ``group`` or ``transactional_id``
-        if given, wait until ``release``, as if other replicas did not have them yet."""
+        if given, wait until ``release``, as if other replicas did not have them yet.
+        """
 
     def barrier(
         self, api: Any, *, size: int, group: str | None = None, transactional_id: str | None = None
@@ -685,7 +825,14 @@ class SyncCluster(SyncKafkaCluster):
         """Let the next ``size`` requests to ``api`` gather, to let them go in an order of the test's choice."""
 
 class SyncRemoteCluster(SyncKafkaCluster):
-    """The cluster at ``bootstrap_servers`` (``host:port``), any Kafka or groupcoord, while the ``async with`` block runs."""
+    """The cluster at ``bootstrap_servers`` (``host:port``), any Kafka or groupcoord, while the ``with`` block runs.
+
+    Time is real. The caller chooses unique names for topics and groups. The end of the block closes the connections of all
+    members, without LeaveGroup; topics and groups stay. It raises an ExceptionGroup if a request failed that no caller waited
+    for. ``consumers`` heartbeat every 50 ms unless ``heartbeat_interval_ms`` says otherwise: they hear of a rebalance by their
+    heartbeats, in real time. A ``manual_member`` that leads knows the topics as they were at the beginning of the block, after
+    the last one was made, changed or deleted here, or at the last ``settle``.
+    """
 
     def group(self, name: str) -> SyncRemoteGroup:
         """The group of that name, whether it exists or not."""

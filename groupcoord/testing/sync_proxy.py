@@ -140,7 +140,8 @@ def sync_class(
 
     Of attributes, only those in ``settable`` can be set. Methods are called as the original ones, and waited for.
     """
-    members: dict[str, Any] = {"__doc__": original.__doc__, "__module__": "groupcoord.testing.sync_api"}
+    doc = (original.__doc__ or "").replace("``async with``", "``with``")
+    members: dict[str, Any] = {"__doc__": doc, "__module__": "groupcoord.testing.sync_api"}
     for name in (*inspect.get_annotations(original), *vars(original)):
         member = vars(original).get(name)
         if name.startswith("_") or name in without:

@@ -10,8 +10,9 @@ from groupcoord import Cluster, KafkaCluster, RemoteCluster, WaitTimeoutError
 async def story(kafka: KafkaCluster) -> None:
     await kafka.create_topic("orders", 2)
     a, b = await kafka.consumers(2, "app", ["orders"])
-    assert await kafka.produce("orders", b"an espresso", partition=1) == 0
-    with pytest.raises(ValueError, match="orders-2: UNKNOWN_TOPIC_OR_PARTITION"):
+    (sent,) = await kafka.produce("orders", b"an espresso", partition=1)
+    assert sent[:3] == ("orders", 1, 0)
+    with pytest.raises(ValueError, match="there is no orders-2: orders has 2 partitions, counted from 0"):
         await kafka.produce("orders", b"an espresso", partition=2)
     (mine,) = a.assigned
     a.commit({mine: 1})

@@ -86,7 +86,7 @@ async def test_groups_move_between_brokers() -> None:
         (living,) = await kafka.consumers(1, group="app", topics="orders")
         scripted = kafka.manual_member("other", "orders")
         await scripted.rejoin()
-        assert await kafka.produce("orders", b"a", partition=1) == 0
+        await kafka.produce("orders", b"a", partition=1)
         for broker_id in (2, 3, 1):
             await kafka.group("app").move_coordinator(to=broker_id)
             await kafka.group("other").move_coordinator(to=broker_id)

@@ -1,7 +1,6 @@
 """The cluster in a test's own loop."""
 
 import asyncio
-from typing import Any
 
 import pytest
 
@@ -34,13 +33,6 @@ async def test_it_belongs_to_one_loop() -> None:
     async with Cluster(clock="manual") as kafka:
         with pytest.raises(RuntimeError, match="in another event loop than the one that uses it now"):
             await asyncio.to_thread(lambda: asyncio.run(kafka.settle()))
-
-
-@pytest.mark.parametrize("wrong", [{"clock": "broken"}, {"topics": {"no/name": 1}}, {"config": {"grup.max.size": 1}}])
-async def test_settings_that_cannot_be_are_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=r"broken|no/name|grup\.max\.size"):
-        async with Cluster(**wrong):
-            pass
 
 
 async def test_the_same_seed_gives_the_same_ids() -> None:
@@ -218,9 +210,9 @@ async def test_nobody_heartbeats_for_who_is_no_member() -> None:
 async def test_records_can_be_put_where_a_consumer_finds_them() -> None:
     async with Cluster(clock="manual") as kafka:
         await kafka.create_topic("orders", 2)
-        assert await kafka.produce("orders", b"a", b"b", partition=1) == 0
-        assert await kafka.produce("orders", b"c", partition=1, key=b"k") == 2
-        with pytest.raises(ValueError, match="orders-2: UNKNOWN_TOPIC_OR_PARTITION"):
+        assert [sent.offset for sent in await kafka.produce("orders", b"a", b"b", partition=1)] == [0, 1]
+        assert [sent.offset for sent in await kafka.produce("orders", b"c", partition=1, key=b"k")] == [2]
+        with pytest.raises(ValueError, match="there is no orders-2: orders has 2 partitions"):
             await kafka.produce("orders", b"d", partition=2)
 
 
@@ -299,10 +291,7 @@ async def test_topics_grow_and_go() -> None:
         await member.commit({("orders", 7): 1})
         await kafka.delete_topic("orders")
         assert await kafka.group("app").offsets() == {}
-        with pytest.raises(ValueError, match="orders: UNKNOWN_TOPIC_OR_PARTITION"):
-            await kafka.delete_topic("orders")
-        with pytest.raises(ValueError, match="orders: UNKNOWN_TOPIC_OR_PARTITION"):
-            await kafka.add_partitions("orders", 1)
+        await kafka.create_topic("orders")
         await kafka.stop()
         with pytest.raises(ConnectionResetError, match="DeleteTopicsRequest: the broker is down"):
             await kafka.delete_topic("orders")

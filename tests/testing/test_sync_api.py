@@ -4,11 +4,13 @@ import ast
 import asyncio
 import inspect
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from groupcoord.testing import sync_api
+import groupcoord as gc
+from groupcoord.testing import KafkaCluster, sync_api
 from groupcoord.testing.sync_proxy import LoopThread, SyncProxy
 from tools.sync_api import ORIGINALS, PATH
 
@@ -112,3 +114,21 @@ def test_what_a_program_can_call_is_what_type_checkers_and_editors_are_told() ->
     } | {"SyncProxy": set(), "SyncContext": set()}
     assert not hasattr(sync_api.SyncCluster, "sync")
     assert sync_api.SyncAutoMember.pause.__doc__ == ORIGINALS[sync_api.SyncAutoMember].pause.__doc__  # type: ignore[attr-defined]
+
+
+def test_editors_show_the_whole_description_that_the_asynchronous_class_has() -> None:
+    stub = ast.parse(PATH.read_text(encoding="utf-8"))
+    classes = {each.name: each for each in stub.body if isinstance(each, ast.ClassDef)}
+    produce = next(each for each in classes["SyncKafkaCluster"].body if getattr(each, "name", "") == "produce")
+    assert isinstance(produce, ast.FunctionDef)
+    assert ast.get_docstring(produce) == inspect.getdoc(KafkaCluster.produce)
+    assert ast.get_docstring(classes["SyncCluster"]) == inspect.getdoc(sync_api.SyncCluster)
+    assert "while its ``with`` block runs" in str(sync_api.SyncCluster.__doc__)
+
+
+def test_every_public_name_is_one_that_an_editor_completes() -> None:
+    """A stub exports only names that it imports as themselves (PEP 484)."""
+    stub = ast.parse(Path(gc.__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
+    assert all(
+        alias.asname == alias.name for each in stub.body if isinstance(each, ast.ImportFrom) for alias in each.names
+    )

@@ -1,0 +1,189 @@
+"""Records that a test writes: what one is, the partition it goes to, and the requests that take them there."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from groupcoord.partitioners import DefaultPartitioner
+from groupcoord.protocol.apis.produce import PartitionProduceData, PartitionProduceResponse, TopicProduceData
+from groupcoord.protocol.batches.record_batch import build_batch
+from groupcoord.protocol.batches.records import Header, Record
+from groupcoord.protocol.errors import ErrorCode
+from groupcoord.protocol.messages import ProduceRequest
+from groupcoord.testing.topics import unknown_partition
+
+BATCH_BYTES = 524_288
+"""Half of what a broker takes in one batch unless it is told otherwise (``message.max.bytes``)."""
+_TIMEOUT_MS = 30_000
+
+Headers = Mapping[str, bytes | None] | Sequence[tuple[str, bytes | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerRecord:
+    """A record to be written, ``ProducerRecord(b"paid", key=b"order 7", headers={"trace": b"1"})``; Kafka's name for it.
+
+    Raises TypeError for what is not bytes, and ValueError for a time or a partition below 0.
+    """
+
+    value: bytes | None
+    """None is a tombstone: it deletes the key in a compacted topic."""
+    key: bytes | None = None
+    headers: Headers = ()
+    """By their keys, or pairs, where a key comes twice."""
+    timestamp_ms: int | None = None
+    """Milliseconds since 1970; now, on the cluster's clock, unless given."""
+    partition: int | None = None
+    """The partition it goes to; Kafka's partitioner says it unless given."""
+
+    def __post_init__(self) -> None:
+        require_bytes("value", self.value)
+        require_bytes("key", self.key)
+        for header in header_pairs(self.headers):
+            require_bytes(f"header {header.key!r}", header.value)
+        for name, number in (("timestamp_ms", self.timestamp_ms), ("partition", self.partition)):
+            if number is not None and (not isinstance(number, int) or isinstance(number, bool)):
+                raise TypeError(f"{name}={number!r}: it is a whole number or None")
+            if number is not None and number < 0:
+                raise ValueError(f"{name}={number}: it is 0 or more")
+
+    @property
+    def size(self) -> int:
+        """The bytes of its key, value and headers."""
+        texts = (
+            self.key,
+            self.value,
+            *(part for each in header_pairs(self.headers) for part in (each.key.encode(), each.value)),
+        )
+        return sum(len(text or b"") for text in texts)
+
+
+class RecordMetadata(NamedTuple):
+    """Where a record is; Kafka's name for it."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    """The record's, or, with ``message.timestamp.type=LogAppendTime``, when the broker took it."""
+
+
+@dataclass(slots=True)
+class Batch:
+    """Records that go to one partition together; ``numbers`` are their places among those that the test gave."""
+
+    topic: str
+    partition: int
+    numbers: list[int] = field(default_factory=list)
+    records: list[ProducerRecord] = field(default_factory=list)
+    size: int = 0
+
+    def add(self, number: int, record: ProducerRecord) -> None:
+        """Put the record with this number at the end."""
+        self.numbers.append(number)
+        self.records.append(record)
+        self.size += record.size
+
+    def times_ms(self, now_ms: int) -> list[int]:
+        """The time of each record."""
+        return [now_ms if each.timestamp_ms is None else each.timestamp_ms for each in self.records]
+
+    def data(self, now_ms: int) -> PartitionProduceData:
+        """What is sent of it."""
+        records = [
+            Record(number, at_ms, each.key, each.value, header_pairs(each.headers))
+            for number, (each, at_ms) in enumerate(zip(self.records, self.times_ms(now_ms), strict=True))
+        ]
+        return PartitionProduceData(index=self.partition, records=build_batch(records))
+
+    def written(self, answer: PartitionProduceResponse, now_ms: int) -> list[RecordMetadata]:
+        """Where the records are. Raises ValueError, with what the broker said, if it refused them."""
+        if answer.error_code:
+            code = ErrorCode(answer.error_code)
+            why = [
+                answer.error_message or code.text,
+                *(each.batch_index_error_message for each in answer.record_errors),
+            ]
+            raise ValueError(f"{self.topic}-{self.partition}: {code.name}: {' '.join(filter(None, why))}")
+        stamped_ms = answer.log_append_time_ms
+        return [
+            RecordMetadata(self.topic, self.partition, offset, at_ms if stamped_ms < 0 else stamped_ms)
+            for offset, at_ms in enumerate(self.times_ms(now_ms), answer.base_offset)
+        ]
+
+
+def produce_request(batches: Sequence[Batch], now_ms: int) -> ProduceRequest:
+    """Write ``batches``, each of another partition of one topic."""
+    data = TopicProduceData(name=batches[0].topic, partition_data=tuple(each.data(now_ms) for each in batches))
+    return ProduceRequest(transactional_id=None, acks=-1, timeout_ms=_TIMEOUT_MS, topic_data=(data,))
+
+
+def records_of(
+    values: Sequence[bytes | None], records: object, key: bytes | None, partition: int | None
+) -> list[ProducerRecord]:
+    """What ``produce`` was given. Raises TypeError, and ValueError if nothing is to be written."""
+    for value in values:
+        if isinstance(value, ProducerRecord):
+            raise TypeError(f"{value!r} is one of records=[…]; what follows the topic are values")
+    if records is None:
+        if not values:
+            raise TypeError("produce what? The values follow the topic, or records=[ProducerRecord(…)] has more to say")
+        at = 0 if key is None and partition is None else partition
+        return [ProducerRecord(value, key, partition=at) for value in values]
+    if values or key is not None or partition is not None:
+        raise TypeError("a record of records= has its own value, key and partition: these are not given beside it")
+    if isinstance(records, ProducerRecord | bytes | str) or not isinstance(records, Iterable):
+        raise TypeError(f"records={records!r}: it is a list of records, such as [ProducerRecord(b'paid', key=b'7')]")
+    found = list(records)
+    for number, record in enumerate(found):
+        if not isinstance(record, ProducerRecord):
+            raise TypeError(f"records[{number}] is a ProducerRecord, such as ProducerRecord(b'paid'), not {record!r}")
+    return found
+
+
+def batches_of(
+    records: Sequence[ProducerRecord], topic: str, leaders: Mapping[int, int | None], partitioner: DefaultPartitioner
+) -> list[tuple[int, list[Batch]]]:
+    """What to send to which broker, one after the other: a request takes one batch for each partition (KIP-98).
+
+    ``leaders`` has the leader of each partition. Raises ValueError for a partition that there is not, or that has none.
+    """
+    of_partition: dict[int, list[Batch]] = {}
+    led = [number for number, leader in leaders.items() if leader is not None]
+    for number, record in enumerate(records):
+        at = record.partition
+        if at is None:
+            at = partitioner(record.key, sorted(leaders), led, topic=topic, size=record.size)
+        if at not in leaders:
+            raise unknown_partition(topic, at, len(leaders))
+        batches = of_partition.setdefault(at, [])
+        if not batches or batches[-1].size + record.size > BATCH_BYTES:
+            batches.append(Batch(topic, at))
+        batches[-1].add(number, record)
+    sent: dict[tuple[int, int], list[Batch]] = {}
+    for at, batches in of_partition.items():
+        leader = leaders[at]
+        if leader is None:
+            raise ValueError(f"{topic}-{at} has no leader at present: nothing can be written there")
+        for turn, batch in enumerate(batches):
+            sent.setdefault((turn, leader), []).append(batch)
+    return [(leader, sent[turn, leader]) for turn, leader in sorted(sent)]
+
+
+def require_bytes(what: str, given: object) -> None:
+    """Raises TypeError, with what would be right, for what is neither bytes nor None."""
+    if given is not None and not isinstance(given, bytes):
+        right = f": {given.encode()!r}" if isinstance(given, str) else ""
+        raise TypeError(f"the {what} of a record is bytes{right}, not {given!r}")
+
+
+def header_pairs(headers: Headers) -> tuple[Header, ...]:
+    """The headers in order. Raises TypeError."""
+    wrong = f'headers={headers!r}: values by their keys, such as {{"trace": b"1"}}, or pairs of key and value'
+    try:
+        found = tuple(Header(*pair) for pair in (headers.items() if isinstance(headers, Mapping) else headers))
+    except TypeError:
+        raise TypeError(wrong) from None
+    if not all(isinstance(each.key, str) for each in found):
+        raise TypeError(wrong)
+    return found

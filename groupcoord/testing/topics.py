@@ -1,0 +1,73 @@
+"""A topic as a test wants it, and what is told of topics and partitions that there are not."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+
+from groupcoord.broker.topic_names import INTERNAL
+from groupcoord.config.broker_config import as_text
+
+_NAMED = 20
+"""So many topics are named in an error at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic to be made: ``Topic(6, {"cleanup.policy": "compact"})``.
+
+    ``configs`` are Kafka's properties of topics; what they do not say is the broker's default. Raises TypeError and ValueError.
+    """
+
+    partitions: int = 1
+    configs: Mapping[str, object] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.partitions, int) or isinstance(self.partitions, bool):
+            raise TypeError(f"partitions={self.partitions!r}: a topic has a number of partitions, such as 6")
+        if self.partitions < 1:
+            raise ValueError(f"partitions={self.partitions}: a topic has at least one partition")
+        if not isinstance(self.configs, Mapping):
+            raise TypeError(
+                f'configs={self.configs!r}: properties by their names, such as {{"cleanup.policy": "compact"}}'
+            )
+
+    def config_texts(self) -> dict[str, str]:
+        """``configs`` as Kafka takes them."""
+        return {name: as_text(value) for name, value in self.configs.items()}
+
+
+def topics_of(topics: object) -> dict[str, Topic]:
+    """What ``topics=`` of a cluster says. Raises TypeError and ValueError, which say of which topic."""
+    if not isinstance(topics, Mapping):
+        names = topics if isinstance(topics, Collection) and not isinstance(topics, str) else (topics,)
+        meant = ", ".join(f'"{name}": 1' for name in names if isinstance(name, str)) or '"orders": 6'
+        raise TypeError(
+            f"topics={topics!r}: it is topics by their names, with numbers of partitions: topics={{{meant}}}"
+        )
+    return {name: topic_of(name, wanted) for name, wanted in topics.items()}
+
+
+def topic_of(name: object, wanted: object, configs: Mapping[str, object] | None = None) -> Topic:
+    """The topic ``name``; ``wanted`` is a Topic, or how many partitions it has. Raises TypeError and ValueError."""
+    if not isinstance(name, str):
+        raise TypeError(f"the name of a topic is a string, not {name!r}")
+    try:
+        return wanted if isinstance(wanted, Topic) else Topic(wanted, configs or {})  # type: ignore[arg-type]
+    except (TypeError, ValueError) as problem:
+        raise type(problem)(f"topic {name!r}: {problem}") from None
+
+
+def unknown_topic(topic: object, known: Collection[str]) -> ValueError:
+    """There is no ``topic``; the error names what there is, and what is like it."""
+    names = sorted(set(known) - INTERNAL)
+    near = get_close_matches(str(topic), names, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else "."
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    there = f"The topics are {', '.join(names[:_NAMED])}{more}" if names else "There are none: topics=, create_topic"
+    return ValueError(f"there is no topic {topic!r}{hint} {there}")
+
+
+def unknown_partition(topic: str, partition: object, count: int) -> ValueError:
+    """``topic`` has ``count`` partitions, and not this one."""
+    many = "1 partition" if count == 1 else f"{count} partitions"
+    return ValueError(f"there is no {topic}-{partition}: {topic} has {many}, counted from 0")

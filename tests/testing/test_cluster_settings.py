@@ -1,0 +1,49 @@
+"""What cannot be is refused where it is said, with what would be right."""
+
+import re
+from typing import Any
+
+import pytest
+
+from groupcoord import Cluster, Topic
+
+WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
+    ({"topics": ["orders", "bills"]}, TypeError, 'names, with numbers of partitions: topics={"orders": 1, "bills": 1}'),
+    ({"topics": "orders"}, TypeError, 'topics={"orders": 1}'),
+    ({"topics": 6}, TypeError, 'topics={"orders": 6}'),
+    ({"topics": []}, TypeError, 'topics={"orders": 6}'),
+    ({"topics": {7: 6}}, TypeError, "the name of a topic is a string, not 7"),
+    ({"topics": {"orders": "6"}}, TypeError, "topic 'orders': partitions='6': a topic has a number of partitions"),
+    ({"topics": {"orders": True}}, TypeError, "topic 'orders': partitions=True"),
+    ({"topics": {"orders": 0}}, ValueError, "topic 'orders': partitions=0: a topic has at least one partition"),
+    ({"topics": {"no/name": 1}}, ValueError, "topic 'no/name': Topic name is invalid"),
+    ({"topics": {"a.b": 1, "a_b": 1}}, ValueError, "topic 'a_b': Topic 'a_b' collides with existing topic: a.b"),
+    ({"topics": {"orders": Topic(configs={"cleanup": "compact"})}}, ValueError, "Unknown topic config name: cleanup"),
+    ({"brokers": 0}, ValueError, "brokers=0: a cluster has a number of brokers, 1 or more"),
+    ({"brokers": "3"}, ValueError, "brokers='3': a cluster has a number of brokers"),
+    ({"brokers": True}, ValueError, "brokers=True: a cluster has a number of brokers"),
+    ({"brokers": 2, "data_dir": "data"}, ValueError, "brokers=2 and data_dir: the data of one broker can be kept"),
+    ({"racks": ["a", "b"]}, ValueError, "there are more racks (2) than brokers (1)"),
+    ({"clock": "warp"}, ValueError, "clock='warp': there are 'manual', 'real', 'fast', 'virtual'"),
+    ({"clock": "fast", "speed": 0}, ValueError, "speed=0: a clock runs at a speed above 0"),
+    ({"config": ["group.max.size=2"]}, TypeError, 'properties by their names, such as {"group.max.size": 2}'),
+    ({"config": {"grup.max.size": 2}}, ValueError, "grup.max.size: unknown property; did you mean group.max.size?"),
+    ({"features": {"transaction.version": 9}}, ValueError, "transaction.version has levels from 0 to 2, and no 9"),
+]
+
+
+@pytest.mark.parametrize(("settings", "error", "text"), WRONG, ids=lambda each: str(each)[:40])
+def test_what_cannot_be_is_refused_before_the_block_begins(
+    settings: dict[str, Any], error: type[Exception], text: str
+) -> None:
+    with pytest.raises(error, match=re.escape(text)):
+        Cluster(**settings)
+
+
+def test_configs_of_a_topic_are_properties_by_their_names() -> None:
+    with pytest.raises(TypeError, match=r"configs='compact': properties by their names"):
+        Topic(configs="compact")  # type: ignore[arg-type]
+    assert Topic(configs={"retention.ms": 5, "preallocate": True}).config_texts() == {
+        "retention.ms": "5",
+        "preallocate": "true",
+    }

@@ -1,0 +1,79 @@
+"""A test sets the offsets of a group, and deletes them, as an administrator does."""
+
+from typing import Any
+
+import pytest
+
+from groupcoord import Cluster, KafkaCluster, RemoteCluster
+
+pytestmark = pytest.mark.asyncio
+
+
+async def story(kafka: KafkaCluster) -> None:
+    await kafka.create_topic("orders", 3)
+    await kafka.create_topic("bills", 1)
+    group = kafka.group("app")
+    await group.commit({("orders", 0): 5, ("orders", 2): 7, ("bills", 0): 0})
+    assert await group.state() == "Empty"
+    await group.delete_offsets(("orders", 2), ("bills", 0), ("orders", 1))
+    assert await group.offsets() == {("orders", 0): 5}
+    with pytest.raises(ValueError, match="there is no topic 'order'; did you mean 'orders'"):
+        await group.commit({("orders", 0): 6, ("order", 0): 5})
+    (member,) = await kafka.consumers(1, group="app", topics="orders")
+    with pytest.raises(
+        ValueError, match=r"orders-1 is refused: UNKNOWN_MEMBER_ID: It has members.* The group: app Stable"
+    ):
+        await group.commit({("orders", 1): 5})
+    with pytest.raises(ValueError, match=r"orders-0 is refused: GROUP_SUBSCRIBED_TO_TOPIC: "):
+        await group.delete_offsets(("orders", 0))
+    with pytest.raises(ValueError, match=r"it is not deleted: NON_EMPTY_GROUP: .* The group: app Stable"):
+        await group.delete()
+    member.leave()
+    await group.wait_empty()
+    await group.delete()
+    assert await group.state() == "Dead"
+    assert await group.offsets() == {}
+    with pytest.raises(ValueError, match=r"it is not deleted: GROUP_ID_NOT_FOUND: .* The group: app Dead"):
+        await group.delete()
+    with pytest.raises(ValueError, match="no offset is deleted: GROUP_ID_NOT_FOUND"):
+        await group.delete_offsets(("orders", 0))
+
+
+async def test_the_same_in_this_process_and_elsewhere() -> None:
+    async with Cluster(clock="manual") as kafka:
+        await story(kafka)
+    async with Cluster() as kafka, RemoteCluster(kafka.address) as remote:
+        await story(remote)
+
+
+async def test_a_member_begins_where_the_test_said() -> None:
+    async with Cluster(topics={"orders": 1}, clock="manual") as kafka:
+        await kafka.produce("orders", b"done", b"new")
+        await kafka.group("app").commit({("orders", 0): 1})
+        assert await kafka.group("app").committed("orders", 0) == 1
+
+
+@pytest.mark.parametrize(
+    ("offsets", "error", "text"),
+    [
+        ([("orders", 0)], TypeError, r"offsets=.*: offsets by their partitions, such as {\(\"orders\", 0\): 5}"),
+        ({}, ValueError, "there are no offsets to commit"),
+        ({"orders": 5}, TypeError, r"a partition is a topic and a number, such as \(\"orders\", 0\), not 'orders'"),
+        ({("orders", "0"): 5}, TypeError, "a partition is a topic and a number"),
+        ({("orders", 0): "5"}, TypeError, "the offset of orders-0 is a number, such as 5, not '5'"),
+        ({("orders", 0): True}, TypeError, "the offset of orders-0 is a number, such as 5, not True"),
+        ({("orders", 0): -1}, ValueError, "the offset of orders-0 is 0 or more, not -1; delete_offsets takes one away"),
+    ],
+)
+async def test_what_are_no_offsets(offsets: Any, error: type[Exception], text: str) -> None:
+    async with Cluster(topics={"orders": 1}, clock="manual") as kafka:
+        with pytest.raises(error, match=text):
+            await kafka.group("app").commit(offsets)
+
+
+async def test_what_are_no_partitions() -> None:
+    async with Cluster(topics={"orders": 1}, clock="manual") as kafka:
+        with pytest.raises(ValueError, match="there are no offsets to delete"):
+            await kafka.group("app").delete_offsets()
+        with pytest.raises(TypeError, match="a partition is a topic and a number"):
+            await kafka.group("app").delete_offsets("orders", 0)  # type: ignore[arg-type]
