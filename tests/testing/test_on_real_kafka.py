@@ -1,11 +1,11 @@
-"""What is told of transactions and records to a cluster of groupcoord is told to a real Kafka, too."""
+"""What is told of topics, records, offsets and transactions to a cluster of groupcoord is told to a real Kafka, too."""
 
 import pytest
 
 from groupcoord.testing import RemoteCluster
 from tests.conformance.settings import FAST
 from tests.conftest import StartRealKafka
-from tests.testing import test_records, test_transactions
+from tests.testing import test_record_writing, test_records, test_seeded_offsets, test_topics, test_transactions
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.real_kafka]
 
@@ -16,3 +16,6 @@ async def test_the_same_steps_on_a_real_kafka(start_real_kafka: StartRealKafka) 
             await test_records.story(remote)
             await remote.create_topic("orders", 2)
             await test_transactions.story(remote)
+            await test_topics.story(remote)
+            await test_record_writing.story(remote)
+            await test_seeded_offsets.story(remote)

@@ -13,7 +13,7 @@ NOON_MS = 1_700_000_000_000
 
 
 async def story(kafka: KafkaCluster) -> None:
-    await kafka.create_topic("orders", 4)
+    await kafka.create_topic("payments", 4)
     records = [
         ProducerRecord(b"paid", key=b"a", headers={"trace": b"1", "empty": None}, timestamp_ms=NOON_MS),
         ProducerRecord(None, key=b"c", headers=[("twice", b"1"), ("twice", b"2")]),
@@ -22,10 +22,10 @@ async def story(kafka: KafkaCluster) -> None:
     ]
     a, b = (positive(murmur2(key)) % 4 for key in (b"a", b"c"))
     assert a != b
-    sent = await kafka.produce("orders", records=records)
+    sent = await kafka.produce("payments", records=records)
     assert [each.partition for each in sent] == [a, b, 3, a]
     assert [each.offset for each in sent] == [0, 0, int(a == 3), 1 + int(a == 3)]  # each partition has them in order
-    found = {(each.partition, each.offset): each for each in await kafka.records("orders")}
+    found = {(each.partition, each.offset): each for each in await kafka.records("payments")}
     assert len(found) == len(records)
     for record, at in zip(records, sent, strict=True):
         read = found[at.partition, at.offset]
@@ -33,9 +33,9 @@ async def story(kafka: KafkaCluster) -> None:
     assert sent[0].timestamp_ms == NOON_MS < sent[1].timestamp_ms
     assert found[a, 0].headers == (("trace", b"1"), ("empty", None))
     assert found[b, 0].headers == (("twice", b"1"), ("twice", b"2"))
-    assert [each.partition for each in await kafka.produce("orders", b"1", b"2", key=b"c")] == [b, b]
-    assert [each.partition for each in await kafka.produce("orders", b"1", b"2")] == [0, 0]
-    assert await kafka.produce("orders", records=[]) == []
+    assert [each.partition for each in await kafka.produce("payments", b"1", b"2", key=b"c")] == [b, b]
+    assert [each.partition for each in await kafka.produce("payments", b"1", b"2")] == [0, 0]
+    assert await kafka.produce("payments", records=[]) == []
     await kafka.create_topic("stamped", configs={"message.timestamp.type": "LogAppendTime"})
     (stamped,) = await kafka.produce("stamped", records=[ProducerRecord(b"x", timestamp_ms=NOON_MS)])
     assert stamped == RecordMetadata("stamped", 0, 0, (await kafka.records("stamped"))[0].timestamp_ms)

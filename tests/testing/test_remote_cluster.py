@@ -22,12 +22,11 @@ async def test_topics_are_made_changed_and_deleted() -> None:
         assert len(found.partitions) == 5
         await remote.delete_topic("orders")
         assert kafka.core.broker.topics.get("orders") is None
-        with pytest.raises(ValueError, match="orders: UNKNOWN_TOPIC_OR_PARTITION"):
+        with pytest.raises(ValueError, match="there is no topic 'orders'"):
             await remote.delete_topic("orders")
-        with pytest.raises(ValueError, match="UNKNOWN_TOPIC_OR_PARTITION"):
-            await remote.add_partitions("orders", 1)
-        with pytest.raises(ValueError, match="INVALID_PARTITIONS"):
-            await remote.create_topic("orders", 0)
+        await remote.create_topic("orders", 2)
+        with pytest.raises(ValueError, match="orders: INVALID_PARTITIONS"):
+            await remote.add_partitions("orders", 0)
 
 
 async def test_a_topic_can_be_used_when_all_its_partitions_are_led() -> None:

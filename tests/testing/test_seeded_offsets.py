@@ -10,33 +10,33 @@ pytestmark = pytest.mark.asyncio
 
 
 async def story(kafka: KafkaCluster) -> None:
-    await kafka.create_topic("orders", 3)
-    await kafka.create_topic("bills", 1)
-    group = kafka.group("app")
-    await group.commit({("orders", 0): 5, ("orders", 2): 7, ("bills", 0): 0})
+    await kafka.create_topic("payouts", 3)
+    await kafka.create_topic("returns", 1)
+    group = kafka.group("seeded")
+    await group.commit({("payouts", 0): 5, ("payouts", 2): 7, ("returns", 0): 0})
     assert await group.state() == "Empty"
-    await group.delete_offsets(("orders", 2), ("bills", 0), ("orders", 1))
-    assert await group.offsets() == {("orders", 0): 5}
-    with pytest.raises(ValueError, match="there is no topic 'order'; did you mean 'orders'"):
-        await group.commit({("orders", 0): 6, ("order", 0): 5})
-    (member,) = await kafka.consumers(1, group="app", topics="orders")
+    await group.delete_offsets(("payouts", 2), ("returns", 0), ("payouts", 1))
+    assert await group.offsets() == {("payouts", 0): 5}
+    with pytest.raises(ValueError, match="there is no topic 'payout'; did you mean 'payouts'"):
+        await group.commit({("payouts", 0): 6, ("payout", 0): 5})
+    (member,) = await kafka.consumers(1, group="seeded", topics="payouts")
     with pytest.raises(
-        ValueError, match=r"orders-1 is refused: UNKNOWN_MEMBER_ID: It has members.* The group: app Stable"
+        ValueError, match=r"payouts-1 is refused: UNKNOWN_MEMBER_ID: It has members.* The group: seeded Stable"
     ):
-        await group.commit({("orders", 1): 5})
-    with pytest.raises(ValueError, match=r"orders-0 is refused: GROUP_SUBSCRIBED_TO_TOPIC: "):
-        await group.delete_offsets(("orders", 0))
-    with pytest.raises(ValueError, match=r"it is not deleted: NON_EMPTY_GROUP: .* The group: app Stable"):
+        await group.commit({("payouts", 1): 5})
+    with pytest.raises(ValueError, match=r"payouts-0 is refused: GROUP_SUBSCRIBED_TO_TOPIC: "):
+        await group.delete_offsets(("payouts", 0))
+    with pytest.raises(ValueError, match=r"it is not deleted: NON_EMPTY_GROUP: .* The group: seeded Stable"):
         await group.delete()
     member.leave()
     await group.wait_empty()
     await group.delete()
     assert await group.state() == "Dead"
     assert await group.offsets() == {}
-    with pytest.raises(ValueError, match=r"it is not deleted: GROUP_ID_NOT_FOUND: .* The group: app Dead"):
+    with pytest.raises(ValueError, match=r"it is not deleted: GROUP_ID_NOT_FOUND: .* The group: seeded Dead"):
         await group.delete()
     with pytest.raises(ValueError, match="no offset is deleted: GROUP_ID_NOT_FOUND"):
-        await group.delete_offsets(("orders", 0))
+        await group.delete_offsets(("payouts", 0))
 
 
 async def test_the_same_in_this_process_and_elsewhere() -> None:
