@@ -14,7 +14,7 @@ from pathlib import Path
 from groupcoord.config.broker_config import DEFAULTS, DEV_DEFAULTS
 from groupcoord.config.property_definitions import BROKER, GROUP
 from groupcoord.protocol.apis import APIS
-from tools import conformance, deviations, faults, pipeline, scenarios, simulation, sync_api, trace
+from tools import conformance, deviations, faults, pipeline, scenarios, simulation, sync_api, testing_api, trace
 from tools.story import tell
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -30,6 +30,7 @@ FILES = (
     "docs/scenarios.md",
     "docs/simulation.md",
     "docs/trace.md",
+    "docs/testing-api.md",
     "docs/transactions.md",
 )
 _PART = re.compile(r"(?<=<!-- generated: )(?P<name>[a-z-]+)( -->\n)(.*?)(?=<!-- end -->)", re.DOTALL)
@@ -113,6 +114,8 @@ PARTS: dict[str, Callable[[], str]] = {
     "simulation-defects": simulation.defects,
     "simulation-invariants": simulation.invariants,
     "stand-in-defaults": stand_in_defaults,
+    "testing-data": testing_api.data,
+    "testing-methods": testing_api.methods,
     "trace-causes": trace.causes,
     "trace-diagram": trace.diagram,
     "trace-events": trace.events,

@@ -5,6 +5,7 @@ import inspect
 import subprocess
 import sys
 import textwrap
+from itertools import pairwise
 from pathlib import Path
 
 from groupcoord.testing import sync_api, sync_proxy
@@ -34,25 +35,41 @@ def stub_text() -> str:
 
 def _class(proxy: type[SyncProxy], imports: set[str]) -> str:
     original = ORIGINALS[proxy]
-    tree = ast.parse(inspect.getsource(sys.modules[original.__module__]))
-    (class_def,) = (each for each in tree.body if isinstance(each, ast.ClassDef) and each.name == original.__name__)
+    tree, class_def = _source(original)
     known = _imported(tree, original.__module__)
     (base,) = proxy.__bases__
     lines = [f"class {proxy.__name__}({base.__name__}):\n    {_doc(proxy.__doc__, 4)}\n"]
-    for number, each in enumerate(class_def.body):
+    docs = attribute_docs(original)
+    for each in class_def.body:
         match each:
             case ast.AnnAssign(target=ast.Name(id=name)) if name in vars(proxy):
-                told = class_def.body[number + 1]
-                doc = told.value.value if isinstance(told, ast.Expr) and isinstance(told.value, ast.Constant) else ""
                 _import_names(each.annotation, known, imports)
                 settable = vars(proxy)[name].fset is not None
-                lines.append(_attribute(name, ast.unparse(each.annotation), str(doc), settable=settable))
+                lines.append(_attribute(name, ast.unparse(each.annotation), docs[name], settable=settable))
             case ast.FunctionDef() | ast.AsyncFunctionDef() if each.name in vars(proxy) and each.name[0] != "_":
                 if _signature(proxy, each.name) != _signature(base, each.name):
                     lines.append(_method(each, known, imports))
             case _:
                 pass
     return "\n".join(lines)
+
+
+def attribute_docs(original: type) -> dict[str, str]:
+    """What is said of each attribute of a class, in the string behind it; empty if nothing is."""
+    _, class_def = _source(original)
+    docs = {}
+    for each, told in pairwise((*class_def.body, ast.Pass())):
+        if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name):
+            found = told.value if isinstance(told, ast.Expr) else None
+            docs[each.target.id] = str(found.value) if isinstance(found, ast.Constant) else ""
+    return docs
+
+
+def _source(original: type) -> tuple[ast.Module, ast.ClassDef]:
+    """The module of a class, and the class in it."""
+    tree = ast.parse(inspect.getsource(sys.modules[original.__module__]))
+    (class_def,) = (each for each in tree.body if isinstance(each, ast.ClassDef) and each.name == original.__name__)
+    return tree, class_def
 
 
 def _attribute(name: str, annotation: str, doc: str, *, settable: bool) -> str:
