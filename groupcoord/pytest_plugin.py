@@ -3,7 +3,7 @@
 The broker itself is imported by the first test that wants one: all others should not notice that this is here.
 """
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -50,7 +50,7 @@ def kafka(request: pytest.FixtureRequest) -> "Cluster":
 
 
 @pytest.fixture
-def kafka_sync(request: pytest.FixtureRequest) -> Iterator["SyncCluster"]:
+def kafka_sync(request: pytest.FixtureRequest) -> Generator["SyncCluster"]:
     """The same for tests without asyncio, every method without ``await``: the broker runs in a thread of its own."""
     kafka = _cluster(request).sync()
     kafka.__enter__()

@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from groupcoord.testing import sync_api, sync_proxy
-from groupcoord.testing.sync_proxy import SyncProxy
+from groupcoord.testing.sync_proxy import SyncContext, SyncProxy
 
 PATH = Path(sync_api.__file__).with_suffix(".pyi")
 ORIGINALS = {proxy: original for original, proxy in sync_proxy.PROXIES.items() if isinstance(proxy, type)}
@@ -39,6 +39,9 @@ def _class(proxy: type[SyncProxy], imports: set[str]) -> str:
     known = _imported(tree, original.__module__)
     (base,) = proxy.__bases__
     lines = [f"class {proxy.__name__}({base.__name__}):\n    {_doc(proxy.__doc__, 4)}\n"]
+    if issubclass(proxy, SyncContext):
+        imports.add("from typing import Self")
+        lines.append("    def __enter__(self) -> Self: ...\n")  # editors take Self for the class that says it
     docs = attribute_docs(original)
     for each in class_def.body:
         match each:

@@ -2,7 +2,7 @@
 
 import concurrent.futures
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, Unpack
+from typing import Any, Literal, Self, Unpack
 
 from groupcoord.assignors import Assignor, TopicPartition
 from groupcoord.client.assigned_partitions import ConsumerRecord
@@ -603,6 +603,7 @@ class SyncRemoteTransaction(SyncTransactionHandle):
 class SyncKafkaCluster(SyncContext):
     """One broker or several. Every wait takes ``timeout`` (seconds; 10 unless given) and raises WaitTimeoutError."""
 
+    def __enter__(self) -> Self: ...
     @property
     def address(self) -> str:
         """``host:port``: the bootstrap server for clients."""
@@ -760,6 +761,7 @@ class SyncCluster(SyncKafkaCluster):
     AssertionError if a fault rule was never used.
     """
 
+    def __enter__(self) -> Self: ...
     @property
     def is_started(self) -> bool:
         """Whether it was started at least once: it has a trace from then on."""
@@ -834,6 +836,7 @@ class SyncRemoteCluster(SyncKafkaCluster):
     the last one was made, changed or deleted here, or at the last ``settle``.
     """
 
+    def __enter__(self) -> Self: ...
     def group(self, name: str) -> SyncRemoteGroup:
         """The group of that name, whether it exists or not."""
 
