@@ -81,8 +81,11 @@ def _names(found: type | None) -> list[str]:
 def _row(found: type, name: str) -> tuple[str, str]:
     member = inspect.getattr_static(found, name, None)
     function = member.__func__ if isinstance(member, classmethod) else member
+    if isinstance(member, property):
+        return f"`{name}`", _first_paragraph(member)
     if not inspect.isfunction(function):
-        return f"`{name}`", _first_paragraph(member) if isinstance(member, property) else attribute_docs(found)[name]
+        (declared,) = (each for each in found.__mro__ if name in inspect.get_annotations(each))
+        return f"`{name}`", _one_line(attribute_docs(declared)[name])
     signature = inspect.signature(function)
     parameters = [each.replace(annotation=inspect.Parameter.empty) for each in list(signature.parameters.values())[1:]]
     awaits = inspect.iscoroutinefunction(function) or "Future" in str(signature.return_annotation)
@@ -95,5 +98,8 @@ def _fields(found: type) -> list[str]:
 
 
 def _first_paragraph(found: object) -> str:
-    text = (inspect.getdoc(found) or "").partition("\n\n")[0]
+    return _one_line((inspect.getdoc(found) or "").partition("\n\n")[0])
+
+
+def _one_line(text: str) -> str:
     return re.sub(r"\s+", " ", text).replace("``", "`").replace("|", r"\|")

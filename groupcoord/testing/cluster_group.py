@@ -15,7 +15,7 @@ from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import Effect
 from groupcoord.testing import forced_group_actions
 from groupcoord.testing.engine import Engine
-from groupcoord.testing.groups import GroupDescription, GroupHandle, MemberDescription, assigned_by
+from groupcoord.testing.groups import Codes, GroupDescription, GroupHandle, MemberDescription, assigned_by
 
 
 class ClusterGroup(GroupHandle):
@@ -110,7 +110,7 @@ class ClusterGroup(GroupHandle):
     async def _topics(self) -> Mapping[str, int]:
         return {topic.name: len(topic.partitions) for topic in self._engine.core.broker.topics.all()}
 
-    async def _ask_coordinator(self, request: Any, *, newest: int | None = None) -> Any:
+    async def _ask_coordinator(self, request: Any, *, newest: int | None = None, codes: Codes = lambda _: ()) -> Any:  # noqa: ARG002 - what is here need not be asked again
         return await self._ask(request, version=newest, broker_id=self._engine.coordinator_of(self.name))
 
     async def expire_member(self, member: str) -> None:

@@ -1,7 +1,7 @@
 """A group as a test sees it: what it is now, and waits for what it becomes. The same methods for every kind of cluster."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,7 @@ _REBALANCING: frozenset[str] = frozenset(
         ConsumerGroupState.RECONCILING,
     }
 )
+Codes = Callable[[Any], Iterable[int]]
 _HAS_MEMBERS = "It has members: only while it has none can offsets be set from outside."
 
 
@@ -113,6 +114,9 @@ class GroupDescription:
 class GroupHandle(ABC):
     """The group called ``name``, whether it exists or not. Every wait takes ``timeout`` (seconds; 10 unless given)
     and raises WaitTimeoutError, which says what was seen last."""
+
+    name: str
+    """What it is called."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -248,7 +252,10 @@ class GroupHandle(ABC):
         ``{("orders", 0): 5}``: the record at offset 5 is the next to be read. Raises ValueError if the broker refuses one of
         them, and TypeError for arguments of another kind.
         """
-        answer = await self._ask_coordinator(offset_commit(self.name, offsets), newest=OFFSET_COMMIT_BY_NAME)
+        request = offset_commit(self.name, offsets)
+        answer = await self._ask_coordinator(
+            request, newest=OFFSET_COMMIT_BY_NAME, codes=lambda said: commit_errors(said).values()
+        )
         await self._check(commit_errors(answer))
 
     async def delete_offsets(self, *partitions: TopicPartition) -> None:
@@ -257,14 +264,18 @@ class GroupHandle(ABC):
         Raises ValueError if the broker refuses it, as while members are subscribed to the topic, and TypeError for arguments
         of another kind.
         """
-        answer: OffsetDeleteResponse = await self._ask_coordinator(offset_deletion(self.name, partitions))
+        request = offset_deletion(self.name, partitions)
+        answer: OffsetDeleteResponse = await self._ask_coordinator(request, codes=lambda said: [said.error_code])
         if answer.error_code:
             raise await self._refusal("no offset is deleted", answer.error_code)
         await self._check(deletion_errors(answer))
 
     async def delete(self) -> None:
         """Delete the group, and its offsets. Raises ValueError if the broker refuses it: it has members, or there is none."""
-        answer: DeleteGroupsResponse = await self._ask_coordinator(DeleteGroupsRequest(groups_names=(self.name,)))
+        request = DeleteGroupsRequest(groups_names=(self.name,))
+        answer: DeleteGroupsResponse = await self._ask_coordinator(
+            request, codes=lambda said: [said.results[0].error_code]
+        )
         if answer.results[0].error_code:
             raise await self._refusal("it is not deleted", answer.results[0].error_code)
 
@@ -288,8 +299,11 @@ class GroupHandle(ABC):
         """How many partitions each topic has."""
 
     @abstractmethod
-    async def _ask_coordinator(self, request: Any, *, newest: int | None = None) -> Any:
-        """The answer of the coordinator of the group, in a version up to ``newest``."""
+    async def _ask_coordinator(self, request: Any, *, newest: int | None = None, codes: Codes = lambda _: ()) -> Any:
+        """The answer of the coordinator of the group, in a version up to ``newest``, whose error codes are ``codes``.
+
+        A broker elsewhere is asked again while one of these says that it is not ready.
+        """
 
 
 def assigned_by(assignment: bytes, protocol_type: str | None) -> frozenset[TopicPartition]:

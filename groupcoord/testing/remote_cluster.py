@@ -57,7 +57,7 @@ from groupcoord.testing.cluster_base import (
     has_joined,
     raise_refusal,
 )
-from groupcoord.testing.groups import GroupDescription, GroupHandle, MemberDescription, assigned_by
+from groupcoord.testing.groups import Codes, GroupDescription, GroupHandle, MemberDescription, assigned_by
 from groupcoord.testing.manual_classic_member import ManualMember
 from groupcoord.testing.member_tcp_connection import REQUEST_TIMEOUT_MS, BrokerLocator, TcpConnection
 from groupcoord.testing.record_reading import Isolation, chosen_partitions, read_remote, wait_for_leaders
@@ -69,6 +69,12 @@ from groupcoord.testing.waiting import Waiting, poll
 if TYPE_CHECKING:
     from groupcoord.testing.sync_api import SyncRemoteCluster
 
+_NOT_READY = {
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+}
+"""What a busy broker says of a coordinator that it has just begun to be, or no longer is."""
 _OFFSET_FETCH_BY_NAME = 9
 """The last version of OffsetFetch that names topics; the later ones have ids."""
 
@@ -479,8 +485,13 @@ class RemoteGroup(GroupHandle):
     async def _topics(self) -> Mapping[str, int]:
         return await self._client.partition_counts()
 
-    async def _ask_coordinator(self, request: Any, *, newest: int | None = None) -> Any:
-        return await self._client.ask_coordinator(self.name, request, limit=newest)
+    async def _ask_coordinator(self, request: Any, *, newest: int | None = None, codes: Codes = lambda _: ()) -> Any:
+        return await poll(
+            partial(self._client.ask_coordinator, self.name, request, limit=newest),
+            lambda said: _NOT_READY.isdisjoint(codes(said)),
+            f"the coordinator of group {self.name} should be ready",
+            lambda said: f"It said {', '.join(ErrorCode(code).name for code in codes(said))}",
+        )
 
 
 def _member(member: DescribedGroupMember, protocol_type: str) -> MemberDescription:

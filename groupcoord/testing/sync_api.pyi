@@ -428,6 +428,10 @@ class SyncGroupHandle(SyncProxy):
     and raises WaitTimeoutError, which says what was seen last.
     """
 
+    @property
+    def name(self) -> str:
+        """What it is called."""
+
     def describe(self) -> GroupDescription:
         """The group as it is now."""
 
@@ -552,6 +556,10 @@ class SyncTransactionHandle(SyncProxy):
     A wait sees the state of the moment: a producer that goes straight on with its next transaction leaves the end of the last
     one behind, above all on a remote broker, which is asked again and again.
     """
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
 
     def describe(self) -> TransactionDescription:
         """The transaction as it is now."""

@@ -47,6 +47,9 @@ class TransactionHandle(ABC):
     one behind, above all on a remote broker, which is asked again and again.
     """
 
+    name: str
+    """What it is called."""
+
     def __init__(self, name: str) -> None:
         self.name = name
 

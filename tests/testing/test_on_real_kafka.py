@@ -13,9 +13,9 @@ pytestmark = [pytest.mark.asyncio, pytest.mark.real_kafka]
 async def test_the_same_steps_on_a_real_kafka(start_real_kafka: StartRealKafka) -> None:
     with start_real_kafka(FAST.properties) as broker:
         async with RemoteCluster(broker.bootstrap_servers) as remote:
+            await test_seeded_offsets.story(remote)  # the first that anybody asks of the coordinator
             await test_records.story(remote)
             await remote.create_topic("orders", 2)
             await test_transactions.story(remote)
             await test_topics.story(remote)
             await test_record_writing.story(remote)
-            await test_seeded_offsets.story(remote)

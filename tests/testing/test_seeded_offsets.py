@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from groupcoord import Cluster, KafkaCluster, RemoteCluster
+from groupcoord import Cluster, KafkaCluster, RemoteCluster, WaitTimeoutError
+from groupcoord.testing import waiting
 
 pytestmark = pytest.mark.asyncio
 
@@ -44,6 +45,28 @@ async def test_the_same_in_this_process_and_elsewhere() -> None:
         await story(kafka)
     async with Cluster() as kafka, RemoteCluster(kafka.address) as remote:
         await story(remote)
+
+
+async def test_a_coordinator_elsewhere_that_is_not_ready_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with Cluster(topics={"orders": 1}) as kafka, RemoteCluster(kafka.address) as remote:
+        kafka.faults.when("OffsetCommit").refuse("COORDINATOR_LOAD_IN_PROGRESS").times(2)
+        kafka.faults.when("OffsetDelete").refuse("NOT_COORDINATOR").times(2)
+        kafka.faults.when("DeleteGroups").refuse("COORDINATOR_NOT_AVAILABLE").times(2)
+        await remote.group("app").commit({("orders", 0): 5})
+        await remote.group("app").delete_offsets(("orders", 0))
+        await remote.group("app").delete()
+        assert await kafka.list_groups() == []
+        monkeypatch.setattr(waiting, "TIMEOUT_S", 0.0)
+        kafka.faults.when("OffsetCommit").refuse("NOT_COORDINATOR")
+        with pytest.raises(
+            WaitTimeoutError, match=r"coordinator of group app should be ready.* It said NOT_COORDINATOR"
+        ):
+            await remote.group("app").commit({("orders", 0): 5})
+        await kafka.group("app").unload_coordinator()
+        with pytest.raises(
+            ValueError, match=r"orders-0 is refused: NOT_COORDINATOR: .* The group: app NOT_COORDINATOR"
+        ):
+            await kafka.group("app").commit({("orders", 0): 5})
 
 
 async def test_a_member_begins_where_the_test_said() -> None:
