@@ -288,7 +288,8 @@ class ClusterCore:
         if found is None or not 0 <= partition < len(found.partitions):
             raise KeyError(f"there is no partition {partition} of {topic}")
         if broker_id not in self.broker.cluster.ids:
-            raise ValueError(f"there is no broker {broker_id}")
+            ids = ", ".join(map(str, self.broker.cluster.ids))
+            raise ValueError(f"there is no broker {broker_id}: the ids are {ids}")
         if found.metadata.leaders[partition] == broker_id:
             return []
         coordinates = topic in self.runtimes and partition < len(self.runtimes[topic].shards)

@@ -41,7 +41,7 @@ from groupcoord.testing.engine import Engine, InProcessConnection
 from groupcoord.testing.faults import Barrier, Faults
 from groupcoord.testing.record_reading import Isolation, chosen_partitions, read_log
 from groupcoord.testing.sync_proxy import LoopThread
-from groupcoord.testing.topics import Topic, topic_of, topics_of, unknown_topic
+from groupcoord.testing.topics import Topic, require_known_configs, topic_of, topics_of, unknown_topic
 from groupcoord.testing.trace import Trace
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class Cluster(KafkaCluster):
             "host": host,
             "port": port,
             "brokers": brokers,
-            "racks": tuple(racks),
+            "racks": racks,
             "features": dict(features or {}),
             "data_dir": None if data_dir is None else Path(data_dir),
             "listeners": tuple(listeners),
@@ -226,8 +226,6 @@ class Cluster(KafkaCluster):
     async def move_leader(self, topic: str, partition: int, to: int) -> None:
         """Let the broker with the id ``to`` lead a partition, in the next leader epoch. Raises ValueError."""
         chosen_partitions(topic, len(self._topic(topic).partitions), partition)
-        if to not in self.brokers:
-            raise ValueError(f"there is no broker {to}: the ids are {', '.join(map(str, self.brokers))}")
         effects = self.core.move_leader(topic, partition, to, self._now_ms())
         self._engine.apply(effects, f"broker {to} is to lead {topic}-{partition}")
         await self._engine.loaded()
@@ -238,7 +236,7 @@ class Cluster(KafkaCluster):
         self, name: str, partitions: int = 1, *, configs: Mapping[str, object] | None = None
     ) -> None:
         """Create a topic, with ``configs`` of its own. Raises ValueError if Kafka would refuse it, and TypeError."""
-        topic = topic_of(name, partitions, configs)
+        topic = require_known_configs(name, topic_of(name, partitions, configs))
         self.core.create_topic(name, topic.partitions, self._now_ms(), topic.config_texts())
 
     async def add_partitions(self, topic: str, more: int) -> None:

@@ -305,6 +305,8 @@ class KafkaCluster(ABC):
         (RE2), instead of ``topics``. The ``assignors`` of the classic protocol are ``range`` unless given. Raises ValueError
         for what does not belong to the protocol.
         """
+        if not isinstance(count, int) or count < 1:
+            raise ValueError(f"count={count!r}: a number of members, 1 or more")
         names: Sequence[str | None] = [None] * count if instance_ids is None else instance_ids
         if len(names) != count:
             raise ValueError(f"{count} members have {len(names)} instance ids")

@@ -8,6 +8,8 @@ from groupcoord.config.broker_config import as_items, load
 from groupcoord.testing.clocks import ClockMode
 from groupcoord.testing.engine import SeededRandomSource
 
+_LAST_PORT = 65_535
+
 
 def try_out(settings: Mapping[str, Any]) -> None:
     """Put a cluster of these settings of an Engine together, and forget it. Raises what cannot be: TypeError, ValueError."""
@@ -16,6 +18,10 @@ def try_out(settings: Mapping[str, Any]) -> None:
         raise ValueError(f"brokers={brokers!r}: a cluster has a number of brokers, 1 or more")
     if not isinstance(config, Mapping):
         raise TypeError(f'config={config!r}: properties by their names, such as {{"group.max.size": 2}}')
+    if isinstance(settings["racks"], str):
+        raise TypeError(f"racks={settings['racks']!r}: the rack of each broker in turn, such as ['a', 'b', 'c']")
+    if not isinstance(settings["port"], int) or not 0 <= settings["port"] <= _LAST_PORT:
+        raise ValueError(f"port={settings['port']!r}: a number up to {_LAST_PORT}, or 0 for one that is free")
     if brokers > 1 and settings["data_dir"] is not None:
         raise ValueError(f"brokers={brokers} and data_dir: the data of one broker can be kept, not of several")
     if settings["mode"] is ClockMode.FAST and not settings["speed"] > 0:

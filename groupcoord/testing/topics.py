@@ -6,6 +6,7 @@ from difflib import get_close_matches
 
 from groupcoord.broker.topic_names import INTERNAL
 from groupcoord.config.broker_config import as_text
+from groupcoord.config.property_definitions import TOPIC
 
 _NAMED = 20
 """So many topics are named in an error at most."""
@@ -44,7 +45,7 @@ def topics_of(topics: object) -> dict[str, Topic]:
         raise TypeError(
             f"topics={topics!r}: it is topics by their names, with numbers of partitions: topics={{{meant}}}"
         )
-    return {name: topic_of(name, wanted) for name, wanted in topics.items()}
+    return {name: require_known_configs(name, topic_of(name, wanted)) for name, wanted in topics.items()}
 
 
 def topic_of(name: object, wanted: object, configs: Mapping[str, object] | None = None) -> Topic:
@@ -55,6 +56,15 @@ def topic_of(name: object, wanted: object, configs: Mapping[str, object] | None 
         return wanted if isinstance(wanted, Topic) else Topic(wanted, configs or {})  # type: ignore[arg-type]
     except (TypeError, ValueError) as problem:
         raise type(problem)(f"topic {name!r}: {problem}") from None
+
+
+def require_known_configs(name: str, topic: Topic) -> Topic:
+    """``topic``, which is called ``name``. Raises ValueError for a configuration that Kafka 4.3.1 does not have."""
+    for config in topic.configs:
+        if config not in TOPIC:
+            near = get_close_matches(str(config), TOPIC, n=1, cutoff=0.0)[0]
+            raise ValueError(f"topic {name!r}: topics have no configuration {config!r}; did you mean {near!r}?")
+    return topic
 
 
 def unknown_topic(topic: object, known: Collection[str]) -> ValueError:

@@ -21,6 +21,8 @@ async def story(kafka: KafkaCluster) -> None:
     await kafka.wait_until(lambda: b.is_stable, "b should be stable")
     with pytest.raises(ValueError, match="3 members have 1 instance ids"):
         await kafka.consumers(3, "app", "orders", instance_ids=["one"])
+    with pytest.raises(ValueError, match="count=0: a number of members, 1 or more"):
+        await kafka.consumers(0, "app", "orders")
     await kafka.group("app").remove_member(b.client_id)
     assert b.member_id not in await kafka.group("app").assignment()
     await kafka.delete_topic("orders")

@@ -98,7 +98,7 @@ async def test_groups_move_between_brokers() -> None:
             await kafka.move_leader("orders", 1, to=broker_id)
             await kafka.produce("orders", b"a", partition=1)
         assert living.generation == 1
-        with pytest.raises(ValueError, match="there is no broker 9"):
+        with pytest.raises(ValueError, match="there is no broker 9: the ids are 1, 2, 3"):
             await kafka.group("app").move_coordinator(to=9)
 
 

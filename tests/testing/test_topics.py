@@ -16,7 +16,7 @@ async def story(kafka: KafkaCluster) -> None:
     with pytest.raises(ValueError, match=r"prices-0: INVALID_RECORD: .*cannot accept message without key"):
         await kafka.produce("prices", b"of nothing")
     await kafka.produce("prices", b"2", key=b"tea")
-    with pytest.raises(ValueError, match="Unknown topic config name: cleanup"):
+    with pytest.raises(ValueError, match="cleanup"):
         await kafka.create_topic("bills", configs={"cleanup": "compact"})
     with pytest.raises(TypeError, match="topic 'bills': partitions='2'"):
         await kafka.create_topic("bills", "2")  # type: ignore[arg-type]
