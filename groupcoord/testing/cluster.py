@@ -43,6 +43,7 @@ from groupcoord.testing.record_reading import Isolation, chosen_partitions, read
 from groupcoord.testing.sync_proxy import LoopThread
 from groupcoord.testing.topics import Topic, require_known_configs, topic_of, topics_of, unknown_topic
 from groupcoord.testing.trace import Trace
+from groupcoord.testing.wait_reasons import explained, wait_reasons
 
 if TYPE_CHECKING:
     from groupcoord.testing.sync_api import SyncCluster
@@ -276,7 +277,7 @@ class Cluster(KafkaCluster):
         await self._engine.waiting.until(
             lambda: len(self._records(topic, partition, isolation)) >= count,
             f"{topic} should have {count} records for {isolation}",
-            lambda: f"It has {len(self._records(topic, partition, isolation))}",
+            lambda: explained(f"It has {len(self._records(topic, partition, isolation))}", wait_reasons(self._engine)),
             timeout=timeout,
         )
         return self._records(topic, partition, isolation)
@@ -334,7 +335,12 @@ class Cluster(KafkaCluster):
 
         ``what`` says in the error what should be true. To let a manual clock advance until then: ``clock.advance_until``.
         """
-        await self._engine.waiting.until(lambda: bool(condition()), what, lambda: repr(self), timeout=timeout)
+        await self._engine.waiting.until(
+            lambda: bool(condition()),
+            what,
+            lambda: explained(repr(self), wait_reasons(self._engine)),
+            timeout=timeout,
+        )
 
     # Appends of coordinators, and requests in an order of the test's choice.
 
@@ -416,5 +422,8 @@ class Cluster(KafkaCluster):
             await self.clock.advance_until(all_in, timeout=MEMBERS_TIMEOUT_S if timeout is None else timeout)
         else:
             await self._engine.waiting.until(
-                all_in, f"{len(new)} members of {group}", lambda: handle.description().text(), timeout=timeout
+                all_in,
+                f"{len(new)} members of {group}",
+                lambda: explained(handle.description().text(), wait_reasons(self._engine, group=group)),
+                timeout=timeout,
             )

@@ -16,6 +16,7 @@ from groupcoord.core.effects import Effect
 from groupcoord.testing import forced_group_actions
 from groupcoord.testing.engine import Engine
 from groupcoord.testing.groups import Codes, GroupDescription, GroupHandle, MemberDescription, assigned_by
+from groupcoord.testing.wait_reasons import explained, wait_reasons
 
 
 class ClusterGroup(GroupHandle):
@@ -91,7 +92,7 @@ class ClusterGroup(GroupHandle):
         return await self._engine.waiting.until(
             lambda: seen if condition(seen := self.description()) else None,
             f"group {self.name} should {what}",
-            lambda: f"It is {self.description().text()}",
+            lambda: self._explained(f"It is {self.description().text()}"),
             timeout=timeout,
         )
 
@@ -100,10 +101,15 @@ class ClusterGroup(GroupHandle):
         found: tuple[int] = await self._engine.waiting.until(
             lambda: (at,) if (at := self._committed(topic, partition)) is not None and at >= offset else None,
             f"group {self.name} should commit {offset} for {topic}-{partition}",
-            lambda: f"It has committed {self._committed(topic, partition)}; {self.description().text()}",
+            lambda: self._explained(
+                f"It has committed {self._committed(topic, partition)}; {self.description().text()}"
+            ),
             timeout=timeout,
         )
         return found[0]
+
+    def _explained(self, seen: str) -> str:
+        return explained(seen, wait_reasons(self._engine, group=self.name))
 
     # Acting.
 

@@ -11,6 +11,7 @@ from groupcoord.protocol.messages import FindCoordinatorRequest
 from groupcoord.testing import forced_transaction_actions
 from groupcoord.testing.engine import Engine
 from groupcoord.testing.transactions import DEAD, TransactionDescription, TransactionHandle
+from groupcoord.testing.wait_reasons import explained, wait_reasons
 
 
 class ClusterTransaction(TransactionHandle):
@@ -66,7 +67,7 @@ class ClusterTransaction(TransactionHandle):
     def _seen(self) -> str:
         seen, shards = self.description(), self._engine.core.transactions.shards
         if seen.state != DEAD:
-            return f"It is {seen.text()}"
+            return explained(f"It is {seen.text()}", wait_reasons(self._engine, transactional_id=self.name))
         others = sorted(repr(name) for shard in shards for name in shard.machine.transactions)
         return f"There is no such transactional id; there {'are' if others else 'is'} {', '.join(others) or 'none'}"
 

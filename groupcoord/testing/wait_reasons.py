@@ -1,0 +1,160 @@
+"""What a group or a transaction waits for, in words: for a wait that was in vain, and for the report of a test that failed.
+
+Times are seconds since the cluster was started, as in the trace.
+"""
+
+from collections.abc import Iterator
+
+from groupcoord.broker.topic_names import TRANSACTION_STATE
+from groupcoord.coordinator.classic.classic_group_state import GroupState
+from groupcoord.coordinator.classic.group import ClassicGroup
+from groupcoord.coordinator.consumer.group import ConsumerGroup
+from groupcoord.coordinator.consumer.member import ConsumerMember, MemberState
+from groupcoord.core.timers import Deadline
+from groupcoord.testing.clocks import ManualClock
+from groupcoord.testing.engine import Engine
+
+MOST_SESSIONS = 3
+"""Of so many sessions it is said when they end: those that end first."""
+
+
+def wait_reasons(engine: Engine, *, group: str | None = None, transactional_id: str | None = None) -> list[str]:
+    """What that group or transaction waits for, or every one of the cluster if neither is given; a line for each.
+
+    First what a rule of the test holds or delays, then what is pending in the coordinator, until when. Empty if nothing will
+    happen by itself. On a manual clock, the last line says how to let time pass.
+    """
+    core = engine.core
+    lines = list(_held(engine, group, transactional_id))
+    if transactional_id is None:
+        pending = _by_scope(core.coordinator.timers.pending())
+        every = sorted(name for shard in core.coordinator.shards for name in shard.machine.groups)
+        for name in every if group is None else [group]:
+            lines += _of_group(engine, name, pending.get(name, []))
+    if group is None:
+        pending = _by_scope(core.transactions.timers.pending())
+        for name in sorted(pending) if transactional_id is None else [transactional_id]:
+            lines += _of_transaction(engine, name, pending.get(name, []))
+    if lines and isinstance(engine.clock, ManualClock):
+        lines.append(f"the clock is manual and shows {_seconds(engine, engine.clock())}: kafka.clock.advance(seconds)")
+    return lines
+
+
+def explained(seen: str, reasons: list[str]) -> str:
+    """What was ``seen`` last, and the reasons behind it."""
+    return "\n  ".join([seen, *reasons])
+
+
+# What the test's own rules keep waiting.
+
+
+def _held(engine: Engine, group: str | None, transactional_id: str | None) -> Iterator[str]:
+    for rule in engine.faults.book.active:
+        for held in rule.waiting:
+            is_of_group = group is None or group in held.context.groups
+            if is_of_group and (transactional_id is None or transactional_id in held.context.transactional_ids):
+                what = f"{held.call.api.name} of {held.call.client_id or 'a client without id'}"
+                yield f"{rule.name} holds {what}, until release()"
+    for append in engine.core.appends.held():
+        unrelated = group if append.topic == TRANSACTION_STATE else transactional_id
+        if unrelated is None:
+            yield f"an append to {append.topic}-{append.partition} is held, until release()"
+    for delay in engine.delays():
+        yield f"{delay.key.scope} delays {delay.key.subject.split()[0]}, until {_seconds(engine, delay.at_ms)}"
+
+
+# Groups.
+
+
+def _of_group(engine: Engine, name: str, pending: list[Deadline]) -> Iterator[str]:
+    group = engine.core.coordinator.shard_of(name).machine.groups.get(name)
+    if isinstance(group, ClassicGroup):
+        members = {each.member_id: each.client_id or each.member_id for each in group.members.values()}
+        words = {"join": _joining(group, members), "sync": _syncing(group, members)}
+    elif isinstance(group, ConsumerGroup):
+        members = {each.member_id: each.client_id or each.member_id for _, each in group.members.in_order()}
+        words = {}
+        for _, member in group.members.in_order():
+            if news := _news(group, member):
+                yield f"group {name} waits for {members[member.member_id]} {news}"
+    else:
+        return
+    sessions: list[str] = []
+    for deadline in (each for each in pending if each.key.kind != "regex"):  # which is due at once
+        who, until = members.get(deadline.key.subject, deadline.key.subject), _seconds(engine, deadline.at_ms)
+        kind = deadline.key.kind
+        if kind == "session":
+            sessions.append(f"{who} at {until}")
+        elif kind in words:
+            yield f"group {name} waits for {words[kind]}, until {until}"
+        else:
+            yield f"group {name} waits for {who} {_OF_MEMBERS[kind]}, until {until}: then it is removed"
+    if sessions:
+        more = len(sessions) - MOST_SESSIONS
+        shown = [*sessions[:MOST_SESSIONS], *([f"{more} more later"] if more > 0 else [])]
+        yield f"group {name}: sessions end unless members are heard: {', '.join(shown)}"
+
+
+_OF_MEMBERS = {
+    "rebalance": "to give back what it has to",
+    "member-join": "to join again",
+    "member-sync": "to sync",
+}
+
+
+def _joining(group: ClassicGroup, members: dict[str, str]) -> str:
+    """Whom a group waits for that prepares a rebalance, for which it has at most one timer."""
+    missing = [members[each.member_id] for each in group.members.values() if each.parked_join is None]
+    missing += sorted(group.pending_join_members)
+    if group.previous_state is GroupState.EMPTY:
+        return "more members to join, as each new group does (group.initial.rebalance.delay.ms)"
+    return f"member{'s' if len(missing) > 1 else ''} {', '.join(missing)} to join"
+
+
+def _syncing(group: ClassicGroup, members: dict[str, str]) -> str:
+    leader = group.leader_id
+    missing = sorted(members.get(each, each) for each in group.pending_sync_members)
+    if leader in group.pending_sync_members:
+        return f"the assignment of its leader {members.get(leader, leader)}: SyncGroup"
+    return f"SyncGroup of {', '.join(missing)}"
+
+
+def _news(group: ConsumerGroup, member: ConsumerMember) -> str:
+    """What a member has yet to do that has no deadline but its session's; empty if there is nothing."""
+    target = group.epochs.assignment
+    if member.state is MemberState.STABLE and member.member_epoch < target:
+        return f"to heartbeat: it is at epoch {member.member_epoch} and will hear of epoch {target}"
+    if member.state is MemberState.UNRELEASED_PARTITIONS:
+        return "to heartbeat when others have given back what it is to get"
+    return ""
+
+
+# Transactions.
+
+
+def _of_transaction(engine: Engine, name: str, pending: list[Deadline]) -> Iterator[str]:
+    for deadline in pending:
+        words, until = _TRANSACTION_TIMERS[deadline.key.kind], _seconds(engine, deadline.at_ms)
+        yield f"transaction {name} {words.format(partition=deadline.key.subject, until=until)}"
+
+
+_TRANSACTION_TIMERS = {
+    "transaction-timeout": "waits for its producer to end it, until {until}: then it is aborted",
+    "transaction-marker": "waits for {partition} to take its marker, which is tried again at {until}",
+    "transaction-completion": "waits to be stored as complete, which is tried again at {until}",
+    "transactional-id-expiration": "has ended; its transactional id is forgotten at {until}",
+}
+
+
+# Words.
+
+
+def _by_scope(deadlines: Iterator[Deadline]) -> dict[str, list[Deadline]]:
+    found: dict[str, list[Deadline]] = {}
+    for deadline in sorted(deadlines, key=lambda each: (each.at_ms, each.sequence)):
+        found.setdefault(deadline.key.scope, []).append(deadline)
+    return found
+
+
+def _seconds(engine: Engine, at_ms: int) -> str:
+    return f"{(at_ms - engine.started_ms) / 1000:,.1f} s"

@@ -1,0 +1,116 @@
+"""A wait that was in vain says what is waited for, and until when."""
+
+import pytest
+
+from groupcoord.testing import Cluster, WaitTimeoutError
+from groupcoord.testing.wait_reasons import MOST_SESSIONS
+
+pytestmark = pytest.mark.asyncio
+
+
+async def test_a_group_that_waits_for_members_to_join_and_to_sync() -> None:
+    async with Cluster(topics={"orders": 2}, clock="manual") as kafka:
+        a = kafka.manual_member("app", "orders", client_id="a", rebalance_timeout_ms=10_000)
+        b = kafka.manual_member("app", "orders", client_id="b", rebalance_timeout_ms=10_000)
+        await a.rejoin()
+        joining = b.join()
+        await kafka.settle()
+        with pytest.raises(WaitTimeoutError) as found:
+            await kafka.group("app").wait_stable(timeout=0)
+        assert str(found.value).splitlines()[1:3] == [
+            "  group app waits for member a to join, until 10.0 s",
+            "  group app: sessions end unless members are heard: a at 45.0 s, b at 300.0 s",
+        ]
+        assert str(found.value).endswith("the clock is manual and shows 0.0 s: kafka.clock.advance(seconds)")
+        await a.join()
+        await joining
+        with pytest.raises(WaitTimeoutError, match="waits for the assignment of its leader a: SyncGroup, until 10"):
+            await kafka.group("app").wait_committed("orders", 0, 1, timeout=0)
+        await a.sync()
+        with pytest.raises(WaitTimeoutError, match="group app waits for SyncGroup of b, until 10"):
+            await kafka.wait_until(lambda: False, "b should sync", timeout=0)
+
+
+async def test_a_new_group_that_waits_for_more_members_and_for_who_was_given_an_id() -> None:
+    config = {"group.initial.rebalance.delay.ms": 3_000}
+    async with Cluster(topics={"orders": 2}, clock="manual", config=config) as kafka:
+        a, b = kafka.manual_member("app", "orders"), kafka.manual_member("app", "orders")
+        joining = a.join()
+        await kafka.settle()
+        assert "more members to join, as each new group does (group.initial.rebalance.delay.ms), until 3.0 s" in (
+            await waited_in_vain(kafka)
+        )
+        await kafka.clock.advance(3)
+        await joining
+        await a.sync()
+        kafka.faults.when("JoinGroup", nth=2).hold()
+        joining = b.join()
+        await kafka.settle()
+        assert "rule 1 holds JoinGroup of app-2, until release()" in await waited_in_vain(kafka)
+        with pytest.raises(WaitTimeoutError) as found:
+            await kafka.group("other").wait_stable(timeout=0)
+        assert "rule 1" not in str(found.value)
+        joining.cancel()
+
+
+async def test_of_many_sessions_those_that_end_first() -> None:
+    async with Cluster(topics={"orders": 9}, clock="manual") as kafka:
+        await kafka.consumers(MOST_SESSIONS + 2, group="app", topics="orders")
+        assert " at 45.0 s, 2 more later\n" in await waited_in_vain(kafka)
+
+
+async def test_a_consumer_group_whose_members_have_to_give_back_and_to_heartbeat() -> None:
+    async with Cluster(topics={"orders": 2}, clock="manual") as kafka:
+        a = kafka.manual_consumer("app", "orders", client_id="a", rebalance_timeout_ms=10_000)
+        b = kafka.manual_consumer("app", "orders", client_id="b", rebalance_timeout_ms=10_000)
+        await a.join()
+        await b.join()
+        assert "group app waits for a to heartbeat: it is at epoch 2 and will hear of epoch 3" in (
+            await waited_in_vain(kafka)
+        )
+        await a.heartbeat()
+        seen = await waited_in_vain(kafka)
+        assert "group app waits for a to give back what it has to, until 10.0 s: then it is removed" in seen
+        assert "group app waits for b to heartbeat when others have given back what it is to get" in seen
+
+
+async def test_a_transaction_that_waits_for_its_producer_and_for_a_marker() -> None:
+    async with Cluster(topics={"invoices": 1}, clock="manual") as kafka:
+        producer = kafka.manual_producer("billing")
+        await producer.init()
+        billing = kafka.transaction("billing")
+        with pytest.raises(WaitTimeoutError, match=r"its transactional id is forgotten at [\d,.]+ s"):
+            await billing.wait_ongoing(timeout=0)
+        await producer.produce("invoices", b"one")
+        with pytest.raises(WaitTimeoutError, match=r"to end it, until \d+\.0 s: then it is aborted"):
+            await billing.wait_committed(timeout=0)
+        held = kafka.hold_append(transactional_id="billing")
+        ending = producer.end(commit=True)
+        await held.wait()
+        with pytest.raises(WaitTimeoutError, match=r"an append to __transaction_state-\d+ is held, until release"):
+            await billing.wait_committed(timeout=0)
+        with pytest.raises(WaitTimeoutError) as found:
+            await kafka.group("app").wait_stable(timeout=0)
+        assert str(found.value).count("\n") == 0  # that append is no business of a group
+        held.release()
+        await ending
+
+
+async def test_what_a_rule_delays_and_what_waits_in_the_whole_cluster() -> None:
+    async with Cluster(topics={"orders": 1}, clock="fast") as kafka:
+        member = kafka.manual_member("app", "orders", client_id="a")
+        await member.rejoin()
+        await kafka.manual_member("offsets only").commit({("orders", 0): 1})
+        kafka.faults.when("Heartbeat").delay(500_000)
+        beating = member.heartbeat()
+        with pytest.raises(WaitTimeoutError, match=r"rule 1 delays Heartbeat, until \d+\.\d s") as found:
+            await kafka.wait_until(lambda: False, "nothing", timeout=0)
+        assert "group app: sessions end" in str(found.value)
+        assert "the clock is manual" not in str(found.value)
+        beating.cancel()
+
+
+async def waited_in_vain(kafka: Cluster) -> str:
+    with pytest.raises(WaitTimeoutError) as found:
+        await kafka.group("app").wait_stable(members=99, timeout=0)
+    return str(found.value)
