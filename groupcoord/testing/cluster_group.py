@@ -1,6 +1,6 @@
 """A group of a cluster in this process: its state is looked up where it is, and a test can do to it what an operator could."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any
 
 from groupcoord.assignors import TopicPartition
@@ -74,14 +74,14 @@ class ClusterGroup(GroupHandle):
             for partition, committed in partitions
         }
 
-    async def lag(self) -> Mapping[TopicPartition, int]:
-        """How many records are behind each committed offset, for partitions that exist."""
-        found = {}
-        for (topic, partition), offset in (await self.offsets()).items():
-            log = self._engine.core.broker.log(topic, partition)
-            if log is not None:
-                found[topic, partition] = max(0, log.log_end_offset - offset)
-        return found
+    async def _log_ends(self, topics: Collection[str]) -> Mapping[TopicPartition, int]:
+        found = (self._engine.core.broker.topics.get(topic) for topic in sorted(topics))
+        return {
+            (topic.name, number): log.log_end_offset
+            for topic in found
+            if topic is not None
+            for number, log in enumerate(topic.partitions)
+        }
 
     # Waiting.
 

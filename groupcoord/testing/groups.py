@@ -1,7 +1,7 @@
 """A group as a test sees it: what it is now, and waits for what it becomes. The same methods for every kind of cluster."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -146,6 +146,30 @@ class GroupHandle(ABC):
     async def committed(self, topic: str, partition: int) -> int | None:
         """The committed offset; None if there is none."""
         return (await self.offsets()).get((topic, partition))
+
+    async def lag(self) -> Mapping[TopicPartition, int | None]:
+        """How many records are behind the committed offset of each partition; None where none is committed, as the tool of
+        Kafka shows a dash (``kafka-consumer-groups.sh --describe``).
+
+        It has every partition of each topic that the group has committed for, or of which a member has a partition. Raises
+        LookupError if there is no such group, or if the broker does not coordinate it now.
+        """
+        seen, committed = await self.describe(), await self.offsets()
+        if seen.state == GroupState.DEAD:
+            raise LookupError(f"there is no group {self.name!r}, so nothing has a lag")
+        if seen.state in ErrorCode.__members__:
+            raise LookupError(f"the lag of group {self.name!r} is not known: who asks for it is told {seen.state}")
+        topics = {topic for topic, _ in committed}
+        topics |= {topic for each in seen.members for topic, _ in each.assigned | each.revoking | each.target}
+        ends = await self._log_ends(topics)
+        return {
+            partition: None if (offset := committed.get(partition)) is None else max(0, end - offset)
+            for partition, end in ends.items()
+        }
+
+    @abstractmethod
+    async def _log_ends(self, topics: Collection[str]) -> Mapping[TopicPartition, int]:
+        """The end of the log of each partition that those topics have."""
 
     # Waiting.
 

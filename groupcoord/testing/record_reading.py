@@ -1,6 +1,6 @@
 """The records of a topic as a reader without a group finds them: what is committed, or everything."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 from groupcoord.assignors import TopicPartition
@@ -46,6 +46,13 @@ def wait_for_leaders(bootstrap: Sequence[Address], topic: str) -> None:
     """Return when every partition of ``topic`` answers: leaders are told before they serve. Blocking. Raises ClientError."""
     with LogReader(bootstrap, client_id="groupcoord-testing", tries=TRIES_OF_A_NEW_TOPIC) as reader:
         reader.offsets([(topic, number) for number in reader.partitions([topic]).get(topic, ())], LATEST)
+
+
+def remote_ends(bootstrap: Sequence[Address], topics: Iterable[str]) -> Mapping[TopicPartition, int]:
+    """The end of the log of each partition of ``topics`` of the cluster at ``bootstrap``; blocking. Raises ClientError."""
+    with LogReader(bootstrap, client_id="groupcoord-testing", tries=TRIES) as reader:
+        numbers = reader.partitions(topics)
+        return reader.offsets([(topic, number) for topic in sorted(numbers) for number in numbers[topic]], LATEST)
 
 
 def read_remote(

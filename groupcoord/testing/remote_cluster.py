@@ -12,7 +12,7 @@ assert await a.heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS
 import asyncio
 import random
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -60,7 +60,7 @@ from groupcoord.testing.cluster_base import (
 from groupcoord.testing.groups import Codes, GroupDescription, GroupHandle, MemberDescription, assigned_by
 from groupcoord.testing.manual_classic_member import ManualMember
 from groupcoord.testing.member_tcp_connection import REQUEST_TIMEOUT_MS, BrokerLocator, TcpConnection
-from groupcoord.testing.record_reading import Isolation, chosen_partitions, read_remote, wait_for_leaders
+from groupcoord.testing.record_reading import Isolation, chosen_partitions, read_remote, remote_ends, wait_for_leaders
 from groupcoord.testing.remote_transaction import RemoteTransaction
 from groupcoord.testing.sync_proxy import LoopThread
 from groupcoord.testing.topics import topic_of, unknown_topic
@@ -299,6 +299,10 @@ class RemoteCluster(KafkaCluster):
         address = await self._places.coordinator(key, key_type)
         return await self._cluster.request_at(address, request, ConnectionPurpose.GENERAL, limit=limit)
 
+    async def log_ends(self, topics: Collection[str]) -> Mapping[TopicPartition, int]:
+        """The end of the log of each partition that ``topics`` have. Raises ClientError."""
+        return await asyncio.to_thread(remote_ends, self._bootstrap, topics)
+
     def newest_generation(self, group: str) -> int:
         """The latest generation of ``group`` that a member in this program was told, or -1."""
         manual = (member for member in self._manual_members if isinstance(member, ManualMember))
@@ -457,6 +461,9 @@ class RemoteGroup(GroupHandle):
             for each in topic.partitions
             if each.committed_offset >= 0
         }
+
+    async def _log_ends(self, topics: Collection[str]) -> Mapping[TopicPartition, int]:
+        return await self._client.log_ends(topics)
 
     async def wait_until(
         self, condition: Callable[[GroupDescription], bool], what: str, *, timeout: float | None = None

@@ -49,5 +49,7 @@ SyncRemoteTransaction = sync_class(RemoteTransaction, SyncTransactionHandle)
 SyncKafkaCluster = sync_class(KafkaCluster, SyncContext)
 SyncCluster = sync_class(Cluster, SyncKafkaCluster, without=("sync",))
 SyncRemoteCluster = sync_class(
-    RemoteCluster, SyncKafkaCluster, without=("sync", "ask_coordinator", "newest_generation", "partition_counts")
+    RemoteCluster,
+    SyncKafkaCluster,
+    without=("sync", "ask_coordinator", "log_ends", "newest_generation", "partition_counts"),
 )

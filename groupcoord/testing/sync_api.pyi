@@ -449,6 +449,14 @@ class SyncGroupHandle(SyncProxy):
     def committed(self, topic: str, partition: int) -> int | None:
         """The committed offset; None if there is none."""
 
+    def lag(self) -> Mapping[TopicPartition, int | None]:
+        """How many records are behind the committed offset of each partition; None where none is committed, as the tool of
+        Kafka shows a dash (``kafka-consumer-groups.sh --describe``).
+
+        It has every partition of each topic that the group has committed for, or of which a member has a partition. Raises
+        LookupError if there is no such group, or if the broker does not coordinate it now.
+        """
+
     def wait_until(
         self, condition: Callable[[GroupDescription], bool], what: str, *, timeout: float | None = None
     ) -> GroupDescription:
@@ -520,9 +528,6 @@ class SyncClusterGroup(SyncGroupHandle):
 
     def description(self) -> GroupDescription:
         """As ``describe``, without ``await``: for conditions."""
-
-    def lag(self) -> Mapping[TopicPartition, int]:
-        """How many records are behind each committed offset, for partitions that exist."""
 
     def expire_member(self, member: str) -> None:
         """The session of ``member`` (its member id, instance id or client id) ends now. Raises LookupError, ValueError."""

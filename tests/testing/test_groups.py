@@ -51,12 +51,7 @@ def test_what_is_no_assignment_of_a_consumer_is_none() -> None:
 async def test_a_group_that_is_not_there_is_dead() -> None:
     async with Cluster(clock="manual") as kafka:
         group = kafka.group("app")
-        assert (await group.state(), await group.assignment(), await group.offsets(), await group.lag()) == (
-            "Dead",
-            {},
-            {},
-            {},
-        )
+        assert (await group.state(), await group.assignment(), await group.offsets()) == ("Dead", {}, {})
         assert await group.committed("orders", 0) is None
         assert repr(group) == "<ClusterGroup app Dead gen=0, 0 members>"
         assert await group.wait_dead() == await group.describe()
@@ -118,6 +113,25 @@ async def test_what_is_not_a_consumers_assignment_is_none() -> None:
             assert found is not None
             found.members[member.member_id].assignment = b"\0"
             assert await kafka.group(group).assignment() == {member.member_id: frozenset()}
+
+
+@pytest.mark.asyncio
+async def test_the_lag_of_what_was_never_committed_is_not_known_and_that_of_no_group_is_an_error() -> None:
+    async with Cluster(topics={"orders": 2, "returns": 1, "other": 1}, clock="manual") as kafka:
+        member, group = kafka.manual_member("app", ["orders", "returns"]), kafka.group("app")
+        with pytest.raises(LookupError, match="there is no group 'app', so nothing has a lag"):
+            await group.lag()
+        await kafka.produce("orders", b"a", b"b", partition=1)
+        await member.rejoin()
+        assert await group.lag() == {("orders", 0): None, ("orders", 1): None, ("returns", 0): None}
+        await member.commit({("orders", 1): 1})
+        assert await group.lag() == {("orders", 0): None, ("orders", 1): 1, ("returns", 0): None}
+        await member.leave()
+        assert await group.lag() == {("orders", 0): None, ("orders", 1): 1}
+        await group.unload_coordinator()
+        with pytest.raises(LookupError, match="lag of group 'app' is not known: who asks for it is told NOT_COORD"):
+            await group.lag()
+        await group.load_coordinator()
 
 
 @pytest.mark.asyncio
