@@ -4,7 +4,7 @@ What a client is told of it, and what the coordinator keeps, is as in Kafka: see
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from typing import TypeVar
 
 from groupcoord.broker.topic_names import TRANSACTION_STATE
 from groupcoord.cluster.append_gate import HOLD, STORE, AppendDecision
@@ -13,23 +13,36 @@ from groupcoord.core.effects import Append, Effect
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.testing.waiting import Waiting
 
+R = TypeVar("R", bound="AppendRule")
 
-@dataclass(eq=False, slots=True)
+
 class AppendRule:
-    """Stores, holds or fails the next ``left`` appends; ``uses`` counts those it applied to.
+    """Stores, holds or fails the next appends: as many as are ``left``.
 
-    With a ``group`` or a ``transactional_id`` it is for those with a record of that, else for all, markers included.
+    With a ``group`` or a ``transactional_id`` it is for those with a record of that, else for all, markers included. Raises
+    ValueError for both.
     """
 
     decision: AppendDecision
     group: str | None
     transactional_id: str | None
     left: int
-    uses: int = 0
+    uses: int
+    """How many appends it applied to so far."""
 
-    def __post_init__(self) -> None:
-        if self.group is not None and self.transactional_id is not None:
+    def __init__(
+        self,
+        rules: "AppendRules",
+        decision: AppendDecision,
+        group: str | None,
+        transactional_id: str | None,
+        times: int,
+    ) -> None:
+        if group is not None and transactional_id is not None:
             raise ValueError("no append is of a group and of a transactional id: add a rule for each")
+        self.decision, self.group, self.transactional_id = decision, group, transactional_id
+        self.left, self.uses = times, 0
+        self._rules = rules
 
     def __str__(self) -> str:
         what = f"fail_append {self.decision.name}" if isinstance(self.decision, ErrorCode) else "hold_append"
@@ -37,8 +50,31 @@ class AppendRule:
             return f"{what} of transactional id {self.transactional_id}"
         return f"{what}{'' if self.group is None else f' of group {self.group}'}"
 
-    def applies_to(self, append: Append) -> bool:
-        """Is the rule for ``append``?"""
+    def __repr__(self) -> str:
+        return f"<{self} used {self.uses} times>"
+
+    async def acted(self, count: int = 1, *, timeout: float | None = None) -> None:
+        """Wait until it has applied to ``count`` appends in all. Raises WaitTimeoutError."""
+        await self._rules.waiting.until(
+            lambda: self.uses >= count,
+            f"{self}: it should act {count} times",
+            lambda: f"It acted {self.uses} times",
+            timeout=timeout,
+        )
+
+    def remove(self) -> None:
+        """Apply to no more appends. It need not have applied to any."""
+        self._rules.remove(self)
+
+    def decide(self, append: Append) -> AppendDecision | None:
+        """What it says of ``append``; None if it is not for that. Called once for each append."""
+        if not self.left or not self._is_for(append):
+            return None
+        self.left -= 1
+        self.uses += 1
+        return self.decision
+
+    def _is_for(self, append: Append) -> bool:
         if self.transactional_id is not None:
             return append.topic == TRANSACTION_STATE and self.transactional_id in {each.key for each in append.records}
         if self.group is not None:
@@ -47,20 +83,28 @@ class AppendRule:
         return True
 
 
-class HeldAppends:
-    """The appends that a rule holds back."""
+class HeldAppends(AppendRule):
+    """The rule that holds appends back, and what it holds."""
 
-    def __init__(self, rule: AppendRule, rules: "AppendRules") -> None:
-        self.rule = rule
-        self._rules = rules
-        self.held: list[Append] = []
-        """In the order in which they came, without those that were stored or failed."""
+    held: list[Append]
+    """In the order in which they came, without those that were stored or failed."""
+
+    def __init__(self, rules: "AppendRules", group: str | None, transactional_id: str | None, times: int) -> None:
+        super().__init__(rules, HOLD, group, transactional_id, times)
+        self.held = []
+
+    def decide(self, append: Append) -> AppendDecision | None:
+        """As of every rule; what it applies to is held."""
+        decision = super().decide(append)
+        if decision is not None:
+            self.held.append(append)
+        return decision
 
     async def wait(self, count: int = 1, *, timeout: float | None = None) -> list[Append]:
         """Wait until ``count`` appends are held. Raises WaitTimeoutError."""
         await self._rules.waiting.until(
             lambda: len(self.held) >= count or None,
-            f"{self.rule}: {count} should be held",
+            f"{self}: {count} should be held",
             lambda: f"{len(self.held)} are",
             timeout=timeout,
         )
@@ -91,31 +135,39 @@ class AppendRules:
         self, node: ClusterCore, waiting: Waiting, apply: Callable[[list[Effect], str], None], now_ms: Callable[[], int]
     ) -> None:
         self.node, self.waiting, self.apply, self.now_ms = node, waiting, apply, now_ms
-        self._all: list[HeldAppends] = []
+        self.rules: list[AppendRule] = []
+        """All that were added, in order, without those that were removed."""
 
     def __call__(self, append: Append, now_ms: int, /) -> AppendDecision:  # noqa: ARG002 - whenever it is
         """What the first rule says that has something to say of ``append``."""
-        for each in self._all:
-            rule = each.rule
-            if rule.left and rule.applies_to(append):
-                rule.left -= 1
-                rule.uses += 1
-                if rule.decision == HOLD:
-                    each.held.append(append)
-                    self.waiting.check_conditions()
-                return rule.decision
+        for rule in self.rules:
+            if (decision := rule.decide(append)) is not None:
+                self.waiting.check_conditions()
+                return decision
         return STORE
 
-    def add(self, decision: AppendDecision, group: str | None, transactional_id: str | None, times: int) -> HeldAppends:
-        """One more rule, behind the others. Raises ValueError for one with both a group and a transactional id."""
-        added = HeldAppends(AppendRule(decision, group, transactional_id, times), self)
-        self._all.append(added)
+    def fail(
+        self, error: str | ErrorCode, *, group: str | None, transactional_id: str | None, times: int
+    ) -> AppendRule:
+        """One more rule, behind the others. Raises KeyError, ValueError."""
+        return self._added(AppendRule(self, code_of(error), group, transactional_id, times))
+
+    def hold(self, *, group: str | None, transactional_id: str | None, times: int) -> HeldAppends:
+        """One more rule, behind the others. Raises ValueError."""
+        return self._added(HeldAppends(self, group, transactional_id, times))
+
+    def _added(self, rule: R) -> R:
+        self.rules.append(rule)
         self.node.appends.gate = self
-        return added
+        return rule
+
+    def remove(self, rule: AppendRule) -> None:
+        """``rule`` applies to no more appends."""
+        self.rules = [each for each in self.rules if each is not rule]
 
     def check(self) -> None:
         """Raises AssertionError for rules that met nothing."""
-        unused = [str(each.rule) for each in self._all if not each.rule.uses]
+        unused = [str(rule) for rule in self.rules if not rule.uses]
         assert not unused, f"nothing was appended that these rules are for: {', '.join(unused)}"
 
 

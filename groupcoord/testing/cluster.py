@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING, Any, Self
 from groupcoord.broker import topic_store
 from groupcoord.client.assigned_partitions import ConsumerRecord
 from groupcoord.client.member.member_interface import GroupMember
-from groupcoord.cluster.append_gate import HOLD
 from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.coordinator.group import GroupType
 from groupcoord.core.events import Event
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.testing.append_rules import HeldAppends, code_of
+from groupcoord.testing.append_rules import AppendRule, HeldAppends
 from groupcoord.testing.auto_member import AutoMember
 from groupcoord.testing.clocks import ClockMode
 from groupcoord.testing.cluster_base import (
@@ -346,20 +345,26 @@ class Cluster(KafkaCluster):
 
     def fail_append(
         self, error: str | ErrorCode, *, group: str | None = None, transactional_id: str | None = None, times: int = 1
-    ) -> None:
+    ) -> AppendRule:
         """Let the next appends of coordinators, those of ``group`` or ``transactional_id`` if given, fail with ``error``.
 
         It is the log's error, for example MESSAGE_TOO_LARGE; what clients are told of it is as in Kafka. Raises KeyError if
         no error has that name.
         """
-        self._engine.appends.add(code_of(error), group, transactional_id, times)
+        return self._engine.appends.fail(error, group=group, transactional_id=transactional_id, times=times)
 
     def hold_append(
         self, *, group: str | None = None, transactional_id: str | None = None, times: int = 1
     ) -> HeldAppends:
         """Let the next appends to ``__consumer_offsets`` or ``__transaction_state``, those of ``group`` or ``transactional_id``
         if given, wait until ``release``, as if other replicas did not have them yet."""
-        return self._engine.appends.add(HOLD, group, transactional_id, times)
+        return self._engine.appends.hold(group=group, transactional_id=transactional_id, times=times)
+
+    @property
+    def append_rules(self) -> list[AppendRule]:
+        """What ``fail_append`` and ``hold_append`` added, in order, without those that were removed: ``uses`` is how often each
+        acted."""
+        return list(self._engine.appends.rules)
 
     def barrier(self, api: Any, *, size: int, group: str | None = None, transactional_id: str | None = None) -> Barrier:
         """Let the next ``size`` requests to ``api`` gather, to let them go in an order of the test's choice."""

@@ -4,7 +4,7 @@ they begin.
 Their types are in ``sync_api.pyi``, which ``python -m tools.docs`` writes.
 """
 
-from groupcoord.testing.append_rules import HeldAppends
+from groupcoord.testing.append_rules import AppendRule, HeldAppends
 from groupcoord.testing.auto_member import AutoMember
 from groupcoord.testing.cluster import Cluster
 from groupcoord.testing.cluster_base import KafkaCluster
@@ -38,7 +38,8 @@ SyncManualProducer = sync_class(
     ManualProducer, settable=("transactional_id", "version", "producer_id", "epoch", "sequences")
 )
 SyncBarrier = sync_class(Barrier)
-SyncHeldAppends = sync_class(HeldAppends)
+SyncAppendRule = sync_class(AppendRule, without=("decide",))
+SyncHeldAppends = sync_class(HeldAppends, SyncAppendRule, without=("decide",))
 SyncClusterClock = sync_class(ClusterClock)
 SyncGroupHandle = sync_class(GroupHandle)
 SyncClusterGroup = sync_class(ClusterGroup, SyncGroupHandle)

@@ -6,6 +6,7 @@ from typing import Any, Literal, Self, Unpack
 
 from groupcoord.assignors import Assignor, TopicPartition
 from groupcoord.client.assigned_partitions import ConsumerRecord
+from groupcoord.cluster.append_gate import AppendDecision
 from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.core.effects import Append
 from groupcoord.protocol.apis.produce import PartitionProduceResponse
@@ -368,7 +369,7 @@ class SyncBarrier(SyncProxy):
         """The requests that have gathered so far, in the order in which they came."""
 
     def wait(self, *, timeout: float | None = None) -> tuple[HeldRequest, ...]:
-        """Wait until all are there. Raises HoldTimeout, which says which requests are."""
+        """Wait until all are there. Raises WaitTimeoutError, which says which requests are."""
 
     def release(self, order: Sequence[int] | None = None) -> None:
         """Let them go: in the order in which they came, or by these indexes into ``waiting``.
@@ -376,8 +377,37 @@ class SyncBarrier(SyncProxy):
         Raises ValueError unless ``order`` names each of them once.
         """
 
-class SyncHeldAppends(SyncProxy):
-    """The appends that a rule holds back."""
+class SyncAppendRule(SyncProxy):
+    """Stores, holds or fails the next appends: as many as are ``left``.
+
+    With a ``group`` or a ``transactional_id`` it is for those with a record of that, else for all, markers included. Raises
+    ValueError for both.
+    """
+
+    @property
+    def decision(self) -> AppendDecision: ...
+    @property
+    def group(self) -> str | None: ...
+    @property
+    def transactional_id(self) -> str | None: ...
+    @property
+    def left(self) -> int: ...
+    @property
+    def uses(self) -> int:
+        """How many appends it applied to so far."""
+
+    def acted(self, count: int = 1, *, timeout: float | None = None) -> None:
+        """Wait until it has applied to ``count`` appends in all. Raises WaitTimeoutError."""
+
+    def remove(self) -> None:
+        """Apply to no more appends. It need not have applied to any."""
+
+class SyncHeldAppends(SyncAppendRule):
+    """The rule that holds appends back, and what it holds."""
+
+    @property
+    def held(self) -> list[Append]:
+        """In the order in which they came, without those that were stored or failed."""
 
     def wait(self, count: int = 1, *, timeout: float | None = None) -> list[Append]:
         """Wait until ``count`` appends are held. Raises WaitTimeoutError."""
@@ -820,7 +850,7 @@ class SyncCluster(SyncKafkaCluster):
 
     def fail_append(
         self, error: str | ErrorCode, *, group: str | None = None, transactional_id: str | None = None, times: int = 1
-    ) -> None:
+    ) -> SyncAppendRule:
         """Let the next appends of coordinators, those of ``group`` or ``transactional_id`` if given, fail with ``error``.
 
         It is the log's error, for example MESSAGE_TOO_LARGE; what clients are told of it is as in Kafka. Raises KeyError if
@@ -832,6 +862,12 @@ class SyncCluster(SyncKafkaCluster):
     ) -> SyncHeldAppends:
         """Let the next appends to ``__consumer_offsets`` or ``__transaction_state``, those of ``group`` or ``transactional_id``
         if given, wait until ``release``, as if other replicas did not have them yet.
+        """
+
+    @property
+    def append_rules(self) -> list[SyncAppendRule]:
+        """What ``fail_append`` and ``hold_append`` added, in order, without those that were removed: ``uses`` is how often each
+        acted.
         """
 
     def barrier(

@@ -166,3 +166,22 @@ async def test_a_rule_for_a_group_is_for_no_transactional_id_of_the_same_name() 
         AssertionError, match="fail_append KAFKA_STORAGE_ERROR of group app, hold_append of transactional id nobody"
     ):
         await story()
+
+
+async def test_a_rule_is_waited_for_counted_and_removed() -> None:
+    async with Cluster(topics=ORDERS, clock="manual") as kafka:
+        member = kafka.manual_member("app", "orders")
+        await member.rejoin()
+        failing = kafka.fail_append("NOT_ENOUGH_REPLICAS", group="app", times=2)
+        holding = kafka.hold_append(transactional_id="billing")
+        committing = member.commit({T: 5})
+        await failing.acted()
+        await committing
+        assert [(str(rule), rule.uses) for rule in kafka.append_rules] == [
+            ("fail_append NOT_ENOUGH_REPLICAS of group app", 1),
+            ("hold_append of transactional id billing", 0),
+        ]
+        with pytest.raises(WaitTimeoutError, match=r"app: it should act 2 times: not within 0 s\. It acted 1 times"):
+            await failing.acted(2, timeout=0)
+        holding.remove()  # it need not have acted
+        assert repr(kafka.append_rules) == "[<fail_append NOT_ENOUGH_REPLICAS of group app used 1 times>]"

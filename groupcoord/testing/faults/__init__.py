@@ -4,7 +4,7 @@
 """
 
 from groupcoord.testing.faults.actions import Damage, FaultAction
-from groupcoord.testing.faults.api import Barrier, Faults, HoldRule, HoldTimeout
+from groupcoord.testing.faults.api import AsyncRule, Barrier, Faults, HoldRule
 from groupcoord.testing.faults.layer import FaultEnded, FaultInjected, FaultLayer
 from groupcoord.testing.faults.matching import RequestMatcher, RuleProblems, TopicResolver
 from groupcoord.testing.faults.rule import Rule, when
@@ -13,6 +13,7 @@ from groupcoord.testing.faults.rulebook import ActiveRule, FaultRulesFailed, Hel
 
 __all__ = [
     "ActiveRule",
+    "AsyncRule",
     "Barrier",
     "Damage",
     "FaultAction",
@@ -23,7 +24,6 @@ __all__ = [
     "Faults",
     "HeldRequest",
     "HoldRule",
-    "HoldTimeout",
     "NamedRule",
     "RequestMatcher",
     "Rule",

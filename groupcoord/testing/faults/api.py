@@ -4,7 +4,7 @@ import asyncio
 import concurrent.futures
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar, Unpack
 
 from groupcoord.cluster.assemble import Assembly
@@ -24,7 +24,7 @@ from groupcoord.testing.faults.matching import (
 from groupcoord.testing.faults.rule import Rule, RuleBuilder
 from groupcoord.testing.faults.rule_file import NamedRule
 from groupcoord.testing.faults.rulebook import ActiveRule, HeldRequest, Rulebook
-from groupcoord.testing.waiting import TIMEOUT_S
+from groupcoord.testing.waiting import TIMEOUT_S, WaitTimeoutError
 
 logger = logging.getLogger(__name__)
 
@@ -32,16 +32,72 @@ RunInServer = Callable[[Callable[[], object]], object]
 """Runs a function in the thread of the server's loop, and returns when it has run."""
 
 
-class HoldTimeout(TimeoutError, AssertionError):
-    """The requests to be held did not come in time; the text says what came instead."""
-
-
-class AnyHoldRule(ActiveRule):
-    """A rule that holds requests, or their answers, until they are released."""
+class _RuleOfFaults(ActiveRule):
+    """A rule that can be waited for."""
 
     def __init__(self, rule: Rule, name: str, faults: "FaultRules") -> None:
         super().__init__(rule, name, faults.book)
         self._faults = faults
+
+    @contextmanager
+    def _until(
+        self, so_many: Callable[[], int], count: int, what: str, timeout_s: float
+    ) -> "Iterator[concurrent.futures.Future[None]]":
+        """A future that is done once there are ``count``; a TimeoutError in the block says ``what`` was not, and why not."""
+        reached: concurrent.futures.Future[None] = concurrent.futures.Future()
+
+        def check() -> None:
+            if so_many() >= count and not reached.done():
+                reached.set_result(None)
+
+        ends: list[Callable[[], None]] = []
+
+        def begin() -> None:
+            ends.append(self.on_change(check))
+            check()
+
+        self._faults.run(begin)
+        try:
+            yield reached
+        except TimeoutError:
+            text = f"{self.name}: {what.format(seen=so_many(), count=count)} within {timeout_s:g} s: {self.rule}"
+            raise WaitTimeoutError("\n".join([text, *self.near_misses()])) from None
+        finally:
+            self._faults.run(ends[0])
+
+    def _until_acted(self, count: int, timeout_s: float) -> "AbstractContextManager[concurrent.futures.Future[None]]":
+        return self._until(lambda: self.uses, count, "it acted {seen} of {count} times", timeout_s)
+
+
+class AsyncRule(_RuleOfFaults):
+    """A rule of a test with asyncio."""
+
+    async def acted(self, count: int = 1, *, timeout: float | None = None) -> None:
+        """Wait until it has acted ``count`` times in all. Raises WaitTimeoutError, which shows the nearest requests.
+
+        ``timeout`` is in seconds of the event loop.
+        """
+        timeout_s = TIMEOUT_S if timeout is None else timeout
+        with self._until_acted(count, timeout_s) as reached:
+            async with asyncio.timeout(timeout_s):
+                await asyncio.wrap_future(reached)
+
+
+class SyncRule(_RuleOfFaults):
+    """A rule of a test without asyncio, in another thread than the server."""
+
+    def acted(self, count: int = 1, *, timeout: float | None = None) -> None:
+        """Wait until it has acted ``count`` times in all. Raises WaitTimeoutError, which shows the nearest requests.
+
+        ``timeout`` is in real seconds.
+        """
+        timeout_s = TIMEOUT_S if timeout is None else timeout
+        with self._until_acted(count, timeout_s) as reached:
+            reached.result(timeout_s)
+
+
+class _Holding(_RuleOfFaults):
+    """A rule that holds requests, or their answers, until they are released."""
 
     def release(self, *held: HeldRequest) -> None:
         """Let ``held`` go on, in that order; without arguments, all that wait, in the order they came.
@@ -56,61 +112,40 @@ class AnyHoldRule(ActiveRule):
         self._faults.run(release)
 
     def remove(self) -> None:
-        """Hold no more, and release all that wait."""
+        """Hold no more, and release all that wait. It need not have held anything."""
         super().remove()
         self.release()
 
-    @contextmanager
-    def _arrival(self, count: int, timeout_s: float) -> "Iterator[concurrent.futures.Future[None]]":
-        """A future that is done once ``count`` were held; a TimeoutError in the block becomes a HoldTimeout."""
-        arrived: concurrent.futures.Future[None] = concurrent.futures.Future()
-
-        def check(_: object = None) -> None:
-            if self.arrivals >= count and not arrived.done():
-                arrived.set_result(None)
-
-        ends: list[Callable[[], None]] = []
-
-        def begin() -> None:
-            ends.append(self.on_arrived(check))
-            check()
-
-        self._faults.run(begin)
-        try:
-            yield arrived
-        except TimeoutError:
-            text = f"{self.name}: {self.arrivals} of {count} were held within {timeout_s:g} s: {self.rule}"
-            raise HoldTimeout("\n".join([text, *self.near_misses()])) from None
-        finally:
-            self._faults.run(ends[0])
+    def _until_held(self, count: int, timeout_s: float) -> "AbstractContextManager[concurrent.futures.Future[None]]":
+        return self._until(lambda: self.arrivals, count, "{seen} of {count} were held", timeout_s)
 
 
-class HoldRule(AnyHoldRule):
+class HoldRule(_Holding, AsyncRule):
     """A rule that holds requests, for a test with asyncio."""
 
     async def wait(self, count: int = 1, *, timeout: float | None = None) -> tuple[HeldRequest, ...]:
-        """Wait until ``count`` requests were held in all; returns those that wait now. Raises HoldTimeout.
+        """Wait until ``count`` requests were held in all; returns those that wait now. Raises WaitTimeoutError.
 
         ``timeout`` is in seconds of the event loop.
         """
         timeout_s = TIMEOUT_S if timeout is None else timeout
-        with self._arrival(count, timeout_s) as arrived:
+        with self._until_held(count, timeout_s) as reached:
             async with asyncio.timeout(timeout_s):
-                await asyncio.wrap_future(arrived)
+                await asyncio.wrap_future(reached)
         return self.waiting
 
 
-class SyncHoldRule(AnyHoldRule):
+class SyncHoldRule(_Holding, SyncRule):
     """A rule that holds requests, for a test without asyncio, in another thread than the server."""
 
     def wait(self, count: int = 1, *, timeout: float | None = None) -> tuple[HeldRequest, ...]:
-        """Wait until ``count`` requests were held in all; returns those that wait now. Raises HoldTimeout.
+        """Wait until ``count`` requests were held in all; returns those that wait now. Raises WaitTimeoutError.
 
         ``timeout`` is in real seconds.
         """
         timeout_s = TIMEOUT_S if timeout is None else timeout
-        with self._arrival(count, timeout_s) as arrived:
-            arrived.result(timeout_s)
+        with self._until_held(count, timeout_s) as reached:
+            reached.result(timeout_s)
         return self.waiting
 
 
@@ -127,7 +162,7 @@ class Barrier:
         return self._hold.waiting
 
     async def wait(self, *, timeout: float | None = None) -> tuple[HeldRequest, ...]:
-        """Wait until all are there. Raises HoldTimeout, which says which requests are."""
+        """Wait until all are there. Raises WaitTimeoutError, which says which requests are."""
         await self._hold.wait(self._size, timeout=timeout)
         return self._hold.waiting
 
@@ -144,25 +179,27 @@ class Barrier:
         self._hold.release(*(waiting[index] for index in order))
 
 
-H = TypeVar("H", bound=AnyHoldRule)
+R = TypeVar("R", bound=_RuleOfFaults)
+H = TypeVar("H", bound=_Holding)
 
 
-class FaultsWhen(RuleBuilder[ActiveRule, H]):
+class FaultsWhen(RuleBuilder[R, H]):
     """The result of ``faults.when(…)``; the action that follows adds the rule, and a test without one fails."""
 
-    def __init__(self, matcher: RequestMatcher, faults: "FaultRules", hold: type[H]) -> None:
+    def __init__(self, matcher: RequestMatcher, faults: "FaultRules", rule: type[R], hold: type[H]) -> None:
         self._matcher = matcher
         self._faults = faults
+        self._rule = rule
         self._hold = hold
         faults.book.unfinished.append(matcher)
 
-    def _build(self, action: FaultAction) -> ActiveRule:
+    def _build(self, action: FaultAction) -> R:
         self._finish()
-        return self._faults.add(Rule(self._matcher, action))
+        return self._faults.add_as(self._rule, Rule(self._matcher, action))
 
     def _build_hold(self, action: FaultAction) -> H:
         self._finish()
-        return self._faults.add_hold(Rule(self._matcher, action), self._hold)
+        return self._faults.add_as(self._hold, Rule(self._matcher, action))
 
     def _finish(self) -> None:
         self._faults.book.unfinished = [each for each in self._faults.book.unfinished if each is not self._matcher]
@@ -196,17 +233,13 @@ class FaultRules:
         """
         return FaultLayer(inner, self.book, broker=inner.config.node_id if broker is None else broker, topics=topics)
 
-    def add(self, rule: Rule, name: str | None = None) -> ActiveRule:
+    def add(self, rule: Rule, name: str | None = None) -> AsyncRule:
         """Add ``rule`` behind the others; ``name`` is its name in events and complaints."""
-        if rule.holds:
-            return self.add_hold(rule, HoldRule, name)
-        active = ActiveRule(rule, name or self.book.next_name(), self.book)
-        self.run(lambda: self.book.append(active))
-        return active
+        return self.add_as(HoldRule if rule.holds else AsyncRule, rule, name)
 
-    def add_hold(self, rule: Rule, hold: type[H], name: str | None = None) -> H:
-        """Add a ``rule`` that holds requests, as ``add`` does."""
-        active = hold(rule, name or self.book.next_name(), self)
+    def add_as(self, of_class: type[R], rule: Rule, name: str | None = None) -> R:
+        """Add ``rule``, as an object ``of_class``, as ``add`` does."""
+        active = of_class(rule, name or self.book.next_name(), self)
         self.run(lambda: self.book.append(active))
         return active
 
@@ -217,9 +250,10 @@ class FaultRules:
             logger.info("%s: %s", name, rule)
 
     @property
-    def active(self) -> tuple[ActiveRule, ...]:
-        """The rules that are not removed."""
-        return self.book.active
+    def rules(self) -> tuple[ActiveRule, ...]:
+        """All rules that were added, in order: each with its ``name``, how often it acted (``uses``), and whether it
+        ``is_removed``."""
+        return self.book.rules
 
     def explain(
         self, request: Any, *, client_id: str | None = None, version: int | None = None, broker: int = 0
@@ -249,12 +283,14 @@ class FaultRules:
 class Faults(FaultRules):
     """The rules of a test with asyncio, or of a server."""
 
-    def when(self, api: ApiLike | None = None, **conditions: Unpack[MatchConditions]) -> FaultsWhen[HoldRule]:
+    def when(
+        self, api: ApiLike | None = None, **conditions: Unpack[MatchConditions]
+    ) -> FaultsWhen[AsyncRule, HoldRule]:
         """The first half of a rule for requests of ``api``, or of any API: ``when("Heartbeat", group="app").drop()``.
 
         Takes the fields of RequestMatcher. Raises RuleProblems for conditions that no request can meet.
         """
-        return FaultsWhen(RequestMatcher.of(api, **conditions), self, HoldRule)
+        return FaultsWhen(RequestMatcher.of(api, **conditions), self, AsyncRule, HoldRule)
 
     def sync(self) -> "SyncFaults":
         """The same rules for a test without asyncio, in another thread than the server."""
@@ -268,9 +304,11 @@ class SyncFaults(FaultRules):
         super().__init__(now_ms=faults.now_ms, run=faults.run)
         self.book = faults.book
 
-    def when(self, api: ApiLike | None = None, **conditions: Unpack[MatchConditions]) -> FaultsWhen[SyncHoldRule]:
+    def when(
+        self, api: ApiLike | None = None, **conditions: Unpack[MatchConditions]
+    ) -> FaultsWhen[SyncRule, SyncHoldRule]:
         """The first half of a rule for requests of ``api``, or of any API: ``when("Heartbeat", group="app").drop()``.
 
         Takes the fields of RequestMatcher. Raises RuleProblems for conditions that no request can meet.
         """
-        return FaultsWhen(RequestMatcher.of(api, **conditions), self, SyncHoldRule)
+        return FaultsWhen(RequestMatcher.of(api, **conditions), self, SyncRule, SyncHoldRule)

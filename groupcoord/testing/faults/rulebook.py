@@ -80,13 +80,12 @@ class ActiveRule:
         self.arrivals = 0
         """How many requests were held so far."""
         self._book = book
-        self._listeners: list[Callable[[HeldRequest], None]] = []
+        self._listeners: list[Callable[[], None]] = []
         self._in_block = False
         self._near_misses: list[NearMiss] = []
         self._other_apis: Counter[str] = Counter()
         self._same_api = 0
         self._awaited: dict[int, str] = {}
-        self._reported = False
 
     def __repr__(self) -> str:
         return f"<{self.name}: {self.rule} used {self.uses} times>"
@@ -109,7 +108,7 @@ class ActiveRule:
         return self
 
     def remove(self) -> None:
-        """Act no more, also not on answers that it waits for."""
+        """Act no more, also not on answers that it waits for. It need not have acted."""
         self._book.remove(self)
 
     def __enter__(self) -> Self:
@@ -120,8 +119,8 @@ class ActiveRule:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         """Raises FaultRulesFailed if it never acted and the block did not raise."""
+        why = self.why_unused()
         self.remove()
-        why, self._reported = self.why_unused(), True
         if error is None and why is not None:
             raise FaultRulesFailed(f"in its block, {why}")
 
@@ -152,6 +151,7 @@ class ActiveRule:
         """Count that the rule acted on the request or its answer."""
         self._awaited.pop(id(context), None)
         self.uses += 1
+        self._changed()
 
     def cancel(self, context: RequestContext) -> None:
         """The answer that it waits for will not come."""
@@ -181,17 +181,20 @@ class ActiveRule:
         """Hold a request."""
         self.waiting += (held,)
         self.arrivals += 1
-        for listener in tuple(self._listeners):
-            listener(held)
+        self._changed()
 
-    def on_arrived(self, listener: Callable[[HeldRequest], None]) -> Callable[[], None]:
-        """Call ``listener`` for each request that is held from now on; returns a function that ends this."""
+    def _changed(self) -> None:
+        for listener in tuple(self._listeners):
+            listener()
+
+    def on_change(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Call ``listener`` whenever it has acted or holds one more request; returns a function that ends this."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
     def why_unused(self) -> str | None:
-        """In words, why it never acted; None if it acted, or need not."""
-        if self.uses or self.rule.is_optional or self._reported:
+        """In words, why it never acted; None if it acted, or need not: an optional one, or one that was removed."""
+        if self.uses or self.rule.is_optional or self.is_removed:
             return None
         return "\n".join([f"{self.name} never acted: {self.rule}", *self.near_misses()])
 
@@ -202,7 +205,8 @@ class ActiveRule:
         if not self._near_misses:
             api = self.rule.matcher.api
             others = ", ".join(f"{name} ({count})" for name, count in self._other_apis.most_common()) or "nothing"
-            return [f"  no {'request' if api is None else api.name} came; what came: {others}"]
+            other = "other " if self.matches else ""
+            return [f"  no {other}{'request' if api is None else api.name} came; what came: {others}"]
         count = self._same_api
         lines = [f"  the nearest of {count} requests:" if count > 1 else "  the nearest request:"]
         for near_miss in self._near_misses:
@@ -226,6 +230,11 @@ class Rulebook:
     def __repr__(self) -> str:
         return f"<Rulebook {len(self.active)} rules>"
 
+    @property
+    def rules(self) -> tuple[ActiveRule, ...]:
+        """All rules that were ever added, in order."""
+        return tuple(self._all)
+
     def next_name(self) -> str:
         """The name of the next rule, unless it is given one."""
         return f"rule {len(self._all) + 1}"
@@ -242,7 +251,7 @@ class Rulebook:
         self.active += (active,)
 
     def remove(self, active: ActiveRule) -> None:
-        """Let ``active`` act no more. It still must have acted, unless its block has reported that."""
+        """Let ``active`` act no more. It need not have acted."""
         active.is_removed = True
         self.active = tuple(other for other in self.active if other is not active)
 

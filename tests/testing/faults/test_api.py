@@ -9,8 +9,9 @@ import pytest
 from groupcoord.cluster.assemble import Assembly
 from groupcoord.core.effects import Call, Reply
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.testing.faults import ActiveRule, FaultRulesFailed, Faults, HoldRule, HoldTimeout, TopicResolver, when
+from groupcoord.testing.faults import AsyncRule, FaultRulesFailed, Faults, HoldRule, TopicResolver, when
 from groupcoord.testing.faults.rule_file import parse_rules
+from groupcoord.testing.waiting import WaitTimeoutError
 from tests.server.support import FakeCluster
 from tests.testing.faults.support import Heartbeat, JoinGroup, World, heartbeat
 
@@ -24,10 +25,10 @@ def world() -> World:
 
 def test_a_rule_is_installed_with_its_verb(world: World) -> None:
     beginning = world.when(Heartbeat)
-    before = world.faults.active
+    before = world.faults.rules
     rule = beginning.drop()
-    assert (before, world.faults.active) == ((), (rule,))
-    assert (type(rule), rule.rule, rule.name) == (ActiveRule, when(Heartbeat).drop(), "rule 1")
+    assert (before, world.faults.rules) == ((), (rule,))
+    assert (type(rule), rule.rule, rule.name) == (AsyncRule, when(Heartbeat).drop(), "rule 1")
     assert repr(world.faults) == "<Faults 1 rules>"
 
 
@@ -35,7 +36,7 @@ def test_a_rule_that_is_a_value_is_installed_by_hand(world: World) -> None:
     hold = world.faults.add(when(Heartbeat).hold(), "faults.yaml rule 1")
     assert isinstance(hold, HoldRule)
     assert hold.name == "faults.yaml rule 1"
-    assert type(world.faults.add(when(Heartbeat).drop())) is ActiveRule
+    assert type(world.faults.add(when(Heartbeat).drop())) is AsyncRule
 
 
 def test_a_node_is_known_by_its_id(world: World) -> None:
@@ -101,7 +102,7 @@ class TestHold:
         async def story() -> None:
             hold = world.when(Heartbeat, member="a").hold()
             world.heartbeat("b")
-            with pytest.raises(HoldTimeout) as failed:
+            with pytest.raises(WaitTimeoutError) as failed:
                 await hold.wait(timeout=0)
             assert str(failed.value).splitlines() == [
                 "rule 1: 0 of 1 were held within 0 s: when(Heartbeat, member='a').hold()",
@@ -118,7 +119,7 @@ class TestHold:
             waiting = elsewhere.submit(hold.wait)
             world.heartbeat()
             assert waiting.result() == hold.waiting
-        with pytest.raises(HoldTimeout, match="1 of 2 were held within 0 s"):
+        with pytest.raises(WaitTimeoutError, match="1 of 2 were held within 0 s"):
             hold.wait(2, timeout=0)
 
     def test_it_ends_with_its_block(self, world: World) -> None:
@@ -131,12 +132,12 @@ class TestHold:
 
     def test_a_callback_is_told(self, world: World) -> None:
         hold = world.when(JoinGroup).hold().times(2)
-        seen: list[object] = []
-        end = hold.on_arrived(seen.append)
+        seen: list[tuple[int, int]] = []
+        end = hold.on_change(lambda: seen.append((hold.uses, hold.arrivals)))
         world.join()
         end()
         world.join()
-        assert seen == [hold.waiting[0]]
+        assert seen == [(1, 0), (1, 1)]
 
     def test_all_is_done_where_the_brokers_live(self) -> None:
         there: list[int] = []
@@ -160,6 +161,44 @@ class TestHold:
         assert not asking.is_open
         assert len(there) == 4  # installed, listened, listened no more, released
         assert threading.get_ident() not in there
+
+
+class TestWaitingForARule:
+    def test_it_acts(self, world: World) -> None:
+        async def story() -> None:
+            rule = world.when(Heartbeat).refuse(LOST).times(2)
+            world.heartbeat()
+            await rule.acted()
+            waiting = asyncio.ensure_future(rule.acted(2))
+            await asyncio.wait([waiting], timeout=0)
+            assert not waiting.done()
+            world.heartbeat()
+            await waiting
+            assert [each.uses for each in world.faults.rules] == [2]
+
+        asyncio.run(story())
+
+    def test_it_does_not_act_in_time(self, world: World) -> None:
+        async def story() -> None:
+            rule = world.when(Heartbeat).refuse(LOST).always()
+            world.heartbeat()
+            with pytest.raises(WaitTimeoutError) as failed:
+                await rule.acted(2, timeout=0)
+            assert str(failed.value).splitlines() == [
+                "rule 1: it acted 1 of 2 times within 0 s: when(Heartbeat).refuse('NOT_COORDINATOR').always()",
+                "  no other Heartbeat came; what came: nothing",
+            ]
+
+        asyncio.run(story())
+
+    def test_a_thread_waits(self, world: World) -> None:
+        rule = world.faults.sync().when(Heartbeat).drop()
+        with ThreadPoolExecutor(1) as elsewhere:
+            waiting = elsewhere.submit(rule.acted)
+            world.heartbeat()
+            waiting.result()
+        with pytest.raises(WaitTimeoutError, match="it acted 1 of 2 times within 0 s"):
+            rule.acted(2, timeout=0)
 
 
 TEXT = """\
