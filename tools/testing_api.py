@@ -46,7 +46,7 @@ _DATA = (
 
 
 _PROXIES: dict[type | None, type] = {original: proxy for proxy, original in ORIGINALS.items()}
-_NOT_FOR_TESTS = {"add", "add_hold", "add_layer", "add_named", "layer", "log_unused", "insert", "sync"}
+_NOT_FOR_TESTS = {"add", "add_as", "add_layer", "add_named", "layer", "log_unused", "insert", "sync"}
 """What Faults and Trace offer to the rest of the harness."""
 
 
@@ -88,7 +88,7 @@ def _row(found: type, name: str) -> tuple[str, str]:
         return f"`{name}`", _one_line(attribute_docs(declared)[name])
     signature = inspect.signature(function)
     parameters = [each.replace(annotation=inspect.Parameter.empty) for each in list(signature.parameters.values())[1:]]
-    awaits = inspect.iscoroutinefunction(function) or "Future" in str(signature.return_annotation)
+    awaits = inspect.iscoroutinefunction(inspect.unwrap(function)) or "Future" in str(signature.return_annotation)
     call = re.sub(r"<class '[\w.]*?(\w+)'>", r"\1", str(inspect.Signature(parameters)))
     return f"`{'await ' if awaits else ''}{name}{call}`", _first_paragraph(function)
 

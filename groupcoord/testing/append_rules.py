@@ -11,11 +11,13 @@ from groupcoord.cluster.append_gate import HOLD, STORE, AppendDecision
 from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.core.effects import Append, Effect
 from groupcoord.protocol.errors import ErrorCode
+from groupcoord.testing.forgotten_awaits import noted
 from groupcoord.testing.waiting import Waiting
 
 R = TypeVar("R", bound="AppendRule")
 
 
+@noted
 class AppendRule:
     """Stores, holds or fails the next appends: as many as are ``left``.
 
@@ -24,9 +26,13 @@ class AppendRule:
     """
 
     decision: AppendDecision
+    """STORE, HOLD, or the error that the log tells."""
     group: str | None
+    """The group whose appends it is for; None if any is."""
     transactional_id: str | None
+    """The transactional id whose appends it is for; None if any is."""
     left: int
+    """To how many more appends it will apply."""
     uses: int
     """How many appends it applied to so far."""
 
@@ -83,6 +89,7 @@ class AppendRule:
         return True
 
 
+@noted
 class HeldAppends(AppendRule):
     """The rule that holds appends back, and what it holds."""
 

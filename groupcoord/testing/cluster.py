@@ -21,6 +21,7 @@ from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.coordinator.group import GroupType
 from groupcoord.core.events import Event
 from groupcoord.protocol.errors import ErrorCode
+from groupcoord.testing import forgotten_awaits
 from groupcoord.testing.append_rules import AppendRule, HeldAppends
 from groupcoord.testing.auto_member import AutoMember
 from groupcoord.testing.clocks import ClockMode
@@ -38,6 +39,7 @@ from groupcoord.testing.cluster_settings import try_out
 from groupcoord.testing.cluster_transaction import ClusterTransaction
 from groupcoord.testing.engine import Engine, InProcessConnection
 from groupcoord.testing.faults import Barrier, Faults
+from groupcoord.testing.forgotten_awaits import noted
 from groupcoord.testing.record_reading import Isolation, chosen_partitions, read_log
 from groupcoord.testing.sync_proxy import LoopThread
 from groupcoord.testing.topics import Topic, require_known_configs, topic_of, topics_of, unknown_topic
@@ -51,6 +53,7 @@ MEMBERS_TIMEOUT_S = 600.0
 """How long ``consumers`` lets a manual clock advance at most until the group is stable (seconds)."""
 
 
+@noted
 class Cluster(KafkaCluster):
     """A Kafka cluster at ``address`` while its ``async with`` block runs; ``sync()`` is the same without asyncio.
 
@@ -67,7 +70,7 @@ class Cluster(KafkaCluster):
     Raises TypeError and ValueError for arguments that cannot be, such as a topic that Kafka would refuse, or a property that it
     does not have (ConfigError). The beginning of the block raises StorageError for a directory that cannot be used, and OSError
     if the port is taken; its end an ExceptionGroup if something went wrong in the server that should not have, and an
-    AssertionError if a fault rule was never used.
+    AssertionError if a call was never awaited or a fault rule never used.
     """
 
     def __init__(
@@ -132,6 +135,7 @@ class Cluster(KafkaCluster):
             problems = ExceptionGroup("errors in the server", self._problems)
             problems.add_note(engine.trace.text(limit=100))
             raise problems
+        await forgotten_awaits.check(error)
         if kind is None:
             engine.faults.check()
             engine.appends.check()

@@ -30,6 +30,7 @@ from groupcoord.protocol.messages import (
     ProduceResponse,
 )
 from groupcoord.testing.auto_member import AutoMember
+from groupcoord.testing.forgotten_awaits import noted
 from groupcoord.testing.groups import GroupDescription, GroupHandle
 from groupcoord.testing.in_process_transport import MemberConnection
 from groupcoord.testing.manual_classic_member import ManualMember
@@ -71,6 +72,7 @@ class ConsumerOptions(TypedDict, total=False):
     remote_assignor: str | None
 
 
+@noted
 class KafkaCluster(ABC):
     """One broker or several. Every wait takes ``timeout`` (seconds; 10 unless given) and raises WaitTimeoutError."""
 

@@ -11,6 +11,7 @@ from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.core.timers import Deadline
 from groupcoord.testing.clocks import ManualClock
 from groupcoord.testing.engine import Engine
+from groupcoord.testing.forgotten_awaits import noted
 from groupcoord.testing.waiting import WaitTimeoutError
 
 MOST_ROUNDS = 10_000
@@ -56,6 +57,7 @@ class PendingDeadline:
         return f"in {self.in_seconds:,.3f} s {self.reason}"
 
 
+@noted
 class ClusterClock:
     """``kafka.clock``. Methods that let time pass raise ClockError unless the cluster was made with ``clock="manual"``."""
 

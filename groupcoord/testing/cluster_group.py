@@ -15,10 +15,12 @@ from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import Effect
 from groupcoord.testing import forced_group_actions
 from groupcoord.testing.engine import Engine
+from groupcoord.testing.forgotten_awaits import noted
 from groupcoord.testing.groups import Codes, GroupDescription, GroupHandle, MemberDescription, assigned_by
 from groupcoord.testing.wait_reasons import explained, wait_reasons
 
 
+@noted
 class ClusterGroup(GroupHandle):
     """One group of a :class:`~groupcoord.testing.cluster.Cluster`. Actions raise ValueError for what cannot be done."""
 

@@ -10,10 +10,12 @@ from groupcoord.core.effects import Effect
 from groupcoord.protocol.messages import FindCoordinatorRequest
 from groupcoord.testing import forced_transaction_actions
 from groupcoord.testing.engine import Engine
+from groupcoord.testing.forgotten_awaits import noted
 from groupcoord.testing.transactions import DEAD, TransactionDescription, TransactionHandle
 from groupcoord.testing.wait_reasons import explained, wait_reasons
 
 
+@noted
 class ClusterTransaction(TransactionHandle):
     """One transactional id of a :class:`~groupcoord.testing.cluster.Cluster`. Actions raise ValueError."""
 

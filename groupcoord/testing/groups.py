@@ -13,6 +13,7 @@ from groupcoord.protocol.apis.leave_group import LeaveGroupRequest, LeaveGroupRe
 from groupcoord.protocol.consumer_protocol import PROTOCOL_TYPE, read_assignment
 from groupcoord.protocol.errors import ErrorCode, WireError
 from groupcoord.protocol.messages import DeleteGroupsRequest, DeleteGroupsResponse, OffsetDeleteResponse
+from groupcoord.testing.forgotten_awaits import noted
 from groupcoord.testing.seeded_offsets import deletion_errors, offset_commit, offset_deletion
 from groupcoord.testing.topics import unknown_partition, unknown_topic
 
@@ -111,6 +112,7 @@ class GroupDescription:
         return f"{self.group} {self.state}{generation}, {count}{f': {who}' if who else ''}"
 
 
+@noted
 class GroupHandle(ABC):
     """The group called ``name``, whether it exists or not. Every wait takes ``timeout`` (seconds; 10 unless given)
     and raises WaitTimeoutError, which says what was seen last."""

@@ -43,10 +43,12 @@ from groupcoord.protocol.messages import (
     SyncGroupRequest,
     SyncGroupResponse,
 )
+from groupcoord.testing.forgotten_awaits import noted
 from groupcoord.testing.in_process_transport import MemberConnection
 from groupcoord.testing.manual_member_requests import MemberRequests
 
 
+@noted
 class ManualMember:
     """A member of ``group`` that does nothing by itself; times are milliseconds.
 

@@ -21,10 +21,12 @@ from groupcoord.coordinator.consumer.member import AWAY_EPOCH, JOIN_EPOCH, LEAVE
 from groupcoord.protocol.apis.consumer_group_heartbeat import TopicPartitions
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
+from groupcoord.testing.forgotten_awaits import noted
 from groupcoord.testing.in_process_transport import MemberConnection
 from groupcoord.testing.manual_member_requests import MemberRequests
 
 
+@noted
 class ManualConsumer:
     """A member of the consumer group ``group`` that does nothing by itself; times are milliseconds.
 

@@ -43,7 +43,7 @@ from groupcoord.protocol.messages import (
     MetadataResponse,
     OffsetFetchResponse,
 )
-from groupcoord.testing import clocks
+from groupcoord.testing import clocks, forgotten_awaits
 from groupcoord.testing.auto_member import AutoMember, MemberScheduler
 from groupcoord.testing.clocks import ClockMode
 from groupcoord.testing.cluster_base import (
@@ -57,6 +57,7 @@ from groupcoord.testing.cluster_base import (
     has_joined,
     raise_refusal,
 )
+from groupcoord.testing.forgotten_awaits import noted
 from groupcoord.testing.groups import Codes, GroupDescription, GroupHandle, MemberDescription, assigned_by
 from groupcoord.testing.manual_classic_member import ManualMember
 from groupcoord.testing.member_tcp_connection import REQUEST_TIMEOUT_MS, BrokerLocator, TcpConnection
@@ -79,6 +80,7 @@ _OFFSET_FETCH_BY_NAME = 9
 """The last version of OffsetFetch that names topics; the later ones have ids."""
 
 
+@noted
 class RemoteCluster(KafkaCluster):
     """The cluster at ``bootstrap_servers`` (``host:port``), any Kafka or groupcoord, while the ``async with`` block runs.
 
@@ -151,6 +153,7 @@ class RemoteCluster(KafkaCluster):
         await self._cluster.close()
         if self._problems:
             raise ExceptionGroup(f"errors in talking to {self.address}", self._problems)
+        await forgotten_awaits.check(error)
 
     @property
     def address(self) -> str:
@@ -397,6 +400,7 @@ class RemoteCluster(KafkaCluster):
         return self._topics.partitions
 
 
+@noted
 class RemoteGroup(GroupHandle):
     """One group of a :class:`~groupcoord.testing.remote_cluster.RemoteCluster`."""
 

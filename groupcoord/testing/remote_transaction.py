@@ -6,10 +6,12 @@ from typing import Any
 from groupcoord.protocol.apis.describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import InitProducerIdRequest, InitProducerIdResponse
+from groupcoord.testing.forgotten_awaits import noted
 from groupcoord.testing.transactions import DEAD, ONGOING, TransactionDescription, TransactionHandle
 from groupcoord.testing.waiting import poll
 
 
+@noted
 class RemoteTransaction(TransactionHandle):
     """One transactional id of a :class:`~groupcoord.testing.remote_cluster.RemoteCluster`; ``ask`` asks its coordinator."""
 

@@ -385,13 +385,21 @@ class SyncAppendRule(SyncProxy):
     """
 
     @property
-    def decision(self) -> AppendDecision: ...
+    def decision(self) -> AppendDecision:
+        """STORE, HOLD, or the error that the log tells."""
+
     @property
-    def group(self) -> str | None: ...
+    def group(self) -> str | None:
+        """The group whose appends it is for; None if any is."""
+
     @property
-    def transactional_id(self) -> str | None: ...
+    def transactional_id(self) -> str | None:
+        """The transactional id whose appends it is for; None if any is."""
+
     @property
-    def left(self) -> int: ...
+    def left(self) -> int:
+        """To how many more appends it will apply."""
+
     @property
     def uses(self) -> int:
         """How many appends it applied to so far."""
@@ -801,7 +809,7 @@ class SyncCluster(SyncKafkaCluster):
     Raises TypeError and ValueError for arguments that cannot be, such as a topic that Kafka would refuse, or a property that it
     does not have (ConfigError). The beginning of the block raises StorageError for a directory that cannot be used, and OSError
     if the port is taken; its end an ExceptionGroup if something went wrong in the server that should not have, and an
-    AssertionError if a fault rule was never used.
+    AssertionError if a call was never awaited or a fault rule never used.
     """
 
     def __enter__(self) -> Self: ...

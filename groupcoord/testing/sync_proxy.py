@@ -174,7 +174,7 @@ def _property(name: str, original: property) -> property:
 
 
 def _method(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
-    awaits = inspect.iscoroutinefunction(original)
+    awaits = inspect.iscoroutinefunction(inspect.unwrap(original))
 
     @functools.wraps(original)
     def method(self: SyncProxy, /, *arguments: Any, **named: Any) -> Any:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from groupcoord.assignors import TopicPartition
 from groupcoord.coordinator.transaction.metadata import TransactionState
 from groupcoord.testing.faults.matching import suggestion
+from groupcoord.testing.forgotten_awaits import noted
 
 DEAD, ONGOING = TransactionState.DEAD.value, TransactionState.ONGOING.value
 _STATES = tuple(state.value for state in TransactionState if state is not TransactionState.PREPARE_EPOCH_FENCE)
@@ -39,6 +40,7 @@ class TransactionDescription:
         return f"{self.transactional_id} {self.state}{producer}" + (f", with {among}" if among else "")
 
 
+@noted
 class TransactionHandle(ABC):
     """The transactional id ``name``, whether it exists or not. Every wait takes ``timeout`` (seconds; 10 unless given)
     and raises WaitTimeoutError, which says what was seen last.

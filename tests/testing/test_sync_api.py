@@ -37,7 +37,7 @@ class Target:
 
         def called(*positional: Any, **named: Any) -> Any:
             self.calls.append((name, positional, named))
-            if inspect.iscoroutinefunction(found):
+            if inspect.iscoroutinefunction(inspect.unwrap(found)):
                 return _result(name)
             if "Future" in str(inspect.signature(found).return_annotation):
                 future = asyncio.get_running_loop().create_future()

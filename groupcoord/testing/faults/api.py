@@ -24,6 +24,7 @@ from groupcoord.testing.faults.matching import (
 from groupcoord.testing.faults.rule import Rule, RuleBuilder
 from groupcoord.testing.faults.rule_file import NamedRule
 from groupcoord.testing.faults.rulebook import ActiveRule, HeldRequest, Rulebook
+from groupcoord.testing.forgotten_awaits import noted
 from groupcoord.testing.waiting import TIMEOUT_S, WaitTimeoutError
 
 logger = logging.getLogger(__name__)
@@ -69,6 +70,7 @@ class _RuleOfFaults(ActiveRule):
         return self._until(lambda: self.uses, count, "it acted {seen} of {count} times", timeout_s)
 
 
+@noted
 class AsyncRule(_RuleOfFaults):
     """A rule of a test with asyncio."""
 
@@ -120,6 +122,7 @@ class _Holding(_RuleOfFaults):
         return self._until(lambda: self.arrivals, count, "{seen} of {count} were held", timeout_s)
 
 
+@noted
 class HoldRule(_Holding, AsyncRule):
     """A rule that holds requests, for a test with asyncio."""
 
@@ -149,6 +152,7 @@ class SyncHoldRule(_Holding, SyncRule):
         return self.waiting
 
 
+@noted
 class Barrier:
     """A gate: ``size`` requests gather, held back by ``hold``, and go on in the order that the test chooses."""
 

@@ -25,8 +25,13 @@ def blocks(language: str) -> list[str]:
 
 @pytest.mark.parametrize(
     ("number", "printed"),
-    [(0, "6 partitions of a\n"), (1, "held: app-2\n"), (2, "espresso [2, 2, 3, 1]\n")],
-    ids=["first-example", "hold", "races"],
+    [
+        (0, "6 partitions of a\n"),
+        (1, "used: [0, 2]\n"),
+        (2, "held: app-2\n"),
+        (3, "espresso [2, 2, 3, 1]\n"),
+    ],
+    ids=["first-example", "used", "hold", "races"],
 )
 def test_its_programs_run(number: int, printed: str, capsys: pytest.CaptureFixture[str]) -> None:
     exec(compile(blocks("python")[number], "docs/faults.md", "exec"), {})
@@ -34,7 +39,7 @@ def test_its_programs_run(number: int, printed: str, capsys: pytest.CaptureFixtu
 
 
 def test_there_are_no_other_programs() -> None:
-    assert len(blocks("python")) == 3
+    assert len(blocks("python")) == 4
 
 
 def test_its_first_file_is_a_rule() -> None:

@@ -1,0 +1,87 @@
+"""Calls whose ``await`` was forgotten: ``kafka.clock.advance(46)`` alone does nothing, and a test that says so would pass.
+
+Python makes a coroutine of such a call, and begins it when it is awaited. Those that the test made of the ``noted`` classes are
+remembered until they have begun; what is left when a cluster ends was forgotten, and fails the test.
+"""
+
+import asyncio
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+C = TypeVar("C", bound=type)
+
+_PACKAGE = __name__.rpartition(".")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A coroutine that has been made, by which call and where."""
+
+    coroutine: Coroutine[Any, Any, Any]
+    loop: asyncio.AbstractEventLoop | None
+    name: str
+    file: str
+    line: int
+
+    @property
+    def has_begun(self) -> bool:
+        return inspect.getcoroutinestate(self.coroutine) != inspect.CORO_CREATED
+
+    def __str__(self) -> str:
+        return f"{self.name}(…) at {self.file}:{self.line}"
+
+
+_calls: list[_Call] = []
+"""Those that have not begun, as far as is known. Each new call lets those go that have."""
+
+
+def noted(of_class: C) -> C:
+    """Note the calls of the public asynchronous methods of a class."""
+    for name, member in list(vars(of_class).items()):
+        if inspect.iscoroutinefunction(member) and not name.startswith("_"):
+            setattr(of_class, name, _noting(member))
+    return of_class
+
+
+def _noting(method: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., Coroutine[Any, Any, Any]]:
+    @functools.wraps(method)
+    def call(self: Any, /, *arguments: Any, **named: Any) -> Coroutine[Any, Any, Any]:
+        made = method(self, *arguments, **named)
+        caller = sys._getframe(1)  # noqa: SLF001 - where the call stands
+        if not caller.f_globals.get("__name__", "").startswith(_PACKAGE):
+            _calls[:] = [each for each in _calls if not each.has_begun]
+            name = f"{type(self).__name__}.{method.__name__}"
+            _calls.append(_Call(made, _running_loop(), name, caller.f_code.co_filename, caller.f_lineno))
+        return made
+
+    return call
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
+async def check(error: BaseException | None = None) -> None:
+    """Raises AssertionError for calls in this event loop, or in none, that were never awaited; an ``error`` says it instead.
+
+    Tasks that were made of such a call a moment ago have begun by then.
+    """
+    await asyncio.sleep(0)
+    loop = asyncio.get_running_loop()
+    found = [each for each in _calls if each.loop in (loop, None) and not each.has_begun]
+    _calls[:] = [each for each in _calls if each not in found and not each.has_begun]
+    for each in found:
+        each.coroutine.close()
+    if not found:
+        return
+    text = f"never awaited, so nothing of it was done: {', '.join(map(str, found))}. Write `await` before it"
+    if error is None:
+        raise AssertionError(text)
+    error.add_note(text)
