@@ -66,3 +66,18 @@ def test_transactions_without_asyncio() -> None:
         kafka.transaction("billing").abort()
         assert kafka.transaction("billing").wait_aborted() == remote.transaction("billing").describe()
         assert kafka.list_transactions() == remote.list_transactions() == ["billing"]
+
+
+def test_rules_without_asyncio() -> None:
+    with Cluster(topics={"orders": 1}, clock="manual").sync() as kafka:
+        member = kafka.manual_member("app", "orders")
+        member.rejoin()
+        late = kafka.faults.when("Heartbeat").refuse("NOT_COORDINATOR")
+        failing = kafka.fail_append("NOT_ENOUGH_REPLICAS", group="app")
+        member.heartbeat()
+        late.acted()
+        member.commit({("orders", 0): 1})
+        failing.acted()
+        assert [rule.uses for rule in kafka.faults.rules] == [rule.uses for rule in kafka.append_rules] == [1]
+        with pytest.raises(LookupError, match="there is no group 'other'"):
+            kafka.group("other").lag()
