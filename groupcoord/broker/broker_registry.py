@@ -55,7 +55,8 @@ class BrokerRegistry:
         self.ids = range(first_id, first_id + size)
         self._racks = tuple(racks)
         self._random = random
-        self._served: dict[int, tuple[str, int]] = {}  # where a broker behind the first one listens, by number
+        # Where brokers behind the first one listen, by broker and listener.
+        self._served: dict[tuple[int, int], tuple[str, int]] = {}
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -66,43 +67,51 @@ class BrokerRegistry:
         """The id of the broker that ``call`` came to."""
         return self.ids[call.broker]
 
-    def brokers(self, config: BrokerConfig) -> tuple[ClusterBroker, ...]:
-        """All brokers, in the order of Kafka's map of them, where ``config`` is that of the first one."""
+    def brokers(self, config: BrokerConfig, listener: int = 0) -> tuple[ClusterBroker, ...]:
+        """All brokers as clients of that listener are told of them, in the order of Kafka's map of them, where ``config`` is
+        that of the first one.
+        """
         # A Java HashMap that was made for so many entries has them in the order of their lowest bits.
         size = 1
         while 3 * size < 4 * len(self.ids):
             size *= 2
         numbers = sorted(range(len(self.ids)), key=lambda number: self.ids[number] % size)
-        return tuple(self._broker(config, number) for number in numbers)
+        return tuple(self._broker(config, number, listener) for number in numbers)
 
-    def named(self, config: BrokerConfig, broker_ids: Collection[int]) -> list[ClusterBroker]:
-        """The brokers of these ids, in the order of a Scala map of them, where ``config`` is that of the first one."""
+    def named(self, config: BrokerConfig, broker_ids: Collection[int], listener: int = 0) -> list[ClusterBroker]:
+        """The brokers of these ids as clients of that listener are told of them, in the order of a Scala map of them, where
+        ``config`` is that of the first one.
+        """
         order = mutable_map_order(broker_ids, lambda broker_id: broker_id)
-        return [self._broker(config, self.ids.index(broker_id)) for broker_id in order]
+        return [self._broker(config, self.ids.index(broker_id), listener) for broker_id in order]
 
     def config_of(self, config: BrokerConfig, call: Call) -> BrokerConfig:
         """The configuration of the broker that ``call`` came to, where ``config`` is that of the first one."""
         if not call.broker and not self._racks:
             return config
-        broker = self._broker(config, call.broker)
-        listener = config.served.listener
-        served = Endpoint(listener, *self._served.get(call.broker, config.served[1:]))
-        return config.for_broker(broker.id, broker.rack, served, Endpoint(listener, broker.host, broker.port))
+        served: list[Endpoint] = []
+        advertised: list[Endpoint] = []
+        for listener, first in enumerate(config.served):
+            host, port = self._served.get((call.broker, listener), (first.host, first.port))
+            served.append(Endpoint(first.listener, host, port))
+            broker = self._broker(config, call.broker, listener)
+            advertised.append(Endpoint(first.listener, broker.host, broker.port))
+        return config.for_broker(broker.id, broker.rack, served, advertised)
 
-    def _broker(self, config: BrokerConfig, number: int) -> ClusterBroker:
-        host, port = config.advertised.host, config.advertised.port
+    def _broker(self, config: BrokerConfig, number: int, listener: int) -> ClusterBroker:
+        _, host, port = config.advertised[listener]
         if number:
-            served = self._served.get(number)
-            if served is None or port != config.served.port:  # not where they listen is advertised: a port for each
+            served = self._served.get((number, listener))
+            if served is None or port != config.served[listener].port:  # not where they listen is advertised
                 port += number
             else:
                 port = served[1]
         rack = self._racks[number % len(self._racks)] if self._racks else config.broker_rack
         return ClusterBroker(self.ids[number], host, port, rack)
 
-    def listening_at(self, number: int, host: str, port: int) -> None:
+    def listening_at(self, number: int, host: str, port: int, listener: int = 0) -> None:
         """Broker ``number``, counted from 0 and not the first, listens there; that is advertised unless something else is."""
-        self._served[number] = host, port
+        self._served[number, listener] = host, port
 
     # --- placement
 

@@ -270,7 +270,7 @@ class _Fetch:
         leaders = {data.current_leader.leader_id for data in answers} - {_NO_LEADER.leader_id}
         return tuple(
             NodeEndpoint(node_id=one.id, host=one.host, port=one.port, rack=one.rack)
-            for one in self._broker.cluster.named(self._broker.config, leaders)
+            for one in self._broker.cluster.named(self._broker.config, leaders, self._call.listener)
         )
 
     def _partition_data(self, result: _PartitionRead, *, copies: bool) -> PartitionData:

@@ -73,7 +73,7 @@ def handle_metadata(broker: Broker, ctx: HandlerContext, call: Call, request: Me
     response = MetadataResponse(
         brokers=tuple(
             MetadataResponseBroker(node_id=one.id, host=one.host, port=one.port, rack=one.rack)
-            for one in broker.cluster.brokers(broker.config)
+            for one in broker.cluster.brokers(broker.config, call.listener)
         ),
         cluster_id=broker.config.cluster_id,
         controller_id=_controller(broker),
@@ -194,7 +194,7 @@ def handle_describe_cluster(broker: Broker, ctx: HandlerContext, call: Call, req
         controller_id=_controller(broker),
         brokers=tuple(
             DescribeClusterBroker(broker_id=one.id, host=one.host, port=one.port, rack=one.rack)
-            for one in broker.cluster.brokers(broker.config)
+            for one in broker.cluster.brokers(broker.config, call.listener)
         ),
     )
     if request.include_cluster_authorized_operations:

@@ -287,7 +287,7 @@ class _Produce:
             leaders = {outcome.current_leader.leader_id for outcome in outcomes.values()} - {_NOBODY}
             endpoints = tuple(
                 NodeEndpoint(node_id=one.id, host=one.host, port=one.port, rack=one.rack)
-                for one in self._broker.cluster.named(self._broker.config, leaders)
+                for one in self._broker.cluster.named(self._broker.config, leaders, self._call.listener)
             )
             ctx.reply(self._call, ProduceResponse(responses=responses, node_endpoints=endpoints))
             return

@@ -6,7 +6,7 @@ import gc
 import logging
 import math
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -61,10 +61,11 @@ Serve one Kafka broker with its group coordinator, or several as one cluster.
 Everything is in memory unless there is a --data-dir, and nothing is encrypted.
 The first line on stdout is "listening on HOST:PORT", once connections are
 accepted; with --brokers a line "broker ID listening on HOST:PORT" follows for
-each further broker. The log goes to stderr, or to --log-file; of lines of one
-kind a hundred are written in ten seconds, the others are counted. Who does not
-read stderr stops nobody: what does not fit is dropped and counted. SIGTERM
-and ctrl-C end it."""
+each further broker, and with several listeners= lines that end with "for NAME"
+for each further listener. The log goes to stderr, or to --log-file; of lines
+of one kind a hundred are written in ten seconds, the others are counted. Who
+does not read stderr stops nobody: what does not fit is dropped and counted.
+SIGTERM and ctrl-C end it."""
     parser.epilog = "\n".join(
         [
             "Properties have Kafka's names and Kafka's defaults, but for these:",
@@ -78,9 +79,9 @@ and ctrl-C end it."""
         ]
     )
     address = parser.add_argument_group("where")
-    address.add_argument("--host", help="the address to listen on (127.0.0.1, or what listeners= says)")
+    address.add_argument("--host", help="the address to listen on (127.0.0.1, or what the first of listeners= says)")
     address.add_argument(
-        "--port", type=_port, help="the port to listen on (9092, or what listeners= says); 0 picks one"
+        "--port", type=_port, help="the port to listen on (9092, or what the first of listeners= says); 0 picks one"
     )
     address.add_argument(
         "--brokers",
@@ -296,8 +297,8 @@ async def _serve_node(
         faults.add_named(rules)
     server = Server(
         assembly.served,
-        config.served.host,
-        config.served.port,
+        config.served[0].host,
+        config.served[0].port,
         now_ms=now_ms,
         listeners=[event_logging.log_event],
         brokers=assembly.brokers,
@@ -311,9 +312,7 @@ async def _serve_node(
         gc.freeze()  # what is imported by now stays; no collection has to look at it again
         gc.set_threshold(GARBAGE_THRESHOLD, *gc.get_threshold()[1:])
         try:
-            others = zip(assembly.brokers.ids[1:], server.addresses[1:], strict=True)
-            lines = [f"broker {broker_id} listening on {address}" for broker_id, address in others]
-            print("\n".join([f"listening on {server.address}", *lines]), flush=True)
+            print("\n".join(_where(server, assembly.brokers.ids)), flush=True)
         except OSError:  # stdout is closed, which is no reason not to serve
             forget_output()
 
@@ -328,16 +327,25 @@ async def _serve_node(
     return 0 if ended_by is None else _EXIT_BY_SIGNAL.get(ended_by.name, 0)
 
 
+def _where(server: Server, broker_ids: Sequence[int]) -> Iterator[str]:
+    """The first lines on stdout: where each broker listens, and, for each listener behind the first one, its name too."""
+    for listener, (name, addresses) in enumerate(server.listener_addresses.items()):
+        said = f"listening on {{}} for {name}" if listener else "listening on {}"
+        for broker_id, address in zip(broker_ids, addresses, strict=True):
+            whose = "" if broker_id == broker_ids[0] else f"broker {broker_id} "
+            yield whose + said.format(address)
+
+
 def _config(arguments: argparse.Namespace) -> BrokerConfig:
-    """The properties of file and command line; ``--host`` and ``--port`` win over ``listeners``."""
+    """The properties of file and command line; ``--host`` and ``--port`` win over the first of ``listeners``."""
     text, name = None, "server.properties"
     if arguments.config is not None:
         text, name = arguments.config.read_text(encoding="utf-8", errors="replace"), str(arguments.config)
     config = load(arguments.properties, file_text=text, file_name=name, dev=arguments.dev, brokers=arguments.brokers)
     if arguments.host is None and arguments.port is None:
         return config
-    host = config.served.host if arguments.host is None else arguments.host
-    port = config.served.port if arguments.port is None else arguments.port
+    host = config.served[0].host if arguments.host is None else arguments.host
+    port = config.served[0].port if arguments.port is None else arguments.port
     return config.listening_at(host, port)
 
 

@@ -125,8 +125,8 @@ class ClusterCore:
         )
         self.broker.verify_transaction = self.transactions.verify
         self.coordinator.verify_transaction = verify_offsets(self.broker, self.transactions.verify)
-        self.coordinator.transaction_coordinator_of = lambda transactional_id: self.transactions.coordinator_of(
-            transactional_id, this_broker(self.coordinator.config)
+        self.coordinator.transaction_coordinator_of = lambda transactional_id, listener: (
+            self.transactions.coordinator_of(transactional_id, this_broker(self.coordinator.config, listener), listener)
         )
         self.runtimes: Mapping[str, CoordinatorRuntime[Any]] = {
             runtime.topic: runtime for runtime in (self.coordinator.runtime, self.transactions.runtime)
@@ -158,13 +158,12 @@ class ClusterCore:
         """The configuration as it is now: clients can change some of it while the broker runs."""
         return self.broker.config
 
-    def listening_at(self, host: str, port: int) -> None:
-        """The first broker listens there: from now on that is what clients are told, unless something else is advertised."""
-        self.broker.config = self.config.listening_at(host, port)
-        advertised = self.config.advertised
-        self.coordinator.config = dataclasses.replace(
-            self.coordinator.config, host=advertised.host, port=advertised.port
-        )
+    def listening_at(self, host: str, port: int, listener: int = 0) -> None:
+        """The first broker listens there for that listener, counted from 0: from now on that is what its clients are told,
+        unless something else is advertised.
+        """
+        self.broker.config = self.config.listening_at(host, port, listener)
+        self.coordinator.config = dataclasses.replace(self.coordinator.config, addresses=_addresses(self.config))
 
     def use_worker(self, submit: SubmitWork | None) -> None:
         """From now on have ``submit`` do what takes long; None: it is done at once again."""
@@ -450,8 +449,8 @@ class _Brokers:
         found = self._broker.topics.get(topic)
         return () if found is None else found.metadata.leaders
 
-    def address(self, broker_id: int) -> Address:
-        (found,) = self._broker.cluster.named(self._broker.config, [broker_id])
+    def address(self, broker_id: int, listener: int = 0) -> Address:
+        (found,) = self._broker.cluster.named(self._broker.config, [broker_id], listener)
         return Address(found.id, found.host, found.port)
 
 
@@ -474,14 +473,17 @@ def _config_of_group(config: BrokerConfig, own: Mapping[str, str]) -> ConsumerGr
 
 
 def _coordinator_config(config: BrokerConfig, features: Features) -> CoordinatorConfig:
-    names = {field.name for field in dataclasses.fields(CoordinatorConfig)} - {"host", "port", "group_version"}
+    names = {field.name for field in dataclasses.fields(CoordinatorConfig)} - {"addresses", "group_version"}
     settings = {name: getattr(config, name) for name in names}
     settings["group_consumer_assignors"] = tuple(
         map(SERVER_ASSIGNOR_NAMES.__getitem__, config.group_consumer_assignors)
     )
     return CoordinatorConfig(
         **settings,
-        host=config.advertised.host,
-        port=config.advertised.port,
+        addresses=_addresses(config),
         group_version=features.level(GROUP_VERSION),
     )
+
+
+def _addresses(config: BrokerConfig) -> tuple[tuple[str, int], ...]:
+    return tuple((host, port) for _, host, port in config.advertised)

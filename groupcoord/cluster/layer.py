@@ -14,8 +14,8 @@ class ServedCluster(Protocol):
     def config(self) -> BrokerConfig:
         """The configuration as it is now. The server reads its limits here each time, because some can change while it runs."""
 
-    def listening_at(self, host: str, port: int) -> None:
-        """The first broker listens there."""
+    def listening_at(self, host: str, port: int, listener: int = 0) -> None:
+        """The first broker listens there for that listener, counted from 0."""
 
     def handle(self, call: Call, request: Any, now_ms: int) -> list[Effect]:
         """What follows from ``request``."""
@@ -59,9 +59,9 @@ class Layer:
         """The configuration as it is now."""
         return self.inner.config
 
-    def listening_at(self, host: str, port: int) -> None:
-        """The first broker listens there."""
-        self.inner.listening_at(host, port)
+    def listening_at(self, host: str, port: int, listener: int = 0) -> None:
+        """The first broker listens there for that listener, counted from 0."""
+        self.inner.listening_at(host, port, listener)
 
     def handle(self, call: Call, request: Any, now_ms: int) -> list[Effect]:
         """What follows from ``request``."""

@@ -5,10 +5,10 @@ stand-in wants another one. What is changed while the broker runs makes a new Br
 """
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from groupcoord.config import java_properties, listeners
 from groupcoord.config.config_def import ConfigError, InvalidValueError, Value
@@ -115,8 +115,8 @@ class BrokerConfig:
     values: Mapping[str, Value] = field(repr=False)
     without_effect: tuple[str, ...]  # what was configured and is only carried
     cluster_id: str
-    served: Endpoint
-    advertised: Endpoint
+    served: tuple[Endpoint, ...]  # the listeners, in the order of ``listeners``, without those of controllers
+    advertised: tuple[Endpoint, ...]  # what clients of each of them are told
 
     auto_create_topics_enable: bool
     broker_rack: str | None
@@ -195,22 +195,33 @@ class BrokerConfig:
             del dynamic[resource]
         return _build(self.static, dynamic, self.without_effect, self.cluster_id)
 
-    def listening_at(self, host: str, port: int) -> "BrokerConfig":
-        """A configuration that knows where the server listens. Raises ConfigError."""
-        listener = str(Endpoint(self.served.listener, host, port))
+    def listening_at(self, host: str, port: int, listener: int = 0) -> "BrokerConfig":
+        """A configuration that knows where the server listens for listener ``listener`` of ``served``. Raises ConfigError."""
+        endpoint = Endpoint(self.served[listener].listener, host, port)
+        texts = listeners.rewritten(self._texts("listeners"), [endpoint])
         try:
-            return _build({**self.static, "listeners": listener}, self.dynamic, self.without_effect, self.cluster_id)
+            return _build({**self.static, "listeners": texts}, self.dynamic, self.without_effect, self.cluster_id)
         except ContradictionError as problem:
-            raise ConfigError("", problem.key, listener, problem.reason) from problem
+            raise ConfigError("", problem.key, texts, problem.reason) from problem
 
-    def for_broker(self, node_id: int, rack: str | None, served: Endpoint, advertised: Endpoint) -> "BrokerConfig":
+    def for_broker(
+        self, node_id: int, rack: str | None, served: Sequence[Endpoint], advertised: Sequence[Endpoint]
+    ) -> "BrokerConfig":
         """The configuration of a broker beside this one, with which it shares all but its name and its places."""
-        own = {"node.id": str(node_id), "broker.id": str(node_id), "listeners": str(served)}
+        own = {
+            "node.id": str(node_id),
+            "broker.id": str(node_id),
+            "listeners": listeners.rewritten(self._texts("listeners"), served),
+        }
         if rack is not None:
             own["broker.rack"] = rack
         if "advertised.listeners" in self.static:
-            own["advertised.listeners"] = str(advertised)
+            own["advertised.listeners"] = listeners.rewritten(self._texts("advertised.listeners"), advertised)
         return _build({**self.static, **own}, self.dynamic, self.without_effect, self.cluster_id)
+
+    def _texts(self, name: str) -> Sequence[str]:
+        texts: Any = self.values[name]
+        return cast("Sequence[str]", texts)
 
 
 def as_items(properties: Mapping[str, object]) -> list[str]:
@@ -239,7 +250,7 @@ def load(
         given += [ConfiguredProperty(f"{file_name}:{entry.line}", entry.key, entry.value) for entry in entries]
     given += map(_item, items)
     defaults = defaults_for(brokers)
-    return _configure(given, (*defaults, *DEV_DEFAULTS) if dev else defaults, cluster_id)
+    return _configure(given, (*defaults, *DEV_DEFAULTS) if dev else defaults, cluster_id, brokers)
 
 
 def _item(item: str) -> ConfiguredProperty:
@@ -255,7 +266,7 @@ def as_text(value: object) -> str:
 
 
 def _configure(
-    given: Iterable[ConfiguredProperty], defaults: Iterable[DefaultOverride], cluster_id: str
+    given: Iterable[ConfiguredProperty], defaults: Iterable[DefaultOverride], cluster_id: str, brokers: int = 1
 ) -> BrokerConfig:
     static = {stand_in.name: stand_in.value for stand_in in defaults}
     configured: dict[str, ConfiguredProperty] = {}
@@ -273,10 +284,12 @@ def _configure(
     dynamic = {ConfigResource(BROKER_RESOURCE, ""): {"min.insync.replicas": replicas}}
     without_effect = tuple(name for name in configured if not BROKER[name].acts)
     try:
-        return _build(static, dynamic, without_effect, cluster_id)
+        config = _build(static, dynamic, without_effect, cluster_id)
+        _check_ports(config, brokers)
     except ContradictionError as problem:
         default = ConfiguredProperty("", problem.key, static.get(problem.key, ""))
         raise _refused(configured.get(problem.key, default), problem.reason) from problem
+    return config
 
 
 def _known(setting: ConfiguredProperty) -> Property:
@@ -377,21 +390,34 @@ def _attributes() -> dict[str, str]:
     return {name: name.replace("_", ".") for name in names}
 
 
-def _endpoints(values: Mapping[str, Any]) -> tuple[Endpoint, Endpoint]:
+def _endpoints(values: Mapping[str, Any]) -> tuple[tuple[Endpoint, ...], tuple[Endpoint, ...]]:
+    """The endpoints to serve, and what clients of each are told."""
+    controllers, told = values["controller.listener.names"], values["advertised.listeners"]
     key = "listener.security.protocol.map"
     try:
         protocols = listeners.parse_protocols(values[key])
         key = "listeners"
-        served = listeners.served_endpoint(
-            values[key],
-            controllers=values["controller.listener.names"],
-            between_brokers=values["inter.broker.listener.name"],
-            protocols=protocols,
+        served = listeners.served_endpoints(
+            listeners.parse_endpoints(values[key]), controllers=controllers, protocols=protocols
         )
         key = "advertised.listeners"
-        return served, listeners.advertised_endpoint(served, values[key])
+        endpoints = None if told is None else listeners.parse_endpoints(told)
+        advertised = listeners.advertised_endpoints(served, endpoints, controllers=controllers)
+        key = "inter.broker.listener.name"
+        listeners.check_between_brokers(values[key] or values["security.inter.broker.protocol"], advertised)
     except ValueError as problem:
         raise ContradictionError(key, str(problem)) from problem
+    return served, advertised
+
+
+def _check_ports(config: BrokerConfig, brokers: int) -> None:
+    """Of a start alone: where port 0 is any, the system may give two addresses the same one."""
+    texts: Any = config["listeners"]
+    try:
+        listeners.check_ports(listeners.parse_endpoints(texts))
+        listeners.check_ports(config.served, brokers)
+    except ValueError as problem:
+        raise ContradictionError("listeners", str(problem)) from problem
 
 
 def _contradictions(values: Mapping[str, Any]) -> Iterator[ContradictionError]:

@@ -1,12 +1,16 @@
-"""Listeners: which address to listen on, and which one to tell clients.
+"""Listeners: which addresses to listen on, and which ones to tell clients.
 
-Kafka serves any number of listeners, each with a security protocol of its own. One is served here, in plain text; of several,
-it is the first that is neither a controller's nor, if there is another, the one between brokers.
+Every listener that is not a controller's is served, in plain text, and a client is told the addresses of the listener it came
+by. What does not go together is refused in Kafka's words (``AbstractKafkaConfig.listenerListToEndPoints``,
+``KafkaConfig.validateValues``).
 
 Deviation (scope-of-a-stand-in): see cluster/api_versions.py.
 """
 
+import ipaddress
 import re
+from collections.abc import Iterable, Sequence
+from itertools import combinations, groupby
 from typing import NamedTuple
 
 from groupcoord.config.config_def import trim
@@ -52,37 +56,127 @@ def parse_protocols(text: str) -> dict[str, str]:
     return protocols
 
 
-def served_endpoint(
-    listeners: tuple[str, ...], *, controllers: tuple[str, ...], between_brokers: str | None, protocols: dict[str, str]
-) -> Endpoint:
-    """The one endpoint of ``listeners`` to serve. Raises ValueError."""
-    not_for_clients = {name.upper() for name in controllers}
-    candidates = [endpoint for endpoint in map(parse_endpoint, listeners) if endpoint.listener not in not_for_clients]
-    if not candidates:
-        raise ValueError("there is no listener for clients; all of them are in controller.listener.names")
-    for_clients = [end for end in candidates if end.listener != (between_brokers or "").upper()]
-    chosen = (for_clients or candidates)[0]
-    protocol = protocols.get(chosen.listener)
-    if protocol is None:
-        raise ValueError(f"listener.security.protocol.map does not name {chosen.listener}")
-    if protocol != "PLAINTEXT":
-        raise ValueError(f"{chosen.listener} speaks {protocol}; only PLAINTEXT can be served")
-    return chosen
+def parse_endpoints(texts: Sequence[str]) -> tuple[Endpoint, ...]:
+    """The endpoints of ``listeners`` or ``advertised.listeners``, each of its own name. Raises ValueError."""
+    endpoints = tuple(map(parse_endpoint, texts))
+    if len({endpoint.listener for endpoint in endpoints}) < len(endpoints):
+        raise ValueError(f"Each listener must have a different name, listeners: {_java_list(texts)}")
+    return endpoints
 
 
-def advertised_endpoint(served: Endpoint, advertised: tuple[str, ...] | None) -> Endpoint:
-    """What to tell clients: the advertised endpoint of the served listener, else the address it listens on.
+def check_ports(endpoints: Sequence[Endpoint], brokers: int = 1) -> None:
+    """Refuse listeners that want the same port, unless one is IPv4 and the other IPv6. Port 0 is any.
 
-    An address that means every interface cannot be advertised; ``localhost`` stands for it. Raises ValueError.
+    Of several ``brokers`` the second listens on the port behind the first one's, and so on. Raises ValueError.
     """
-    host = served.host if served.host and served.host not in _NOWHERE else "localhost"
+    listeners = _java_list(endpoints)
+    by_port = sorted((endpoint for endpoint in endpoints if endpoint.port), key=lambda endpoint: endpoint.port)
+    for port, same_port in groupby(by_port, key=lambda endpoint: endpoint.port):
+        versions = [_ip_version(endpoint.host) for endpoint in same_port]
+        where = f"listeners: {listeners}, port: {port}"
+        if versions.count(None) > 1:
+            raise ValueError(f"Each listener must have a different port, listeners: {listeners}")
+        if len(versions) - versions.count(None) > 2:
+            raise ValueError(
+                "Each listener must have a different port unless exactly one listener has an IPv4 address and the other "
+                f"IPv6 address, {where}"
+            )
+        if len(versions) > 1 and sorted(map(str, versions)) != ["4", "6"]:
+            raise ValueError(
+                f"If you have two listeners on the same port then one needs to be IPv4 and the other IPv6, {where}"
+            )
+    for one, other in combinations(by_port, 2):
+        if 0 < other.port - one.port < brokers:
+            raise ValueError(
+                f"the {brokers} brokers listen on ports one behind the other, so that {one} and {other} would meet; "
+                f"leave {brokers} ports between listeners"
+            )
+
+
+def _ip_version(host: str) -> int | None:
+    try:
+        return ipaddress.ip_address(host).version
+    except ValueError:
+        return None
+
+
+def _java_list(items: Iterable[object]) -> str:
+    return f"[{', '.join(map(str, items))}]"
+
+
+def served_endpoints(
+    listeners: Sequence[Endpoint], *, controllers: Iterable[str], protocols: dict[str, str]
+) -> tuple[Endpoint, ...]:
+    """The endpoints of ``listeners`` that are served: all but the controllers'. Raises ValueError."""
+    not_for_clients = {name.upper() for name in controllers}
+    served = tuple(endpoint for endpoint in listeners if endpoint.listener not in not_for_clients)
+    if not served:
+        raise ValueError(
+            "There must be at least one broker advertised listener. "
+            "Perhaps all listeners appear in controller.listener.names?"
+        )
+    for name in (endpoint.listener for endpoint in served):
+        protocol = protocols.get(name)
+        if protocol is None:
+            raise ValueError(
+                f"No security protocol defined for listener {name}; listener.security.protocol.map={name}:PLAINTEXT "
+                "defines one"
+            )
+        if protocol != "PLAINTEXT":
+            raise ValueError(f"{name} speaks {protocol}; only PLAINTEXT can be served")
+    return served
+
+
+def advertised_endpoints(
+    served: Sequence[Endpoint], advertised: Sequence[Endpoint] | None, *, controllers: Iterable[str] = ()
+) -> tuple[Endpoint, ...]:
+    """What clients of each listener of ``served`` are told: its advertised endpoint, else the address it listens on.
+
+    An address that means every interface cannot be advertised; ``localhost`` stands for it where none is. A listener that is
+    served without being advertised is refused, for its clients would be told of no broker. Raises ValueError.
+    """
     if advertised is None:
-        return served._replace(host=host)
-    endpoints = list(map(parse_endpoint, advertised))
-    for endpoint in endpoints:
+        return tuple(endpoint._replace(host=_reachable(endpoint.host)) for endpoint in served)
+    not_for_clients = {name.upper() for name in controllers}
+    by_name = {endpoint.listener: endpoint for endpoint in advertised if endpoint.listener not in not_for_clients}
+    names = [endpoint.listener for endpoint in served]
+    if not by_name.keys() <= set(names):
+        raise ValueError(
+            "advertised.listeners listener names must be equal to or a subset of the ones defined in listeners. "
+            f"Found {','.join(by_name)}. The valid options based on the current configuration are {','.join(names)}"
+        )
+    for endpoint in by_name.values():
         if endpoint.host in _NOWHERE:
-            raise ValueError(f"{endpoint} is no address that a client could connect to")
-        if endpoint.listener == served.listener:
-            return endpoint._replace(host=endpoint.host or host, port=endpoint.port or served.port)
-    names = ", ".join(endpoint.listener for endpoint in endpoints)
-    raise ValueError(f"{served.listener} is what is served, and only {names} is advertised")
+            raise ValueError(
+                f"advertised.listeners cannot use the nonroutable meta-address {endpoint.host}. Use a routable IP address."
+            )
+    missing = [name for name in names if name not in by_name]
+    if missing:
+        raise ValueError(f"{missing[0]} is served and not advertised; its clients would be told of no broker")
+    return tuple(
+        by_name[endpoint.listener]._replace(
+            host=by_name[endpoint.listener].host or _reachable(endpoint.host),
+            port=by_name[endpoint.listener].port or endpoint.port,
+        )
+        for endpoint in served
+    )
+
+
+def _reachable(host: str) -> str:
+    return host if host and host not in _NOWHERE else "localhost"
+
+
+def check_between_brokers(name: str, advertised: Sequence[Endpoint]) -> None:
+    """Refuse a listener between brokers, called ``name``, that is not among those advertised. Raises ValueError."""
+    names = [endpoint.listener for endpoint in advertised]
+    if name.upper() not in names:
+        raise ValueError(
+            "inter.broker.listener.name must be a listener name defined in advertised.listeners. "
+            f"The valid options based on currently configured listeners are {','.join(names)}"
+        )
+
+
+def rewritten(texts: Sequence[str], endpoints: Iterable[Endpoint]) -> str:
+    """``texts``, those of ``listeners`` or ``advertised.listeners``, with ``endpoints`` in the places of their names."""
+    new = {endpoint.listener: endpoint for endpoint in endpoints}
+    return ",".join(str(new.get(endpoint.listener, endpoint)) for endpoint in map(parse_endpoint, texts))

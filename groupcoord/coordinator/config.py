@@ -26,10 +26,9 @@ class CoordinatorConfig:
     offsets_topic_num_partitions: int = 50
     offsets_retention_minutes: int = 10_080
     offsets_retention_check_interval_ms: int = 600_000
-    # What FindCoordinator answers: this broker, as its listener advertises it.
+    # What FindCoordinator answers: this broker, as each of its listeners advertises it (host and port).
     node_id: int = 1
-    host: str = "127.0.0.1"
-    port: int = 9092
+    addresses: tuple[tuple[str, int], ...] = (("127.0.0.1", 9092),)
 
     @property
     def serves_consumer_groups(self) -> bool:

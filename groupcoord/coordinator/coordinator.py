@@ -45,8 +45,8 @@ OFFSETS_TOPIC = "__consumer_offsets"
 DEFAULT_MAX_BATCH_BYTES = 1_048_588
 """Kafka's default of ``max.message.bytes``."""
 
-CoordinatorOf = Callable[[str], Address | None]
-"""The broker that coordinates a group, or a transactional id, if there is one."""
+CoordinatorOf = Callable[[str, int], Address | None]
+"""The broker that coordinates a group, or a transactional id, if there is one, for clients of a listener counted from 0."""
 
 Handler = Callable[[Sequence[RuntimeShard], HandlerContext, Call, Any], None]
 GroupHandler = Callable[[RuntimeShard, HandlerContext, Call, Any], None]
@@ -94,7 +94,7 @@ class GroupCoordinator:
         settings = AppendSettings(
             config.offsets_commit_timeout_ms, config.group_coordinator_append_linger_ms, max_batch_bytes
         )
-        self.transaction_coordinator_of: CoordinatorOf = lambda _: None
+        self.transaction_coordinator_of: CoordinatorOf = lambda _, __: None
         """The broker that coordinates a transactional id."""
         self.runtime = CoordinatorRuntime(
             OFFSETS_TOPIC, config.offsets_topic_num_partitions, self.timers, new_machine, settings
@@ -181,13 +181,13 @@ class GroupCoordinator:
         """The shard that ``group_id`` belongs to, by the hash of its name."""
         return self.runtime.shard_of(group_id)
 
-    def _coordinator_of(self, group_id: str) -> Address | None:
+    def _coordinator_of(self, group_id: str, listener: int) -> Address | None:
         shard = self.shard_of(group_id)
         if self._routing is not None:
-            return self._routing.coordinator_of(shard.partition)
+            return self._routing.coordinator_of(shard.partition, listener)
         # A lone broker coordinates every group whose log it has, also while it reads that.
         lost = shard.state not in (ShardState.ACTIVE, ShardState.LOADING)
-        return None if lost else this_broker(self.config)
+        return None if lost else this_broker(self.config, listener)
 
 
 def _take_every_transaction(
@@ -215,18 +215,18 @@ def find_coordinator(
     request: FindCoordinatorRequest,
 ) -> None:
     """Answer ``call``: the coordinator of each key that has one, by the type of the key."""
-    found = tuple(_found(coordinators, request.key_type, key) for key in request.coordinator_keys)
+    found = tuple(_found(coordinators, request.key_type, key, call.listener) for key in request.coordinator_keys)
     ctx.reply(call, FindCoordinatorResponse(coordinators=found))
 
 
-def this_broker(config: CoordinatorConfig) -> Address:
-    """The address of the broker with this configuration."""
-    return Address(config.node_id, config.host, config.port)
+def this_broker(config: CoordinatorConfig, listener: int) -> Address:
+    """The address of the broker with this configuration for clients of that listener, counted from 0."""
+    return Address(config.node_id, *config.addresses[listener])
 
 
-def _found(coordinators: Mapping[int, CoordinatorOf], key_type: int, key: str) -> Coordinator:
+def _found(coordinators: Mapping[int, CoordinatorOf], key_type: int, key: str, listener: int) -> Coordinator:
     if key_type in coordinators:
-        address = coordinators[key_type](key)
+        address = coordinators[key_type](key, listener)
         if address is None:
             return _no_coordinator(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         node_id, host, port = address

@@ -14,7 +14,7 @@ class Call(NamedTuple):
     """One request of one connection: whom to answer. A parked JoinGroup is a stored Call, answered by a later Reply.
 
     ``client_host`` is Java's text of an address, with its leading slash: ``/127.0.0.1``. ``broker`` is the broker that was
-    asked, counted from 0, where there are several.
+    asked and ``listener`` the listener it was asked by, both counted from 0, where there are several.
     """
 
     connection_id: int
@@ -24,6 +24,7 @@ class Call(NamedTuple):
     client_id: str | None
     client_host: str
     broker: int = 0
+    listener: int = 0
 
     def as_cause(self) -> Requested:
         """The request as the cause of events."""

@@ -22,12 +22,13 @@ _INT32 = struct.Struct(">i")
 class RequestCache:
     """``parse_request`` for one connection, remembering its last short request."""
 
-    __slots__ = ("_api_and_version", "_broker", "_client_host", "_number", "_parsed", "_rest")
+    __slots__ = ("_api_and_version", "_broker", "_client_host", "_listener", "_number", "_parsed", "_rest")
 
-    def __init__(self, number: int, client_host: str, broker: int = 0) -> None:
+    def __init__(self, number: int, client_host: str, broker: int = 0, listener: int = 0) -> None:
         self._number = number
         self._client_host = client_host
         self._broker = broker
+        self._listener = listener
         self._api_and_version: bytes | None = None
         self._rest: bytes | None = None  # what follows the correlation id
         self._parsed: tuple[Any, int, str | None, Any] = (None, -1, None, None)
@@ -43,9 +44,8 @@ class RequestCache:
                 self._api_and_version, self._rest = frame[:4], frame[8:]
                 self._parsed = api, version, client_id, message
         # Past the constructor that NamedTuple writes in Python: half the time, for every request there is.
-        return _new(
-            Call, (self._number, correlation_id, api, version, client_id, self._client_host, self._broker)
-        ), message
+        call = self._number, correlation_id, api, version, client_id, self._client_host, self._broker, self._listener
+        return _new(Call, call), message
 
 
 class ResponseCache:
@@ -62,7 +62,7 @@ class ResponseCache:
 
     def write(self, call: Call, response: Any) -> bytes | list[LazyBytes]:
         """The frame that answers ``call``, in parts if some of it is still to be read. Raises what the encoder raises."""
-        _, correlation_id, api, version, _, _, _ = call
+        _, correlation_id, api, version, _, _, _, _ = call
         if response is self._response and version == self._version and api is self._api:
             return self._size + _INT32.pack(correlation_id) + self._rest
         if api.key is _FETCH:

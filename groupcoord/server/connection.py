@@ -103,7 +103,7 @@ class ServerConnection(asyncio.Protocol):
     """Flow control and framing of one peer; the serving loop has requests handled.
 
     ``number`` tells connections apart, ``address`` is the peer's (IP, port), ``max_request_bytes`` the longest request and
-    ``broker`` the broker it has connected to, counted from 0.
+    ``broker`` and ``listener`` what it has connected to, counted from 0.
     """
 
     __slots__ = (
@@ -140,6 +140,7 @@ class ServerConnection(asyncio.Protocol):
         registry: "ConnectionRegistry[ServerConnection]",
         max_request_bytes: int,
         broker: int = 0,
+        listener: int = 0,
     ) -> None:
         self.number = number
         self.ip = address[0]
@@ -156,7 +157,7 @@ class ServerConnection(asyncio.Protocol):
         self._round = serving
         self._registry = registry
         self._frames = FrameBuffer(max_request_bytes)
-        self._requests = RequestCache(number, self.client_host, broker)
+        self._requests = RequestCache(number, self.client_host, broker, listener)
         self._responses = ResponseCache()
         self._answers: list[bytes] = []
         self._answers_size = 0

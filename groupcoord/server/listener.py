@@ -99,8 +99,8 @@ class Acceptor:
         self._numbers = itertools.count(1)
         self._short_of_resources = False
 
-    async def accept_from(self, listening: socket.socket, broker: int = 0) -> None:
-        """Accept, for broker ``broker`` counted from 0, until cancelled."""
+    async def accept_from(self, listening: socket.socket, broker: int = 0, listener: int = 0) -> None:
+        """Accept, for that listener of that broker, both counted from 0, until cancelled."""
         while True:
             await _readable(listening)
             while self._connections.full:
@@ -117,7 +117,7 @@ class Acceptor:
                 await self._connections.one_closed(_RETRY_SECONDS)
                 continue
             taking_in = asyncio.gather(
-                *[self._take_in(sock, address[0], address[1], broker) for sock, address in accepted]
+                *[self._take_in(sock, address[0], address[1], broker, listener) for sock, address in accepted]
             )
             try:
                 await asyncio.shield(taking_in)
@@ -156,7 +156,7 @@ class Acceptor:
         if left is not None and left <= SPARE_DESCRIPTORS + self._files_to_come():
             raise OSError(errno.EMFILE, f"{left} file descriptors are left, and they are kept for files")
 
-    async def _take_in(self, sock: socket.socket, ip: str, port: int, broker: int) -> None:
+    async def _take_in(self, sock: socket.socket, ip: str, port: int, broker: int, listener: int) -> None:
         """Make a ServerConnection of an accepted socket."""
         config = self._config()
         try:
@@ -168,7 +168,7 @@ class Acceptor:
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, config.socket_send_buffer_bytes)
             most_bytes = config.socket_request_max_bytes
             connection = ServerConnection(
-                next(self._numbers), (ip, port), self._serving, self._connections, most_bytes, broker
+                next(self._numbers), (ip, port), self._serving, self._connections, most_bytes, broker, listener
             )
             await asyncio.get_running_loop().connect_accepted_socket(lambda: connection, sock)
         except Exception as problem:

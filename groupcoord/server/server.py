@@ -1,4 +1,4 @@
-"""A cluster on a port, or on one for each of its brokers: startup, run, shutdown."""
+"""A cluster on a port, or on one for each of its brokers and listeners: startup, run, shutdown."""
 
 import asyncio
 import contextlib
@@ -37,9 +37,11 @@ class Server:
     the clock: the wall clock, unless a test brings its own; ``seconds_until`` then tells how long to wait for a moment on it,
     and if it returns None, ``wake`` has to be called whenever the clock has moved. ``listeners`` are told every event.
 
-    A cluster of several brokers gives its ``brokers``: each of them listens on a port of its own, the second on the port behind
-    the first one's and so on, or on any ports. ``on_connection`` is told of each connection that is open now (True) or gone
-    (False). ``files_to_come`` says how many file descriptors the data directory may still need.
+    What ``listeners=`` of the configuration says beyond its first listener is served too, where it says, or at any port if
+    that is 0; ``host`` and ``port`` are the first one's. A cluster of several brokers gives its ``brokers``: each of them
+    listens on a port of its own, the second on the port behind the first one's and so on, or on any ports. ``on_connection``
+    is told of each connection that is open now (True) or gone (False). ``files_to_come`` says how many file descriptors the
+    data directory may still need.
     """
 
     def __init__(
@@ -64,8 +66,8 @@ class Server:
         self._brokers = brokers
         self._on_connection = on_connection
         self._files_to_come = files_to_come
-        self._ports: list[int] = []
-        self._sockets: list[tuple[int, socket.socket]] = []  # with the broker that listens there
+        self._places: dict[tuple[int, int], tuple[str, int]] = {}  # by broker and listener; kept for another start
+        self._sockets: list[tuple[int, int, socket.socket]] = []  # with the broker and the listener
         self._accepting: list[asyncio.Task[None]] = []
         self._stop = asyncio.Event()
         self._signal: signal.Signals | None = None
@@ -80,8 +82,16 @@ class Server:
 
     @property
     def addresses(self) -> list[str]:
-        """``host:port`` of every broker, the first one's first; known once the server is started."""
-        return [host_and_port(self.host, port) for port in self._ports]
+        """``host:port`` of every broker, the first one's first, by the first listener; known once the server is started."""
+        return [host_and_port(*place) for (_, listener), place in self._places.items() if not listener]
+
+    @property
+    def listener_addresses(self) -> dict[str, list[str]]:
+        """The ``addresses`` of each listener by its name, in the order of ``listeners``; known once the server is started."""
+        return {
+            endpoint.listener: [host_and_port(*place) for (_, at), place in self._places.items() if at == listener]
+            for listener, endpoint in enumerate(self.cluster.config.served)
+        }
 
     async def serve(self, announce: Callable[["Server"], None]) -> signal.Signals | None:
         """Start, ``announce`` that connections are accepted, serve until ``stop`` or a signal, shut down.
@@ -116,10 +126,10 @@ class Server:
         self.cluster.batch_rounds(batches=True)
         acceptor = Acceptor(lambda: self.cluster.config, self._connections, serving, self._files_to_come)
         self._accepting = [
-            loop.create_task(self._accept(acceptor, broker, listening)) for broker, listening in self._sockets
+            loop.create_task(self._accept(acceptor, *place_and_socket)) for place_and_socket in self._sockets
         ]
         self._dispatcher.wake()
-        logger.info("serving at %s", ", ".join(self.addresses))
+        logger.info("serving at %s", ", ".join(host_and_port(*place) for place in self._places.values()))
 
     async def shutdown(self) -> None:
         """Accept no more connections, let peers read their answers, close everything."""
@@ -188,27 +198,33 @@ class Server:
     async def _listen(self, brokers: int) -> None:
         """Open the sockets, and tell the cluster their addresses. An OSError has in ``filename`` the address that cannot be
         had."""
-        ports = self._ports or [self.port and self.port + number for number in range(brokers)]
-        self._ports = []
-        for broker, port in enumerate(ports):
+        firsts = [(self.host, self.port), *((one.host, one.port) for one in self.cluster.config.served[1:])]
+        places = self._places or {
+            (broker, listener): (host, port and port + broker)
+            for broker in range(brokers)
+            for listener, (host, port) in enumerate(firsts)
+        }
+        self._places = {}
+        for (broker, listener), (host, wanted) in places.items():
             try:
-                if port > _LAST_PORT:
+                if wanted > _LAST_PORT:
                     raise OSError(errno.EADDRNOTAVAIL, f"there is no port above {_LAST_PORT}")
-                sockets = await bind(self.host, port, self.cluster.config)
+                sockets = await bind(host, wanted, self.cluster.config)
             except OSError as problem:
-                problem.filename = host_and_port(self.host, port)
+                problem.filename = host_and_port(host, wanted)
                 raise
-            self._sockets += [(broker, listening) for listening in sockets]
-            self._ports.append(sockets[0].getsockname()[1])
+            self._sockets += [(broker, listener, listening) for listening in sockets]
+            port = sockets[0].getsockname()[1]
+            self._places[broker, listener] = host, port
             if self._brokers is None or not broker:
-                self.cluster.listening_at(self.host, self._ports[0])
+                self.cluster.listening_at(host, port, listener)
             else:
-                self._brokers.listening_at(broker, self.host, self._ports[broker])
-        self.port = self._ports[0]
+                self._brokers.listening_at(broker, host, port, listener)
+        self.port = self._places[0, 0][1]
 
-    async def _accept(self, acceptor: Acceptor, broker: int, listening: socket.socket) -> None:
+    async def _accept(self, acceptor: Acceptor, broker: int, listener: int, listening: socket.socket) -> None:
         try:
-            await acceptor.accept_from(listening, broker)
+            await acceptor.accept_from(listening, broker, listener)
         except Exception as error:
             self._dispatcher.log_unexpected(error, None, None)
             self.stop()
@@ -219,7 +235,7 @@ class Server:
             connection.abort()
 
     def _close_sockets(self) -> None:
-        for _, listening in self._sockets:
+        for _, _, listening in self._sockets:
             listening.close()
         self._sockets.clear()
 

@@ -80,6 +80,21 @@ def test_it_says_where_each_of_several_brokers_listens(monkeypatch: pytest.Monke
     assert third.startswith("broker 7 listening on 127.0.0.1:")
 
 
+BOTH_PLAIN = "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,B:PLAINTEXT"
+
+
+def test_it_says_where_each_listener_listens(monkeypatch: pytest.MonkeyPatch) -> None:
+    listeners = ("-c", "listeners=PLAINTEXT://127.0.0.1:0,B://127.0.0.1:0", "-c", BOTH_PLAIN)
+    ended, said = served(monkeypatch, *listeners, "--brokers", "2")
+    assert ended == 0
+    assert [re.sub(r":\d+", "", line) for line in said.splitlines()] == [
+        "listening on 127.0.0.1",
+        "broker 2 listening on 127.0.0.1",
+        "listening on 127.0.0.1 for B",
+        "broker 2 listening on 127.0.0.1 for B",
+    ]
+
+
 def test_the_docs_show_what_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
     text = (Path(__file__).resolve().parents[2] / "docs" / "brokers.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"```console\n(.*?)```", text, re.DOTALL)
@@ -206,6 +221,8 @@ def test_host_and_port_win_over_listeners(monkeypatch: pytest.MonkeyPatch) -> No
     assert configured(monkeypatch, *listeners, "--port", "0").address == "127.0.0.9:0"
     assert configured(monkeypatch, *listeners, "--host", "127.0.0.2").address == "127.0.0.2:1234"
     assert configured(monkeypatch, "--host", "::1", "--port", "7").address == "[::1]:7"
+    two = configured(monkeypatch, "-c", "listeners=PLAINTEXT://:1,B://:2", "-c", BOTH_PLAIN, "--host", "127.0.0.2")
+    assert two.cluster.config["listeners"] == ("PLAINTEXT://127.0.0.2:1", "B://:2")
 
 
 def test_topics(monkeypatch: pytest.MonkeyPatch) -> None:

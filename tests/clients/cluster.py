@@ -42,6 +42,12 @@ class Cluster:
         self._errors_seen += len(errors)
         return errors
 
+    def brokers(self) -> list[str]:
+        """``host:port`` of each broker, as this client is told."""
+        return [
+            f"{broker.host}:{broker.port}" for broker in self.admin.list_topics(timeout=PATIENCE_S).brokers.values()
+        ]
+
     def broker_config(self, name: str) -> str:
         """The value of a broker property."""
         node = next(iter(self.admin.list_topics(timeout=PATIENCE_S).brokers))

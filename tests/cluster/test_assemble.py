@@ -39,12 +39,12 @@ class FakeCore:
 
     def __init__(self) -> None:
         self.config = load(dev=True)
-        self.address: tuple[str, int] | None = None
+        self.address: tuple[str, int, int] | None = None
         self.submit: SubmitWork | None = None
         self.put_off: list[Effect] = []
 
-    def listening_at(self, host: str, port: int) -> None:
-        self.address = host, port
+    def listening_at(self, host: str, port: int, listener: int = 0) -> None:
+        self.address = host, port, listener
 
     def handle(self, call: Call, request: Any, now_ms: int) -> list[Effect]:
         return [Reply(call, "handled")]
@@ -76,8 +76,8 @@ def test_a_layer_passes_everything_on_and_sees_every_effect() -> None:
     core = FakeCore()
     layer = Marking(Marking(core, "inner"), "outer")
     assert layer.config is core.config
-    layer.listening_at("h", 1)
-    assert core.address == ("h", 1)
+    layer.listening_at("h", 1, 2)
+    assert core.address == ("h", 1, 2)
     assert (layer.next_deadline(), layer.deadline_lower_bound()) == (7, 6)
     assert answers(layer.handle(CALL, None, 1)) == ["handled inner@1 outer@1"]
     assert answers(layer.expire(2)) == ["expired inner@2 outer@2"]

@@ -30,7 +30,7 @@ def test_defaults_are_kafkas_and_a_stand_ins() -> None:
     assert config["offsets.topic.replication.factor"] == 1
     assert (config.node_id, config["broker.id"]) == (1, 1)
     assert config.cluster_id == CLUSTER_ID
-    assert config.served == config.advertised == Endpoint("PLAINTEXT", "127.0.0.1", 9092)
+    assert config.served == config.advertised == (Endpoint("PLAINTEXT", "127.0.0.1", 9092),)
     assert config.without_effect == ()
     with pytest.raises(KeyError):
         config["no.such.property"]
@@ -99,7 +99,7 @@ def test_what_has_no_effect_here_is_listed() -> None:
         ("listeners=SSL://:9", "listeners=SSL://:9: SSL speaks SSL; only PLAINTEXT can be served"),
         (
             "advertised.listeners=PLAINTEXT://0.0.0.0:1",
-            "advertised.listeners=PLAINTEXT://0.0.0.0:1: PLAINTEXT://0.0.0.0",
+            "advertised.listeners=PLAINTEXT://0.0.0.0:1: advertised.listeners cannot use the nonroutable meta-address 0.0.0.0",
         ),
         (
             "listener.security.protocol.map=A",
@@ -127,6 +127,25 @@ def test_a_mistake_is_refused_by_name(item: str, message: str | None) -> None:
     with pytest.raises(ConfigError) as refusal:
         load([item])
     assert str(refusal.value).startswith(message)
+
+
+def test_listeners_that_do_not_go_together_are_refused() -> None:
+    protocols = "listener.security.protocol.map=A:PLAINTEXT,B:PLAINTEXT"
+    items = (protocols, "listeners=A://:9092,B://:9094", "inter.broker.listener.name=A")
+    assert [str(endpoint) for endpoint in load(items, brokers=2).advertised] == [
+        "A://localhost:9092",
+        "B://localhost:9094",
+    ]
+    with pytest.raises(ConfigError, match=r"^listeners=A://:9092,B://:9094: the 3 brokers listen on ports"):
+        load(items, brokers=3)
+    with pytest.raises(
+        ConfigError, match=r"^listeners=A://:1,CONTROLLER://:1: Each listener must have a different port"
+    ):
+        load([protocols, "listeners=A://:1,CONTROLLER://:1", "inter.broker.listener.name=A"])
+    with pytest.raises(
+        ConfigError, match=r"^inter.broker.listener.name=: .* must be a listener name defined in advert"
+    ):
+        load(items[:2])
 
 
 def test_a_mistake_in_a_file_is_refused_with_its_line() -> None:
@@ -157,11 +176,11 @@ def test_the_old_name_of_the_node_id() -> None:
 
 def test_the_server_says_where_it_listens() -> None:
     config = load(["listeners=PLAINTEXT://:0"]).listening_at("127.0.0.1", 41234)
-    assert config.served == config.advertised == Endpoint("PLAINTEXT", "127.0.0.1", 41234)
+    assert config.served == config.advertised == (Endpoint("PLAINTEXT", "127.0.0.1", 41234),)
     assert config["listeners"] == ("PLAINTEXT://127.0.0.1:41234",)
-    assert load().listening_at("::1", 5).served == Endpoint("PLAINTEXT", "::1", 5)
+    assert load().listening_at("::1", 5).served == (Endpoint("PLAINTEXT", "::1", 5),)
     advertised = load(["advertised.listeners=PLAINTEXT://kafka:9092"]).listening_at("0.0.0.0", 5)
-    assert advertised.advertised == Endpoint("PLAINTEXT", "kafka", 9092)
+    assert advertised.advertised == (Endpoint("PLAINTEXT", "kafka", 9092),)
     with pytest.raises(ConfigError, match="listeners=PLAINTEXT://a b:5: "):
         load().listening_at("a b", 5)
 
@@ -179,7 +198,7 @@ def test_kafkas_own_file_can_be_read() -> None:
     log.dirs=/tmp/kraft-combined-logs
     """
     config = load(file_text=text)
-    assert (config.node_id, config.served.port, config.advertised.host) == (7, 9092, "broker.example")
+    assert (config.node_id, config.served[0].port, config.advertised[0].host) == (7, 9092, "broker.example")
 
 
 class TestChangesWhileItRuns:
@@ -268,7 +287,7 @@ def test_every_property_can_be_set_to_its_default() -> None:
 
 def test_another_broker_differs_in_its_name_and_places() -> None:
     config = load(["num.partitions=3", "advertised.listeners=PLAINTEXT://kafka:9092"])
-    served, advertised = Endpoint("PLAINTEXT", "127.0.0.1", 9093), Endpoint("PLAINTEXT", "kafka", 9093)
+    served, advertised = (Endpoint("PLAINTEXT", "127.0.0.1", 9093),), (Endpoint("PLAINTEXT", "kafka", 9093),)
     other = config.for_broker(2, "r", served, advertised)
     assert (other.node_id, other["broker.id"], other.broker_rack, other.num_partitions) == (2, 2, "r", 3)
     assert (other.served, other.advertised) == (served, advertised)

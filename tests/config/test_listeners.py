@@ -1,14 +1,30 @@
-"""Which listener is served, and what clients are told."""
+"""Which listeners are served, and what clients are told."""
 
 import pytest
 
-from groupcoord.config.listeners import Endpoint, advertised_endpoint, parse_endpoint, parse_protocols, served_endpoint
+from groupcoord.config.listeners import (
+    Endpoint,
+    advertised_endpoints,
+    check_between_brokers,
+    check_ports,
+    parse_endpoint,
+    parse_endpoints,
+    parse_protocols,
+    rewritten,
+    served_endpoints,
+)
 
 PROTOCOLS = {"PLAINTEXT": "PLAINTEXT", "CONTROLLER": "PLAINTEXT", "BROKER": "PLAINTEXT", "TLS": "SSL"}
 
 
-def serve(*listeners: str, between_brokers: str | None = None) -> Endpoint:
-    return served_endpoint(listeners, controllers=("CONTROLLER",), between_brokers=between_brokers, protocols=PROTOCOLS)
+def serve(*listeners: str) -> list[str]:
+    served = served_endpoints(parse_endpoints(listeners), controllers=("controller",), protocols=PROTOCOLS)
+    return list(map(str, served))
+
+
+def advertise(served: tuple[str, ...], *advertised: str) -> list[str]:
+    told = advertised_endpoints(parse_endpoints(served), parse_endpoints(advertised), controllers=("controller",))
+    return list(map(str, told))
 
 
 @pytest.mark.parametrize(
@@ -49,43 +65,102 @@ def test_protocols_are_read() -> None:
         parse_protocols("A:FOO")
 
 
-def test_the_first_listener_for_clients_is_served() -> None:
-    """Deviation (scope-of-a-stand-in)."""
-    assert serve("CONTROLLER://:9093", "PLAINTEXT://:9092", "BROKER://:9094").port == 9092
-    assert serve("BROKER://:9094", "PLAINTEXT://:9092", between_brokers="broker").port == 9092
-    assert serve("BROKER://:9094", "CONTROLLER://:9093", between_brokers="BROKER").port == 9094
+def test_all_listeners_but_a_controllers_are_served() -> None:
+    """Deviation (scope-of-a-stand-in): in plain text."""
+    assert serve("CONTROLLER://:9093", "PLAINTEXT://:9092", "broker://:9094") == ["PLAINTEXT://:9092", "BROKER://:9094"]
 
 
 @pytest.mark.parametrize(
     ("listener", "reason"),
     [
-        ("CONTROLLER://:9093", "no listener for clients"),
-        ("OTHER://:9092", "listener.security.protocol.map does not name OTHER"),
+        ("CONTROLLER://:9093", "must be at least one broker advertised listener"),
+        (
+            "OTHER://:9092",
+            "No security protocol defined for listener OTHER; listener.security.protocol.map=OTHER:PLAINTEXT",
+        ),
         ("TLS://:9092", "TLS speaks SSL; only PLAINTEXT can be served"),
     ],
 )
 def test_a_listener_that_cannot_be_served_is_refused(listener: str, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         serve(listener)
+    if not listener.startswith("CONTROLLER"):
+        with pytest.raises(ValueError, match=reason):
+            serve("PLAINTEXT://:1", listener)
+
+
+def test_each_listener_has_a_name_of_its_own() -> None:
+    with pytest.raises(ValueError, match=r"must have a different name, listeners: \[A://:1, a://:2\]"):
+        parse_endpoints(("A://:1", "a://:2"))
+
+
+@pytest.mark.parametrize(
+    "listeners",
+    [("A://:1", "B://:2"), ("A://:0", "B://:0"), ("A://127.0.0.1:1", "B://[::1]:1"), ("A://[::]:1", "B://0.0.0.0:1")],
+)
+def test_listeners_on_ports_of_their_own(listeners: tuple[str, ...]) -> None:
+    check_ports(parse_endpoints(listeners))
+
+
+@pytest.mark.parametrize(
+    ("listeners", "reason"),
+    [
+        (("A://:1", "B://host:1"), r"Each listener must have a different port, listeners: \[A://:1, B://host:1\]"),
+        (
+            ("A://1.2.3.4:1", "B://1.2.3.5:1"),
+            "on the same port then one needs to be IPv4 and the other IPv6, .*, port: 1",
+        ),
+        (("A://1.2.3.4:1", "B://[::1]:1", "C://:1"), "one needs to be IPv4 and the other IPv6"),
+        (("A://1.2.3.4:1", "B://:1"), "one needs to be IPv4 and the other IPv6"),
+        (("A://1.2.3.4:1", "B://[::1]:1", "C://1.2.3.5:1"), "unless exactly one listener has an IPv4 address"),
+    ],
+)
+def test_listeners_that_want_the_same_port_are_refused(listeners: tuple[str, ...], reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        check_ports(parse_endpoints(listeners))
+
+
+def test_listeners_leave_room_for_every_broker() -> None:
+    listeners = parse_endpoints(("A://:9094", "B://:9092", "C://:0"))
+    check_ports(listeners, brokers=2)
+    with pytest.raises(ValueError, match=r"the 3 brokers listen .* B://:9092 and A://:9094 would meet; leave 3 ports"):
+        check_ports(listeners, brokers=3)
 
 
 @pytest.mark.parametrize(
     ("host", "told"), [("10.0.0.1", "10.0.0.1"), ("", "localhost"), ("0.0.0.0", "localhost"), ("::", "localhost")]
 )
 def test_clients_are_told_an_address_they_can_use(host: str, told: str) -> None:
-    assert advertised_endpoint(Endpoint("A", host, 5), None) == Endpoint("A", told, 5)
+    assert advertised_endpoints([Endpoint("A", host, 5)], None) == (Endpoint("A", told, 5),)
 
 
-def test_what_is_advertised_for_the_served_listener_is_told() -> None:
-    served = Endpoint("A", "0.0.0.0", 5)
-    assert advertised_endpoint(served, ("B://b:1", "A://a:2")) == Endpoint("A", "a", 2)
-    assert advertised_endpoint(served, ("A://:0",)) == Endpoint("A", "localhost", 5)
+def test_what_is_advertised_for_each_listener_is_told() -> None:
+    served = ("A://0.0.0.0:5", "B://:6")
+    assert advertise(served, "B://b:1", "A://a:2", "CONTROLLER://c:3") == ["A://a:2", "B://b:1"]
+    assert advertise(served, "A://:0", "B://[::1]:0") == ["A://localhost:5", "B://[::1]:6"]
 
 
 @pytest.mark.parametrize(
     ("advertised", "reason"),
-    [("A://0.0.0.0:1", "no address that a client could connect to"), ("B://b:1", "A is what is served, and only B")],
+    [
+        (("A://0.0.0.0:1",), "cannot use the nonroutable meta-address 0.0.0.0. Use a routable IP address."),
+        (("A://a:1", "C://c:1"), "equal to or a subset of the ones defined in listeners. Found A,C. .* are A,B"),
+        (("A://a:1",), "B is served and not advertised; its clients would be told of no broker"),
+    ],
 )
-def test_an_address_nobody_can_use_is_refused(advertised: str, reason: str) -> None:
+def test_an_address_nobody_can_use_is_refused(advertised: tuple[str, ...], reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
-        advertised_endpoint(Endpoint("A", "a", 5), (advertised,))
+        advertise(("A://a:5", "B://b:6"), *advertised)
+
+
+def test_brokers_would_speak_by_a_listener_that_is_advertised() -> None:
+    advertised = parse_endpoints(("A://a:1", "B://b:1"))
+    check_between_brokers("a", advertised)
+    with pytest.raises(
+        ValueError, match=r"must be a listener name defined in advertised.listeners. The valid .* are A,B"
+    ):
+        check_between_brokers("PLAINTEXT", advertised)
+
+
+def test_endpoints_are_rewritten_in_their_places() -> None:
+    assert rewritten(("C://:3", "a://:1"), [Endpoint("A", "h", 2)]) == "C://:3,A://h:2"

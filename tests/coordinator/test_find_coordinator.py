@@ -10,13 +10,13 @@ from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import FindCoordinatorRequest
 from tests.coordinator.world import Asked, World
 
-ME: dict[str, Any] = {"node_id": 7, "host": "kafka.test", "port": 1234}
+ME: dict[str, Any] = {"node_id": 7, "addresses": (("kafka.test", 1234),)}
 
 
 def find(*keys: str, key_type: int = 0, version: int = 6) -> Asked:
     request = FindCoordinatorRequest(key=keys[0] if keys else "", key_type=key_type, coordinator_keys=keys)
     world = World(**ME)
-    world.coordinator.transaction_coordinator_of = lambda _: this_broker(world.config)
+    world.coordinator.transaction_coordinator_of = lambda _, listener: this_broker(world.config, listener)
     return world.ask(ApiKey.FIND_COORDINATOR, request, version=version)
 
 

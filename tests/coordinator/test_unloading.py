@@ -123,7 +123,7 @@ def test_all_offsets_are_as_lost_as_some() -> None:
 
 def test_groups_have_no_coordinator_meanwhile() -> None:
     world, _ = unloaded()
-    world.coordinator.transaction_coordinator_of = lambda _: this_broker(world.config)
+    world.coordinator.transaction_coordinator_of = lambda _, listener: this_broker(world.config, listener)
     found = find(world, "g", "h").answer.coordinators
     assert [(one.key, one.error_code, one.node_id) for one in found] == [
         ("g", ErrorCode.COORDINATOR_NOT_AVAILABLE, -1),

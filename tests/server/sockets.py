@@ -56,9 +56,10 @@ class Client:
         self.writer = writer
 
     @classmethod
-    async def connect(cls, server: Server, broker: int = 0) -> "Client":
-        """A connection to broker ``broker``, counted from 0."""
-        port = int(server.addresses[broker].rpartition(":")[2]) if broker else server.port
+    async def connect(cls, server: Server, broker: int = 0, listener: str | None = None) -> "Client":
+        """A connection to broker ``broker``, counted from 0, by that listener, or the first."""
+        addresses = server.addresses if listener is None else server.listener_addresses[listener]
+        port = int(addresses[broker].rpartition(":")[2]) if broker or listener else server.port
         return cls(*await asyncio.open_connection(server.host, port))
 
     def send(self, api: Api, message: Any, *, correlation_id: int = 1) -> None:

@@ -78,8 +78,10 @@ class FakeCluster:
             ApiKey.API_VERSIONS: lambda call, _: [Reply(call, ApiVersionsResponse(api_keys=()))],
         }
 
-    def listening_at(self, host: str, port: int) -> None:
-        self.listening = (host, port)
+    def listening_at(self, host: str, port: int, listener: int = 0) -> None:
+        self.config = self.config.listening_at(host, port, listener)
+        if not listener:
+            self.listening = (host, port)
 
     def batch_rounds(self, *, batches: bool) -> None:
         self.batches = batches

@@ -92,10 +92,11 @@ def test_a_different_response_version_or_api_is_written() -> None:
         assert responses.write(asked, joined) == encode_response(JOIN_GROUP, 9, correlation_id, joined)
 
 
-def test_calls_know_the_broker_they_came_to() -> None:
-    requests = RequestCache(1, "/127.0.0.1", broker=2)
+def test_calls_know_the_broker_they_came_to_and_its_listener() -> None:
+    requests = RequestCache(1, "/127.0.0.1", broker=2, listener=3)
     data = frame(HEARTBEAT, heartbeat())[4:]
-    assert [requests.read(data)[0].broker for _ in range(2)] == [2, 2]
+    calls = [requests.read(data)[0] for _ in range(2)]
+    assert [(call.broker, call.listener) for call in calls] == [(2, 3), (2, 3)]
 
 
 def test_a_long_fetch_is_in_parts_and_a_short_one_is_not() -> None:

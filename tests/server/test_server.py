@@ -99,6 +99,37 @@ def test_each_broker_listens_on_a_port_of_its_own(run: Run) -> None:
     run(story())
 
 
+@pytest.mark.parametrize("brokers", [1, 2])
+def test_every_listener_is_served_and_a_call_knows_by_which_it_came(run: Run, brokers: int) -> None:
+    async def story() -> None:
+        node = FakeCluster(
+            listeners="INSIDE://127.0.0.1:0,CONTROLLER://:9093,HOST://127.0.0.1:0",
+            listener_security_protocol_map="INSIDE:PLAINTEXT,HOST:PLAINTEXT",
+            inter_broker_listener_name="INSIDE",
+        )
+        cluster = BrokerRegistry(1, brokers, random=JavaRandom(1))
+        server = Server(node, brokers=cluster)
+        await server.startup()
+        first = server.listener_addresses
+        for listener, name in enumerate(("INSIDE", "HOST")):
+            told = [f"{one.host}:{one.port}" for one in cluster.brokers(node.config, listener)]
+            assert sorted(told) == sorted(first[name])
+            for broker in range(brokers):
+                client = await Client.connect(server, broker, name)
+                assert await client.alive()
+                assert node.calls[-1][-2:] == (broker, listener)
+                await client.close()
+        assert server.addresses == first["INSIDE"]
+        assert len({*first["INSIDE"], *first["HOST"]}) == 2 * brokers
+        await server.shutdown()
+        await server.startup()
+        assert server.listener_addresses == first
+        await server.shutdown()
+        assert server.unexpected_errors == []
+
+    run(story())
+
+
 def test_a_server_that_starts_again_has_the_same_ports(run: Run) -> None:
     async def story() -> None:
         server = Server(FakeCluster(), brokers=BrokerRegistry(1, 2, random=JavaRandom(1)))
@@ -148,7 +179,7 @@ def test_the_ports_lie_one_behind_the_other_and_one_that_is_taken_is_named(run: 
 def test_what_cannot_be_advertised_is_not_served(run: Run) -> None:
     async def story() -> None:
         class Unhappy(FakeCluster):
-            def listening_at(self, host: str, port: int) -> None:
+            def listening_at(self, host: str, port: int, listener: int = 0) -> None:
                 raise ConfigError("", "advertised.listeners", None, "no")
 
         server = Server(Unhappy())

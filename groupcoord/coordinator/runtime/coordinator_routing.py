@@ -25,8 +25,8 @@ class BrokersView(Protocol):
     def leaders(self, topic: str) -> tuple[int, ...]:
         """For each partition of ``topic`` the id of its leader; the same tuple as long as nothing changes."""
 
-    def address(self, broker_id: int) -> Address:
-        """Where the broker of that id is."""
+    def address(self, broker_id: int, listener: int = 0) -> Address:
+        """Where clients of that listener, counted from 0, find the broker of that id."""
 
 
 class CoordinatorRouting(Generic[M]):
@@ -55,7 +55,7 @@ class CoordinatorRouting(Generic[M]):
             for shard, elsewhere in zip(self._shards, self._elsewhere, strict=True)
         )
 
-    def coordinator_of(self, partition: int) -> Address | None:
-        """The broker that leads ``partition``, if there is one."""
+    def coordinator_of(self, partition: int, listener: int = 0) -> Address | None:
+        """The broker that leads ``partition``, if there is one, for clients of that listener, counted from 0."""
         leaders = self._brokers.leaders(self._topic)
-        return self._brokers.address(leaders[partition]) if partition < len(leaders) else None
+        return self._brokers.address(leaders[partition], listener) if partition < len(leaders) else None

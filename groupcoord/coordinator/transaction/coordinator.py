@@ -142,12 +142,12 @@ class TransactionCoordinator:
         """Fire every timer that is due at ``now_ms``, in order."""
         return self.timers.fire_due(now_ms)
 
-    def coordinator_of(self, transactional_id: str, this_broker: Address) -> Address | None:
-        """The broker that coordinates a transactional id, if there is one."""
+    def coordinator_of(self, transactional_id: str, this_broker: Address, listener: int = 0) -> Address | None:
+        """The broker that coordinates a transactional id, if there is one, for clients of that listener, counted from 0."""
         self._notice_topic()
         shard = self.runtime.shard_of(transactional_id)
         if self._routing is not None:
-            return self._routing.coordinator_of(shard.partition)
+            return self._routing.coordinator_of(shard.partition, listener)
         # A lone broker coordinates every id whose log it has, also while it reads that.
         lost = shard.state not in (ShardState.ACTIVE, ShardState.LOADING)
         return None if lost else this_broker

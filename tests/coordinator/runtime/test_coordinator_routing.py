@@ -21,8 +21,8 @@ class Brokers:
         assert topic == TOPIC
         return self.by_partition
 
-    def address(self, broker_id: int) -> Address:
-        return Address(broker_id, "kafka", 9085 + broker_id)
+    def address(self, broker_id: int, listener: int = 0) -> Address:
+        return Address(broker_id, "kafka", 9085 + broker_id + 100 * listener)
 
 
 def test_each_broker_sees_the_shards_it_leads_and_others_that_refuse() -> None:
@@ -44,6 +44,7 @@ def test_a_leader_that_moves_takes_its_shard_along() -> None:
     brokers.by_partition = (8, 8)
     assert routing.seen_by(1) == runtime.shards
     assert routing.coordinator_of(0) == Address(8, "kafka", 9093)
+    assert routing.coordinator_of(0, 1) == Address(8, "kafka", 9193)
 
 
 def test_a_partition_that_does_not_exist_has_no_coordinator() -> None:

@@ -120,7 +120,7 @@ class Brokers:
     def leaders(self, topic: str) -> tuple[int, ...]:
         return (1, 2, 1, 2)
 
-    def address(self, broker_id: int) -> Address:
+    def address(self, broker_id: int, listener: int = 0) -> Address:
         return Address(broker_id, "h", broker_id)
 
 
