@@ -11,6 +11,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import NoReturn
 
 COMMANDS = {
     "serve": "serve one broker with its group coordinator",
@@ -38,20 +39,42 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(
-        prog="groupcoord", description="Apache Kafka's group coordination, on the real wire protocol."
-    )
+    parser = _Parser(prog="groupcoord", description="Apache Kafka's group coordination, on the real wire protocol.")
     parser.add_argument("--version", action=_ShowVersion, help="print the version and exit")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     parsers = {name: subparsers.add_parser(name, help=summary) for name, summary in COMMANDS.items()}
     chosen = next((argument for argument in argv if argument in COMMANDS), None)
     if chosen is None:
-        parser.parse_args(argv)  # says what is wrong, or shows the help that was asked for
+        _parse(parser, parser, argv)  # says what is wrong, or shows the help that was asked for
         raise AssertionError("a command line without a command was accepted")
     command = import_module(f"groupcoord.cli.{chosen}")
     command.configure(parsers[chosen])
-    code: int = command.run(parser.parse_args(argv))
+    code: int = command.run(_parse(parser, parsers[chosen], argv))
     return code
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says of a mistake what is wrong, and no more: one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say it and end."""
+        self.exit(2, f"{self.prog}: {message}\n")
+
+
+def _parse(parser: argparse.ArgumentParser, chosen: argparse.ArgumentParser, argv: Sequence[str]) -> argparse.Namespace:
+    """The arguments of ``argv``. Of an option that there is not, the nearest of the ``chosen`` command's is told."""
+    arguments, unknown = parser.parse_known_args(argv)
+    if unknown:
+        option = unknown[0].partition("=")[0]
+        if not option.startswith("-"):
+            chosen.error(f"unexpected argument: {option}")
+        from difflib import get_close_matches  # noqa: PLC0415 - only a mistake needs it
+
+        there_are = [one for action in chosen._actions for one in action.option_strings]  # noqa: SLF001 - no public way
+        nearest = get_close_matches(option, there_are, n=1)
+        hint = f"did you mean {nearest[0]}?" if nearest else f"{chosen.prog} --help names those there are"
+        chosen.error(f"there is no option {option}; {hint}")
+    return arguments
 
 
 class _ShowVersion(argparse.Action):

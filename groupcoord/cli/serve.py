@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import errno
 import gc
 import logging
 import math
@@ -321,7 +322,8 @@ async def _serve_node(
     except ConfigError as problem:
         return complain("serve", str(problem), 2)
     except OSError as problem:
-        return complain("serve", f"cannot listen on {problem.filename}: {problem.strerror}", 1)
+        hint = "; port 0 is any that is free" if problem.errno == errno.EADDRINUSE else ""
+        return complain("serve", f"cannot listen on {problem.filename}: {problem.strerror}{hint}", 1)
     if faults is not None:
         faults.log_unused()
     return 0 if ended_by is None else _EXIT_BY_SIGNAL.get(ended_by.name, 0)

@@ -85,8 +85,12 @@ def assemble(
         config, random=random, now_ms=now_ms, storage=storage, brokers=brokers, racks=racks, features=features
     )
     for name, partitions in topics:
-        if not storage.in_memory and core.broker.topics.partition_count(name) == partitions:
+        kept = None if storage.in_memory else core.broker.topics.partition_count(name)
+        if kept == partitions:
             continue
+        if kept is not None:
+            wanted = f"asked for with {partitions}; ask for {kept} to take it as it is, and let a client add more then"
+            raise InvalidTopicError(name, f"it is kept with {kept} partition{'s' * (kept > 1)} and {wanted}")
         try:
             core.create_topic(name, partitions, now_ms, topic_configs.get(name, {}))
         except ValueError as problem:

@@ -16,7 +16,7 @@ from groupcoord.broker.alter_configs import ResourceType
 from groupcoord.broker.broker import Broker
 from groupcoord.broker.broker_registry import BrokerRegistry
 from groupcoord.broker.storage_backend import IN_MEMORY_STORAGE, StorageBackend
-from groupcoord.broker.topic_admin import create_automatically, create_topic
+from groupcoord.broker.topic_admin import MOST_RECORDS_PER_REQUEST, create_automatically, create_topic
 from groupcoord.broker.topic_names import CONSUMER_OFFSETS, INTERNAL, TRANSACTION_STATE
 from groupcoord.broker.topic_store import Topic
 from groupcoord.cluster.api_versions import api_versions
@@ -260,6 +260,9 @@ class ClusterCore:
     def create_topic(self, name: str, partitions: int, now_ms: int, configs: Mapping[str, str] = _NO_CONFIGS) -> None:
         """Create a topic, with ``configs`` of its own, without a client asking for it. Raises ValueError if Kafka would
         refuse it."""
+        most = MOST_RECORDS_PER_REQUEST - 1 - len(configs)
+        if partitions > most:
+            raise ValueError(f"Kafka creates no topic of {partitions} partitions at once, but {most} at most")
         try:
             create_topic(self.broker, now_ms, name, partitions, configs)
         except ApiError as refusal:

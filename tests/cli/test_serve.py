@@ -277,7 +277,8 @@ def test_a_file_that_is_not_there(capsys: pytest.CaptureFixture[str], tmp_path: 
 def test_a_taken_port(capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        assert refused(capsys, "--port", str(port)) == (1, f"cannot listen on 127.0.0.1:{port}: Address already in use")
+        problem = f"cannot listen on 127.0.0.1:{port}: Address already in use; port 0 is any that is free"
+        assert refused(capsys, "--port", str(port)) == (1, problem)
 
 
 def test_an_unknown_host(capsys: pytest.CaptureFixture[str]) -> None:
@@ -346,8 +347,45 @@ def test_topics_are_there_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
 
 def test_a_topic_that_is_there_with_other_partitions(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     refused(capsys, "--data-dir", str(tmp_path), "--topic", "orders:2", "--host", "no-such-host.invalid")
-    code, line = refused(capsys, "--data-dir", str(tmp_path), "--topic", "orders:3")
-    assert (code, line) == (2, "--topic orders: Topic 'orders' already exists.")
+    refused(capsys, "--data-dir", str(tmp_path), "--topic", "one:1", "--host", "no-such-host.invalid")
+    for option, kept, asked in (
+        ("orders:3", "2 partitions", 3),
+        ("orders", "2 partitions", 1),
+        ("one:2", "1 partition", 2),
+    ):
+        code, line = refused(capsys, "--data-dir", str(tmp_path), "--topic", option)
+        name = option.partition(":")[0]
+        assert code == 2
+        said = (
+            f"--topic {name}: it is kept with {kept} and asked for with {asked}; ask for {kept[0]} to take it as it is"
+        )
+        assert line.startswith(said)
+
+
+def test_a_topic_of_more_partitions_than_kafka_creates_is_refused_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+    said = "--topic orders: Kafka creates no topic of 1000000 partitions at once, but 9999 at most"
+    assert refused(capsys, "--topic", "orders:1000000") == (2, said)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("--prot", "9092"), "there is no option --prot; did you mean --port?"),
+        (("--topics=orders:6",), "there is no option --topics; did you mean --topic?"),
+        (("--xyz",), "there is no option --xyz; groupcoord serve --help names those there are"),
+        (("--dev", "orders"), "unexpected argument: orders"),
+        (("--brokers",), "argument --brokers: expected one argument"),
+        (("--port", "x"), "argument --port: x is not a port: a number from 0 to 65535"),
+    ],
+)
+def test_a_wrong_option_is_one_line(
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], problem: str
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["serve", *arguments])
+    assert ended.value.code == 2
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err) == ("", f"groupcoord serve: {problem}\n")
 
 
 def test_a_data_directory_that_cannot_be_used(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
