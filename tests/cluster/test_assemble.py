@@ -1,5 +1,7 @@
 """A cluster with its first topics and its layers, and what goes through a layer."""
 
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ from groupcoord.config.broker_config import load
 from groupcoord.core.background_work import BackgroundWork, OnWorkDone, SubmitWork
 from groupcoord.core.effects import Call, Effect, NoReply, Reply
 from groupcoord.protocol.apis import APIS, ApiKey
+from groupcoord.storage.file_storage_backend import DataDirectory
 from tests.testing.trace.stage import Counting
 
 HEARTBEAT = APIS[ApiKey.HEARTBEAT]
@@ -109,6 +112,27 @@ def test_the_first_topics_are_there() -> None:
     with pytest.raises(InvalidTopicError, match="already exists") as raised:
         assembled(topics=[("orders", 6), ("orders", 6)])
     assert raised.value.topic == "orders"
+
+
+def test_a_topic_has_as_many_partitions_as_kafka_creates_at_once() -> None:
+    with pytest.raises(InvalidTopicError, match="no topic of 10000 partitions at once, but 9999 at most"):
+        assembled(topics=[("orders", 10_000)])
+    configs = {"orders": {"retention.ms": "1"}}
+    with pytest.raises(InvalidTopicError, match="no topic of 9999 partitions at once, but 9998 at most"):
+        assembled(topics=[("orders", 9_999)], topic_configs=configs)
+
+
+def test_a_topic_that_is_kept_stays_and_another_count_of_partitions_is_refused(tmp_path: Path) -> None:
+    def kept(*topics: tuple[str, int]) -> Assembly:
+        with closing(DataDirectory(tmp_path, load(dev=True), new_uuid=Counting().uuid, now_ms=0)) as storage:
+            return assembled(topics=topics, storage=storage)
+
+    kept(("orders", 6), ("one", 1))
+    assert kept(("orders", 6)).core.broker.topics.partition_count("one") == 1
+    with pytest.raises(InvalidTopicError, match="kept with 6 partitions and asked for with 7; ask for 6 to take it"):
+        kept(("orders", 7))
+    with pytest.raises(InvalidTopicError, match="kept with 1 partition and asked for with 2"):
+        kept(("one", 2))
 
 
 def test_layers_stand_in_the_order_in_which_they_are_added() -> None:
