@@ -11,7 +11,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import NoReturn
+from typing import Any, NoReturn
 
 COMMANDS = {
     "serve": "serve one broker with its group coordinator",
@@ -45,36 +45,35 @@ def _run(argv: Sequence[str]) -> int:
     parsers = {name: subparsers.add_parser(name, help=summary) for name, summary in COMMANDS.items()}
     chosen = next((argument for argument in argv if argument in COMMANDS), None)
     if chosen is None:
-        _parse(parser, parser, argv)  # says what is wrong, or shows the help that was asked for
+        parser.parse_args(argv)  # says what is wrong, or shows the help that was asked for
         raise AssertionError("a command line without a command was accepted")
     command = import_module(f"groupcoord.cli.{chosen}")
     command.configure(parsers[chosen])
-    code: int = command.run(_parse(parser, parsers[chosen], argv))
+    code: int = command.run(parser.parse_args(argv))
     return code
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says of a mistake what is wrong, and no more: one line."""
+    """Says of a mistake what is wrong, and no more: one line, of the command that does not know the argument."""
 
     def error(self, message: str) -> NoReturn:
         """Say it and end."""
         self.exit(2, f"{self.prog}: {message}\n")
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """Parse all: what is not known ends the program, and of an option the nearest that there is is told."""
+        arguments, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            option = unknown[0].partition("=")[0]
+            if not option.startswith("-"):
+                self.error(f"unexpected argument: {option}")
+            from difflib import get_close_matches  # noqa: PLC0415 - only a mistake needs it
 
-def _parse(parser: argparse.ArgumentParser, chosen: argparse.ArgumentParser, argv: Sequence[str]) -> argparse.Namespace:
-    """The arguments of ``argv``. Of an option that there is not, the nearest of the ``chosen`` command's is told."""
-    arguments, unknown = parser.parse_known_args(argv)
-    if unknown:
-        option = unknown[0].partition("=")[0]
-        if not option.startswith("-"):
-            chosen.error(f"unexpected argument: {option}")
-        from difflib import get_close_matches  # noqa: PLC0415 - only a mistake needs it
-
-        there_are = [one for action in chosen._actions for one in action.option_strings]  # noqa: SLF001 - no public way
-        nearest = get_close_matches(option, there_are, n=1)
-        hint = f"did you mean {nearest[0]}?" if nearest else f"{chosen.prog} --help names those there are"
-        chosen.error(f"there is no option {option}; {hint}")
-    return arguments
+            there_are = [one for action in self._actions for one in action.option_strings]
+            nearest = get_close_matches(option, there_are, n=1)
+            hint = f"did you mean {nearest[0]}?" if nearest else f"{self.prog} --help names those there are"
+            self.error(f"there is no option {option}; {hint}")
+        return arguments, unknown
 
 
 class _ShowVersion(argparse.Action):

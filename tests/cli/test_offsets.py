@@ -78,6 +78,11 @@ def test_what_is_wanted_can_be_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert [each["marker"] for each in markers] == ["commit", "abort"]
 
 
+def test_a_wrong_option_is_told_by_the_command_that_does_not_know_it(capsys: pytest.CaptureFixture[str]) -> None:
+    told = ran(capsys, "dump", SOURCE, "--transctions", code=2)
+    assert told == ([], ["groupcoord offsets dump: there is no option --transctions; did you mean --transactions?"])
+
+
 def test_what_cannot_be_read_is_told_and_the_rest_goes_on(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     out, err = ran(capsys, "dump", str(broken(tmp_path)), "--json", code=1)
     assert len(out) == 40
