@@ -3,7 +3,7 @@
 Times are seconds since the cluster was started, as in the trace.
 """
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from groupcoord.broker.topic_names import TRANSACTION_STATE
 from groupcoord.coordinator.classic.classic_group_state import GroupState
@@ -27,12 +27,12 @@ def wait_reasons(engine: Engine, *, group: str | None = None, transactional_id: 
     core = engine.core
     lines = list(_held(engine, group, transactional_id))
     if transactional_id is None:
-        pending = _by_scope(core.coordinator.timers.pending())
+        pending = _by_scope(core.coordinator.timers.pending(), _OF_GROUPS)
         every = sorted(name for shard in core.coordinator.shards for name in shard.machine.groups)
         for name in every if group is None else [group]:
             lines += _of_group(engine, name, pending.get(name, []))
     if group is None:
-        pending = _by_scope(core.transactions.timers.pending())
+        pending = _by_scope(core.transactions.timers.pending(), _TRANSACTION_TIMERS)
         for name in sorted(pending) if transactional_id is None else [transactional_id]:
             lines += _of_transaction(engine, name, pending.get(name, []))
     if lines and isinstance(engine.clock, ManualClock):
@@ -80,7 +80,7 @@ def _of_group(engine: Engine, name: str, pending: list[Deadline]) -> Iterator[st
     else:
         return
     sessions: list[str] = []
-    for deadline in (each for each in pending if each.key.kind != "regex"):  # which is due at once
+    for deadline in pending:
         who, until = members.get(deadline.key.subject, deadline.key.subject), _seconds(engine, deadline.at_ms)
         kind = deadline.key.kind
         if kind == "session":
@@ -100,6 +100,7 @@ _OF_MEMBERS = {
     "member-join": "to join again",
     "member-sync": "to sync",
 }
+_OF_GROUPS = {"session", "join", "sync", *_OF_MEMBERS}
 
 
 def _joining(group: ClassicGroup, members: dict[str, str]) -> str:
@@ -149,9 +150,11 @@ _TRANSACTION_TIMERS = {
 # Words.
 
 
-def _by_scope(deadlines: Iterator[Deadline]) -> dict[str, list[Deadline]]:
+def _by_scope(deadlines: Iterator[Deadline], kinds: Container[str]) -> dict[str, list[Deadline]]:
+    """Those of ``kinds``, by what they are of. Others are of partitions, and a group may be called like one."""
     found: dict[str, list[Deadline]] = {}
-    for deadline in sorted(deadlines, key=lambda each: (each.at_ms, each.sequence)):
+    of_kinds = (each for each in deadlines if each.key.kind in kinds)
+    for deadline in sorted(of_kinds, key=lambda each: (each.at_ms, each.sequence)):
         found.setdefault(deadline.key.scope, []).append(deadline)
     return found
 

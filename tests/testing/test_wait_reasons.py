@@ -110,6 +110,23 @@ async def test_what_a_rule_delays_and_what_waits_in_the_whole_cluster() -> None:
         beating.cancel()
 
 
+async def test_appends_that_wait_are_of_no_group_and_of_no_transaction() -> None:
+    async with Cluster(topics={"invoices": 1}, clock="manual") as kafka:
+        producer = kafka.manual_producer("billing")
+        await producer.init()
+        held = kafka.hold_append()
+        producing = producer.produce("invoices", b"one")
+        (append,) = await held.wait()
+        with pytest.raises(WaitTimeoutError, match=r"an append to __transaction_state-\d+ is held, until release"):
+            await kafka.wait_until(lambda: False, "nothing", timeout=0)
+        held.release()
+        await producing
+        named_like_it = kafka.manual_member(f"__consumer_offsets-{append.partition}", "invoices")
+        await named_like_it.rejoin()
+        with pytest.raises(WaitTimeoutError, match=r"group __consumer_offsets-\d+: sessions end unless"):
+            await kafka.group(f"__consumer_offsets-{append.partition}").wait_empty(timeout=0)
+
+
 async def waited_in_vain(kafka: Cluster) -> str:
     with pytest.raises(WaitTimeoutError) as found:
         await kafka.group("app").wait_stable(members=99, timeout=0)
