@@ -13,9 +13,10 @@ from groupcoord.coordinator.consumer.member import ConsumerMember, MemberState
 from groupcoord.core.timers import Deadline
 from groupcoord.testing.clocks import ManualClock
 from groupcoord.testing.engine import Engine
+from groupcoord.testing.trace.text_formatting import ShortMemberNames
 
-MOST_SESSIONS = 3
-"""Of so many sessions it is said when they end: those that end first."""
+MOST_MEMBERS = 3
+"""So many members are named that a group waits for; of so many it is said when their sessions end: those that end first."""
 
 
 def wait_reasons(engine: Engine, *, group: str | None = None, transactional_id: str | None = None) -> list[str]:
@@ -28,9 +29,10 @@ def wait_reasons(engine: Engine, *, group: str | None = None, transactional_id: 
     lines = list(_held(engine, group, transactional_id))
     if transactional_id is None:
         pending = _by_scope(core.coordinator.timers.pending(), _OF_GROUPS)
+        names = ShortMemberNames(engine.trace.entries())
         every = sorted(name for shard in core.coordinator.shards for name in shard.machine.groups)
         for name in every if group is None else [group]:
-            lines += _of_group(engine, name, pending.get(name, []))
+            lines += _of_group(engine, name, pending.get(name, []), names)
     if group is None:
         pending = _by_scope(core.transactions.timers.pending(), _TRANSACTION_TIMERS)
         for name in sorted(pending) if transactional_id is None else [transactional_id]:
@@ -66,22 +68,20 @@ def _held(engine: Engine, group: str | None, transactional_id: str | None) -> It
 # Groups.
 
 
-def _of_group(engine: Engine, name: str, pending: list[Deadline]) -> Iterator[str]:
+def _of_group(engine: Engine, name: str, pending: list[Deadline], names: ShortMemberNames) -> Iterator[str]:
     group = engine.core.coordinator.shard_of(name).machine.groups.get(name)
     if isinstance(group, ClassicGroup):
-        members = {each.member_id: each.client_id or each.member_id for each in group.members.values()}
-        words = {"join": _joining(group, members), "sync": _syncing(group, members)}
+        words = {"join": _joining(group, names), "sync": _syncing(group, names)}
     elif isinstance(group, ConsumerGroup):
-        members = {each.member_id: each.client_id or each.member_id for _, each in group.members.in_order()}
         words = {}
         for _, member in group.members.in_order():
             if news := _news(group, member):
-                yield f"group {name} waits for {members[member.member_id]} {news}"
+                yield f"group {name} waits for {names.of(member.member_id)} {news}"
     else:
         return
     sessions: list[str] = []
     for deadline in pending:
-        who, until = members.get(deadline.key.subject, deadline.key.subject), _seconds(engine, deadline.at_ms)
+        who, until = names.of(deadline.key.subject), _seconds(engine, deadline.at_ms)
         kind = deadline.key.kind
         if kind == "session":
             sessions.append(f"{who} at {until}")
@@ -90,9 +90,7 @@ def _of_group(engine: Engine, name: str, pending: list[Deadline]) -> Iterator[st
         else:
             yield f"group {name} waits for {who} {_OF_MEMBERS[kind]}, until {until}: then it is removed"
     if sessions:
-        more = len(sessions) - MOST_SESSIONS
-        shown = [*sessions[:MOST_SESSIONS], *([f"{more} more later"] if more > 0 else [])]
-        yield f"group {name}: sessions end unless members are heard: {', '.join(shown)}"
+        yield f"group {name}: sessions end unless members are heard: {_few(sessions, 'more later')}"
 
 
 _OF_MEMBERS = {
@@ -103,21 +101,20 @@ _OF_MEMBERS = {
 _OF_GROUPS = {"session", "join", "sync", *_OF_MEMBERS}
 
 
-def _joining(group: ClassicGroup, members: dict[str, str]) -> str:
+def _joining(group: ClassicGroup, names: ShortMemberNames) -> str:
     """Whom a group waits for that prepares a rebalance, for which it has at most one timer."""
-    missing = [members[each.member_id] for each in group.members.values() if each.parked_join is None]
-    missing += sorted(group.pending_join_members)
+    missing = [each.member_id for each in group.members.values() if each.parked_join is None]
+    missing += group.pending_join_members
     if group.previous_state is GroupState.EMPTY:
         return "more members to join, as each new group does (group.initial.rebalance.delay.ms)"
-    return f"member{'s' if len(missing) > 1 else ''} {', '.join(missing)} to join"
+    return f"member{'s' if len(missing) > 1 else ''} {_few(sorted(map(names.of, missing)), 'more')} to join"
 
 
-def _syncing(group: ClassicGroup, members: dict[str, str]) -> str:
+def _syncing(group: ClassicGroup, names: ShortMemberNames) -> str:
     leader = group.leader_id
-    missing = sorted(members.get(each, each) for each in group.pending_sync_members)
-    if leader in group.pending_sync_members:
-        return f"the assignment of its leader {members.get(leader, leader)}: SyncGroup"
-    return f"SyncGroup of {', '.join(missing)}"
+    if leader is not None and leader in group.pending_sync_members:
+        return f"the assignment of its leader {names.of(leader)}: SyncGroup"
+    return f"SyncGroup of {_few(sorted(map(names.of, group.pending_sync_members)), 'more')}"
 
 
 def _news(group: ConsumerGroup, member: ConsumerMember) -> str:
@@ -148,6 +145,11 @@ _TRANSACTION_TIMERS = {
 
 
 # Words.
+
+
+def _few(told: list[str], more: str) -> str:
+    left = len(told) - MOST_MEMBERS
+    return ", ".join([*told[:MOST_MEMBERS], *([f"{left} {more}"] if left > 0 else [])])
 
 
 def _by_scope(deadlines: Iterator[Deadline], kinds: Container[str]) -> dict[str, list[Deadline]]:

@@ -1,9 +1,11 @@
 """A wait that was in vain says what is waited for, and until when."""
 
+import asyncio
+
 import pytest
 
 from groupcoord.testing import Cluster, WaitTimeoutError
-from groupcoord.testing.wait_reasons import MOST_SESSIONS
+from groupcoord.testing.wait_reasons import MOST_MEMBERS
 
 pytestmark = pytest.mark.asyncio
 
@@ -55,8 +57,24 @@ async def test_a_new_group_that_waits_for_more_members_and_for_who_was_given_an_
 
 async def test_of_many_sessions_those_that_end_first() -> None:
     async with Cluster(topics={"orders": 9}, clock="manual") as kafka:
-        await kafka.consumers(MOST_SESSIONS + 2, group="app", topics="orders")
+        await kafka.consumers(MOST_MEMBERS + 2, group="app", topics="orders")
         assert " at 45.0 s, 2 more later\n" in await waited_in_vain(kafka)
+
+
+async def test_members_of_one_client_id_are_told_apart_and_of_many_the_first_are_named() -> None:
+    async with Cluster(topics={"orders": 9}, clock="manual") as kafka:
+        group = kafka.group("app")
+        members = [kafka.manual_member("app", "orders", client_id="worker") for _ in range(MOST_MEMBERS + 2)]
+        joining = [each.join() for each in members]
+        await asyncio.gather(*joining)
+        for each in members:
+            each.sync()
+        await kafka.settle()
+        await group.force_rebalance()
+        names = sorted(f"worker-{each.member_id.removeprefix('worker-')[:4]}" for each in members)
+        assert f"group app waits for members {', '.join(names[:MOST_MEMBERS])}, 2 more to join, until 60.0 s" in (
+            await waited_in_vain(kafka)
+        )
 
 
 async def test_a_consumer_group_whose_members_have_to_give_back_and_to_heartbeat() -> None:
