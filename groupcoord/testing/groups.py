@@ -153,8 +153,9 @@ class GroupHandle(ABC):
         """How many records are behind the committed offset of each partition; None where none is committed, as the tool of
         Kafka shows a dash (``kafka-consumer-groups.sh --describe``).
 
-        It has every partition of each topic that the group has committed for, or of which a member has a partition. Raises
-        LookupError if there is no such group, or if the broker does not coordinate it now.
+        It has every partition of each topic that the group has committed for, or of which a member has a partition. It is
+        never empty: raises LookupError if there is no such group, if it has neither an offset nor a partition yet, or if the
+        broker does not coordinate it now.
         """
         seen, committed = await self.describe(), await self.offsets()
         if seen.state == GroupState.DEAD:
@@ -164,6 +165,8 @@ class GroupHandle(ABC):
         topics = {topic for topic, _ in committed}
         topics |= {topic for each in seen.members for topic, _ in each.assigned | each.revoking | each.target}
         ends = await self._log_ends(topics)
+        if not ends:
+            raise LookupError(f"there is no partition that the group has, or has committed for: {seen.text()}")
         return {
             partition: None if (offset := committed.get(partition)) is None else max(0, end - offset)
             for partition, end in ends.items()

@@ -491,8 +491,9 @@ class SyncGroupHandle(SyncProxy):
         """How many records are behind the committed offset of each partition; None where none is committed, as the tool of
         Kafka shows a dash (``kafka-consumer-groups.sh --describe``).
 
-        It has every partition of each topic that the group has committed for, or of which a member has a partition. Raises
-        LookupError if there is no such group, or if the broker does not coordinate it now.
+        It has every partition of each topic that the group has committed for, or of which a member has a partition. It is
+        never empty: raises LookupError if there is no such group, if it has neither an offset nor a partition yet, or if the
+        broker does not coordinate it now.
         """
 
     def wait_until(

@@ -122,6 +122,11 @@ async def test_the_lag_of_what_was_never_committed_is_not_known_and_that_of_no_g
         with pytest.raises(LookupError, match="there is no group 'app', so nothing has a lag"):
             await group.lag()
         await kafka.produce("orders", b"a", b"b", partition=1)
+        await member.join()
+        with pytest.raises(
+            LookupError, match=r"no partition that the group has, or has committed for: app Completing.* gen=1"
+        ):
+            await group.lag()
         await member.rejoin()
         assert await group.lag() == {("orders", 0): None, ("orders", 1): None, ("returns", 0): None}
         await member.commit({("orders", 1): 1})
