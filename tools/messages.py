@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 from groupcoord.protocol.api_descriptor import ApiKey
-from groupcoord.protocol.codec.message_codec import import_kio
 from groupcoord.protocol.codec.schema import PLAIN_KINDS, field_name_of, parse_annotation
 
 PROTOCOL = Path(__file__).resolve().parent.parent / "groupcoord" / "protocol"
@@ -112,7 +111,7 @@ def message_classes(package: str, kind: str, versions: Sequence[int]) -> list[Me
     """The classes of a request or response (``kind``) as of ``versions`` together, nested ones first."""
     classes: dict[str, MessageClass] = {}
     for version in versions:
-        module = import_kio(f"kio.schema.{package}.v{version}.{kind}")
+        module = import_module(f"kio.schema.{package}.v{version}.{kind}")
         _merge(classes, getattr(module, _camel(package) + kind.title()), version)
     ordered: dict[str, MessageClass] = {}
 
@@ -185,7 +184,7 @@ def _texts(theirs: type[Any]) -> dict[str, str]:
 
 def versions_of(package: str) -> list[int]:
     """The versions that kio knows, which are those of Kafka 4."""
-    found = import_kio(f"kio.schema.{package}")
+    found = import_module(f"kio.schema.{package}")
     return sorted(int(each.name.removeprefix("v")) for each in pkgutil.iter_modules(found.__path__) if each.ispkg)
 
 

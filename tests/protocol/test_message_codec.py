@@ -1,23 +1,16 @@
 """Codecs."""
 
+import subprocess
 import sys
 
 import kio.static.primitive
 import pytest
 
 from groupcoord.protocol.apis import APIS, ApiKey
+from groupcoord.protocol.codec import message_codec
 from groupcoord.protocol.codec.message_codec import codec_for
-from groupcoord.protocol.codec.message_decorator import message
 from groupcoord.protocol.errors import WireError
 from groupcoord.protocol.messages import HeartbeatRequest, HeartbeatResponse, JoinGroupResponse
-
-
-@message
-class Beat:
-    """A response to Heartbeat, for which there is no codec yet."""
-
-    error_code: int = 0
-
 
 BEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
 
@@ -70,10 +63,15 @@ def test_kio_does_not_find_hypothesis(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delitem(sys.modules, name, raising=False)
     for name in ("primitive", "_phantom"):
         monkeypatch.setattr(kio.static, name, getattr(kio.static, name))
-    beat = codec_for(Beat, "heartbeat", 0, "response")
-    assert beat.decode(b"\x00\x1b") == Beat(error_code=27)
+    message_codec._import_kio()
     assert "kio.static.primitive" in sys.modules
     assert "hypothesis" not in sys.modules
+
+
+def test_it_is_imported_before_another_thread_can_look_for_hypothesis() -> None:
+    program = "import sys, groupcoord.testing; print(*({'kio.static.primitive', 'hypothesis'} & set(sys.modules)))"
+    ran = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert ran.stdout == "kio.static.primitive\n"
 
 
 def test_an_error_says_where() -> None:

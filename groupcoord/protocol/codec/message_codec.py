@@ -6,7 +6,6 @@ that.
 
 import sys
 from importlib import import_module
-from types import ModuleType
 from typing import Any, Generic, TypeVar
 
 from groupcoord.protocol.codec.compiler import READ_ERRORS, compile_reader, compile_writer
@@ -70,17 +69,18 @@ def codec_for(ours: type[M], package: str, version: int, kind: str) -> Codec[M]:
     """
     found = _CODECS.get((ours, version))
     if found is None:
-        module = import_kio(f"kio.schema.{package}.v{version}.{kind}")
+        module = import_module(f"kio.schema.{package}.v{version}.{kind}")
         class_name = package.replace("_", " ").title().replace(" ", "") + ("" if kind == "data" else kind.title())
         found = _CODECS[ours, version] = Codec(schema_of(ours, getattr(module, class_name)))
     return found
 
 
-def import_kio(name: str) -> ModuleType:
-    """One of kio's modules, imported.
+def _import_kio() -> None:
+    """Import the part of kio that registers its types with hypothesis, if that is installed.
 
-    kio registers its types with hypothesis if that is installed. This takes half a second and is not needed here, so the
-    import of hypothesis is made to fail.
+    This takes half a second and is not needed here, so the import of hypothesis is made to fail. It is done when this module
+    is imported, and not with the first message: that may come in the thread of a server, while another thread looks for
+    hypothesis, as pytest does before each test.
     """
     if "kio.static.primitive" not in sys.modules and "hypothesis" not in sys.modules:
         sys.modules["hypothesis"] = None  # type: ignore[assignment] # how an import is made to fail
@@ -88,4 +88,6 @@ def import_kio(name: str) -> ModuleType:
             import_module("kio.static.primitive")
         finally:
             del sys.modules["hypothesis"]
-    return import_module(name)
+
+
+_import_kio()
