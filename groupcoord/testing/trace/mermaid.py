@@ -8,7 +8,6 @@ import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 
 from groupcoord.client.member.listener_events import MemberEvent
 from groupcoord.coordinator.events import RequestRefused
@@ -25,6 +24,7 @@ from groupcoord.testing.trace.events import (
     ResponseSent,
     TraceEntry,
 )
+from groupcoord.testing.trace.folding import QuietExchanges, client_names, folded
 from groupcoord.testing.trace.text_formatting import ShortMemberNames, counted, moment
 
 LIMIT = 500
@@ -35,9 +35,6 @@ _NODE = "K"
 NOTE_WIDTH = 60
 """Characters in a line of a note, at most."""
 
-_OF_MEMBERS = frozenset({"JoinGroup", "SyncGroup", "Heartbeat", CONSUMER_GROUP_HEARTBEAT})
-"""What members ask for themselves; LeaveGroup may be an administrator's."""
-
 
 @dataclass(frozen=True, slots=True)
 class _Step:
@@ -46,14 +43,12 @@ class _Step:
     at_ms: int
     line: str
     client: str | None
-    beats: str | None = None
-    """Whose heartbeat it is that changed nothing."""
 
 
 def sequence_diagram(entries: Sequence[TraceEntry], names: ShortMemberNames, *, limit: int = LIMIT) -> str:
     """The diagram of ``entries``; of more than ``limit`` steps the last ones, with a note that says how many were left out."""
     artist = _DiagramBuilder(entries, names)
-    steps = list(_folded(artist.steps(entries)))
+    steps = list(artist.steps(folded(entries, names)))
     left_out = max(len(steps) - limit, 0)
     steps = steps[left_out:]
     drawn = dict.fromkeys(step.client for step in steps if step.client is not None)
@@ -76,20 +71,20 @@ def sequence_diagram(entries: Sequence[TraceEntry], names: ShortMemberNames, *, 
 class _DiagramBuilder:
     def __init__(self, entries: Sequence[TraceEntry], names: ShortMemberNames) -> None:
         self._names = names
-        self._clients = _clients(entries, self._names)
+        self._clients = client_names(entries, self._names)
         self._one_group = len({entry.group for entry in entries} - {""}) < 2
-        self._quiet = _quiet_heartbeats(entries)
 
-    def steps(self, entries: Iterable[TraceEntry]) -> Iterable[_Step]:
+    def steps(self, entries: Iterable[TraceEntry | QuietExchanges]) -> Iterable[_Step]:
         for entry in entries:
+            if isinstance(entry, QuietExchanges):
+                yield _Step(entry.at_ms, f"{{}}->>{_NODE}: {escape(entry.words)}", entry.client)
+                continue
             event = entry.event
             at_ms = entry.since_start_ms
             match event:
                 case RequestEvent():
                     client = self._clients[event.connection_id]
-                    who = self._names.of(event.member) if event.member else client
-                    beats = who if entry.seq in self._quiet else None
-                    yield _Step(at_ms, self._arrow(event, client), client, beats)
+                    yield _Step(at_ms, self._arrow(event, client), client)
                 case ConnectionOpened() | ConnectionClosed():
                     continue  # it comes and goes with its client; the text of a trace has it
                 case RequestRefused():
@@ -171,58 +166,3 @@ _OBEYED_AT_START = re.compile("(no)?wrap:")
 def _broken(text: str) -> str:
     """A note in lines that fit beside a diagram."""
     return "<br/>".join(escape(line) for line in textwrap.wrap(text, NOTE_WIDTH))
-
-
-def _clients(entries: Iterable[TraceEntry], names: ShortMemberNames) -> dict[int, str]:
-    """What the client of each connection is called: as its member, if only one speaks there, or else by its client id."""
-    ids: dict[int, str] = {}
-    members: dict[int, set[str]] = {}
-    for entry in entries:
-        event = entry.event
-        if isinstance(event, RequestEvent):
-            ids.setdefault(event.connection_id, event.client_id or f"connection {event.connection_id}")
-            if event.api in _OF_MEMBERS and event.member:
-                members.setdefault(event.connection_id, set()).add(names.of(event.member))
-    return {
-        number: next(iter(known)) if len(known := members.get(number, ())) == 1 else name
-        for number, name in ids.items()
-    }
-
-
-def _quiet_heartbeats(entries: Sequence[TraceEntry]) -> frozenset[int]:
-    """The numbers of the entries of heartbeats, and their answers, that changed nothing and were fine."""
-    requests = {entry.seq: entry.event for entry in entries if isinstance(entry.event, RequestReceived)}
-    quiet: list[int] = []
-    for entry in entries:
-        request = requests.get(entry.answers or 0)
-        if request is not None and isinstance(entry.event, ResponseSent) and _is_quiet(request, entry.event):
-            quiet += (entry.answers or 0, entry.seq)
-    return frozenset(quiet)
-
-
-def _is_quiet(request: RequestReceived, answer: ResponseSent) -> bool:
-    if answer.error != "NONE":
-        return False
-    if answer.api == CONSUMER_GROUP_HEARTBEAT:
-        said_nothing = not request.details and not answer.details
-        return said_nothing and request.generation == answer.generation and request.generation > 0
-    return answer.api == "Heartbeat"
-
-
-def _folded(steps: Iterable[_Step]) -> Iterable[_Step]:
-    """Heartbeats with nothing but heartbeats between them as one arrow for each member, where they end."""
-    for beating, group in groupby(steps, key=lambda step: step.beats is not None):
-        run = list(group)
-        if not beating:
-            yield from run
-            continue
-        for who in dict.fromkeys(step.beats for step in run):
-            own = [step for step in run if step.beats == who]
-            first_ms, last_ms = own[0].at_ms, own[-1].at_ms
-            count = sum("-->>" not in step.line for step in own)
-            if count == 1:
-                yield from own
-            else:
-                since = f", {moment(first_ms)} to {moment(last_ms)}" if first_ms != last_ms else ""
-                text = escape(f"{count} times Heartbeat of {who}, all fine{since}")
-                yield _Step(run[-1].at_ms, f"{{}}->>{_NODE}: {text}", own[0].client)

@@ -23,6 +23,7 @@ from groupcoord.testing.trace.events import (
     TimerExpired,
     TraceEntry,
 )
+from groupcoord.testing.trace.folding import QuietExchanges, folded
 from groupcoord.testing.trace.generation_history import GenerationHistory, groups_of
 from groupcoord.testing.trace.text_formatting import ShortMemberNames
 from groupcoord.testing.trace.transaction_history import of_transaction
@@ -326,6 +327,11 @@ class Trace:
             and (group is None or entry.concerns(group))
         )
 
+    @property
+    def last_seq(self) -> int:
+        """The number of the newest entry; 0 if there was none."""
+        return self._last_seq
+
     def entry(self, event: Event) -> TraceEntry:
         """The entry of ``event``. Raises LookupError if it has none, or no longer."""
         for entry in self.entries():
@@ -370,19 +376,23 @@ class Trace:
         links: bool = True,
         short: bool = True,
         real: bool = False,
+        fold: bool = False,
     ) -> str:
-        """The entries for people, one a line; with ``limit`` only the last so many. See ``TraceEntry.text`` for ``links`` and
+        """The entries for people, one a line; with ``limit`` only the last lines. See ``TraceEntry.text`` for ``links`` and
         ``real``.
 
-        ``short`` puts the names of members in the place of their ids: that of the client, as far as it is the only one.
+        ``short`` puts the names of members in the place of their ids: that of the client, as far as it is the only one. With
+        ``fold``, what changed nothing is one line for each client: heartbeats that were fine, fetches that found nothing.
         """
         entries = self.entries(since=since, until=until, group=group, transaction=transaction)
+        names = ShortMemberNames(self.entries() if short else ())
+        shown: Sequence[TraceEntry | QuietExchanges] = tuple(folded(entries, names)) if fold else entries
         lines = [f"({self.dropped} older entries were dropped)"] if self.dropped else []
-        if limit is not None and len(entries) > limit:
-            lines.append(f"({len(entries) - limit} entries before)")
-            entries = entries[len(entries) - limit :]
-        text = "\n".join([*lines, *(entry.text(links=links, real=real) for entry in entries)])
-        return ShortMemberNames(self.entries()).shortened(text) if short else text
+        if limit is not None and len(shown) > limit:
+            lines.append(f"({len(shown) - limit} {'lines' if fold else 'entries'} before)")
+            shown = shown[len(shown) - limit :]
+        text = "\n".join([*lines, *(each.text(links=links, real=real) for each in shown)])
+        return names.shortened(text)
 
     def mermaid(
         self,
@@ -395,7 +405,7 @@ class Trace:
     ) -> str:
         """A sequence diagram in Mermaid's language, which GitHub draws: clients and the coordinator, and what happens.
 
-        Heartbeats that change nothing are drawn as one. With more than ``limit`` steps, the last ones are drawn.
+        Heartbeats and fetches that change nothing are drawn as one. With more than ``limit`` steps, the last ones are drawn.
         """
         names = ShortMemberNames(self.entries())
         entries = self.entries(since=since, until=until, group=group, transaction=transaction)

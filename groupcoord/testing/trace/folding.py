@@ -1,0 +1,119 @@
+"""What changed nothing, folded: heartbeats that were fine and fetches that found nothing are one line for each client.
+
+The text of a trace and its diagram fold alike.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from groupcoord.testing.trace.events import (
+    CONSUMER_GROUP_HEARTBEAT,
+    RequestEvent,
+    RequestReceived,
+    ResponseSent,
+    TimerExpired,
+    TraceEntry,
+)
+from groupcoord.testing.trace.text_formatting import ShortMemberNames, moment
+
+_OF_MEMBERS = frozenset({"JoinGroup", "SyncGroup", "Heartbeat", CONSUMER_GROUP_HEARTBEAT})
+"""What members ask for themselves; LeaveGroup may be an administrator's."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuietExchanges:
+    """Requests of one kind and one client that changed nothing, and their answers, with nothing between them but the like."""
+
+    api: str
+    who: str
+    """The member, by its short name, or else the client."""
+    client: str
+    """The client that spoke, as ``client_names`` calls it."""
+    requests: tuple[TraceEntry, ...]
+    at_ms: int
+    """When the last of them, or of what is folded beside them, happened: milliseconds since the start of the trace."""
+
+    @property
+    def words(self) -> str:
+        """``17 times Heartbeat of alice, all fine, 3.0 s to 51.0 s``."""
+        count, is_fetch = len(self.requests), self.api == "Fetch"
+        first_ms, last_ms = self.requests[0].since_start_ms, self.requests[-1].since_start_ms
+        times = "" if count == 1 else f"{count} times "
+        outcome = "nothing new" if is_fetch else "fine" if count == 1 else "all fine"
+        since = "" if first_ms == last_ms else f", {moment(first_ms)} to {moment(last_ms)}"
+        return f"{times}{self.api} of {self.who}, {outcome}{since}"
+
+    def text(self, *, links: bool = True, real: bool = False) -> str:
+        """``#31–#64 @51000 17 times …``: the numbers of the first and the last request, milliseconds since the start, what it
+        was. Without ``links`` there are no numbers of entries in it; with ``real`` the real milliseconds until the last request
+        stand behind those of the clock."""
+        first, last = self.requests[0].seq, self.requests[-1].seq
+        numbers = f"#{first} " if first == last else f"#{first}–#{last} "
+        real_time = f" ({self.requests[-1].real_ms} ms)" if real else ""
+        return f"{numbers if links else ''}@{self.at_ms}{real_time} {self.words}"
+
+
+def folded(entries: Sequence[TraceEntry], names: ShortMemberNames) -> Iterator[TraceEntry | QuietExchanges]:
+    """``entries`` in their order; those that changed nothing are folded, where the last of their kind stands."""
+    clients = client_names(entries, names)
+    quiet = _quiet(entries)
+    for changed_nothing, run in groupby(entries, key=lambda entry: entry.seq in quiet):
+        if not changed_nothing:
+            yield from run
+            continue
+        requests: dict[tuple[str, str, str], list[TraceEntry]] = {}
+        at_ms = 0
+        for entry in run:
+            at_ms = entry.since_start_ms
+            if isinstance(event := entry.event, RequestReceived):
+                client = clients[event.connection_id]
+                who = names.of(event.member) if event.member else client
+                requests.setdefault((event.api, who, client), []).append(entry)
+        for (api, who, client), own in requests.items():
+            yield QuietExchanges(api, who, client, tuple(own), at_ms)
+
+
+def client_names(entries: Iterable[TraceEntry], names: ShortMemberNames) -> dict[int, str]:
+    """What the client of each connection is called: as its member, if only one speaks there, or else by its client id."""
+    ids: dict[int, str] = {}
+    members: dict[int, set[str]] = {}
+    for entry in entries:
+        event = entry.event
+        if isinstance(event, RequestEvent):
+            ids.setdefault(event.connection_id, event.client_name)
+            if event.api in _OF_MEMBERS and event.member:
+                members.setdefault(event.connection_id, set()).add(names.of(event.member))
+    return {
+        number: next(iter(known)) if len(known := members.get(number, ())) == 1 else name
+        for number, name in ids.items()
+    }
+
+
+def _quiet(entries: Sequence[TraceEntry]) -> frozenset[int]:
+    """The numbers of the entries of requests that changed nothing and were fine, of their answers, and of what let a fetch
+    be answered with nothing."""
+    requests = {entry.seq: entry.event for entry in entries if isinstance(entry.event, RequestReceived)}
+    quiet: set[int] = set()
+    for entry in entries:
+        request = requests.get(entry.answers or 0)
+        if request is not None and isinstance(entry.event, ResponseSent) and _changed_nothing(request, entry.event):
+            quiet |= {entry.answers or 0, entry.seq}
+    timers = (entry for entry in entries if isinstance(entry.event, TimerExpired) and entry.event.kind == "fetch")
+    quiet |= {entry.seq for entry in timers if quiet.issuperset(entry.consequences)}
+    return frozenset(quiet)
+
+
+def _changed_nothing(request: RequestReceived, answer: ResponseSent) -> bool:
+    if answer.error != "NONE":
+        return False
+    match answer.api:
+        case "Heartbeat":
+            return True
+        case "Fetch":
+            return answer.details.get("bytes") == 0
+        case "ConsumerGroupHeartbeat":
+            said_nothing = not request.details and not answer.details
+            return said_nothing and request.generation == answer.generation and request.generation > 0
+        case _:
+            return False
