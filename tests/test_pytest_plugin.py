@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from groupcoord.testing.trace import RequestReceived, Trace
+
 pytest_plugins = ["pytester"]
 pytestmark = pytest.mark.slow
 
@@ -75,21 +77,79 @@ def test_without_a_plugin_for_asyncio_there_is_the_synchronous_one(pytester: pyt
     result.assert_outcomes(passed=1)
 
 
-def test_a_failure_shows_what_happened_on_the_broker(pytester: pytest.Pytester) -> None:
-    result = told(
-        pytester,
-        """
-        import pytest
+FAILING = """
+import pytest
+from groupcoord import Cluster
 
-        @pytest.mark.asyncio
-        async def test_it(kafka):
-            kafka.faults.when("Heartbeat").drop()
-            await kafka.manual_member("app", "orders").join()
-            assert False, "because"
-        """,
-    )
+@pytest.mark.asyncio
+@pytest.mark.kafka(topics={"orders": 6})
+async def test_it(kafka):
+    kafka.faults.when("Heartbeat").drop()
+    a, b = await kafka.consumers(2, group="app", topics="orders")
+    b.vanish()
+    await kafka.clock.advance(100)
+    await kafka.clock.advance(3_600)
+    assert False, "because"
+
+def test_synchronous(kafka_sync):
+    kafka_sync.manual_member("app", "orders").join().result()
+    assert False
+
+@pytest.mark.asyncio
+async def test_own():
+    async with Cluster(clock="manual") as kafka:
+        await kafka.manual_member("own", "orders").join()
+        assert False
+
+def test_own_synchronous():
+    with Cluster(clock="manual").sync() as kafka:
+        kafka.manual_member("own", "orders").join().result()
+        assert False
+
+def test_unrelated():
+    assert False
+"""
+
+
+def test_a_failure_shows_what_happened_on_the_broker(pytester: pytest.Pytester) -> None:
+    result = told(pytester, FAILING, "-k", "test_it")
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*because*", "*what happened on the broker*", "*app-1 joins, offers range*"])
+    result.stdout.fnmatch_lines(
+        [
+            "*because*",
+            "*what happened on the broker*",
+            "groups:",
+            "  app Stable gen=2, 1 member: app-1",
+            "*generation 1: member app-1 came at*",
+            "*generation 2: member app-2's session of 45,000 ms ran out*",
+            "pending at 3,700.0 s:",
+            "  group app: sessions end unless members are heard: app-1 at * s",
+            "fault rules:",
+            "  rule 1 acted once: when(Heartbeat).drop()",
+            "what happened, what changed nothing in one line:",
+            "#1 @0 (* ms) app app-1 asks FindCoordinator*",
+            "#* times Heartbeat of app-1, all fine, * to 3,699.* s",
+        ]
+    )
+    story = result.outlines[result.outlines.index("what happened, what changed nothing in one line:") :]
+    assert sum("asks Heartbeat" in line for line in story) < 5
+
+
+def test_every_cluster_that_a_failed_test_used_is_told_whoever_made_it(pytester: pytest.Pytester) -> None:
+    result = told(pytester, FAILING)
+    result.assert_outcomes(failed=5)
+    titles = [line for line in result.outlines if "what happened on the broker" in line or line.startswith("____")]
+    assert ["what happened" in line for line in titles] == [False, True] * 4 + [False]
+    result.stdout.fnmatch_lines(["*test_own *", "groups:", "  own *", "*test_own_synchronous*", "groups:", "  own *"])
+
+
+def test_the_whole_traces_of_failed_tests_are_saved(pytester: pytest.Pytester) -> None:
+    result = told(pytester, FAILING, "--kafka-trace-dir", "traces")
+    result.stdout.fnmatch_lines(["the whole trace is in traces/test_*.py--test_it.jsonl"])
+    names = sorted(path.name.partition("--")[2] for path in (pytester.path / "traces").iterdir())
+    assert names == ["test_it.jsonl", "test_own.jsonl", "test_own_synchronous.jsonl", "test_synchronous.jsonl"]
+    (path,) = (pytester.path / "traces").glob("*--test_it.jsonl")
+    assert len(Trace.load(path).of(RequestReceived, api="Heartbeat")) > 1_000
 
 
 def test_a_rule_that_was_not_used_fails_the_test(pytester: pytest.Pytester) -> None:

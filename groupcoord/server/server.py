@@ -131,14 +131,18 @@ class Server:
         self._dispatcher.wake()
         logger.info("serving at %s", ", ".join(host_and_port(*place) for place in self._places.values()))
 
-    async def shutdown(self) -> None:
-        """Accept no more connections, let peers read their answers, close everything."""
+    async def shutdown(self, *, keep_listening: bool = False) -> None:
+        """Accept no more connections, let peers read their answers, close everything.
+
+        With ``keep_listening`` the listening sockets stay open, and who connects waits for the server that will ``take_over``.
+        """
         for task in self._accepting:
             task.cancel()
         try:
             await asyncio.gather(*self._accepting, return_exceptions=True)
         finally:
-            self._close_sockets()
+            if not keep_listening:
+                self._close_sockets()
             self.cluster.use_worker(None)
             self.cluster.batch_rounds(batches=False)
             self._worker.stop()
@@ -155,6 +159,15 @@ class Server:
         finally:
             grace.cancel()
         logger.info("stopped")
+
+    def take_over(self, before: "Server") -> None:
+        """Listen where a server that was shut down did, on its sockets if it kept them; to be called before ``startup``."""
+        self.port = before.port
+        self._places, self._sockets = before._hand_over()  # noqa: SLF001 - it is of this class
+
+    def _hand_over(self) -> tuple[dict[tuple[int, int], tuple[str, int]], list[tuple[int, int, socket.socket]]]:
+        sockets, self._sockets = self._sockets, []
+        return self._places, sockets
 
     async def __aenter__(self) -> Self:
         await self.startup()
@@ -209,11 +222,14 @@ class Server:
             try:
                 if wanted > _LAST_PORT:
                     raise OSError(errno.EADDRNOTAVAIL, f"there is no port above {_LAST_PORT}")
-                sockets = await bind(host, wanted, self.cluster.config)
+                taken_over = (each for each in self._sockets if each[:2] == (broker, listener))
+                sockets = [listening for _, _, listening in taken_over]
+                if not sockets:
+                    sockets = await bind(host, wanted, self.cluster.config)
+                    self._sockets += [(broker, listener, listening) for listening in sockets]
             except OSError as problem:
                 problem.filename = host_and_port(host, wanted)
                 raise
-            self._sockets += [(broker, listener, listening) for listening in sockets]
             port = sockets[0].getsockname()[1]
             self._places[broker, listener] = host, port
             if self._brokers is None or not broker:

@@ -10,9 +10,11 @@ import asyncio
 import os
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import count
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
+from weakref import WeakValueDictionary
 
 from groupcoord.broker import topic_store
 from groupcoord.client.assigned_partitions import ConsumerRecord
@@ -31,6 +33,7 @@ from groupcoord.testing.cluster_base import (
     deletion,
     growth,
     has_joined,
+    new_partitioner,
     raise_refusal,
 )
 from groupcoord.testing.cluster_clock import ClusterClock
@@ -38,6 +41,7 @@ from groupcoord.testing.cluster_group import ClusterGroup
 from groupcoord.testing.cluster_settings import try_out
 from groupcoord.testing.cluster_transaction import ClusterTransaction
 from groupcoord.testing.engine import Engine, InProcessConnection
+from groupcoord.testing.failure_report import failure_report
 from groupcoord.testing.faults import Barrier, Faults
 from groupcoord.testing.forgotten_awaits import noted
 from groupcoord.testing.record_reading import Isolation, chosen_partitions, read_log
@@ -51,6 +55,12 @@ if TYPE_CHECKING:
 
 MEMBERS_TIMEOUT_S = 600.0
 """How long ``consumers`` lets a manual clock advance at most until the group is stable (seconds)."""
+
+
+STARTED: "WeakValueDictionary[int, Cluster]" = WeakValueDictionary()
+"""The clusters of this process that were started, in order, as long as somebody has them: a failed test tells of those that it
+used."""
+_numbers = count(1)
 
 
 @noted
@@ -115,15 +125,21 @@ class Cluster(KafkaCluster):
         self._clock: ClusterClock
         self._members = 0
         self._problems: list[Exception] = []
+        self._told = 0
+        """How many of ``server_errors`` were raised."""
         self._thread: LoopThread | None = None
+        self.loop_hint = ""
+        """What is to be done by who uses the cluster in another event loop: a part of the error's text."""
 
     # From beginning to end.
 
     async def __aenter__(self) -> Self:
         engine = Engine(**self._settings, run=None if self._thread is None else self._thread.call)
+        engine.loop_hint = self.loop_hint
         await engine.start()
         self._running = engine
         self._clock = ClusterClock(engine)
+        STARTED[next(_numbers)] = self
         return self
 
     async def __aexit__(
@@ -131,14 +147,48 @@ class Cluster(KafkaCluster):
     ) -> None:
         engine = self._engine
         self._problems += await engine.end()
-        if self._problems:
-            problems = ExceptionGroup("errors in the server", self._problems)
-            problems.add_note(engine.trace.text(limit=100))
-            raise problems
+        await self._check(rules=kind is None, error=error)
+
+    async def check(self, *, rules: bool = True) -> None:
+        """Raise now what the end of the block would raise: an ExceptionGroup of what went wrong in the server, which is told
+        once, and an AssertionError for calls that were never awaited and, unless ``rules`` is False, for fault rules that never
+        acted so far."""
+        await self._check(rules=rules, error=None)
+
+    async def _check(self, *, rules: bool, error: BaseException | None) -> None:
+        engine = self._engine
+        problems, self._told = self.server_errors[self._told :], len(self.server_errors)
+        if problems:
+            group = ExceptionGroup("errors in the server", problems)
+            group.add_note(engine.trace.text(limit=100))
+            raise group
         await forgotten_awaits.check(error)
-        if kind is None:
+        if rules:
             engine.faults.check()
             engine.appends.check()
+
+    async def reset(self, *, rules: bool = True) -> None:
+        """Bring the cluster back to its beginning, in milliseconds, as a fresh one at the same address.
+
+        It has its settings and the topics that it was made with, and no others; no groups, transactions, fault rules or
+        records; its trace begins anew, and so does a clock that the test moves. Connections are closed, and members in this
+        process have vanished; what is held in a variable, such as ``kafka.group("app")``, is of the fresh cluster from then on.
+
+        Raises what ``check`` raises, before anything is done. Raises ValueError for a cluster with a ``data_dir``, which keeps
+        what it has.
+        """
+        if self._settings["data_dir"] is not None:
+            raise ValueError("a cluster with data_dir keeps what is there: stop() it, and start another one elsewhere")
+        engine = self._engine
+        engine.require_own_loop()
+        await self.check(rules=rules)
+        for member in self._manual_members:
+            member.vanish()
+        self._manual_members.clear()
+        self._members = 0
+        self._partitioner = new_partitioner()
+        self._problems += await engine.reset()
+        self._problems, self._told = self._problems[self._told :], 0
 
     def sync(self) -> "SyncCluster":
         """The same cluster without ``await``: ``with Cluster(...).sync() as kafka``. Its loop runs in a thread of its own.
@@ -156,10 +206,11 @@ class Cluster(KafkaCluster):
     def _engine(self) -> Engine:
         if self._running is None:
             raise RuntimeError("the cluster has not been started: use it inside its `async with` block")
+        self._running.require_reachable()
         return self._running
 
     def __repr__(self) -> str:
-        return f"<Cluster {self.address if self._running else 'not started'}>"
+        return f"<Cluster {self._running.address if self._running else 'not started'}>"
 
     # What it is.
 
@@ -213,6 +264,17 @@ class Cluster(KafkaCluster):
     def trace(self) -> Trace:
         """Everything that happened, with its causes; see docs/trace.md."""
         return self._engine.trace
+
+    def report(self, *, after: int = 0) -> str:
+        """What a failed test shows: the groups and why they are as they are, what is pending, which fault rules acted, and the
+        last of what happened, where what changed nothing is one line.
+
+        With ``after``, it begins behind the entry of the trace with that number. It may be asked for after the end, too.
+        """
+        engine, thread = self._engine, self._thread
+        if thread is None or not thread.is_running:
+            return failure_report(engine, after)
+        return thread.call(lambda: failure_report(engine, after))
 
     # The brokers.
 

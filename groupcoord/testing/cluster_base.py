@@ -80,8 +80,7 @@ class KafkaCluster(ABC):
 
     def __init__(self) -> None:
         self._manual_members: list[ManualMember | ManualConsumer | ManualProducer] = []
-        chance = random.Random(0)  # noqa: S311 - so that records go to the same partitions in every run
-        self._partitioner = DefaultPartitioner(partial(chance.getrandbits, 32))
+        self._partitioner = new_partitioner()
 
     @abstractmethod
     async def __aenter__(self) -> Self: ...
@@ -358,6 +357,12 @@ class KafkaCluster(ABC):
 
     @abstractmethod
     async def _wait_for_members(self, group: str, new: Sequence[AutoMember], timeout: float | None) -> None: ...
+
+
+def new_partitioner() -> DefaultPartitioner:
+    """A partitioner that chooses the same partitions in every run."""
+    chance = random.Random(0)  # noqa: S311 - not for secrets
+    return DefaultPartitioner(partial(chance.getrandbits, 32))
 
 
 def creation(name: str, topic: Topic) -> CreateTopicsRequest:

@@ -40,24 +40,7 @@ class ClusterGroup(GroupHandle):
 
     def description(self) -> GroupDescription:
         """As ``describe``, without ``await``: for conditions."""
-        try:
-            shard = self._engine.core.coordinator.shard_of(self.name)
-            shard.require_active()
-            found = shard.machine.groups.get(self.name)
-        except ApiError as refusal:
-            return GroupDescription(group=self.name, state=refusal.code.name, generation=0)
-        if isinstance(found, ConsumerGroup):
-            return _consumer_group(found)
-        if not isinstance(found, ClassicGroup):
-            return GroupDescription(group=self.name, state=GroupState.DEAD, generation=0)
-        return GroupDescription(
-            group=self.name,
-            state=found.state,
-            generation=found.generation_id,
-            protocol=found.protocol_name,
-            leader=found.leader_id,
-            members=tuple(_member(found, member) for member in found.members.values()),
-        )
+        return group_description(self._engine.core, self.name)
 
     async def committed(self, topic: str, partition: int) -> int | None:
         """The committed offset, as the coordinator has it; None if there is none."""
@@ -166,6 +149,28 @@ class ClusterGroup(GroupHandle):
     async def _act(self, effects: list[Effect], wish: str) -> None:
         self._engine.apply(effects, wish)
         await self._engine.settle()
+
+
+def group_description(core: ClusterCore, name: str) -> GroupDescription:
+    """The group called ``name`` as ``core`` has it now."""
+    try:
+        shard = core.coordinator.shard_of(name)
+        shard.require_active()
+        found = shard.machine.groups.get(name)
+    except ApiError as refusal:
+        return GroupDescription(group=name, state=refusal.code.name, generation=0)
+    if isinstance(found, ConsumerGroup):
+        return _consumer_group(found)
+    if not isinstance(found, ClassicGroup):
+        return GroupDescription(group=name, state=GroupState.DEAD, generation=0)
+    return GroupDescription(
+        group=name,
+        state=found.state,
+        generation=found.generation_id,
+        protocol=found.protocol_name,
+        leader=found.leader_id,
+        members=tuple(_member(found, member) for member in found.members.values()),
+    )
 
 
 def _member(group: ClassicGroup, member: Member) -> MemberDescription:

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from groupcoord.broker.topic_names import TRANSACTION_STATE
+from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.coordinator.coordinator import TRANSACTION
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import Effect
@@ -33,27 +34,7 @@ class ClusterTransaction(TransactionHandle):
 
     def description(self) -> TransactionDescription:
         """As ``describe``, without ``await``: for conditions."""
-        runtime = self._engine.core.transactions.runtime
-        shard = runtime.shard_of(self.name)
-        if shard.partition in runtime.deleted:
-            return TransactionDescription(transactional_id=self.name, state=DEAD)
-        try:
-            shard.require_active()
-        except ApiError as refusal:
-            return TransactionDescription(transactional_id=self.name, state=refusal.code.name)
-        found = shard.machine.transactions.get(self.name)
-        if found is None:
-            return TransactionDescription(transactional_id=self.name, state=DEAD)
-        data = found.data
-        return TransactionDescription(
-            transactional_id=self.name,
-            state=data.state.value,
-            producer_id=data.producer_id,
-            producer_epoch=data.producer_epoch,
-            timeout_ms=data.timeout_ms,
-            start_ms=data.start_ms,
-            partitions=frozenset(data.partitions),
-        )
+        return transaction_description(self._engine.core, self.name)
 
     async def wait_until(
         self, condition: Callable[[TransactionDescription], bool], what: str, *, timeout: float | None = None
@@ -105,3 +86,28 @@ class ClusterTransaction(TransactionHandle):
     async def _act(self, effects: list[Effect], wish: str) -> None:
         self._engine.apply(effects, wish)
         await self._engine.settle()
+
+
+def transaction_description(core: ClusterCore, name: str) -> TransactionDescription:
+    """The transactional id ``name`` as ``core`` has it now."""
+    runtime = core.transactions.runtime
+    shard = runtime.shard_of(name)
+    if shard.partition in runtime.deleted:
+        return TransactionDescription(transactional_id=name, state=DEAD)
+    try:
+        shard.require_active()
+    except ApiError as refusal:
+        return TransactionDescription(transactional_id=name, state=refusal.code.name)
+    found = shard.machine.transactions.get(name)
+    if found is None:
+        return TransactionDescription(transactional_id=name, state=DEAD)
+    data = found.data
+    return TransactionDescription(
+        transactional_id=name,
+        state=data.state.value,
+        producer_id=data.producer_id,
+        producer_epoch=data.producer_epoch,
+        timeout_ms=data.timeout_ms,
+        start_ms=data.start_ms,
+        partitions=frozenset(data.partitions),
+    )

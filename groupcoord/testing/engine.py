@@ -67,17 +67,46 @@ class SeededRandomSource:
 
 
 class Engine:
-    """One running cluster, in the loop in which it was made."""
+    """One running cluster, in the loop in which it was made. ``settings`` are the arguments of ``_begin``."""
 
     def __init__(
+        self,
+        *,
+        mode: ClockMode,
+        start_ms: int | None,
+        speed: float,
+        run: Callable[[Callable[[], object]], object] | None,
+        **settings: Any,
+    ) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.loop_hint = ""
+        """What is to be done by who uses it in another event loop."""
+        self.is_up = False
+        self.has_ended = False
+        self._mode, self._start_ms, self._speed, self._settings = mode, start_ms, speed, settings
+        self._delivery_is_due = False
+        self.waiting = Waiting(self.require_own_loop)
+        self._begin_clock()
+        own_loop = self.require_own_loop
+        self.faults = (
+            Faults(now_ms=self.now_ms, require_own_loop=own_loop)
+            if run is None
+            else Faults(now_ms=self.now_ms, require_own_loop=own_loop, run=run)
+        )
+        self._begin(**settings)
+
+    def _begin_clock(self) -> None:
+        self.clock = clocks.make(self._mode, start_ms=self._start_ms, speed=self._speed, loop=self.loop)
+        self.started_ms = self.clock()
+        if self._mode in (ClockMode.MANUAL, ClockMode.VIRTUAL):
+            self._start_ms = self.started_ms  # after a reset it begins there again
+
+    def _begin(
         self,
         *,
         topics: Mapping[str, int],
         topic_configs: Mapping[str, Mapping[str, str]],
         config: Mapping[str, object],
-        mode: ClockMode,
-        start_ms: int | None,
-        speed: float,
         seed: int | None,
         dev: bool,
         host: str,
@@ -87,17 +116,11 @@ class Engine:
         features: Mapping[str, int],
         data_dir: Path | None,
         listeners: Iterable[Callable[[Event], None]],
-        run: Callable[[Callable[[], object]], object] | None,
     ) -> None:
-        self.loop = asyncio.get_running_loop()
-        self.clock = clocks.make(mode, start_ms=start_ms, speed=speed, loop=self.loop)
-        self.started_ms = self.clock()
-        if seed is None and data_dir is None and mode in (ClockMode.MANUAL, ClockMode.VIRTUAL):
+        if seed is None and data_dir is None and self._mode in (ClockMode.MANUAL, ClockMode.VIRTUAL):
             seed = 0
         self.random = SeededRandomSource(seed)
         self.trace = Trace(start_ms=self.started_ms)
-        self.faults = Faults(now_ms=self.clock) if run is None else Faults(now_ms=self.clock, run=run)
-        self.waiting = Waiting()
         self.scheduler = MemberScheduler(self.clock, self.loop)
         loaded = load(as_items(config), dev=dev, brokers=brokers)
         storage: StorageBackend = IN_MEMORY_STORAGE
@@ -144,8 +167,6 @@ class Engine:
             files_to_come=files_to_come,
             on_connection=self._connected,
         )
-        self.is_up = False
-        self._delivery_is_due = False
 
     # From beginning to end.
 
@@ -158,23 +179,46 @@ class Engine:
             raise
         self.is_up = True
 
-    async def stop(self) -> list[Exception]:
-        """Close the port and every connection; returns the unexpected errors of the server."""
+    async def stop(self, *, keep_listening: bool = False) -> list[Exception]:
+        """Close the port, unless it is to ``keep_listening``, and every connection; returns the server's unexpected errors."""
         if not self.is_up:
             return []
         self.is_up = False
         self._real_time_fetches.stop()
         self.transport.close_connections()
-        await self.server.shutdown()
-        return [unexpected.error for unexpected in self.server.unexpected_errors]
+        await self.server.shutdown(keep_listening=keep_listening)
+        errors = [unexpected.error for unexpected in self.server.unexpected_errors]
+        self.server.unexpected_errors.clear()
+        return errors
 
     async def end(self) -> list[Exception]:
         """Stop for good."""
+        self.has_ended = True
         with self._resources:
-            self.scheduler.stop()
-            for member in self.scheduler:
-                member.vanish()
+            self._end_members()
             return await self.stop()
+
+    async def reset(self) -> list[Exception]:
+        """Begin again, with nothing but the settings and the address; returns the unexpected errors of the server until now.
+
+        The ports are kept open, so that nobody else takes them: who connects meanwhile is served by the new one.
+        """
+        self._end_members()
+        errors = await self.stop(keep_listening=True)
+        self.transport.deliver()  # who waits for an answer still is told that none will come
+        self.appends.forget_held()
+        before = self.server
+        self._begin_clock()
+        self.faults.book.clear(self.started_ms)
+        self._begin(**self._settings)
+        self.server.take_over(before)
+        await self.start()
+        return errors
+
+    def _end_members(self) -> None:
+        self.scheduler.stop()
+        for member in self.scheduler:
+            member.vanish()
 
     def reload(self) -> None:
         """Forget every group and every transactional id, and read all of them from the logs, as a broker that restarts does."""
@@ -189,6 +233,33 @@ class Engine:
                 self.core.load(shard.partition, self.clock(), topic)
 
     # For the rest of this package.
+
+    def now_ms(self) -> int:
+        """The time of the cluster (ms)."""
+        return self.clock()
+
+    def require_own_loop(self) -> None:
+        """Raise RuntimeError in another event loop than that of the cluster."""
+        if asyncio.get_running_loop() is not self.loop:
+            raise self._foreign_loop()
+
+    def require_reachable(self) -> None:
+        """Raise RuntimeError if another event loop runs and that of the cluster does not: no client would be answered."""
+        try:
+            running = asyncio.get_running_loop()
+        except RuntimeError:
+            return
+        if running is not self.loop and not self.loop.is_running() and not self.has_ended:
+            raise self._foreign_loop()
+
+    def _foreign_loop(self) -> RuntimeError:
+        hint = (
+            self.loop_hint
+            or "start it, its clients and what uses it in the same one (pytest-asyncio: the same loop_scope)"
+        )
+        return RuntimeError(
+            f"the cluster was started in another event loop than the one that uses it now, and that would wait for ever: {hint}"
+        )
 
     @property
     def address(self) -> str:
@@ -239,8 +310,7 @@ class Engine:
 
         Raises RuntimeError in another event loop than that of the cluster.
         """
-        if asyncio.get_running_loop() is not self.loop:
-            raise RuntimeError("the cluster was started in another event loop than the one that uses it now")
+        self.require_own_loop()
         quiet = 0
         while quiet < 2:
             busy = self._delivery_is_due or self._fires_at_once()
@@ -375,6 +445,7 @@ class InProcessConnection:
         if self._closed:
             raise RuntimeError(f"{self.client_id} has vanished: it sends nothing any more")
         engine = self._engine
+        engine.require_reachable()
         correlation_id = next(self._correlation_ids)
 
         def hear(response: Any) -> None:

@@ -814,6 +814,23 @@ class SyncCluster(SyncKafkaCluster):
     """
 
     def __enter__(self) -> Self: ...
+    def check(self, *, rules: bool = True) -> None:
+        """Raise now what the end of the block would raise: an ExceptionGroup of what went wrong in the server, which is told
+        once, and an AssertionError for calls that were never awaited and, unless ``rules`` is False, for fault rules that never
+        acted so far.
+        """
+
+    def reset(self, *, rules: bool = True) -> None:
+        """Bring the cluster back to its beginning, in milliseconds, as a fresh one at the same address.
+
+        It has its settings and the topics that it was made with, and no others; no groups, transactions, fault rules or
+        records; its trace begins anew, and so does a clock that the test moves. Connections are closed, and members in this
+        process have vanished; what is held in a variable, such as ``kafka.group("app")``, is of the fresh cluster from then on.
+
+        Raises what ``check`` raises, before anything is done. Raises ValueError for a cluster with a ``data_dir``, which keeps
+        what it has.
+        """
+
     @property
     def is_started(self) -> bool:
         """Whether it was started at least once: it has a trace from then on."""
@@ -841,6 +858,13 @@ class SyncCluster(SyncKafkaCluster):
     @property
     def trace(self) -> Trace:
         """Everything that happened, with its causes; see docs/trace.md."""
+
+    def report(self, *, after: int = 0) -> str:
+        """What a failed test shows: the groups and why they are as they are, what is pending, which fault rules acted, and the
+        last of what happened, where what changed nothing is one line.
+
+        With ``after``, it begins behind the entry of the trace with that number. It may be asked for after the end, too.
+        """
 
     def stop(self) -> None:
         """Close the ports and all connections; what is stored is kept. Time may pass meanwhile."""

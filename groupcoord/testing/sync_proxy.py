@@ -37,6 +37,11 @@ class LoopThread:
             self._thread = self._loop = None
 
     @property
+    def is_running(self) -> bool:
+        """Whether it was started and not stopped."""
+        return self._loop is not None
+
+    @property
     def loop(self) -> asyncio.AbstractEventLoop:
         """The loop. Raises RuntimeError while the thread does not run."""
         if self._loop is None:

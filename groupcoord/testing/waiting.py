@@ -17,9 +17,10 @@ class WaitTimeoutError(TimeoutError, AssertionError):
 
 
 class Waiting:
-    """The pending waits for a state of one node."""
+    """The pending waits for a state of one node. ``require_own_loop`` raises in any loop but that of the node."""
 
-    def __init__(self) -> None:
+    def __init__(self, require_own_loop: Callable[[], None] = lambda: None) -> None:
+        self._require_own_loop = require_own_loop
         self._looks: dict[asyncio.Future[None], Callable[[], bool]] = {}
 
     def check_conditions(self) -> None:
@@ -39,6 +40,7 @@ class Waiting:
 
         Raises WaitTimeoutError that says ``what`` did not happen and what was ``seen`` last, and what ``condition`` raises.
         """
+        self._require_own_loop()
         found: list[T] = []
 
         def holds() -> bool:

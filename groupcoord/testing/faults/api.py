@@ -131,6 +131,7 @@ class HoldRule(_Holding, AsyncRule):
 
         ``timeout`` is in seconds of the event loop.
         """
+        self._faults.require_own_loop()
         timeout_s = TIMEOUT_S if timeout is None else timeout
         with self._until_held(count, timeout_s) as reached:
             async with asyncio.timeout(timeout_s):
@@ -213,11 +214,19 @@ class FaultRules:
     """The rules of one test or server, for all its brokers.
 
     ``now_ms`` is the brokers' clock. ``run`` runs code in the thread of the brokers, if that is not the test's.
+    ``require_own_loop`` raises in any event loop but that of the brokers.
     """
 
-    def __init__(self, *, now_ms: Callable[[], int], run: RunInServer = lambda code: code()) -> None:
+    def __init__(
+        self,
+        *,
+        now_ms: Callable[[], int],
+        run: RunInServer = lambda code: code(),
+        require_own_loop: Callable[[], None] = lambda: None,
+    ) -> None:
         self.now_ms = now_ms
         self.run = run
+        self.require_own_loop = require_own_loop
         self.book = Rulebook(start_ms=now_ms())
 
     def __repr__(self) -> str:

@@ -255,6 +255,14 @@ class Rulebook:
         active.is_removed = True
         self.active = tuple(other for other in self.active if other is not active)
 
+    def clear(self, start_ms: int) -> None:
+        """Forget all rules, and let none of them act any more; times in texts count from ``start_ms`` on."""
+        for active in self._all:
+            active.is_removed = True
+            active.waiting = ()
+        self.start_ms = start_ms
+        self.active, self.unfinished, self.failures, self._all = (), [], [], []
+
     def match(self, context: RequestContext) -> ActiveRule | None:
         """The first rule that matches the request. All rules that match count it for ``nth``."""
         found: ActiveRule | None = None

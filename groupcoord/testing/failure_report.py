@@ -1,0 +1,78 @@
+"""What a failed test shows of its broker: the groups and why they are as they are, what is pending, which rules acted, and
+everything that happened, with what changed nothing folded."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from groupcoord.testing.append_rules import AppendRule
+from groupcoord.testing.cluster_group import group_description
+from groupcoord.testing.cluster_transaction import transaction_description
+from groupcoord.testing.engine import Engine
+from groupcoord.testing.faults.rulebook import ActiveRule
+from groupcoord.testing.trace.text_formatting import ShortMemberNames, counted, moment, times
+from groupcoord.testing.wait_reasons import wait_reasons
+
+STORY_LINES = 200
+"""How many lines of what happened are shown: the last ones."""
+GENERATIONS = 5
+"""How many generations, or epochs, of each group are explained: the last ones. A test that fails leaves its groups on its way
+out, which is one more for each member."""
+SHOWN = 20
+"""How many groups, transactions and deadlines are shown; of more only the number."""
+
+
+def failure_report(engine: Engine, after: int = 0) -> str:
+    """The report, with what happened after the entry of the trace with the number ``after``."""
+    trace = engine.trace
+    now = moment(engine.clock() - engine.started_ms)
+    parts = {
+        "groups": _few(_groups(engine)),
+        "transactions": _few(_transactions(engine)),
+        f"pending at {now}": _few(wait_reasons(engine)),
+        "fault rules": [*map(_rule, engine.faults.book.rules), *map(_append_rule, engine.appends.rules)],
+    }
+    names = ShortMemberNames(trace.entries())
+    lines = [
+        line
+        for title, told in parts.items()
+        if told
+        for line in (f"{title}:", *(f"  {line}" for each in told for line in names.shortened(each).splitlines()), "")
+    ]
+    since = next((entry for entry in trace.entries() if entry.seq > after), None)
+    story = "nothing" if since is None else trace.text(since=since, limit=STORY_LINES, fold=True, real=True)
+    return "\n".join([*lines, "what happened, what changed nothing in one line:", story])
+
+
+def _groups(engine: Engine) -> Iterator[str]:
+    """Each group that there is or was: its state, and why its last generations or epochs began."""
+    trace = engine.trace
+    there = [name for shard in engine.core.coordinator.shards for name in shard.machine.groups]
+    for name in sorted({*there, *trace.groups()}):
+        state = group_description(engine.core, name).text()
+        last = trace.generations(name)[-GENERATIONS:]
+        yield "\n".join([state, *(f"  {trace.why(name, number)}" for number in last)])
+
+
+def _transactions(engine: Engine) -> Iterator[str]:
+    for name in sorted(name for shard in engine.core.transactions.shards for name in shard.machine.transactions):
+        state = transaction_description(engine.core, name).text()
+        try:
+            yield f"{state}\n  {engine.trace.why(transaction=name)}"
+        except LookupError:  # it is older than the trace
+            yield state
+
+
+def _rule(active: ActiveRule) -> str:
+    if not active.uses:
+        return "\n".join([f"{active.name} never acted: {active.rule}", *active.near_misses()])
+    held = f", {counted(len(active.waiting), 'request')} still held" if active.waiting else ""
+    return f"{active.name} acted {times(active.uses)}{held}: {active.rule}"
+
+
+def _append_rule(rule: AppendRule) -> str:
+    return f"{rule} met {counted(rule.uses, 'append')}"
+
+
+def _few(told: Iterable[str]) -> Sequence[str]:
+    everything = list(told)
+    more = len(everything) - SHOWN
+    return everything if more <= 0 else [*everything[:SHOWN], f"and {more} more"]

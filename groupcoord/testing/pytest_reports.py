@@ -1,0 +1,71 @@
+"""What the pytest plugin adds to the report of a failed test: a section for each cluster that it used, and files for CI."""
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+
+from groupcoord.testing.cluster import STARTED, Cluster
+from groupcoord.testing.trace import Trace
+
+TITLE = "what happened on the broker"
+MOST_CHARACTERS = 180
+"""The length of a file's name, without the hash and the number behind it; file systems take 255 bytes."""
+_NOT_IN_NAMES = re.compile(r'[^\x20-\x7e]|[\\/:*?"<>|]')
+"""What a file system, or the store of a CI's artifacts, refuses in a name."""
+
+SeenBefore = Mapping[int, tuple[Trace, int]]
+"""By the number of a cluster: its trace, and the number of the last entry, when the test began."""
+
+
+def seen_now() -> SeenBefore:
+    """What the traces of all clusters have by now."""
+    return {number: (cluster.trace, cluster.trace.last_seq) for number, cluster in STARTED.items()}
+
+
+def sections(test_id: str, seen_before: SeenBefore, directory: Path | None) -> Iterator[tuple[str, str]]:
+    """(title, text) for each cluster on which something happened since ``seen_before``, or that is new.
+
+    With a ``directory``, the whole trace of each is saved there, in a file that is named after the test.
+    """
+    used: list[tuple[Cluster, int]] = []
+    for number, cluster in tuple(STARTED.items()):
+        trace, seq = seen_before.get(number, (None, -1))
+        after = seq if trace is cluster.trace else -1
+        if cluster.trace.last_seq > after:
+            used.append((cluster, after))
+    for place, (cluster, after) in enumerate(used, 1):
+        title = TITLE if len(used) == 1 else f"{TITLE} at {cluster.address}"
+        text = _attempt(partial(cluster.report, after=after))
+        if directory is not None:
+            path = directory / file_name(test_id, place)
+            text += "\n\n" + _attempt(partial(_saved, cluster.trace, path))
+        yield title, text
+
+
+def file_name(test_id: str, place: int = 1) -> str:
+    """The name of the file for the ``place``-th cluster of a test: ``tests.test_orders.py--test_it[a].jsonl``.
+
+    What cannot stand in a name is replaced, and what is too long is cut; then it has a hash of the test's id, so that no two
+    tests have the same.
+    """
+    path, colons, name = test_id.partition("::")
+    plain = path.replace("/", ".") + (colons + name).replace("::", "--")
+    fitting = _NOT_IN_NAMES.sub("-", plain)[:MOST_CHARACTERS]
+    if fitting != plain:
+        fitting += f"-{hashlib.sha256(test_id.encode()).hexdigest()[:8]}"
+    return f"{fitting}.jsonl" if place == 1 else f"{fitting}-{place}.jsonl"
+
+
+def _saved(trace: Trace, path: Path) -> str:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    trace.save(path)
+    return f"the whole trace is in {path}"
+
+
+def _attempt(told: Callable[[], str]) -> str:
+    try:
+        return told()
+    except Exception as problem:  # what goes wrong here must not hide the failure that is reported
+        return f"(this cannot be told: {problem!r})"
