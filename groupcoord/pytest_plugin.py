@@ -334,7 +334,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             "kafka_module and kafka_sync_module, or override the fixture kafka_settings",
             pytrace=False,
         )
-    for shared in _shared_by(item):
+    item.stash[_FAILED] = False  # a test that failed may run once more
+    for shared in item.config.stash[_SHARED].values():
         if shared.is_used:
             shared.reset()
             shared.is_used = False
@@ -382,7 +383,9 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object
 
 def _shared_by(item: pytest.Item) -> list[_Shared]:
     """The clusters that ``item`` shares with other tests."""
-    return [each for name, each in item.config.stash[_SHARED].items() if name in getattr(item, "fixturenames", ())]
+    request: pytest.FixtureRequest | None = getattr(item, "_request", None)
+    names = () if request is None else request.fixturenames  # those that it asked for by getfixturevalue, too
+    return [each for name, each in item.config.stash[_SHARED].items() if name in names]
 
 
 @pytest.hookimpl(wrapper=True)

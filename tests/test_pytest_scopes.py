@@ -99,6 +99,22 @@ def test_unrelated():
     assert errors(result) == ["test_first"]
 
 
+def test_a_shared_cluster_that_is_asked_for_by_name_in_the_test_is_reset_too(pytester: pytest.Pytester) -> None:
+    text = """
+import pytest
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_it(request, number):
+    kafka = request.getfixturevalue("kafka_sync_session")
+    kafka.create_topic("invoices")
+    if number == 2:
+        kafka.faults.when("Heartbeat").drop()
+"""
+    result = told(pytester, text)
+    result.assert_outcomes(passed=2, errors=1)
+    result.stdout.fnmatch_lines(["*rule 1 never acted: when(Heartbeat).drop()*"])
+
+
 @pytest.mark.parametrize("name", ["kafka_session", "kafka_sync_session"])
 def test_a_cluster_of_the_session_serves_several_modules(pytester: pytest.Pytester, name: str) -> None:
     text = f"""

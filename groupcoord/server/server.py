@@ -114,7 +114,7 @@ class Server:
         try:
             await self._listen(1 if self._brokers is None else len(self._brokers))
         except BaseException:
-            self._close_sockets()
+            self.close_sockets()
             raise
         self._connections = ConnectionRegistry(lambda: self.cluster.config, loop, self._on_connection)
         serving = Round(loop)
@@ -142,7 +142,7 @@ class Server:
             await asyncio.gather(*self._accepting, return_exceptions=True)
         finally:
             if not keep_listening:
-                self._close_sockets()
+                self.close_sockets()
             self.cluster.use_worker(None)
             self.cluster.batch_rounds(batches=False)
             self._worker.stop()
@@ -250,7 +250,8 @@ class Server:
         for connection in tuple(self._connections.open.values()):
             connection.abort()
 
-    def _close_sockets(self) -> None:
+    def close_sockets(self) -> None:
+        """Listen no more: what was kept open is not taken over."""
         for _, _, listening in self._sockets:
             listening.close()
         self._sockets.clear()

@@ -204,10 +204,14 @@ class Engine:
         The ports are kept open, so that nobody else takes them: who connects meanwhile is served by the new one.
         """
         self._end_members()
-        errors = await self.stop(keep_listening=True)
+        before = self.server
+        try:
+            errors = await self.stop(keep_listening=True)
+        except BaseException:  # such as a cancellation
+            before.close_sockets()
+            raise
         self.transport.deliver()  # who waits for an answer still is told that none will come
         self.appends.forget_held()
-        before = self.server
         self._begin_clock()
         self.faults.book.clear(self.started_ms)
         self._begin(**self._settings)
@@ -431,6 +435,7 @@ class InProcessConnection:
         self.client_id = client_id
         self.number = engine.transport.connection()
         self._engine = engine
+        self._transport = engine.transport  # that of an engine that was reset is another one, and counts anew
         self._correlation_ids = count(1)
         self._closed = False
 
@@ -488,7 +493,7 @@ class InProcessConnection:
     def close(self) -> None:
         """Close the connection; no ``answered`` is called any more."""
         self._closed = True
-        self._engine.transport.forget(self.number)
+        self._transport.forget(self.number)
 
 
 def _as_read(call: Call, request: Any) -> Any:

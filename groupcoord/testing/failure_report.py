@@ -1,7 +1,7 @@
 """What a failed test shows of its broker: the groups and why they are as they are, what is pending, which rules acted, and
 everything that happened, with what changed nothing folded."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from groupcoord.testing.append_rules import AppendRule
 from groupcoord.testing.cluster_group import group_description
@@ -25,8 +25,8 @@ def failure_report(engine: Engine, after: int = 0) -> str:
     trace = engine.trace
     now = moment(engine.clock() - engine.started_ms)
     parts = {
-        "groups": _few(_groups(engine)),
-        "transactions": _few(_transactions(engine)),
+        "groups": _few(_groups(engine), lambda name: _group(engine, name)),
+        "transactions": _few(_transactions(engine), lambda name: _transaction(engine, name)),
         f"pending at {now}": _few(wait_reasons(engine)),
         "fault rules": [*map(_rule, engine.faults.book.rules), *map(_append_rule, engine.appends.rules)],
     }
@@ -42,23 +42,29 @@ def failure_report(engine: Engine, after: int = 0) -> str:
     return "\n".join([*lines, "what happened, what changed nothing in one line:", story])
 
 
-def _groups(engine: Engine) -> Iterator[str]:
-    """Each group that there is or was: its state, and why its last generations or epochs began."""
-    trace = engine.trace
+def _groups(engine: Engine) -> list[str]:
+    """Each group that there is or was."""
     there = [name for shard in engine.core.coordinator.shards for name in shard.machine.groups]
-    for name in sorted({*there, *trace.groups()}):
-        state = group_description(engine.core, name).text()
-        last = trace.generations(name)[-GENERATIONS:]
-        yield "\n".join([state, *(f"  {trace.why(name, number)}" for number in last)])
+    return sorted({*there, *engine.trace.groups()})
 
 
-def _transactions(engine: Engine) -> Iterator[str]:
-    for name in sorted(name for shard in engine.core.transactions.shards for name in shard.machine.transactions):
-        state = transaction_description(engine.core, name).text()
-        try:
-            yield f"{state}\n  {engine.trace.why(transaction=name)}"
-        except LookupError:  # it is older than the trace
-            yield state
+def _group(engine: Engine, name: str) -> str:
+    """Its state, and why its last generations or epochs began."""
+    state = group_description(engine.core, name).text()
+    last = engine.trace.generations(name)[-GENERATIONS:]
+    return "\n".join([state, *(f"  {engine.trace.why(name, number)}" for number in last)])
+
+
+def _transactions(engine: Engine) -> list[str]:
+    return sorted(name for shard in engine.core.transactions.shards for name in shard.machine.transactions)
+
+
+def _transaction(engine: Engine, name: str) -> str:
+    state = transaction_description(engine.core, name).text()
+    try:
+        return f"{state}\n  {engine.trace.why(transaction=name)}"
+    except LookupError:  # it is older than the trace
+        return state
 
 
 def _rule(active: ActiveRule) -> str:
@@ -72,7 +78,8 @@ def _append_rule(rule: AppendRule) -> str:
     return f"{rule} met {counted(rule.uses, 'append')}"
 
 
-def _few(told: Iterable[str]) -> Sequence[str]:
-    everything = list(told)
-    more = len(everything) - SHOWN
-    return everything if more <= 0 else [*everything[:SHOWN], f"and {more} more"]
+def _few(found: Sequence[str], tell: Callable[[str], str] = str) -> list[str]:
+    """The first of what was ``found``, told."""
+    told = [tell(each) for each in found[:SHOWN]]
+    more = len(found) - SHOWN
+    return told if more <= 0 else [*told, f"and {more} more"]

@@ -15,6 +15,8 @@ from typing import Any, TypeVar
 C = TypeVar("C", bound=type)
 
 _PACKAGE = __name__.rpartition(".")[0]
+_OWN_REFERENCES = 2
+"""To a coroutine that was thrown away: that of its ``_Call``, and that of who counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,11 @@ class _Call:
     @property
     def has_begun(self) -> bool:
         return inspect.getcoroutinestate(self.coroutine) != inspect.CORO_CREATED
+
+    @property
+    def is_kept(self) -> bool:
+        """Has anybody else a reference to it, who may await it yet?"""
+        return sys.getrefcount(self.coroutine) > _OWN_REFERENCES
 
     def __str__(self) -> str:
         return f"{self.name}(…) at {self.file}:{self.line}"
@@ -71,12 +78,13 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
 async def check(error: BaseException | None = None) -> None:
     """Raises AssertionError for calls in this event loop, or in none, that were never awaited; an ``error`` says it instead.
 
-    Tasks that were made of such a call a moment ago have begun by then.
+    Tasks that were made of such a call a moment ago have begun by then. Of what somebody keeps, and may await yet, Python warns
+    if that never happens.
     """
     await asyncio.sleep(0)
     loop = asyncio.get_running_loop()
-    found = [each for each in _calls if each.loop in (loop, None) and not each.has_begun]
-    _calls[:] = [each for each in _calls if each not in found and not each.has_begun]
+    found = [each for each in _calls if each.loop in (loop, None) and not each.has_begun and not each.is_kept]
+    _calls[:] = [each for each in _calls if each.loop not in (loop, None) and not each.has_begun]
     for each in found:
         each.coroutine.close()
     if not found:

@@ -14,6 +14,8 @@ from groupcoord.testing.topics import unknown_partition
 
 BATCH_BYTES = 524_288
 """Half of what a broker takes in one batch unless it is told otherwise (``message.max.bytes``)."""
+_RECORD_OVERHEAD_BYTES, _LENGTH_BYTES = 21, 5
+"""Of a record besides its texts, and of the length before each text, at most (``DefaultRecord``)."""
 _TIMEOUT_MS = 30_000
 
 Headers = Mapping[str, bytes | None] | Sequence[tuple[str, bytes | None]]
@@ -49,13 +51,11 @@ class ProducerRecord:
 
     @property
     def size(self) -> int:
-        """The bytes of its key, value and headers."""
-        texts = (
-            self.key,
-            self.value,
-            *(part for each in header_pairs(self.headers) for part in (each.key.encode(), each.value)),
-        )
-        return sum(len(text or b"") for text in texts)
+        """The bytes that it takes in a batch, at most (``DefaultRecord.recordSizeUpperBound``)."""
+        texts = [self.key, self.value]
+        for header in header_pairs(self.headers):
+            texts += header.key.encode(), header.value
+        return _RECORD_OVERHEAD_BYTES + sum(_LENGTH_BYTES + len(text or b"") for text in texts)
 
 
 class RecordMetadata(NamedTuple):

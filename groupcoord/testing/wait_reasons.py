@@ -61,8 +61,12 @@ def _held(engine: Engine, group: str | None, transactional_id: str | None) -> It
         unrelated = group if append.topic == TRANSACTION_STATE else transactional_id
         if unrelated is None:
             yield f"an append to {append.topic}-{append.partition} is held, until release()"
+    rules = {rule.name: rule.rule.matcher for rule in engine.faults.book.rules}
     for delay in engine.delays():
-        yield f"{delay.key.scope} delays {delay.key.subject.split()[0]}, until {_seconds(engine, delay.at_ms)}"
+        about = rules[delay.key.scope]
+        named = {about.group, about.transactional_id} - {None}
+        if not named or group is transactional_id is None or named & {group, transactional_id}:
+            yield f"{delay.key.scope} delays {delay.key.subject.split()[0]}, until {_seconds(engine, delay.at_ms)}"
 
 
 # Groups.

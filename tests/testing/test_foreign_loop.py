@@ -34,6 +34,7 @@ USES: dict[str, Callable[[Cluster], object]] = {
     "advance": lambda kafka: kafka.clock.advance(1),
     "reset": lambda kafka: kafka.reset(),
     "stop": lambda kafka: kafka.stop(),
+    "acted": lambda kafka: kafka.faults.when("Heartbeat").drop().optional().acted(),
     "settle": lambda kafka: kafka.settle(),
 }
 

@@ -50,6 +50,14 @@ async def test_the_same_in_this_process_and_elsewhere() -> None:
         await story(remote)
 
 
+@pytest.mark.slow
+@pytest.mark.asyncio
+async def test_many_small_records_fit_into_their_batches() -> None:
+    async with Cluster(topics={"orders": 1}, clock="manual") as kafka:
+        sent = await kafka.produce("orders", *[b"order"] * 100_000)
+        assert [each.offset for each in sent] == list(range(100_000))
+
+
 @pytest.mark.asyncio
 async def test_more_than_one_batch_goes_to_the_leaders_of_several_partitions() -> None:
     async with Cluster(topics={"orders": 4}, brokers=3, clock="manual") as kafka:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,34 @@ async def test_members_of_before_have_vanished() -> None:
         for ask in asks:
             with pytest.raises(RuntimeError, match="has vanished: it sends nothing any more"):
                 ask()
+
+
+async def test_a_member_of_before_that_vanishes_once_more_disturbs_nobody() -> None:
+    async with Cluster(topics=ORDERS, clock="manual") as kafka:
+        old = kafka.manual_member("app", "orders")
+        await old.rejoin()
+        await kafka.reset()
+        new = kafka.manual_member("app", "orders")
+        joining = new.join()
+        old.vanish()
+        await kafka.clock.advance(3)
+        await joining
+
+
+@pytest.mark.parametrize("turns", range(8))
+async def test_a_reset_that_is_cancelled_leaves_no_port_open(turns: int) -> None:
+    async with Cluster(clock="manual") as kafka:
+        host, port = kafka.address.split(":")
+        _, writer = await asyncio.open_connection(host, int(port))
+        resetting = asyncio.create_task(kafka.reset())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        resetting.cancel()
+        with suppress(asyncio.CancelledError):
+            await resetting
+        writer.close()
+    with pytest.raises(OSError, match="Connect call failed"):
+        await asyncio.open_connection(host, int(port))
 
 
 async def test_clients_go_on_with_the_fresh_cluster() -> None:

@@ -128,6 +128,36 @@ async def test_what_a_rule_delays_and_what_waits_in_the_whole_cluster() -> None:
         beating.cancel()
 
 
+async def test_what_a_rule_delays_of_another_group_or_transaction_is_not_told() -> None:
+    async with Cluster(topics={"orders": 1}, clock="manual") as kafka:
+        member, producer = kafka.manual_member("app", "orders"), kafka.manual_producer("billing")
+        await member.rejoin()
+        await producer.init()
+        kafka.faults.when("Heartbeat", group="app").delay(500_000)
+        kafka.faults.when("EndTxn", transactional_id="billing").delay(500_000)
+        delayed = member.heartbeat(), producer.end()
+        await kafka.settle()
+        waits = {
+            "app": kafka.group("app").wait_empty(timeout=0),
+            "others": kafka.group("others").wait_stable(timeout=0),
+            "billing": kafka.transaction("billing").wait_committed(timeout=0),
+            "shipping": kafka.transaction("shipping").wait_ongoing(timeout=0),
+        }
+        told = {}
+        for name, wait in waits.items():
+            with pytest.raises(WaitTimeoutError) as found:
+                await wait
+            told[name] = [word in str(found.value) for word in ("delays Heartbeat", "delays EndTxn")]
+        assert told == {
+            "app": [True, False],
+            "others": [False, False],
+            "billing": [False, True],
+            "shipping": [False, False],
+        }
+        for answer in delayed:
+            answer.cancel()
+
+
 async def test_appends_that_wait_are_of_no_group_and_of_no_transaction() -> None:
     async with Cluster(topics={"invoices": 1}, clock="manual") as kafka:
         producer = kafka.manual_producer("billing")

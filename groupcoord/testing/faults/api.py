@@ -70,6 +70,13 @@ class _RuleOfFaults(ActiveRule):
         return self._until(lambda: self.uses, count, "it acted {seen} of {count} times", timeout_s)
 
 
+async def _done(reached: "concurrent.futures.Future[None]", timeout_s: float) -> None:
+    """Raises TimeoutError; not for what is done already, however short the time."""
+    if not reached.done():
+        async with asyncio.timeout(timeout_s):
+            await asyncio.wrap_future(reached)
+
+
 @noted
 class AsyncRule(_RuleOfFaults):
     """A rule of a test with asyncio."""
@@ -79,10 +86,10 @@ class AsyncRule(_RuleOfFaults):
 
         ``timeout`` is in seconds of the event loop.
         """
+        self._faults.require_own_loop()
         timeout_s = TIMEOUT_S if timeout is None else timeout
         with self._until_acted(count, timeout_s) as reached:
-            async with asyncio.timeout(timeout_s):
-                await asyncio.wrap_future(reached)
+            await _done(reached, timeout_s)
 
 
 class SyncRule(_RuleOfFaults):
@@ -134,8 +141,7 @@ class HoldRule(_Holding, AsyncRule):
         self._faults.require_own_loop()
         timeout_s = TIMEOUT_S if timeout is None else timeout
         with self._until_held(count, timeout_s) as reached:
-            async with asyncio.timeout(timeout_s):
-                await asyncio.wrap_future(reached)
+            await _done(reached, timeout_s)
         return self.waiting
 
 

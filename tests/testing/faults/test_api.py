@@ -168,7 +168,7 @@ class TestWaitingForARule:
         async def story() -> None:
             rule = world.when(Heartbeat).refuse(LOST).times(2)
             world.heartbeat()
-            await rule.acted()
+            await rule.acted(timeout=0)
             waiting = asyncio.ensure_future(rule.acted(2))
             await asyncio.wait([waiting], timeout=0)
             assert not waiting.done()
