@@ -11,6 +11,7 @@ from groupcoord.cluster.append_gate import HOLD, STORE, AppendDecision
 from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.core.effects import Append, Effect
 from groupcoord.protocol.errors import ErrorCode
+from groupcoord.testing.faults.actions import error_code
 from groupcoord.testing.forgotten_awaits import noted
 from groupcoord.testing.waiting import Waiting
 
@@ -124,8 +125,8 @@ class HeldAppends(AppendRule):
             rules.apply(rules.node.appends.release(append, rules.now_ms()), "the append is stored")
 
     def fail(self, error: str | ErrorCode) -> None:
-        """Let all that is held fail with ``error``, as the log says it. Raises KeyError for what is no error's name."""
-        code, rules = code_of(error), self._rules
+        """Let all that is held fail with ``error``, as the log says it. Raises ValueError for what is no error's name."""
+        code, rules = error_code(error), self._rules
         for append in self._taken():
             rules.apply(rules.node.appends.fail(append, code, rules.now_ms()), f"the append fails: {code.name}")
 
@@ -156,8 +157,8 @@ class AppendRules:
     def fail(
         self, error: str | ErrorCode, *, group: str | None, transactional_id: str | None, times: int
     ) -> AppendRule:
-        """One more rule, behind the others. Raises KeyError, ValueError."""
-        return self._added(AppendRule(self, code_of(error), group, transactional_id, times))
+        """One more rule, behind the others. Raises ValueError."""
+        return self._added(AppendRule(self, error_code(error), group, transactional_id, times))
 
     def hold(self, *, group: str | None, transactional_id: str | None, times: int) -> HeldAppends:
         """One more rule, behind the others. Raises ValueError."""
@@ -182,8 +183,3 @@ class AppendRules:
         """Raises AssertionError for rules that met nothing."""
         unused = [str(rule) for rule in self.rules if not rule.uses]
         assert not unused, f"nothing was appended that these rules are for: {', '.join(unused)}"
-
-
-def code_of(error: str | ErrorCode) -> ErrorCode:
-    """The error of that name. Raises KeyError."""
-    return error if isinstance(error, ErrorCode) else ErrorCode[error]

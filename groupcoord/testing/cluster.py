@@ -414,7 +414,7 @@ class Cluster(KafkaCluster):
     ) -> AppendRule:
         """Let the next appends of coordinators, those of ``group`` or ``transactional_id`` if given, fail with ``error``.
 
-        It is the log's error, for example MESSAGE_TOO_LARGE; what clients are told of it is as in Kafka. Raises KeyError if
+        It is the log's error, for example MESSAGE_TOO_LARGE; what clients are told of it is as in Kafka. Raises ValueError if
         no error has that name.
         """
         return self._engine.appends.fail(error, group=group, transactional_id=transactional_id, times=times)
@@ -434,6 +434,8 @@ class Cluster(KafkaCluster):
 
     def barrier(self, api: Any, *, size: int, group: str | None = None, transactional_id: str | None = None) -> Barrier:
         """Let the next ``size`` requests to ``api`` gather, to let them go in an order of the test's choice."""
+        if not isinstance(size, int) or size < 1:
+            raise ValueError(f"size={size!r}: a number of requests, 1 or more")
         rule = self._engine.faults.when(api, group=group, transactional_id=transactional_id)
         return Barrier(rule.hold().times(size), size)
 

@@ -311,6 +311,8 @@ class KafkaCluster(ABC):
         names: Sequence[str | None] = [None] * count if instance_ids is None else instance_ids
         if len(names) != count:
             raise ValueError(f"{count} members have {len(names)} instance ids")
+        if protocol not in ("classic", "consumer"):
+            raise ValueError(f'protocol={protocol!r}: "classic", or "consumer" for a consumer group of KIP-848')
         if protocol == "consumer" and assignors is not None:
             raise ValueError("the coordinator of a consumer group assigns: remote_assignor names one of its assignors")
         if protocol == "classic" and (regex is not None or "remote_assignor" in options):

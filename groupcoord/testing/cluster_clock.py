@@ -80,6 +80,8 @@ class ClusterClock:
         time passes, the cluster sends them in their name, for members whose connection is open; with ``heartbeats=False``
         it does not, and they lose their sessions as if they had hung. Raises ClockError, and ValueError for a negative time.
         """
+        if not isinstance(seconds, int | float):
+            raise TypeError(f"seconds={seconds!r}: a number, such as 46 or 0.5")
         clock, by_ms = self._manual(), round(seconds * 1000)
         if by_ms < 0:
             raise ValueError(f"time does not go back: {by_ms} ms")

@@ -153,9 +153,9 @@ class GroupHandle(ABC):
         """How many records are behind the committed offset of each partition; None where none is committed, as the tool of
         Kafka shows a dash (``kafka-consumer-groups.sh --describe``).
 
-        It has every partition of each topic that the group has committed for, or of which a member has a partition. It is
-        never empty: raises LookupError if there is no such group, if it has neither an offset nor a partition yet, or if the
-        broker does not coordinate it now.
+        It is below 0 where the log has not come to what is committed. It has every partition of each topic that the group has
+        committed for, or of which a member has a partition, and is never empty: raises LookupError if there is no such group,
+        if it has neither an offset nor a partition yet, or if the broker does not coordinate it now.
         """
         seen, committed = await self.describe(), await self.offsets()
         if seen.state == GroupState.DEAD:
@@ -168,7 +168,7 @@ class GroupHandle(ABC):
         if not ends:
             raise LookupError(f"there is no partition that the group has, or has committed for: {seen.text()}")
         return {
-            partition: None if (offset := committed.get(partition)) is None else max(0, end - offset)
+            partition: None if (offset := committed.get(partition)) is None else end - offset
             for partition, end in ends.items()
         }
 

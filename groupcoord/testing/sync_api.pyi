@@ -424,7 +424,7 @@ class SyncHeldAppends(SyncAppendRule):
         """Let all that is held be stored, in order; what is lost because its coordinator has moved meanwhile stays so."""
 
     def fail(self, error: str | ErrorCode) -> None:
-        """Let all that is held fail with ``error``, as the log says it. Raises KeyError for what is no error's name."""
+        """Let all that is held fail with ``error``, as the log says it. Raises ValueError for what is no error's name."""
 
 class SyncClusterClock(SyncProxy):
     """``kafka.clock``. Methods that let time pass raise ClockError unless the cluster was made with ``clock="manual"``."""
@@ -491,9 +491,9 @@ class SyncGroupHandle(SyncProxy):
         """How many records are behind the committed offset of each partition; None where none is committed, as the tool of
         Kafka shows a dash (``kafka-consumer-groups.sh --describe``).
 
-        It has every partition of each topic that the group has committed for, or of which a member has a partition. It is
-        never empty: raises LookupError if there is no such group, if it has neither an offset nor a partition yet, or if the
-        broker does not coordinate it now.
+        It is below 0 where the log has not come to what is committed. It has every partition of each topic that the group has
+        committed for, or of which a member has a partition, and is never empty: raises LookupError if there is no such group,
+        if it has neither an offset nor a partition yet, or if the broker does not coordinate it now.
         """
 
     def wait_until(
@@ -886,7 +886,7 @@ class SyncCluster(SyncKafkaCluster):
     ) -> SyncAppendRule:
         """Let the next appends of coordinators, those of ``group`` or ``transactional_id`` if given, fail with ``error``.
 
-        It is the log's error, for example MESSAGE_TOO_LARGE; what clients are told of it is as in Kafka. Raises KeyError if
+        It is the log's error, for example MESSAGE_TOO_LARGE; what clients are told of it is as in Kafka. Raises ValueError if
         no error has that name.
         """
 

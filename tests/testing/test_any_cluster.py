@@ -23,6 +23,10 @@ async def story(kafka: KafkaCluster) -> None:
         await kafka.consumers(3, "app", "orders", instance_ids=["one"])
     with pytest.raises(ValueError, match="count=0: a number of members, 1 or more"):
         await kafka.consumers(0, "app", "orders")
+    with pytest.raises(
+        ValueError, match='protocol=\'kip848\': "classic", or "consumer" for a consumer group of KIP-848'
+    ):
+        await kafka.consumers(1, "app", "orders", protocol="kip848")  # type: ignore[arg-type]
     await kafka.group("app").remove_member(b.client_id)
     assert b.member_id not in await kafka.group("app").assignment()
     await kafka.delete_topic("orders")

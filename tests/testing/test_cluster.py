@@ -98,6 +98,8 @@ async def test_time_passes_until_a_condition_holds() -> None:
         with pytest.raises(WaitTimeoutError, match=r"pigs_fly does not hold after 5 s\. Pending: nothing"):
             await kafka.clock.advance_until(pigs_fly, timeout=5)
         assert kafka.clock.now_ms() - before == 50_000
+        with pytest.raises(TypeError, match=r"seconds='46': a number, such as 46 or 0\.5"):
+            await kafka.clock.advance("46")  # type: ignore[arg-type]
         with pytest.raises(ValueError, match="time does not go back"):
             await kafka.clock.advance(-1)
 
@@ -273,6 +275,8 @@ async def test_requests_gather_and_go_in_the_order_of_the_test() -> None:
 
 async def test_requests_that_gather_may_go_in_the_order_they_came() -> None:
     async with Cluster(topics=ORDERS, clock="manual") as kafka:
+        with pytest.raises(ValueError, match="size=0: a number of requests, 1 or more"):
+            kafka.barrier("JoinGroup", size=0)
         barrier = kafka.barrier("JoinGroup", size=1)
         member = kafka.manual_member("app", "orders", instance_id="a")
         joining = member.join()

@@ -50,9 +50,9 @@ async def test_offsets() -> None:
         assert await group.committed("orders", 1) == 9
         await kafka.produce("orders", b"a", b"b", b"c")
         await kafka.create_topic("returns")
-        assert await group.lag() == {("orders", 0): 1, ("orders", 1): 0}
+        assert await group.lag() == {("orders", 0): 1, ("orders", 1): -9}
         await kafka.add_partitions("orders", 1)
-        assert await group.lag() == {("orders", 0): 1, ("orders", 1): 0, ("orders", 2): None}
+        assert await group.lag() == {("orders", 0): 1, ("orders", 1): -9, ("orders", 2): None}
         with pytest.raises(LookupError, match="there is no group 'none'"):
             await remote.group("none").lag()
 

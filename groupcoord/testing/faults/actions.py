@@ -71,7 +71,8 @@ class FaultActionType(NamedTuple):
     needs_answer: bool = False
 
 
-def _read_code(value: Any) -> ErrorCode:
+def error_code(value: Any) -> ErrorCode:
+    """The error of that name or number. Raises ValueError, with the nearest name."""
     if isinstance(value, str):
         if value not in ErrorCode.__members__:
             raise ValueError(f"there is no error {value!r}{suggestion(value, ErrorCode.__members__)}")
@@ -112,7 +113,7 @@ def _read_function(value: Any) -> Any:
     raise ValueError(f"{value!r} is not a function")
 
 
-_CODE = ActionArgument("code", _read_code, _write_code, "the name of an error, or a number that Kafka does not use")
+_CODE = ActionArgument("code", error_code, _write_code, "the name of an error, or a number that Kafka does not use")
 _MS = ActionArgument("ms", _read_ms, int, "milliseconds on the broker's clock")
 _BROKER = ActionArgument("broker_id", _read_broker, int, "the id of a broker")
 _HOW = ActionArgument(
