@@ -14,7 +14,7 @@ def told(pytester: pytest.Pytester, text: str, *options: str, ini: str = "", con
     pytester.makeconftest(conftest)
     pytester.makepyfile(test_it=text)
     usual = ("-p", "no:randomly", "-p", "no:cacheprovider", "-W", "error")
-    result = pytester.runpytest_subprocess(*usual, *options, timeout=60)
+    result = pytester.runpytest_subprocess(*usual, *options, timeout=180)
     assert "INTERNALERROR" not in result.stdout.str()
     return result
 
@@ -148,13 +148,14 @@ def test_a_program_may_live_as_long_as_the_shared_cluster(pytester: pytest.Pytes
 import pytest
 from confluent_kafka import Producer
 
+pytestmark = pytest.mark.kafka(topics={"orders": 1})
+
 @pytest.fixture(scope="module")
 def application(kafka_sync_module):
     return Producer({"bootstrap.servers": kafka_sync_module.address})
 
 @pytest.mark.parametrize("number", range(3))
 def test_it(application, kafka_sync_module, number):
-    kafka_sync_module.create_topic("orders")
     application.produce("orders", b"%d" % number)
     application.flush()
     assert [each.value for each in kafka_sync_module.wait_records("orders", 1)] == [b"%d" % number]

@@ -9,6 +9,7 @@ import pytest
 from groupcoord.testing import Cluster
 
 FOREIGN = "the cluster was started in another event loop than the one that uses it now, and that would wait for ever: "
+PATIENCE_SECONDS = 60
 
 
 @pytest.fixture
@@ -98,10 +99,9 @@ def test_what_was_taken_in_the_right_loop_waits_in_no_other(kafka: Cluster) -> N
 
 def test_a_loop_that_runs_in_another_thread_serves_clients_and_refuses_waits() -> None:
     loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever)
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
     cluster = Cluster()
-    asyncio.run_coroutine_threadsafe(cluster.__aenter__(), loop).result()
 
     async def used() -> None:
         host, port = cluster.address.split(":")
@@ -110,8 +110,11 @@ def test_a_loop_that_runs_in_another_thread_serves_clients_and_refuses_waits() -
         with pytest.raises(RuntimeError, match=FOREIGN):
             await cluster.group("app").wait_stable()
 
-    asyncio.run(used())
-    asyncio.run_coroutine_threadsafe(cluster.__aexit__(None, None, None), loop).result()
-    loop.call_soon_threadsafe(loop.stop)
-    thread.join()
+    try:
+        asyncio.run_coroutine_threadsafe(cluster.__aenter__(), loop).result(PATIENCE_SECONDS)
+        asyncio.run(used())
+        asyncio.run_coroutine_threadsafe(cluster.__aexit__(None, None, None), loop).result(PATIENCE_SECONDS)
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(PATIENCE_SECONDS)
     loop.close()

@@ -115,7 +115,7 @@ async def test_a_transaction_that_waits_for_its_producer_and_for_a_marker() -> N
 
 
 async def test_what_a_rule_delays_and_what_waits_in_the_whole_cluster() -> None:
-    async with Cluster(topics={"orders": 1}, clock="fast") as kafka:
+    async with Cluster(topics={"orders": 1}, clock="fast", speed=1) as kafka:
         member = kafka.manual_member("app", "orders", client_id="a")
         await member.rejoin()
         await kafka.manual_member("offsets only").commit({("orders", 0): 1})
