@@ -7,12 +7,13 @@ once the reader has taken what was there.
 import contextlib
 import logging
 import os
+import selectors
 import threading
 
 MAX_WAITING_BYTES = 1 << 20
 """Of lines that wait to be written, some ten thousand."""
 
-CLOSE_SECONDS = 0.5
+CLOSE_SECONDS = 2.0
 """How long ``close`` waits for the reader to take what is there. Who has not read it by then will not."""
 
 
@@ -29,9 +30,10 @@ class BackgroundLogHandler(logging.Handler):
         self._changed = threading.Condition()
         self._waiting = bytearray()
         self._dropped = 0
-        self._is_writing = self._is_closed = False
+        self._is_closed = False
         # A daemon: a process that ends does not wait for a write that hangs.
-        threading.Thread(target=self._run, name="groupcoord-log", daemon=True).start()
+        self._writer = threading.Thread(target=self._run, name="groupcoord-log", daemon=True)
+        self._writer.start()
 
     def emit(self, record: logging.LogRecord) -> None:
         """Hand on the line of ``record``, or drop and count it."""
@@ -48,27 +50,32 @@ class BackgroundLogHandler(logging.Handler):
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
-            self._changed.wait_for(lambda: not self._waiting and not self._is_writing, CLOSE_SECONDS)
+        self._writer.join(CLOSE_SECONDS)
         super().close()
 
     def _run(self) -> None:
         while True:
             with self._changed:
-                self._is_writing = False
-                self._changed.notify_all()
                 self._changed.wait_for(lambda: self._waiting or self._dropped or self._is_closed)
                 if not self._waiting and not self._dropped:
                     return
                 data, dropped = bytes(self._waiting), self._dropped
                 self._waiting.clear()
                 self._dropped = 0
-                self._is_writing = True
             if dropped:
                 text = f"{dropped:,} lines of the log were dropped: its reader did not take them in time"
                 data += self._line(logging.LogRecord(__name__, logging.WARNING, __file__, 0, text, None, None))
             with contextlib.suppress(OSError):
-                while data:
-                    data = data[os.write(self._fd, data) :]
+                self._write(data)
+
+    def _write(self, data: bytes) -> None:
+        while data:
+            try:
+                data = data[os.write(self._fd, data) :]
+            except BlockingIOError:  # whoever gave the descriptor made it non-blocking
+                with selectors.DefaultSelector() as selector:
+                    selector.register(self._fd, selectors.EVENT_WRITE)
+                    selector.select()
 
     def _line(self, record: logging.LogRecord) -> bytes:
         return f"{self.format(record)}\n".encode(errors="backslashreplace")

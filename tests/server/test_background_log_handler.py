@@ -1,8 +1,10 @@
 """A log whose reader is slow, gone, or never comes."""
 
+import itertools
 import logging
 import os
 import re
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -12,23 +14,28 @@ from groupcoord.server.background_log_handler import BackgroundLogHandler
 
 LINES = 100_000
 """More than a pipe (64 KiB) and what may wait hold together."""
+PATIENCE_SECONDS = 60
 
 
 class Pipe:
-    """A pipe whose end is closed with its handler."""
+    """A pipe that a handler writes to, and a test reads."""
 
     def __init__(self) -> None:
         self.reading, self.writing = os.pipe()
-
-    def read(self) -> Iterator[str]:
-        """The lines, until the pipe is closed."""
-        with os.fdopen(self.reading, encoding="utf-8") as stream:
-            yield from stream
+        self.lines = os.fdopen(self.reading, encoding="utf-8")
 
 
 @pytest.fixture
-def pipe() -> Pipe:
-    return Pipe()
+def pipe() -> Iterator[Pipe]:
+    """Closed when nobody writes to it any more, so that no other file gets the number of its descriptor before."""
+    before = set(threading.enumerate())
+    pipe = Pipe()
+    yield pipe
+    pipe.lines.close()  # who writes now is told that nobody reads
+    for thread in set(threading.enumerate()) - before:
+        thread.join(PATIENCE_SECONDS)
+        assert not thread.is_alive(), "the test did not close its handler"
+    os.close(pipe.writing)
 
 
 def logger_to(handler: logging.Handler) -> logging.Logger:
@@ -45,9 +52,9 @@ def test_lines_are_written_in_order(pipe: Pipe) -> None:
     logger = logger_to(handler)
     for number in range(100):
         logger.info("line %d of Größe", number)
+    lines = itertools.islice(pipe.lines, 100)
+    assert [line[14:].rstrip() for line in lines] == [f"line {number} of Größe" for number in range(100)]
     handler.close()
-    os.close(pipe.writing)
-    assert [line[14:].rstrip() for line in pipe.read()] == [f"line {number} of Größe" for number in range(100)]
 
 
 def test_who_writes_never_waits_and_the_reader_is_told_what_is_missing(pipe: Pipe) -> None:
@@ -56,9 +63,9 @@ def test_who_writes_never_waits_and_the_reader_is_told_what_is_missing(pipe: Pip
     for number in range(LINES):
         logger.info("line %d", number)
     found: list[int] = []
-    missing, lines = 0, pipe.read()
+    missing = 0
     while len(found) + missing < LINES:
-        line = next(lines)
+        line = next(pipe.lines)
         dropped = re.search(
             r"WARNING  ([\d,]+) lines of the log were dropped: its reader did not take them in time", line
         )
@@ -70,19 +77,28 @@ def test_who_writes_never_waits_and_the_reader_is_told_what_is_missing(pipe: Pip
     assert found == sorted(set(found))
     assert found[:1_000] == list(range(1_000))  # what goes is the newest
     assert len(found) + missing == LINES
-    os.close(pipe.writing)
+    handler.close()
 
 
 def test_a_line_that_is_too_long_is_dropped_and_the_next_ones_come(pipe: Pipe) -> None:
     handler = BackgroundLogHandler(pipe.writing, max_waiting_bytes=1_000)
     logger = logger_to(handler)
     logger.info("x" * 2_000)
-    lines = pipe.read()
-    assert "1 lines of the log were dropped" in next(lines)
+    assert "1 lines of the log were dropped" in next(pipe.lines)
     logger.info("short")
-    assert next(lines).endswith("short\n")
+    assert next(pipe.lines).endswith("short\n")
     handler.close()
-    os.close(pipe.writing)
+
+
+def test_a_descriptor_that_does_not_block_is_waited_for(pipe: Pipe) -> None:
+    os.set_blocking(pipe.writing, False)
+    handler = BackgroundLogHandler(pipe.writing, max_waiting_bytes=100_000_000)
+    logger = logger_to(handler)
+    for number in range(LINES):
+        logger.info("line %d", number)
+    lines = itertools.islice(pipe.lines, LINES)
+    assert [int(line.rpartition(" ")[2]) for line in lines] == list(range(LINES))
+    handler.close()
 
 
 def test_the_end_does_not_wait_for_a_reader_that_never_comes(pipe: Pipe) -> None:
@@ -91,6 +107,3 @@ def test_the_end_does_not_wait_for_a_reader_that_never_comes(pipe: Pipe) -> None
     for number in range(LINES):
         logger.info("line %d", number)
     handler.close()  # returns
-    os.close(pipe.reading)  # whoever writes now is told that nobody reads
-    handler.close()
-    os.close(pipe.writing)
