@@ -217,7 +217,7 @@ class Server:
             for broker in range(brokers)
             for listener, (host, port) in enumerate(firsts)
         }
-        self._places = {}
+        bound: dict[tuple[int, int], tuple[str, int]] = {}
         for (broker, listener), (host, wanted) in places.items():
             try:
                 if wanted > _LAST_PORT:
@@ -231,12 +231,13 @@ class Server:
                 problem.filename = host_and_port(host, wanted)
                 raise
             port = sockets[0].getsockname()[1]
-            self._places[broker, listener] = host, port
+            bound[broker, listener] = host, port
             if self._brokers is None or not broker:
                 self.cluster.listening_at(host, port, listener)
             else:
                 self._brokers.listening_at(broker, host, port, listener)
-        self.port = self._places[0, 0][1]
+        self._places = bound  # all of them, or what it was before
+        self.port = bound[0, 0][1]
 
     async def _accept(self, acceptor: Acceptor, broker: int, listener: int, listening: socket.socket) -> None:
         try:

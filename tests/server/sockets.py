@@ -1,9 +1,10 @@
 """A running server and clients of it over real sockets, on either event loop."""
 
 import asyncio
+import errno
 import socket
 import struct
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, Protocol, TypeVar
 
@@ -91,6 +92,20 @@ class Client:
         """Vanish without a goodbye."""
         self.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.writer.transport.abort()
+
+
+async def with_its_ports(start: Callable[[], Awaitable[object]]) -> None:
+    """``start`` what listens at ports that were free for a moment; again, if a connection of another process has one."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while True:
+            try:
+                await start()
+            except OSError as problem:
+                if problem.errno != errno.EADDRINUSE:
+                    raise
+                await asyncio.sleep(0.1)
+            else:
+                return
 
 
 def counted(node: FakeCluster, calls: int) -> asyncio.Event:

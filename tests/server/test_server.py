@@ -22,7 +22,7 @@ from groupcoord.protocol.messages import JoinGroupResponse
 from groupcoord.server import server as server_module
 from groupcoord.server.connection import ServerConnection
 from groupcoord.server.server import Server
-from tests.server.sockets import Client, Run, counted, running
+from tests.server.sockets import Client, Run, counted, running, with_its_ports
 from tests.server.support import HEARTBEAT, JOIN_GROUP, JOINED, FakeCluster, frame, heartbeat, join
 
 
@@ -122,7 +122,7 @@ def test_every_listener_is_served_and_a_call_knows_by_which_it_came(run: Run, br
         assert server.addresses == first["INSIDE"]
         assert len({*first["INSIDE"], *first["HOST"]}) == 2 * brokers
         await server.shutdown()
-        await server.startup()
+        await with_its_ports(server.startup)
         assert server.listener_addresses == first
         await server.shutdown()
         assert server.unexpected_errors == []
@@ -136,7 +136,28 @@ def test_a_server_that_starts_again_has_the_same_ports(run: Run) -> None:
         await server.startup()
         first = list(server.addresses)
         await server.shutdown()
+        await with_its_ports(server.startup)
+        assert server.addresses == first
+        await server.shutdown()
+
+    run(story())
+
+
+def test_a_start_that_fails_for_one_port_holds_none_and_forgets_none(run: Run) -> None:
+    async def story() -> None:
+        server = Server(FakeCluster(), brokers=BrokerRegistry(1, 2, random=JavaRandom(1)))
         await server.startup()
+        first = list(server.addresses)
+        await server.shutdown()
+        with contextlib.closing(socket.socket()) as other:
+            other.bind(("127.0.0.1", int(first[1].rpartition(":")[2])))
+            other.listen()
+            with pytest.raises(OSError, match=r"[Aa]ddress.*in use"):
+                await server.startup()
+            assert server.addresses == first
+            with pytest.raises(ConnectionRefusedError):
+                await Client.connect(server)
+        await with_its_ports(server.startup)
         assert server.addresses == first
         await server.shutdown()
 
