@@ -74,12 +74,14 @@ def real_kafka(start_real_kafka: StartRealKafka) -> Iterator[real.Broker]:
 
 @pytest.fixture
 def logging_restored() -> Iterator[None]:
-    """Afterwards logging is as it was before."""
+    """Afterwards logging is as it was before, and what a test set up is closed."""
     loggers = [logging.getLogger(name) for name in ("groupcoord", "asyncio")]
     before = [(logger, logger.handlers, logger.propagate, logger.level) for logger in loggers]
     raises = logging.raiseExceptions
     yield
     logging.raiseExceptions = raises
     for logger, handlers, propagate, level in before:
+        for handler in set(logger.handlers) - set(handlers):
+            handler.close()
         logger.handlers, logger.propagate = handlers, propagate
         logger.setLevel(level)

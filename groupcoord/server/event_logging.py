@@ -10,6 +10,7 @@ warnings and errors are bounded separately, so that none can hide the others. Of
 interval is written: the next one from the same place has nothing to add.
 """
 
+import contextlib
 import dataclasses
 import json
 import logging
@@ -210,8 +211,8 @@ def set_up(
 
     What goes to stderr is written by a BackgroundLogHandler, so that a reader who does not read stops nobody.
 
-    ``limit`` makes the handler in front of the one that writes; it is returned. Errors of
-    writing the log, such as a closed pipe, are ignored; but a ``file`` that cannot be opened raises OSError.
+    ``limit`` makes the handler in front of the one that writes; it is returned. What an earlier call made is closed.
+    Errors of writing the log, such as a closed pipe, are ignored; but a ``file`` that cannot be opened raises OSError.
     """
     logging.raiseExceptions = False
     handler: logging.Handler
@@ -224,13 +225,20 @@ def set_up(
     handler.setFormatter(JsonLines() if style == "json" else TextLines())
     limiter = None if limit is None else limit(handler)
     logger = logging.getLogger("groupcoord")
-    logger.handlers = [limiter or handler]
+    replaced, logger.handlers = logger.handlers, [limiter or handler]
     logger.propagate = False
     logger.setLevel(level)
     asyncio_logger = logging.getLogger("asyncio")
     asyncio_logger.handlers = logger.handlers
     asyncio_logger.propagate = False
+    for before in filter(_is_of_this_package, replaced):
+        with contextlib.suppress(OSError, ValueError):  # where it writes to may be closed
+            before.close()
     return limiter
+
+
+def _is_of_this_package(handler: logging.Handler) -> bool:
+    return isinstance(handler, LogRateLimiter) or isinstance(handler.formatter, JsonLines | TextLines)
 
 
 def _stderr_handler() -> logging.Handler:

@@ -4,6 +4,7 @@ import io
 import json
 import logging
 import re
+import threading
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,10 +18,12 @@ from groupcoord.core.effects import Call
 from groupcoord.core.events import AdminAction, Cause, Event, Requested, TimerFired
 from groupcoord.protocol.codec.message_decorator import message
 from groupcoord.server import event_logging
+from groupcoord.server.background_log_handler import BackgroundLogHandler
 from groupcoord.server.event_logging import CHARACTERS_PER_INTERVAL, INTERVAL_SECONDS, LINES_PER_KIND, LogRateLimiter
 from tests.server.support import HEARTBEAT
 
 AT_MS = 1_700_000_000_123
+PATIENCE_SECONDS = 60
 REQUESTED = Requested("JoinGroup", 9, "consumer-1", "/127.0.0.1", 3, 14)
 
 
@@ -199,8 +202,37 @@ def test_stderr_is_written_in_the_background(monkeypatch: pytest.MonkeyPatch, tm
         monkeypatch.setattr("sys.stderr", stderr)
         event_logging.set_up("text", logging.INFO)
         event_logging.log_event(StateChanged(at_ms=AT_MS, cause=REQUESTED))
-        logging.getLogger("groupcoord").handlers[0].close()
+        (handler,) = logging.getLogger("groupcoord").handlers
+        assert isinstance(handler, BackgroundLogHandler)
+        handler.close()
+        handler._writer.join(PATIENCE_SECONDS)
     assert "orders  Empty → Stable" in (tmp_path / "stderr").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("limit", [None, LogRateLimiter])
+def test_what_was_set_up_before_is_closed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, limit: type[LogRateLimiter] | None
+) -> None:
+    of_the_application = logging.FileHandler(tmp_path / "log")
+    logging.getLogger("groupcoord").handlers = [of_the_application]
+    before = set(threading.enumerate())
+    with (tmp_path / "stderr").open("w") as stderr:
+        monkeypatch.setattr("sys.stderr", stderr)
+        for _ in range(5):
+            event_logging.set_up("text", logging.INFO, limit=limit)
+        (handler,) = logging.getLogger("groupcoord").handlers
+        (thread,) = (each for each in threading.enumerate() if each not in before)
+        handler.close()
+        thread.join(PATIENCE_SECONDS)
+    assert of_the_application.stream is not None
+    of_the_application.close()
+
+
+def test_a_log_is_replaced_though_its_stream_is_closed() -> None:
+    stream = io.StringIO()
+    event_logging.set_up("text", logging.INFO, stream, limit=LogRateLimiter)
+    stream.close()
+    event_logging.set_up("text", logging.INFO, io.StringIO())
 
 
 def test_a_stderr_in_memory_is_written_at_once(capsys: pytest.CaptureFixture[str]) -> None:
