@@ -12,6 +12,7 @@ from groupcoord.server.serving_loop import UnexpectedError
 from groupcoord.testing import Cluster
 from groupcoord.testing.faults.rulebook import FaultRulesFailed
 from groupcoord.testing.record_writing import ProducerRecord
+from tests.server.sockets import PATIENCE_SECONDS, with_its_ports
 
 pytestmark = pytest.mark.asyncio
 ORDERS = {"orders": 2}
@@ -103,27 +104,32 @@ async def test_a_reset_that_is_cancelled_leaves_no_port_open(turns: int) -> None
 async def test_clients_go_on_with_the_fresh_cluster() -> None:
     async with Cluster(topics=ORDERS) as kafka:
         settings = {"bootstrap_servers": kafka.address, "retry_backoff_ms": 10}
+        reading = {"auto_offset_reset": "earliest", "enable_auto_commit": False, "heartbeat_interval_ms": 20}
         async with (
             AIOKafkaProducer(**settings) as producer,
-            AIOKafkaConsumer("orders", group_id="app", heartbeat_interval_ms=20, **settings) as consumer,
+            AIOKafkaConsumer("orders", group_id="app", **reading, **settings) as consumer,
         ):
             await producer.send_and_wait("orders", b"before")
             await kafka.group("app").wait_stable(members=1)
+            assert (await asyncio.wait_for(consumer.getone(), PATIENCE_SECONDS)).value == b"before"
             await kafka.reset()
             await producer.send_and_wait("orders", b"after")
             assert [each.value for each in await kafka.records("orders")] == [b"after"]
             await kafka.group("app").wait_stable(members=1)
-            assert consumer.assignment()
+            assert (await asyncio.wait_for(consumer.getone(), PATIENCE_SECONDS)).value == b"after"
 
 
 async def test_a_cluster_that_was_stopped_runs_again() -> None:
-    async with Cluster(topics=ORDERS) as kafka:
-        address = kafka.address
-        await kafka.stop()
-        await kafka.reset()
-        assert kafka.address == address
-        async with AIOKafkaProducer(bootstrap_servers=address) as producer:
-            await producer.send_and_wait("orders", b"an espresso")
+    async def story() -> None:
+        async with Cluster(topics=ORDERS) as kafka:
+            address = kafka.address
+            await kafka.stop()
+            await kafka.reset()
+            assert kafka.address == address
+            async with AIOKafkaProducer(bootstrap_servers=address) as producer:
+                await producer.send_and_wait("orders", b"an espresso")
+
+    await with_its_ports(story)
 
 
 async def test_who_waits_for_an_answer_is_told_that_none_comes_and_other_waits_go_on() -> None:
