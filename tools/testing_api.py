@@ -11,7 +11,7 @@ from groupcoord.testing.cluster import Cluster
 from groupcoord.testing.cluster_clock import ClusterClock
 from groupcoord.testing.cluster_group import ClusterGroup
 from groupcoord.testing.cluster_transaction import ClusterTransaction
-from groupcoord.testing.faults import Barrier, Faults
+from groupcoord.testing.faults import AsyncRule, Barrier, Faults, HoldRule
 from groupcoord.testing.groups import GroupDescription, MemberDescription
 from groupcoord.testing.manual_classic_member import ManualMember
 from groupcoord.testing.manual_consumer_member import ManualConsumer
@@ -30,6 +30,8 @@ _CLASSES: dict[str, tuple[type, type | None]] = {
     "A transactional id: `kafka.transaction(name)`": (ClusterTransaction, RemoteTransaction),
     "The time: `kafka.clock`": (ClusterClock, None),
     "Faults: `kafka.faults`": (Faults, None),
+    "A rule: `kafka.faults.when(…)` with what it does": (AsyncRule, None),
+    "A rule that holds requests: `kafka.faults.when(…).hold()`": (HoldRule, None),
     "Requests in an order of the test's choice: `kafka.barrier(…)`": (Barrier, None),
     "Appends that wait: `kafka.hold_append(…)`": (HeldAppends, None),
     "The trace: `kafka.trace`": (Trace, None),
@@ -46,8 +48,12 @@ _DATA = (
 
 
 _PROXIES: dict[type | None, type] = {original: proxy for proxy, original in ORIGINALS.items()}
-_NOT_FOR_TESTS = {"add", "add_as", "add_layer", "add_named", "layer", "log_unused", "insert", "sync"}
-"""What Faults and Trace offer to the rest of the harness."""
+_NOT_FOR_TESTS = {
+    *("add", "add_as", "add_layer", "add_named", "layer", "log_unused", "insert", "sync"),
+    *("cancel", "hold", "is_used_up", "on_change", "record_match", "record_near_miss", "record_use", "unmatch"),
+    *("near_misses", "why_unused"),
+}
+"""What Faults, its rules and Trace offer to the rest of the harness."""
 
 
 def methods() -> str:
