@@ -1,5 +1,6 @@
 """``groupcoord serve`` as a process of its own: readiness, signals, and streams that are closed or broken."""
 
+import fcntl
 import json
 import os
 import signal
@@ -17,6 +18,7 @@ from groupcoord.protocol.messages import ApiVersionsRequest
 from tests.server.support import API_VERSIONS, frame
 
 PATIENCE_SECONDS = 60
+USUAL_PIPE_BYTES = 65_536
 
 pytestmark = pytest.mark.slow
 
@@ -98,11 +100,14 @@ def test_with_streams_that_nobody_reads_it_serves_and_ends_well() -> None:
 def test_with_a_log_that_nobody_takes_out_of_its_pipe_it_serves_and_ends_well() -> None:
     with process("-v") as server:
         at = address(server.stdout)
-        for _ in range(500):  # some 300 bytes of log each; a pipe has room for 64 KiB
+        assert server.stderr is not None
+        room = USUAL_PIPE_BYTES
+        if hasattr(fcntl, "F_SETPIPE_SZ"):
+            room = fcntl.fcntl(server.stderr, fcntl.F_SETPIPE_SZ, 4_096)
+        for _ in range(room // 100 + 1):  # more than 100 bytes of log each
             assert ask_what_is_served(at) > 20
         server.terminate()
         assert server.wait(PATIENCE_SECONDS) == 0
-        assert server.stderr is not None
         log = server.stderr.read()
     assert "connected" in log
     assert "SIGTERM received" not in log  # the pipe was full long before
