@@ -71,6 +71,14 @@ def test_an_explanation(world: World) -> None:
     assert world.faults.explain(heartbeat(), client_id="d", version=3, broker=2).endswith(": yes")
 
 
+def living_in(brokers: ThreadPoolExecutor, world: World) -> Faults:
+    """Rules for ``world`` whose brokers live in a thread of their own."""
+    faults = Faults(now_ms=lambda: world.now, run=lambda code: brokers.submit(code).result())
+    world.faulty = faults.layer(world.node)
+    world.faulty.execute_effects = world.execute_effects
+    return faults
+
+
 class TestHold:
     def test_arrivals_are_awaited(self, world: World) -> None:
         async def story() -> None:
@@ -114,13 +122,13 @@ class TestHold:
         asyncio.run(story())
 
     def test_a_thread_waits(self, world: World) -> None:
-        hold = world.faults.sync().when(Heartbeat).hold()
-        with ThreadPoolExecutor(1) as elsewhere:
+        with ThreadPoolExecutor(1) as brokers, ThreadPoolExecutor(1) as elsewhere:
+            hold = living_in(brokers, world).sync().when(Heartbeat).hold()
             waiting = elsewhere.submit(hold.wait)
-            world.heartbeat()
+            brokers.submit(world.heartbeat).result()
             assert waiting.result() == hold.waiting
-        with pytest.raises(WaitTimeoutError, match="1 of 2 were held within 0 s"):
-            hold.wait(2, timeout=0)
+            with pytest.raises(WaitTimeoutError, match="1 of 2 were held within 0 s"):
+                hold.wait(2, timeout=0)
 
     def test_it_ends_with_its_block(self, world: World) -> None:
         with world.when(Heartbeat).hold() as hold:
@@ -192,13 +200,13 @@ class TestWaitingForARule:
         asyncio.run(story())
 
     def test_a_thread_waits(self, world: World) -> None:
-        rule = world.faults.sync().when(Heartbeat).drop()
-        with ThreadPoolExecutor(1) as elsewhere:
+        with ThreadPoolExecutor(1) as brokers, ThreadPoolExecutor(1) as elsewhere:
+            rule = living_in(brokers, world).sync().when(Heartbeat).drop()
             waiting = elsewhere.submit(rule.acted)
-            world.heartbeat()
+            brokers.submit(world.heartbeat).result()
             waiting.result()
-        with pytest.raises(WaitTimeoutError, match="it acted 1 of 2 times within 0 s"):
-            rule.acted(2, timeout=0)
+            with pytest.raises(WaitTimeoutError, match="it acted 1 of 2 times within 0 s"):
+                rule.acted(2, timeout=0)
 
 
 TEXT = """\
