@@ -3,7 +3,7 @@
 import logging
 import os
 from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -82,6 +82,7 @@ def logging_restored() -> Iterator[None]:
     logging.raiseExceptions = raises
     for logger, handlers, propagate, level in before:
         for handler in set(logger.handlers) - set(handlers):
-            handler.close()
+            with suppress(ValueError):  # the stderr of a test is closed by now
+                handler.close()
         logger.handlers, logger.propagate = handlers, propagate
         logger.setLevel(level)

@@ -92,7 +92,7 @@ async def test_a_reset_that_is_cancelled_leaves_no_port_open(turns: int) -> None
         _, writer = await asyncio.open_connection(host, int(port))
         resetting = asyncio.create_task(kafka.reset())
         for _ in range(turns):
-            await asyncio.sleep(0)
+            await asyncio.wait([resetting], timeout=0)
         resetting.cancel()
         with suppress(asyncio.CancelledError):
             await resetting
