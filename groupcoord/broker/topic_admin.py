@@ -38,7 +38,7 @@ from groupcoord.protocol.apis.delete_topics import DeletableTopicResult, DeleteT
 from groupcoord.protocol.errors import ErrorCode
 
 UNSET = -1
-_NO_CONFIGS: Mapping[str, str] = {}
+NO_CONFIGS: Mapping[str, str] = {}
 
 
 class TopicPlan(NamedTuple):
@@ -128,7 +128,7 @@ def create_automatically(broker: Broker, now_ms: int, names: Iterable[str]) -> N
 
 
 def create_topic(
-    broker: Broker, now_ms: int, name: str, partitions: int = UNSET, configs: Mapping[str, str] = _NO_CONFIGS
+    broker: Broker, now_ms: int, name: str, partitions: int = UNSET, configs: Mapping[str, str] = NO_CONFIGS
 ) -> Topic:
     """Create a topic with ``configs`` of its own, or, if it is one of Kafka's, as Kafka creates that. Raises Refused."""
     replicas, internal = UNSET, dict[str, str]()

@@ -16,7 +16,7 @@ from groupcoord.broker.alter_configs import ResourceType
 from groupcoord.broker.broker import Broker
 from groupcoord.broker.broker_registry import BrokerRegistry
 from groupcoord.broker.storage_backend import IN_MEMORY_STORAGE, StorageBackend
-from groupcoord.broker.topic_admin import MOST_RECORDS_PER_REQUEST, create_automatically, create_topic
+from groupcoord.broker.topic_admin import MOST_RECORDS_PER_REQUEST, NO_CONFIGS, create_automatically, create_topic
 from groupcoord.broker.topic_names import CONSUMER_OFFSETS, INTERNAL, TRANSACTION_STATE
 from groupcoord.broker.topic_store import Topic
 from groupcoord.cluster.api_versions import api_versions
@@ -49,7 +49,6 @@ from groupcoord.core.timers import Deadline
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.batches.record_batch import BatchError
 
-_NO_CONFIGS: Mapping[str, str] = {}
 NO_FEATURES: Mapping[str, int] = {}
 _TOPIC_OF_KEYS = {GROUP: CONSUMER_OFFSETS, TRANSACTION: TRANSACTION_STATE}
 _INIT_PRODUCER_ID = ApiKey.INIT_PRODUCER_ID
@@ -136,7 +135,7 @@ class ClusterCore:
         self.appends = Appends(self.broker, self.runtimes.values(), self._execute_now)
         """Carries the coordinators' records to their logs; its gate can hold appends or fail them: see append_gate.py."""
         self._batches_rounds = False
-        self._default_group_config = config, _config_of_group(config, _NO_CONFIGS)
+        self._default_group_config = config, _config_of_group(config, NO_CONFIGS)
         self.broker.on_topics_deleted = self._topics_deleted
         self._timers = (self.coordinator.timers, self.transactions.timers, self.broker.timers)
         self.loader = CoordinatorLoader()
@@ -257,7 +256,7 @@ class ClusterCore:
         pending = (deadline for timers in self._timers for deadline in timers.pending())
         return sorted(pending, key=lambda deadline: deadline.at_ms)
 
-    def create_topic(self, name: str, partitions: int, now_ms: int, configs: Mapping[str, str] = _NO_CONFIGS) -> None:
+    def create_topic(self, name: str, partitions: int, now_ms: int, configs: Mapping[str, str] = NO_CONFIGS) -> None:
         """Create a topic, with ``configs`` of its own, without a client asking for it. Raises ValueError if Kafka would
         refuse it."""
         most = MOST_RECORDS_PER_REQUEST - 1 - len(configs)
@@ -367,7 +366,7 @@ class ClusterCore:
         if own is not None:
             return _config_of_group(config, own)
         if self._default_group_config[0] is not config:  # every heartbeat asks, and changes are rare
-            self._default_group_config = config, _config_of_group(config, _NO_CONFIGS)
+            self._default_group_config = config, _config_of_group(config, NO_CONFIGS)
         return self._default_group_config[1]
 
     def _new_producer_id(self, partition: int) -> int:

@@ -15,6 +15,8 @@ from typing import NamedTuple
 
 from groupcoord.config.config_def import trim
 
+LAST_PORT = 65_535
+
 _LISTENER = re.compile(r"(.*)://(\[[0-9a-zA-Z%\-:]*\]|[0-9a-zA-Z._\-]*):(-?\d+)", re.ASCII)
 _PROTOCOLS = frozenset({"PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"})
 _NOWHERE = frozenset({"0.0.0.0", "::"})  # noqa: S104 - told apart, not bound
@@ -38,8 +40,8 @@ def parse_endpoint(text: str) -> Endpoint:
     if match is None:
         raise ValueError(f"{text} is not of the form NAME://HOST:PORT")
     name, host, port = match.groups()
-    if not 0 <= int(port) <= 65535:
-        raise ValueError(f"{text} has a port that is not between 0 and 65535")
+    if not 0 <= int(port) <= LAST_PORT:
+        raise ValueError(f"{text} has a port that is not between 0 and {LAST_PORT}")
     return Endpoint(name.upper(), host.strip("[]"), int(port))
 
 

@@ -13,6 +13,7 @@ from typing import Self
 
 from groupcoord.broker.broker_registry import BrokerRegistry
 from groupcoord.cluster.layer import ServedCluster
+from groupcoord.config.listeners import LAST_PORT
 from groupcoord.core.effects import Effect
 from groupcoord.core.events import Event
 from groupcoord.server.background_worker import BackgroundWorker
@@ -26,8 +27,6 @@ logger = logging.getLogger(__name__)
 
 GRACE_SECONDS = 2.0
 """How long a shutdown waits for peers to read the answers they were given."""
-
-_LAST_PORT = 65_535
 
 
 class Server:
@@ -220,8 +219,8 @@ class Server:
         bound: dict[tuple[int, int], tuple[str, int]] = {}
         for (broker, listener), (host, wanted) in places.items():
             try:
-                if wanted > _LAST_PORT:
-                    raise OSError(errno.EADDRNOTAVAIL, f"there is no port above {_LAST_PORT}")
+                if wanted > LAST_PORT:
+                    raise OSError(errno.EADDRNOTAVAIL, f"there is no port above {LAST_PORT}")
                 taken_over = (each for each in self._sockets if each[:2] == (broker, listener))
                 sockets = [listening for _, _, listening in taken_over]
                 if not sockets:

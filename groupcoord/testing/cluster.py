@@ -377,7 +377,7 @@ class Cluster(KafkaCluster):
 
     async def list_groups(self) -> list[str]:
         """The names of all groups that exist, in order."""
-        return sorted(name for shard in self.core.coordinator.shards for name in shard.machine.groups)
+        return self._engine.group_names()
 
     # Transactions.
 
@@ -387,7 +387,7 @@ class Cluster(KafkaCluster):
 
     async def list_transactions(self) -> list[str]:
         """All transactional ids that exist, in order."""
-        return sorted(name for shard in self.core.transactions.shards for name in shard.machine.transactions)
+        return self._engine.transactional_ids()
 
     # Waiting.
 
@@ -461,7 +461,7 @@ class Cluster(KafkaCluster):
         return {topic.topic_id: topic.name for topic in self.core.broker.topics.all()}
 
     def _partition_counts(self) -> Mapping[str, int]:
-        return {topic.name: len(topic.partitions) for topic in self.core.broker.topics.all()}
+        return self._engine.partition_counts()
 
     def _auto_member(
         self, membership: GroupMember, topics: Sequence[str], regex: str | None, metadata_max_age_ms: int

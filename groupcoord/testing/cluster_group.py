@@ -99,7 +99,7 @@ class ClusterGroup(GroupHandle):
     # Acting.
 
     async def _topics(self) -> Mapping[str, int]:
-        return {topic.name: len(topic.partitions) for topic in self._engine.core.broker.topics.all()}
+        return self._engine.partition_counts()
 
     async def _ask_coordinator(self, request: Any, *, newest: int | None = None, codes: Codes = lambda _: ()) -> Any:  # noqa: ARG002 - what is here need not be asked again
         return await self._ask(request, version=newest, broker_id=self._engine.coordinator_of(self.name))

@@ -5,10 +5,9 @@ from typing import Any
 
 from groupcoord.cluster.assemble import InvalidTopicError, assemble
 from groupcoord.config.broker_config import as_items, load
+from groupcoord.config.listeners import LAST_PORT
 from groupcoord.testing.clocks import ClockMode
 from groupcoord.testing.engine import SeededRandomSource
-
-_LAST_PORT = 65_535
 
 
 def try_out(settings: Mapping[str, Any]) -> None:
@@ -20,8 +19,8 @@ def try_out(settings: Mapping[str, Any]) -> None:
         raise TypeError(f'config={config!r}: properties by their names, such as {{"group.max.size": 2}}')
     if isinstance(settings["racks"], str):
         raise TypeError(f"racks={settings['racks']!r}: the rack of each broker in turn, such as ['a', 'b', 'c']")
-    if not isinstance(settings["port"], int) or not 0 <= settings["port"] <= _LAST_PORT:
-        raise ValueError(f"port={settings['port']!r}: a number up to {_LAST_PORT}, or 0 for one that is free")
+    if not isinstance(settings["port"], int) or not 0 <= settings["port"] <= LAST_PORT:
+        raise ValueError(f"port={settings['port']!r}: a number up to {LAST_PORT}, or 0 for one that is free")
     if brokers > 1 and settings["data_dir"] is not None:
         raise ValueError(f"brokers={brokers} and data_dir: the data of one broker can be kept, not of several")
     if settings["mode"] is ClockMode.FAST and not settings["speed"] > 0:

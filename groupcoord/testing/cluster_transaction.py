@@ -48,10 +48,10 @@ class ClusterTransaction(TransactionHandle):
         )
 
     def _seen(self) -> str:
-        seen, shards = self.description(), self._engine.core.transactions.shards
+        seen = self.description()
         if seen.state != DEAD:
             return explained(f"It is {seen.text()}", wait_reasons(self._engine, transactional_id=self.name))
-        others = sorted(repr(name) for shard in shards for name in shard.machine.transactions)
+        others = [repr(name) for name in self._engine.transactional_ids()]
         return f"There is no such transactional id; there {'are' if others else 'is'} {', '.join(others) or 'none'}"
 
     async def abort(self) -> None:

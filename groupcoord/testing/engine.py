@@ -297,6 +297,18 @@ class Engine:
             return self.core.broker.cluster.ids[0]
         return found.metadata.leaders[number]
 
+    def group_names(self) -> list[str]:
+        """The names of all groups that exist, in order."""
+        return sorted(name for shard in self.core.coordinator.shards for name in shard.machine.groups)
+
+    def transactional_ids(self) -> list[str]:
+        """All transactional ids that exist, in order."""
+        return sorted(name for shard in self.core.transactions.shards for name in shard.machine.transactions)
+
+    def partition_counts(self) -> dict[str, int]:
+        """The topics that exist, with their numbers of partitions."""
+        return {topic.name: len(topic.partitions) for topic in self.core.broker.topics.all()}
+
     def wake(self) -> None:
         """Fire what is due, in as many steps as the cluster wants at this moment."""
         if self.is_up:

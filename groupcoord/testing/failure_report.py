@@ -25,8 +25,8 @@ def failure_report(engine: Engine, after: int = 0) -> str:
     trace = engine.trace
     now = moment(engine.clock() - engine.started_ms)
     parts = {
-        "groups": _few(_groups(engine), lambda name: _group(engine, name)),
-        "transactions": _few(_transactions(engine), lambda name: _transaction(engine, name)),
+        "groups": _few(sorted({*engine.group_names(), *trace.groups()}), lambda name: _group(engine, name)),
+        "transactions": _few(engine.transactional_ids(), lambda name: _transaction(engine, name)),
         f"pending at {now}": _few(wait_reasons(engine)),
         "fault rules": [*map(_rule, engine.faults.book.rules), *map(_append_rule, engine.appends.rules)],
     }
@@ -42,21 +42,11 @@ def failure_report(engine: Engine, after: int = 0) -> str:
     return "\n".join([*lines, "what happened, what changed nothing in one line:", story])
 
 
-def _groups(engine: Engine) -> list[str]:
-    """Each group that there is or was."""
-    there = [name for shard in engine.core.coordinator.shards for name in shard.machine.groups]
-    return sorted({*there, *engine.trace.groups()})
-
-
 def _group(engine: Engine, name: str) -> str:
     """Its state, and why its last generations or epochs began."""
     state = group_description(engine.core, name).text()
     last = engine.trace.generations(name)[-GENERATIONS:]
     return "\n".join([state, *(f"  {engine.trace.why(name, number)}" for number in last)])
-
-
-def _transactions(engine: Engine) -> list[str]:
-    return sorted(name for shard in engine.core.transactions.shards for name in shard.machine.transactions)
 
 
 def _transaction(engine: Engine, name: str) -> str:

@@ -30,8 +30,7 @@ def wait_reasons(engine: Engine, *, group: str | None = None, transactional_id: 
     if transactional_id is None:
         pending = _by_scope(core.coordinator.timers.pending(), _OF_GROUPS)
         names = ShortMemberNames(engine.trace.entries())
-        every = sorted(name for shard in core.coordinator.shards for name in shard.machine.groups)
-        for name in every if group is None else [group]:
+        for name in engine.group_names() if group is None else [group]:
             lines += _of_group(engine, name, pending.get(name, []), names)
     if group is None:
         pending = _by_scope(core.transactions.timers.pending(), _TRANSACTION_TIMERS)
