@@ -23,11 +23,10 @@ from groupcoord.cluster.api_versions import api_versions
 from groupcoord.cluster.append_gate import Appends
 from groupcoord.cluster.coordinator_loader import CoordinatorLoader
 from groupcoord.cluster.features import Features
-from groupcoord.cluster.transaction_markers import TransactionMarkers
-from groupcoord.cluster.transaction_verification import verify_offsets
+from groupcoord.cluster.transaction_markers import TransactionMarkers, verify_offsets
 from groupcoord.config.broker_config import SERVER_ASSIGNOR_NAMES, BrokerConfig, ConfigResource
 from groupcoord.config.features import GROUP_VERSION, TRANSACTION_VERSION
-from groupcoord.coordinator.config import CoordinatorConfig
+from groupcoord.coordinator.config import CoordinatorConfig, TransactionConfig
 from groupcoord.coordinator.coordinator import (
     DEFAULT_MAX_BATCH_BYTES,
     GROUP,
@@ -38,7 +37,6 @@ from groupcoord.coordinator.coordinator import (
 from groupcoord.coordinator.group import ConsumerGroupConfig
 from groupcoord.coordinator.runtime.coordinator_routing import Address
 from groupcoord.coordinator.runtime.coordinator_runtime import CoordinatorRuntime
-from groupcoord.coordinator.transaction.config import TransactionConfig
 from groupcoord.coordinator.transaction.coordinator import TransactionCoordinator
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.background_work import BackgroundWork, SubmitWork, T, run_inline

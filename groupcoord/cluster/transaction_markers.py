@@ -1,7 +1,9 @@
-"""Markers of transactions, on their way into the logs of partitions: from the coordinator here, or by WriteTxnMarkers.
+"""Transactions and the logs that they write to: markers on their way into logs, and whether a log is part of a transaction.
 
-A partition of ``__consumer_offsets`` is told through its shard, whose pending offsets count then, or are forgotten.
-Source: ``KafkaApis.handleWriteTxnMarkersRequest``.
+Markers come from the coordinator here, or by WriteTxnMarkers. A partition of ``__consumer_offsets`` is told through its shard,
+whose pending offsets count then, or are forgotten.
+Sources: ``KafkaApis.handleWriteTxnMarkersRequest``, ``CoordinatorPartitionWriter.maybeStartTransactionVerification`` and
+``ReplicaManager.maybeStartTransactionVerificationForPartition``.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,7 +16,13 @@ from groupcoord.coordinator.transaction.metadata import partition_hash
 from groupcoord.core.effects import Call
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.java_hash_order import computed_map_order, hash_map_order, string_hash
-from groupcoord.core.transactional_write import TopicPartition, TransactionMarker
+from groupcoord.core.transactional_write import (
+    TopicPartition,
+    TransactionalWrite,
+    TransactionMarker,
+    Verified,
+    VerifyTransaction,
+)
 from groupcoord.protocol.apis.write_txn_markers import (
     WritableTxnMarkerPartitionResult,
     WritableTxnMarkerResult,
@@ -22,7 +30,7 @@ from groupcoord.protocol.apis.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
-from groupcoord.protocol.batches.record_batch import BatchError
+from groupcoord.protocol.batches.record_batch import NO_SEQUENCE, BatchError
 from groupcoord.protocol.errors import ErrorCode
 
 _NONE = -1
@@ -102,3 +110,35 @@ def _results(errors: dict[int, dict[TopicPartition, ErrorCode]]) -> tuple[Writab
         )
         results.append(WritableTxnMarkerResult(producer_id=producer_id, topics=topics))
     return tuple(results)
+
+
+def verify_offsets(broker: Broker, verify: VerifyTransaction) -> VerifyTransaction:
+    """Asks ``verify`` about one partition of ``__consumer_offsets``, unless the transaction is open in it already."""
+
+    def verify_unless_open(
+        ctx: HandlerContext,
+        call: Call,
+        write: TransactionalWrite,
+        partitions: Sequence[TopicPartition],
+        verified: Verified,
+    ) -> None:
+        (partition,) = partitions
+        log = broker.log(*partition)
+        if log is None:
+            raise AssertionError(f"{partition} has a coordinator and no log")
+        if not (write.adds or broker.config["transaction.partition.verification.enable"]):
+            verified(ctx, {})
+            return
+        try:
+            shown = log.producers.start_verification(
+                write.producer_id, write.producer_epoch, NO_SEQUENCE, ctx.now_ms, adds=write.adds
+            )
+        except BatchError as problem:
+            verified(ctx, {partition: problem.error})
+            return
+        if shown is None:
+            verified(ctx, {})
+        else:
+            verify(ctx, call, write, partitions, verified)
+
+    return verify_unless_open

@@ -4,15 +4,18 @@ Chance is an argument everywhere, so that the same chance gives the same answer.
 """
 
 from groupcoord.partitioners.java_random import JavaRandom, Random
-from groupcoord.partitioners.key_hashes import KEYED, fnv1a, murmur2, positive
 from groupcoord.partitioners.partitioners import (
+    KEYED,
     CustomPartitioner,
     DefaultPartitioner,
     KeyHashPartitioner,
     PartitionerError,
     RoundRobinPartitioner,
     StickyPartition,
+    fnv1a,
     for_kafka_python,
+    murmur2,
+    positive,
 )
 from groupcoord.partitioners.replica_placement import (
     BrokerRack,

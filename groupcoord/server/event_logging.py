@@ -8,14 +8,21 @@ one line at the end of the interval says how many: ``… 9,999 more in 10 s: Req
 is the type and group of an event, with its error if it has one; or the format of any other line. Events, other lines, and
 warnings and errors are bounded separately, so that none can hide the others. Of an error with a traceback only the first in an
 interval is written: the next one from the same place has nothing to add.
+
+Lines go to ``BackgroundLogHandler``, whose caller never waits: whoever starts the server may not read its stderr, and a full
+pipe blocks its writer. A thread writes. What it has not written yet is bounded; lines beyond that are dropped and counted, and
+a line says how many once the reader has taken what was there.
 """
 
 import contextlib
 import dataclasses
 import json
 import logging
+import os
 import re
+import selectors
 import sys
+import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping
@@ -26,7 +33,6 @@ from typing import Any, Final, NamedTuple, TextIO
 
 from groupcoord.core.effects import Call
 from groupcoord.core.events import Event
-from groupcoord.server.background_log_handler import BackgroundLogHandler
 
 events = logging.getLogger("groupcoord.events")
 
@@ -335,3 +341,74 @@ def _plain(value: object) -> Any:
             return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
         case _:
             return repr(value)
+
+
+MAX_WAITING_BYTES = 1 << 20
+"""Of lines that wait to be written, some ten thousand."""
+
+CLOSE_SECONDS = 2.0
+"""How long ``close`` waits for the reader to take what is there. Who has not read it by then will not."""
+
+
+class BackgroundLogHandler(logging.Handler):
+    """Writes lines to the file descriptor ``fd`` from a thread of its own, at most ``max_waiting_bytes`` behind.
+
+    A descriptor that cannot be written to, as a closed pipe, swallows the log.
+    """
+
+    def __init__(self, fd: int, max_waiting_bytes: int = MAX_WAITING_BYTES) -> None:
+        super().__init__()
+        self._fd = fd
+        self._max_waiting_bytes = max_waiting_bytes
+        self._changed = threading.Condition()
+        self._waiting = bytearray()
+        self._dropped = 0
+        self._is_closed = False
+        # A daemon: a process that ends does not wait for a write that hangs.
+        self._writer = threading.Thread(target=self._run, name="groupcoord-log", daemon=True)
+        self._writer.start()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Hand on the line of ``record``, or drop and count it."""
+        line = self._line(record)
+        with self._changed:
+            if self._dropped or len(self._waiting) + len(line) > self._max_waiting_bytes:
+                self._dropped += 1
+            else:
+                self._waiting += line
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """The log ends; the last lines are written if they can be."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
+        self._writer.join(CLOSE_SECONDS)
+        super().close()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._waiting or self._dropped or self._is_closed)
+                if not self._waiting and not self._dropped:
+                    return
+                data, dropped = bytes(self._waiting), self._dropped
+                self._waiting.clear()
+                self._dropped = 0
+            if dropped:
+                text = f"{dropped:,} lines of the log were dropped: its reader did not take them in time"
+                data += self._line(logging.LogRecord(__name__, logging.WARNING, __file__, 0, text, None, None))
+            with contextlib.suppress(OSError):
+                self._write(data)
+
+    def _write(self, data: bytes) -> None:
+        while data:
+            try:
+                data = data[os.write(self._fd, data) :]
+            except BlockingIOError:  # whoever gave the descriptor made it non-blocking
+                with selectors.DefaultSelector() as selector:
+                    selector.register(self._fd, selectors.EVENT_WRITE)
+                    selector.select()
+
+    def _line(self, record: logging.LogRecord) -> bytes:
+        return f"{self.format(record)}\n".encode(errors="backslashreplace")

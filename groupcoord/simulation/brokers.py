@@ -1,12 +1,18 @@
-"""The brokers of a simulated world: groupcoord's own cluster, the actions of the plan on it, and its observer."""
+"""The brokers of a simulated world: groupcoord's own cluster, the actions of the plan on it, and its observer.
 
+The logs of coordinators are read for as long as the plan says; meanwhile everything else goes on.
+"""
+
+from collections import deque
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Protocol
 
+from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.client.assigned_partitions import ConsumerRecord, decode_records
 from groupcoord.cluster.append_gate import HOLD, STORE, AppendDecision
 from groupcoord.cluster.assemble import assemble
+from groupcoord.cluster.coordinator_loader import CoordinatorLoader
 from groupcoord.config.broker_config import BrokerConfig, load
 from groupcoord.coordinator.classic.classic_group_state import GroupState
 from groupcoord.coordinator.classic.group import ClassicGroup
@@ -14,9 +20,11 @@ from groupcoord.coordinator.consumer.consumer_group_state import ConsumerGroupSt
 from groupcoord.coordinator.consumer.group import ConsumerGroup
 from groupcoord.coordinator.group_shard import RuntimeShard
 from groupcoord.coordinator.runtime.shard import ShardState
+from groupcoord.coordinator.runtime.shard_loader import ShardLoader
 from groupcoord.coordinator.transaction.transaction_shard import TransactionShard
 from groupcoord.core.effects import NO_CONNECTION, Append, Call, Effect, EmitEvent, Reply
 from groupcoord.core.events import Event
+from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.apis import API_BY_REQUEST, ApiKey
 from groupcoord.protocol.apis.create_partitions import CreatePartitionsTopic
 from groupcoord.protocol.apis.create_topics import CreatableTopic
@@ -30,7 +38,45 @@ from groupcoord.simulation.member_process import UnsafeSkipError
 from groupcoord.simulation.network import SimulatedConnection, SimulatedNetwork
 from groupcoord.simulation.plan import OFFSETS_TOPIC, OUTPUT_TOPIC, TRANSACTION_STATE, SimulationPlan
 from groupcoord.simulation.prng import Prng
-from groupcoord.simulation.slow_loader import SlowLoader
+
+
+class SlowLoader(CoordinatorLoader):
+    """``loading_ms``: how long the next log will be read. Logs are read one after the other."""
+
+    def __init__(self, event_queue: EventQueue) -> None:
+        super().__init__()
+        self._event_queue = event_queue
+        self.loading_ms = 0
+        self._due: deque[tuple[int, str]] = deque()
+
+    def __bool__(self) -> bool:
+        """Is a log to be read now?"""
+        return bool(self._due) and self._due[0][0] <= self._event_queue.now_ms
+
+    @property
+    def due_ms(self) -> int | None:
+        """When a log will have been read (ms); None if there is none to read."""
+        return self._due[0][0] if self._due else None
+
+    @property
+    def next_topic(self) -> str:
+        """The topic of the log that is read first."""
+        return self._due[0][1]
+
+    def begin(self, loading: ShardLoader[Any], log: PartitionLog) -> None:
+        """See CoordinatorLoader."""
+        super().begin(loading, log)
+        earliest_ms = self._due[-1][0] if self._due else 0
+        at_ms = max(earliest_ms, self._event_queue.now_ms + self.loading_ms)
+        self._due.append((at_ms, loading.shard.topic))
+
+    def read_next_piece(self, ctx: HandlerContext) -> None:
+        """Read all of the log."""
+        self._due.popleft()
+        left = len(self._waiting) - 1
+        while len(self._waiting) > left:
+            super().read_next_piece(ctx)
+
 
 _BROKER_RANK = 1
 _HOST = "/127.0.0.1"

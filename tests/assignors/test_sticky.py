@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from groupcoord.assignors import GroupSubscription, Subscription
 from groupcoord.assignors.sticky import general
 from groupcoord.assignors.sticky.assignor import assign_sticky
-from groupcoord.assignors.sticky.general import balance_score
+from groupcoord.assignors.sticky.general import PartitionMovements, balance_score
 from groupcoord.assignors.sticky.previous_assignment import (
     PreviousAssignment,
     UnreadableUserData,
@@ -23,7 +23,6 @@ from groupcoord.assignors.sticky.previous_assignment import (
     write_cooperative,
     write_sticky,
 )
-from groupcoord.assignors.sticky.reassignment import PartitionMovements
 
 EVERYTHING = [("a", 0), ("a", 1), ("b", 0), ("b", 1)]
 

@@ -15,8 +15,7 @@ from groupcoord.cli.main import main
 from groupcoord.config.broker_config import DEFAULTS, DEV_DEFAULTS
 from groupcoord.config.config_def import ConfigError
 from groupcoord.config.property_definitions import BROKER
-from groupcoord.server.background_log_handler import BackgroundLogHandler
-from groupcoord.server.event_logging import LINES_PER_KIND, LogRateLimiter
+from groupcoord.server.event_logging import LINES_PER_KIND, BackgroundLogHandler, LogRateLimiter
 from groupcoord.server.server import Server
 
 

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from groupcoord.partitioners.key_hashes import KEYED, fnv1a, murmur2, positive
+from groupcoord.partitioners.partitioners import KEYED, fnv1a, murmur2, positive
 from tests.partitioners.known import KNOWN
 
 COLUMNS = {

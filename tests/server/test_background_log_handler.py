@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from groupcoord.server import event_logging
-from groupcoord.server.background_log_handler import BackgroundLogHandler
+from groupcoord.server.event_logging import BackgroundLogHandler
 
 LINES = 100_000
 """More than a pipe (64 KiB) and what may wait hold together."""

@@ -9,8 +9,8 @@ from groupcoord.protocol.apis.fetch import FetchableTopicResponse, PartitionData
 from groupcoord.protocol.errors import WireError
 from groupcoord.protocol.framing import encode_response, parse_request
 from groupcoord.protocol.messages import FetchResponse, HeartbeatResponse, JoinGroupResponse
-from groupcoord.server import codec_cache
-from groupcoord.server.codec_cache import SHORT_BYTES, RequestCache, ResponseCache
+from groupcoord.server import connection
+from groupcoord.server.connection import SHORT_BYTES, RequestCache, ResponseCache
 from tests.server.support import HEARTBEAT, JOIN_GROUP, frame, heartbeat
 
 FETCH = APIS[ApiKey.FETCH]
@@ -34,7 +34,7 @@ def call(version: int = 4, correlation_id: int = 1) -> Call:
 
 def test_a_repeated_request_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     parse = Counted(parse_request)
-    monkeypatch.setattr(codec_cache, "parse_request", parse)
+    monkeypatch.setattr(connection, "parse_request", parse)
     requests = RequestCache(1, "/127.0.0.1")
     for correlation_id in (1, 2, -3, 2**31 - 1):
         asked, message = requests.read(frame(HEARTBEAT, heartbeat(), correlation_id=correlation_id)[4:])
@@ -63,7 +63,7 @@ def test_a_request_that_cannot_be_read_is_not_taken_for_the_last_one() -> None:
 
 def test_long_requests_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     parse = Counted(parse_request)
-    monkeypatch.setattr(codec_cache, "parse_request", parse)
+    monkeypatch.setattr(connection, "parse_request", parse)
     requests = RequestCache(1, "/127.0.0.1")
     for _ in range(3):
         requests.read(frame(HEARTBEAT, heartbeat("m" * SHORT_BYTES))[4:])
@@ -72,7 +72,7 @@ def test_long_requests_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_repeated_response_is_written_once(monkeypatch: pytest.MonkeyPatch) -> None:
     encode = Counted(encode_response)
-    monkeypatch.setattr(codec_cache, "encode_response", encode)
+    monkeypatch.setattr(connection, "encode_response", encode)
     responses, alive = ResponseCache(), HeartbeatResponse()
     for correlation_id in (1, 2, -3):
         expected = encode_response(HEARTBEAT, 4, correlation_id, alive)

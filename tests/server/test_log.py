@@ -18,8 +18,13 @@ from groupcoord.core.effects import Call
 from groupcoord.core.events import AdminAction, Cause, Event, Requested, TimerFired
 from groupcoord.protocol.codec.message_decorator import message
 from groupcoord.server import event_logging
-from groupcoord.server.background_log_handler import BackgroundLogHandler
-from groupcoord.server.event_logging import CHARACTERS_PER_INTERVAL, INTERVAL_SECONDS, LINES_PER_KIND, LogRateLimiter
+from groupcoord.server.event_logging import (
+    CHARACTERS_PER_INTERVAL,
+    INTERVAL_SECONDS,
+    LINES_PER_KIND,
+    BackgroundLogHandler,
+    LogRateLimiter,
+)
 from tests.server.support import HEARTBEAT
 
 AT_MS = 1_700_000_000_123

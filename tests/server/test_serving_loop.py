@@ -18,7 +18,7 @@ from groupcoord.protocol.messages import (
     DescribeGroupsResponse,
     HeartbeatResponse,
 )
-from groupcoord.server import codec_cache
+from groupcoord.server import connection
 from groupcoord.server.background_worker import WorkOutcome
 from groupcoord.server.serving_loop import ERRORS_KEPT, RETRY_AFTER_ERROR_SECONDS
 from tests.server.support import (
@@ -132,7 +132,7 @@ def test_so_is_one_that_answers_a_parked_call(shell: Shell) -> None:
 
 
 def test_not_even_the_error_can_be_written(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(codec_cache, "encode_response", fail)
+    monkeypatch.setattr(connection, "encode_response", fail)
     peer = shell.peer()
     peer.ask(HEARTBEAT, heartbeat())
     assert peer.transport.is_closing()
@@ -142,7 +142,7 @@ def test_not_even_the_error_can_be_written(shell: Shell, monkeypatch: pytest.Mon
 def test_a_fault_of_the_parser_ends_that_connection_alone(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     peer, other = shell.peer(), shell.peer()
     with monkeypatch.context() as patched:
-        patched.setattr(codec_cache, "parse_request", fail)
+        patched.setattr(connection, "parse_request", fail)
         peer.ask(HEARTBEAT, heartbeat())
     other.ask(HEARTBEAT, heartbeat())
     assert peer.transport.is_closing()

@@ -1,14 +1,18 @@
 """The algorithm for members that want different topics. Source: ``AbstractStickyAssignor.GeneralAssignmentBuilder``.
 
-Members keep their partitions, free partitions go to the subscriber that has least, and then partitions move until no
-move makes the whole more even.
+Members keep their partitions, free partitions go to the subscriber that has least, and then partitions move from members that
+have more to members that have less until no move makes the whole more even (``performReassignments``, ``PartitionMovements``).
+
+Before every step Kafka checks whether the assignment is balanced, and compares for every partition all subscribers of its
+topic. Here a heap, one per set of subscribers, gives the subscriber that has least, and a partition whose owner does not have
+two more than that subscriber is skipped: the same moves in the same order.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, count
 
-from groupcoord.assignors.interface import Assignment, Subscription, TopicPartition
-from groupcoord.assignors.java_order import MemberHeap
+from groupcoord.assignors.interface import Assignment, JavaFailure, Subscription, TopicPartition
+from groupcoord.assignors.java_order import MemberHeap, PartitionSet, java_sorted
 from groupcoord.assignors.racks import RackInfo, Racks
 from groupcoord.assignors.sticky.previous_assignment import (
     DEFAULT_GENERATION,
@@ -16,7 +20,309 @@ from groupcoord.assignors.sticky.previous_assignment import (
     PreviousAssignment,
     unassigned_partitions,
 )
-from groupcoord.assignors.sticky.reassignment import Reassignment, WorkingAssignment
+from groupcoord.core.java_hash_order import compare_key
+
+
+class Bag:
+    """What a member holds if it may hold a partition twice: slower than the ``dict`` that otherwise does."""
+
+    __slots__ = ("_items",)
+
+    def __init__(self, items: Iterable[int]) -> None:
+        self._items = list(items)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._items)
+
+    def __contains__(self, item: int) -> bool:
+        return item in self._items
+
+    def __setitem__(self, item: int, _value: None) -> None:
+        self._items.append(item)
+
+    def __delitem__(self, item: int) -> None:
+        self._items.remove(item)
+
+
+class WorkingAssignment:
+    """Members, topics, partitions and their owners."""
+
+    def __init__(self, members: Mapping[str, Subscription], table: Mapping[str, int]) -> None:
+        self.hash_order = list(members)
+        self.ids = java_sorted(members)
+        self.rank = {member_id: rank for rank, member_id in enumerate(self.ids)}
+        wanting: dict[str, list[int]] = {topic: [] for topic in table}
+        for member_id, subscription in members.items():
+            for topic in subscription.topics:
+                if topic in wanting:
+                    wanting[topic].append(self.rank[member_id])
+        self.topics = sorted(table, key=lambda topic: (len(wanting[topic]), compare_key(topic)))
+        self.topic_number = {topic: number for number, topic in enumerate(self.topics)}
+        self.subscribers = [wanting[topic] for topic in self.topics]
+        """For each topic the members that want it; a member that names it twice is twice in here."""
+        self.counts = [table[topic] for topic in self.topics]
+        self.wants = [
+            [self.topic_number[topic] for topic in members[member_id].topics if topic in table]
+            for member_id in self.ids
+        ]
+        """For each member its topics, as often as it names them."""
+        self.partitions: list[TopicPartition] = []
+        """All partitions in order; behind them what is claimed though it does not exist."""
+        self.ranges: list[range] = []
+        """For each topic its partitions."""
+        for topic, partitions in zip(self.topics, self.counts, strict=True):
+            start = len(self.partitions)
+            self.partitions += [(topic, partition) for partition in range(partitions)]
+            self.ranges.append(range(start, start + partitions))
+        self.total = len(self.partitions)
+        self.owner = [-1] * self.total
+        self.held: list[dict[int, None] | Bag] = [{} for _ in self.ids]
+        """For each member its partitions, in the order in which it got them."""
+        self.sizes = [0] * len(self.ids)
+        """How many those are."""
+
+    @property
+    def has_phantoms(self) -> bool:
+        """Is anything claimed that does not exist?"""
+        return len(self.partitions) > self.total
+
+    def allow_twice(self) -> None:
+        """From now on a partition may be given to a member that holds it already."""
+        self.held = [Bag(held) for held in self.held]
+
+    def number(self, partition: TopicPartition) -> int | None:
+        """The number of ``partition``; None if it does not exist."""
+        topic, index = partition
+        if topic not in self.topic_number:
+            return None
+        place = self.ranges[self.topic_number[topic]]
+        return place[index] if 0 <= index < len(place) else None
+
+    def keep(self, member: int, partition: TopicPartition) -> None:
+        """``member`` has had ``partition`` and still has it."""
+        number = self.number(partition)
+        if number is None:
+            number = len(self.partitions)
+            self.partitions.append(partition)
+            self.owner.append(member)
+        self.give(number, member)
+
+    def give(self, partition: int, member: int) -> None:
+        """Give ``partition``, which is free, to ``member``."""
+        self.owner[partition] = member
+        self.held[member][partition] = None
+        self.sizes[member] += 1
+
+    def move(self, partition: int, receiver: int) -> None:
+        """Take ``partition`` from its owner and give it to ``receiver``."""
+        giver = self.owner[partition]
+        del self.held[giver][partition]
+        self.sizes[giver] -= 1
+        self.give(partition, receiver)
+
+    def restore(self, before: Mapping[int, Iterable[int]]) -> None:
+        """Let each member in ``before`` hold what it says, as if nothing had moved since."""
+        for member, partitions in before.items():
+            held = list(partitions)
+            self.held[member] = Bag(held) if self.has_phantoms else dict.fromkeys(held)
+            self.sizes[member] = len(held)
+            for partition in held:
+                self.owner[partition] = member
+
+    def most_possible(self, member: int) -> int:
+        """How many partitions the topics of ``member`` have together.
+
+        As in Kafka, a member that names as many topics as there are is taken to subscribe to all.
+        """
+        wants = self.wants[member]
+        return self.total if len(wants) == len(self.topics) else sum([self.counts[topic] for topic in wants])
+
+    def is_contested(self, topic: int) -> bool:
+        """Can a partition of ``topic`` go from one member to another?"""
+        return len(self.subscribers[topic]) >= 2
+
+    def by_topic(self, partitions: Iterable[int]) -> list[tuple[int, list[int]]]:
+        """``partitions``, which are in order, with their topic."""
+        grouped: dict[int, list[int]] = {}
+        for partition in partitions:
+            grouped.setdefault(self.topic_number[self.partitions[partition][0]], []).append(partition)
+        return list(grouped.items())
+
+    def assignment(self) -> Assignment:
+        """The assignment by member ids and topic names."""
+        names: Sequence[TopicPartition] = self.partitions
+        return {
+            member_id: [names[partition] for partition in self.held[self.rank[member_id]]]
+            for member_id in self.hash_order
+        }
+
+
+Pair = tuple[int, int]
+"""(from, to)."""
+
+
+class PartitionMovements:
+    """The movements of the partitions of one topic."""
+
+    __slots__ = ("_by_pair", "_pairs", "_topic")
+
+    def __init__(self, topic: str) -> None:
+        self._topic = topic
+        self._pairs: dict[int, Pair] = {}
+        """Partition → where it was at first, and where it is now."""
+        self._by_pair: dict[Pair, PartitionSet] = {}
+
+    def instead_of(self, partition: int, owner: int, receiver: int) -> int:
+        """What to move if ``partition`` is to go from ``owner`` to ``receiver``.
+
+        If another partition has come the other way, that one goes back instead; of several, the first of a ``HashSet``.
+        """
+        source = self._pairs[partition][0] if partition in self._pairs else owner
+        back = self._by_pair.get((receiver, source))
+        return partition if back is None else back.first()
+
+    def record(self, partition: int, owner: int, receiver: int) -> None:
+        """``partition`` goes from ``owner`` to ``receiver``; where it was at first stays on record, unless it is back there."""
+        source = owner
+        if partition in self._pairs:
+            pair = self._pairs.pop(partition)
+            source = pair[0]
+            others = self._by_pair[pair]
+            others.remove(partition)
+            if not len(others):
+                del self._by_pair[pair]
+            if source == receiver:
+                return
+        self._pairs[partition] = pair = (source, receiver)
+        if pair not in self._by_pair:
+            self._by_pair[pair] = PartitionSet(self._topic)
+        self._by_pair[pair].add(partition)
+
+
+class Reassignment:
+    """Moves partitions on ``board`` among the members ``in_play``.
+
+    ``previous`` says of a partition who had it in an older generation: it goes back there if that makes for balance. With
+    ``strict`` a previous owner that is not in play is the failure that it is in Kafka; otherwise it is passed over.
+    """
+
+    def __init__(
+        self, working: WorkingAssignment, in_play: Sequence[int], previous: Mapping[int, int], strict: bool
+    ) -> None:
+        self._working = working
+        self._in_play = in_play
+        self._playing = frozenset(in_play)
+        self._previous = previous
+        self._strict = strict
+        # Whether all is balanced decides nothing that the sizes of a partition's owner and of the subscriber that has least
+        # do not, unless a partition can go to a member that does not subscribe to its topic, or to none.
+        self._must_ask = working.has_phantoms or any(
+            member not in self._playing or self._topic_of(partition) not in working.wants[member]
+            for partition, member in previous.items()
+        )
+        self._pools: dict[tuple[int, ...], MemberHeap] = {}
+        self._pools_of_topic: dict[int, MemberHeap] = {}
+        self._pools_of_member: list[list[MemberHeap]] = [[] for _ in working.ids]
+        self._movements: dict[int, PartitionMovements] = {}
+        self.before: dict[int, list[int]] = {}
+        """What those held, whose holdings changed, before anything moved."""
+
+    def run(self, by_topic: Sequence[tuple[int, Sequence[int]]]) -> bool:
+        """Go through these partitions again and again until nothing moves; says whether anything did."""
+        moved = False
+        while self._pass(by_topic):
+            moved = True
+        return moved
+
+    def _pass(self, by_topic: Sequence[tuple[int, Sequence[int]]]) -> bool:
+        working, previous, modified = self._working, self._previous, False
+        owner, sizes = working.owner, working.sizes
+        largest = max([sizes[member] for member in self._in_play], default=0)
+        for topic, partitions in by_topic:
+            pool = self._pool(topic)
+            enough = sizes[pool.least()] + 1
+            if enough >= largest and not previous:
+                continue  # no member has so much that a subscriber of this topic should get some of it
+            for partition in partitions:
+                if sizes[owner[partition]] <= enough and partition not in previous:
+                    continue
+                if self._must_ask and self.is_balanced():
+                    return modified
+                receiver = self._receiver(partition, pool, enough)
+                if receiver is not None:
+                    self._move(topic, partition, receiver)
+                    modified = True
+                    enough = sizes[pool.least()] + 1
+        return modified
+
+    def _receiver(self, partition: int, pool: MemberHeap, enough: int) -> int | None:
+        """The member that should have ``partition`` instead of its owner, if any."""
+        size = self._working.sizes[self._working.owner[partition]]
+        back = self._previous.get(partition)
+        if back is not None and back not in self._playing:
+            if self._strict:
+                raise JavaFailure(
+                    "NullPointerException",
+                    f"{self._working.partitions[partition]} was once owned by {self._working.ids[back]}, "
+                    "which has been set aside as unable to give or take anything",
+                )
+        elif back is not None and size > self._working.sizes[back] + 1:
+            return back
+        return pool.least() if size > enough else None
+
+    def _move(self, topic: int, partition: int, receiver: int) -> None:
+        working = self._working
+        if topic not in self._movements:
+            self._movements[topic] = PartitionMovements(working.topics[topic])
+        movements, start = self._movements[topic], working.ranges[topic].start
+        index = movements.instead_of(partition - start, working.owner[partition], receiver)
+        giver = working.owner[start + index]
+        for member in (giver, receiver):
+            if member not in self.before:
+                self.before[member] = list(working.held[member])
+        movements.record(index, giver, receiver)
+        working.move(start + index, receiver)
+        for pool in self._pools_of_member[giver]:
+            pool.shrunk(giver)
+
+    def is_balanced(self) -> bool:
+        """Can no partition move to a member that has two less than its owner? (``isBalanced``)"""
+        working, sizes = self._working, self._working.sizes
+        playing = [sizes[member] for member in self._in_play]
+        if min(playing) >= max(playing) - 1:
+            return True
+        owner = dict(enumerate(working.owner))
+        for member_id in working.hash_order if working.has_phantoms else ():
+            member = working.rank[member_id]
+            if member in self._playing:
+                owner.update(dict.fromkeys(working.held[member], member))
+        largest = [max([sizes[owner[partition]] for partition in of_topic]) for of_topic in working.ranges]
+        return not any(
+            sizes[member] != working.most_possible(member)
+            and any(
+                sizes[member] + 1 < largest[topic]
+                and any(
+                    sizes[member] + 1 < sizes[owner[partition]] and partition not in working.held[member]
+                    for partition in working.ranges[topic]
+                )
+                for topic in working.wants[member]
+            )
+            for member in self._in_play
+        )
+
+    def _topic_of(self, partition: int) -> int:
+        return self._working.topic_number[self._working.partitions[partition][0]]
+
+    def _pool(self, topic: int) -> MemberHeap:
+        """Those of the members in play that want ``topic``; topics with the same subscribers share one pool."""
+        if topic not in self._pools_of_topic:
+            members = tuple([member for member in self._working.subscribers[topic] if member in self._playing])
+            if members not in self._pools:
+                self._pools[members] = pool = MemberHeap(members, self._working.sizes)
+                for member in dict.fromkeys(members):
+                    self._pools_of_member[member].append(pool)
+            self._pools_of_topic[topic] = self._pools[members]
+        return self._pools_of_topic[topic]
 
 
 def assign_general(

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from groupcoord.coordinator.config import TransactionConfig
 from groupcoord.coordinator.runtime.append_queue import AppendSettings
 from groupcoord.coordinator.runtime.coordinator_routing import Address, BrokersView, CoordinatorRouting
 from groupcoord.coordinator.runtime.coordinator_runtime import CoordinatorRuntime
@@ -19,7 +20,6 @@ from groupcoord.coordinator.transaction.add_partitions import (
     add_partitions_to_txn,
     verify_write,
 )
-from groupcoord.coordinator.transaction.config import TransactionConfig
 from groupcoord.coordinator.transaction.describe import describe_transactions, list_transactions
 from groupcoord.coordinator.transaction.end_txn import end_txn
 from groupcoord.coordinator.transaction.init_producer_id import init_producer_id

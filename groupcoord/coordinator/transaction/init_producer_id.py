@@ -3,8 +3,8 @@
 Source: ``TransactionCoordinator.handleInitProducerId``.
 """
 
+from groupcoord.coordinator.config import TransactionConfig
 from groupcoord.coordinator.runtime.coordinator_shard import CoordinatorResult
-from groupcoord.coordinator.transaction.config import TransactionConfig
 from groupcoord.coordinator.transaction.error_mapping import emit_refusal
 from groupcoord.coordinator.transaction.events import AbortReason
 from groupcoord.coordinator.transaction.metadata import (

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 
+from groupcoord.coordinator.config import TransactionConfig
 from groupcoord.coordinator.runtime.append_queue import Failed, Stored
 from groupcoord.coordinator.runtime.coordinator_shard import EMPTY_RESULT, CoordinatorResult, LoadSummary, Operation
 from groupcoord.coordinator.runtime.shard import Shard, ShardTimers
 from groupcoord.coordinator.runtime.undo import UndoLog
-from groupcoord.coordinator.transaction.config import TransactionConfig
 from groupcoord.coordinator.transaction.error_mapping import response_error
 from groupcoord.coordinator.transaction.events import (
     AbortReason,

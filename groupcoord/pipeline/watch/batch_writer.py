@@ -3,6 +3,18 @@
 Spark repeats a batch unless it knows that the batch is done, with the same number and the same offsets, which it records
 before it begins. A batch whose number is in the manifest is in the tables and is skipped. Any other batch is not in the tables:
 what a killed process had written of it cannot be seen.
+
+The views after a batch are made from what they were made of before it and what came: the same rows as from the whole log.
+Only as much of the past is kept as the functions of ``tables/`` need when the records of a batch follow it:
+
+- ``current_offsets`` is kept as it is: of each key the last record counts;
+- ``recent`` (RECENT_COMMITS): of each key the last ten commits, for Burrow's rules, and because a group that has no record of
+  its own is there if it has committed; ``ends`` (END_OFFSETS): where topics ended at the last observations;
+- ``modern`` (MODERN_RECORDS): of each group of KIP-848 the record that says whether there is one;
+- ``generations``: of each classic group the last record, and those in which some partition was assigned for the last time;
+- ``rebalances``: of each group those that follow one another up to now, which may be part of a storm.
+
+So the state grows with the number of groups and partitions that ever existed, not with the number of records.
 """
 
 import dataclasses
@@ -12,7 +24,7 @@ from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from groupcoord.pipeline.columnar_decoder import SPLIT, commits, decode_rest, split_batches, table_of_rest, undecoded
@@ -30,11 +42,19 @@ from groupcoord.pipeline.schemas import (
     SOURCE_WARNINGS,
     STORMS,
     TableSchema,
+    table_schema,
 )
 from groupcoord.pipeline.sources.factory import Positions, StreamSource
 from groupcoord.pipeline.spark_session import FOR_SMALL, SMALL
+from groupcoord.pipeline.tables import current_state
+from groupcoord.pipeline.tables.commit_tables import PARTITION
+from groupcoord.pipeline.tables.commit_tables import lag as lag_of
+from groupcoord.pipeline.tables.consecutive_commits import RECENT, key
+from groupcoord.pipeline.tables.current_state import PLACE, at_places, latest_places
+from groupcoord.pipeline.tables.ownership_changes import find_ownership_changes
 from groupcoord.pipeline.tables.rebalances import APART_S
-from groupcoord.pipeline.watch import incremental_views
+from groupcoord.pipeline.tables.rebalances import rebalances as rebalances_of
+from groupcoord.pipeline.tables.rebalances import storms as storms_of
 from groupcoord.pipeline.watch.output_directory import (
     FILE,
     NONE,
@@ -244,10 +264,10 @@ class _BatchTables:
         self._offsets(came[COMMITS], rows[COMMITS.name])
         self._generations(came[GENERATIONS], batch, rows.get(GENERATIONS.name, 0))
         if rows.get(MODERN_RECORDS.name):
-            self._replace(incremental_views.modern_after(self._view(_MODERN), came[MODERN_RECORDS]), _MODERN)
+            self._replace(modern_after(self._view(_MODERN), came[MODERN_RECORDS]), _MODERN)
         if read:
-            known = self._view(_RECENT), self._view(_GENERATIONS), self._view(_MODERN)
-            self._replace(incremental_views.groups_after(*known), CURRENT_GROUPS)
+            known = self._view(RECENT_COMMITS), self._view(_GENERATIONS), self._view(_MODERN)
+            self._replace(groups_after(*known), CURRENT_GROUPS)
         if self._before.batch == NONE:
             replaced = {target for _, target in self._moves}
             for table in VIEWS:
@@ -256,11 +276,11 @@ class _BatchTables:
 
     def lag(self, stream: StreamSource, now: datetime) -> int | None:
         """The view ``lag``, as of ``now``; returns how much that is in all, None if no end is known."""
-        offsets, recent, ends = self._view(CURRENT_OFFSETS), self._view(_RECENT), None
+        offsets, recent, ends = self._view(CURRENT_OFFSETS), self._view(RECENT_COMMITS), None
         if stream.ends is not None:
             observed = stream.ends(offsets, int(now.timestamp() * 1000))
-            ends = self._replace(incremental_views.ends_after(self._view(_ENDS), observed), _ENDS)
-        found = self._replace(incremental_views.lag_after(offsets, recent, ends, now), LAG)
+            ends = self._replace(ends_after(self._view(_ENDS), observed), _ENDS)
+        found = self._replace(lag_after(offsets, recent, ends, now), LAG)
         [total] = found.agg(F.sum("lag")).collect()
         return total[0]
 
@@ -278,20 +298,20 @@ class _BatchTables:
     def _offsets(self, came: DataFrame, rows: int) -> None:
         if not rows:
             return
-        self._replace(incremental_views.offsets_after(self._view(CURRENT_OFFSETS), came), CURRENT_OFFSETS)
-        self._replace(incremental_views.recent_after(self._view(_RECENT), came), _RECENT)
+        self._replace(offsets_after(self._view(CURRENT_OFFSETS), came), CURRENT_OFFSETS)
+        self._replace(recent_after(self._view(RECENT_COMMITS), came), RECENT_COMMITS)
 
     def _generations(self, came: DataFrame, batch: int, rows: int) -> None:
         if not rows:
             return
         kept, run = self._view(_GENERATIONS), self._view(_REBALANCES)
-        path = self._output.stage(incremental_views.rebalances_in(kept, came).coalesce(1), REBALANCES)
+        path = self._output.stage(rebalances_in(kept, came).coalesce(1), REBALANCES)
         rebalanced = self._output.read(REBALANCES, path)
         if found := rebalanced.count():
             self._grown(path, REBALANCES, batch, found)
-            self._replace(incremental_views.storms_after(self._view(STORMS), run, rebalanced), STORMS)
-            self._replace(incremental_views.open_runs(run.unionByName(rebalanced)), _REBALANCES)
-        self._replace(incremental_views.generations_after(kept.unionByName(came)), _GENERATIONS)
+            self._replace(storms_after(self._view(STORMS), run, rebalanced), STORMS)
+            self._replace(open_runs(run.unionByName(rebalanced)), _REBALANCES)
+        self._replace(generations_after(kept.unionByName(came)), _GENERATIONS)
 
     def _replace(self, frame: DataFrame, table: TableSchema) -> DataFrame:
         """Write a view or a state table; later steps read the new one."""
@@ -313,5 +333,97 @@ def _path(table: TableSchema) -> str:
 _GENERATIONS = GENERATIONS._replace(name="last_generations")
 _MODERN = MODERN_RECORDS._replace(name="last_modern_records")
 _REBALANCES = REBALANCES._replace(name="last_rebalances")
-_RECENT = incremental_views.RECENT_COMMITS
 _ENDS = END_OFFSETS
+
+
+OBSERVATIONS = 20
+"""How many ends of each partition are remembered: about as many batches as there are between the first and the last of ten
+commits that come once a batch, twice."""
+
+RECENT_COMMITS = table_schema("""
+    recent by log_partition, log_offset: The last ten commits of each group, topic and partition.
+    log_partition, log_offset, group, topic, partition, committed_offset, commit_ts
+""")
+
+
+def offsets_after(before: DataFrame, commits: DataFrame) -> DataFrame:
+    """``current_offsets``."""
+    known = before.select(*CURRENT_OFFSETS.names, F.lit(False).alias("is_tombstone"))  # noqa: FBT003 - Spark's signature
+    records = known.unionByName(commits.select(*COMMITS.names))
+    return current_state.current_offsets(records, latest_places(records, ["group", *PARTITION]))
+
+
+def modern_after(before: DataFrame, modern: DataFrame) -> DataFrame:
+    """``modern``."""
+    records = before.unionByName(modern.where(F.col("record") == current_state.GROUP_OF_KIP_848))
+    return at_places(records, latest_places(records, ["group"]))
+
+
+def groups_after(recent: DataFrame, generations: DataFrame, modern: DataFrame) -> DataFrame:
+    """``current_groups``, from what is kept after the batch."""
+    commits = recent.select("*", F.lit(False).alias("is_tombstone"))  # noqa: FBT003 - Spark's signature
+    return current_state.current_groups(commits, generations, latest_places(generations, ["group"]), modern)
+
+
+def generations_after(records: DataFrame) -> DataFrame:
+    """``generations``, of ``records``: what was kept, and what came."""
+    last = latest_places(records, ["group"])
+    given = (
+        records.where("not is_tombstone")
+        .selectExpr("`group`", *PLACE, "inline(flatten(transform(members, m -> coalesce(m.assigned, array()))))")
+        .select("group", *PLACE, "topic", F.explode("partitions").alias("partition"))
+    )
+    return at_places(records, last.unionByName(latest_places(given, ["group", *PARTITION])).distinct())
+
+
+def rebalances_in(kept: DataFrame, came: DataFrame) -> DataFrame:
+    """``rebalances`` that ``came`` (GENERATIONS) brought, behind the generations that were ``kept``."""
+    records = kept.unionByName(came)
+    return at_places(rebalances_of(records, find_ownership_changes(records)), came.select(*PLACE))
+
+
+def storms_after(before: DataFrame, kept: DataFrame, came: DataFrame) -> DataFrame:
+    """``storms``: those of runs that had ended, and those of the rebalances that were ``kept`` with those that ``came``."""
+    going_on = kept.groupBy("group").agg(F.max("at").alias("to"))
+    ended = before.join(going_on, ["group", "to"], "left_anti").select(*STORMS.names)
+    return ended.unionByName(storms_of(kept.unionByName(came)))
+
+
+def open_runs(rebalances: DataFrame) -> DataFrame:
+    """``rebalances`` to be kept: of each group the last that follow one another."""
+    backwards = Window.partitionBy("group").orderBy(F.desc("log_offset"))
+    begins = F.when(F.col("seconds_since_previous") <= APART_S, 0).otherwise(1)
+    return (
+        rebalances.select("*", (F.sum(begins).over(backwards) - begins).alias("runs_behind"))
+        .where("runs_behind = 0")
+        .select(*rebalances.columns)
+    )
+
+
+def recent_after(before: DataFrame, commits: DataFrame) -> DataFrame:
+    """``recent``."""
+    came = commits.where("not is_tombstone").select(*RECENT_COMMITS.names)
+    backwards = Window.partitionBy("group", *PARTITION, "log_partition").orderBy(F.desc("log_offset"))
+    numbered = before.unionByName(came).select("*", F.row_number().over(backwards).alias("number"))
+    return numbered.where(F.col("number") <= RECENT).select(*RECENT_COMMITS.names)
+
+
+def ends_after(before: DataFrame, observed: DataFrame) -> DataFrame:
+    """``ends``, of those partitions that there still are."""
+    backwards = Window.partitionBy(*PARTITION).orderBy(F.desc("at"))
+    known = before.join(observed, PARTITION, "left_semi").select(*END_OFFSETS.names).unionByName(observed)
+    numbered = known.select("*", F.row_number().over(backwards).alias("number"))
+    return numbered.where(F.col("number") <= OBSERVATIONS).select(*END_OFFSETS.names)
+
+
+def lag_after(offsets: DataFrame, recent: DataFrame, ends: DataFrame | None, now: datetime) -> DataFrame:
+    """``lag``, from what is kept after the batch; ``ends`` is None if the ends of topics are unknown."""
+    consecutive_commits = recent.select(
+        key(),
+        "log_offset",
+        F.unix_millis("commit_ts").alias("commit_ms"),
+        "committed_offset",
+        F.lit(True).alias("is_recent"),  # noqa: FBT003 - Spark's signature
+    )
+    statistics = recent.select(key(), "group", *PARTITION).distinct()
+    return lag_of(offsets, consecutive_commits, statistics, ends, now)

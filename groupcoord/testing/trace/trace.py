@@ -26,8 +26,8 @@ from groupcoord.testing.trace.events import (
 from groupcoord.testing.trace.folding import QuietExchanges, folded
 from groupcoord.testing.trace.generation_history import GenerationHistory, groups_of
 from groupcoord.testing.trace.text_formatting import ShortMemberNames
-from groupcoord.testing.trace.transaction_history import of_transaction
 from groupcoord.testing.trace.why_member import MemberExplanation
+from groupcoord.testing.trace.why_transaction import of_transaction
 
 E = TypeVar("E", bound=Event)
 

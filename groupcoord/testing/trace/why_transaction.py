@@ -1,6 +1,6 @@
 """Explains what became of a transaction: who began it, what ended it, and why its producer or a zombie was refused."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
@@ -15,9 +15,8 @@ from groupcoord.coordinator.transaction.metadata import PREPARED, TransactionSta
 from groupcoord.core.events import Cause, Requested
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.testing.faults.layer import FaultInjected
-from groupcoord.testing.trace.events import RequestReceived, ResponseSent, TraceEntry
+from groupcoord.testing.trace.events import AdminActionRun, RequestReceived, ResponseSent, TimerExpired, TraceEntry
 from groupcoord.testing.trace.text_formatting import ShortMemberNames, counted, duration, listed, moment
-from groupcoord.testing.trace.transaction_history import of_transaction
 
 SHOWN = 6
 """How many partitions are named; of more only the number."""
@@ -216,3 +215,32 @@ def _refusals(own: Sequence[TraceEntry]) -> Iterator[_Refusal]:
 def _who(cause: Cause) -> str:
     """The client whose request was the cause; or the cause itself."""
     return cause.client_id or "a client without id" if isinstance(cause, Requested) else str(cause)
+
+
+_TRANSACTION_KEY = 1  # FindCoordinator's key_type of transactional ids
+
+
+def of_transaction(entries: Sequence[TraceEntry], transactional_id: str) -> list[TraceEntry]:
+    """Those that name it, what followed from its requests, and what an administrator did to it."""
+    named = {entry.seq for entry in entries if transactional_id in _named_by(entry)}
+    requests = {entry.seq for entry in entries if entry.seq in named and isinstance(entry.event, RequestReceived)}
+    named |= {entry.seq for entry in entries if {entry.cause, entry.answers} & requests}
+    return [
+        entry
+        for entry in entries
+        if entry.seq in named or (isinstance(entry.event, AdminActionRun) and named.intersection(entry.consequences))
+    ]
+
+
+def _named_by(entry: TraceEntry) -> Iterable[object]:
+    """The transactional ids that the event of ``entry`` names."""
+    event = entry.event
+    match event:
+        case RequestReceived(details=details):
+            keys = details.get("coordinator_keys") if details.get("key_type") == _TRANSACTION_KEY else None
+            several = details.get("transactional_ids") or keys
+            return several if isinstance(several, tuple) else (details.get("transactional_id"),)
+        case TimerExpired(kind=kind, scope=scope):
+            return (scope,) if kind.startswith("transaction") else ()
+        case _:
+            return (getattr(event, "transactional_id", None),)

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any, TypeVar
 
+from groupcoord.coordinator.config import TransactionConfig
 from groupcoord.coordinator.runtime.coordinator_routing import BrokersView
-from groupcoord.coordinator.transaction.config import TransactionConfig
 from groupcoord.coordinator.transaction.coordinator import TransactionCoordinator
 from groupcoord.coordinator.transaction.metadata import TransactionData, TransactionMetadata
 from groupcoord.coordinator.transaction.transaction_shard import TransactionShard
