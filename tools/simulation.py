@@ -15,7 +15,8 @@ def actions() -> str:
 
 def invariants() -> str:
     """Every invariant."""
-    return _table("| name | invariant |", (f"| `{each.name}` | {each.statement} |" for each in INVARIANTS))
+    rows = (f"| `{each.name}` | {' '.join(str(each.__doc__).split())} |" for each in INVARIANTS)
+    return _table("| name | invariant |", rows)
 
 
 def defects() -> str:

@@ -6,7 +6,7 @@ The logs of coordinators are read for as long as the plan says; meanwhile everyt
 from collections import deque
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any
 
 from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.client.assigned_partitions import ConsumerRecord, decode_records
@@ -88,8 +88,8 @@ _READ_COMMITTED = 1
 _ALL_BYTES = 1 << 30
 
 
-class BrokerObserver(Protocol):
-    """Sees everything that the brokers do. Any method may raise InvariantViolation."""
+class BrokerObserver:
+    """Sees everything that the brokers do. Any method may be overridden, and may raise InvariantViolation."""
 
     def request_received(self, call: Call, request: Any) -> None:
         """A request is about to be handled."""
@@ -112,8 +112,11 @@ class BrokerObserver(Protocol):
     def transactions_unloading(self) -> None:
         """The coordinator of transactions is about to lose its state."""
 
-    def step_done(self, *, routine: bool) -> None:
-        """A request, timer or append is done; ``routine``: a heartbeat of a member at rest, answered with no error."""
+    def step_done(self) -> None:
+        """A request, timer or append is done that was not a heartbeat of a member at rest."""
+
+    def heartbeat_done(self) -> None:
+        """A heartbeat of a member at rest was answered with no error."""
 
 
 class SimulatedBrokers:
@@ -238,7 +241,7 @@ class SimulatedBrokers:
         effects = self.cluster.handle(call, request, self._event_queue.now_ms)
         if key in _HEARTBEATS and connection.routine and _is_plain_heartbeat_reply(effects):
             self._execute_one(effects[0])
-            self._observer.step_done(routine=True)
+            self._observer.heartbeat_done()
         else:
             self._execute(effects)
 
@@ -285,7 +288,7 @@ class SimulatedBrokers:
             self._execute_one(effect)
         if loads:
             self._observer.coordinator_loaded()
-        self._observer.step_done(routine=False)
+        self._observer.step_done()
 
     # Actions of the plan.
 
@@ -398,7 +401,7 @@ class SimulatedBrokers:
     def _execute(self, effects: list[Effect]) -> None:
         for effect in effects:
             self._execute_one(effect)
-        self._observer.step_done(routine=False)
+        self._observer.step_done()
 
     def _execute_one(self, effect: Effect) -> None:
         if isinstance(effect, EmitEvent):

@@ -3,10 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-from groupcoord.cluster.append_gate import AppendDecision
 from groupcoord.core.effects import Call
-from groupcoord.core.events import Event
 from groupcoord.protocol.apis import ApiKey
+from groupcoord.simulation.brokers import BrokerObserver
 from groupcoord.simulation.invariants.base import Invariant, InvariantContext
 from groupcoord.simulation.invariants.consumer_groups import (
     BoundedReconciliation,
@@ -35,7 +34,6 @@ from groupcoord.simulation.invariants.members import (
     SingleOwner,
 )
 from groupcoord.simulation.invariants.transactions import TRANSACTION_INVARIANTS
-from groupcoord.simulation.member_process import MemberProcess
 
 INVARIANTS: tuple[type[Invariant], ...] = (
     MonotonicGenerations,
@@ -62,32 +60,28 @@ INVARIANTS: tuple[type[Invariant], ...] = (
 )
 
 
-class InvariantChecker:
-    """Checks all invariants; every method may raise InvariantViolation. The methods are those of Invariant.
+_BY_API = ("request_received", "response_sent")
+_OTHERS = (
+    *(name for name in vars(BrokerObserver) if not name.startswith("_") and name not in _BY_API),
+    *("ownership_changed", "member_failed", "finish"),
+)
 
-    Each calls only the invariants that override it, and only for their APIs, because there are many heartbeats.
+
+class InvariantChecker(Invariant):
+    """All invariants as one; every method may raise InvariantViolation.
+
+    Each method calls only the invariants that override it, and only for their APIs, because there are many heartbeats.
     """
 
-    def __init__(self, context: InvariantContext) -> None:
-        self._invariants = [invariant(context) for invariant in INVARIANTS if invariant.applies(context.plan)]
-        self.request_received: Callable[[Call, Any], None] = self._by_api("request_received")
-        self.response_sent: Callable[[Call, Any], None] = self._by_api("response_sent")
-        self.event_emitted: Callable[[Event], None] = self._each("event_emitted")
-        self.append_decided: Callable[[AppendDecision], None] = self._each("append_decided")
-        self.coordinator_unloading: Callable[[], None] = self._each("coordinator_unloading")
-        self.coordinator_loaded: Callable[[], None] = self._each("coordinator_loaded")
-        self.transactions_unloading: Callable[[], None] = self._each("transactions_unloading")
-        self.ownership_changed: Callable[[], None] = self._each("ownership_changed")
-        self.member_failed: Callable[[MemberProcess, Exception], None] = self._each("member_failed")
-        self.finish: Callable[[], None] = self._each("finish")
-        self._step_done, self._heartbeat_done = self._each("step_done"), self._each("heartbeat_done")
+    name = "all"
 
-    def step_done(self, *, routine: bool) -> None:
-        """A step of the brokers is done; ``routine``: it was a heartbeat of a member at rest."""
-        if routine:
-            self._heartbeat_done()
-        else:
-            self._step_done()
+    def __init__(self, context: InvariantContext) -> None:
+        super().__init__(context)
+        self._invariants = [invariant(context) for invariant in INVARIANTS if invariant.applies(context.plan)]
+        for name in _BY_API:
+            setattr(self, name, self._by_api(name))
+        for name in _OTHERS:
+            setattr(self, name, self._each(name))
 
     def _overriding(self, name: str) -> list[Invariant]:
         return [one for one in self._invariants if getattr(type(one), name) is not getattr(Invariant, name)]

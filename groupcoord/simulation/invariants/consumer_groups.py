@@ -18,7 +18,8 @@ from groupcoord.simulation.application import GROUP
 from groupcoord.simulation.invariants.base import Invariant
 
 MAX_HEARTBEATS = 12
-"""In a group without faults, a member is where it is to be after so many heartbeats, those of a slow one included."""
+"""In a group without faults, a member is where it is to be after so many heartbeats, those of a slow one included; see
+BoundedReconciliation."""
 
 _Held: TypeAlias = frozenset[tuple[uuid.UUID, int]]
 _HEARTBEATS = frozenset({ApiKey.HEARTBEAT, ApiKey.CONSUMER_GROUP_HEARTBEAT})
@@ -40,13 +41,10 @@ class ConsumerGroupInvariant(Invariant):
 
 
 class MonotonicEpochs(ConsumerGroupInvariant):
-    """See ``statement``."""
+    """The epochs of a consumer group never decrease: neither that of the group nor that of its target assignment, as they
+    are stored, nor that which a member is told. A group that is gone starts anew, as does a member that joins."""
 
     name = "epochs-grow"
-    statement = (
-        "The epochs of a consumer group never decrease: neither that of the group nor that of its target assignment, as they "
-        "are stored, nor that which a member is told. A group that is gone starts anew, as does a member that joins."
-    )
     apis = frozenset({ApiKey.CONSUMER_GROUP_HEARTBEAT})
 
     def __init__(self, *args: Any) -> None:
@@ -74,7 +72,6 @@ class MonotonicEpochs(ConsumerGroupInvariant):
         self._told[member_id] = epoch
 
     def step_done(self) -> None:
-        """Raises InvariantViolation."""
         stored = self.stored
         if stored is None:
             self._latest = (0, 0)
@@ -87,13 +84,10 @@ class MonotonicEpochs(ConsumerGroupInvariant):
 
 
 class ToldOwners(ConsumerGroupInvariant):
-    """See ``statement``."""
+    """No member of a consumer group is told to have a partition that another member was told to have and has not given back.
+    It gives back by what it says that it owns, in a heartbeat or a JoinGroup, and when it is out of the group."""
 
     name = "one-owner-told"
-    statement = (
-        "No member of a consumer group is told to have a partition that another member was told to have and has not given "
-        "back. It gives back by what it says that it owns, in a heartbeat or a JoinGroup, and when it is out of the group."
-    )
     apis = frozenset({ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP})
 
     def __init__(self, *args: Any) -> None:
@@ -151,13 +145,10 @@ class ToldOwners(ConsumerGroupInvariant):
 
 
 class OnlySubscribed(ConsumerGroupInvariant):
-    """See ``statement``."""
+    """A member of a consumer group is never told to have a partition of a topic that it did not subscribe to in this
+    heartbeat or, if that did not say, in the last one that was answered."""
 
     name = "only-subscribed"
-    statement = (
-        "A member of a consumer group is never told to have a partition of a topic that it did not subscribe to in this "
-        "heartbeat or, if that did not say, in the last one that was answered."
-    )
     apis = frozenset({ApiKey.CONSUMER_GROUP_HEARTBEAT})
 
     def __init__(self, *args: Any) -> None:
@@ -170,7 +161,6 @@ class OnlySubscribed(ConsumerGroupInvariant):
         self._said[call.connection_id, call.correlation_id] = request.subscribed_topic_names
 
     def response_sent(self, call: Call, response: Any) -> None:
-        """Raises InvariantViolation."""
         said = self._said.pop((call.connection_id, call.correlation_id), None)
         if response.error_code or response.member_epoch < 0:
             return
@@ -188,14 +178,11 @@ class OnlySubscribed(ConsumerGroupInvariant):
 
 
 class ConsumerTimers(ConsumerGroupInvariant):
-    """See ``statement``."""
+    """Every member of a consumer group has a session timer, and one with the consumer protocol that has to give partitions
+    back has a rebalance timer: as long as every append is stored at once. What fails is undone, and timers are not, in Kafka
+    neither; they begin anew with the next heartbeat, and when a coordinator reads its log."""
 
     name = "consumer-timers"
-    statement = (
-        "Every member of a consumer group has a session timer, and one with the consumer protocol that has to give partitions "
-        "back has a rebalance timer: as long as every append is stored at once. What fails is undone, and timers are not, in "
-        "Kafka neither; they begin anew with the next heartbeat, and when a coordinator reads its log."
-    )
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -210,7 +197,6 @@ class ConsumerTimers(ConsumerGroupInvariant):
         self._all_stored = True
 
     def step_done(self) -> None:
-        """Raises InvariantViolation."""
         group, brokers = self.group, self.context.brokers
         if group is None or not self._all_stored or not brokers.has_coordinator:
             return
@@ -224,13 +210,10 @@ class ConsumerTimers(ConsumerGroupInvariant):
 
 
 class ConsumerReplay(ConsumerGroupInvariant):
-    """See ``statement``."""
+    """A coordinator that reads its log has the consumer group that was stored when it lost its state: epochs, members with
+    all that is known of them, and what each is to have."""
 
     name = "consumer-replay"
-    statement = (
-        "A coordinator that reads its log has the consumer group that was stored when it lost its state: epochs, members with "
-        "all that is known of them, and what each is to have."
-    )
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -241,7 +224,6 @@ class ConsumerReplay(ConsumerGroupInvariant):
         self._expected = self.stored
 
     def coordinator_loaded(self) -> None:
-        """Raises InvariantViolation."""
         before, after = self._expected, self.stored
         if before is None or not self.context.brokers.has_coordinator:
             return
@@ -261,13 +243,10 @@ def _by_id(snapshot: GroupSnapshot) -> dict[str, Any]:
 
 
 class BoundedReconciliation(ConsumerGroupInvariant):
-    """See ``statement``."""
+    """When all is well again and all members of a consumer group are running, each of them has what it is to have before any
+    has been answered 12 heartbeats since the epoch of the group last changed."""
 
     name = "settles"
-    statement = (
-        f"When all is well again and all members of a consumer group are running, each of them has what it is to have before "
-        f"any has been answered {MAX_HEARTBEATS} heartbeats since the epoch of the group last changed."
-    )
     apis = _HEARTBEATS
 
     def __init__(self, *args: Any) -> None:
@@ -276,7 +255,6 @@ class BoundedReconciliation(ConsumerGroupInvariant):
         self._answered: dict[str | None, int] = {}
 
     def response_sent(self, call: Call, response: Any) -> None:
-        """Raises InvariantViolation."""
         del response
         group, now_ms = self.group, self.context.event_queue.now_ms
         if group is None or now_ms <= self.context.plan.heal_ms or group.state == ConsumerGroupState.STABLE:

@@ -33,21 +33,16 @@ class GroupInvariant(Invariant):
             self.check(group)
 
     def check(self, group: ClassicGroup) -> None:
-        """Raises InvariantViolation."""
         raise NotImplementedError
 
 
 class LeaderIsMember(GroupInvariant):
-    """See ``statement``."""
+    """A group with members has one of them as its leader. An Empty group has no members; in CompletingRebalance and Stable a
+    group has members."""
 
     name = "leader-is-member"
-    statement = (
-        "A group with members has one of them as its leader. An Empty group has no members; in CompletingRebalance and Stable "
-        "a group has members."
-    )
 
     def check(self, group: ClassicGroup) -> None:
-        """Raises InvariantViolation."""
         ids = list(group.members)
         if ids and group.leader_id not in ids:
             raise self.violation(f"the leader is {group.leader_id}, the members are {', '.join(ids)}")
@@ -58,13 +53,11 @@ class LeaderIsMember(GroupInvariant):
 
 
 class CommonProtocol(GroupInvariant):
-    """See ``statement``."""
+    """In CompletingRebalance and Stable, every member supports the assignor of the group."""
 
     name = "common-protocol"
-    statement = "In CompletingRebalance and Stable, every member supports the assignor of the group."
 
     def check(self, group: ClassicGroup) -> None:
-        """Raises InvariantViolation."""
         if group.state not in _IN_A_GENERATION:
             return
         for member in group.members.unordered_values():
@@ -74,13 +67,11 @@ class CommonProtocol(GroupInvariant):
 
 
 class UniqueInstanceIds(GroupInvariant):
-    """See ``statement``."""
+    """An instance id has at most one member, and the group knows which (KIP-345)."""
 
     name = "unique-instance-ids"
-    statement = "An instance id has at most one member, and the group knows which (KIP-345)."
 
     def check(self, group: ClassicGroup) -> None:
-        """Raises InvariantViolation."""
         members = group.members.unordered_values()
         static = [(member.instance_id, member.member_id) for member in members if member.instance_id is not None]
         if sorted(static) != sorted(group.static_members.items()):
@@ -88,21 +79,17 @@ class UniqueInstanceIds(GroupInvariant):
 
 
 class TimersMatchState(Invariant):
-    """See ``statement``."""
+    """There is a join timer in PreparingRebalance and only then; a sync timer while a SyncGroup is missing; a session timer
+    of each member that has no request waiting and of each member id that was handed out for a second JoinGroup, and of
+    nothing else. Without a group there is none of them."""
 
     name = "timers-match-state"
-    statement = (
-        "There is a join timer in PreparingRebalance and only then; a sync timer while a SyncGroup is missing; a session timer "
-        "of each member that has no request waiting and of each member id that was handed out for a second JoinGroup, and "
-        "of nothing else. Without a group there is none of them."
-    )
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._was_modern = False
 
     def step_done(self) -> None:
-        """Raises InvariantViolation."""
         timers = self.context.brokers.cluster.coordinator.timers
         group = self.context.brokers.group
         sessions = {at.key.subject for at in timers.pending() if at.key.kind == "session"}
@@ -134,13 +121,10 @@ class TimersMatchState(Invariant):
 
 
 class MonotonicGenerations(Invariant):
-    """See ``statement``."""
+    """The generation of a group never decreases, except that a coordinator that has moved goes back to the last generation
+    whose assignment was stored. A group without members and offsets is deleted, and starts anew."""
 
     name = "generations-grow"
-    statement = (
-        "The generation of a group never decreases, except that a coordinator that has moved goes back to the last generation "
-        "whose assignment was stored. A group without members and offsets is deleted, and starts anew."
-    )
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -157,7 +141,6 @@ class MonotonicGenerations(Invariant):
             self._latest = self._stored
 
     def step_done(self) -> None:
-        """Raises InvariantViolation."""
         group = self.context.brokers.group
         if self.context.brokers.consumer_group is not None:
             self._latest = self._stored = 0  # its epochs are looked at elsewhere
@@ -190,13 +173,10 @@ def _view(group: ClassicGroup) -> tuple[object, ...]:
 
 
 class ReplayMatchesState(Invariant):
-    """See ``statement``."""
+    """A coordinator that reads its log has the state that it had when the group was last stored: state, generation,
+    protocol, leader and all of each member. Requests under way when it resigned are lost, as in Kafka."""
 
     name = "replay-matches-state"
-    statement = (
-        "A coordinator that reads its log has the state that it had when the group was last stored: state, generation, "
-        "protocol, leader and all of each member. Requests under way when it resigned are lost, as in Kafka."
-    )
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -234,7 +214,6 @@ class ReplayMatchesState(Invariant):
         self._expected = self._stored
 
     def coordinator_loaded(self) -> None:
-        """Raises InvariantViolation."""
         expected, group = self._expected, self.context.brokers.group
         if expected is None:
             return
@@ -266,15 +245,12 @@ def _generation_of(request: OffsetCommitRequest | TxnOffsetCommitRequest) -> int
 
 
 class CommitFencing(Invariant):
-    """See ``statement``."""
+    """A commit is accepted only from a member of the group with the present generation and, if it has an instance id, only
+    while that belongs to it: not from removed, fenced or late members. In a consumer group it has the epoch of the member,
+    or one that is not older than the assignment of any of its partitions (KIP-1251). So it is for offsets in transactions
+    (KIP-447)."""
 
     name = "commit-fencing"
-    statement = (
-        "A commit is accepted only from a member of the group with the present generation and, if it has an instance id, only "
-        "while that belongs to it: not from removed, fenced or late members. In a consumer group it has the epoch of the "
-        "member, or one that is not older than the assignment of any of its partitions (KIP-1251). So it is for offsets in "
-        "transactions (KIP-447)."
-    )
     apis = frozenset({ApiKey.OFFSET_COMMIT, ApiKey.TXN_OFFSET_COMMIT})
 
     def __init__(self, *args: Any) -> None:
@@ -335,13 +311,10 @@ class _Commit(NamedTuple):
 
 
 class CommitDurability(Invariant):
-    """See ``statement``."""
+    """The committed offset is that of the last acknowledged commit, or of a later one whose error leaves open whether it is
+    stored; also after the coordinator has read its log, and in responses to OffsetFetch."""
 
     name = "commit-durability"
-    statement = (
-        "The committed offset is that of the last acknowledged commit, or of a later one whose error leaves open whether it is "
-        "stored; also after the coordinator has read its log, and in responses to OffsetFetch."
-    )
     apis = frozenset({ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH})
 
     @classmethod

@@ -41,13 +41,10 @@ def _reconciled(group: ConsumerGroup) -> dict[str, frozenset[TopicPartition]]:
 
 
 class SingleOwner(Invariant):
-    """See ``statement``."""
+    """In a Stable generation a partition is assigned to at most one member, which subscribes to its topic; and to at least
+    one, unless a member said in its JoinGroup that it still owns the partition (KIP-429: it must revoke it first)."""
 
     name = "single-owner"
-    statement = (
-        "In a Stable generation a partition is assigned to at most one member, which subscribes to its topic; and to at least "
-        "one, unless a member said in its JoinGroup that it still owns the partition (KIP-429: it must revoke it first)."
-    )
 
     def event_emitted(self, event: Event) -> None:
         """Raises InvariantViolation for a new assignment."""
@@ -77,15 +74,12 @@ class SingleOwner(Invariant):
 
 
 class ClientOwnership(Invariant):
-    """See ``statement``."""
+    """No two processes own the same partition if both are members of the group that were admitted to its present generation
+    by a response to JoinGroup. Zombies may own anything until they learn of it: those whose member was removed, was replaced
+    under its instance id, or (static) has not joined the present generation again, or that were admitted to a generation
+    that the coordinator lost because it moved before the assignment was stored."""
 
     name = "client-ownership"
-    statement = (
-        "No two processes own the same partition if both are members of the group that were admitted to its present generation "
-        "by a response to JoinGroup. Zombies may own anything until they learn of it: those whose member was removed, was "
-        "replaced under its instance id, or (static) has not joined the present generation again, or that were admitted to a "
-        "generation that the coordinator lost because it moved before the assignment was stored."
-    )
     apis = frozenset({ApiKey.JOIN_GROUP})
 
     def __init__(self, *args: Any) -> None:
@@ -104,7 +98,6 @@ class ClientOwnership(Invariant):
             self._admitted.clear()
 
     def ownership_changed(self) -> None:
-        """Raises InvariantViolation."""
         group = self.context.brokers.group
         if group is None:
             return
@@ -123,14 +116,13 @@ class ClientOwnership(Invariant):
 
 
 class SessionTimeouts(Invariant):
-    """See ``statement``. Requests and responses tell when the coordinator last heard from a member."""
+    """The coordinator has heard from every member within its session timeout, or a request of it is waiting there (that of a
+    newcomer for 5 minutes at most). A member whose session has ended was silent for the whole session timeout. A new
+    generation and the loading of the log count as hearing from every member."""
+
+    # Requests and responses tell when the coordinator last heard from a member.
 
     name = "session-timeouts"
-    statement = (
-        "The coordinator has heard from every member within its session timeout, or a request of it is waiting there (that of "
-        "a newcomer for 5 minutes at most). A member whose session has ended was silent for the whole session timeout. A new "
-        "generation and the loading of the log count as hearing from every member."
-    )
     apis = frozenset({ApiKey.HEARTBEAT, ApiKey.OFFSET_COMMIT, ApiKey.SYNC_GROUP})
 
     def __init__(self, *args: Any) -> None:
@@ -215,13 +207,10 @@ class SessionTimeouts(Invariant):
 
 
 class OneResponse(Invariant):
-    """See ``statement``."""
+    """A response belongs to one request that has no response yet. At the end no process waits for one: a client gives up
+    what Kafka never answers (a JoinGroup that another one has replaced, the SyncGroup of a removed member)."""
 
     name = "one-response"
-    statement = (
-        "A response belongs to one request that has no response yet. At the end no process waits for one: a client gives up "
-        "what Kafka never answers (a JoinGroup that another one has replaced, the SyncGroup of a removed member)."
-    )
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -252,19 +241,15 @@ class OneResponse(Invariant):
 
 
 class NoUnexpectedExit(Invariant):
-    """See ``statement``."""
+    """No member ends with an error, except a static one that is fenced because another process has joined with its instance
+    id (its twin, its own next process, or a late JoinGroup of its previous process) or, by the consumer protocol, finds that
+    another one has it. One with the consumer protocol may find that its group is gone, or has become a classic one. Where
+    members of both protocols meet, the migration policy may forbid that the group becomes another one. One with transactions
+    may find that its producer is fenced, or that the transaction that it commits has timed out."""
 
     name = "no-unexpected-exit"
-    statement = (
-        "No member ends with an error, except a static one that is fenced because another process has joined with its instance "
-        "id (its twin, its own next process, or a late JoinGroup of its previous process) or, by the consumer protocol, finds "
-        "that another one has it. One with the consumer protocol may find that its group is gone, or has become a classic one. "
-        "Where members of both protocols meet, the migration policy may forbid that the group becomes another one. One with "
-        "transactions may find that its producer is fenced, or that the transaction that it commits has timed out."
-    )
 
     def member_failed(self, process: MemberProcess, error: Exception) -> None:
-        """Raises InvariantViolation."""
         allowed = set[ErrorCode]()
         if process.plan.instance_id is not None:
             allowed |= {ErrorCode.FENCED_INSTANCE_ID, ErrorCode.UNRELEASED_INSTANCE_ID}
@@ -280,17 +265,13 @@ class NoUnexpectedExit(Invariant):
 
 
 class Convergence(Invariant):
-    """See ``statement``."""
+    """Within 5 minutes, two session timeouts and three rebalance timeouts after the last action the group is Stable: its
+    members are the running processes, each subscribed partition is assigned, and every process owns what the coordinator has
+    assigned to it. That holds for consumer groups, too, and for groups that were migrated."""
 
     name = "converges"
-    statement = (
-        "Within 5 minutes, two session timeouts and three rebalance timeouts after the last action the group is Stable: its "
-        "members are the running processes, each subscribed partition is assigned, and every process owns what the coordinator "
-        "has assigned to it. That holds for consumer groups, too, and for groups that were migrated."
-    )
 
     def finish(self) -> None:
-        """Raises InvariantViolation."""
         brokers, processes = self.context.brokers, self.context.processes()
         group: ClassicGroup | ConsumerGroup | None = brokers.group or brokers.consumer_group
         if group is None or group.state != GroupState.STABLE:

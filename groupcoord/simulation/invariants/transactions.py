@@ -44,7 +44,6 @@ class TransactionInvariant(Invariant):
 
     @classmethod
     def applies(cls, plan: SimulationPlan) -> bool:
-        """See Invariant."""
         return plan.is_transactional
 
     def outputs(self) -> Iterator[tuple[int, PartitionLog]]:
@@ -67,17 +66,13 @@ def _batches(log: PartitionLog) -> Iterator[tuple[BatchHeader, bytes]]:
 
 
 class TransactionReplay(TransactionInvariant):
-    """See ``statement``."""
+    """The records of `__transaction_state` tell of each transactional id what its coordinator knows, looked at when the
+    coordinator is about to lose its state, and at the end. Of a transaction that is about to end the coordinator knows
+    besides which partitions have their marker."""
 
     name = "transaction-replay"
-    statement = (
-        "The records of `__transaction_state` tell of each transactional id what its coordinator knows, looked at when "
-        "the coordinator is about to lose its state, and at the end. Of a transaction that is about to end the coordinator "
-        "knows besides which partitions have their marker."
-    )
 
     def transactions_unloading(self) -> None:
-        """Raises InvariantViolation."""
         stored = self._stored()
         for transactional_id, metadata in self.context.brokers.transaction_shard.machine.transactions.items():
             known = replace(metadata.data, last_producer_epoch=NO_EPOCH)
@@ -106,13 +101,10 @@ class TransactionReplay(TransactionInvariant):
 
 
 class OneTransaction(TransactionInvariant):
-    """See ``statement``."""
+    """A transactional id has one transaction at a time, and an epoch of its producer has at most one. Epochs never go back,
+    and a producer that is initialised gets a larger one. A transaction is completed as it was prepared."""
 
     name = "one-transaction"
-    statement = (
-        "A transactional id has one transaction at a time, and an epoch of its producer has at most one. Epochs never go back, "
-        "and a producer that is initialised gets a larger one. A transaction is completed as it was prepared."
-    )
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -120,7 +112,6 @@ class OneTransaction(TransactionInvariant):
         self._begun: set[tuple[int, int]] = set()
 
     def event_emitted(self, event: Event) -> None:
-        """Raises InvariantViolation."""
         if not isinstance(event, TransactionChanged):
             return
         last = self._last.get(event.transactional_id)
@@ -181,16 +172,12 @@ class MarkedPartitions(TransactionInvariant):
 
 
 class FencedWrites(MarkedPartitions):
-    """See ``statement``."""
+    """When a partition has the marker of a transaction, nothing is accepted any more from its producer with an older epoch:
+    no records, unless they were stored before, and no offsets."""
 
     name = "fenced-writes"
-    statement = (
-        "When a partition has the marker of a transaction, nothing is accepted any more from its producer with an older epoch: "
-        "no records, unless they were stored before, and no offsets."
-    )
 
     def accepted(self, partition: TopicPartition, producer_id: int, epoch: int, offset: int | None) -> None:
-        """Raises InvariantViolation."""
         ended_epoch, end_offset = self.ended.get((partition, producer_id), (-1, 0))
         if epoch < ended_epoch and (offset is None or offset >= end_offset):
             name, older = f"{partition[0]}-{partition[1]}", f"producer {producer_id} with epoch {epoch}"
@@ -198,13 +185,10 @@ class FencedWrites(MarkedPartitions):
 
 
 class StableOffset(MarkedPartitions):
-    """See ``statement``."""
+    """The last stable offset of a partition of the output never goes back, and is never behind the first record that was
+    acknowledged of a transaction whose marker is not there yet."""
 
     name = "stable-offset"
-    statement = (
-        "The last stable offset of a partition of the output never goes back, and is never behind the first record that was "
-        "acknowledged of a transaction whose marker is not there yet."
-    )
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -224,7 +208,6 @@ class StableOffset(MarkedPartitions):
             self._first.pop((event.partition, self._producers[event.transactional_id][0]), None)
 
     def step_done(self) -> None:
-        """Raises InvariantViolation."""
         for number, log in self.outputs():
             stable = log.last_stable_offset
             if stable < self._stable.get(number, 0):
@@ -237,16 +220,12 @@ class StableOffset(MarkedPartitions):
 
 
 class TransactionsEnd(TransactionInvariant):
-    """See ``statement``."""
+    """At the end, two minutes after the last one could begin, no transaction is open or about to end, neither at its
+    coordinator nor in a partition, and no offset of the group is pending."""
 
     name = "transactions-end"
-    statement = (
-        "At the end, two minutes after the last one could begin, no transaction is open or about to end, neither at its "
-        "coordinator nor in a partition, and no offset of the group is pending."
-    )
 
     def finish(self) -> None:
-        """Raises InvariantViolation."""
         brokers = self.context.brokers
         for transactional_id, metadata in brokers.transaction_shard.machine.transactions.items():
             if metadata.pending is not None or metadata.data.state not in WITHOUT_TRANSACTION:
@@ -260,12 +239,9 @@ class TransactionsEnd(TransactionInvariant):
 
 
 class OnlyCommitted(TransactionInvariant):
-    """See ``statement``."""
+    """At the end a reader of committed records is given records of transactions that were committed, and no others."""
 
     name = "only-committed"
-    statement = (
-        "At the end a reader of committed records is given records of transactions that were committed, and no others."
-    )
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -281,7 +257,6 @@ class OnlyCommitted(TransactionInvariant):
                 self._committed.add(self._open[event.transactional_id])
 
     def finish(self) -> None:
-        """Raises InvariantViolation."""
         for number, log in self.outputs():
             visible = {record.offset for record in self.context.brokers.read_committed(OUTPUT_TOPIC, number)}
             for header, _ in _batches(log):
@@ -295,16 +270,12 @@ class OnlyCommitted(TransactionInvariant):
 
 
 class ExactlyOnce(TransactionInvariant):
-    """See ``statement``."""
+    """At the end a reader of committed records finds in the output exactly one record for each input before the committed
+    offset of its partition, and none for others; and all that was there when all was well again is consumed."""
 
     name = "exactly-once"
-    statement = (
-        "At the end a reader of committed records finds in the output exactly one record for each input before the committed "
-        "offset of its partition, and none for others; and all that was there when all was well again is consumed."
-    )
 
     def finish(self) -> None:
-        """Raises InvariantViolation."""
         brokers, plan = self.context.brokers, self.context.plan
         written = Counter(
             record.key for number, _ in self.outputs() for record in brokers.read_committed(OUTPUT_TOPIC, number)
