@@ -12,8 +12,7 @@ from groupcoord.coordinator.consumer.group import ConsumerGroup
 from groupcoord.coordinator.consumer.member import ConsumerMember
 from groupcoord.coordinator.group import GroupType
 from groupcoord.core.api_error import ApiError
-from groupcoord.core.effects import Effect
-from groupcoord.testing import forced_group_actions
+from groupcoord.testing import forced_actions
 from groupcoord.testing.engine import Engine
 from groupcoord.testing.forgotten_awaits import noted
 from groupcoord.testing.groups import Codes, GroupDescription, GroupHandle, MemberDescription, assigned_by
@@ -107,8 +106,8 @@ class ClusterGroup(GroupHandle):
     async def expire_member(self, member: str) -> None:
         """The session of ``member`` (its member id, instance id or client id) ends now. Raises LookupError, ValueError."""
         found = self.description().member(member)
-        await self._act(
-            forced_group_actions.expire(*self._at, found.member_id, self._engine.clock()), f"expire {member}"
+        await self._engine.act(
+            forced_actions.expire(*self._at, found.member_id, self._engine.clock()), f"expire {member}"
         )
 
     async def fence_member(self, instance_id: str) -> None:
@@ -117,38 +116,30 @@ class ClusterGroup(GroupHandle):
         A member of a consumer group without an instance id is fenced by a rule for its heartbeats:
         ``kafka.faults.when("ConsumerGroupHeartbeat", member=…).refuse("FENCED_MEMBER_EPOCH")``.
         """
-        await self._act(
-            forced_group_actions.fence(*self._at, instance_id, self._engine.clock()), f"fence {instance_id}"
+        await self._engine.act(
+            forced_actions.fence(*self._at, instance_id, self._engine.clock()), f"fence {instance_id}"
         )
 
     async def force_rebalance(self, reason: str = "the test wants it") -> None:
         """The members have to join again; ``reason`` is what events say. Raises ValueError for a consumer group."""
-        effects = forced_group_actions.force_rebalance(*self._at, reason, self._engine.clock())
-        await self._act(effects, f"force a rebalance: {reason}")
+        effects = forced_actions.force_rebalance(*self._at, reason, self._engine.clock())
+        await self._engine.act(effects, f"force a rebalance: {reason}")
 
     async def unload_coordinator(self) -> None:
         """The broker coordinates this group no longer, nor the others of its partition, until ``load_coordinator``."""
-        await self._act(forced_group_actions.unload(*self._at, self._engine.clock()), f"unload {self.name}")
+        await self._engine.unload_coordinator(CONSUMER_OFFSETS, self.name)
 
     async def load_coordinator(self) -> None:
         """Read the groups of that partition of ``__consumer_offsets`` from the log, and coordinate them again."""
-        await self._act(forced_group_actions.load(*self._at, self._engine.clock()), f"load {self.name}")
-        await self._engine.loaded()
+        await self._engine.load_coordinator(CONSUMER_OFFSETS, self.name)
 
     async def move_coordinator(self, to: int) -> None:
         """Let the broker with the id ``to`` coordinate this group, and the others of its partition."""
-        partition = self._engine.core.coordinator.shard_of(self.name).partition
-        effects = self._engine.core.move_leader(CONSUMER_OFFSETS, partition, to, self._engine.clock())
-        self._engine.apply(effects, f"broker {to} is to coordinate {self.name}")
-        await self._engine.loaded()
+        await self._engine.move_coordinator(CONSUMER_OFFSETS, self.name, to)
 
     @property
     def _at(self) -> tuple[ClusterCore, str]:
         return self._engine.core, self.name
-
-    async def _act(self, effects: list[Effect], wish: str) -> None:
-        self._engine.apply(effects, wish)
-        await self._engine.settle()
 
 
 def group_description(core: ClusterCore, name: str) -> GroupDescription:

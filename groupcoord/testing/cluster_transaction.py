@@ -7,9 +7,8 @@ from groupcoord.broker.topic_names import TRANSACTION_STATE
 from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.coordinator.coordinator import TRANSACTION
 from groupcoord.core.api_error import ApiError
-from groupcoord.core.effects import Effect
 from groupcoord.protocol.messages import FindCoordinatorRequest
-from groupcoord.testing import forced_transaction_actions
+from groupcoord.testing import forced_actions
 from groupcoord.testing.engine import Engine
 from groupcoord.testing.forgotten_awaits import noted
 from groupcoord.testing.transactions import DEAD, TransactionDescription, TransactionHandle
@@ -59,33 +58,22 @@ class ClusterTransaction(TransactionHandle):
 
         It is decided when this returns; ``wait_aborted`` waits until all partitions know. Raises ValueError if none is open.
         """
-        effects = forced_transaction_actions.abort(self._engine.core, self.name, self._engine.clock())
-        await self._act(effects, f"abort the transaction of {self.name}")
+        effects = forced_actions.abort(self._engine.core, self.name, self._engine.clock())
+        await self._engine.act(effects, f"abort the transaction of {self.name}")
 
     async def unload_coordinator(self) -> None:
         """The broker coordinates this id no longer, nor the others of its partition, until ``load_coordinator``."""
-        effects = forced_transaction_actions.unload(self._engine.core, self.name, self._engine.clock())
-        await self._act(effects, f"unload {self.name}")
+        await self._engine.unload_coordinator(TRANSACTION_STATE, self.name)
 
     async def load_coordinator(self) -> None:
         """Read that partition of ``__transaction_state`` from the log, and coordinate what is in it again."""
-        effects = forced_transaction_actions.load(self._engine.core, self.name, self._engine.clock())
-        await self._act(effects, f"load {self.name}")
-        await self._engine.loaded()
+        await self._engine.load_coordinator(TRANSACTION_STATE, self.name)
 
     async def move_coordinator(self, to: int) -> None:
         """Let the broker with the id ``to`` coordinate this transactional id, and the others of its partition."""
-        core = self._engine.core
-        if TRANSACTION_STATE not in core.broker.topics:  # who asks for a coordinator first makes it
+        if TRANSACTION_STATE not in self._engine.core.broker.topics:  # who asks for a coordinator first makes it
             await self._ask(FindCoordinatorRequest(key_type=TRANSACTION, coordinator_keys=(self.name,)))
-        partition = forced_transaction_actions.partition_of(core, self.name)
-        effects = core.move_leader(TRANSACTION_STATE, partition, to, self._engine.clock())
-        self._engine.apply(effects, f"broker {to} is to coordinate {self.name}")
-        await self._engine.loaded()
-
-    async def _act(self, effects: list[Effect], wish: str) -> None:
-        self._engine.apply(effects, wish)
-        await self._engine.settle()
+        await self._engine.move_coordinator(TRANSACTION_STATE, self.name, to)
 
 
 def transaction_description(core: ClusterCore, name: str) -> TransactionDescription:

@@ -29,7 +29,7 @@ from groupcoord.protocol.framing import encode_request, parse_request
 from groupcoord.protocol.messages import ConsumerGroupHeartbeatRequest, HeartbeatRequest
 from groupcoord.server.connection import ServerConnection
 from groupcoord.server.server import Server
-from groupcoord.testing import clocks
+from groupcoord.testing import clocks, forced_actions
 from groupcoord.testing.append_rules import AppendRules
 from groupcoord.testing.auto_member import MemberScheduler
 from groupcoord.testing.clocks import ClockMode, ManualClock, RealTimeFetches
@@ -273,6 +273,27 @@ class Engine:
     def apply(self, effects: Iterable[Effect], action: str) -> None:
         """Execute what an administrative action led to. The action is the cause of answers to requests that waited for it."""
         self._apply(effects, AdminAction(action))
+
+    async def act(self, effects: Iterable[Effect], action: str) -> None:
+        """``apply``, and let everything happen that needs no time."""
+        self.apply(effects, action)
+        await self.settle()
+
+    async def unload_coordinator(self, topic: str, key: str) -> None:
+        """The coordinator of ``key``, whose records are in ``topic``, moves away. Raises ValueError."""
+        await self.act(forced_actions.unload(self.core, topic, key, self.clock()), f"unload {key}")
+
+    async def load_coordinator(self, topic: str, key: str) -> None:
+        """The coordinator of ``key``, whose records are in ``topic``, comes back. Raises ValueError."""
+        forced_actions.load(self.core, topic, key, self.clock())
+        await self.act((), f"load {key}")
+        await self.loaded()
+
+    async def move_coordinator(self, topic: str, key: str, to: int) -> None:
+        """The broker ``to`` is to coordinate ``key``, whose records are in ``topic``. Raises ValueError."""
+        partition = forced_actions.partition_of(self.core, topic, key)
+        self.apply(self.core.move_leader(topic, partition, to, self.clock()), f"broker {to} is to coordinate {key}")
+        await self.loaded()
 
     def execute_effects(self, effects: list[Effect]) -> None:
         """Execute effects that have gone through all layers, if the server is up."""

@@ -93,7 +93,7 @@ async def test_a_forced_abort_says_that_it_was_forced() -> None:
 async def test_a_coordinator_of_transactions_goes_and_comes_back() -> None:
     async with Cluster(topics=TOPICS, clock="manual") as kafka:
         billing, producer = kafka.transaction("billing"), kafka.manual_producer("billing")
-        with pytest.raises(ValueError, match="the topic is made when a producer first asks for the coordinator"):
+        with pytest.raises(ValueError, match="the topic is made when a client first asks for the coordinator"):
             await billing.load_coordinator()
         await producer.init()
         await producer.produce("invoices", b"one")
