@@ -180,8 +180,8 @@ FAULTS = (
         "a group that becomes a consumer group says when its target was computed",
     ),
     Fault(
-        f"{CONSUMER}/classic_protocol.py",
-        "or (waits and not _waits_for_others(group, member))",
+        f"{CONSUMER}/group.py",
+        "or (waits and not _waits_for_others(self, member))",
         "or waits",
         "a classic member is told to join again while others still have what it waits for",
     ),
