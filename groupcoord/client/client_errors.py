@@ -7,6 +7,7 @@ for the codes that it does not name.
 import enum
 from collections.abc import Iterable, Mapping
 
+from groupcoord.core.events import partition_names
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.errors import ErrorCode as E
 
@@ -56,7 +57,7 @@ class OffsetError(ClientError):
 
     def __init__(self, partitions: Iterable[tuple[str, int]], why: str) -> None:
         self.partitions = tuple(sorted(partitions))
-        super().__init__(f"{', '.join(f'{topic}-{number}' for topic, number in self.partitions)}: {why}")
+        super().__init__(f"{partition_names(self.partitions)}: {why}")
 
 
 class CorruptRecordsError(ClientError):

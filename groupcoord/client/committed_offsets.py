@@ -18,6 +18,7 @@ from groupcoord.client.member.actions import OFFSET_COMMIT_BY_NAME, offset_commi
 from groupcoord.client.member.context import ExponentialBackoff, Generation
 from groupcoord.client.member_driver import MemberDriver
 from groupcoord.client.network_client import NetworkClient
+from groupcoord.core.events import partition_names
 from groupcoord.protocol.apis.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from groupcoord.protocol.apis.offset_fetch import (
     OffsetFetchRequest,
@@ -67,7 +68,7 @@ class GroupOffsets:
             return
         bad = sorted(partition for partition, offset in offsets.items() if offset.offset < 0)
         if bad:
-            raise ValueError(f"an offset is not negative: {', '.join(f'{topic}-{number}' for topic, number in bad)}")
+            raise ValueError(f"an offset is not negative: {partition_names(bad)}")
         await self._persist(lambda: self._commit_once(offsets), timeout_ms)
 
     async def committed(

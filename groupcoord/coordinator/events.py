@@ -4,7 +4,7 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from groupcoord.core.events import Event
+from groupcoord.core.events import Event, counted, partition_names
 
 Owners = Mapping[str, tuple[tuple[str, int], ...]]
 """Member id → its (topic, partition) pairs."""
@@ -224,7 +224,7 @@ class GenerationStarted(GroupEvent):
     members: tuple[str, ...]
 
     def text(self) -> str:
-        count = "1 member" if len(self.members) == 1 else f"{len(self.members)} members"
+        count = counted(len(self.members), "member")
         votes = ", ".join(f"{name} {votes}" for name, votes in self.votes.items())
         return f"generation {self.generation}: {count}, protocol {self.protocol} (votes: {votes}), leader {self.leader}"
 
@@ -239,7 +239,7 @@ class AssignmentReceived(GroupEvent):
 
     def text(self) -> str:
         return f"leader {self.leader} assigns generation {self.generation}" + (
-            "" if self.owners is None else ": " + "; ".join(f"{m} {_partitions(p)}" for m, p in self.owners.items())
+            "" if self.owners is None else ": " + "; ".join(f"{m} {partition_names(p)}" for m, p in self.owners.items())
         )
 
 
@@ -306,7 +306,7 @@ class TargetAssignmentComputed(GroupEvent):
     owners: Owners
 
     def text(self) -> str:
-        owners = "; ".join(f"{member} {_partitions(pairs)}" for member, pairs in self.owners.items())
+        owners = "; ".join(f"{member} {partition_names(pairs)}" for member, pairs in self.owners.items())
         return f"target assignment of epoch {self.epoch} by {self.assignor}: {owners}"
 
 
@@ -322,9 +322,9 @@ class MemberReconciled(GroupEvent):
     revoking: tuple[tuple[str, int], ...]
 
     def text(self) -> str:
-        text = f"{self.member} is at epoch {self.epoch} and has {_partitions(self.assigned)}"
+        text = f"{self.member} is at epoch {self.epoch} and has {partition_names(self.assigned)}"
         if self.revoking:
-            text += f"; it must give back {_partitions(self.revoking)}"
+            text += f"; it must give back {partition_names(self.revoking)}"
         return text + ("; it waits for partitions of others" if self.state == "UNRELEASED_PARTITIONS" else "")
 
 
@@ -398,7 +398,7 @@ class TransactionalOffsetsEnded(GroupEvent):
     def text(self) -> str:
         if not self.committed:
             return f"the transaction of producer {self.producer_id} is aborted: {_offsets(self.offsets)} forgotten"
-        late = f"; later commits of {_partitions(self.overtaken)} stay" if self.overtaken else ""
+        late = f"; later commits of {partition_names(self.overtaken)} stay" if self.overtaken else ""
         return f"the transaction of producer {self.producer_id} is committed: {_offsets(self.offsets)}{late}"
 
 
@@ -410,7 +410,7 @@ class OffsetsRemoved(GroupEvent):
     reason: str
 
     def text(self) -> str:
-        return f"offsets of {_partitions(self.partitions)} are gone: {self.reason}"
+        return f"offsets of {partition_names(self.partitions)} are gone: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -450,7 +450,3 @@ def _subscription(topics: tuple[str, ...], regex: str | None) -> str:
 
 def _offsets(offsets: tuple[tuple[str, int, int], ...]) -> str:
     return ", ".join(f"{topic}-{partition} at {offset}" for topic, partition, offset in offsets)
-
-
-def _partitions(pairs: tuple[tuple[str, int], ...]) -> str:
-    return ", ".join(f"{topic}-{partition}" for topic, partition in pairs) or "nothing"

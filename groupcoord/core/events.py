@@ -1,5 +1,6 @@
 """Events say what changed and why. Each has a time and a cause: a request, an answer, a timer, or an administrative action."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -74,3 +75,13 @@ class Event:
     def text(self) -> str:
         """The event in one line, for readers who do not know the protocol; without time and cause."""
         raise NotImplementedError
+
+
+def partition_names(partitions: Iterable[tuple[str, int]]) -> str:
+    """Partitions in a text: ``orders-0, orders-1``."""
+    return ", ".join(f"{topic}-{number}" for topic, number in partitions) or "nothing"
+
+
+def counted(count: int, noun: str) -> str:
+    """``1 member``, ``2 members``."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

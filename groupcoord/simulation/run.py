@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from groupcoord.core.events import counted
 from groupcoord.simulation.invariants.base import InvariantViolation
 from groupcoord.simulation.member_process import UnsafeSkipError
 from groupcoord.simulation.plan import DEFAULT_OPTIONS, PlanOptions, SimulationPlan, duration, plan_from_seed
@@ -47,7 +48,7 @@ def timeline_text(lines: Sequence[TimelineLine]) -> str:
 
 def plan_text(plan: SimulationPlan) -> str:
     """The plan as text: brokers, topics, members, actions."""
-    brokers = "1 broker" if plan.brokers == 1 else f"{plan.brokers} brokers"
+    brokers = counted(plan.brokers, "broker")
     topics = ", ".join(f"{name} ({count})" for name, count in plan.topics.items())
     lines = [f"{brokers}; topics with their partitions: {topics}; healed at {duration(plan.heal_ms)}"]
     lines += [member.text() for member in plan.members]

@@ -13,6 +13,7 @@ from groupcoord.assignors import TopicPartition
 from groupcoord.client.member.actions import OFFSET_COMMIT_BY_NAME, commit_errors, offset_commit_request
 from groupcoord.coordinator.classic.classic_group_state import GroupState
 from groupcoord.coordinator.consumer.consumer_group_state import ConsumerGroupState
+from groupcoord.core.events import counted
 from groupcoord.protocol.apis.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from groupcoord.protocol.apis.offset_delete import OffsetDeleteRequestPartition, OffsetDeleteRequestTopic
 from groupcoord.protocol.consumer_protocol import PROTOCOL_TYPE, read_assignment
@@ -116,7 +117,7 @@ class GroupDescription:
     def text(self) -> str:
         """The group in one line."""
         who = ", ".join(each.name() for each in sorted(self.members, key=lambda each: (each.client_id, each.member_id)))
-        count = "1 member" if len(self.members) == 1 else f"{len(self.members)} members"
+        count = counted(len(self.members), "member")
         generation = "" if self.generation < 0 else f" gen={self.generation}"
         generation += "" if self.epoch < 0 else f" epoch={self.epoch}"
         return f"{self.group} {self.state}{generation}, {count}{f': {who}' if who else ''}"

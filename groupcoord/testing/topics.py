@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from groupcoord.broker.topic_names import INTERNAL
 from groupcoord.config.broker_config import as_text
 from groupcoord.config.property_definitions import TOPIC
+from groupcoord.core.events import counted
 
 _NAMED = 20
 """So many topics are named in an error at most."""
@@ -79,5 +80,5 @@ def unknown_topic(topic: object, known: Collection[str]) -> ValueError:
 
 def unknown_partition(topic: str, partition: object, count: int) -> ValueError:
     """``topic`` has ``count`` partitions, and not this one."""
-    many = "1 partition" if count == 1 else f"{count} partitions"
+    many = counted(count, "partition")
     return ValueError(f"there is no {topic}-{partition}: {topic} has {many}, counted from 0")

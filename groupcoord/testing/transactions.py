@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from groupcoord.assignors import TopicPartition
 from groupcoord.coordinator.transaction.metadata import TransactionState
+from groupcoord.core.events import partition_names
 from groupcoord.testing.faults.matching import suggestion
 from groupcoord.testing.forgotten_awaits import noted
 
@@ -36,8 +37,9 @@ class TransactionDescription:
     def text(self) -> str:
         """The transaction in one line."""
         producer = "" if self.producer_id < 0 else f", producer {self.producer_id} epoch {self.producer_epoch}"
-        among = ", ".join(f"{topic}-{number}" for topic, number in sorted(self.partitions))
-        return f"{self.transactional_id} {self.state}{producer}" + (f", with {among}" if among else "")
+        return f"{self.transactional_id} {self.state}{producer}" + (
+            f", with {partition_names(sorted(self.partitions))}" if self.partitions else ""
+        )
 
 
 @noted

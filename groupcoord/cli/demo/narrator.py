@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 from groupcoord.cli.demo.observed_group import MemberNames
 from groupcoord.cli.demo.output import MOVED, DemoOutput, OwnersHistory, rows
 from groupcoord.coordinator import events
-from groupcoord.core.events import Event, TimerFired
+from groupcoord.core.events import Event, TimerFired, counted
+from groupcoord.testing.trace.text_formatting import listed, times
 
 
 class Narrator:
@@ -62,7 +63,8 @@ class Narrator:
                 continue
             offsets = self._committed.get(name, {})
             owned = [f"{self._topic}-{n}@{offset}" for n, offset in sorted(offsets.items()) if newest.get(n) == name]
-            work = f"has read {_count(count, 'record')}, committed {_times(self._commits[name])}"
+            commits = times(self._commits[name]) if self._commits[name] else "nothing yet"
+            work = f"has read {counted(count, 'record')}, committed {commits}"
             self.output.line(at_ms, name, f"{work}: {', '.join(owned)}" if owned else work)
         self._commits.clear()
         self._committed.clear()
@@ -133,7 +135,7 @@ class Narrator:
 
     def _generation_started(self, event: events.GenerationStarted) -> None:
         self._protocol = event.protocol
-        size = _count(len(event.members), "member")
+        size = counted(len(event.members), "member")
         what = f"has everybody together: generation {event.generation}, {size}. The vote on the protocol:"
         self.output.line(event.at_ms, "coordinator", what, "generation", "vote")
         offers = {self._names.of(member): self._offers.get(member, ()) for member in event.members}
@@ -196,14 +198,6 @@ class Narrator:
 _PREPARING = "PreparingRebalance"
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def _times(number: int) -> str:
-    return {0: "nothing yet", 1: "once", 2: "twice"}.get(number, f"{number} times")
-
-
 class MemberVote(NamedTuple):
     """One member's list, most wanted first, and what it votes for: the first of the list that all members know."""
 
@@ -228,24 +222,22 @@ def explain_vote(cast: Sequence[MemberVote], winner: str) -> list[str]:
     if len(cast) == 1:
         return [f"Nobody else is there, so {cast[0].member} gets what it wants most."]
     sentences = [
-        f"{name} is out of the question: {_names(strangers)} {'does' if len(strangers) == 1 else 'do'} not know it."
+        f"{name} is out of the question: {listed(strangers)} {'does' if len(strangers) == 1 else 'do'} not know it."
         for name, strangers in _unknown(cast).items()
     ]
     votes: dict[str, int] = {}
     for ballot in cast:
         votes[ballot.vote] = votes.get(ballot.vote, 0) + 1
     most = max(votes.values())
-    counted = ", ".join(
-        f"{name} {count}" for name, count in sorted(votes.items(), key=lambda pair: (-pair[1], pair[0]))
-    )
+    result = ", ".join(f"{name} {count}" for name, count in sorted(votes.items(), key=lambda pair: (-pair[1], pair[0])))
     if len(votes) == 1:
         known = set.intersection(*(set(ballot.offers) for ballot in cast))
         only = ", the only one that everybody knows" if len(known) == 1 else ""
         sentences.append(f"All {len(cast)} vote for {winner}{only}.")
     elif list(votes.values()).count(most) > 1:
-        sentences.append(f"A tie ({counted}): Kafka takes the one that its hash table has first, {winner}.")
+        sentences.append(f"A tie ({result}): Kafka takes the one that its hash table has first, {winner}.")
     else:
-        sentences.append(f"{winner} wins ({counted}).")
+        sentences.append(f"{winner} wins ({result}).")
     return sentences
 
 
@@ -253,7 +245,3 @@ def _unknown(cast: Sequence[MemberVote]) -> dict[str, list[str]]:
     """Protocol → the members that do not know it, for those that a member would rather have than its vote."""
     preferred = {name for ballot in cast for name in ballot.offers[: ballot.offers.index(ballot.vote)]}
     return {name: [ballot.member for ballot in cast if name not in ballot.offers] for name in sorted(preferred)}
-
-
-def _names(members: Sequence[str]) -> str:
-    return " and ".join(members) if len(members) < 3 else f"{', '.join(members[:-1])} and {members[-1]}"

@@ -1,10 +1,9 @@
 """Events of a member, one for each step. A consumer passes them to its ``listeners``."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from groupcoord.assignors import TopicPartition
-from groupcoord.core.events import Event
+from groupcoord.core.events import Event, partition_names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +56,7 @@ class JoinSent(MemberEvent):
     reason: str
 
     def text(self) -> str:
-        keeps = f"keeps {listed(self.keeps)} meanwhile" if self.keeps else "owns nothing meanwhile"
+        keeps = f"keeps {partition_names(self.keeps)} meanwhile" if self.keeps else "owns nothing meanwhile"
         return f"joins ({self.protocol}, offers {', '.join(self.assignors)}), {keeps}{because(self.reason)}"
 
 
@@ -92,8 +91,8 @@ class AssignorRan(MemberEvent):
     withheld: tuple[TopicPartition, ...]
 
     def text(self) -> str:
-        given = "; ".join(f"{member}: {listed(partitions)}" for member, partitions in self.assignment)
-        withheld = f"; nobody gets yet: {listed(self.withheld)}" if self.withheld else ""
+        given = "; ".join(f"{member}: {partition_names(partitions)}" for member, partitions in self.assignment)
+        withheld = f"; nobody gets yet: {partition_names(self.withheld)}" if self.withheld else ""
         return f"{self.assignor} gives {given}{withheld}"
 
 
@@ -116,8 +115,8 @@ class Synced(MemberEvent):
 
     def text(self) -> str:
         return (
-            f"generation {self.generation}: keeps {listed(self.keeps)}, gains {listed(self.gains)}, "
-            f"gives up {listed(self.gives_up)}" + (" and joins a second time" if self.gives_up else "")
+            f"generation {self.generation}: keeps {partition_names(self.keeps)}, gains {partition_names(self.gains)}, "
+            f"gives up {partition_names(self.gives_up)}" + (" and joins a second time" if self.gives_up else "")
         )
 
 
@@ -152,8 +151,8 @@ class AssignmentReceived(MemberEvent):
 
     def text(self) -> str:
         return (
-            f"epoch {self.epoch}: keeps {listed(self.keeps)}, gains {listed(self.gains)}, "
-            f"gives up {listed(self.gives_up)}"
+            f"epoch {self.epoch}: keeps {partition_names(self.keeps)}, gains {partition_names(self.gains)}, "
+            f"gives up {partition_names(self.gives_up)}"
         )
 
 
@@ -164,7 +163,7 @@ class AssignmentAcknowledged(MemberEvent):
     owns: tuple[TopicPartition, ...]
 
     def text(self) -> str:
-        return f"tells the coordinator that it owns {listed(self.owns)}"
+        return f"tells the coordinator that it owns {partition_names(self.owns)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,7 +184,7 @@ class PartitionsTold(MemberEvent):
     partitions: tuple[TopicPartition, ...]
 
     def text(self) -> str:
-        return f"{self.news}: {listed(self.partitions)}"
+        return f"{self.news}: {partition_names(self.partitions)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,11 +240,6 @@ class MemberFailed(MemberEvent):
 
     def text(self) -> str:
         return f"has ended: {self.error}"
-
-
-def listed(partitions: Sequence[TopicPartition]) -> str:
-    """Partitions as people write them: ``orders-0, orders-1``."""
-    return ", ".join(f"{topic}-{number}" for topic, number in partitions) or "nothing"
 
 
 def because(reason: str) -> str:

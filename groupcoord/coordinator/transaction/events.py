@@ -3,7 +3,7 @@
 import enum
 from dataclasses import dataclass
 
-from groupcoord.core.events import Event
+from groupcoord.core.events import Event, partition_names
 
 
 class AbortReason(enum.StrEnum):
@@ -37,9 +37,7 @@ class TransactionChanged(TransactionEvent):
     reason: AbortReason | None = None
 
     def text(self) -> str:
-        among = (
-            f" with {', '.join(f'{topic}-{number}' for topic, number in self.partitions)}" if self.partitions else ""
-        )
+        among = f" with {partition_names(self.partitions)}" if self.partitions else ""
         why = f", because {self.reason}" if self.reason else ""
         who = f"producer {self.producer_id}, epoch {self.producer_epoch}"
         return f"transaction {self.transactional_id}: {self.before} → {self.after}{among} ({who}){why}"

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from groupcoord.client.member.listener_events import MemberEvent
 from groupcoord.coordinator.events import RequestRefused
+from groupcoord.core.events import counted
 from groupcoord.testing.trace.events import (
     CONSUMER_GROUP_HEARTBEAT,
     EPOCH_WORDS,
@@ -25,7 +26,7 @@ from groupcoord.testing.trace.events import (
     TraceEntry,
 )
 from groupcoord.testing.trace.folding import QuietExchanges, client_names, folded
-from groupcoord.testing.trace.text_formatting import ShortMemberNames, counted, moment
+from groupcoord.testing.trace.text_formatting import ShortMemberNames, moment
 
 LIMIT = 500
 """How many steps are drawn by default: a longer diagram is hard to read, and GitHub draws at most 50,000 characters."""

@@ -78,8 +78,3 @@ def listed(names: Sequence[str]) -> str:
 def times(count: int) -> str:
     """``once``, ``twice``, ``3 times``."""
     return {1: "once", 2: "twice"}.get(count, f"{count} times")
-
-
-def counted(count: int, noun: str) -> str:
-    """``1 member``, ``2 members``."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -6,6 +6,7 @@ import threading
 import time
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Generic, TypeVar, assert_never, overload
 
@@ -463,23 +464,33 @@ class Trace:
             raise TypeError('why("app") explains a group, why(transaction="tid") a transaction: one of the two')
         if len(names) > 1:
             raise TypeError(f"why() explains one thing, not {' and '.join(names)}: ask for one after the other")
-        entries = self.entries()
-        if group is None:
-            return why_transaction.why_transaction(entries, transaction or "", dropped=self.dropped)
-        explanation = MemberExplanation(entries, group, dropped=self.dropped)
-        if cause is not None:
-            return explanation.caused_by(self._entry_of(cause))
-        if lost is not None:
-            return explanation.lost(_checked(lost, "lost"), member)
-        if got is not None:
-            return explanation.got(_checked(got, "got"), member)
-        if member is not None:
-            return explanation.member(member)
-        if epoch is None:
-            epoch = _epoch_meant(GenerationHistory(entries, group), generation)
-        if epoch is not None:
-            return why_epoch.why_epoch(entries, group, epoch, dropped=self.dropped)
-        return why_generation.why(entries, group, generation, dropped=self.dropped)
+        made_by, entries = None if cause is None else self._entry_of(cause), self.entries()
+        with self._saying_what_is_gone():
+            if group is None:
+                return why_transaction.why_transaction(entries, transaction or "")
+            explanation = MemberExplanation(entries, group)
+            if made_by is not None:
+                return explanation.caused_by(made_by)
+            if lost is not None:
+                return explanation.lost(_checked(lost, "lost"), member)
+            if got is not None:
+                return explanation.got(_checked(got, "got"), member)
+            if member is not None:
+                return explanation.member(member)
+            if epoch is None:
+                epoch = _epoch_meant(GenerationHistory(entries, group), generation)
+            if epoch is not None:
+                return why_epoch.why_epoch(entries, group, epoch)
+            return why_generation.why(entries, group, generation)
+
+    @contextmanager
+    def _saying_what_is_gone(self) -> Iterator[None]:
+        try:
+            yield
+        except LookupError as unknown:
+            if not self.dropped:
+                raise
+            raise LookupError(f"{unknown}; {self.dropped} older entries were dropped") from None
 
     def _entry_of(self, cause: TraceEntry | Event) -> TraceEntry:
         return cause if isinstance(cause, TraceEntry) else self.entry(cause)

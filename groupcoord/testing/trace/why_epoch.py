@@ -29,7 +29,7 @@ _Event = MemberReconciled | MemberRemoved | StaticMemberAway
 _Step = tuple[TraceEntry, _Event]
 
 
-def why_epoch(entries: Sequence[TraceEntry], group: str, epoch: int, *, dropped: int) -> str:
+def why_epoch(entries: Sequence[TraceEntry], group: str, epoch: int) -> str:
     """Why ``group`` is at ``epoch``. Raises LookupError if its beginning is not known."""
     history = GenerationHistory(entries, group)
     own = history.entries
@@ -37,7 +37,7 @@ def why_epoch(entries: Sequence[TraceEntry], group: str, epoch: int, *, dropped:
     if epoch not in known:
         text = f"the trace does not have the beginning of epoch {epoch} of group {group!r}"
         text += f", but that of {listed([str(number) for number in known])}" if known else history.unknown_text()
-        raise LookupError(text + (f"; {dropped} older entries were dropped" if dropped else ""))
+        raise LookupError(text)
     names = ShortMemberNames(entries)
     return names.shortened(explain_epoch(history, names, own[known[epoch]]))
 

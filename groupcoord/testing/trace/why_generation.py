@@ -17,7 +17,7 @@ from groupcoord.coordinator.events import (
     StateChanged,
     StaticMemberReplaced,
 )
-from groupcoord.core.events import AdminAction, Requested, TimerFired
+from groupcoord.core.events import AdminAction, Requested, TimerFired, counted
 from groupcoord.testing.trace.events import (
     CONSUMER_GROUP_HEARTBEAT,
     RequestEvent,
@@ -26,14 +26,14 @@ from groupcoord.testing.trace.events import (
     TraceEntry,
 )
 from groupcoord.testing.trace.generation_history import GenerationHistory, GenerationStart, heard_last_ms
-from groupcoord.testing.trace.text_formatting import ShortMemberNames, counted, duration, listed, moment, times
+from groupcoord.testing.trace.text_formatting import ShortMemberNames, duration, listed, moment, times
 
 _COMING = (MemberJoined, MemberRejoined, StaticMemberReplaced)
 NEW_SUBSCRIPTION, NEW_ASSIGNORS = "another subscription", "other assignors"
 _TOLD = (*_COMING, MemberRemoved, InitialDelayExtended, RebalanceStuck)
 
 
-def why(entries: Sequence[TraceEntry], group: str, generation: int | None, *, dropped: int) -> str:
+def why(entries: Sequence[TraceEntry], group: str, generation: int | None) -> str:
     """Why ``generation`` of ``group``, by default the newest, began. Raises LookupError if its beginning is not known."""
     history = GenerationHistory(entries, group)
     known = history.generations
@@ -41,7 +41,7 @@ def why(entries: Sequence[TraceEntry], group: str, generation: int | None, *, dr
         generation = known[-1]
     origin = None if generation is None else history.generation_start(generation)
     if origin is None:
-        raise LookupError(_unknown(history, generation, dropped))
+        raise LookupError(_unknown(history, generation))
     names = ShortMemberNames(entries)
     return names.shortened(explain_generation(history, names, origin))
 
@@ -52,7 +52,7 @@ def explain_generation(history: GenerationHistory, names: ShortMemberNames, orig
     return f"generation {origin.generation}: {'; '.join(clauses)}"
 
 
-def _unknown(history: GenerationHistory, generation: int | None, dropped: int) -> str:
+def _unknown(history: GenerationHistory, generation: int | None) -> str:
     what = "a generation" if generation is None else f"the beginning of generation {generation}"
     text = f"the trace does not have {what} of group {history.group!r}"
     if history.generations:
@@ -61,8 +61,6 @@ def _unknown(history: GenerationHistory, generation: int | None, dropped: int) -
         text += f", but that of the epochs {listed([str(number) for number in history.epochs])}"
     else:
         text += history.unknown_text()
-    if dropped:
-        text += f"; {dropped} older entries were dropped"
     return text
 
 

@@ -120,17 +120,16 @@ def assignment_text(entry: TraceEntry) -> str:
 
 
 class MemberExplanation:
-    """What ``entries`` say of the members of ``group``, in words. ``dropped`` is how many entries the trace no longer has.
+    """What ``entries`` say of the members of ``group``, in words.
 
     All methods raise LookupError, which says what there is, for what the trace does not have.
     """
 
-    def __init__(self, entries: Sequence[TraceEntry], group: str, *, dropped: int) -> None:
+    def __init__(self, entries: Sequence[TraceEntry], group: str) -> None:
         self._history = GenerationHistory(entries, group)
         self._names = ShortMemberNames(entries)
         self._ownership = OwnershipHistory(self._history)
         self._departures = DepartureReasons(self._history, self._names)
-        self._dropped = dropped
 
     # What became of a member.
 
@@ -244,7 +243,7 @@ class MemberExplanation:
         if not ids:
             others = listed([self._names.of(member) for member in known])
             text = f"the trace knows no member {name!r} of group {self._history.group!r}"
-            raise LookupError(self._ended(f"{text}, but {others}" if others else f"{text}, nor any other"))
+            raise LookupError(f"{text}, but {others}" if others else f"{text}, nor any other")
         return ids
 
     def _never(self, partition: TopicPartition, name: str | None, verb: str, moves: Sequence[Move]) -> LookupError:
@@ -253,16 +252,13 @@ class MemberExplanation:
             f"{self._names.of(move.winner)} got it with {assignment_text(move.entry)}" for move in moves if move.winner
         ]
         if owners:
-            return LookupError(self._ended(f"{what}; {listed(owners)}"))
+            return LookupError(f"{what}; {listed(owners)}")
         given = [_named(pair) for pair in self._ownership.partitions]
-        return LookupError(self._ended(f"{what}; the assignments that it has are of {listed(given) or 'nothing'}"))
+        return LookupError(f"{what}; the assignments that it has are of {listed(given) or 'nothing'}")
 
     def _unknown(self, what: str) -> LookupError:
         begun = [each.text() for each in self._history.beginnings()]
-        return LookupError(self._ended(f"{what}; the trace has the beginning of {listed(begun) or 'none'}"))
-
-    def _ended(self, text: str) -> str:
-        return text + (f"; {self._dropped} older entries were dropped" if self._dropped else "")
+        return LookupError(f"{what}; the trace has the beginning of {listed(begun) or 'none'}")
 
 
 def _named(partition: TopicPartition) -> str:

@@ -12,11 +12,11 @@ from groupcoord.coordinator.transaction.events import (
     TransactionRefused,
 )
 from groupcoord.coordinator.transaction.metadata import PREPARED, TransactionState
-from groupcoord.core.events import Cause, Requested
+from groupcoord.core.events import Cause, Requested, counted
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.testing.faults.layer import FaultInjected
 from groupcoord.testing.trace.events import AdminActionRun, RequestReceived, ResponseSent, TimerExpired, TraceEntry
-from groupcoord.testing.trace.text_formatting import ShortMemberNames, counted, duration, listed, moment
+from groupcoord.testing.trace.text_formatting import ShortMemberNames, duration, listed, moment
 
 SHOWN = 6
 """How many partitions are named; of more only the number."""
@@ -57,7 +57,7 @@ class _Refusal(NamedTuple):
         return self.error in ErrorCode.__members__ and ErrorCode[self.error].retriable
 
 
-def why_transaction(entries: Sequence[TraceEntry], transactional_id: str, *, dropped: int) -> str:
+def why_transaction(entries: Sequence[TraceEntry], transactional_id: str) -> str:
     """What became of the newest transaction of ``transactional_id`` that was aborted, or else of the newest.
 
     With who was refused since it began. Raises LookupError if the trace knows nothing of that transactional id.
@@ -69,7 +69,7 @@ def why_transaction(entries: Sequence[TraceEntry], transactional_id: str, *, dro
         known = {entry.event.transactional_id: None for entry in entries if isinstance(entry.event, TransactionEvent)}
         text = f"the trace knows nothing of transactional id {transactional_id!r}"
         text += f", but of {listed([repr(name) for name in known])}" if known else ""
-        raise LookupError(text + (f"; {dropped} older entries were dropped" if dropped else ""))
+        raise LookupError(text)
     clauses = _TransactionExplanation(entries, changes, refusals).clauses()
     return ShortMemberNames(entries).shortened(f"transaction {transactional_id}: {'; '.join(clauses)}")
 

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import pytest
 
 from groupcoord.coordinator.events import MemberIdAssigned, MemberJoined, StaticMemberReplaced
-from groupcoord.core.events import AdminAction, Event, Requested
+from groupcoord.core.events import AdminAction, Event, Requested, counted
 from groupcoord.testing.trace.events import TraceEntry
-from groupcoord.testing.trace.text_formatting import ShortMemberNames, counted, duration, listed, moment, times
+from groupcoord.testing.trace.text_formatting import ShortMemberNames, duration, listed, moment, times
 
 TEST = AdminAction("the test")
 

@@ -3,7 +3,6 @@
 import pytest
 
 from groupcoord.testing import Cluster, ManualConsumer, Trace
-from groupcoord.testing.trace.why_epoch import why_epoch
 
 pytestmark = pytest.mark.asyncio
 
@@ -218,8 +217,6 @@ async def test_what_the_trace_does_not_have() -> None:
             match=r"does not have the beginning of epoch 1 of group 'other', of which it knows nothing but of 'app'$",
         ):
             kafka.trace.why("other", epoch=1)
-        with pytest.raises(LookupError, match="nothing but of 'app'; 7 older entries were dropped"):
-            why_epoch(kafka.trace.entries(), "other", 1, dropped=7)
 
 
 async def test_the_newest_of_a_group_that_was_classic_before_and_is_again() -> None:
