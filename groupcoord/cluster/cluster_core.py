@@ -19,10 +19,9 @@ from groupcoord.broker.storage_backend import IN_MEMORY_STORAGE, StorageBackend
 from groupcoord.broker.topic_admin import MOST_RECORDS_PER_REQUEST, NO_CONFIGS, create_automatically, create_topic
 from groupcoord.broker.topic_names import CONSUMER_OFFSETS, INTERNAL, TRANSACTION_STATE
 from groupcoord.broker.topic_store import Topic
-from groupcoord.cluster.api_versions import api_versions
+from groupcoord.cluster.api_versions import Features, api_versions
 from groupcoord.cluster.append_gate import Appends
 from groupcoord.cluster.coordinator_loader import CoordinatorLoader
-from groupcoord.cluster.features import Features
 from groupcoord.cluster.transaction_markers import TransactionMarkers, verify_offsets
 from groupcoord.config.broker_config import SERVER_ASSIGNOR_NAMES, BrokerConfig, ConfigResource
 from groupcoord.config.features import GROUP_VERSION, TRANSACTION_VERSION
@@ -268,7 +267,7 @@ class ClusterCore:
     def run_admin_action(self, action: str, act: Callable[[HandlerContext], None], now_ms: int) -> list[Effect]:
         """The effects of ``act``, something that is done to ``coordinator`` or ``transactions``.
 
-        ``action`` describes it in the trace. See coordinator/forced_actions.py and coordinator/transaction/forced_actions.py.
+        ``action`` describes it in the trace. See coordinator/forced_actions.py.
         """
         ctx = HandlerContext(now_ms, AdminAction(action))
         act(ctx)

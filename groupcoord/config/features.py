@@ -1,4 +1,4 @@
-"""The features of a cluster (KIP-584) and their levels, as a Kafka 4.3.1 has them. See cluster/features.py."""
+"""The features of a cluster (KIP-584) and their levels, as a Kafka 4.3.1 has them. See cluster/api_versions.py."""
 
 from collections.abc import Mapping
 from typing import NamedTuple

@@ -6,18 +6,16 @@ from groupcoord.testing.cluster import Cluster
 from groupcoord.testing.cluster_base import KafkaCluster
 from groupcoord.testing.cluster_clock import ClockError, ClusterClock, PendingDeadline
 from groupcoord.testing.cluster_group import ClusterGroup
-from groupcoord.testing.cluster_transaction import ClusterTransaction
 from groupcoord.testing.groups import GroupDescription, MemberDescription
 from groupcoord.testing.manual_classic_member import ManualMember
 from groupcoord.testing.manual_consumer_member import ManualConsumer
 from groupcoord.testing.manual_producer import ManualProducer
 from groupcoord.testing.record_writing import ProducerRecord, RecordMetadata
 from groupcoord.testing.remote_cluster import RemoteCluster, RemoteGroup
-from groupcoord.testing.remote_transaction import RemoteTransaction
 from groupcoord.testing.topics import Topic
 from groupcoord.testing.trace import Trace
 from groupcoord.testing.trace.golden import assert_golden
-from groupcoord.testing.transactions import TransactionDescription
+from groupcoord.testing.transactions import ClusterTransaction, RemoteTransaction, TransactionDescription
 from groupcoord.testing.virtual_loop import VirtualTimeLoop, virtual_time
 from groupcoord.testing.waiting import WaitTimeoutError
 

@@ -41,7 +41,6 @@ from groupcoord.testing.cluster_base import (
 )
 from groupcoord.testing.cluster_clock import ClusterClock
 from groupcoord.testing.cluster_group import ClusterGroup
-from groupcoord.testing.cluster_transaction import ClusterTransaction
 from groupcoord.testing.engine import Engine, InProcessConnection, SeededRandomSource
 from groupcoord.testing.failure_report import failure_report
 from groupcoord.testing.faults import Barrier, Faults
@@ -50,6 +49,7 @@ from groupcoord.testing.record_reading import Isolation, chosen_partitions, read
 from groupcoord.testing.sync_proxy import LoopThread
 from groupcoord.testing.topics import Topic, require_known_configs, topic_of, topics_of, unknown_topic
 from groupcoord.testing.trace import Trace
+from groupcoord.testing.transactions import ClusterTransaction
 from groupcoord.testing.wait_reasons import explained, wait_reasons
 
 if TYPE_CHECKING:

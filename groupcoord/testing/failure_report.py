@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from groupcoord.core.events import counted
 from groupcoord.testing.append_rules import AppendRule
 from groupcoord.testing.cluster_group import group_description
-from groupcoord.testing.cluster_transaction import transaction_description
 from groupcoord.testing.engine import Engine
 from groupcoord.testing.faults.rulebook import ActiveRule
 from groupcoord.testing.trace.text_formatting import ShortMemberNames, moment, times
+from groupcoord.testing.transactions import transaction_description
 from groupcoord.testing.wait_reasons import wait_reasons
 
 STORY_LINES = 200

@@ -7,8 +7,8 @@ ValueError that says why where a thing cannot be done.
 from groupcoord.broker.topic_names import CONSUMER_OFFSETS
 from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.coordinator import forced_actions
+from groupcoord.coordinator.forced_actions import abort_transaction
 from groupcoord.coordinator.runtime.shard import ShardState
-from groupcoord.coordinator.transaction.forced_actions import abort_transaction
 from groupcoord.core.effects import Effect
 
 

@@ -62,9 +62,9 @@ from groupcoord.testing.groups import Codes, GroupDescription, GroupHandle, Memb
 from groupcoord.testing.manual_classic_member import ManualMember
 from groupcoord.testing.member_tcp_connection import REQUEST_TIMEOUT_MS, BrokerLocator, TcpConnection
 from groupcoord.testing.record_reading import Isolation, chosen_partitions, read_remote, remote_ends, wait_for_leaders
-from groupcoord.testing.remote_transaction import RemoteTransaction
 from groupcoord.testing.sync_proxy import LoopThread
 from groupcoord.testing.topics import topic_of, unknown_topic
+from groupcoord.testing.transactions import RemoteTransaction
 from groupcoord.testing.waiting import Waiting, poll
 
 if TYPE_CHECKING:

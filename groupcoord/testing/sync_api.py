@@ -10,16 +10,14 @@ from groupcoord.testing.cluster import Cluster
 from groupcoord.testing.cluster_base import KafkaCluster
 from groupcoord.testing.cluster_clock import ClusterClock
 from groupcoord.testing.cluster_group import ClusterGroup
-from groupcoord.testing.cluster_transaction import ClusterTransaction
 from groupcoord.testing.faults import Barrier, Faults
 from groupcoord.testing.groups import GroupHandle
 from groupcoord.testing.manual_classic_member import ManualMember
 from groupcoord.testing.manual_consumer_member import ManualConsumer
 from groupcoord.testing.manual_producer import ManualProducer
 from groupcoord.testing.remote_cluster import RemoteCluster, RemoteGroup
-from groupcoord.testing.remote_transaction import RemoteTransaction
 from groupcoord.testing.sync_proxy import PROXIES, SyncContext, sync_class
-from groupcoord.testing.transactions import TransactionHandle
+from groupcoord.testing.transactions import ClusterTransaction, RemoteTransaction, TransactionHandle
 
 PROXIES[Faults] = lambda faults, _: faults.sync()
 

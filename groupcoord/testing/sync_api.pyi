@@ -28,7 +28,9 @@ from groupcoord.testing.record_reading import Isolation
 from groupcoord.testing.record_writing import ProducerRecord, RecordMetadata
 from groupcoord.testing.sync_proxy import SyncContext, SyncProxy
 from groupcoord.testing.trace import Trace
-from groupcoord.testing.transactions import TransactionDescription
+from groupcoord.testing.transactions import (
+    TransactionDescription,
+)
 
 class SyncAutoMember(SyncProxy):
     """A member of a group that heartbeats, joins, leads and rebalances by itself.

@@ -1,15 +1,30 @@
-"""A transactional id as a test sees it: what its transaction is now, and waits for what it becomes. The same methods for every
-kind of cluster."""
+"""A transactional id as a test sees it: what its transaction is now, and waits for what it becomes.
+
+The same methods for every kind of cluster: in this process it is looked up where it is, and a test can do to it what an
+operator could; elsewhere it is asked for by what any broker tells and does.
+"""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import Any
 
 from groupcoord.assignors import TopicPartition
+from groupcoord.broker.topic_names import TRANSACTION_STATE
+from groupcoord.cluster.cluster_core import ClusterCore
+from groupcoord.coordinator.coordinator import TRANSACTION
 from groupcoord.coordinator.transaction.metadata import TransactionState
+from groupcoord.core.api_error import ApiError
 from groupcoord.core.events import partition_names
+from groupcoord.protocol.apis.describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
+from groupcoord.protocol.errors import ErrorCode
+from groupcoord.protocol.messages import FindCoordinatorRequest, InitProducerIdRequest, InitProducerIdResponse
+from groupcoord.testing import forced_actions
+from groupcoord.testing.engine import Engine
 from groupcoord.testing.faults.matching import suggestion
 from groupcoord.testing.forgotten_awaits import noted
+from groupcoord.testing.wait_reasons import explained, wait_reasons
+from groupcoord.testing.waiting import poll
 
 DEAD, ONGOING = TransactionState.DEAD.value, TransactionState.ONGOING.value
 _STATES = tuple(state.value for state in TransactionState if state is not TransactionState.PREPARE_EPOCH_FENCE)
@@ -105,3 +120,147 @@ class TransactionHandle(ABC):
 
         It is decided when this returns; ``wait_aborted`` waits until all partitions know. Raises ValueError if none is open.
         """
+
+
+@noted
+class RemoteTransaction(TransactionHandle):
+    """One transactional id of a :class:`~groupcoord.testing.remote_cluster.RemoteCluster`; ``ask`` asks its coordinator."""
+
+    def __init__(self, name: str, ask: Callable[[Any], Awaitable[Any]]) -> None:
+        super().__init__(name)
+        self._ask = ask
+
+    async def describe(self) -> TransactionDescription:
+        """The transaction as it is now."""
+        answer: DescribeTransactionsResponse = await self._ask(
+            DescribeTransactionsRequest(transactional_ids=(self.name,))
+        )
+        (found,) = answer.transaction_states
+        code = ErrorCode(found.error_code)
+        if code:
+            state = DEAD if code is ErrorCode.TRANSACTIONAL_ID_NOT_FOUND else code.name
+            return TransactionDescription(transactional_id=self.name, state=state)
+        return TransactionDescription(
+            transactional_id=self.name,
+            state=found.transaction_state,
+            producer_id=found.producer_id,
+            producer_epoch=found.producer_epoch,
+            timeout_ms=found.transaction_timeout_ms,
+            start_ms=found.transaction_start_time_ms,
+            partitions=frozenset((each.topic, number) for each in found.topics for number in each.partitions),
+        )
+
+    async def wait_until(
+        self, condition: Callable[[TransactionDescription], bool], what: str, *, timeout: float | None = None
+    ) -> TransactionDescription:
+        """Wait until ``condition`` is true of the transaction; ``what`` says in the error what it should have done."""
+        return await poll(
+            self.describe,
+            condition,
+            f"transaction {self.name} should {what}",
+            lambda seen: f"It is {seen.text()}",
+            timeout=timeout,
+        )
+
+    async def abort(self) -> None:
+        """Let the coordinator abort the transaction that is open, as its timeout would: the producer is fenced.
+
+        It is done as ``Admin.fenceProducers`` does it: a producer is initialised with the transactional id, and told
+        CONCURRENT_TRANSACTIONS, because the transaction before it is being aborted. It is decided when this returns;
+        ``wait_aborted`` waits until all partitions know. Raises ValueError if none is open.
+        """
+        seen = await self.describe()
+        if seen.state != ONGOING:
+            raise ValueError(f"only an ongoing transaction can be aborted; that of {self.name!r} is {seen.state}")
+        request = InitProducerIdRequest(transactional_id=self.name, transaction_timeout_ms=seen.timeout_ms)
+        answer: InitProducerIdResponse = await self._ask(request)
+        code = ErrorCode(answer.error_code)
+        if code is not ErrorCode.CONCURRENT_TRANSACTIONS:
+            told = f"was told {code.name}" if code else "fenced its producer instead, for it had ended meanwhile"
+            raise ValueError(f"the transaction of {self.name!r} is not aborted: who asked for it {told}")
+
+
+@noted
+class ClusterTransaction(TransactionHandle):
+    """One transactional id of a :class:`~groupcoord.testing.cluster.Cluster`. Actions raise ValueError."""
+
+    def __init__(self, name: str, engine: Engine, ask: Callable[..., Awaitable[Any]]) -> None:
+        super().__init__(name)
+        self._engine = engine
+        self._ask = ask
+
+    def __repr__(self) -> str:
+        return f"<ClusterTransaction {self.description().text()}>"
+
+    async def describe(self) -> TransactionDescription:
+        """The transaction as it is now."""
+        return self.description()
+
+    def description(self) -> TransactionDescription:
+        """As ``describe``, without ``await``: for conditions."""
+        return transaction_description(self._engine.core, self.name)
+
+    async def wait_until(
+        self, condition: Callable[[TransactionDescription], bool], what: str, *, timeout: float | None = None
+    ) -> TransactionDescription:
+        """Wait until ``condition`` is true of the transaction; ``what`` says in the error what it should have done."""
+        return await self._engine.waiting.until(
+            lambda: seen if condition(seen := self.description()) else None,
+            f"transaction {self.name} should {what}",
+            self._seen,
+            timeout=timeout,
+        )
+
+    def _seen(self) -> str:
+        seen = self.description()
+        if seen.state != DEAD:
+            return explained(f"It is {seen.text()}", wait_reasons(self._engine, transactional_id=self.name))
+        others = [repr(name) for name in self._engine.transactional_ids()]
+        return f"There is no such transactional id; there {'are' if others else 'is'} {', '.join(others) or 'none'}"
+
+    async def abort(self) -> None:
+        """Let the coordinator abort the transaction that is open, as its timeout would: the producer is fenced.
+
+        It is decided when this returns; ``wait_aborted`` waits until all partitions know. Raises ValueError if none is open.
+        """
+        effects = forced_actions.abort(self._engine.core, self.name, self._engine.clock())
+        await self._engine.act(effects, f"abort the transaction of {self.name}")
+
+    async def unload_coordinator(self) -> None:
+        """The broker coordinates this id no longer, nor the others of its partition, until ``load_coordinator``."""
+        await self._engine.unload_coordinator(TRANSACTION_STATE, self.name)
+
+    async def load_coordinator(self) -> None:
+        """Read that partition of ``__transaction_state`` from the log, and coordinate what is in it again."""
+        await self._engine.load_coordinator(TRANSACTION_STATE, self.name)
+
+    async def move_coordinator(self, to: int) -> None:
+        """Let the broker with the id ``to`` coordinate this transactional id, and the others of its partition."""
+        if TRANSACTION_STATE not in self._engine.core.broker.topics:  # who asks for a coordinator first makes it
+            await self._ask(FindCoordinatorRequest(key_type=TRANSACTION, coordinator_keys=(self.name,)))
+        await self._engine.move_coordinator(TRANSACTION_STATE, self.name, to)
+
+
+def transaction_description(core: ClusterCore, name: str) -> TransactionDescription:
+    """The transactional id ``name`` as ``core`` has it now."""
+    runtime = core.transactions.runtime
+    shard = runtime.shard_of(name)
+    if shard.partition in runtime.deleted:
+        return TransactionDescription(transactional_id=name, state=DEAD)
+    try:
+        shard.require_active()
+    except ApiError as refusal:
+        return TransactionDescription(transactional_id=name, state=refusal.code.name)
+    found = shard.machine.transactions.get(name)
+    if found is None:
+        return TransactionDescription(transactional_id=name, state=DEAD)
+    data = found.data
+    return TransactionDescription(
+        transactional_id=name,
+        state=data.state.value,
+        producer_id=data.producer_id,
+        producer_epoch=data.producer_epoch,
+        timeout_ms=data.timeout_ms,
+        start_ms=data.start_ms,
+        partitions=frozenset(data.partitions),
+    )

@@ -2,8 +2,7 @@
 
 import pytest
 
-from groupcoord.cluster.api_versions import api_versions
-from groupcoord.cluster.features import Features
+from groupcoord.cluster.api_versions import Features, api_versions
 from groupcoord.config.features import UNCHANGED
 from groupcoord.core.effects import Call, Reply
 from groupcoord.core.handler_context import HandlerContext

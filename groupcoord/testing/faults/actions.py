@@ -1,4 +1,8 @@
-"""What a rule does to a request or its answer: one table of action types, error answers, and damage to bytes."""
+"""What a rule does to a request or its answer: one table of action types, error answers, damage to bytes, and stale metadata.
+
+A broker whose metadata is behind the controller's, or whose replicas are behind their leader, is an ordinary moment of a real
+cluster that a test on one quick broker never sees.
+"""
 
 import dataclasses
 import enum
@@ -14,6 +18,47 @@ from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.framing import encode_response, parse_response
 from groupcoord.protocol.messages import ApiVersionsResponse, FetchResponse
 from groupcoord.testing.faults.matching import RuleProblems, is_number, suggestion
+
+TOPIC_METADATA_APIS = (ApiKey.METADATA, ApiKey.DESCRIBE_TOPIC_PARTITIONS)
+"""The APIs whose answers describe the partitions of topics."""
+
+
+def hide_topic(request: Any, answer: Any, topic: str) -> Any:
+    """The ``answer`` of a broker that has not heard of ``topic`` yet (``KRaftMetadataCache``).
+
+    Who names the topic is told UNKNOWN_TOPIC_OR_PARTITION, and who gives its id UNKNOWN_TOPIC_ID. A list of all topics is
+    without it.
+    """
+    named = {each.name for each in request.topics or ()}
+    ids = {getattr(each, "topic_id", None) for each in request.topics or ()} - {None}
+    shown = []
+    for found in answer.topics:
+        if found.name != topic:
+            shown.append(found)
+        elif topic in named:
+            shown.append(type(found)(error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name=topic))
+        elif found.topic_id in ids:
+            shown.append(type(found)(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=found.topic_id))
+    return replace(answer, topics=tuple(shown))
+
+
+def shrink_isr(answer: Any, topic: str | None, broker: int) -> Any:
+    """The ``answer`` when ``broker`` has fallen behind as a follower of ``topic``, or of every topic: no ISR has it.
+
+    Partitions that it leads stay as they are: a leader is in its own ISR.
+    """
+
+    def shrunk(partition: Any) -> Any:
+        if partition.leader_id == broker:
+            return partition
+        return replace(partition, isr_nodes=tuple(each for each in partition.isr_nodes if each != broker))
+
+    topics = (
+        replace(found, partitions=tuple(map(shrunk, found.partitions))) if topic in (None, found.name) else found
+        for found in answer.topics
+    )
+    return replace(answer, topics=tuple(topics))
+
 
 AnswerFunction = Callable[[Any], Any]
 EditFunction = Callable[[Any, Any], Any]

@@ -13,10 +13,9 @@ from groupcoord.core.events import AdminAction, Event, TimerFired
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import Deadline, TimerKey, Timers
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.testing.faults.actions import damage_reply, error_reply
+from groupcoord.testing.faults.actions import damage_reply, error_reply, hide_topic, shrink_isr
 from groupcoord.testing.faults.matching import NO_TOPICS_KNOWN, RequestContext, TopicResolver
 from groupcoord.testing.faults.rulebook import ActiveRule, HeldRequest, Rulebook
-from groupcoord.testing.faults.stale_metadata import hide_topic, shrink_isr
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

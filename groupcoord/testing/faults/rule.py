@@ -7,7 +7,14 @@ from typing import Any, Generic, Literal, TypeVar, Unpack
 
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.testing.faults.actions import ACTION_TYPES, AnswerFunction, Damage, EditFunction, FaultAction
+from groupcoord.testing.faults.actions import (
+    ACTION_TYPES,
+    TOPIC_METADATA_APIS,
+    AnswerFunction,
+    Damage,
+    EditFunction,
+    FaultAction,
+)
 from groupcoord.testing.faults.matching import (
     ANY,
     ApiLike,
@@ -18,7 +25,6 @@ from groupcoord.testing.faults.matching import (
     is_number,
     suggestion,
 )
-from groupcoord.testing.faults.stale_metadata import TOPIC_METADATA_APIS
 
 R = TypeVar("R")
 H = TypeVar("H")

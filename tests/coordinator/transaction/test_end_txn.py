@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from groupcoord.coordinator.transaction import forced_actions
+from groupcoord.coordinator import forced_actions
 from groupcoord.coordinator.transaction.events import AbortReason, MarkerWritten, TransactionChanged, TransactionRefused
 from groupcoord.coordinator.transaction.metadata import MAX_EPOCH, TransactionState
 from groupcoord.core.events import AdminAction

@@ -11,7 +11,7 @@ from groupcoord.protocol.apis.describe_topic_partitions import TopicRequest
 from groupcoord.protocol.apis.metadata import MetadataRequestTopic, MetadataResponsePartition, MetadataResponseTopic
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.testing.faults import FaultInjected
-from groupcoord.testing.faults.stale_metadata import shrink_isr
+from groupcoord.testing.faults.actions import shrink_isr
 from tests.testing.faults.support import Metadata, World
 
 Describe = APIS[ApiKey.DESCRIBE_TOPIC_PARTITIONS]
