@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from aiokafka import AIOKafkaConsumer, TopicPartition
-from rich import box
+from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from rich.table import Table
 
 from groupcoord.broker.topic_names import CONSUMER_OFFSETS
 from groupcoord.cli.assignment_tables import consecutive_runs
 from groupcoord.cli.demo.observed_group import ObservedRead, RecordPosition
+from groupcoord.cli.demo.output import new_table
 from groupcoord.core.java_hash_order import partition_for
 from groupcoord.protocol.batches.records import Record
 
@@ -104,7 +104,7 @@ def _wrong_offsets(name: str, count: PartitionCheck, end: int) -> list[str]:
 
 def counts_table(topic: str, result: CheckResult) -> Table:
     """The counts, a row for each partition."""
-    shown = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_edge=False)
+    shown = new_table()
     shown.add_column("partition", no_wrap=True)
     heads = ("written", "read", "twice", "log end", "OffsetFetch", "coordinator")
     for head in heads:
@@ -154,15 +154,23 @@ async def committed_and_ends(
 async def offsets_log(bootstrap: str, group: str, partitions: int) -> tuple[int, list[Record]]:
     """The partition of ``__consumer_offsets`` (which has ``partitions``) that ``group`` belongs to, and all its records."""
     place = TopicPartition(CONSUMER_OFFSETS, partition_for(group, partitions))
-    consumer = AIOKafkaConsumer(bootstrap_servers=bootstrap, client_id="auditor", auto_offset_reset="earliest")
+    found = await read_all(bootstrap, place)
+    return place.partition, [Record(r.offset, r.timestamp, r.key, r.value) for r in found]
+
+
+async def read_all(bootstrap: str, place: TopicPartition, isolation: str = "read_uncommitted") -> list[ConsumerRecord]:
+    """All records of a partition that a reader of that isolation level gets."""
+    consumer = AIOKafkaConsumer(
+        bootstrap_servers=bootstrap, client_id="auditor", isolation_level=isolation, auto_offset_reset="earliest"
+    )
     await consumer.start()
     try:
         consumer.assign([place])
         end = (await consumer.end_offsets([place]))[place]
-        records: list[Record] = []
+        records: list[ConsumerRecord] = []
         while await consumer.position(place) < end:
             batches = await consumer.getmany(place, timeout_ms=1_000)
-            records += [Record(r.offset, r.timestamp, r.key, r.value) for r in batches.get(place, ())]
+            records += batches.get(place, ())
     finally:
         await consumer.stop()
-    return place.partition, records
+    return records

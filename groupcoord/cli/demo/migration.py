@@ -5,13 +5,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from rich import box
 from rich.table import Table
 from rich.text import Text
 
 from groupcoord.cli.demo.clients.consumer_common import Settings
 from groupcoord.cli.demo.clients.reporting_consumer import ASSIGNED
-from groupcoord.cli.demo.output import MOVED, DemoOutput, style_of
+from groupcoord.cli.demo.output import MOVED, DemoOutput, new_table, style_of
 from groupcoord.cli.demo.story_monitor import ConsumerProcess, StoryMonitor, start_consumer
 from groupcoord.coordinator.events import GroupMigrated
 from groupcoord.core.events import Event
@@ -78,7 +77,7 @@ class Ownership:
 
 def changes_table(changes: Iterable[OwnershipChange], topic: str) -> Table:
     """Changes down, partitions across: what moved has an arrow, what was taken and given back a cross."""
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_edge=False)
+    table = new_table()
     table.add_column(f"partitions of {topic}", no_wrap=True)
     changes = list(changes)
     for partition in sorted({partition for change in changes for partition in change.owners}):

@@ -283,15 +283,20 @@ class OwnersHistory:
         return Text(f" {MOVED if moved else ' '}{owner}", style=style_of(owner) + (" bold" if moved else ""))
 
 
+def new_table(padding: int = 1) -> Table:
+    """A table without columns, whose lines have so many spaces between columns."""
+    return Table(box=box.SIMPLE_HEAD, padding=(0, padding), pad_edge=False, show_edge=False)
+
+
 def _empty_table() -> Table:
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 0), pad_edge=False, show_edge=False)
+    table = new_table(padding=0)
     table.add_column("gen", justify="right", no_wrap=True)
     return table
 
 
 def before_compaction(records: Sequence[Record]) -> RenderableType:
     """The whole log: each key with all its values, oldest first."""
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_edge=False)
+    table = new_table()
     table.add_column("key", no_wrap=True)
     table.add_column("records", justify="right")
     table.add_column("values, oldest first", overflow="fold")
@@ -302,7 +307,7 @@ def before_compaction(records: Sequence[Record]) -> RenderableType:
 
 def after_compaction(records: Sequence[Record]) -> RenderableType:
     """What compaction leaves of the log, with the offsets of ``__consumer_offsets``."""
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_edge=False)
+    table = new_table()
     table.add_column("at offset", justify="right")
     table.add_column("key", no_wrap=True)
     table.add_column("value", overflow="fold")

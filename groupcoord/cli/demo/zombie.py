@@ -9,9 +9,8 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.errors import KafkaError
-from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -26,8 +25,9 @@ from groupcoord.cli.demo.clients.exactly_once_worker import (
     WROTE,
     ZOMBIE,
 )
+from groupcoord.cli.demo.final_check import read_all
 from groupcoord.cli.demo.observed_group import MemberNames, ObservedGroup
-from groupcoord.cli.demo.output import DemoOutput
+from groupcoord.cli.demo.output import DemoOutput, new_table
 from groupcoord.cli.demo.story_monitor import ConsumerProcess, StoryError, StoryMonitor, start_consumer
 from groupcoord.coordinator.events import GroupEvent, MemberJoined, MemberRemoved
 from groupcoord.coordinator.transaction.events import MarkerWritten, TransactionChanged, TransactionRefused
@@ -287,7 +287,7 @@ def wrong_invoices(committed: Sequence[str]) -> list[str]:
 
 def invoices_table(everything: Sequence[str], committed: Sequence[str]) -> Table:
     """How often each invoice is in the log, and how often it is read."""
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_edge=False)
+    table = new_table()
     table.add_column("invoice", no_wrap=True)
     for head in ("in the log", "read committed"):
         table.add_column(head, justify="right")
@@ -298,21 +298,8 @@ def invoices_table(everything: Sequence[str], committed: Sequence[str]) -> Table
 
 async def _read(bootstrap: str, isolation: str) -> list[str]:
     """All invoices that a reader of that isolation level gets."""
-    place = TopicPartition(OUTPUT, 0)
-    consumer = AIOKafkaConsumer(
-        bootstrap_servers=bootstrap, client_id="auditor", isolation_level=isolation, auto_offset_reset="earliest"
-    )
-    await consumer.start()
-    try:
-        consumer.assign([place])
-        end = (await consumer.end_offsets([place]))[place]
-        found: list[str] = []
-        while await consumer.position(place) < end:
-            batches = await consumer.getmany(place, timeout_ms=1_000)
-            found += [(record.value or b"").decode() for record in batches.get(place, ())]
-    finally:
-        await consumer.stop()
-    return found
+    found = await read_all(bootstrap, TopicPartition(OUTPUT, 0), isolation)
+    return [(record.value or b"").decode() for record in found]
 
 
 def _settings(name: str, bootstrap: str) -> Settings:
