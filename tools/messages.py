@@ -208,9 +208,10 @@ def draft(api_name: str) -> str:
         + f"from groupcoord.protocol.api_descriptor import {used}\n"
         + "from groupcoord.protocol.codec.message_decorator import message\n\n\n"
         + f"{classes}\n\nAPI = Api(\n    key=ApiKey.{package.upper()},\n"
-        + f'    name="{api_name}",\n    request={api_name}Request,\n    response={api_name}Response,\n'
+        + f"    request={api_name}Request,\n    response={api_name}Response,\n"
         + f"    min_version={versions[0]},\n    max_version={versions[-1]},\n"
-        + f'    summary="{_words(api_name)}",\n    make_error_response={error},\n'
+        + f'    summary="{_words(api_name)}",\n'
+        + ("" if error.endswith("Response(error_code=error)") else f"    make_error_response={error},\n")
         + "".join(f"    {argument}=({', '.join(values)},),\n" for argument, values in names.items() if values)
         + ")\n"
     )
@@ -303,10 +304,8 @@ def index() -> str:
     """The source of ``protocol/messages.py``: the request and the response of every API."""
     modules = sorted(module.name for module in pkgutil.iter_modules([str(PROTOCOL / "apis")]))
     apis = [import_module(f"groupcoord.protocol.apis.{name}").API for name in modules]
-    names = sorted(message.__name__ for api in apis for message in (api.request, api.response))
     lines = [f"from {api.request.__module__} import {api.request.__name__}, {api.response.__name__}" for api in apis]
-    exported = "".join(f'    "{name}",\n' for name in names)
-    return "\n".join([_INDEX_TEXT, *lines, "", f"__all__ = [\n{exported}]\n"])
+    return "\n".join([_INDEX_TEXT, *lines, ""])
 
 
 _INDEX_TEXT = '''"""The request and the response of every API; nested classes are in ``apis/``.

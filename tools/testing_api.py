@@ -10,7 +10,6 @@ from groupcoord.testing.auto_member import AutoMember
 from groupcoord.testing.cluster import Cluster
 from groupcoord.testing.cluster_clock import ClusterClock
 from groupcoord.testing.cluster_group import ClusterGroup
-from groupcoord.testing.transactions import ClusterTransaction
 from groupcoord.testing.faults import AsyncRule, Barrier, Faults, HoldRule
 from groupcoord.testing.groups import GroupDescription, MemberDescription
 from groupcoord.testing.manual_classic_member import ManualMember
@@ -18,10 +17,9 @@ from groupcoord.testing.manual_consumer_member import ManualConsumer
 from groupcoord.testing.manual_producer import ManualProducer
 from groupcoord.testing.record_writing import ProducerRecord, RecordMetadata
 from groupcoord.testing.remote_cluster import RemoteCluster, RemoteGroup
-from groupcoord.testing.transactions import RemoteTransaction
 from groupcoord.testing.topics import Topic
 from groupcoord.testing.trace import Trace
-from groupcoord.testing.transactions import TransactionDescription
+from groupcoord.testing.transactions import ClusterTransaction, RemoteTransaction, TransactionDescription
 from tools.sync_api import ORIGINALS, attribute_docs
 
 _CLASSES: dict[str, tuple[type, type | None]] = {

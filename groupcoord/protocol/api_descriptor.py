@@ -167,7 +167,8 @@ class Api:
 
     - Versions ``min_version`` to ``max_version`` are parsed and answered. ``advertised_from``: ApiVersions says a lower version
       than the lowest that is answered.
-    - ``make_error_response`` builds what ``error_response`` returns, from (request, version, error code).
+    - ``make_error_response`` builds what ``error_response`` returns, from (request, version, error code). None: the response
+      has the code at the top, and everything else is at its default.
     - ``upgrade`` brings a request read at a version into the form of the newest version; ``downgrade`` brings a response into
       the form that a version writes. Kafka's request classes and response builders do the same. None: all versions are alike.
     - ``groups``, ``members``, ``instances``, ``topics``, ``partitions`` and ``transactional_ids`` say where a request names
@@ -177,13 +178,12 @@ class Api:
     """
 
     key: ApiKey
-    name: str
     request: type[Any]
     response: type[Any]
     min_version: int
     max_version: int
     summary: str
-    make_error_response: Callable[[Any, int, ErrorCode], Any | None]
+    make_error_response: Callable[[Any, int, ErrorCode], Any | None] | None = None
     advertised_from: int | None = None
     upgrade: Callable[[Any, int], Any] | None = None
     downgrade: Callable[[Any, int], Any] | None = None
@@ -194,10 +194,13 @@ class Api:
     partitions: tuple[RequestField, ...] = ()
     transactional_ids: tuple[RequestField, ...] = ()
     may_wait: bool = False
+    name: str = field(init=False)
+    """Kafka's name of the API, with which the name of its request begins."""
     package: str = field(init=False)
     """kio's name of the API."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "name", self.request.__name__.removesuffix("Request"))
         object.__setattr__(self, "package", self.key.name.lower())
 
     def __repr__(self) -> str:
@@ -226,7 +229,11 @@ class Api:
         Older APIs have no error code at the top, so the code is repeated for everything that was asked for. None where there
         is nothing to answer: a Produce with acks 0, or a request that was not understood, which is None.
         """
-        return None if request is None else self.make_error_response(request, version, error)
+        if request is None:
+            return None
+        if self.make_error_response is None:
+            return self.response(error_code=error)
+        return self.make_error_response(request, version, error)
 
 
 def values_of(fields: tuple[RequestField, ...], request: Any) -> tuple[str | uuid.UUID | AllTopics, ...]:

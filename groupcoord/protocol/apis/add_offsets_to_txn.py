@@ -32,13 +32,11 @@ class AddOffsetsToTxnResponse:
 
 API = Api(
     key=ApiKey.ADD_OFFSETS_TO_TXN,
-    name="AddOffsetsToTxn",
     request=AddOffsetsToTxnRequest,
     response=AddOffsetsToTxnResponse,
     min_version=0,
     max_version=4,
     summary="Add the offsets of a group to a transaction",
-    make_error_response=lambda _request, _version, error: AddOffsetsToTxnResponse(error_code=error),
     groups=(GROUP_ID,),
     transactional_ids=(RequestField("transactional_id"),),
 )

@@ -132,7 +132,6 @@ def failed_transaction(error: ErrorCode, transaction: AddPartitionsToTxnTransact
 
 API = Api(
     key=ApiKey.ADD_PARTITIONS_TO_TXN,
-    name="AddPartitionsToTxn",
     request=AddPartitionsToTxnRequest,
     response=AddPartitionsToTxnResponse,
     min_version=0,

@@ -52,7 +52,6 @@ def _error_response(request: AlterConfigsRequest, _version: int, error: ErrorCod
 
 API = Api(
     key=ApiKey.ALTER_CONFIGS,
-    name="AlterConfigs",
     request=AlterConfigsRequest,
     response=AlterConfigsResponse,
     min_version=0,

@@ -60,11 +60,9 @@ class ApiVersionsResponse:
 
 API = Api(
     key=ApiKey.API_VERSIONS,
-    name="ApiVersions",
     request=ApiVersionsRequest,
     response=ApiVersionsResponse,
     min_version=0,
     max_version=4,
     summary="Say which APIs are served, at which versions",
-    make_error_response=lambda _request, _version, error: ApiVersionsResponse(error_code=error, api_keys=()),
 )

@@ -84,7 +84,6 @@ def _error_response(
 
 API = Api(
     key=ApiKey.CONSUMER_GROUP_DESCRIBE,
-    name="ConsumerGroupDescribe",
     request=ConsumerGroupDescribeRequest,
     response=ConsumerGroupDescribeResponse,
     min_version=0,

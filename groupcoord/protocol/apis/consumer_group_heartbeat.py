@@ -62,13 +62,11 @@ class ConsumerGroupHeartbeatResponse:
 
 API = Api(
     key=ApiKey.CONSUMER_GROUP_HEARTBEAT,
-    name="ConsumerGroupHeartbeat",
     request=ConsumerGroupHeartbeatRequest,
     response=ConsumerGroupHeartbeatResponse,
     min_version=0,
     max_version=1,
     summary="Join a consumer group, stay in it, or leave it",
-    make_error_response=lambda _request, _version, error: ConsumerGroupHeartbeatResponse(error_code=error),
     groups=(GROUP_ID,),
     members=(MEMBER_ID,),
     instances=(RequestField("instance_id"),),

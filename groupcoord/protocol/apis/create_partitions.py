@@ -59,7 +59,6 @@ def _error_response(request: CreatePartitionsRequest, _version: int, error: Erro
 
 API = Api(
     key=ApiKey.CREATE_PARTITIONS,
-    name="CreatePartitions",
     request=CreatePartitionsRequest,
     response=CreatePartitionsResponse,
     min_version=0,

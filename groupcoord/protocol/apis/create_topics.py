@@ -88,7 +88,6 @@ def _error_response(request: CreateTopicsRequest, _version: int, error: ErrorCod
 
 API = Api(
     key=ApiKey.CREATE_TOPICS,
-    name="CreateTopics",
     request=CreateTopicsRequest,
     response=CreateTopicsResponse,
     min_version=2,

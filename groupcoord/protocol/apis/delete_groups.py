@@ -39,7 +39,6 @@ def _error_response(request: DeleteGroupsRequest, _version: int, error: ErrorCod
 
 API = Api(
     key=ApiKey.DELETE_GROUPS,
-    name="DeleteGroups",
     request=DeleteGroupsRequest,
     response=DeleteGroupsResponse,
     min_version=0,

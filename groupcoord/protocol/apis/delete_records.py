@@ -76,7 +76,6 @@ def _error_response(request: DeleteRecordsRequest, _version: int, error: ErrorCo
 
 API = Api(
     key=ApiKey.DELETE_RECORDS,
-    name="DeleteRecords",
     request=DeleteRecordsRequest,
     response=DeleteRecordsResponse,
     min_version=0,

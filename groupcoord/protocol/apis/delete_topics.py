@@ -67,7 +67,6 @@ def _upgrade(request: DeleteTopicsRequest, version: int) -> DeleteTopicsRequest:
 
 API = Api(
     key=ApiKey.DELETE_TOPICS,
-    name="DeleteTopics",
     request=DeleteTopicsRequest,
     response=DeleteTopicsResponse,
     min_version=1,

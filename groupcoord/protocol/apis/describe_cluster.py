@@ -43,7 +43,6 @@ class DescribeClusterResponse:
 
 API = Api(
     key=ApiKey.DESCRIBE_CLUSTER,
-    name="DescribeCluster",
     request=DescribeClusterRequest,
     response=DescribeClusterResponse,
     min_version=0,

@@ -85,7 +85,6 @@ def _error_response(request: DescribeConfigsRequest, _version: int, error: Error
 
 API = Api(
     key=ApiKey.DESCRIBE_CONFIGS,
-    name="DescribeConfigs",
     request=DescribeConfigsRequest,
     response=DescribeConfigsResponse,
     min_version=1,

@@ -67,7 +67,6 @@ def _error_response(request: DescribeGroupsRequest, _version: int, error: ErrorC
 
 API = Api(
     key=ApiKey.DESCRIBE_GROUPS,
-    name="DescribeGroups",
     request=DescribeGroupsRequest,
     response=DescribeGroupsResponse,
     min_version=0,

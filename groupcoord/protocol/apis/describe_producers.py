@@ -59,7 +59,6 @@ class DescribeProducersResponse:
 
 API = Api(
     key=ApiKey.DESCRIBE_PRODUCERS,
-    name="DescribeProducers",
     request=DescribeProducersRequest,
     response=DescribeProducersResponse,
     min_version=0,

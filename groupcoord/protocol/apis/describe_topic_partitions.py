@@ -79,7 +79,6 @@ def _error_response(
 
 API = Api(
     key=ApiKey.DESCRIBE_TOPIC_PARTITIONS,
-    name="DescribeTopicPartitions",
     request=DescribeTopicPartitionsRequest,
     response=DescribeTopicPartitionsResponse,
     min_version=0,

@@ -47,7 +47,6 @@ class DescribeTransactionsResponse:
 
 API = Api(
     key=ApiKey.DESCRIBE_TRANSACTIONS,
-    name="DescribeTransactions",
     request=DescribeTransactionsRequest,
     response=DescribeTransactionsResponse,
     min_version=0,

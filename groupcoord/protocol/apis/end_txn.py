@@ -31,12 +31,10 @@ class EndTxnResponse:
 
 API = Api(
     key=ApiKey.END_TXN,
-    name="EndTxn",
     request=EndTxnRequest,
     response=EndTxnResponse,
     min_version=0,
     max_version=5,
     summary="Commit or abort a transaction",
-    make_error_response=lambda _request, _version, error: EndTxnResponse(error_code=error),
     transactional_ids=(RequestField("transactional_id"),),
 )

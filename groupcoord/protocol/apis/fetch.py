@@ -189,7 +189,6 @@ def _error_response(request: FetchRequest, version: int, error: ErrorCode) -> Fe
 
 API = Api(
     key=ApiKey.FETCH,
-    name="Fetch",
     request=FetchRequest,
     response=FetchResponse,
     min_version=4,

@@ -80,7 +80,6 @@ def _downgrade(response: FindCoordinatorResponse, version: int) -> FindCoordinat
 
 API = Api(
     key=ApiKey.FIND_COORDINATOR,
-    name="FindCoordinator",
     request=FindCoordinatorRequest,
     response=FindCoordinatorResponse,
     min_version=0,

@@ -31,13 +31,11 @@ class HeartbeatResponse:
 
 API = Api(
     key=ApiKey.HEARTBEAT,
-    name="Heartbeat",
     request=HeartbeatRequest,
     response=HeartbeatResponse,
     min_version=0,
     max_version=4,
     summary="Say that a member is alive, and learn of a rebalance",
-    make_error_response=lambda _request, _version, error: HeartbeatResponse(error_code=error),
     groups=(GROUP_ID,),
     members=(MEMBER_ID,),
     instances=(INSTANCE_ID,),

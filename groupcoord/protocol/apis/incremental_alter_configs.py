@@ -67,7 +67,6 @@ def _error_response(
 
 API = Api(
     key=ApiKey.INCREMENTAL_ALTER_CONFIGS,
-    name="IncrementalAlterConfigs",
     request=IncrementalAlterConfigsRequest,
     response=IncrementalAlterConfigsResponse,
     min_version=0,

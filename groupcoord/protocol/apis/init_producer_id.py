@@ -34,7 +34,6 @@ class InitProducerIdResponse:
 
 API = Api(
     key=ApiKey.INIT_PRODUCER_ID,
-    name="InitProducerId",
     request=InitProducerIdRequest,
     response=InitProducerIdResponse,
     min_version=0,

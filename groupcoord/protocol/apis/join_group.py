@@ -71,7 +71,6 @@ def _upgrade(request: JoinGroupRequest, version: int) -> JoinGroupRequest:
 
 API = Api(
     key=ApiKey.JOIN_GROUP,
-    name="JoinGroup",
     request=JoinGroupRequest,
     response=JoinGroupResponse,
     min_version=0,

@@ -65,13 +65,11 @@ def _downgrade(response: LeaveGroupResponse, version: int) -> LeaveGroupResponse
 
 API = Api(
     key=ApiKey.LEAVE_GROUP,
-    name="LeaveGroup",
     request=LeaveGroupRequest,
     response=LeaveGroupResponse,
     min_version=0,
     max_version=5,
     summary="Leave a group, or remove members from it",
-    make_error_response=lambda _request, _version, error: LeaveGroupResponse(error_code=error),
     upgrade=_upgrade,
     downgrade=_downgrade,
     groups=(GROUP_ID,),

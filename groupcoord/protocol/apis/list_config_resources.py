@@ -2,7 +2,6 @@
 
 from groupcoord.protocol.api_descriptor import Api, ApiKey
 from groupcoord.protocol.codec.message_decorator import message
-from groupcoord.protocol.errors import ErrorCode
 
 
 @message
@@ -29,19 +28,11 @@ class ListConfigResourcesResponse:
     config_resources: tuple[ConfigResource, ...] = ()
 
 
-def _error_response(
-    _request: ListConfigResourcesRequest, _version: int, error: ErrorCode
-) -> ListConfigResourcesResponse:
-    return ListConfigResourcesResponse(error_code=error)
-
-
 API = Api(
     key=ApiKey.LIST_CONFIG_RESOURCES,
-    name="ListConfigResources",
     request=ListConfigResourcesRequest,
     response=ListConfigResourcesResponse,
     min_version=0,
     max_version=1,
     summary="List what has configurations",
-    make_error_response=_error_response,
 )

@@ -33,11 +33,9 @@ class ListGroupsResponse:
 
 API = Api(
     key=ApiKey.LIST_GROUPS,
-    name="ListGroups",
     request=ListGroupsRequest,
     response=ListGroupsResponse,
     min_version=0,
     max_version=5,
     summary="List groups",
-    make_error_response=lambda _request, _version, error: ListGroupsResponse(error_code=error, groups=()),
 )

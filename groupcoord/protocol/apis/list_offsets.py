@@ -83,7 +83,6 @@ def _error_response(request: ListOffsetsRequest, _version: int, error: ErrorCode
 
 API = Api(
     key=ApiKey.LIST_OFFSETS,
-    name="ListOffsets",
     request=ListOffsetsRequest,
     response=ListOffsetsResponse,
     min_version=1,

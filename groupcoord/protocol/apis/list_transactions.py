@@ -38,11 +38,9 @@ class ListTransactionsResponse:
 
 API = Api(
     key=ApiKey.LIST_TRANSACTIONS,
-    name="ListTransactions",
     request=ListTransactionsRequest,
     response=ListTransactionsResponse,
     min_version=0,
     max_version=2,
     summary="List transactions",
-    make_error_response=lambda _request, _version, error: ListTransactionsResponse(error_code=error),
 )

@@ -108,7 +108,6 @@ def _upgrade(request: MetadataRequest, version: int) -> MetadataRequest:
 
 API = Api(
     key=ApiKey.METADATA,
-    name="Metadata",
     request=MetadataRequest,
     response=MetadataResponse,
     min_version=0,

@@ -99,7 +99,6 @@ def _error_response(request: OffsetCommitRequest, _version: int, error: ErrorCod
 
 API = Api(
     key=ApiKey.OFFSET_COMMIT,
-    name="OffsetCommit",
     request=OffsetCommitRequest,
     response=OffsetCommitResponse,
     min_version=2,

@@ -58,13 +58,11 @@ class OffsetDeleteResponse:
 
 API = Api(
     key=ApiKey.OFFSET_DELETE,
-    name="OffsetDelete",
     request=OffsetDeleteRequest,
     response=OffsetDeleteResponse,
     min_version=0,
     max_version=0,
     summary="Delete committed offsets of a group",
-    make_error_response=lambda _request, _version, error: OffsetDeleteResponse(error_code=error, topics=()),
     groups=(GROUP_ID,),
     topics=(TOPIC_NAME,),
     partitions=(RequestField("topics[].partitions[].partition_index"),),

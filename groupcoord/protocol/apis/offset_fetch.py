@@ -182,7 +182,6 @@ def _downgrade(response: OffsetFetchResponse, version: int) -> OffsetFetchRespon
 
 API = Api(
     key=ApiKey.OFFSET_FETCH,
-    name="OffsetFetch",
     request=OffsetFetchRequest,
     response=OffsetFetchResponse,
     min_version=1,

@@ -80,7 +80,6 @@ def _error_response(
 
 API = Api(
     key=ApiKey.OFFSET_FOR_LEADER_EPOCH,
-    name="OffsetForLeaderEpoch",
     request=OffsetForLeaderEpochRequest,
     response=OffsetForLeaderEpochResponse,
     min_version=2,

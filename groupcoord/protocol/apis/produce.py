@@ -107,7 +107,6 @@ def _error_response(request: ProduceRequest, _version: int, error: ErrorCode) ->
 
 API = Api(
     key=ApiKey.PRODUCE,
-    name="Produce",
     request=ProduceRequest,
     response=ProduceResponse,
     min_version=3,

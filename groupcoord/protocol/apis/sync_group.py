@@ -46,13 +46,11 @@ class SyncGroupResponse:
 
 API = Api(
     key=ApiKey.SYNC_GROUP,
-    name="SyncGroup",
     request=SyncGroupRequest,
     response=SyncGroupResponse,
     min_version=0,
     max_version=5,
     summary="Hand in or get the assignment of a generation; waits for the leader",
-    make_error_response=lambda _request, _version, error: SyncGroupResponse(error_code=error, assignment=b""),
     groups=(GROUP_ID,),
     members=(MEMBER_ID,),
     instances=(INSTANCE_ID,),

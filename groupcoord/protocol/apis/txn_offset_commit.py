@@ -71,7 +71,6 @@ class TxnOffsetCommitResponse:
 
 API = Api(
     key=ApiKey.TXN_OFFSET_COMMIT,
-    name="TxnOffsetCommit",
     request=TxnOffsetCommitRequest,
     response=TxnOffsetCommitResponse,
     min_version=0,

@@ -44,11 +44,9 @@ class UpdateFeaturesResponse:
 
 API = Api(
     key=ApiKey.UPDATE_FEATURES,
-    name="UpdateFeatures",
     request=UpdateFeaturesRequest,
     response=UpdateFeaturesResponse,
     min_version=0,
     max_version=2,
     summary="Raise or lower the levels of features (kafka-features.sh)",
-    make_error_response=lambda _request, _version, error: UpdateFeaturesResponse(error_code=error),
 )

@@ -71,7 +71,6 @@ class WriteTxnMarkersResponse:
 
 API = Api(
     key=ApiKey.WRITE_TXN_MARKERS,
-    name="WriteTxnMarkers",
     request=WriteTxnMarkersRequest,
     response=WriteTxnMarkersResponse,
     min_version=1,
