@@ -28,8 +28,6 @@ from groupcoord.config.features import GROUP_VERSION, TRANSACTION_VERSION
 from groupcoord.coordinator.config import CoordinatorConfig, TransactionConfig
 from groupcoord.coordinator.coordinator import (
     DEFAULT_MAX_BATCH_BYTES,
-    GROUP,
-    TRANSACTION,
     GroupCoordinator,
     this_broker,
 )
@@ -44,6 +42,7 @@ from groupcoord.core.events import AdminAction
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import Deadline
 from groupcoord.protocol.apis import ApiKey
+from groupcoord.protocol.apis.find_coordinator import GROUP, TRANSACTION
 from groupcoord.protocol.batches.record_batch import BatchError
 
 NO_FEATURES: Mapping[str, int] = {}

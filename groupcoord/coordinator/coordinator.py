@@ -35,7 +35,7 @@ from groupcoord.core.java_hash_order import partition_for
 from groupcoord.core.timers import Timers
 from groupcoord.core.transactional_write import TopicPartition, TransactionalWrite, Verified, VerifyTransaction
 from groupcoord.protocol.apis import ApiKey
-from groupcoord.protocol.apis.find_coordinator import Coordinator
+from groupcoord.protocol.apis.find_coordinator import GROUP, SHARE, TRANSACTION, Coordinator
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
 
@@ -204,7 +204,6 @@ def _shard_of(shards: Sequence[RuntimeShard]) -> Callable[[str], RuntimeShard]:
 # --- FindCoordinator (``KafkaApis.handleFindCoordinatorRequest``)
 
 
-GROUP, TRANSACTION, SHARE = 0, 1, 2
 NO_NODE = -1
 
 

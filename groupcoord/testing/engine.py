@@ -25,6 +25,7 @@ from groupcoord.core.events import AdminAction, Event, Requested
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import Deadline
 from groupcoord.protocol.apis import API_BY_REQUEST, APIS, ApiKey
+from groupcoord.protocol.apis.find_coordinator import GROUP
 from groupcoord.protocol.framing import encode_request, parse_request
 from groupcoord.protocol.messages import ConsumerGroupHeartbeatRequest, HeartbeatRequest
 from groupcoord.server.connection import ServerConnection
@@ -300,15 +301,15 @@ class Engine:
         if self.is_up:
             self.server.execute_effects(effects)
 
-    def coordinator_of(self, group: str) -> int:
-        """The id of the broker that coordinates ``group``; the first broker's if no broker does."""
-        return self.leader_of((CONSUMER_OFFSETS, self.core.coordinator.shard_of(group).partition))
+    def coordinator_of(self, key: str, key_type: int = GROUP) -> int:
+        """The id of the broker that coordinates ``key``; the first broker's if no broker does.
 
-    def transaction_coordinator_of(self, transactional_id: str) -> int:
-        """The id of the broker that coordinates ``transactional_id``; the topic is made as with the first FindCoordinator."""
-        if TRANSACTION_STATE not in self.core.broker.topics:
-            create_automatically(self.core.broker, self.clock(), [TRANSACTION_STATE])
-        return self.leader_of((TRANSACTION_STATE, self.core.transactions.runtime.shard_of(transactional_id).partition))
+        The topic of transactions is made as with the first FindCoordinator.
+        """
+        topic = CONSUMER_OFFSETS if key_type == GROUP else TRANSACTION_STATE
+        if topic == TRANSACTION_STATE and topic not in self.core.broker.topics:
+            create_automatically(self.core.broker, self.clock(), [topic])
+        return self.leader_of((topic, forced_actions.partition_of(self.core, topic, key)))
 
     def leader_of(self, partition: TopicPartition) -> int:
         """The id of the broker that leads ``partition``; the first broker's if there is no such partition."""
@@ -506,15 +507,11 @@ class InProcessConnection:
             request = _as_read(call, request)
         engine.execute_effects(engine.transport.ask(call, request, engine.clock(), hear))
 
-    def ask_coordinator(self, group: str, request: Any, answered: OnResponse, *, version: int | None = None) -> None:
-        """Send ``request`` to the broker that coordinates ``group``; see ``ask``."""
-        self.ask(request, answered, version=version, broker_id=self._engine.coordinator_of(group))
-
-    def ask_transaction_coordinator(
-        self, transactional_id: str, request: Any, answered: OnResponse, *, version: int | None = None
+    def ask_coordinator(
+        self, key: str, request: Any, answered: OnResponse, *, version: int | None = None, key_type: int = GROUP
     ) -> None:
-        """Send ``request`` to the broker that coordinates the transactions of ``transactional_id``; see ``ask``."""
-        broker_id = self._engine.transaction_coordinator_of(transactional_id)
+        """Send ``request`` to the broker that coordinates ``key``, a group or else what ``key_type`` says; see ``ask``."""
+        broker_id = self._engine.coordinator_of(key, key_type)
         self.ask(request, answered, version=version, broker_id=broker_id)
 
     def ask_leader(

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from groupcoord.assignors import TopicPartition
 from groupcoord.cluster.layer import Layer, ServedCluster
 from groupcoord.core.effects import Append, Call, Effect, EmitEvent, Reply
+from groupcoord.protocol.apis.find_coordinator import GROUP
 
 OnResponse = Callable[[Any], None]
 """Called with the response, or with None if the connection was closed instead."""
@@ -109,13 +110,10 @@ class MemberConnection(Protocol):
         ``close``.
         """
 
-    def ask_coordinator(self, group: str, request: Any, answered: OnResponse, *, version: int | None = None) -> None:
-        """Send ``request`` to the broker that coordinates ``group``; see ``ask``."""
-
-    def ask_transaction_coordinator(
-        self, transactional_id: str, request: Any, answered: OnResponse, *, version: int | None = None
+    def ask_coordinator(
+        self, key: str, request: Any, answered: OnResponse, *, version: int | None = None, key_type: int = GROUP
     ) -> None:
-        """Send ``request`` to the broker that coordinates the transactions of ``transactional_id``; see ``ask``."""
+        """Send ``request`` to the broker that coordinates ``key``, a group or else what ``key_type`` says; see ``ask``."""
 
     def ask_leader(
         self, partition: TopicPartition, request: Any, answered: OnResponse, *, version: int | None = None

@@ -17,6 +17,7 @@ from typing import NamedTuple, TypeVar
 
 from groupcoord.assignors import TopicPartition
 from groupcoord.protocol.apis.add_partitions_to_txn import AddPartitionsToTxnTopic
+from groupcoord.protocol.apis.find_coordinator import TRANSACTION
 from groupcoord.protocol.apis.produce import PartitionProduceData, PartitionProduceResponse, TopicProduceData
 from groupcoord.protocol.apis.txn_offset_commit import TxnOffsetCommitRequestPartition, TxnOffsetCommitRequestTopic
 from groupcoord.protocol.batches.record_batch import TRANSACTIONAL, build_batch
@@ -88,7 +89,7 @@ class ManualProducer:
         self.sequences = {}
         self._connection = connection
         self._now_ms = now_ms
-        to_coordinator = partial(connection.ask_transaction_coordinator, transactional_id)
+        to_coordinator = partial(connection.ask_coordinator, transactional_id, key_type=TRANSACTION)
         self._requests = MemberRequests(connection, to_coordinator)
 
     def __repr__(self) -> str:

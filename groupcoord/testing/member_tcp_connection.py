@@ -14,8 +14,7 @@ from groupcoord.client.client_errors import DisconnectedError, UnsupportedVersio
 from groupcoord.client.connection import BrokerConnection
 from groupcoord.client.network_client import NetworkClient
 from groupcoord.client.option_parsing import Address
-from groupcoord.coordinator.coordinator import GROUP, TRANSACTION
-from groupcoord.protocol.apis.find_coordinator import Coordinator
+from groupcoord.protocol.apis.find_coordinator import GROUP, Coordinator
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import (
     FindCoordinatorRequest,
@@ -110,15 +109,11 @@ class TcpConnection:
         """
         self._begin(lambda: self._places.broker(broker_id), request, answered, version)
 
-    def ask_coordinator(self, group: str, request: Any, answered: OnResponse, *, version: int | None = None) -> None:
-        """Send ``request`` to the broker that coordinates ``group``; see ``ask``."""
-        self._begin(lambda: self._places.coordinator(group), request, answered, version)
-
-    def ask_transaction_coordinator(
-        self, transactional_id: str, request: Any, answered: OnResponse, *, version: int | None = None
+    def ask_coordinator(
+        self, key: str, request: Any, answered: OnResponse, *, version: int | None = None, key_type: int = GROUP
     ) -> None:
-        """Send ``request`` to the broker that coordinates the transactions of ``transactional_id``; see ``ask``."""
-        self._begin(lambda: self._places.coordinator(transactional_id, TRANSACTION), request, answered, version)
+        """Send ``request`` to the broker that coordinates ``key``, a group or else what ``key_type`` says; see ``ask``."""
+        self._begin(lambda: self._places.coordinator(key, key_type), request, answered, version)
 
     def ask_leader(
         self, partition: TopicPartition, request: Any, answered: OnResponse, *, version: int | None = None

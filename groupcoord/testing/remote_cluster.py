@@ -27,10 +27,10 @@ from groupcoord.client.network_client import ConnectionPurpose, NetworkClient
 from groupcoord.client.option_parsing import parse_addresses
 from groupcoord.coordinator.classic.classic_group_state import GroupState
 from groupcoord.coordinator.consumer.describe import CLASSIC_MEMBER
-from groupcoord.coordinator.coordinator import GROUP, TRANSACTION
 from groupcoord.coordinator.group import GroupType
 from groupcoord.protocol.apis import consumer_group_describe
 from groupcoord.protocol.apis.describe_groups import DescribedGroupMember
+from groupcoord.protocol.apis.find_coordinator import GROUP, TRANSACTION
 from groupcoord.protocol.apis.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import (

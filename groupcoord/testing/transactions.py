@@ -12,11 +12,11 @@ from typing import Any
 from groupcoord.assignors import TopicPartition
 from groupcoord.broker.topic_names import TRANSACTION_STATE
 from groupcoord.cluster.cluster_core import ClusterCore
-from groupcoord.coordinator.coordinator import TRANSACTION
 from groupcoord.coordinator.transaction.metadata import TransactionState
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.events import partition_names
 from groupcoord.protocol.apis.describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
+from groupcoord.protocol.apis.find_coordinator import TRANSACTION
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import FindCoordinatorRequest, InitProducerIdRequest, InitProducerIdResponse
 from groupcoord.testing import forced_actions

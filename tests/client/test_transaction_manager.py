@@ -6,8 +6,6 @@ import pytest
 
 from groupcoord.client.client_errors import BrokerError, DisconnectedError, RequestTimedOutError
 from groupcoord.client.producer.transaction_manager import (
-    GROUP,
-    TRANSACTION,
     GroupMetadata,
     ProducerBatch,
     ProducerSettings,
@@ -17,7 +15,13 @@ from groupcoord.client.producer.transaction_manager import (
     produce_request,
 )
 from groupcoord.protocol.apis.end_txn import EndTxnRequest, EndTxnResponse
-from groupcoord.protocol.apis.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
+from groupcoord.protocol.apis.find_coordinator import (
+    GROUP,
+    TRANSACTION,
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
 from groupcoord.protocol.apis.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from groupcoord.protocol.apis.txn_offset_commit import (
     TxnOffsetCommitRequest,

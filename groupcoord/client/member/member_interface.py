@@ -13,11 +13,8 @@ from groupcoord.client.member import listener_events as e
 from groupcoord.client.member.actions import MetadataSnapshot
 from groupcoord.client.member.context import Generation, MemberActions, MemberSettings
 from groupcoord.core.events import Answered
-from groupcoord.protocol.apis.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from groupcoord.protocol.apis.find_coordinator import GROUP, FindCoordinatorRequest, FindCoordinatorResponse
 from groupcoord.protocol.errors import ErrorCode
-
-GROUP = 0
-"""The key type of groups in FindCoordinator."""
 
 
 class GroupMember(ABC):

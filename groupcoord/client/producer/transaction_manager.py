@@ -20,7 +20,12 @@ from groupcoord.client.client_errors import BrokerError, ClientError, Disconnect
 from groupcoord.client.member.actions import CoordinatorNode
 from groupcoord.client.member.context import ExponentialBackoff
 from groupcoord.protocol.apis.end_txn import EndTxnRequest, EndTxnResponse
-from groupcoord.protocol.apis.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from groupcoord.protocol.apis.find_coordinator import (
+    GROUP,
+    TRANSACTION,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
 from groupcoord.protocol.apis.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from groupcoord.protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from groupcoord.protocol.apis.txn_offset_commit import (
@@ -34,8 +39,6 @@ from groupcoord.protocol.batches.records import Record
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.errors import ErrorCode as E
 
-GROUP, TRANSACTION = 0, 1
-"""The key types of FindCoordinator."""
 _ALL_REPLICAS = -1
 
 

@@ -6,6 +6,9 @@ from groupcoord.protocol.api_descriptor import Api, ApiKey, RequestField
 from groupcoord.protocol.codec.message_decorator import message
 from groupcoord.protocol.errors import ErrorCode
 
+GROUP, TRANSACTION, SHARE = 0, 1, 2
+"""What a key is: the ``key_type``."""
+
 
 @message
 class FindCoordinatorRequest:
@@ -17,7 +20,7 @@ class FindCoordinatorRequest:
     """
 
     key: str = ""  # v0–3
-    key_type: int = 0  # v1+; 0 group, 1 transaction, 2 share (v6+)
+    key_type: int = GROUP  # v1+; SHARE v6+
     coordinator_keys: tuple[str, ...] = ()  # v4+
 
 
@@ -88,6 +91,6 @@ API = Api(
     make_error_response=_error_response,
     upgrade=_upgrade,
     downgrade=_downgrade,
-    groups=(RequestField("coordinator_keys[]", ("key_type", 0)),),
-    transactional_ids=(RequestField("coordinator_keys[]", ("key_type", 1)),),
+    groups=(RequestField("coordinator_keys[]", ("key_type", GROUP)),),
+    transactional_ids=(RequestField("coordinator_keys[]", ("key_type", TRANSACTION)),),
 )

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from groupcoord.protocol import messages as m
 from groupcoord.protocol.api_descriptor import values_of
 from groupcoord.protocol.apis import API_BY_REQUEST
+from groupcoord.protocol.apis.find_coordinator import GROUP
 from groupcoord.protocol.consumer_protocol import PROTOCOL_TYPE, read_assignment, read_subscription
 from groupcoord.protocol.errors import ErrorCode, WireError
 from groupcoord.testing.trace.events import NO_GENERATION, Detail
@@ -23,7 +24,6 @@ Details = Iterator[tuple[str, Detail]]
 SHOWN = 20
 """How many partitions, topics or members of one request are shown; of the rest only the number."""
 
-GROUP_KEY = 0  # FindCoordinator's key_type of groups
 
 _GENERATIONS = ("generation_id", "generation_id_or_member_epoch", "member_epoch")
 
@@ -123,9 +123,9 @@ def _unless_one(groups: Iterable[str]) -> Details:
 
 
 def _of_find_coordinator(request: m.FindCoordinatorRequest, _: TopicName) -> Details:
-    if request.key_type != GROUP_KEY:
+    if request.key_type != GROUP:
         yield "key_type", request.key_type
-    if request.key_type != GROUP_KEY or len(request.coordinator_keys) != 1:
+    if request.key_type != GROUP or len(request.coordinator_keys) != 1:
         yield "coordinator_keys", request.coordinator_keys
 
 

@@ -13,6 +13,7 @@ from groupcoord.coordinator.transaction.events import (
 )
 from groupcoord.coordinator.transaction.metadata import PREPARED, TransactionState
 from groupcoord.core.events import Cause, Requested, counted
+from groupcoord.protocol.apis.find_coordinator import TRANSACTION
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.testing.faults.layer import FaultInjected
 from groupcoord.testing.trace.events import AdminActionRun, RequestReceived, ResponseSent, TimerExpired, TraceEntry
@@ -217,9 +218,6 @@ def _who(cause: Cause) -> str:
     return cause.client_id or "a client without id" if isinstance(cause, Requested) else str(cause)
 
 
-_TRANSACTION_KEY = 1  # FindCoordinator's key_type of transactional ids
-
-
 def of_transaction(entries: Sequence[TraceEntry], transactional_id: str) -> list[TraceEntry]:
     """Those that name it, what followed from its requests, and what an administrator did to it."""
     named = {entry.seq for entry in entries if transactional_id in _named_by(entry)}
@@ -237,7 +235,7 @@ def _named_by(entry: TraceEntry) -> Iterable[object]:
     event = entry.event
     match event:
         case RequestReceived(details=details):
-            keys = details.get("coordinator_keys") if details.get("key_type") == _TRANSACTION_KEY else None
+            keys = details.get("coordinator_keys") if details.get("key_type") == TRANSACTION else None
             several = details.get("transactional_ids") or keys
             return several if isinstance(several, tuple) else (details.get("transactional_id"),)
         case TimerExpired(kind=kind, scope=scope):
