@@ -25,7 +25,7 @@ from groupcoord.cluster.coordinator_loader import CoordinatorLoader
 from groupcoord.cluster.transaction_markers import TransactionMarkers, verify_offsets
 from groupcoord.config.broker_config import SERVER_ASSIGNOR_NAMES, BrokerConfig, ConfigResource
 from groupcoord.config.features import GROUP_VERSION, TRANSACTION_VERSION
-from groupcoord.coordinator.config import CoordinatorConfig, TransactionConfig
+from groupcoord.coordinator.config import CoordinatorConfig
 from groupcoord.coordinator.coordinator import (
     DEFAULT_MAX_BATCH_BYTES,
     GroupCoordinator,
@@ -106,7 +106,7 @@ class ClusterCore:
         )
         self.markers = TransactionMarkers(self.broker, self.coordinator.shards)
         self.transactions = TransactionCoordinator(
-            _transaction_config(config),
+            config,
             new_producer_id=self._new_producer_id,
             leader_epoch=self._transaction_epoch,
             write_marker=self.markers.write,
@@ -454,12 +454,6 @@ class _Brokers:
 
 def _earliest(moments: Iterable[int | None]) -> int | None:
     return min((moment for moment in moments if moment is not None), default=None)
-
-
-def _transaction_config(config: BrokerConfig) -> TransactionConfig:
-    return TransactionConfig(
-        **{field.name: getattr(config, field.name) for field in dataclasses.fields(TransactionConfig)}
-    )
 
 
 def _config_of_group(config: BrokerConfig, own: Mapping[str, str]) -> ConsumerGroupConfig:

@@ -1,4 +1,4 @@
-"""What coordinators are given: their settings, whose names are Kafka's broker properties with underscores, and topics."""
+"""What the group coordinator is given: its settings, whose names are Kafka's broker properties with underscores, and topics."""
 
 from dataclasses import dataclass
 
@@ -44,14 +44,3 @@ class CoordinatorConfig:
 # How long a member that joins for the first time may stay parked before it is thrown out: it cannot send heartbeats yet,
 # and a client that has gone would otherwise hold the group up (a constant in Kafka's ``GroupCoordinatorConfig``).
 NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransactionConfig:
-    """Defaults are Kafka's; times in milliseconds."""
-
-    transaction_max_timeout_ms: int = 900_000
-    transactional_id_expiration_ms: int = 604_800_000
-    transaction_state_log_num_partitions: int = 50
-    transaction_abort_timed_out_transaction_cleanup_interval_ms: int = 10_000
-    transaction_remove_expired_transaction_cleanup_interval_ms: int = 3_600_000

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from groupcoord.coordinator.config import TransactionConfig
+from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.coordinator.runtime.append_queue import AppendSettings
 from groupcoord.coordinator.runtime.coordinator_routing import Address, BrokersView, CoordinatorRouting
 from groupcoord.coordinator.runtime.coordinator_runtime import CoordinatorRuntime
@@ -56,7 +56,7 @@ class TransactionCoordinator:
 
     def __init__(
         self,
-        config: TransactionConfig,
+        config: BrokerConfig,
         *,
         new_producer_id: Callable[[int], int],
         leader_epoch: Callable[[int], int],

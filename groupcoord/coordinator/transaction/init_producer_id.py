@@ -3,7 +3,7 @@
 Source: ``TransactionCoordinator.handleInitProducerId``.
 """
 
-from groupcoord.coordinator.config import TransactionConfig
+from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.coordinator.runtime.coordinator_shard import CoordinatorResult
 from groupcoord.coordinator.transaction.error_mapping import emit_refusal
 from groupcoord.coordinator.transaction.events import AbortReason
@@ -31,7 +31,7 @@ PRODUCER_FENCED_FROM = 4
 
 
 def init_producer_id(
-    config: TransactionConfig, shard: TransactionShard, ctx: HandlerContext, call: Call, request: InitProducerIdRequest
+    config: BrokerConfig, shard: TransactionShard, ctx: HandlerContext, call: Call, request: InitProducerIdRequest
 ) -> None:
     """Answer ``call``, whose transactional id is not None. What is wrong in itself any broker says."""
     try:
@@ -42,7 +42,7 @@ def init_producer_id(
         shard.write(ctx, call, request, _OPERATION)
 
 
-def _check_request(config: TransactionConfig, request: InitProducerIdRequest) -> None:
+def _check_request(config: BrokerConfig, request: InitProducerIdRequest) -> None:
     if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_EPOCH):
         raise ApiError(ErrorCode.INVALID_REQUEST, "producer_id and producer_epoch are given both or not at all")
     if not request.transactional_id:

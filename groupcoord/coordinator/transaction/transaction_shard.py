@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from groupcoord.coordinator.config import TransactionConfig
+from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.coordinator.runtime.append_queue import Failed, Stored
 from groupcoord.coordinator.runtime.coordinator_shard import EMPTY_RESULT, CoordinatorResult, LoadSummary, Operation
 from groupcoord.coordinator.runtime.shard import Shard, ShardTimers
@@ -61,7 +61,7 @@ class TransactionContext:
     ``leader_epoch`` is that of such a partition; ``run`` lets an operation of a partition write; ``transaction_version`` is the
     level of the feature of that name."""
 
-    config: Callable[[], TransactionConfig]
+    config: Callable[[], BrokerConfig]
     new_producer_id: Callable[[int], int]
     leader_epoch: Callable[[int], int]
     write_marker: WriteMarker

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any, TypeVar
 
-from groupcoord.coordinator.config import TransactionConfig
+from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.coordinator.runtime.coordinator_routing import BrokersView
 from groupcoord.coordinator.transaction.coordinator import TransactionCoordinator
 from groupcoord.coordinator.transaction.metadata import TransactionData, TransactionMetadata
@@ -47,8 +47,9 @@ class World:
         self.events: list[Event] = []
         self._ids, self._calls = count(1), count(1)
         self._replies: dict[int, Any] = {}
+        settings = {name.replace("_", "."): value for name, value in config.items()}
         self.coordinator = TransactionCoordinator(
-            TransactionConfig(**{"transaction_state_log_num_partitions": 4, **config}),
+            BrokerConfig.of({"transaction.state.log.num.partitions": 4, **settings}),
             new_producer_id=self._new_id,
             leader_epoch=lambda _: 7,
             write_marker=self._write_marker,
