@@ -14,7 +14,18 @@ from pathlib import Path
 from groupcoord.config.broker_config import DEFAULTS, DEV_DEFAULTS
 from groupcoord.config.property_definitions import BROKER, GROUP
 from groupcoord.protocol.apis import APIS
-from tools import conformance, deviations, faults, pipeline, scenarios, simulation, sync_api, testing_api, trace
+from tools import (
+    conformance,
+    deviations,
+    faults,
+    glossary,
+    pipeline,
+    scenarios,
+    simulation,
+    sync_api,
+    testing_api,
+    trace,
+)
 from tools.story import tell
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -26,6 +37,7 @@ FILES = (
     "docs/deviations.md",
     "docs/configuration.md",
     "docs/faults.md",
+    "docs/glossary.md",
     "docs/pipeline.md",
     "docs/scenarios.md",
     "docs/simulation.md",
@@ -105,6 +117,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "fault-damage": faults.damage,
     "fault-fields": faults.fields,
     "fault-actions": faults.actions,
+    "glossary": glossary.glossary,
     "log-example": log_example,
     "pipeline-symptoms": pipeline.symptoms,
     "pipeline-tables": pipeline.tables,
