@@ -12,7 +12,7 @@ WITH_KAFKA := docker/with-docker.sh docker/kafka/with-image.sh
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test lint check cover sim pipeline-demo pipeline-test format docs bench conformance faults break record \
+.PHONY: help demo serve test lint check cover sim pipeline-demo pipeline-test format docs site bench conformance faults break record \
   kafka-versions kafka-image kafka-libs assignor-vectors clean
 
 help: ## what there is
@@ -58,6 +58,9 @@ format: .venv/dev ## let ruff format and mend what it can
 
 docs: .venv/dev ## write the generated parts of the docs anew
 	$(BIN)/python -m tools.docs
+
+site: .venv/site build/npm ## the docs as a site with search: build/site/index.html
+	$(BIN)/python -m tools.site
 
 bench: .venv/dev ## figures beside their peers, measured in one run
 	$(BIN)/python -m bench
@@ -107,4 +110,13 @@ clean: ## forget the environment and all caches
 
 .venv/dev: .venv/pip pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable ".[client,fast]" --group dev
+	@touch $@
+
+.venv/site: .venv/pip pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable ".[testing]" --group site
+	@touch $@
+
+# What draws the diagrams of the site and searches it without a server, so that no other host is asked for it.
+build/npm:
+	npm install --silent --ignore-scripts --no-audit --no-fund --no-save --prefix $@ "@mermaid-js/tiny@^12" "iframe-worker@^1"
 	@touch $@

@@ -26,11 +26,13 @@ from tools import (
     testing_api,
     trace,
 )
+from tools.site import navigation
 from tools.story import tell
 
 ROOT = Path(__file__).resolve().parent.parent
 FILES = (
     "README.md",
+    "docs/README.md",
     "docs/apis.md",
     "docs/conformance.md",
     "docs/consumer-groups.md",
@@ -113,6 +115,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "conformance-rules": conformance.rules,
     "conformance-summary": conformance.summary,
     "conformance-topics": conformance.topics,
+    "contents": navigation.contents,
     "deviations": lambda: deviations.table(deviations.of_sources()),
     "fault-damage": faults.damage,
     "fault-fields": faults.fields,

@@ -1,32 +1,18 @@
 """Headings and links of Markdown, by the rules of code hosts: for what checks and links the pages of docs/."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 _FENCE = re.compile(r"^ *(`{3,}|~{3,})")
 _HEADING = re.compile(r"(#{1,6}) +(.*?) *#*$")
-_LINK = re.compile(r"!?\[(?:[^\[\]]|\[[^\]]*\])*\]\((?P<target>[^()\s]+(?:\([^()\s]*\)[^()\s]*)*)\)")
-_CODE = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)", re.DOTALL)
-
-
-def prose(text: str) -> Iterator[tuple[int, str]]:
-    """Each line that is not in a block of code, with its number from 0."""
-    fence = ""
-    for number, line in enumerate(text.split("\n")):
-        mark = _FENCE.match(line)
-        if fence:
-            if mark and line.strip().startswith(fence) and not line.strip().strip(fence[0]):
-                fence = ""
-        elif mark:
-            fence = mark[1]
-        else:
-            yield number, line
+_LINK = re.compile(r"!?\[(?:[^\[\]]|\[[^\]]*\])*\]\((?P<target>[^()\s]+)\)")
+_CODE = re.compile(r"(`+)(?!`)(?:(?!\n\n).)+?(?<!`)\1(?!`)", re.DOTALL)
 
 
 def headings(text: str) -> dict[str, str]:
     """Each heading by its anchor, in order; a heading that is there already gets ``-1``, ``-2`` behind its anchor."""
     found: dict[str, str] = {}
-    for _, line in prose(text):
+    for line in _without_blocks(text).split("\n"):
         if heading := _HEADING.match(line):
             title = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading[2])
             anchor = slug = re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-")
@@ -45,6 +31,32 @@ def title(text: str) -> str:
 
 def links(text: str) -> Iterator[str]:
     """The target of each link and image, outside of code."""
-    for paragraph in "\n".join(line for _, line in prose(text)).split("\n\n"):
-        for link in _LINK.finditer(_CODE.sub("x", paragraph)):
-            yield link["target"]
+    return (link["target"] for link in _links(text))
+
+
+def with_links(text: str, new: Callable[[str], str]) -> str:
+    """``text`` with ``new(target)`` for the target of each link and image."""
+    for link in reversed([*_links(text)]):
+        start, end = link.span("target")
+        text = text[:start] + new(link["target"]) + text[end:]
+    return text
+
+
+def _links(text: str) -> Iterator[re.Match[str]]:
+    """What code says is blotted out, so that all else stays where it is."""
+    return _LINK.finditer(_CODE.sub(lambda code: "x" * len(code[0]), _without_blocks(text)))
+
+
+def _without_blocks(text: str) -> str:
+    """``text`` with as many spaces in place of each line of a block of code."""
+    lines = text.split("\n")
+    fence = ""
+    for number, line in enumerate(lines):
+        mark = _FENCE.match(line)
+        if fence or mark:
+            lines[number] = " " * len(line)
+        if fence and mark and mark[1].startswith(fence) and not line.strip(" `~"):
+            fence = ""
+        elif not fence and mark:
+            fence = mark[1]
+    return "\n".join(lines)

@@ -114,7 +114,7 @@ def _row(story: Story) -> str:
 
 
 def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("<", "&lt;")
+    return text.replace("|", "\\|").replace("<", "&lt;").replace("[", "\\[")
 
 
 def _flat(text: str) -> str:

@@ -1,0 +1,68 @@
+"""Pages of the Python API: one for each name of ``import groupcoord as gc``, and one for each other public package.
+
+What they say is written from the docstrings by mkdocstrings.
+"""
+
+import importlib
+import inspect
+
+import groupcoord
+
+SECTION = "reference.md"
+TITLE = "Python API"
+ABOUT = "Every public class and function, with its arguments, from the docstrings."
+INDEX = "api/index.md"
+_PACKAGES = ("groupcoord.assignors", "groupcoord.partitioners", "groupcoord.testing", "groupcoord.testing.faults")
+
+
+def names() -> dict[str, str]:
+    """What there is, by the name a user writes, with the place where it is defined."""
+    modules = groupcoord._MODULES  # noqa: SLF001 - what else says which names there are?
+    found = {
+        f"gc.{name}": f"groupcoord.{module}" + ("" if name == module else f".{name}") for name, module in modules.items()
+    }
+    return dict(sorted(found.items())) | {package: package for package in _PACKAGES}
+
+
+def pages() -> dict[str, str]:
+    """Their pages, and one that lists them."""
+    return {INDEX: _index()} | {_file(name): f"::: {path}\n{_members(path)}" for name, path in names().items()}
+
+
+def nav() -> list[object]:
+    """The part of the navigation below ``TITLE``."""
+    return [INDEX, *({name: _file(name)} for name in names())]
+
+
+def _index() -> str:
+    rows = [f"| [`{name}`]({_file(name).removeprefix('api/')}) | {_summary(path)} |\n" for name, path in names().items()]
+    return (
+        f"# {TITLE}\n\n`gc` is `groupcoord`: `import groupcoord as gc`.\n\n| name | what it is |\n|---|---|\n{''.join(rows)}"
+    )
+
+
+def _summary(path: str) -> str:
+    doc = inspect.getdoc(_object(path)) or ""
+    return " ".join(doc.partition("\n\n")[0].split()).replace("``", "`").replace("|", r"\|").removesuffix("::")
+
+
+def _object(path: str) -> object:
+    try:
+        return importlib.import_module(path)
+    except ModuleNotFoundError:
+        module, _, name = path.rpartition(".")
+        return getattr(importlib.import_module(module), name)
+
+
+def _members(path: str) -> str:
+    """The members of a package are those of its ``__all__`` that have no page of their own."""
+    found = _object(path)
+    if not inspect.ismodule(found):
+        return ""
+    own_page = {name for name, place in names().items() if name.startswith("gc.") and not place.startswith(f"{path}.")}
+    members = [name for name in found.__all__ if f"gc.{name}" not in own_page]
+    return "    options:\n      members:\n" + "".join(f"        - {name}\n" for name in members)
+
+
+def _file(name: str) -> str:
+    return f"api/{name.removeprefix('gc.').removeprefix('groupcoord.').lower()}.md"
