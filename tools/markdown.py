@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 _FENCE = re.compile(r"^ *(`{3,}|~{3,})")
 _HEADING = re.compile(r"(#{1,6}) +(.*?) *#*$")
-_LINK = re.compile(r"!?\[(?:[^\[\]]|\[[^\]]*\])*\]\((?P<target>[^()\s]+)\)")
+_LINK = re.compile(r"\[(?P<text>(?:[^\[\]]|\[[^\]]*\])*)\]\((?P<target>[^()\s]+)\)")
 _CODE = re.compile(r"(`+)(?!`)(?:(?!\n\n).)+?(?<!`)\1(?!`)", re.DOTALL)
 
 
@@ -34,11 +34,12 @@ def links(text: str) -> Iterator[str]:
     return (link["target"] for link in _links(text))
 
 
-def with_links(text: str, new: Callable[[str], str]) -> str:
-    """``text`` with ``new(target)`` for the target of each link and image."""
+def with_links(text: str, new: Callable[[str, str], tuple[str, str]]) -> str:
+    """``text`` with ``new(text, target)`` in place of the text and the target of each link and image."""
     for link in reversed([*_links(text)]):
-        start, end = link.span("target")
-        text = text[:start] + new(link["target"]) + text[end:]
+        start, end = link.span()
+        shown, target = new(text[start + 1 : link.end("text")], link["target"])
+        text = f"{text[:start]}[{shown}]({target}){text[end:]}"
     return text
 
 

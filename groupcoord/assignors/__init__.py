@@ -1,11 +1,11 @@
 """Partition assignors: pure functions from subscriptions to assignments.
 
 Range, round-robin, sticky and cooperative-sticky answer exactly as Kafka's Java classes do, order included; two examples show
-how to write one's own. Nothing in here needs a server::
+how to write one's own. Nothing in here needs a server:
 
-    from groupcoord.assignors import ASSIGNORS, Group, Subscription
+    from groupcoord.assignors import ASSIGNORS, GroupSubscription, Subscription
 
-    group = Group(subscriptions={"a": Subscription(topics=["orders"])}, partitions={"orders": 3})
+    group = GroupSubscription(subscriptions={"a": Subscription(topics=["orders"])}, partitions={"orders": 3})
     ASSIGNORS.create("sticky").assign(group)  # {"a": [("orders", 0), ("orders", 1), ("orders", 2)]}
 """
 

@@ -2,7 +2,7 @@
 
 Each step sends its request at once, in the order in which the test calls them, and returns a future of the answer::
 
-    a, b = kafka.member("app", "orders"), kafka.member("app", "orders")
+    a, b = kafka.manual_member("app", "orders"), kafka.manual_member("app", "orders")
     joining = a.join(), b.join()      # both are sent; neither is answered yet
     await joining[0], await joining[1]
 """

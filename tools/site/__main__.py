@@ -19,7 +19,6 @@ from tools.site.pages import BrokenLinkError, Pages
 
 SOURCE = ROOT / "build" / "site-source"
 SITE = ROOT / "build" / "site"
-PLAYGROUND = ROOT / "build" / "playground"
 _NPM = ROOT / "build" / "npm" / "node_modules"
 _SHIM = "https://unpkg.com/iframe-worker/shim"
 """Where the generator would have a page without a server fetch what its search needs."""
@@ -62,8 +61,6 @@ def _build() -> None:
     for path in SITE.rglob("*.html"):
         shim = os.path.relpath(SITE / "assets/iframe-worker.js", path.parent)
         path.write_text(path.read_text(encoding="utf-8").replace(_SHIM, shim), encoding="utf-8")
-    if PLAYGROUND.is_dir():
-        shutil.copytree(PLAYGROUND, SITE / "playground")
 
 
 def _said(output: str) -> list[str]:

