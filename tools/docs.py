@@ -13,7 +13,9 @@ from pathlib import Path
 
 from groupcoord.config.broker_config import DEFAULTS, DEV_DEFAULTS
 from groupcoord.config.property_definitions import BROKER, GROUP
+from groupcoord.coordinator.classic.classic_group_state import COMMIT_ANSWERS, HEARTBEAT_ANSWERS, GroupState, may_move
 from groupcoord.protocol.apis import APIS
+from groupcoord.protocol.errors import ErrorCode
 from tools import (
     conformance,
     deviations,
@@ -34,6 +36,7 @@ FILES = (
     "README.md",
     "docs/README.md",
     "docs/apis.md",
+    "docs/classic-groups.md",
     "docs/conformance.md",
     "docs/consumer-groups.md",
     "docs/deviations.md",
@@ -64,6 +67,22 @@ def apis() -> str:
         "|---|---|---|---|---|---|",
     ]
     return "\n".join([*head, *rows]) + "\n"
+
+
+def classic_states() -> str:
+    """The states of a classic group, where each leads, and what members are told in it."""
+    meanings = sync_api.attribute_docs(GroupState)
+    rows = [
+        f"| {state} | {meanings[state.name]} | {', '.join(to for to in GroupState if to is not state and may_move(state, to))} "
+        f"| {_answer(HEARTBEAT_ANSWERS[state])} | {_answer(COMMIT_ANSWERS[state])} |"
+        for state in GroupState
+    ]
+    head = ["| state | what it is | leads to | answer to Heartbeat | answer to OffsetCommit |", "|---|---|---|---|---|"]
+    return "\n".join([*head, *rows]) + "\n"
+
+
+def _answer(code: ErrorCode) -> str:
+    return code.name if code else "no error"
 
 
 def stand_in_defaults() -> str:
@@ -109,6 +128,7 @@ def log_example() -> str:
 
 PARTS: dict[str, Callable[[], str]] = {
     "apis": apis,
+    "classic-states": classic_states,
     "consumer-group-configs": consumer_group_configs,
     "consumer-group-properties": consumer_group_properties,
     "conformance-apis": conformance.apis,

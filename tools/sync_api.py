@@ -62,9 +62,10 @@ def attribute_docs(original: type) -> dict[str, str]:
     _, class_def = _source(original)
     docs = {}
     for each, told in pairwise((*class_def.body, ast.Pass())):
-        if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name):
+        targets = each.targets if isinstance(each, ast.Assign) else [getattr(each, "target", None)]
+        if isinstance(targets[0], ast.Name):
             found = told.value if isinstance(told, ast.Expr) else None
-            docs[each.target.id] = str(found.value) if isinstance(found, ast.Constant) else ""
+            docs[targets[0].id] = str(found.value) if isinstance(found, ast.Constant) else ""
     return docs
 
 
