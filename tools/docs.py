@@ -58,12 +58,12 @@ def apis() -> str:
     named = {"groups": "group", "members": "member", "topics": "topic", "partitions": "partition"}
     named["transactional_ids"] = "transactional id"
     rows = [
-        f"| {api.name} | {api.key:d} | {api.min_version}–{api.max_version} | {api.summary} "
+        f"| {api.name} | {api.summary} | {api.key:d} | {api.min_version}–{api.max_version} "
         f"| {', '.join(word for field, word in named.items() if getattr(api, field))} | {'yes' if api.may_wait else ''} |"
         for api in APIS.values()
     ]
     head = [
-        "| API | key | versions | what it is for | a request names | the answer may wait |",
+        "| API | what it is for | key | versions | a request names | the answer may wait |",
         "|---|---|---|---|---|---|",
     ]
     return "\n".join([*head, *rows]) + "\n"
