@@ -83,6 +83,27 @@ def test_pages_of_the_site_link_to_each_other_by_title_and_to_sources_as_pages(t
     assert "exclude: true" in source
 
 
+@pytest.mark.slow
+def test_a_playground_that_was_built_is_in_the_site_and_linked_from_its_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    docs, built = tmp_path / "docs", tmp_path / "build"
+    for folder in (docs, built):
+        folder.mkdir()
+    (built / "index.html").write_text("<h1>It plays")
+    (docs / "playground.md").write_text("# Playground\n\nIt is in the browser.\n")
+    (tmp_path / "README.md").write_text("# R\n")
+    section = '[[section]]\nfile = "s.md"\ntitle = "S"\nabout = "A."\n[section.pages]\n"playground.md" = "It."\n'
+    (docs / "navigation.toml").write_text(section)
+    monkeypatch.setattr(navigation, "PATH", docs / "navigation.toml")
+    monkeypatch.setattr(pages, "ROOT", tmp_path)
+    monkeypatch.setattr(pages, "PLAYGROUND", built)
+    pages.Pages(tmp_path / "site").write()
+    page = (tmp_path / "site" / "playground.md").read_text(encoding="utf-8")
+    assert page == "# Playground\n\n**[Open the playground](playground/index.html)**\n\nIt is in the browser.\n"
+    assert (tmp_path / "site" / "playground" / "index.html").read_text() == "<h1>It plays"
+
+
 @pytest.mark.parametrize("target", ["gone.md", "../../outside.md"])
 def test_a_link_to_nothing_stops_the_build_and_names_the_page(
     target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -34,9 +34,9 @@ class Pages:
         """All pages, and the files that they show or link to."""
         for path, name in [*self._in_site.items()]:
             self._put(name, markdown.with_links(path.read_text(encoding="utf-8"), partial(self._link, path)))
-        if PLAYGROUND.is_dir():
+        page = self._folder / "playground.md"
+        if page.is_file() and PLAYGROUND.is_dir():
             shutil.copytree(PLAYGROUND, self._folder / "playground")
-            page = self._folder / "playground.md"
             title, _, text = page.read_text(encoding="utf-8").partition("\n")
             self._put(page.name, f"{title}\n\n**[Open the playground](playground/index.html)**\n{text}")
         for section in self._sections:
