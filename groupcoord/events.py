@@ -1,6 +1,13 @@
 """The events that a trace has, as ``groupcoord.events``: ``kafka.trace.of(events.MemberRemoved, group="app").one()``."""
 
-from groupcoord.broker.events import LogCleaned, LogNotCleaned
+from groupcoord.broker.events import (
+    BrokerStateChanged,
+    IsrChanged,
+    LeaderChanged,
+    LogCleaned,
+    LogNotCleaned,
+    LogTruncated,
+)
 from groupcoord.coordinator.events import (
     AssignmentReceived,
     ConsumerMemberJoined,
@@ -61,6 +68,7 @@ __all__ = [
     "AbortReason",
     "AdminActionRun",
     "AssignmentReceived",
+    "BrokerStateChanged",
     "ConnectionClosed",
     "ConnectionOpened",
     "ConsumerMemberJoined",
@@ -75,9 +83,12 @@ __all__ = [
     "GroupMigrated",
     "GroupRemoved",
     "InitialDelayExtended",
+    "IsrChanged",
+    "LeaderChanged",
     "LeaderElected",
     "LogCleaned",
     "LogNotCleaned",
+    "LogTruncated",
     "MarkerWritten",
     "MemberIdAssigned",
     "MemberJoined",

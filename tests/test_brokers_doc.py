@@ -10,10 +10,27 @@ import groupcoord as gc
 
 TEXT = (Path(__file__).resolve().parent.parent / "docs" / "brokers.md").read_text(encoding="utf-8")
 
+PROGRAMS = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+
+
+def run(program: str) -> list[tuple[Any, ...]]:
+    """What a whole program prints."""
+    told: list[tuple[Any, ...]] = []
+    exec(program, {"print": lambda *words: told.append(words)})
+    return told
+
+
+def test_a_follower_that_is_behind_holds_the_high_watermark_back() -> None:
+    assert run(PROGRAMS[2]) == [("before:", False, 0), ("after:", True, 1), (True,)]
+
+
+def test_what_only_a_leader_had_is_lost_with_it() -> None:
+    assert run(PROGRAMS[3]) == [([b"espresso"], 1), ("nothing was promised",)]
+
 
 def test_the_programs_run() -> None:
     told: list[str] = []
-    start, move = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+    start, move, *_ = PROGRAMS
     shown = start + textwrap.indent(move, "    ") + "    return kafka\n"
     names: dict[str, Any] = {"gc": gc, "print": told.append}
     exec("async def story():\n" + textwrap.indent(shown, "    "), names)

@@ -8,6 +8,7 @@ from groupcoord.client.assigned_partitions import ConsumerRecord
 from groupcoord.testing.append_rules import HeldAppends
 from groupcoord.testing.auto_member import AutoMember
 from groupcoord.testing.cluster import Cluster
+from groupcoord.testing.cluster_broker import ClusterBroker
 from groupcoord.testing.cluster_clock import ClusterClock
 from groupcoord.testing.cluster_group import ClusterGroup
 from groupcoord.testing.faults import AsyncRule, Barrier, Faults, HoldRule
@@ -26,6 +27,7 @@ _CLASSES: dict[str, tuple[type, type | None]] = {
     "The cluster: `kafka`": (Cluster, RemoteCluster),
     "A group: `kafka.group(name)`": (ClusterGroup, RemoteGroup),
     "A transactional id: `kafka.transaction(name)`": (ClusterTransaction, RemoteTransaction),
+    "A broker of several: `kafka.broker(id)`": (ClusterBroker, None),
     "The time: `kafka.clock`": (ClusterClock, None),
     "Faults: `kafka.faults`": (Faults, None),
     "A rule: `kafka.faults.when(…)` with what it does": (AsyncRule, None),

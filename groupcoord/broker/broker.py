@@ -7,8 +7,11 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 
 from groupcoord.broker.broker_registry import BrokerRegistry
+from groupcoord.broker.events import IsrChanged, LeaderChanged, LogTruncated
 from groupcoord.broker.fetch_purgatory import FetchPurgatory
 from groupcoord.broker.fetch_sessions import FetchSessions
+from groupcoord.broker.followers import Followers
+from groupcoord.broker.leader_election import NO_LEADER, PartitionState
 from groupcoord.broker.log_maintenance import LogManager
 from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.broker.storage_backend import IN_MEMORY_STORAGE, StorageBackend
@@ -27,7 +30,7 @@ from groupcoord.core.transactional_write import (
     Verified,
     VerifyTransaction,
 )
-from groupcoord.protocol.batches.record_batch import NO_PRODUCER_ID
+from groupcoord.protocol.batches.record_batch import NO_PRODUCER_ID, BatchError
 from groupcoord.protocol.errors import ErrorCode
 
 _PRODUCER_ID_BLOCK = 1000
@@ -74,6 +77,7 @@ class Broker:
         self.timers = Timers()
         self.topics = TopicStore(config, new_topic_id=new_topic_id, storage=storage)
         self.fetch_purgatory = FetchPurgatory(self.timers)
+        self.followers = Followers()
         self.fetch_sessions_of = tuple(
             FetchSessions(config.max_incremental_fetch_session_cache_slots, new_session_id) for _ in self.cluster.ids
         )
@@ -151,7 +155,7 @@ class Broker:
         With a producer id they are part of its transaction, which has been verified. Raises BatchError if they cannot be
         stored, and KeyError if there is no such partition.
         """
-        log = self._existing_log(topic, partition)
+        log = self._log_to_write(topic, partition)
         ctx = HandlerContext(now_ms, AdminAction(f"an append to {log.name}"))
         log.append_own(records, now_ms, producer_id=producer_id, producer_epoch=producer_epoch)
         self.appended(ctx, log)
@@ -162,13 +166,20 @@ class Broker:
 
         Raises BatchError if it must not be, or cannot be, and KeyError if there is no such partition.
         """
-        log = self._existing_log(topic, partition)
+        log = self._log_to_write(topic, partition)
         ctx = HandlerContext(now_ms, AdminAction(f"a transaction ends in {log.name}"))
         log.append_marker(marker, now_ms)
         self.appended(ctx, log)
         return ctx.effects
 
-    def _existing_log(self, topic: str, partition: int) -> PartitionLog:
+    def _log_to_write(self, topic: str, partition: int) -> PartitionLog:
+        """The log of a partition that is written to with acks=all. Raises BatchError, KeyError."""
+        log = self.existing_log(topic, partition)
+        self.require_in_sync(self.topics[topic], partition)
+        return log
+
+    def existing_log(self, topic: str, partition: int) -> PartitionLog:
+        """The log of a partition. Raises KeyError if there is no such partition."""
         log = self.log(topic, partition)
         if log is None:
             raise KeyError(f"{topic}-{partition}")
@@ -182,8 +193,63 @@ class Broker:
     def move_leader(self, ctx: HandlerContext, topic: Topic, partition: int, broker_id: int) -> None:
         """Let another broker lead a partition; fetches that wait for it at a broker which must not answer them now are told."""
         topic.move_leader(partition, broker_id)
-        leader = self.cluster.ids.index(broker_id)
-        self.fetch_purgatory.leader_moved(ctx, topic.partitions[partition], leader)
+        self._leader_changed(ctx, topic, partition)
+
+    # --- replicas
+
+    def set_partition_state(self, ctx: HandlerContext, topic: Topic, partition: int, state: PartitionState) -> None:
+        """A partition has another ISR, or another leader, or none: whoever waits for that goes on.
+
+        If the new leader has less than the one before, the log is truncated to what it has.
+        """
+        before, log = topic.metadata.partitions[partition], topic.partitions[partition]
+        if state.leader not in (before.leader, NO_LEADER):
+            end = self.followers.end_of(log, state.leader)
+            self.followers.copy(log, state.leader)
+            if end < log.log_end_offset:
+                lost = log.log_end_offset - end
+                log.truncate_to(end, ctx.now_ms)
+                self.followers.truncated(log)
+                ctx.emit(
+                    LogTruncated, topic=topic.name, partition=partition, leader=state.leader, offset=end, lost=lost
+                )
+        topic.set_state(partition, state)
+        if state.leader != before.leader:
+            epoch = log.leader_epoch
+            ctx.emit(
+                LeaderChanged, topic=topic.name, partition=partition, leader=state.leader, epoch=epoch, isr=state.isr
+            )
+            self._leader_changed(ctx, topic, partition)
+        elif state.isr != before.isr:
+            ctx.emit(IsrChanged, topic=topic.name, partition=partition, isr=state.isr, before=before.isr)
+        self.replicated(ctx, topic, partition)
+
+    def replicated(self, ctx: HandlerContext, topic: Topic, partition: int) -> None:
+        """The high watermark of a partition may have moved: whoever waits for that goes on."""
+        log, isr = topic.partitions[partition], topic.metadata.partitions[partition].isr
+        self.followers.isr_changed(ctx, log, isr, topic.min_isr(partition))
+        self.fetch_purgatory.appended(ctx, log)
+
+    def require_in_sync(self, topic: Topic, partition: int) -> None:
+        """Raises BatchError(NOT_ENOUGH_REPLICAS) if too few replicas are in sync for acks=all.
+
+        Source: ``Partition.appendRecordsToLeader``.
+        """
+        isr, least = topic.metadata.partitions[partition].isr, topic.min_isr(partition)
+        if len(isr) < least:
+            reason = f"{len(isr)} replicas of {topic.name}-{partition} are in sync, and it takes {least}"
+            raise BatchError(ErrorCode.NOT_ENOUGH_REPLICAS, reason)
+
+    def is_led(self, topic: Topic, partition: int) -> bool:
+        """Does a partition have a leader that runs?"""
+        leader = topic.metadata.leaders[partition]
+        return leader != NO_LEADER and leader not in self.cluster.not_running
+
+    def _leader_changed(self, ctx: HandlerContext, topic: Topic, partition: int) -> None:
+        log, leader = topic.partitions[partition], topic.metadata.leaders[partition]
+        number = NO_LEADER if leader == NO_LEADER else self.cluster.ids.index(leader)
+        self.fetch_purgatory.leader_moved(ctx, log, number)
+        self.followers.leader_changed(ctx, log, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     # --- leaders and readers
 
@@ -213,7 +279,7 @@ class Broker:
 
         Raises KeyError if there is no such partition.
         """
-        log = self._existing_log(topic, partition)
+        log = self.existing_log(topic, partition)
         ctx = HandlerContext(now_ms, AdminAction(f"{log.name} is to be compacted"))
         self._log_manager.compact(ctx, log)
         return ctx.effects
@@ -222,6 +288,9 @@ class Broker:
         """``topics`` have left the store: answer the fetches that wait for them, and pass the news on."""
         for topic in topics:
             self.fetch_purgatory.logs_deleted(ctx, topic.partitions)
+            for log in topic.partitions:
+                self.followers.leader_changed(ctx, log, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            self.followers.forget(topic.partitions)
         self.on_topics_deleted(ctx, topics)
 
     def _compaction_runner(self) -> WorkRunner:

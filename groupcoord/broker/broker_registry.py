@@ -1,13 +1,14 @@
 """The brokers that one process stands for: their ids, addresses and racks, and where replicas go.
 
-Each has a listener of its own; topics, groups and time they share. Nothing is copied from a leader to its followers, for what
-one broker has stored the others can read: every replica is in sync at all times. A lone broker is a cluster, too.
+Each has a listener of its own; topics, groups and time they share. A broker that does not run, or has not been heard of for too
+long, is fenced: clients are not told of it, and it leads nothing. A lone broker is a cluster, too.
 Source: ``ClusterControlManager`` and ``ReplicationControlManager``.
 """
 
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
+from groupcoord.broker.leader_election import Replicas
 from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.config.listeners import Endpoint
 from groupcoord.core.api_error import ApiError
@@ -21,9 +22,6 @@ from groupcoord.partitioners.replica_placement import (
     place_replicas,
 )
 from groupcoord.protocol.errors import ErrorCode
-
-Replicas = tuple[int, ...]
-"""The ids of the brokers that have a partition, the preferred leader first."""
 
 
 class ClusterBroker(NamedTuple):
@@ -53,6 +51,10 @@ class BrokerRegistry:
         if size > 1 and random is None:
             raise ValueError("several brokers need chance to place replicas")
         self.ids = range(first_id, first_id + size)
+        self.fenced: set[int] = set()
+        """The brokers that the controller has fenced."""
+        self.not_running: set[int] = set()
+        """The brokers that were stopped, killed or paused; the controller fences those that go without a word only later."""
         self._racks = tuple(racks)
         self._random = random
         # Where brokers behind the first one listen, by broker and listener.
@@ -68,22 +70,30 @@ class BrokerRegistry:
         return self.ids[call.broker]
 
     def brokers(self, config: BrokerConfig, listener: int = 0) -> tuple[ClusterBroker, ...]:
-        """All brokers as clients of that listener are told of them, in the order of Kafka's map of them, where ``config`` is
-        that of the first one.
+        """The brokers that are not fenced as clients of that listener are told of them, in the order of Kafka's map of them,
+        where ``config`` is that of the first one.
         """
+        there = (broker_id for broker_id in self._in_map_order() if broker_id not in self.fenced)
+        return tuple(self._broker(config, self.ids.index(broker_id), listener) for broker_id in there)
+
+    def _in_map_order(self) -> list[int]:
         # A Java HashMap that was made for so many entries has them in the order of their lowest bits.
         size = 1
         while 3 * size < 4 * len(self.ids):
             size *= 2
-        numbers = sorted(range(len(self.ids)), key=lambda number: self.ids[number] % size)
-        return tuple(self._broker(config, number, listener) for number in numbers)
+        return sorted(self.ids, key=lambda broker_id: broker_id % size)
 
     def named(self, config: BrokerConfig, broker_ids: Collection[int], listener: int = 0) -> list[ClusterBroker]:
-        """The brokers of these ids as clients of that listener are told of them, in the order of a Scala map of them, where
-        ``config`` is that of the first one.
+        """Those of these brokers that there are and that are not fenced, as clients of that listener are told of them, in the
+        order of a Scala map of them, where ``config`` is that of the first one.
         """
-        order = mutable_map_order(broker_ids, lambda broker_id: broker_id)
+        there = [one for one in broker_ids if one in self.ids and one not in self.fenced]
+        order = mutable_map_order(there, lambda broker_id: broker_id)
         return [self._broker(config, self.ids.index(broker_id), listener) for broker_id in order]
+
+    def racks(self, config: BrokerConfig) -> dict[int, str | None]:
+        """The rack of every broker by its id, fenced or not."""
+        return {broker_id: self._rack(config, number) for number, broker_id in enumerate(self.ids)}
 
     def config_of(self, config: BrokerConfig, call: Call) -> BrokerConfig:
         """The configuration of the broker that ``call`` came to, where ``config`` is that of the first one."""
@@ -106,8 +116,10 @@ class BrokerRegistry:
                 port += number
             else:
                 port = served[1]
-        rack = self._racks[number % len(self._racks)] if self._racks else config.broker_rack
-        return ClusterBroker(self.ids[number], host, port, rack)
+        return ClusterBroker(self.ids[number], host, port, self._rack(config, number))
+
+    def _rack(self, config: BrokerConfig, number: int) -> str | None:
+        return self._racks[number % len(self._racks)] if self._racks else config.broker_rack
 
     def listening_at(self, number: int, host: str, port: int, listener: int = 0) -> None:
         """Broker ``number``, counted from 0 and not the first, listens there; that is advertised unless something else is."""
@@ -124,7 +136,8 @@ class BrokerRegistry:
             if self._random is None or len(self.ids) == 1:
                 check_replication_factor(replication_factor, unfenced=1, registered=1)
                 return [(self.ids[0],)] * partitions
-            usable = [UsableBroker(broker.id, broker.rack) for broker in self.brokers(config)]
+            racks = self.racks(config)
+            usable = [UsableBroker(each, racks[each], each in self.fenced) for each in self._in_map_order()]
             return [tuple(placed) for placed in place_replicas(usable, partitions, replication_factor, self._random)]
         except PlacementError as problem:
             raise ApiError(

@@ -1,4 +1,4 @@
-"""What happens to logs by itself, for those who want to see it."""
+"""What happens to logs, partitions and brokers, for those who want to see it."""
 
 from dataclasses import dataclass
 
@@ -31,3 +31,59 @@ class LogNotCleaned(Event):
 
     def text(self) -> str:
         return f"{self.log} cannot be compacted: {self.why}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerStateChanged(Event):
+    """A broker runs, or does not, or is fenced by the controller: ``state`` is one of BrokerState, or ``fenced``."""
+
+    broker: int
+    state: str
+
+    def text(self) -> str:
+        return f"broker {self.broker} is {self.state}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaderChanged(Event):
+    """Another broker leads a partition, in the next leader epoch; -1: none can."""
+
+    topic: str
+    partition: int
+    leader: int
+    epoch: int
+    isr: tuple[int, ...]
+
+    def text(self) -> str:
+        in_sync = f"in sync: {', '.join(map(str, self.isr)) or 'none'}"
+        who = "nobody leads" if self.leader < 0 else f"broker {self.leader} leads"
+        return f"{who} {self.topic}-{self.partition} in epoch {self.epoch} ({in_sync})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IsrChanged(Event):
+    """Other replicas of a partition are in sync than ``before``."""
+
+    topic: str
+    partition: int
+    isr: tuple[int, ...]
+    before: tuple[int, ...]
+
+    def text(self) -> str:
+        now, before = (", ".join(map(str, isr)) or "none" for isr in (self.isr, self.before))
+        return f"in sync of {self.topic}-{self.partition}: {now} (before: {before})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogTruncated(Event):
+    """The new leader of a partition has its log only up to ``offset``: ``lost`` offsets are gone."""
+
+    topic: str
+    partition: int
+    leader: int
+    offset: int
+    lost: int
+
+    def text(self) -> str:
+        lost = f"{self.lost} offset{'s' * (self.lost > 1)} of {self.topic}-{self.partition}"
+        return f"{lost} from {self.offset} on are lost: broker {self.leader}, which leads now, never had them"

@@ -35,7 +35,7 @@ class WatchedPartition:
     @property
     def end(self) -> LogOffsetMetadata:
         """Up to where it may read."""
-        return self.log.last_stable_position if self.committed_only else self.log.end_position
+        return self.log.last_stable_position if self.committed_only else self.log.high_watermark_position
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from groupcoord.broker import topic_names
 from groupcoord.broker.broker import Broker
+from groupcoord.broker.leader_election import NO_LEADER, PartitionState
 from groupcoord.broker.topic_admin import create_automatically
 from groupcoord.broker.topic_store import Topic
 from groupcoord.core.effects import Call
@@ -139,7 +140,7 @@ def _topics_by_name(broker: Broker, now_ms: int, asked: list[str], *, create: bo
 
 def _existing(broker: Broker, names: Iterable[str]) -> list[MetadataResponseTopic]:
     topics = (broker.topics.get(name) for name in names)
-    return [_described(topic) for topic in topics if topic is not None]
+    return [_described(broker, topic) for topic in topics if topic is not None]
 
 
 def _missing(name: str) -> MetadataResponseTopic:
@@ -153,29 +154,35 @@ def _why_missing(name: str) -> ErrorCode:
     return ErrorCode.INVALID_TOPIC_EXCEPTION if invalid else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def _described(topic: Topic) -> MetadataResponseTopic:
+def _described(broker: Broker, topic: Topic) -> MetadataResponseTopic:
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.metadata.is_internal,
         partitions=tuple(
             MetadataResponsePartition(
+                error_code=ErrorCode.LEADER_NOT_AVAILABLE if state.leader == NO_LEADER else ErrorCode.NONE,
                 partition_index=index,
-                leader_id=leader,
+                leader_id=state.leader,
                 leader_epoch=log.leader_epoch,
-                replica_nodes=replicas,
-                isr_nodes=replicas,
+                replica_nodes=state.replicas,
+                isr_nodes=state.isr,
+                offline_replicas=_offline(broker, state),
             )
-            for index, (log, leader, replicas) in enumerate(
-                zip(topic.partitions, topic.metadata.leaders, topic.metadata.replicas, strict=True)
-            )
+            for index, (log, state) in enumerate(zip(topic.partitions, topic.metadata.partitions, strict=True))
         ),
     )
 
 
+def _offline(broker: Broker, state: PartitionState) -> tuple[int, ...]:
+    fenced = broker.cluster.fenced
+    return tuple(one for one in state.replicas if one in fenced) if fenced else ()
+
+
 def _controller(broker: Broker) -> int:
-    """Whom to ask for changes. Any broker will do, for it passes them on; Kafka names one by chance, this is the first."""
-    return broker.cluster.ids[0]
+    """Whom to ask for changes. Any broker will do, for it passes them on; Kafka names one by chance, this is the first that is
+    there."""
+    return next((one for one in broker.cluster.ids if one not in broker.cluster.fenced), NO_LEADER)
 
 
 def handle_describe_cluster(broker: Broker, ctx: HandlerContext, call: Call, request: DescribeClusterRequest) -> None:
@@ -228,7 +235,7 @@ def handle_describe_topic_partitions(
             continue
         start = cursor.partition_index if name == cursor.topic_name else 0
         end = min(_int32(start + remaining), len(topic.partitions))
-        topics.append(_partitions_of(topic, range(start, end)))
+        topics.append(_partitions_of(broker, topic, range(start, end)))
         if end < len(topic.partitions):
             next_cursor = Cursor(topic_name=name, partition_index=end)
             break
@@ -261,7 +268,7 @@ def _partitions_of_missing(name: str) -> DescribeTopicPartitionsResponseTopic:
     )
 
 
-def _partitions_of(topic: Topic, indexes: range) -> DescribeTopicPartitionsResponseTopic:
+def _partitions_of(broker: Broker, topic: Topic, indexes: range) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
@@ -269,14 +276,15 @@ def _partitions_of(topic: Topic, indexes: range) -> DescribeTopicPartitionsRespo
         partitions=tuple(
             DescribeTopicPartitionsResponsePartition(
                 partition_index=index,
-                leader_id=topic.metadata.leaders[index],
+                leader_id=state.leader,
                 leader_epoch=topic.partitions[index].leader_epoch,
-                replica_nodes=topic.metadata.replicas[index],
-                isr_nodes=topic.metadata.replicas[index],
-                eligible_leader_replicas=(),  # every replica is in sync
-                last_known_elr=(),
+                replica_nodes=state.replicas,
+                isr_nodes=state.isr,
+                eligible_leader_replicas=state.elr,
+                last_known_elr=state.last_known_elr,
+                offline_replicas=_offline(broker, state),
             )
-            for index in indexes
+            for index, state in zip(indexes, topic.metadata.partitions[indexes.start : indexes.stop], strict=True)
         ),
         topic_authorized_operations=TOPIC_OPERATIONS,
     )

@@ -1,14 +1,14 @@
 """The log of one partition: append, read, look up, and forget what is old. Its storage says where the batches are kept.
 
-Readers see what lies before the high watermark, which is the end of the log, as nothing is copied to followers. Who reads what
-is committed sees what lies before the last stable offset, where the oldest open transaction begins, and is told which
-transactions were aborted. Source: ``UnifiedLog`` and ``LocalLog``.
+Readers see what lies before the high watermark: the end of the log, unless a follower that is in sync does not have all of it
+(see ``followers.py``). Who reads what is committed sees what lies before the last stable offset, where the oldest open
+transaction begins, and is told which transactions were aborted. Source: ``UnifiedLog`` and ``LocalLog``.
 """
 
 from bisect import bisect_right
 from collections.abc import Sequence
 from operator import attrgetter
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from groupcoord.broker.leader_epoch_cache import UNDEFINED_EPOCH, UNDEFINED_OFFSET, LeaderEpochCache
 from groupcoord.broker.log_segment import (
@@ -108,6 +108,8 @@ class PartitionLog:
         self.backend = backend
         self.log_start_offset = 0
         self.log_end_offset = 0
+        self.held_back_to: int | None = None
+        """The high watermark, where a follower in sync does not have all of the log; None: it is the end of the log."""
         self.producers = ProducerStateManager(name)
         self.epochs = LeaderEpochCache()
         self.cleaned_to = 0
@@ -133,14 +135,14 @@ class PartitionLog:
 
     @property
     def high_watermark(self) -> int:
-        """The offset up to which records are committed."""
-        return self.log_end_offset
+        """The offset up to which all replicas in sync have the records: consumers read so far."""
+        return self.log_end_offset if self.held_back_to is None else self.held_back_to
 
     @property
     def last_stable_offset(self) -> int:
-        """The offset up to which no transaction is open."""
+        """The offset up to which records are committed and no transaction is open."""
         first = self.producers.first_unstable_offset
-        if first is None:
+        if first is None or first >= self.high_watermark:
             return self.high_watermark
         return first if first >= self.log_start_offset else self._position_of(self.log_start_offset).offset
 
@@ -318,7 +320,7 @@ class PartitionLog:
                 f"Received request for offset {offset} for partition {self.name}, but we only have log segments in "
                 f"the range {self.log_start_offset} to {self.log_end_offset}.",
             )
-        end = self.last_stable_position if committed_only else self.end_position
+        end = self.last_stable_position if committed_only else self.high_watermark_position
         if offset >= end.offset:
             position = end if offset == end.offset else self._position_of(offset)
             return FetchDataInfo(position, None, 0, cut_short=False, aborted=() if committed_only else None)
@@ -382,7 +384,14 @@ class PartitionLog:
     def last_stable_position(self) -> LogOffsetMetadata:
         """Where the oldest open transaction begins, or the next batch will be."""
         first = self.producers.first_unstable_offset
-        return self.end_position if first is None else self._position_of(max(first, self.log_start_offset))
+        if first is None or first >= self.high_watermark:
+            return self.high_watermark_position
+        return self._position_of(max(first, self.log_start_offset))
+
+    @property
+    def high_watermark_position(self) -> LogOffsetMetadata:
+        """Up to where consumers read."""
+        return self.end_position if self.held_back_to is None else self._position_of(self.held_back_to)
 
     @property
     def end_position(self) -> LogOffsetMetadata:
@@ -428,6 +437,28 @@ class PartitionLog:
         return self.epochs.end_of(epoch, self.log_start_offset, self.log_end_offset)
 
     # --- forgetting
+
+    def truncate_to(self, offset: int, now_ms: int) -> None:
+        """Forget the batches from ``offset`` on: the broker that leads from now on does not have them.
+
+        Only for a log in memory. Producers are what the batches that stay say of them. Source: ``UnifiedLog.truncateTo``.
+        """
+        producers = ProducerStateManager(self.name)
+        kept: list[Segment] = []
+        for segment in self._segments:
+            if segment.base_offset >= offset:
+                continue
+            shortened = LogSegment(segment.base_offset, now_ms, index_interval_bytes=self.settings.index_interval_bytes)
+            for batch, header in cast("LogSegment", segment).batches():
+                if header.base_offset < offset:
+                    shortened.append(batch, header, now_ms)
+                    aborted = producers.replay(header, batch)
+                    if aborted is not None:
+                        shortened.append_aborted(aborted)
+            kept.append(shortened)
+        DELETED_SEGMENTS.add(self._segments)
+        self._segments, self.producers, self.log_end_offset = kept, producers, offset
+        self.epochs.truncate_from(offset)
 
     def delete_records(self, offset: int) -> int:
         """Forget what lies before ``offset`` (-1: everything); the log start offset afterwards.

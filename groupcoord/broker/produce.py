@@ -8,6 +8,7 @@ from v12 on it becomes one by being asked about (KIP-890). Source: ``KafkaApis.h
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 from groupcoord.broker.broker import Broker
@@ -61,7 +62,8 @@ _ABORTABLE_FROM = 11  # KIP-890: TRANSACTION_ABORTABLE
 _ADDS_FROM = 12  # KIP-890: partitions are added to the transaction by writing to them
 _NOBODY = -1
 _SMALL_BYTES = 8_000
-_VALID_ACKS = frozenset({-1, 0, 1})
+_ALL = -1
+_VALID_ACKS = frozenset({_ALL, 0, 1})
 # The coordinator says these when it is asked too early; older clients know another error as a reason to try again.
 _TO_BE_TRIED_AGAIN = frozenset(
     {
@@ -78,6 +80,7 @@ _EXPECTED = frozenset(
         ErrorCode.RECORD_LIST_TOO_LARGE,
         ErrorCode.CORRUPT_MESSAGE,
         ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.NOT_ENOUGH_REPLICAS,
     }
 )
 
@@ -128,11 +131,11 @@ class _Produce:
     Each time it goes on it looks anew at which topics there are.
     """
 
-    __slots__ = ("_broker", "_call", "_checks", "_errors", "_request", "_shown", "_started_ms")
+    __slots__ = ("_checks", "_errors", "_request", "_shown", "_started_ms", "broker", "call")
 
     def __init__(self, broker: Broker, call: Call, request: ProduceRequest, now_ms: int) -> None:
-        self._broker = broker
-        self._call = call
+        self.broker = broker
+        self.call = call
         self._request = request
         self._started_ms = now_ms
         self._errors: Mapping[TopicPartition, ErrorCode] | None = None
@@ -143,7 +146,7 @@ class _Produce:
 
     def go_on(self, ctx: HandlerContext) -> None:
         """Answer, or have done first what has to be done first."""
-        broker, call, request = self._broker, self._call, self._request
+        broker, call, request = self.broker, self.call, self._request
         batches = _batches(broker, request)
         try:
             _refuse_transactions(batches.values(), request.transactional_id)
@@ -152,7 +155,7 @@ class _Produce:
         except _RefusedError as refusal:
             if any(partition.records is None for topic in request.topic_data for partition in topic.partition_data):
                 return  # Kafka fails over records that are null even when it says no, and never says anything any more
-            self._respond(ctx, {target: _failed(target, refusal.error, refusal.message) for target in batches})
+            self.respond(ctx, {target: _failed(target, refusal.error, refusal.message) for target in batches})
             return
         if write is not None and (self._verifies or self._adds):
             self._verify(ctx, good, write)
@@ -170,7 +173,16 @@ class _Produce:
         grown: list[PartitionLog] = []
         tried = {target: self._append(ctx, target, log, records, grown) for target, (log, records) in good.items()}
         # The order of Kafka's response: what was not verified, what was tried, what is not there, and what is no batch.
-        self._respond(ctx, unverified | tried | missing | malformed)
+        outcomes = unverified | tried | missing | malformed
+        unreplicated = [
+            (target, log)
+            for target, (log, _) in good.items()
+            if request.acks == _ALL and not tried[target].error_code and log.high_watermark < log.log_end_offset
+        ]
+        if unreplicated:
+            _DelayedProduce(self, outcomes, unreplicated, ctx.now_ms + request.timeout_ms)
+        else:
+            self.respond(ctx, outcomes)
         for log in grown:
             broker.appended(ctx, log)
 
@@ -183,19 +195,19 @@ class _Produce:
 
     @property
     def _verifies(self) -> bool:
-        return bool(self._broker.config["transaction.partition.verification.enable"])
+        return bool(self.broker.config["transaction.partition.verification.enable"])
 
     @property
     def _adds(self) -> bool:
-        return self._call.version >= _ADDS_FROM
+        return self.call.version >= _ADDS_FROM
 
     def _verify(self, ctx: HandlerContext, good: _Logs, write: _Write) -> None:
         """Ask the coordinator about the partitions in which the transaction is not open yet, and then go on."""
         refused: dict[TopicPartition, ErrorCode] = {}
         self._shown = {}
         for target, header in write.headers.items():
-            topic = self._broker.topics.get(target.topic)
-            if topic is not None and not self._broker.leads(self._call, topic, target.partition):
+            topic = self.broker.topics.get(target.topic)
+            if topic is not None and not self.broker.leads(self.call, topic, target.partition):
                 continue  # which is what the producer will be told
             try:
                 shown = good[target][0].producers.start_verification(
@@ -208,14 +220,14 @@ class _Produce:
                     self._shown[target.partition_of_topic] = shown
 
         def verified(later: HandlerContext, errors: Mapping[TopicPartition, ErrorCode]) -> None:
-            config = self._broker.config
+            config = self.broker.config
             until_ms = self._started_ms + min(
                 int(str(config["add.partitions.to.txn.retry.backoff.max.ms"])), int(str(config["request.timeout.ms"]))
             )
             if self._adds and later.now_ms < until_ms and ErrorCode.CONCURRENT_TRANSACTIONS in errors.values():
-                key = TimerKey("produce", f"connection {self._call.connection_id}")
+                key = TimerKey("produce", f"connection {self.call.connection_id}")
                 backoff_ms = int(str(config["add.partitions.to.txn.retry.backoff.ms"]))
-                self._broker.timers.schedule(key, later.now_ms + backoff_ms, self.go_on)
+                self.broker.timers.schedule(key, later.now_ms + backoff_ms, self.go_on)
                 return
             self._errors = {**refused, **errors}
             self.go_on(later)
@@ -228,9 +240,9 @@ class _Produce:
             write.producer_id,
             write.producer_epoch,
             adds=self._adds,
-            gives_abortable=self._call.version >= _ABORTABLE_FROM,
+            gives_abortable=self.call.version >= _ABORTABLE_FROM,
         )
-        self._broker.verify_transaction(ctx, self._call, producer, tuple(self._shown), verified)
+        self.broker.verify_transaction(ctx, self.call, producer, tuple(self._shown), verified)
 
     # --- appending
 
@@ -238,7 +250,7 @@ class _Produce:
         self, ctx: HandlerContext, target: _Target, log: PartitionLog, records: bytes, grown: list[PartitionLog]
     ) -> PartitionProduceResponse:
         """Append to one partition, and note in ``grown`` the log if there is more in it now."""
-        broker, call = self._broker, self._call
+        broker, call = self.broker, self.call
         if self._request.acks not in _VALID_ACKS:
             return _failed(target, ErrorCode.INVALID_REQUIRED_ACKS)
         if target.topic in INTERNAL and call.client_id != ADMIN_CLIENT_ID:
@@ -249,6 +261,8 @@ class _Produce:
             failed = _failed(target, ErrorCode.NOT_LEADER_OR_FOLLOWER)
             return replace(failed, current_leader=leader) if call.version >= _LEADER_FROM else failed
         try:
+            if topic is not None and self._request.acks == _ALL:
+                broker.require_in_sync(topic, target.partition)
             appended = log.append(
                 records,
                 ctx.now_ms,
@@ -274,7 +288,7 @@ class _Produce:
             log_start_offset=appended.log_start_offset,
         )
 
-    def _respond(self, ctx: HandlerContext, outcomes: _Outcomes) -> None:
+    def respond(self, ctx: HandlerContext, outcomes: _Outcomes) -> None:
         """The response; with acks=0 there is none, and the connection closes if anything failed, for the producer to notice."""
         if self._request.acks != 0:
             topics: dict[tuple[uuid.UUID | None, str], list[PartitionProduceResponse]] = {}
@@ -287,9 +301,9 @@ class _Produce:
             leaders = {outcome.current_leader.leader_id for outcome in outcomes.values()} - {_NOBODY}
             endpoints = tuple(
                 NodeEndpoint(node_id=one.id, host=one.host, port=one.port, rack=one.rack)
-                for one in self._broker.cluster.named(self._broker.config, leaders, self._call.listener)
+                for one in self.broker.cluster.named(self.broker.config, leaders, self.call.listener)
             )
-            ctx.reply(self._call, ProduceResponse(responses=responses, node_endpoints=endpoints))
+            ctx.reply(self.call, ProduceResponse(responses=responses, node_endpoints=endpoints))
             return
         failures = [
             f"{target.topic}-{target.partition}: {ErrorCode(outcome.error_code).name}"
@@ -297,9 +311,47 @@ class _Produce:
             if outcome.error_code
         ]
         if failures:
-            ctx.close_connection(self._call, f"a produce with acks=0 failed: {', '.join(failures)}")
+            ctx.close_connection(self.call, f"a produce with acks=0 failed: {', '.join(failures)}")
         else:
-            ctx.no_reply(self._call)
+            ctx.no_reply(self.call)
+
+
+class _DelayedProduce:
+    """A Produce with acks=all that waits, until ``until_ms``, for replicas that are in sync and behind.
+
+    It is answered as a whole when the last of its partitions is done. Source: ``DelayedProduce``.
+    """
+
+    def __init__(
+        self,
+        produce: _Produce,
+        outcomes: _Outcomes,
+        waits_for: Sequence[tuple[_Target, PartitionLog]],
+        until_ms: int,
+    ) -> None:
+        self._produce, self._outcomes = produce, outcomes
+        broker, call = produce.broker, produce.call
+        self._timers = broker.timers
+        self._key = TimerKey("produce", f"connection {call.connection_id}", f"request {call.correlation_id}")
+        self._waits = {
+            target: broker.followers.wait(log, log.log_end_offset, partial(self._done, target))
+            for target, log in waits_for
+        }
+        self._timers.schedule(self._key, until_ms, self._timed_out)
+
+    def _done(self, target: _Target, ctx: HandlerContext, error: ErrorCode) -> None:
+        del self._waits[target]
+        if error:
+            self._outcomes[target] = replace(self._outcomes[target], error_code=error)
+        if not self._waits:
+            self._timers.cancel(self._key)
+            self._produce.respond(ctx, self._outcomes)
+
+    def _timed_out(self, ctx: HandlerContext) -> None:
+        for target, end in self._waits.items():
+            end()
+            self._outcomes[target] = replace(self._outcomes[target], error_code=ErrorCode.REQUEST_TIMED_OUT)
+        self._produce.respond(ctx, self._outcomes)
 
 
 def _batches(broker: Broker, request: ProduceRequest) -> dict[_Target, bytes | None]:

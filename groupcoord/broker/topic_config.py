@@ -42,6 +42,7 @@ class LogConfig:
         0.5  # so much of the log has to be new since the last compaction for the next one
     )
     min_compaction_lag_ms: int = 0  # before that a record is not compacted
+    min_insync_replicas: int = 1  # so many replicas, or all if there are fewer, have to be in sync for acks=all
     retention_bytes: int = -1  # of one partition; -1 is no limit
     retention_ms: int = 604_800_000  # -1 is no limit
     segment_bytes: int = 1_073_741_824  # what retention deletes at a time
@@ -50,6 +51,9 @@ class LogConfig:
         -1
     )  # of one partition, if anything may be deleted; -1 is no limit. No topic config: see topic_config
     segment_ms: int = 604_800_000  # a segment older than this is closed at the next append
+    unclean_leader_election_enable: bool = (
+        False  # may a replica lead that was not in sync, and lose what it does not have?
+    )
 
     @property
     def compact(self) -> bool:

@@ -3,10 +3,10 @@
 import dataclasses
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from groupcoord.broker import topic_names
-from groupcoord.broker.broker_registry import Replicas
+from groupcoord.broker.leader_election import PartitionState, Replicas
 from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.broker.storage_backend import (
     IN_MEMORY_STORAGE,
@@ -21,10 +21,19 @@ from groupcoord.core.java_hash_order import TimelineMap
 _RESERVED_IDS = frozenset(map(uuid.UUID, ("0" * 32, "0" * 31 + "1")))
 
 
-class MetadataVersion:
-    """Counts the changes of the metadata of topics."""
+def all_in_sync(replicas: Replicas) -> PartitionState:
+    """A new partition whose brokers all run."""
+    return PartitionState(replicas, replicas, replicas[0])
+
+
+class MetadataChanges:
+    """Counts the changes of the metadata of topics; and who has a say in what new partitions are, and hears of them."""
 
     def __init__(self) -> None:
+        self.initial_state: Callable[[Replicas], PartitionState] = all_in_sync
+        """What a new partition is, by its brokers."""
+        self.on_logs_added: Callable[[Topic, int], None] = lambda _topic, _first: None
+        """Told of a topic with partitions from that one on that are new."""
         self.value = 0
         self.of_newest_topic = 0
         """The version in which a topic was created for the last time."""
@@ -34,16 +43,22 @@ class MetadataVersion:
 class TopicMetadata:
     """What there is to know of a topic but its logs; replaced as a whole whenever something of it changes.
 
-    ``configs`` are its own overrides, as they were written; ``replicas`` for each partition the ids of its brokers,
-    the preferred leader first; ``leaders`` for each partition the id of its leader. Source: ``TopicImage``.
+    ``configs`` are its own overrides, as they were written; ``partitions`` are their replicas and leaders, and ``replicas`` and
+    ``leaders`` only these, for each partition. Source: ``TopicImage``.
     """
 
     name: str
     topic_id: uuid.UUID
     created_ms: int
     configs: Mapping[str, str]
-    replicas: tuple[Replicas, ...] = ()
-    leaders: tuple[int, ...] = ()
+    partitions: tuple[PartitionState, ...] = ()
+    replicas: tuple[Replicas, ...] = field(init=False)
+    leaders: tuple[int, ...] = field(init=False)
+    """The id of each partition's leader; -1 where there is none."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "replicas", tuple(each.replicas for each in self.partitions))
+        object.__setattr__(self, "leaders", tuple(each.leader for each in self.partitions))
 
     @property
     def is_internal(self) -> bool:
@@ -57,7 +72,7 @@ class Topic:
     A partition of which nothing else is said is on the broker with the id ``home``, and on no other.
     """
 
-    __slots__ = ("_home", "_storage", "_version", "metadata", "name", "partitions", "settings", "topic_id")
+    __slots__ = ("_changes", "_home", "_storage", "metadata", "name", "partitions", "settings", "topic_id")
 
     def __init__(
         self,
@@ -65,9 +80,9 @@ class Topic:
         settings: LogConfig,
         storage: StorageBackend = IN_MEMORY_STORAGE,
         home: int = 1,
-        version: MetadataVersion | None = None,
+        changes: MetadataChanges | None = None,
     ) -> None:
-        self._version = version or MetadataVersion()
+        self._changes = changes or MetadataChanges()
         self.metadata = metadata
         self.name = metadata.name
         self.topic_id = metadata.topic_id
@@ -100,26 +115,39 @@ class Topic:
         """Append ``logs`` as the next partitions."""
         placed = [(self._home,)] * len(logs) if replicas is None else replicas
         self.partitions += logs
-        self.metadata = dataclasses.replace(
-            self.metadata,
-            replicas=(*self.metadata.replicas, *placed),
-            leaders=(*self.metadata.leaders, *(brokers[0] for brokers in placed)),
-        )
-        self._version.value += 1
+        states = map(self._changes.initial_state, placed)
+        self.metadata = dataclasses.replace(self.metadata, partitions=(*self.metadata.partitions, *states))
+        self._changes.value += 1
+        self._changes.on_logs_added(self, len(self.partitions) - len(logs))
+
+    def set_state(self, partition: int, state: PartitionState) -> None:
+        """``partition`` is as ``state`` says from now on; with another leader, or none, its next leader epoch begins."""
+        states = list(self.metadata.partitions)
+        if state.leader != states[partition].leader:
+            log = self.partitions[partition]
+            log.epochs.begin(log.log_end_offset)
+        states[partition] = state
+        self.metadata = dataclasses.replace(self.metadata, partitions=tuple(states))
+        self._changes.value += 1
+
+    def min_isr(self, partition: int) -> int:
+        """So many replicas have to be in sync for acks=all."""
+        return min(self.settings.min_insync_replicas, len(self.metadata.replicas[partition]))
 
     def move_leader(self, partition: int, broker_id: int) -> None:
         """Let another broker lead ``partition``, in the next leader epoch.
 
         One that is no replica takes the place of the present leader, as after a reassignment.
         """
-        replicas, leaders = list(self.metadata.replicas), list(self.metadata.leaders)
-        if broker_id not in replicas[partition]:
-            replicas[partition] = tuple(broker_id if one == leaders[partition] else one for one in replicas[partition])
-        leaders[partition] = broker_id
-        self.metadata = dataclasses.replace(self.metadata, replicas=tuple(replicas), leaders=tuple(leaders))
-        self._version.value += 1
-        log = self.partitions[partition]
-        log.epochs.begin(log.log_end_offset)
+        state = self.metadata.partitions[partition]
+
+        def with_it(brokers: Replicas) -> Replicas:
+            return (
+                brokers if broker_id in brokers else tuple(broker_id if one == state.leader else one for one in brokers)
+            )
+
+        moved = PartitionState(with_it(state.replicas), with_it(state.isr), broker_id)
+        self.set_state(partition, moved)
 
     def configure(self, configs: Mapping[str, str], config: BrokerConfig) -> None:
         """Set the overrides of the topic, which have been checked; they apply to every log at once.
@@ -153,7 +181,7 @@ class TopicStore:
         self._config = config
         self._storage = storage
         self._new_topic_id = new_topic_id
-        self.version = MetadataVersion()
+        self.changes = MetadataChanges()
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[uuid.UUID, Topic] = {}
         self._by_collision: dict[str, TimelineMap[str, None]] = {}
@@ -171,6 +199,10 @@ class TopicStore:
     def all(self) -> list[Topic]:
         """The topics, in the order of their creation."""
         return list(self._by_name.values())
+
+    def __getitem__(self, name: str) -> Topic:
+        """The topic called ``name``. Raises KeyError."""
+        return self._by_name[name]
 
     def get(self, name: str) -> Topic | None:
         """The topic called ``name``, or None."""
@@ -224,7 +256,7 @@ class TopicStore:
             self._storage.topic_created(name, topic_id, partitions, configs, now_ms)
         settings = _settings(configs, self._config, self._storage)
         metadata = TopicMetadata(name, topic_id, now_ms, dict(configs))
-        topic = Topic(metadata, settings, self._storage, self._config.node_id, self.version)
+        topic = Topic(metadata, settings, self._storage, self._config.node_id, self.changes)
         topic.add_logs(partitions, replicas)
         self._add(topic)
         return topic
@@ -233,7 +265,7 @@ class TopicStore:
         """Add a topic that the storage has kept."""
         settings = _settings(kept.configs, self._config, self._storage)
         metadata = TopicMetadata(kept.name, kept.topic_id, kept.created_ms, dict(kept.configs))
-        topic = Topic(metadata, settings, self._storage, self._config.node_id, self.version)
+        topic = Topic(metadata, settings, self._storage, self._config.node_id, self.changes)
         topic.attach_logs(
             [PartitionLog.recovered(settings, f"{kept.name}-{index}", log) for index, log in enumerate(kept.logs)]
         )
@@ -242,8 +274,8 @@ class TopicStore:
 
     def _add(self, topic: Topic) -> None:
         self._by_name[topic.name] = self._by_id[topic.topic_id] = topic
-        self.version.value += 1
-        self.version.of_newest_topic = self.version.value
+        self.changes.value += 1
+        self.changes.of_newest_topic = self.changes.value
         key = topic_names.collision_key(topic.name)
         if key is not None:
             self._by_collision.setdefault(key, TimelineMap()).put(topic.name, None)
@@ -255,7 +287,7 @@ class TopicStore:
         with storage_errors_as_api_errors():
             self._storage.topic_deleted(self._by_name[name].topic_id)
         topic = self._by_name.pop(name)
-        self.version.value += 1
+        self.changes.value += 1
         del self._by_id[topic.topic_id]
         key = topic_names.collision_key(name)
         if key is not None:

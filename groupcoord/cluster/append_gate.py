@@ -1,21 +1,24 @@
 """Decides of each append of the coordinator whether it is stored, held or failed; without rules it is stored at once.
 
 Kafka writes to its own disk at once and answers when the other replicas have it too, which may take long; or the write fails.
-A gate stands for all of that. Appends of one partition are stored in their order: what comes behind an append that is held is
-held, too, and if that fails, so does it, because it builds on it.
+So it is here where followers are behind (see ``broker/followers.py``); a gate stands for all of that where a test wants it.
+Appends of one partition are stored in their order: what comes behind an append that is held is held, too, and if that fails, so
+does it, because it builds on it.
 
-In Kafka a record is in the leader's log while other replicas do not have it; here it is in the log when it is released. No
-client can see that: nobody may fetch beyond the high watermark. If the coordinator moves meanwhile, the record is lost, as in
-Kafka when the new leader is a replica that did not have it.
+In Kafka a record is in the leader's log while other replicas do not have it; what a gate holds is in the log when it is
+released. No client can see that: nobody may fetch beyond the high watermark. If the coordinator moves meanwhile, the record is
+lost, as in Kafka when the new leader is a replica that did not have it.
 """
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, Literal, Protocol
 
 from groupcoord.broker.broker import Broker
+from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.coordinator.runtime.coordinator_runtime import CoordinatorRuntime
 from groupcoord.coordinator.runtime.shard import Shard
 from groupcoord.core.effects import Append, Effect
+from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.batches.record_batch import BatchError
 from groupcoord.protocol.errors import ErrorCode
 
@@ -121,7 +124,24 @@ class Appends:
                 stored = self._broker.append_to(topic, partition, records, now_ms, **producer)
         except BatchError as problem:
             return self._failed(append, problem.error, now_ms)
+        log = self._broker.existing_log(topic, partition)
+        if log.high_watermark < log.log_end_offset:
+            self._wait_for_followers(append, log)
+            return stored
         return stored + self._runtimes[append.topic].appended(append, now_ms)
+
+    def _wait_for_followers(self, append: Append, log: PartitionLog) -> None:
+        """``append`` is the last in ``log``: it is done when all replicas in sync have it."""
+
+        def replicated(ctx: HandlerContext, error: ErrorCode) -> None:
+            if self._shard(append).awaits(append.append_id):
+                if error is ErrorCode.NONE:
+                    ctx.effects += self._runtimes[append.topic].appended(append, ctx.now_ms)
+                else:
+                    ctx.effects += self._failed(append, error, ctx.now_ms)
+
+        self._shard(append).append_held(append.append_id)
+        self._broker.followers.wait(log, log.log_end_offset, replicated)
 
     def _failed(self, append: Append, error: ErrorCode, now_ms: int) -> list[Effect]:
         return self._runtimes[append.topic].append_failed(append, error, now_ms)

@@ -21,6 +21,7 @@ from groupcoord.broker.topic_names import CONSUMER_OFFSETS, INTERNAL, TRANSACTIO
 from groupcoord.broker.topic_store import Topic
 from groupcoord.cluster.api_versions import Features, api_versions
 from groupcoord.cluster.append_gate import Appends
+from groupcoord.cluster.controller import ClusterController
 from groupcoord.cluster.coordinator_loader import CoordinatorLoader
 from groupcoord.cluster.transaction_markers import TransactionMarkers, verify_offsets
 from groupcoord.config.broker_config import SERVER_ASSIGNOR_NAMES, BrokerConfig, ConfigResource
@@ -40,7 +41,7 @@ from groupcoord.core.background_work import BackgroundWork, SubmitWork, T, run_i
 from groupcoord.core.effects import Append, Call, Effect, Reply
 from groupcoord.core.events import AdminAction
 from groupcoord.core.handler_context import HandlerContext
-from groupcoord.core.timers import Deadline
+from groupcoord.core.timers import Deadline, Timers
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.apis.find_coordinator import GROUP, TRANSACTION
 from groupcoord.protocol.batches.record_batch import BatchError
@@ -105,6 +106,10 @@ class ClusterCore:
             config_of=self._consumer_group_config,
         )
         self.markers = TransactionMarkers(self.broker, self.coordinator.shards)
+        self.controller = ClusterController(
+            self.broker, resign=self._resign_partition, load=self._load_partition, handle=self._handle_now
+        )
+        """What becomes of brokers that stop, die, pause and come back."""
         self.transactions = TransactionCoordinator(
             config,
             new_producer_id=self._new_producer_id,
@@ -133,7 +138,8 @@ class ClusterCore:
         self._batches_rounds = False
         self._default_group_config = config, _config_of_group(config, NO_CONFIGS)
         self.broker.on_topics_deleted = self._topics_deleted
-        self._timers = (self.coordinator.timers, self.transactions.timers, self.broker.timers)
+        self._timers: tuple[Timers, ...] = (self.coordinator.timers, self.transactions.timers, self.broker.timers)
+        self._absent = self.broker.cluster.not_running
         self.loader = CoordinatorLoader()
         """Reads the logs of coordinators; the simulation has one that takes its time."""
         self._coordinated = frozenset(self.coordinator.apis)
@@ -183,6 +189,15 @@ class ClusterCore:
 
     def handle(self, call: Call, request: Any, now_ms: int) -> list[Effect]:
         """What follows from ``request``; ``None`` for it stands for an ApiVersions of an unknown version."""
+        if self._absent:
+            if self.broker.cluster.id_of(call) in self._absent:
+                ctx = HandlerContext(now_ms, call)
+                self.controller.ask_absent(ctx, call, request)
+                return ctx.effects
+            return self.controller.withhold(self._handle(call, request, now_ms))
+        return self._handle(call, request, now_ms)
+
+    def _handle(self, call: Call, request: Any, now_ms: int) -> list[Effect]:
         key = call.api.key
         if key in self._coordinated:
             effects = self.coordinator.handle(call, request, now_ms)
@@ -215,11 +230,13 @@ class ClusterCore:
         effects = self._execute_appends(self.coordinator.expire(now_ms), now_ms)
         effects += self._execute_appends(self.transactions.expire(now_ms), now_ms)
         effects += self._execute_appends(self.broker.expire(now_ms), now_ms)
+        if self.controller.is_eventful:
+            effects += self._execute_appends(self.controller.timers.fire_due(now_ms), now_ms)
         if self.loader:
             ctx = HandlerContext(now_ms, AdminAction("a coordinator starts"))
             self.loader.read_next_piece(ctx)
             effects += self._execute_appends(ctx.effects, now_ms)
-        return effects
+        return self.controller.withhold(effects) if self._absent else effects
 
     def flush(self, now_ms: int) -> list[Effect]:
         """Append what several requests wrote, as one batch for each partition; a server calls it at the end of each round."""
@@ -229,7 +246,7 @@ class ClusterCore:
                 ctx = HandlerContext(now_ms, AdminAction("a batch is complete"))
                 runtime.flush(ctx)
                 effects += self._submit_appends(ctx.effects, now_ms)
-        return effects
+        return self.controller.withhold(effects) if self._absent else effects
 
     def batch_rounds(self, *, batches: bool) -> None:
         """From now on what requests write waits for ``flush``; if not ``batches``, each request is flushed at once."""
@@ -272,6 +289,23 @@ class ClusterCore:
         act(ctx)
         return self._execute_now(ctx.effects, now_ms)
 
+    def change_broker(
+        self, action: str, act: Callable[[ClusterController, HandlerContext], None], now_ms: int
+    ) -> list[Effect]:
+        """The effects of ``act``, something that is done to a broker, such as ``controller.kill``.
+
+        ``action`` describes it in the trace. Raises ValueError for a lone broker, and what ``act`` raises.
+        """
+        if len(self.broker.cluster) == 1:
+            raise ValueError(
+                "a lone broker has no others that go on without it: a cluster of several has brokers=3, say"
+            )
+        if self.controller.timers not in self._timers:
+            self._timers = (*self._timers, self.controller.timers)
+        ctx = HandlerContext(now_ms, AdminAction(action))
+        act(self.controller, ctx)
+        return self.controller.withhold(self._execute_now(ctx.effects, now_ms))
+
     def move_leader(self, topic: str, partition: int, broker_id: int, now_ms: int) -> list[Effect]:
         """Let another broker lead a partition, in the next leader epoch.
 
@@ -287,8 +321,14 @@ class ClusterCore:
         if broker_id not in self.broker.cluster.ids:
             ids = ", ".join(map(str, self.broker.cluster.ids))
             raise ValueError(f"there is no broker {broker_id}: the ids are {ids}")
-        if found.metadata.leaders[partition] == broker_id:
+        state = found.metadata.partitions[partition]
+        if state.leader == broker_id:
             return []
+        if broker_id in self._absent:
+            raise ValueError(f"broker {broker_id} does not run: it cannot lead {topic}-{partition}")
+        if broker_id in state.replicas and broker_id not in state.isr:
+            in_sync = ", ".join(map(str, state.isr)) or "none"
+            raise ValueError(f"broker {broker_id} cannot lead {topic}-{partition}, it is behind; in sync: {in_sync}")
         coordinates = topic in self.runtimes and partition < len(self.runtimes[topic].shards)
         effects = self.resign(partition, now_ms, topic) if coordinates else []
         ctx = HandlerContext(now_ms, AdminAction(f"broker {broker_id} is to lead {topic}-{partition}"))
@@ -296,6 +336,19 @@ class ClusterCore:
         if coordinates:
             self.load(partition, now_ms, topic)
         return effects + ctx.effects
+
+    def _resign_partition(self, ctx: HandlerContext, topic: str, partition: int) -> None:
+        """What coordinates a partition runs no longer, or leads it no longer."""
+        if topic in self.runtimes and partition < len(self.runtimes[topic].shards):
+            self.runtimes[topic].resign(partition, ctx)
+
+    def _load_partition(self, ctx: HandlerContext, topic: str, partition: int) -> None:
+        """A broker that runs leads a partition now: what it coordinates by that is read."""
+        if topic in self.runtimes and partition < len(self.runtimes[topic].shards):
+            self.load(partition, ctx.now_ms, topic)
+
+    def _handle_now(self, ctx: HandlerContext, call: Call, request: Any) -> None:
+        ctx.effects += self.handle(call, request, ctx.now_ms)
 
     def resign(self, partition: int, now_ms: int, topic: str = CONSUMER_OFFSETS) -> list[Effect]:
         """Let another broker coordinate what is in this partition of a coordinator's ``topic``; what waits is refused."""
@@ -400,12 +453,12 @@ class TopicsOfBroker:
     @property
     def version(self) -> int:
         """See TopicsView."""
-        return self._topics.version.value
+        return self._topics.changes.value
 
     @property
     def version_of_newest(self) -> int:
         """See TopicsView."""
-        return self._topics.version.of_newest_topic
+        return self._topics.changes.of_newest_topic
 
     def names(self) -> Iterable[str]:
         """See TopicsView."""
@@ -420,7 +473,7 @@ class TopicsOfBroker:
         topic = self._topics.get(name)
         if topic is None:
             raise KeyError(name)
-        racks = {broker.id: broker.rack for broker in self._broker.cluster.brokers(self._broker.config)}
+        racks = self._broker.cluster.racks(self._broker.config)
         return [
             [rack for one in replicas if (rack := racks.get(one)) is not None] for replicas in topic.metadata.replicas
         ]
@@ -447,9 +500,9 @@ class _Brokers:
         found = self._broker.topics.get(topic)
         return () if found is None else found.metadata.leaders
 
-    def address(self, broker_id: int, listener: int = 0) -> Address:
-        (found,) = self._broker.cluster.named(self._broker.config, [broker_id], listener)
-        return Address(found.id, found.host, found.port)
+    def address(self, broker_id: int, listener: int = 0) -> Address | None:
+        found = self._broker.cluster.named(self._broker.config, [broker_id], listener)
+        return Address(found[0].id, found[0].host, found[0].port) if found else None
 
 
 def _earliest(moments: Iterable[int | None]) -> int | None:

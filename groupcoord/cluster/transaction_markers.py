@@ -49,8 +49,10 @@ class TransactionMarkers:
         topic, number = partition
         if _NONE in (marker.producer_id, marker.producer_epoch):
             told(ctx, ErrorCode.UNKNOWN_SERVER_ERROR)  # Kafka fails to make such a batch
-        elif self._broker.log(topic, number) is None:
+        elif (found := self._broker.topics.get(topic)) is None or not 0 <= number < len(found.partitions):
             told(ctx, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        elif not self._broker.is_led(found, number):
+            told(ctx, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         elif topic == CONSUMER_OFFSETS:
             shard = self._shards[number]
             shard.complete_transaction(ctx, marker, lambda later: told(later, ErrorCode.NONE), told)

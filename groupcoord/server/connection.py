@@ -193,6 +193,7 @@ class ServerConnection(asyncio.Protocol):
         "_transport",
         "_write_paused",
         "active_at",
+        "broker",
         "client_host",
         "in_flight",
         "in_line",
@@ -228,6 +229,7 @@ class ServerConnection(asyncio.Protocol):
         self._round = serving
         self._registry = registry
         self._frames = FrameBuffer(max_request_bytes)
+        self.broker = broker
         self._requests = RequestCache(number, self.client_host, broker, listener)
         self._responses = ResponseCache()
         self._answers: list[bytes] = []

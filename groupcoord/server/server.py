@@ -67,11 +67,14 @@ class Server:
         self._files_to_come = files_to_come
         self._places: dict[tuple[int, int], tuple[str, int]] = {}  # by broker and listener; kept for another start
         self._sockets: list[tuple[int, int, socket.socket]] = []  # with the broker and the listener
-        self._accepting: list[asyncio.Task[None]] = []
+        self._accepting: dict[socket.socket, asyncio.Task[None]] = {}
+        self._closed: set[int] = set()
+        """The brokers, counted from 0, that do not listen."""
         self._stop = asyncio.Event()
         self._signal: signal.Signals | None = None
         self._connections: ConnectionRegistry[ServerConnection]
         self._dispatcher: ServingLoop
+        self._acceptor: Acceptor
         self._worker: BackgroundWorker
 
     @property
@@ -123,10 +126,8 @@ class Server:
         self._worker = BackgroundWorker(loop, self._dispatcher.work_done)
         self.cluster.use_worker(self._worker.submit)
         self.cluster.batch_rounds(batches=True)
-        acceptor = Acceptor(lambda: self.cluster.config, self._connections, serving, self._files_to_come)
-        self._accepting = [
-            loop.create_task(self._accept(acceptor, *place_and_socket)) for place_and_socket in self._sockets
-        ]
+        self._acceptor = Acceptor(lambda: self.cluster.config, self._connections, serving, self._files_to_come)
+        self._begin_accepting()
         self._dispatcher.wake()
         logger.info("serving at %s", ", ".join(host_and_port(*place) for place in self._places.values()))
 
@@ -135,10 +136,8 @@ class Server:
 
         With ``keep_listening`` the listening sockets stay open, and who connects waits for the server that will ``take_over``.
         """
-        for task in self._accepting:
-            task.cancel()
         try:
-            await asyncio.gather(*self._accepting, return_exceptions=True)
+            await self._end_accepting(self._accepting)
         finally:
             if not keep_listening:
                 self.close_sockets()
@@ -205,7 +204,38 @@ class Server:
         """How many clients are connected."""
         return len(self._connections.open)
 
+    async def close_broker(self, number: int) -> None:
+        """Listen no more for that broker, counted from 0, and close its connections at once, as if its process had ended."""
+        self._closed.add(number)
+        gone = [each for each in self._sockets if each[0] == number]
+        await self._end_accepting([listening for _, _, listening in gone])
+        for each in gone:
+            each[2].close()
+            self._sockets.remove(each)
+        for connection in tuple(self._connections.open.values()):
+            if connection.broker == number:
+                connection.abort()
+
+    async def open_broker(self, number: int) -> None:
+        """Listen for that broker again, where it did. Raises OSError if the port is taken."""
+        self._closed.discard(number)
+        await self._listen(1 if self._brokers is None else len(self._brokers))
+        self._begin_accepting()
+
     # The inside of the lifecycle.
+
+    def _begin_accepting(self) -> None:
+        loop = asyncio.get_running_loop()
+        for broker, listener, listening in self._sockets:
+            if listening not in self._accepting:
+                task = loop.create_task(self._accept(self._acceptor, broker, listener, listening))
+                self._accepting[listening] = task
+
+    async def _end_accepting(self, sockets: Iterable[socket.socket]) -> None:
+        ended = [self._accepting.pop(listening) for listening in tuple(sockets) if listening in self._accepting]
+        for task in ended:
+            task.cancel()
+        await asyncio.gather(*ended, return_exceptions=True)
 
     async def _listen(self, brokers: int) -> None:
         """Open the sockets, and tell the cluster their addresses. An OSError has in ``filename`` the address that cannot be
@@ -218,6 +248,9 @@ class Server:
         }
         bound: dict[tuple[int, int], tuple[str, int]] = {}
         for (broker, listener), (host, wanted) in places.items():
+            if broker in self._closed:
+                bound[broker, listener] = host, wanted
+                continue
             try:
                 if wanted > LAST_PORT:
                     raise OSError(errno.EADDRNOTAVAIL, f"there is no port above {LAST_PORT}")

@@ -39,6 +39,7 @@ from groupcoord.testing.cluster_base import (
     new_partitioner,
     raise_refusal,
 )
+from groupcoord.testing.cluster_broker import ClusterBroker
 from groupcoord.testing.cluster_clock import ClusterClock
 from groupcoord.testing.cluster_group import ClusterGroup
 from groupcoord.testing.engine import Engine, InProcessConnection, SeededRandomSource
@@ -291,6 +292,10 @@ class Cluster(KafkaCluster):
         await self._engine.start()
         await self._engine.loaded()
 
+    def broker(self, broker_id: int) -> ClusterBroker:
+        """The broker with that id: to stop, kill, pause and start it. Raises ValueError if there is none."""
+        return ClusterBroker(broker_id, self._engine)
+
     async def move_leader(self, topic: str, partition: int, to: int) -> None:
         """Let the broker with the id ``to`` lead a partition, in the next leader epoch. Raises ValueError."""
         chosen_partitions(topic, len(self._topic(topic).partitions), partition)
@@ -360,6 +365,11 @@ class Cluster(KafkaCluster):
 
     async def _ask_broker(self, broker_id: int, request: Any, *, newest: int) -> Any:
         return await self._ask(request, version=newest, broker_id=broker_id)
+
+    async def ask_broker(self, broker_id: int, request: Any, *, version: int | None = None) -> Any:
+        """The answer of that broker to ``request``, a message of ``groupcoord.protocol.messages``, by default in the newest
+        version. Raises ConnectionResetError if it does not run, or closes the connection."""
+        return await self._ask(request, version=version, broker_id=broker_id)
 
     async def _ask(self, request: Any, *, version: int | None = None, broker_id: int | None = None) -> Any:
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()

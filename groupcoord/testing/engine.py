@@ -14,6 +14,7 @@ from groupcoord.broker.storage_backend import IN_MEMORY_STORAGE, StorageBackend
 from groupcoord.broker.topic_admin import create_automatically
 from groupcoord.broker.topic_names import CONSUMER_OFFSETS, TRANSACTION_STATE
 from groupcoord.cluster.assemble import assemble
+from groupcoord.cluster.controller import BrokerState, ClusterController
 from groupcoord.cluster.layer import Layer
 from groupcoord.config.broker_config import as_items, load
 from groupcoord.coordinator.classic.classic_group_state import Member
@@ -224,6 +225,26 @@ class Engine:
         self.scheduler.stop()
         for member in self.scheduler:
             member.vanish()
+
+    async def change_broker(
+        self, broker_id: int, action: str, act: Callable[[ClusterController, HandlerContext, int], None]
+    ) -> None:
+        """Do something to a broker, such as ``ClusterController.kill``. Its ports and connections are closed if it does not
+        run then, and open if it does. Raises ValueError, and OSError if its port is taken."""
+        self.require_own_loop()
+        effects = self.core.change_broker(
+            f"{action} broker {broker_id}", lambda controller, ctx: act(controller, ctx, broker_id), self.clock()
+        )
+        number = self.core.broker.cluster.ids.index(broker_id)
+        state = self.core.controller.state_of(broker_id)
+        if state is BrokerState.STOPPED:
+            self.transport.close_connections(number)
+            if self.is_up:
+                await self.server.close_broker(number)
+        elif self.is_up:
+            await self.server.open_broker(number)
+        self.apply(effects, f"{action} broker {broker_id}")
+        await self.loaded()
 
     def reload(self) -> None:
         """Forget every group and every transactional id, and read all of them from the logs, as a broker that restarts does."""
@@ -496,8 +517,8 @@ class InProcessConnection:
             finally:
                 self.hears = None
 
-        if not engine.is_up:
-            engine.loop.call_soon(hear, None)
+        if not engine.is_up or (broker_id is not None and broker_id not in engine.core.broker.cluster.ids):
+            engine.loop.call_soon(hear, None)  # the server is down, or nobody leads what is asked about
             return
         broker = 0 if broker_id is None else engine.core.broker.cluster.ids.index(broker_id)
         api = API_BY_REQUEST[type(request)]

@@ -30,7 +30,7 @@ class InProcessTransport(Layer):
         self._on_activity = on_activity
         self._on_answers = on_answers
         self._connection_ids = count(_FIRST_IN_PROCESS, -1)
-        self._waiting: dict[tuple[int, int], OnResponse] = {}
+        self._waiting: dict[tuple[int, int], tuple[OnResponse, int]] = {}
         self._answers: deque[tuple[OnResponse, Any]] = deque()
         self.spoke: dict[tuple[str, str], int] = {}
         """(group, member id) → the connection on which that member sent its last request."""
@@ -50,7 +50,7 @@ class InProcessTransport(Layer):
 
     def ask(self, call: Call, request: Any, now_ms: int, answered: OnResponse) -> list[Effect]:
         """Handle ``request``; ``deliver`` calls ``answered`` with the response, this method never does."""
-        self._waiting[call.connection_id, call.correlation_id] = answered
+        self._waiting[call.connection_id, call.correlation_id] = answered, call.broker
         return self.handle(call, request, now_ms)
 
     def forget(self, connection_id: int) -> None:
@@ -58,10 +58,10 @@ class InProcessTransport(Layer):
         for key in [key for key in self._waiting if key[0] == connection_id]:
             del self._waiting[key]
 
-    def close_connections(self) -> None:
-        """Close all connections: each request that waits for an answer gets None."""
-        self._answers.extend((answered, None) for answered in self._waiting.values())
-        self._waiting.clear()
+    def close_connections(self, broker: int | None = None) -> None:
+        """Close all connections, or those to that broker, counted from 0: each request that waits for an answer gets None."""
+        closed = [key for key, (_, asked) in self._waiting.items() if broker in (None, asked)]
+        self._answers.extend((self._waiting.pop(key)[0], None) for key in closed)
         if self._answers:
             self._on_answers()
 
@@ -76,9 +76,9 @@ class InProcessTransport(Layer):
         others: list[Effect] = []
         for effect in effects:
             if not isinstance(effect, Append | EmitEvent) and effect.call.connection_id <= _FIRST_IN_PROCESS:
-                answered = self._waiting.pop((effect.call.connection_id, effect.call.correlation_id), None)
-                if answered is not None:
-                    self._answers.append((answered, effect.response if isinstance(effect, Reply) else None))
+                waiting = self._waiting.pop((effect.call.connection_id, effect.call.correlation_id), None)
+                if waiting is not None:
+                    self._answers.append((waiting[0], effect.response if isinstance(effect, Reply) else None))
             else:
                 others.append(effect)
         if self._answers:

@@ -8,6 +8,7 @@ from groupcoord.testing.append_rules import AppendRule, HeldAppends
 from groupcoord.testing.auto_member import AutoMember
 from groupcoord.testing.cluster import Cluster
 from groupcoord.testing.cluster_base import KafkaCluster
+from groupcoord.testing.cluster_broker import ClusterBroker
 from groupcoord.testing.cluster_clock import ClusterClock
 from groupcoord.testing.cluster_group import ClusterGroup
 from groupcoord.testing.faults import Barrier, Faults
@@ -39,6 +40,7 @@ SyncBarrier = sync_class(Barrier)
 SyncAppendRule = sync_class(AppendRule, without=("decide",))
 SyncHeldAppends = sync_class(HeldAppends, SyncAppendRule, without=("decide",))
 SyncClusterClock = sync_class(ClusterClock)
+SyncClusterBroker = sync_class(ClusterBroker)
 SyncGroupHandle = sync_class(GroupHandle)
 SyncClusterGroup = sync_class(ClusterGroup, SyncGroupHandle)
 SyncRemoteGroup = sync_class(RemoteGroup, SyncGroupHandle)

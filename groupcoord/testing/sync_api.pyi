@@ -463,6 +463,52 @@ class SyncClusterClock(SyncProxy):
         At most ``timeout`` seconds of this clock pass, or a year. Raises ClockError, WaitTimeoutError.
         """
 
+class SyncClusterBroker(SyncProxy):
+    """One broker of a :class:`~groupcoord.testing.cluster.Cluster` of several. Actions raise ValueError.
+
+    A broker that was killed or paused is fenced when its session ends, ``broker.session.timeout.ms`` later (9 s unless
+    configured): only then do others lead what it led. One that is stopped hands over first.
+    """
+
+    @property
+    def state(self) -> str:
+        """What it does: ``running``, ``paused``, ``stopped``, or ``starting`` until its session from before has ended."""
+
+    @property
+    def is_fenced(self) -> bool:
+        """Whether the controller has fenced it: clients are not told of it, and it leads nothing."""
+
+    def stop(self) -> None:
+        """Shut it down in order: others lead what it led, as far as others are in sync, and its connections are closed."""
+
+    def kill(self) -> None:
+        """End it without a word: its connections are closed, and others lead when its session ends."""
+
+    def pause(self) -> None:
+        """Let it say nothing until ``resume``, as a process that is suspended: its connections stay open."""
+
+    def resume(self) -> None:
+        """Let it go on after ``pause``; what it was asked meanwhile is answered."""
+
+    def start(self) -> None:
+        """Start it again after ``stop`` or ``kill``, with all that it had; after ``kill`` first when its session has ended."""
+
+    def stop_copying(self) -> None:
+        """Let it copy nothing from leaders until ``copy_again``, as a follower that is too slow.
+
+        The high watermark stays where its copy ends, and acks=all waits, until it is out of the ISR: after
+        ``replica.lag.time.max.ms`` (30 s unless configured).
+        """
+
+    def copy_again(self) -> None:
+        """Let it copy from leaders again: it has all that they have, and is in sync."""
+
+    def wait_fenced(self, *, timeout: float | None = None) -> None:
+        """Wait until the controller has fenced it."""
+
+    def wait_running(self, *, timeout: float | None = None) -> None:
+        """Wait until it runs, as after ``start`` of a broker whose session from before had not ended."""
+
 class SyncGroupHandle(SyncProxy):
     """The group called ``name``, whether it exists or not. Every wait takes ``timeout`` (seconds; 10 unless given)
     and raises WaitTimeoutError, which says what was seen last.
@@ -874,8 +920,16 @@ class SyncCluster(SyncKafkaCluster):
     def restart(self) -> None:
         """Start again on the same ports, after ``stop``: groups and transactions are what the logs say."""
 
+    def broker(self, broker_id: int) -> SyncClusterBroker:
+        """The broker with that id: to stop, kill, pause and start it. Raises ValueError if there is none."""
+
     def move_leader(self, topic: str, partition: int, to: int) -> None:
         """Let the broker with the id ``to`` lead a partition, in the next leader epoch. Raises ValueError."""
+
+    def ask_broker(self, broker_id: int, request: Any, *, version: int | None = None) -> Any:
+        """The answer of that broker to ``request``, a message of ``groupcoord.protocol.messages``, by default in the newest
+        version. Raises ConnectionResetError if it does not run, or closes the connection.
+        """
 
     def group(self, name: str) -> SyncClusterGroup:
         """The group of that name, whether it exists or not."""

@@ -18,6 +18,14 @@ START_S = 180
 LOADING = {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR}
 
 
+def until(condition: Callable[[], bool], within_s: float) -> bool:
+    """Ask until ``condition`` is true, or for so long: whether it came true."""
+    deadline = time.monotonic() + within_s
+    while not (came := condition()) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    return came
+
+
 def until_it_coordinates(port: int, partitions: int, gone: Callable[[], str | None]) -> None:
     """Return when the broker at 127.0.0.1:``port`` has loaded all ``partitions`` of the offsets topic.
 

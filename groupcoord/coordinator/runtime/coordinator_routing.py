@@ -25,8 +25,8 @@ class BrokersView(Protocol):
     def leaders(self, topic: str) -> tuple[int, ...]:
         """For each partition of ``topic`` the id of its leader; the same tuple as long as nothing changes."""
 
-    def address(self, broker_id: int, listener: int = 0) -> Address:
-        """Where clients of that listener, counted from 0, find the broker of that id."""
+    def address(self, broker_id: int, listener: int = 0) -> Address | None:
+        """Where clients of that listener, counted from 0, find the broker of that id; None if it is not there, or fenced."""
 
 
 class CoordinatorRouting(Generic[M]):
@@ -56,6 +56,6 @@ class CoordinatorRouting(Generic[M]):
         )
 
     def coordinator_of(self, partition: int, listener: int = 0) -> Address | None:
-        """The broker that leads ``partition``, if there is one, for clients of that listener, counted from 0."""
+        """The broker that leads ``partition``, if one does that is there, for clients of that listener, counted from 0."""
         leaders = self._brokers.leaders(self._topic)
         return self._brokers.address(leaders[partition], listener) if partition < len(leaders) else None

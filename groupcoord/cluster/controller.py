@@ -1,0 +1,300 @@
+"""Brokers that stop, die, pause and come back, and what the controller makes of that: fencing, elections, replicas in sync.
+
+The controllers are nodes of their own, as with ``process.roles=controller``, and never fail. A broker that goes without a word
+is fenced when its session ends, exactly ``broker.session.timeout.ms`` later; in Kafka the session begins with its last
+heartbeat, so that it may be ``broker.heartbeat.interval.ms`` less. Sources: ``ReplicationControlManager``,
+``ClusterControlManager``, ``BrokerHeartbeatManager``, ``ReplicaManager.maybeShrinkIsr``.
+"""
+
+import enum
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from groupcoord.broker.broker import Broker
+from groupcoord.broker.events import BrokerStateChanged
+from groupcoord.broker.leader_election import NO_LEADER, PartitionState, Replicas, after_change
+from groupcoord.broker.topic_store import Topic
+from groupcoord.core.effects import Call, CloseConnection, Effect, NoReply, Reply
+from groupcoord.core.handler_context import HandlerContext
+from groupcoord.core.timers import TimerKey, Timers
+
+CoordinatorMoves = Callable[[HandlerContext, str, int], None]
+"""Called for a partition of a topic whose leader runs no longer, or leads no longer; or that has a leader which runs."""
+
+
+class BrokerState(enum.Enum):
+    """What a broker does."""
+
+    RUNNING = "running"
+    PAUSED = "paused"
+    """It keeps its connections and says nothing, as after SIGSTOP."""
+    STOPPED = "stopped"
+    STARTING = "starting"
+    """It was killed and started again, and the controller lets it in when its session from before ends."""
+
+
+class ClusterController:
+    """The controller of the cluster of ``broker``. Its methods raise ValueError for what a broker cannot do in its state.
+
+    ``resign`` is called where a coordinator has to give up a partition, and ``load`` where one has to read it. ``handle`` is
+    where the requests go that a paused broker was asked meanwhile.
+    """
+
+    def __init__(
+        self,
+        broker: Broker,
+        *,
+        resign: CoordinatorMoves,
+        load: CoordinatorMoves,
+        handle: Callable[[HandlerContext, Call, Any], None],
+    ) -> None:
+        self.timers = Timers()
+        self._broker, self._cluster = broker, broker.cluster
+        self._resign, self._load, self._handle = resign, load, handle
+        self._states = dict.fromkeys(broker.cluster.ids, BrokerState.RUNNING)
+        self._not_copying: set[int] = set()
+        self._killed: set[int] = set()
+        """The brokers whose next start follows an unclean shutdown."""
+        self._asked: dict[int, list[tuple[Call, Any]]] = {}
+        self._unsaid: dict[int, list[Effect]] = {}
+        """What paused brokers were asked, and what they would have said."""
+        broker.topics.changes.initial_state = self._initial_state
+        broker.topics.changes.on_logs_added = self._logs_added
+        self.is_eventful = False
+        """Was any broker ever anything but running?"""
+
+    # --- what brokers do
+
+    def state_of(self, broker_id: int) -> BrokerState:
+        """What a broker does."""
+        return self._states[broker_id]
+
+    def stop(self, ctx: HandlerContext, broker_id: int) -> None:
+        """Shut a broker down in order: first others lead what it leads, as far as others are in sync."""
+        self._require(broker_id, "stopped", BrokerState.RUNNING)
+        self._leave(ctx, broker_id, BrokerState.STOPPED)
+        self._fence(ctx, broker_id)
+
+    def kill(self, ctx: HandlerContext, broker_id: int) -> None:
+        """A broker is gone without a word: the others hear of it when its session ends."""
+        self._require(broker_id, "killed", BrokerState.RUNNING, BrokerState.PAUSED, BrokerState.STARTING)
+        self._asked.pop(broker_id, None)
+        self._unsaid.pop(broker_id, None)
+        self._killed.add(broker_id)
+        self._leave(ctx, broker_id, BrokerState.STOPPED)
+
+    def pause(self, ctx: HandlerContext, broker_id: int) -> None:
+        """A broker says nothing until ``resume``: what it is asked waits."""
+        self._require(broker_id, "paused", BrokerState.RUNNING)
+        self._asked[broker_id], self._unsaid[broker_id] = [], []
+        self._leave(ctx, broker_id, BrokerState.PAUSED)
+
+    def resume(self, ctx: HandlerContext, broker_id: int) -> None:
+        """A paused broker goes on: with what it led, if it was not fenced, and with what it was asked."""
+        self._require(broker_id, "resumed", BrokerState.PAUSED)
+        self._enter(ctx, broker_id)
+        ctx.effects += self._unsaid.pop(broker_id)
+        for call, request in self._asked.pop(broker_id):
+            self._handle(ctx, call, request)
+
+    def start(self, ctx: HandlerContext, broker_id: int) -> None:
+        """A broker that was stopped or killed starts again, with all that it had.
+
+        The controller refuses one whose session from before has not ended; it is let in then.
+        """
+        self._require(broker_id, "started", BrokerState.STOPPED)
+        if broker_id in self._cluster.fenced:
+            self._enter(ctx, broker_id)
+        else:
+            self._set_state(ctx, broker_id, BrokerState.STARTING)
+
+    def stop_copying(self, ctx: HandlerContext, broker_id: int) -> None:
+        """A broker copies nothing from leaders any more; it is out of the ISR after ``replica.lag.time.max.ms``."""
+        self._require_known(broker_id)
+        self.is_eventful = True
+        self._not_copying.add(broker_id)
+        self._stop_copying(broker_id)
+        self.timers.schedule(
+            self._lag_key(broker_id), ctx.now_ms + self._lag_ms, lambda due: self._lags(due, broker_id)
+        )
+
+    def copy_again(self, ctx: HandlerContext, broker_id: int) -> None:
+        """A broker copies from leaders again, and has all that they have."""
+        self._require_known(broker_id)
+        self._not_copying.discard(broker_id)
+        self.timers.cancel(self._lag_key(broker_id))
+        self._catch_up(ctx)
+
+    def ask_absent(self, ctx: HandlerContext, call: Call, request: Any) -> None:
+        """A broker that does not run was asked: a paused one answers when it goes on, any other is not there."""
+        asked = self._asked.get(self._cluster.id_of(call))
+        if asked is None:
+            ctx.close_connection(call, f"broker {self._cluster.id_of(call)} does not run")
+        else:
+            asked.append((call, request))
+
+    def withhold(self, effects: list[Effect]) -> list[Effect]:
+        """``effects`` without what brokers would say that do not run; a paused one says it when it goes on."""
+        said: list[Effect] = []
+        for effect in effects:
+            broker_id = (
+                self._cluster.id_of(effect.call) if isinstance(effect, Reply | NoReply | CloseConnection) else None
+            )
+            if broker_id not in self._cluster.not_running:
+                said.append(effect)
+            elif broker_id in self._unsaid:
+                self._unsaid[broker_id].append(effect)
+        return said
+
+    def _require_known(self, broker_id: int) -> None:
+        if broker_id not in self._states:
+            raise ValueError(f"there is no broker {broker_id}: the ids are {', '.join(map(str, self._states))}")
+
+    def _require(self, broker_id: int, done: str, *states: BrokerState) -> None:
+        self._require_known(broker_id)
+        state = self._states[broker_id]
+        if state not in states:
+            raise ValueError(f"broker {broker_id} is {state.value}: it cannot be {done}")
+
+    def _set_state(self, ctx: HandlerContext, broker_id: int, state: BrokerState) -> None:
+        self.is_eventful = True
+        self._states[broker_id] = state
+        ctx.emit(BrokerStateChanged, broker=broker_id, state=state.value)
+
+    def _leave(self, ctx: HandlerContext, broker_id: int, state: BrokerState) -> None:
+        """A broker runs no longer: it leads, copies and coordinates nothing, though nobody may know yet."""
+        self._set_state(ctx, broker_id, state)
+        if broker_id in self._cluster.not_running:  # it was paused or starting before
+            return
+        self._cluster.not_running.add(broker_id)
+        for topic, partition in self._partitions():
+            if topic.metadata.leaders[partition] == broker_id:
+                self._resign(ctx, topic.name, partition)
+        self._stop_copying(broker_id)
+        timeout_ms = int(str(self._broker.config["broker.session.timeout.ms"]))
+        key = TimerKey("broker session", f"broker {broker_id}")
+        self.timers.schedule(key, ctx.now_ms + timeout_ms, lambda due: self._session_ends(due, broker_id))
+
+    def _enter(self, ctx: HandlerContext, broker_id: int) -> None:
+        """A broker runs again."""
+        self.timers.cancel(TimerKey("broker session", f"broker {broker_id}"))
+        self._set_state(ctx, broker_id, BrokerState.RUNNING)
+        self._cluster.not_running.discard(broker_id)
+        self._cluster.fenced.discard(broker_id)
+        if broker_id in self._killed:
+            self._killed.discard(broker_id)
+            self._shut_down_uncleanly(ctx, broker_id)
+        for topic, partition in self._partitions():
+            state = topic.metadata.partitions[partition]
+            if state.leader == broker_id:
+                self._load(ctx, topic.name, partition)
+            elif state.leader == NO_LEADER:
+                self._change(ctx, topic, partition, state.isr)
+        self._catch_up(ctx)
+
+    def _shut_down_uncleanly(self, ctx: HandlerContext, broker_id: int) -> None:
+        """A broker that was killed may lack what was not flushed: it is eligible for nothing.
+
+        Source: ``ReplicationControlManager.handleUncleanBrokerShutdown``.
+        """
+        for topic, partition in self._partitions():
+            state = topic.metadata.partitions[partition]
+            if broker_id in state.elr:
+                elr = tuple(one for one in state.elr if one != broker_id)
+                self._broker.set_partition_state(ctx, topic, partition, state._replace(elr=elr))
+
+    # --- what the controller does
+
+    def _session_ends(self, ctx: HandlerContext, broker_id: int) -> None:
+        self._fence(ctx, broker_id)
+        if self._states[broker_id] is BrokerState.STARTING:
+            self._enter(ctx, broker_id)
+
+    def _fence(self, ctx: HandlerContext, broker_id: int) -> None:
+        self.timers.cancel(TimerKey("broker session", f"broker {broker_id}"))
+        self._cluster.fenced.add(broker_id)
+        ctx.emit(BrokerStateChanged, broker=broker_id, state="fenced")
+        for topic, partition in self._partitions():
+            state = topic.metadata.partitions[partition]
+            if broker_id in state.isr:
+                self._change(ctx, topic, partition, tuple(one for one in state.isr if one != broker_id))
+
+    def _change(self, ctx: HandlerContext, topic: Topic, partition: int, isr: tuple[int, ...]) -> None:
+        before = topic.metadata.partitions[partition]
+        after: PartitionState = after_change(
+            before,
+            isr,
+            lambda one: one not in self._cluster.fenced,
+            min_isr=topic.settings.min_insync_replicas,
+            unclean=topic.settings.unclean_leader_election_enable,
+        )
+        if after == before:
+            return
+        if before.leader not in (after.leader, NO_LEADER):
+            self._resign(ctx, topic.name, partition)
+        self._broker.set_partition_state(ctx, topic, partition, after)
+        if after.leader not in (before.leader, NO_LEADER):
+            self._load(ctx, topic.name, partition)
+
+    def _partitions(self) -> Iterator[tuple[Topic, int]]:
+        for topic in self._broker.topics.all():
+            for partition in range(len(topic.partitions)):
+                yield topic, partition
+
+    # --- copies
+
+    def _initial_state(self, replicas: Replicas) -> PartitionState:
+        """A new partition: the first of its brokers that is not fenced leads."""
+        isr = tuple(one for one in replicas if one not in self._cluster.fenced)
+        return PartitionState(replicas, isr, isr[0]) if isr else PartitionState(replicas, (), NO_LEADER)
+
+    def _logs_added(self, topic: Topic, first: int) -> None:
+        """``topic`` has partitions from ``first`` on that are new: who copies nothing copies nothing of them either."""
+        absent = self._not_copying | self._cluster.not_running
+        if absent:
+            for partition in range(first, len(topic.partitions)):
+                state = topic.metadata.partitions[partition]
+                for broker_id in absent.intersection(state.replicas) - {state.leader}:
+                    self._broker.followers.stop_copying(topic.partitions[partition], broker_id, state.isr)
+
+    def _stop_copying(self, broker_id: int) -> None:
+        for topic, partition in self._partitions():
+            state = topic.metadata.partitions[partition]
+            if broker_id in state.replicas and broker_id != state.leader:
+                self._broker.followers.stop_copying(topic.partitions[partition], broker_id, state.isr)
+
+    def _catch_up(self, ctx: HandlerContext) -> None:
+        """Every broker that runs and copies has all of what is led, and is in sync."""
+        for topic, partition in self._partitions():
+            if not self._broker.is_led(topic, partition):
+                continue
+            state, log = topic.metadata.partitions[partition], topic.partitions[partition]
+            there = [
+                one for one in state.replicas if one not in self._cluster.not_running and one not in self._not_copying
+            ]
+            for broker_id in there:
+                self._broker.followers.copy(log, broker_id)
+            in_sync = {*state.isr, *(one for one in there if one not in self._cluster.fenced)}
+            if in_sync == set(state.isr):
+                self._broker.replicated(ctx, topic, partition)
+            else:
+                self._change(ctx, topic, partition, tuple(sorted(in_sync)))
+
+    @property
+    def _lag_ms(self) -> int:
+        return int(str(self._broker.config["replica.lag.time.max.ms"]))
+
+    @staticmethod
+    def _lag_key(broker_id: int) -> TimerKey:
+        return TimerKey("replica lag", f"broker {broker_id}")
+
+    def _lags(self, ctx: HandlerContext, broker_id: int) -> None:
+        """A follower has not copied for so long that it is not in sync any more where it has less than the leader."""
+        for topic, partition in self._partitions():
+            state = topic.metadata.partitions[partition]
+            behind = self._broker.followers.is_behind(topic.partitions[partition], broker_id)
+            if behind and broker_id in state.isr and self._broker.is_led(topic, partition):
+                self._change(ctx, topic, partition, tuple(sorted(one for one in state.isr if one != broker_id)))
+        self.timers.schedule(
+            self._lag_key(broker_id), ctx.now_ms + self._lag_ms // 2, lambda due: self._lags(due, broker_id)
+        )

@@ -1,0 +1,93 @@
+"""A broker of a cluster in this process, which a test can stop, kill, pause and start."""
+
+from collections.abc import Callable
+
+from groupcoord.cluster.controller import BrokerState, ClusterController
+from groupcoord.testing.engine import Engine
+from groupcoord.testing.forgotten_awaits import noted
+from groupcoord.testing.wait_reasons import explained, wait_reasons
+
+
+@noted
+class ClusterBroker:
+    """One broker of a :class:`~groupcoord.testing.cluster.Cluster` of several. Actions raise ValueError.
+
+    A broker that was killed or paused is fenced when its session ends, ``broker.session.timeout.ms`` later (9 s unless
+    configured): only then do others lead what it led. One that is stopped hands over first.
+    """
+
+    def __init__(self, broker_id: int, engine: Engine) -> None:
+        if broker_id not in engine.core.broker.cluster.ids:
+            ids = ", ".join(map(str, engine.core.broker.cluster.ids))
+            raise ValueError(f"there is no broker {broker_id}: the ids are {ids}")
+        self.id = broker_id
+        """Its id."""
+        self._engine = engine
+
+    def __repr__(self) -> str:
+        return f"<ClusterBroker {self._seen()}>"
+
+    @property
+    def state(self) -> str:
+        """What it does: ``running``, ``paused``, ``stopped``, or ``starting`` until its session from before has ended."""
+        return self._controller.state_of(self.id).value
+
+    @property
+    def is_fenced(self) -> bool:
+        """Whether the controller has fenced it: clients are not told of it, and it leads nothing."""
+        return self.id in self._engine.core.broker.cluster.fenced
+
+    async def stop(self) -> None:
+        """Shut it down in order: others lead what it led, as far as others are in sync, and its connections are closed."""
+        await self._engine.change_broker(self.id, "stop", ClusterController.stop)
+
+    async def kill(self) -> None:
+        """End it without a word: its connections are closed, and others lead when its session ends."""
+        await self._engine.change_broker(self.id, "kill", ClusterController.kill)
+
+    async def pause(self) -> None:
+        """Let it say nothing until ``resume``, as a process that is suspended: its connections stay open."""
+        await self._engine.change_broker(self.id, "pause", ClusterController.pause)
+
+    async def resume(self) -> None:
+        """Let it go on after ``pause``; what it was asked meanwhile is answered."""
+        await self._engine.change_broker(self.id, "resume", ClusterController.resume)
+
+    async def start(self) -> None:
+        """Start it again after ``stop`` or ``kill``, with all that it had; after ``kill`` first when its session has ended."""
+        await self._engine.change_broker(self.id, "start", ClusterController.start)
+
+    async def stop_copying(self) -> None:
+        """Let it copy nothing from leaders until ``copy_again``, as a follower that is too slow.
+
+        The high watermark stays where its copy ends, and acks=all waits, until it is out of the ISR: after
+        ``replica.lag.time.max.ms`` (30 s unless configured).
+        """
+        await self._engine.change_broker(self.id, "stop copying at", ClusterController.stop_copying)
+
+    async def copy_again(self) -> None:
+        """Let it copy from leaders again: it has all that they have, and is in sync."""
+        await self._engine.change_broker(self.id, "copy again at", ClusterController.copy_again)
+
+    async def wait_fenced(self, *, timeout: float | None = None) -> None:
+        """Wait until the controller has fenced it."""
+        await self._wait(lambda: self.is_fenced, "be fenced", timeout)
+
+    async def wait_running(self, *, timeout: float | None = None) -> None:
+        """Wait until it runs, as after ``start`` of a broker whose session from before had not ended."""
+        await self._wait(lambda: self._controller.state_of(self.id) is BrokerState.RUNNING, "run", timeout)
+
+    async def _wait(self, condition: Callable[[], bool], what: str, timeout: float | None) -> None:
+        await self._engine.waiting.until(
+            condition,
+            f"broker {self.id} should {what}",
+            lambda: explained(f"It is {self._seen()}", wait_reasons(self._engine)),
+            timeout=timeout,
+        )
+
+    def _seen(self) -> str:
+        return f"broker {self.id}, {self.state}{' and fenced' if self.is_fenced else ''}"
+
+    @property
+    def _controller(self) -> ClusterController:
+        return self._engine.core.controller
