@@ -6,8 +6,10 @@ import errno
 import gc
 import logging
 import math
+import os
+import signal
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -63,7 +65,8 @@ Everything is in memory unless there is a --data-dir, and nothing is encrypted.
 The first line on stdout is "listening on HOST:PORT", once connections are
 accepted; with --brokers a line "broker ID listening on HOST:PORT" follows for
 each further broker, and with several listeners= lines that end with "for NAME"
-for each further listener. The log goes to stderr, or to --log-file; of lines
+for each further listener; with --control the last one is "control listening on
+http://HOST:PORT". The log goes to stderr, or to --log-file; of lines
 of one kind a hundred are written in ten seconds, the others are counted. Who
 does not read stderr stops nobody: what does not fit is dropped and counted.
 SIGTERM and ctrl-C end it."""
@@ -142,6 +145,28 @@ SIGTERM and ctrl-C end it."""
     content.add_argument(
         "--no-uvloop", action="store_true", help="use asyncio's own event loop even if uvloop is there"
     )
+    control = parser.add_argument_group("control over HTTP")
+    control.add_argument(
+        "--control",
+        metavar="[HOST:]PORT",
+        type=_control,
+        help="let tests in any language control the broker over HTTP at this address (127.0.0.1 unless said, 0 picks a "
+        "port): see docs/control.md; needs groupcoord[control]",
+    )
+    control.add_argument(
+        "--control-token",
+        metavar="TOKEN",
+        help="who has no token is refused; needed where others than this machine reach it (GROUPCOORD_CONTROL_TOKEN)",
+    )
+    control.add_argument(
+        "--clock",
+        choices=("real", "manual", "fast"),
+        help="with --control, who moves the broker's time: the wall clock (real), POST /clock/advance, or the wall clock "
+        "--speed times as fast",
+    )
+    control.add_argument(
+        "--speed", metavar="N", type=_speed, help="of --clock fast: times as fast as the wall clock (100)"
+    )
     logs = parser.add_argument_group("log")
     logs.add_argument("--log-file", metavar="FILE", type=Path, help="write the log to FILE, not to stderr")
     logs.add_argument(
@@ -184,12 +209,9 @@ def _difference(here: DefaultOverride) -> str:
 def run(arguments: argparse.Namespace) -> int:
     """Serve until told to stop; returns the exit code."""
     several = BrokerOptions(arguments.brokers, arguments.racks, dict(arguments.features))
-    if several.number > 1 and arguments.data_dir is not None:
-        return complain("serve", "--data-dir keeps the data of one broker; it cannot be used with --brokers", 2)
-    if len(several.racks) > several.number:
-        return complain(
-            "serve", f"--racks names {len(several.racks)} racks, and there are fewer brokers: {several.number}", 2
-        )
+    contradiction = _contradiction(arguments, several)
+    if contradiction is not None:
+        return complain("serve", contradiction, 2)
     try:
         config = _config(arguments)
     except ConfigError as problem:
@@ -217,10 +239,25 @@ def run(arguments: argparse.Namespace) -> int:
         if limiter is not None:
             limiter.later = runner.get_loop().call_later
         try:
+            if arguments.control is not None:
+                return runner.run(_serve_with_control(config, arguments, several, rules))
             return runner.run(_serve(config, arguments.topics, arguments.data_dir, several, rules))
         finally:
             if limiter is not None:
                 limiter.later = None  # the loop is about to close, and what is logged then is told at the end
+
+
+def _contradiction(arguments: argparse.Namespace, several: BrokerOptions) -> str | None:
+    """What is wrong with options that do not go together, or None."""
+    if several.number > 1 and arguments.data_dir is not None:
+        return "--data-dir keeps the data of one broker; it cannot be used with --brokers"
+    if len(several.racks) > several.number:
+        return f"--racks names {len(several.racks)} racks, and there are fewer brokers: {several.number}"
+    if arguments.control is None and (arguments.clock or arguments.speed or arguments.control_token):
+        return "--clock, --speed and --control-token go with --control"
+    if arguments.speed and arguments.clock != "fast":
+        return "--speed goes with --clock fast"
+    return None
 
 
 def _set_up_log(arguments: argparse.Namespace) -> LogRateLimiter | None:
@@ -309,29 +346,94 @@ async def _serve_node(
         storage.on_failure = server.stop
         storage.on_shortage = logger.warning
 
-    def announce(server: Server) -> None:
-        gc.freeze()  # what is imported by now stays; no collection has to look at it again
-        gc.set_threshold(GARBAGE_THRESHOLD, *gc.get_threshold()[1:])
-        try:
-            print("\n".join(_where(server, assembly.brokers.ids)), flush=True)
-        except OSError:  # stdout is closed, which is no reason not to serve
-            forget_output()
-
     try:
-        ended_by = await server.serve(announce)
+        ended_by = await server.serve(lambda server: _announce(_where(server.listener_addresses, assembly.brokers.ids)))
     except ConfigError as problem:
         return complain("serve", str(problem), 2)
     except OSError as problem:
-        hint = "; port 0 is any that is free" if problem.errno == errno.EADDRINUSE else ""
-        return complain("serve", f"cannot listen on {problem.filename}: {problem.strerror}{hint}", 1)
+        return complain("serve", _cannot_listen(problem), 1)
     if faults is not None:
         faults.log_unused()
+    return _exit_code(ended_by)
+
+
+async def _serve_with_control(
+    config: BrokerConfig, arguments: argparse.Namespace, several: BrokerOptions, rules: "list[NamedRule]"
+) -> int:
+    """The same brokers as a ``testing.Cluster``, which can be controlled."""
+    try:
+        from groupcoord.control.access import is_loopback  # noqa: PLC0415 - an extra that need not be installed
+        from groupcoord.control.controlled_cluster import DEFAULT, ControlledCluster  # noqa: PLC0415
+        from groupcoord.control.serving import serve  # noqa: PLC0415
+    except ImportError as problem:
+        return complain("serve", f"--control needs {problem.name}: pip install 'groupcoord[control]'", 1)
+    from groupcoord.storage.file_io import StorageError  # noqa: PLC0415 - as much as the others
+
+    host, port = arguments.control
+    token = arguments.control_token or os.environ.get("GROUPCOORD_CONTROL_TOKEN") or None
+    if token is None and not is_loopback(host):
+        return complain(
+            "serve", f"--control {host}: others than this machine reach it, so it needs a --control-token", 2
+        )
+    topics = {name: config.num_partitions if count is None else count for name, count in arguments.topics}
+    try:
+        cluster = ControlledCluster(
+            DEFAULT,
+            rules=rules,
+            topics=topics,
+            brokers=several.number,
+            racks=several.racks,
+            features=several.features,
+            config=config.static,
+            dev=False,  # --dev is in the configuration
+            clock=arguments.clock or "real",
+            speed=arguments.speed or 100.0,
+            host=config.served[0].host,
+            port=config.served[0].port,
+            data_dir=arguments.data_dir,
+            listeners=[event_logging.log_event],
+        )
+    except ValueError as problem:
+        return complain("serve", str(problem), 2)
+
+    def announce(url: str) -> None:
+        _announce([*_where(cluster.listener_addresses, list(cluster.brokers)), f"control listening on {url}"])
+
+    try:
+        ended_by = await serve(cluster, host, port, token=token, announce=announce)
+    except ConfigError as problem:
+        return complain("serve", str(problem), 2)
+    except StorageError as problem:
+        return complain("serve", str(problem), 1)
+    except OSError as problem:
+        return complain("serve", _cannot_listen(problem), 1)
+    if cluster.storage_failure is not None:
+        return complain("serve", cluster.storage_failure, 1)
+    return _exit_code(ended_by)
+
+
+def _announce(lines: Iterable[str]) -> None:
+    """Say on stdout that connections are accepted, and where."""
+    gc.freeze()  # what is imported by now stays; no collection has to look at it again
+    gc.set_threshold(GARBAGE_THRESHOLD, *gc.get_threshold()[1:])
+    try:
+        print("\n".join(lines), flush=True)
+    except OSError:  # stdout is closed, which is no reason not to serve
+        forget_output()
+
+
+def _cannot_listen(problem: OSError) -> str:
+    hint = "; port 0 is any that is free" if problem.errno == errno.EADDRINUSE else ""
+    return f"cannot listen on {problem.filename}: {problem.strerror}{hint}"
+
+
+def _exit_code(ended_by: signal.Signals | None) -> int:
     return 0 if ended_by is None else _EXIT_BY_SIGNAL.get(ended_by.name, 0)
 
 
-def _where(server: Server, broker_ids: Sequence[int]) -> Iterator[str]:
+def _where(listener_addresses: Mapping[str, Sequence[str]], broker_ids: Sequence[int]) -> Iterator[str]:
     """The first lines on stdout: where each broker listens, and, for each listener behind the first one, its name too."""
-    for listener, (name, addresses) in enumerate(server.listener_addresses.items()):
+    for listener, (name, addresses) in enumerate(listener_addresses.items()):
         said = f"listening on {{}} for {name}" if listener else "listening on {}"
         for broker_id, address in zip(broker_ids, addresses, strict=True):
             whose = "" if broker_id == broker_ids[0] else f"broker {broker_id} "
@@ -385,6 +487,21 @@ def _number(what: str, lowest: int, highest: float = math.inf) -> Callable[[str]
 _count = _number("a number above 0", 1)
 _port = _number("a port: a number from 0 to 65535", 0, 65_535)
 _brokers = _number("a number of brokers above 0", 1)
+
+
+def _control(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    return host.removeprefix("[").removesuffix("]") or "127.0.0.1", _port(port)
+
+
+def _speed(text: str) -> float:
+    try:
+        speed = float(text)
+    except ValueError:
+        speed = 0.0
+    if not 0 < speed < math.inf:
+        raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
+    return speed
 
 
 def _racks(text: str) -> tuple[str, ...]:

@@ -101,7 +101,7 @@ class Server:
         Returns the signal: SIGINT or SIGTERM; a second one ends at once what the first one ends politely. Raises OSError if
         it cannot listen there.
         """
-        with self._captured_signals():
+        with captured_signals(self._signalled):
             await self.startup()
             try:
                 announce(self)
@@ -289,24 +289,6 @@ class Server:
             listening.close()
         self._sockets.clear()
 
-    @contextlib.contextmanager
-    def _captured_signals(self) -> Iterator[None]:
-        """SIGINT and SIGTERM end ``serve``; afterwards they do again what they did before."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        loop = asyncio.get_running_loop()
-
-        def received(number: int, _frame: FrameType | None) -> None:
-            loop.call_soon_threadsafe(self._signalled, signal.Signals(number))
-
-        before = {number: signal.signal(number, received) for number in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
     def _signalled(self, received: signal.Signals) -> None:
         if self._signal is not None:
             self._abort_connections()
@@ -314,3 +296,25 @@ class Server:
         self._signal = received
         logger.info("%s received", received.name)
         self.stop()
+
+
+@contextlib.contextmanager
+def captured_signals(signalled: Callable[[signal.Signals], None]) -> Iterator[None]:
+    """SIGINT and SIGTERM call ``signalled`` in the running loop; afterwards they do again what they did before.
+
+    Only in the main thread, which alone gets signals.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    loop = asyncio.get_running_loop()
+
+    def received(number: int, _frame: FrameType | None) -> None:
+        loop.call_soon_threadsafe(signalled, signal.Signals(number))
+
+    before = {number: signal.signal(number, received) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

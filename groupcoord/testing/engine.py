@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from groupcoord.assignors import TopicPartition
 from groupcoord.broker.storage_backend import IN_MEMORY_STORAGE, StorageBackend
@@ -39,6 +39,9 @@ from groupcoord.testing.faults import Faults
 from groupcoord.testing.in_process_transport import InProcessTransport, OnResponse
 from groupcoord.testing.trace import Trace, TracingLayer
 from groupcoord.testing.waiting import Waiting
+
+if TYPE_CHECKING:
+    from groupcoord.storage.file_storage_backend import DataDirectory
 
 _IN_PROCESS_HOST = "/127.0.0.1"
 
@@ -87,6 +90,7 @@ class Engine:
         self.has_ended = False
         self._mode, self._start_ms, self._speed, self._settings = mode, start_ms, speed, settings
         self._delivery_is_due = False
+        self.data_directory: DataDirectory | None = None
         self.waiting = Waiting(self.require_own_loop)
         self._begin_clock()
         own_loop = self.require_own_loop
@@ -133,6 +137,7 @@ class Engine:
 
                 storage = directory = DataDirectory(data_dir, loaded, new_uuid=self.random.uuid, now_ms=self.clock())
                 opened.callback(directory.close)
+                self.data_directory = directory
                 loaded, files_to_come = directory.config, directory.files_to_come
             self._assembly = assembly = assemble(
                 loaded,

@@ -10,7 +10,7 @@ import json
 import types
 import typing
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
@@ -85,12 +85,12 @@ def own_fields(kind: type[Event]) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(kind) if field.name not in ("at_ms", "cause"))
 
 
-def write(path: Path, entries: Iterable[TraceEntry], *, start_ms: int | None, dropped: Mapping[str, int]) -> None:
-    """Write the file. Raises OSError, ValueError for unknown types of events, TypeError for values that JSON does not know."""
+def lines(entries: Iterable[TraceEntry], *, start_ms: int | None, dropped: Mapping[str, int]) -> Iterator[str]:
+    """The lines of the file, each with its end. Raises ValueError for unknown types of events, TypeError for values that JSON
+    does not know."""
     header = {"schema": SCHEMA, "version": VERSION, "start_ms": start_ms, "dropped": dict(dropped)}
-    lines = [header, *(_line_of(entry) for entry in entries)]
-    text = "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines)
-    path.write_text(text, encoding="utf-8")
+    for line in (header, *map(entry_as_json, entries)):
+        yield f"{json.dumps(line, ensure_ascii=False)}\n"
 
 
 def read(path: Path) -> tuple[int | None, Counter[type[Event]], list[TraceEntry]]:
@@ -121,7 +121,8 @@ def read(path: Path) -> tuple[int | None, Counter[type[Event]], list[TraceEntry]
     return start_ms, dropped, entries
 
 
-def _line_of(entry: TraceEntry) -> dict[str, Any]:
+def entry_as_json(entry: TraceEntry) -> dict[str, Any]:
+    """The line of ``entry``, as JSON has it. Raises ValueError for an unknown type of event."""
     event = entry.event
     if isinstance(event, trace.UnknownEvent):
         name, fields = event.name, event.fields

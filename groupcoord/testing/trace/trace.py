@@ -7,6 +7,7 @@ import time
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Generic, TypeVar, assert_never, overload
 
@@ -210,6 +211,7 @@ class Trace:
         self._dropped_first: deque[int] = deque()
         self._dropped: Counter[type[Event]] = Counter()
         self._last_seq = 0
+        self._listeners: tuple[Callable[[], None], ...] = ()
         self._roots: dict[Hashable, int] = {}
         """The entries that may be causes, by what causes say of them, or by the cause itself: see ``_roots_of``."""
 
@@ -231,7 +233,21 @@ class Trace:
         self.insert(TraceEntry(seq, event.at_ms - (self.start_ms or 0), event, cause, answers, real_ms=real_ms))
         while len(self._entries) > self.limit:
             self._drop_one()
+        for listener in self._listeners:
+            listener()
         return seq
+
+    def on_entry(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Call ``listener`` with every new entry, which it finds by ``after``; returns a function that ends this.
+
+        It is called while the trace is locked, so it must do no more than note that there is something to read.
+        """
+        self._listeners += (listener,)
+
+        def end() -> None:
+            self._listeners = tuple(each for each in self._listeners if each is not listener)
+
+        return end
 
     def insert(self, entry: TraceEntry) -> None:
         """Put ``entry``, whose links are known, behind all others, as is done when a trace is read back."""
@@ -327,6 +343,12 @@ class Trace:
             and not (until is not None and _is_after(entry, until))
             and (group is None or entry.concerns(group))
         )
+
+    def after(self, seq: int, limit: int) -> list[TraceEntry]:
+        """The oldest ``limit`` entries behind the one with the number ``seq``, without a look at those before it."""
+        with self._lock:
+            newer = list(takewhile(lambda entry: entry.seq > seq, reversed(self._entries.values())))
+        return newer[: -limit - 1 : -1]
 
     @property
     def last_seq(self) -> int:
@@ -499,10 +521,14 @@ class Trace:
 
     def save(self, path: str | Path) -> None:
         """Write the trace to ``path``: one line of JSON for each entry, as docs/trace.md says."""
+        Path(path).write_text("".join(self.lines()), encoding="utf-8")
+
+    def lines(self) -> Iterator[str]:
+        """The lines that ``save`` writes, each with its end."""
         entries = self.entries()
         with self._lock:
             dropped = {file_format.name_of(kind): count for kind, count in self._dropped.items()}
-        file_format.write(Path(path), entries, start_ms=self.start_ms, dropped=dropped)
+        return file_format.lines(entries, start_ms=self.start_ms, dropped=dropped)
 
     @classmethod
     def load(cls, path: str | Path) -> "Trace":

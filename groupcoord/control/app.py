@@ -1,0 +1,96 @@
+"""The application: every operation at the root, about the first broker, and once more under ``/brokers/NAME``."""
+
+from collections.abc import Iterator
+from importlib.metadata import version
+from typing import Any
+
+from fastapi import APIRouter, FastAPI
+from fastapi.routing import APIRoute
+
+from groupcoord.control import problems
+from groupcoord.control.access import AccessControl
+from groupcoord.control.controlled_cluster import DEFAULT, ControlledClusters
+from groupcoord.control.problems import MEDIA_TYPE, TITLES, Problem
+from groupcoord.control.routes.appends import appends
+from groupcoord.control.routes.brokers import of_broker, of_process
+from groupcoord.control.routes.clock import clock
+from groupcoord.control.routes.faults import faults
+from groupcoord.control.routes.groups import groups
+from groupcoord.control.routes.topics import topics
+from groupcoord.control.routes.trace import trace
+from groupcoord.control.routes.transactions import transactions
+
+DESCRIPTION = """\
+What `groupcoord.Cluster` offers to a test in Python, for tests in every language: topics, groups, waits, time, faults and the
+trace of a broker.
+
+Paths at the root speak of the first broker, which is called `default`. Every path but those of `/brokers` and `/health` also
+exists under `/brokers/NAME`, and then speaks of that broker: it is another server, with that base URL.
+
+Errors are problem documents (RFC 9457), `application/problem+json`, that name the field and say what would be right."""
+
+
+_DONE = {"200": "Done", "201": "Made", "204": "Done, with nothing to tell"}
+
+
+class ControlApp(FastAPI):
+    """FastAPI with every problem described once."""
+
+    def openapi(self) -> dict[str, Any]:
+        """The description of the API (OpenAPI 3.1)."""
+        if self.openapi_schema is None:
+            described = super().openapi()
+            components = described["components"]
+            problem = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
+            components["schemas"] |= {**problem.pop("$defs"), "Problem": problem}
+            content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+            components["responses"] = {
+                f"Problem{status}": {"description": title, "content": content} for status, title in TITLES.items()
+            }
+            for operation in (each for path in described["paths"].values() for each in path.values()):
+                for status, response in operation["responses"].items():
+                    if status in _DONE:
+                        response["description"] = _DONE[status]
+                    else:
+                        operation["responses"][status] = {"$ref": f"#/components/responses/Problem{status}"}
+        return self.openapi_schema or {}
+
+
+def create_app(clusters: ControlledClusters, *, token: str | None = None) -> ControlApp:
+    """The application that controls ``clusters``; with a ``token``, for those who have it alone."""
+    app = ControlApp(
+        title="groupcoord control API",
+        version=version("groupcoord"),
+        description=DESCRIPTION,
+        docs_url=None,  # these two pages take their scripts from elsewhere
+        redoc_url=None,
+        redirect_slashes=False,
+        generate_unique_id_function=lambda route: route.name,
+        servers=[
+            {"url": "/", "description": "the first broker"},
+            {
+                "url": "/brokers/{name}",
+                "description": "a further broker",
+                "variables": {"name": {"default": DEFAULT, "description": "its name"}},
+            },
+        ],
+    )
+    app.state.clusters = clusters
+    app.add_middleware(AccessControl, token=token)
+    problems.install(app)
+    methods_of: dict[str, set[str]] = {}
+    for router, prefix in _mounted():
+        app.include_router(router, prefix=prefix, include_in_schema=not prefix)
+        for route in router.routes:
+            if isinstance(route, APIRoute):
+                methods_of.setdefault(prefix + route.path, set()).update(route.methods or ())
+    app.state.methods_of = methods_of
+    return app
+
+
+def _mounted() -> Iterator[tuple[APIRouter, str]]:
+    """The routers with their prefixes."""
+    yield of_process, ""
+    for router in (of_broker, topics, groups, transactions, clock, faults, appends, trace):
+        yield router, ""
+        yield router, "/brokers/{broker}"

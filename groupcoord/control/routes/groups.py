@@ -1,0 +1,274 @@
+"""Groups: what they are, what they have committed, and what an operator could do to them."""
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from fastapi import Path, Query
+
+from groupcoord.assignors import TopicPartition
+from groupcoord.control.models import (
+    Group,
+    InstanceId,
+    Lag,
+    Member,
+    MemberName,
+    NewCoordinator,
+    Offset,
+    Offsets,
+    Reason,
+    partitions_of,
+)
+from groupcoord.control.problems import ProblemError, wrong_argument
+from groupcoord.control.routing import (
+    BODY,
+    CONFLICT,
+    WAITS,
+    Clusters,
+    Target,
+    Timeout,
+    partition_of,
+    router,
+    waited,
+)
+from groupcoord.testing.cluster_group import ClusterGroup
+from groupcoord.testing.groups import GroupDescription, MemberDescription
+
+groups = router("groups")
+
+GroupName = Annotated[str, Path(description="the name of a group: group.id")]
+
+
+def group_answer(seen: GroupDescription) -> Group:
+    """``seen`` as an answer."""
+    return Group(
+        group=seen.group,
+        type=seen.type,
+        state=seen.state,
+        protocol=seen.protocol,
+        leader=seen.leader,
+        generation=seen.generation,
+        epoch=seen.epoch,
+        assignment_epoch=seen.assignment_epoch,
+        members=[_member(each) for each in seen.members],
+    )
+
+
+def _member(seen: MemberDescription) -> Member:
+    return Member(
+        member_id=seen.member_id,
+        instance_id=seen.instance_id,
+        client_id=seen.client_id,
+        client_host=seen.client_host,
+        type=seen.type,
+        session_timeout_ms=seen.session_timeout_ms,
+        protocols=list(seen.protocols),
+        waits_in=seen.waits_in,
+        assigned=partitions_of(seen.assigned),
+        epoch=seen.epoch,
+        state=seen.state,
+        revoking=partitions_of(seen.revoking),
+        target=partitions_of(seen.target),
+    )
+
+
+@groups.get("/groups", summary="List the groups")
+async def list_groups(cluster: Target) -> list[Group]:
+    """All that exist, by their names."""
+    return [group_answer(cluster.group(name).description()) for name in cluster.group_names()]
+
+
+@groups.get("/groups/{group}", summary="Show a group")
+async def show_group(group: GroupName, cluster: Target) -> Group:
+    """Its state and its members; the state is ``Dead`` if there is no such group, as Kafka says it."""
+    return group_answer(cluster.group(group).description())
+
+
+@groups.delete("/groups/{group}", status_code=204, summary="Delete a group", responses=CONFLICT)
+async def delete_group(group: GroupName, cluster: Target) -> None:
+    """With its offsets; only while it has no members."""
+    await cluster.group(group).delete()
+
+
+@groups.get("/groups/{group}/members", summary="List the members of a group")
+async def list_members(group: GroupName, cluster: Target) -> list[Member]:
+    """With what each is assigned."""
+    return group_answer(cluster.group(group).description()).members
+
+
+@groups.get("/groups/{group}/offsets", summary="List the committed offsets of a group")
+async def list_offsets(group: GroupName, cluster: Target) -> list[Offset]:
+    """As the coordinator has them."""
+    return _offsets(await cluster.group(group).offsets())
+
+
+def _offsets(found: Mapping[TopicPartition, int]) -> list[Offset]:
+    return [Offset(topic=topic, partition=number, offset=offset) for (topic, number), offset in sorted(found.items())]
+
+
+@groups.put("/groups/{group}/offsets", summary="Commit offsets for a group without members", responses=BODY | CONFLICT)
+async def commit_offsets(group: GroupName, body: Offsets, cluster: Target) -> list[Offset]:
+    """As an administrator does; a group that there is not comes to be by it. Returns all that are committed then."""
+    await cluster.group(group).commit({(each.topic, each.partition): each.offset for each in body.offsets})
+    return _offsets(await cluster.group(group).offsets())
+
+
+@groups.delete("/groups/{group}/offsets", status_code=204, summary="Delete committed offsets", responses=CONFLICT)
+async def delete_offsets(
+    group: GroupName,
+    cluster: Target,
+    partition: Annotated[
+        list[str], Query(min_length=1, description="TOPIC:PARTITION, such as orders:0; may be repeated")
+    ],
+) -> None:
+    """It is no error if nothing is committed there."""
+    await cluster.group(group).delete_offsets(*(partition_of(text, "partition") for text in partition))
+
+
+@groups.get("/groups/{group}/lag", summary="Show how far a group is behind")
+async def show_lag(group: GroupName, cluster: Target) -> list[Lag]:
+    """Of every partition of each topic that it has committed for, or of which a member has a partition."""
+    found = await cluster.group(group).lag()
+    return [Lag(topic=topic, partition=number, lag=lag) for (topic, number), lag in sorted(found.items())]
+
+
+# Waiting.
+
+
+@groups.get("/groups/{group}/wait", summary="Wait until a group is as it should be", responses=WAITS)
+async def wait_group(
+    group: GroupName,
+    cluster: Target,
+    clusters: Clusters,
+    timeout: Timeout,
+    stable: Annotated[
+        str | None, Query(pattern=r"^(\d+|any)$", description="Stable with so many members; any: with however many")
+    ] = None,
+    generation: Annotated[
+        int | None,
+        Query(ge=0, description="in this generation or a later one; alone: that it begins; goes with stable, too"),
+    ] = None,
+    epoch: Annotated[
+        int | None,
+        Query(
+            ge=0, description="of a consumer group: at this epoch or a later one; goes with stable and reconciled, too"
+        ),
+    ] = None,
+    empty: Annotated[bool, Query(description="it exists and has no members")] = False,
+    dead: Annotated[bool, Query(description="there is no such group")] = False,
+    rebalancing: Annotated[bool, Query(description="it rebalances")] = False,
+    reconciled: Annotated[
+        str | None,
+        Query(
+            description="of a consumer group: these members, with commas between them, have what they should; all: each of them"
+        ),
+    ] = None,
+    committed: Annotated[
+        str | None,
+        Query(description="TOPIC:PARTITION:OFFSET, such as orders:0:5: that offset or a later one is committed"),
+    ] = None,
+) -> Group:
+    """A long poll: the answer comes when it is so, with the group as it is then. One condition at a time.
+
+    If it does not come to that in time, the status is 504, and the problem says what the group waits for, and until when. (Not
+    408: some clients send a request again by themselves if the status is that.)
+    """
+    handle = cluster.group(group)
+    asked = {
+        "stable": stable is not None,
+        "reconciled": reconciled is not None,
+        "committed": committed is not None,
+        "empty": empty,
+        "dead": dead,
+        "rebalancing": rebalancing,
+        "generation": generation is not None and stable is None,
+        "epoch": epoch is not None and stable is None and reconciled is None,
+    }
+    conditions = [name for name, is_asked in asked.items() if is_asked]
+    if len(conditions) != 1:
+        wrong = f"{' and '.join(conditions)} do not go together" if conditions else "no condition is given"
+        raise ProblemError.of_field("query", f"{wrong}: one of {', '.join(asked)}")
+    match conditions[0]:
+        case "stable":
+            members = None if stable in (None, "any") else int(stable)
+            wait = handle.wait_stable(members, generation=generation, epoch=epoch, timeout=timeout)
+        case "reconciled":
+            names = [] if reconciled in (None, "all") else reconciled.split(",")
+            wait = handle.wait_reconciled(*names, epoch=epoch, timeout=timeout)
+        case "committed":
+            return await waited(clusters, _wait_committed(handle, committed or "", timeout))
+        case "generation":
+            wait = handle.wait_generation(generation or 0, timeout=timeout)
+        case "epoch":
+            wait = handle.wait_epoch(epoch or 0, timeout=timeout)
+        case simple:
+            wait = getattr(handle, f"wait_{simple}")(timeout=timeout)
+    return group_answer(await waited(clusters, wait))
+
+
+async def _wait_committed(group: ClusterGroup, text: str, timeout: float) -> Group:
+    partition, _, offset = text.rpartition(":")
+    if not (offset.isascii() and offset.isdecimal()):
+        raise ProblemError.of_field("committed", f"{text!r} is no TOPIC:PARTITION:OFFSET, such as orders:0:5")
+    await group.wait_committed(*partition_of(partition, "committed"), int(offset), timeout=timeout)
+    return group_answer(group.description())
+
+
+# Acting.
+
+
+@groups.post(
+    "/groups/{group}/remove-member", summary="Remove a member, as an administrator does", responses=BODY | CONFLICT
+)
+async def remove_member(group: GroupName, body: MemberName, cluster: Target) -> Group:
+    """With LeaveGroup."""
+    await cluster.group(group).remove_member(body.member)
+    return group_answer(cluster.group(group).description())
+
+
+@groups.post("/groups/{group}/expire-member", summary="End the session of a member now", responses=BODY | CONFLICT)
+async def expire_member(group: GroupName, body: MemberName, cluster: Target) -> Group:
+    """With all that follows when its timer does it."""
+    await cluster.group(group).expire_member(body.member)
+    return group_answer(cluster.group(group).description())
+
+
+@groups.post(
+    "/groups/{group}/fence-member",
+    summary="Let another member take the place of a static one",
+    responses=BODY | CONFLICT,
+)
+async def fence_member(group: GroupName, body: InstanceId, cluster: Target) -> Group:
+    """The member that had the instance id is fenced."""
+    await cluster.group(group).fence_member(body.instance_id)
+    return group_answer(cluster.group(group).description())
+
+
+@groups.post("/groups/{group}/force-rebalance", summary="Let the members join again", responses=BODY | CONFLICT)
+async def force_rebalance(group: GroupName, cluster: Target, body: Reason | None = None) -> Group:
+    """Of a classic group."""
+    await cluster.group(group).force_rebalance((body or Reason()).reason)
+    return group_answer(cluster.group(group).description())
+
+
+@groups.post("/groups/{group}/unload-coordinator", summary="Coordinate a group no longer", responses=CONFLICT)
+async def unload_coordinator(group: GroupName, cluster: Target) -> Group:
+    """Nor the others of its partition of ``__consumer_offsets``: clients are told NOT_COORDINATOR until it is loaded."""
+    await cluster.group(group).unload_coordinator()
+    return group_answer(cluster.group(group).description())
+
+
+@groups.post("/groups/{group}/load-coordinator", summary="Coordinate a group again", responses=CONFLICT)
+async def load_coordinator(group: GroupName, cluster: Target) -> Group:
+    """With what the log has of the groups of its partition."""
+    await cluster.group(group).load_coordinator()
+    return group_answer(cluster.group(group).description())
+
+
+@groups.post(
+    "/groups/{group}/move-coordinator", summary="Let another broker coordinate a group", responses=BODY | CONFLICT
+)
+async def move_coordinator(group: GroupName, body: NewCoordinator, cluster: Target) -> Group:
+    """And the others of its partition of ``__consumer_offsets``."""
+    with wrong_argument("to"):
+        await cluster.group(group).move_coordinator(body.to)
+    return group_answer(cluster.group(group).description())

@@ -1,0 +1,114 @@
+"""What the operations share: which cluster a path speaks of, parameters, waiting, and what may go wrong with each."""
+
+import asyncio
+import re
+from collections.abc import Coroutine, Iterator
+from typing import Annotated, Any, TypeVar
+
+from fastapi import APIRouter, Depends, Query, Request
+from fastapi.dependencies.models import Dependant
+
+from groupcoord.control.controlled_cluster import DEFAULT, ControlledCluster, ControlledClusters
+from groupcoord.control.problems import ProblemError, responses
+from groupcoord.testing.faults.matching import suggestion
+from groupcoord.testing.waiting import TIMEOUT_S
+
+T = TypeVar("T")
+
+
+def clusters_of(request: Request) -> ControlledClusters:
+    """All clusters."""
+    found: ControlledClusters = request.app.state.clusters
+    return found
+
+
+def cluster_of(request: Request) -> ControlledCluster:
+    """The one that the path speaks of. Raises LookupError."""
+    return clusters_of(request)[request.path_params.get("broker", DEFAULT)]
+
+
+Clusters = Annotated[ControlledClusters, Depends(clusters_of)]
+Target = Annotated[ControlledCluster, Depends(cluster_of)]
+
+MOST_TIMEOUT_S = 600.0
+"""The longest that a request may wait."""
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|)", re.ASCII)
+_SECONDS_IN = {"ms": 0.001, "s": 1.0, "m": 60.0, "": 1.0}
+
+
+def timeout_s(
+    timeout: Annotated[
+        str,
+        Query(
+            description="how long to wait at most, in the real world, up to 10m; then the status is 504",
+            examples=["500ms"],
+        ),
+    ] = f"{TIMEOUT_S:g}s",
+) -> float:
+    """``10s``, ``500ms``, ``2m`` or ``10`` in seconds. Raises ProblemError."""
+    found = _DURATION.fullmatch(timeout)
+    if found is None:
+        raise ProblemError.of_field("timeout", f"{timeout!r} is no time: 10s, 500ms and 2m are")
+    seconds = float(found[1]) * _SECONDS_IN[found[2]]
+    if seconds > MOST_TIMEOUT_S:
+        raise ProblemError.of_field("timeout", f"{timeout} is too long: a request waits 10m at most; ask again")
+    return seconds
+
+
+Timeout = Annotated[float, Depends(timeout_s)]
+
+
+def _query_names(dependant: Dependant) -> Iterator[str]:
+    for each in dependant.query_params:
+        yield each.alias
+    for inner in dependant.dependencies:
+        yield from _query_names(inner)
+
+
+def _known_parameters(request: Request) -> None:
+    """Raises ProblemError for a parameter that the operation does not have."""
+    known = list(_query_names(request.scope["route"].dependant))
+    errors = [
+        (name, f"there is no such parameter{suggestion(name, known)}" if known else "this takes no parameters")
+        for name in request.query_params
+        if name not in known
+    ]
+    if errors:
+        raise ProblemError(422, "; ".join(f"{name}: {text}" for name, text in errors), errors=errors)
+
+
+def router(tag: str) -> APIRouter:
+    """A router for the operations about ``tag``."""
+    return APIRouter(tags=[tag], dependencies=[Depends(_known_parameters)], responses=responses(401, 403, 404, 422))
+
+
+BODY = responses(400, 413, 415)
+"""What may be wrong with any body."""
+CONFLICT = responses(409)
+"""The broker refuses it, as it is now."""
+WAITS = responses(503, 504)
+"""What may come of a wait."""
+TEXT: dict[int | str, dict[str, Any]] = {200: {"content": {"text/plain": {"schema": {"type": "string"}}}}}
+"""The answer is text."""
+
+
+async def waited(clusters: ControlledClusters, wait: Coroutine[Any, Any, T]) -> T:
+    """The result of ``wait``. Raises what that raises, and ProblemError if the process ends meanwhile."""
+    waiting = asyncio.ensure_future(wait)
+    ending = asyncio.ensure_future(clusters.stopping.wait())
+    try:
+        await asyncio.wait((waiting, ending), return_when=asyncio.FIRST_COMPLETED)
+        if not waiting.done():
+            raise ProblemError(503, "groupcoord serve ends")
+        return waiting.result()
+    finally:
+        ending.cancel()
+        waiting.cancel()
+
+
+def partition_of(text: str, field: str) -> tuple[str, int]:
+    """The partition that ``text`` names, such as ``orders:3``. Raises ProblemError."""
+    topic, _, number = text.rpartition(":")
+    if not (topic and number.isascii() and number.isdecimal()):
+        raise ProblemError.of_field(field, f"{text!r} is no TOPIC:PARTITION, such as orders:3")
+    return topic, int(number)

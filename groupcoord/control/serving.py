@@ -1,0 +1,99 @@
+"""Serving the control API beside its broker, in one event loop, until a signal comes."""
+
+import asyncio
+import contextlib
+import logging
+import signal
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+
+import uvicorn
+from fastapi import FastAPI
+
+from groupcoord.control.app import create_app
+from groupcoord.control.controlled_cluster import ControlledCluster, ControlledClusters
+from groupcoord.server.listener import bind
+from groupcoord.server.operating_system import host_and_port
+from groupcoord.server.server import captured_signals
+
+logger = logging.getLogger(__name__)
+
+GRACE_S = 1
+"""How long the end waits for answers that are under way; what waits for something is answered at once (seconds)."""
+
+
+class HttpServer(uvicorn.Server):
+    """uvicorn's server without signal handlers: who runs it ends it with ``should_exit``."""
+
+    def __init__(self, app: FastAPI) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                lifespan="off",
+                log_config=None,
+                log_level=logging.CRITICAL,  # what fails is logged by the application
+                access_log=False,
+                proxy_headers=False,
+                server_header=False,
+                timeout_graceful_shutdown=GRACE_S,
+            )
+        )
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """None."""
+        yield
+
+
+@contextlib.asynccontextmanager
+async def http_server(
+    clusters: ControlledClusters, sockets: Sequence[socket.socket], token: str | None
+) -> AsyncIterator[None]:
+    """The control API of ``clusters`` on ``sockets`` while the block runs; what waits is told of its end."""
+    server = HttpServer(create_app(clusters, token=token))
+    serving = asyncio.ensure_future(server.serve(list(sockets)))
+    try:
+        yield
+    finally:
+        clusters.stopping.set()
+        server.should_exit = True
+        await serving
+
+
+async def serve(
+    cluster: ControlledCluster,
+    host: str,
+    port: int,
+    *,
+    token: str | None,
+    announce: Callable[[str], None],
+) -> signal.Signals | None:
+    """Start ``cluster`` and the control API, ``announce`` the URL of that, serve until a signal or a failure of the disk, end.
+
+    Returns the signal. Raises OSError, with the address in ``filename``, if it cannot listen there, and what the start of a
+    Cluster raises.
+    """
+    ended = asyncio.Event()
+    received: list[signal.Signals] = []
+
+    def signalled(number: signal.Signals) -> None:
+        received.append(number)
+        logger.info("%s received", number.name)
+        ended.set()
+
+    with captured_signals(signalled):
+        clusters = ControlledClusters(cluster, host=cluster.host)
+        await cluster.__aenter__()
+        try:
+            cluster.watch_storage(ended.set)
+            try:
+                sockets = await bind(host, port, cluster.core.config)
+            except OSError as problem:
+                problem.filename = host_and_port(host, port)
+                raise
+            async with http_server(clusters, sockets, token):
+                announce(f"http://{host_and_port(host, sockets[0].getsockname()[1])}")
+                await ended.wait()
+        finally:
+            await clusters.end()
+    return received[0] if received else None

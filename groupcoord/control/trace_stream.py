@@ -1,0 +1,126 @@
+"""The trace as server-sent events, as it grows.
+
+    event: start                          what a reader has of the trace is void: it begins anew
+    data: {"run": 1, "start_ms": 1764000000000}
+
+    id: 1-17                              the run and the number of the entry
+    event: entry
+    data: {"seq": 17, "event": "coordinator.GroupTransitioned", …}
+
+``start`` comes first, and with each reset; who comes back with the ``Last-Event-ID`` of the same run goes on behind that entry.
+The server keeps nothing for a reader but its place in the trace. A reader that falls too far behind, or does not take anything
+for a while, is disconnected; it may come back. So none can slow down the broker, or make it need more memory.
+"""
+
+import asyncio
+import json
+import logging
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from groupcoord.control.controlled_cluster import ControlledCluster, ControlledClusters
+from groupcoord.control.trace_selection import TraceSelection
+from groupcoord.testing.trace.file_format import entry_as_json
+
+logger = logging.getLogger(__name__)
+
+MEDIA_TYPE = "text/event-stream"
+ENTRIES_AT_ONCE = 256
+MOST_BEHIND = 50_000
+"""Entries. The trace keeps 100,000 unless told otherwise."""
+KEEP_ALIVE_S = 15.0
+"""So often a comment is sent if nothing else is, so that a connection that is gone is noticed (seconds)."""
+PATIENCE_S = 30.0
+"""A reader that takes nothing for so long is disconnected (seconds)."""
+_PLACE = re.compile(r"(\d+)-(\d+)", re.ASCII)
+_KEEP_ALIVE: Final = b": keep-alive\n\n"
+
+
+class TraceStream(Response):
+    """The answer to a reader of the trace of ``cluster`` that was at ``place`` (a ``Last-Event-ID``), or is new."""
+
+    media_type = MEDIA_TYPE
+
+    def __init__(
+        self, cluster: ControlledCluster, clusters: ControlledClusters, selected: TraceSelection, place: str | None
+    ) -> None:
+        super().__init__(headers={"Cache-Control": "no-store"})
+        del self.headers["content-length"]
+        self._cluster = cluster
+        self._stopping = clusters.stopping
+        self._selected = selected
+        found = _PLACE.fullmatch(place or "")
+        self._run, self._seq = (int(found[1]), int(found[2])) if found else (0, 0)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - as of ASGI
+        """Send until the reader is gone, or the process ends."""
+        news = asyncio.Event()
+        end_listening = self._cluster.on_trace(news.set)
+        gone = asyncio.ensure_future(_gone(receive))
+        stopping = asyncio.ensure_future(self._stopping.wait())
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+            while not gone.done() and not stopping.done():
+                news.clear()
+                for part in self._parts():
+                    await _sent(send, part)
+                if news.is_set():
+                    if self._cluster.trace.last_seq - self._seq > MOST_BEHIND:
+                        raise _TooSlowError
+                    continue
+                listening = asyncio.ensure_future(news.wait())
+                done, _ = await asyncio.wait(
+                    (listening, gone, stopping), timeout=KEEP_ALIVE_S, return_when=asyncio.FIRST_COMPLETED
+                )
+                listening.cancel()
+                if not done:
+                    await _sent(send, _KEEP_ALIVE)
+            await _sent(send, b"", more=False)
+        except _TooSlowError:
+            logger.warning("a reader of the trace is too slow, and is disconnected")
+        finally:
+            end_listening()
+            gone.cancel()
+            stopping.cancel()
+
+    def _parts(self) -> Iterator[bytes]:
+        """What is new, piece by piece."""
+        trace = self._cluster.trace
+        if self._run != self._cluster.run:
+            self._run, self._seq = self._cluster.run, 0
+            yield _event("start", {"run": self._run, "start_ms": trace.start_ms})
+        while trace is self._cluster.trace and (entries := trace.after(self._seq, ENTRIES_AT_ONCE)):
+            told = b"".join(
+                _event("entry", entry_as_json(entry), f"{self._run}-{entry.seq}")
+                for entry in entries
+                if self._selected(entry)
+            )
+            self._seq = entries[-1].seq
+            yield told
+
+
+class _TooSlowError(Exception):
+    """The reader does not keep up."""
+
+
+async def _sent(send: Send, part: bytes, *, more: bool = True) -> None:
+    """Raises _TooSlowError if the reader does not take it."""
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            await send({"type": "http.response.body", "body": part, "more_body": more})
+    except TimeoutError:
+        raise _TooSlowError from None
+
+
+async def _gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def _event(name: str, data: Any, place: str | None = None) -> bytes:
+    text = f"event: {name}\ndata: {json.dumps(data, ensure_ascii=False)}\n\n"
+    return (text if place is None else f"id: {place}\n{text}").encode()
