@@ -10,7 +10,8 @@ from fastapi.routing import APIRoute
 from groupcoord.control import problems
 from groupcoord.control.access import AccessControl
 from groupcoord.control.controlled_cluster import DEFAULT, ControlledClusters
-from groupcoord.control.problems import MEDIA_TYPE, TITLES, Problem
+from groupcoord.control.models import Problem
+from groupcoord.control.problems import MEDIA_TYPE, TITLES
 from groupcoord.control.routes.appends import appends
 from groupcoord.control.routes.brokers import of_broker, of_process
 from groupcoord.control.routes.clock import clock

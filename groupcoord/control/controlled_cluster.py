@@ -3,8 +3,9 @@
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, Self
+from typing import Any, Self
 
+from groupcoord.control.models import ClockName
 from groupcoord.testing.append_rules import AppendRule
 from groupcoord.testing.cluster import Cluster
 from groupcoord.testing.faults.matching import suggestion
@@ -13,8 +14,6 @@ from groupcoord.testing.wait_reasons import wait_reasons
 
 logger = logging.getLogger(__name__)
 
-ClockName = Literal["real", "manual", "fast"]
-"""Who moves the time. A cluster of simulated time is for a program's own event loop."""
 DEFAULT = "default"
 """The name of the first one, which the paths at the root speak of."""
 
@@ -59,8 +58,8 @@ class ControlledCluster(Cluster):
         self._tell_of_entry()
 
     async def end(self) -> list[Exception]:
-        """Stop for good; returns what went wrong in the server that should not have."""
-        return [*self._problems[self._told :], *await self._engine.end()]
+        """Stop for good; returns what went wrong in the server that should not have and was not told yet."""
+        return [*self._problems, *await self._engine.end()][self._told :]
 
     async def problems(self) -> list[str]:
         """What ``check`` would raise, in words: errors of the server, which are told once, and rules that never acted."""

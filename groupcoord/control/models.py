@@ -5,10 +5,9 @@ import binascii
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from groupcoord.assignors import TopicPartition
-from groupcoord.control.controlled_cluster import ClockName
 from groupcoord.testing.cluster_clock import A_YEAR_S
 
 
@@ -49,6 +48,33 @@ def partitions_of(found: Iterable[TopicPartition]) -> list[PartitionId]:
     return [PartitionId(topic=topic, partition=number) for topic, number in sorted(found)]
 
 
+# Errors.
+
+
+class FieldProblem(Answer):
+    """What is wrong with one field."""
+
+    field: str = Field(
+        description="the field of the body, with dots between names, or the parameter", examples=["seconds"]
+    )
+    problem: str = Field(description="what is wrong, and what would be right")
+
+
+class Problem(Answer):
+    """A problem document (RFC 9457)."""
+
+    type: str = Field(
+        default="about:blank", description="always about:blank: the status says what kind of problem it is"
+    )
+    title: str = Field(description="the status in words")
+    status: int = Field(description="the status of HTTP")
+    detail: str = Field(description="what was wrong, and what would be right")
+    errors: list[FieldProblem] = Field(default=[], description="the fields that are wrong")
+    reasons: list[str] = Field(
+        default=[], description="of a wait that was in vain (504): what the broker waits for, and until when"
+    )
+
+
 # Brokers.
 
 
@@ -61,6 +87,17 @@ class TopicSettings(Body):
     )
 
 
+def _settings_of(given: object) -> object:
+    return {"partitions": given} if isinstance(given, int) else given
+
+
+TopicSettingsOrCount = Annotated[
+    TopicSettings, BeforeValidator(_settings_of, json_schema_input_type=Count | TopicSettings)
+]
+ClockName = Literal["real", "manual", "fast"]
+"""Who moves the time. A cluster of simulated time is for a program's own event loop."""
+
+
 class NewBroker(Body):
     """A broker, or several as one cluster, with nothing in common with the others of this process."""
 
@@ -69,7 +106,7 @@ class NewBroker(Body):
         pattern=r"^[A-Za-z0-9._-]{1,100}$",
         description="what paths call it; broker-2 and so on unless given",
     )
-    topics: dict[str, Count | TopicSettings] = Field(
+    topics: dict[str, TopicSettingsOrCount] = Field(
         default={},
         description="topics by their names, with numbers of partitions, or with settings",
         examples=[{"orders": 6}],
@@ -400,34 +437,42 @@ class Deadline(Answer):
 # Faults and appends.
 
 
+_Text = Annotated[Any, WithJsonSchema({"type": "string"})]
+_Integer = Annotated[Any, WithJsonSchema({"type": "integer"})]
+_Range = Annotated[Any, WithJsonSchema({"anyOf": [{"type": "integer"}, {"type": "string"}]})]
+"""What is checked where rules are made, with one text for each problem."""
+
+
 class FaultRule(Body):
     """A rule, as docs/faults.md says: which requests (`when` and its conditions), and what happens to them (`do`)."""
 
-    model_config = ConfigDict(extra="allow", strict=True)
+    model_config = ConfigDict(
+        extra="allow", json_schema_extra={"required": ["when", "do"], "additionalProperties": False}
+    )
 
-    when: str = Field(description="the name of an API, or any", examples=["Heartbeat"])
-    do: str = Field(description="what happens: refuse, delay, drop, disconnect, hold …", examples=["refuse"])
+    when: _Text = Field(default=None, description="the name of an API, or any", examples=["Heartbeat"])
+    do: _Text = Field(default=None, description="refuse, delay, drop, disconnect, hold …", examples=["refuse"])
     name: str | None = Field(
         default=None, description="its name in events and complaints; `rule 1` and so on unless given"
     )
-    group: str | None = None
-    member: str | None = Field(default=None, description="a member id, or a group.instance.id; empty: a new member")
-    topic: str | None = None
-    transactional_id: str | None = None
-    client_id: str | None = None
-    version: int | str | None = Field(default=None, description="of the request: 3, 2-4 or 3-")
-    nth: int | str | None = Field(
+    group: _Text = None
+    member: _Text = Field(default=None, description="a member id, or a group.instance.id; empty: a new member")
+    topic: _Text = None
+    transactional_id: _Text = None
+    client_id: _Text = None
+    version: _Range = Field(default=None, description="of the request: 3, 2-4 or 3-")
+    nth: _Range = Field(
         default=None, description="the number among requests that meet the other conditions: 1, 2-4 or 3-"
     )
-    broker: int | None = Field(default=None, description="the id of the broker that gets the request")
-    code: str | int | None = Field(default=None, description="of refuse and refuse_answer: the name of an error")
-    ms: int | None = Field(default=None, description="of delay and delay_answer: milliseconds on the broker's clock")
-    how: str | None = Field(
+    broker: _Integer = Field(default=None, description="the id of the broker that gets the request")
+    code: _Range = Field(default=None, description="of refuse and refuse_answer: the name of an error")
+    ms: _Integer = Field(default=None, description="of delay and delay_answer: milliseconds on the broker's clock")
+    how: _Text = Field(
         default=None, description="of corrupt: flip, crc, length, truncated, garbage, correlation or cut"
     )
-    broker_id: int | None = Field(default=None, description="of shrink_isr: the id of a broker")
-    times: int | str | None = Field(default=None, description="how often: a number, or always; once unless given")
-    optional: bool | None = Field(default=None, description="it need not act")
+    broker_id: _Integer = Field(default=None, description="of shrink_isr: the id of a broker")
+    times: _Range = Field(default=None, description="how often: a number, or always; once unless given")
+    optional: Annotated[Any, WithJsonSchema({"type": "boolean"})] = Field(default=None, description="it need not act")
 
 
 class HeldRequest(Answer):

@@ -10,13 +10,15 @@ from typing import Any, get_args
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.routing import compile_path
 
 from groupcoord.config.config_def import ConfigError
+from groupcoord.control.models import FieldProblem, Problem
 from groupcoord.testing.cluster_clock import ClockError
 from groupcoord.testing.faults.matching import RuleProblems, suggestion
+from groupcoord.testing.wait_reasons import ADVANCE
 from groupcoord.testing.waiting import WaitTimeoutError
 
 logger = logging.getLogger(__name__)
@@ -36,30 +38,6 @@ TITLES = {
     503: "Service Unavailable",
     504: "Gateway Timeout",
 }
-
-
-class FieldProblem(BaseModel):
-    """What is wrong with one field."""
-
-    field: str = Field(
-        description="the field of the body, with dots between names, or the parameter", examples=["seconds"]
-    )
-    problem: str = Field(description="what is wrong, and what would be right")
-
-
-class Problem(BaseModel):
-    """A problem document (RFC 9457)."""
-
-    type: str = Field(
-        default="about:blank", description="always about:blank: the status says what kind of problem it is"
-    )
-    title: str = Field(description="the status in words")
-    status: int = Field(description="the status of HTTP")
-    detail: str = Field(description="what was wrong, and what would be right")
-    errors: list[FieldProblem] = Field(default=[], description="the fields that are wrong")
-    reasons: list[str] = Field(
-        default=[], description="of a wait that was in vain (504): what the broker waits for, and until when"
-    )
 
 
 class ProblemError(Exception):
@@ -142,8 +120,13 @@ def _failed(request: Request, error: Exception) -> ProblemError:
 
 
 def _in_vain(error: WaitTimeoutError) -> ProblemError:
-    detail, *reasons = str(error).splitlines()
+    detail, *reasons = in_terms_of_http(str(error)).splitlines()
     return ProblemError(504, detail, reasons=[reason.strip() for reason in reasons])
+
+
+def in_terms_of_http(text: str) -> str:
+    """``text``, of which Python's way to let time pass is none."""
+    return text.replace(ADVANCE, "POST /clock/advance")
 
 
 def _of_fields(found: Iterable[tuple[str, str]]) -> ProblemError:
@@ -178,13 +161,19 @@ def _is_json(request: Request) -> bool:
 
 def _siblings(request: Request, names: Sequence[str | int]) -> list[str]:
     """The fields that the object has in which the last of ``names`` is none."""
-    model: Any = request.scope["route"].body_field.field_info.annotation
+    models = list(_models_in(request.scope["route"].body_field.field_info.annotation))
     for name in names[:-1]:
-        if isinstance(name, str):
-            model = model.model_fields[name].annotation
-        while get_args(model):
-            model = next((each for each in get_args(model) if hasattr(each, "model_fields") or get_args(each)), object)
-    return list(getattr(model, "model_fields", ()))
+        inner = [model.model_fields[name].annotation for model in models if name in model.model_fields]
+        if inner:  # else a place in a list, or a key
+            models = [model for annotation in inner for model in _models_in(annotation)]
+    return [name for model in models for name in model.model_fields]
+
+
+def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from _models_in(argument)
 
 
 def _refused(request: Request, refusal: HTTPException) -> ProblemError:
@@ -214,13 +203,8 @@ def nearest_path(path: str, known: Iterable[str]) -> str:
     return max(likeness, key=lambda each: (likeness[each], -len(each)))
 
 
-_ARGUMENT = re.compile(r"(\w+)=|topic '")
-
-
 def argument_named(text: str, known: Iterable[str], otherwise: str) -> str:
-    """Which argument a TypeError or ValueError of ``Cluster(…)`` speaks of."""
-    found = _ARGUMENT.match(text)
-    if found is None:
-        return otherwise
-    name = found[1] or "topics"
-    return name if name in known else otherwise
+    """The one of the arguments ``known`` that a TypeError or ValueError of ``Cluster(…)`` names first, in the plural or not."""
+    found = {name: re.search(rf"\b{name.removesuffix('s')}s?\b", text) for name in known}
+    places = {name: match.start() for name, match in found.items() if match is not None}
+    return min(places, key=places.__getitem__, default=otherwise)

@@ -15,6 +15,8 @@ from groupcoord.testing.clocks import ManualClock
 from groupcoord.testing.engine import Engine
 from groupcoord.testing.trace.text_formatting import ShortMemberNames
 
+ADVANCE = "kafka.clock.advance(seconds)"
+"""How time passes on a manual clock."""
 MOST_MEMBERS = 3
 """So many members are named that a group waits for; of so many it is said when their sessions end: those that end first."""
 
@@ -37,7 +39,7 @@ def wait_reasons(engine: Engine, *, group: str | None = None, transactional_id: 
         for name in sorted(pending) if transactional_id is None else [transactional_id]:
             lines += _of_transaction(engine, name, pending.get(name, []))
     if lines and isinstance(engine.clock, ManualClock):
-        lines.append(f"the clock is manual and shows {_seconds(engine, engine.clock())}: kafka.clock.advance(seconds)")
+        lines.append(f"the clock is manual and shows {_seconds(engine, engine.clock())}: {ADVANCE}")
     return lines
 
 

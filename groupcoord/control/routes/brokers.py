@@ -7,8 +7,8 @@ from fastapi import Query
 from fastapi.responses import PlainTextResponse
 
 from groupcoord.control.controlled_cluster import ControlledCluster, taken
-from groupcoord.control.models import Broker, Clock, GroupState, Health, NewBroker, Problems, Status, TopicSettings
-from groupcoord.control.problems import ProblemError, argument_named, responses
+from groupcoord.control.models import Broker, Clock, GroupState, Health, NewBroker, Problems, Status
+from groupcoord.control.problems import ProblemError, argument_named, in_terms_of_http, responses
 from groupcoord.control.routing import BODY, CONFLICT, TEXT, Clusters, Target, router
 from groupcoord.testing.cluster_group import group_description
 from groupcoord.testing.topics import Topic
@@ -37,7 +37,7 @@ def status_of(cluster: ControlledCluster) -> Status:
         fault_rules=len(cluster.faults.book.active),
         run=cluster.run,
         last_seq=cluster.trace.last_seq,
-        pending=cluster.pending(),
+        pending=[in_terms_of_http(line) for line in cluster.pending()],
     )
 
 
@@ -71,10 +71,7 @@ async def create_broker(body: NewBroker, clusters: Clusters) -> Status:
     Every path also exists under ``/brokers/NAME``, and then speaks of that broker.
     """
     settings = body.model_dump(exclude={"name", "topics"})
-    topics = {
-        name: Topic(wanted.partitions, wanted.configs) if isinstance(wanted, TopicSettings) else Topic(wanted)
-        for name, wanted in body.topics.items()
-    }
+    topics = {name: Topic(wanted.partitions, wanted.configs) for name, wanted in body.topics.items()}
     try:
         cluster = ControlledCluster(body.name or clusters.new_name(), topics=topics, host=clusters.host, **settings)
     except (TypeError, ValueError) as error:
@@ -116,7 +113,7 @@ async def report(
     cluster: Target, after: int = Query(0, ge=0, description="begin behind the entry of the trace with this number")
 ) -> str:
     """Groups and why they are as they are, what is pending, which rules acted, and the last of what happened."""
-    return cluster.report(after=after)
+    return in_terms_of_http(cluster.report(after=after))
 
 
 @of_broker.post("/check", summary="Tell what a test should hear of")

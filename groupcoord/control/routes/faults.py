@@ -97,6 +97,8 @@ async def explain(body: RequestToExplain, cluster: Target) -> str:
     """If it came now, and why."""
     with wrong_argument("api"):
         api = find_api(body.api)
+    if body.version is not None and not api.serves(body.version):
+        raise ProblemError.of_field("version", f"{api.name} is served from {api.min_version} to {api.max_version}")
     known = [field.name for field in fields(api.request)]
     unknown = [
         (f"request.{name}", f"{api.name} has no such field{suggestion(name, known)}")
