@@ -15,6 +15,7 @@ _MODULES = {
     "AutoMember": "testing.auto_member",
     "ClockError": "testing.cluster_clock",
     "Cluster": "testing.cluster",
+    "ControlClient": "control.client",
     "FaultRulesFailed": "testing.faults",
     "GroupDescription": "testing.groups",
     "KafkaCluster": "testing.cluster_base",

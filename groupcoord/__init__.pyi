@@ -1,6 +1,7 @@
 from groupcoord import events as events
 from groupcoord.client.assigned_partitions import ConsumerRecord as ConsumerRecord
 from groupcoord.client.consumer import Consumer as Consumer
+from groupcoord.control.client import ControlClient as ControlClient
 from groupcoord.protocol.errors import ErrorCode as ErrorCode
 from groupcoord.testing.auto_member import AutoMember as AutoMember
 from groupcoord.testing.cluster import Cluster as Cluster

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from importlib.metadata import version
-from typing import Any
+from typing import Any, cast
 
 from fastapi import APIRouter, FastAPI
 from fastapi.routing import APIRoute
@@ -82,9 +82,8 @@ def create_app(clusters: ControlledClusters, *, token: str | None = None) -> Con
     methods_of: dict[str, set[str]] = {}
     for router, prefix in _mounted():
         app.include_router(router, prefix=prefix, include_in_schema=not prefix)
-        for route in router.routes:
-            if isinstance(route, APIRoute):
-                methods_of.setdefault(prefix + route.path, set()).update(route.methods or ())
+        for route in cast("list[APIRoute]", router.routes):
+            methods_of.setdefault(prefix + route.path, set()).update(route.methods or ())
     app.state.methods_of = methods_of
     return app
 

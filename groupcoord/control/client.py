@@ -9,7 +9,7 @@
 Its methods are those of ``groupcoord.Cluster``, without ``await``. Needs ``groupcoord[control]``.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -568,8 +568,8 @@ class ControlledTrace:
         asked = {"group": group, "generation": generation, **partitions, **more}
         return self._client.request("GET", "/trace/why", **asked).text
 
-    def follow(self, **asked: Any) -> Iterator[Entry]:
-        """Each entry, those that there are first, then as they come; it ends when the process does."""
+    def follow(self, **asked: Any) -> Generator[Entry, None, None]:
+        """Each entry, those that there are first, then as they come; it ends when the broker does."""
         with self._client.stream("/trace/stream", asked) as lines:
             for line in lines:
                 if line.startswith(_ENTRY):

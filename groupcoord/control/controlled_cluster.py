@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Self
 
 from groupcoord.control.models import ClockName
@@ -37,6 +37,8 @@ class ControlledCluster(Cluster):
         """All rules for appends since it began; the number of a rule in paths is its place, counted from 1."""
         self.changing = asyncio.Lock()
         """Held by who moves its time, or stops, starts or resets it: one after the other."""
+        self.ending = asyncio.Event()
+        """Set when it ends: what waits for something of it then waits no longer."""
         self._rules = rules
         self._trace_listeners: set[Callable[[], None]] = set()
 
@@ -123,15 +125,14 @@ class ControlledCluster(Cluster):
 
 
 class ControlledClusters:
-    """All of them. ``stopping`` is set when the process ends: what waits then waits no longer."""
+    """All of them, the ``default`` one first."""
 
     def __init__(self, default: ControlledCluster, *, host: str = "127.0.0.1") -> None:
         self.host = host
         """Where further ones listen: the address of the first one."""
-        self.stopping = asyncio.Event()
         self._clusters = {default.name: default}
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[ControlledCluster]:
         return iter(self._clusters.values())
 
     def __getitem__(self, name: str) -> ControlledCluster:
@@ -164,8 +165,14 @@ class ControlledClusters:
         if name == DEFAULT:
             raise ValueError("the first broker ends with the process; POST /reset makes it a fresh one")
         del self._clusters[name]
+        cluster.ending.set()
         async with cluster.changing:
             return await cluster.end()
+
+    def end_waits(self) -> None:
+        """The process is about to end: nobody waits for anything any more."""
+        for cluster in self:
+            cluster.ending.set()
 
     async def end(self) -> list[Exception]:
         """End all of them; returns what went wrong in their servers."""

@@ -5,6 +5,7 @@ import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import zip_longest
 from typing import Any, get_args
 
 from fastapi import FastAPI, Request
@@ -197,8 +198,8 @@ def nearest_path(path: str, known: Iterable[str]) -> str:
     asked = path.split("/")
     likeness = {}
     for each in known:
-        parts = enumerate(each.split("/"))
-        filled = [asked[at] if part.startswith("{") and at < len(asked) else part for at, part in parts]
+        parts = zip_longest(each.split("/"), asked[: each.count("/") + 1], fillvalue="")
+        filled = [given if given and part.startswith("{") else part for part, given in parts]
         likeness[each] = difflib.SequenceMatcher(None, path, "/".join(filled)).ratio()
     return max(likeness, key=lambda each: (likeness[each], -len(each)))
 

@@ -92,14 +92,14 @@ TEXT: dict[int | str, dict[str, Any]] = {200: {"content": {"text/plain": {"schem
 """The answer is text."""
 
 
-async def waited(clusters: ControlledClusters, wait: Coroutine[Any, Any, T]) -> T:
-    """The result of ``wait``. Raises what that raises, and ProblemError if the process ends meanwhile."""
+async def waited(cluster: ControlledCluster, wait: Coroutine[Any, Any, T]) -> T:
+    """The result of ``wait``. Raises what that raises, and ProblemError if ``cluster`` ends meanwhile."""
     waiting = asyncio.ensure_future(wait)
-    ending = asyncio.ensure_future(clusters.stopping.wait())
+    ending = asyncio.ensure_future(cluster.ending.wait())
     try:
         await asyncio.wait((waiting, ending), return_when=asyncio.FIRST_COMPLETED)
         if not waiting.done():
-            raise ProblemError(503, "groupcoord serve ends")
+            raise ProblemError(503, "the broker ends")
         return waiting.result()
     finally:
         ending.cancel()

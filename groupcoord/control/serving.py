@@ -55,7 +55,7 @@ async def http_server(
     try:
         yield
     finally:
-        clusters.stopping.set()
+        clusters.end_waits()
         server.should_exit = True
         await serving
 

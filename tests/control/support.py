@@ -73,5 +73,5 @@ async def controlled(*, token: str | None = None, headers: Any = None, **setting
         async with httpx.AsyncClient(transport=transport, base_url=URL, headers=headers) as http:
             yield Control(clusters, app, http)
     finally:
-        clusters.stopping.set()
+        clusters.end_waits()
         assert await clusters.end() == []

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+from pathlib import Path
 
 import pytest
 
@@ -109,11 +110,14 @@ async def test_rules_of_a_file_are_there_again_after_a_reset() -> None:
         assert [each["name"] for each in await control.get("/faults")] == ["a.yaml rule 1"]
 
 
-async def test_a_broker_that_keeps_its_data_is_not_reset(tmp_path_factory: pytest.TempPathFactory) -> None:
-    async with controlled(data_dir=tmp_path_factory.mktemp("data") / "kafka") as control:
+async def test_a_broker_that_keeps_its_data_is_not_reset(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with controlled(data_dir=tmp_path / "kafka") as control:
         assert "data_dir keeps what is there" in (await control.post("/reset", None, 409))["detail"]
-        stopped: list[bool] = []
-        control.kafka.watch_storage(lambda: stopped.append(True))
+        directory = control.kafka._engine.data_directory
+        assert directory is not None
+        directory.findings.append("a file was cut")
+        control.kafka.watch_storage(lambda: None)
+        assert "a file was cut" in caplog.text
         assert control.kafka.storage_failure is None
 
 

@@ -127,8 +127,8 @@ async def test_a_wait_that_is_asked_wrongly_is_refused(
 async def test_a_wait_ends_when_the_process_does(control: Control) -> None:
     waiting = asyncio.ensure_future(control.get("/groups/app/wait", 503, stable=1, timeout="10m"))
     await control.begun(waiting)
-    control.clusters.stopping.set()
-    assert (await waiting)["detail"] == "groupcoord serve ends"
+    control.clusters.end_waits()
+    assert (await waiting)["detail"] == "the broker ends"
 
 
 async def test_an_operator_removes_expires_and_fences_members(control: Control) -> None:

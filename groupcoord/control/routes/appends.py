@@ -7,7 +7,7 @@ from fastapi import Path, Query
 from groupcoord.control.controlled_cluster import ControlledCluster
 from groupcoord.control.models import AppendError, AppendRuleState, NewAppendRule
 from groupcoord.control.problems import ProblemError, wrong_argument
-from groupcoord.control.routing import BODY, CONFLICT, WAITS, Clusters, Target, Timeout, router, waited
+from groupcoord.control.routing import BODY, CONFLICT, WAITS, Target, Timeout, router, waited
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.testing.append_rules import AppendRule, HeldAppends
 
@@ -89,7 +89,6 @@ async def remove_append_rule(rule: RuleNumber, cluster: Target) -> None:
 async def wait_append_rule(
     rule: RuleNumber,
     cluster: Target,
-    clusters: Clusters,
     timeout: Timeout,
     acted: Annotated[int | None, Query(ge=1, description="until it has applied to so many in all")] = None,
     held: Annotated[int | None, Query(ge=1, description="until it holds so many")] = None,
@@ -98,9 +97,9 @@ async def wait_append_rule(
     if (acted is None) is (held is None):
         raise ProblemError.of_field("query", "one of acted and held: how many appends")
     if acted is not None:
-        await waited(clusters, _rule(cluster, rule).acted(acted, timeout=timeout))
+        await waited(cluster, _rule(cluster, rule).acted(acted, timeout=timeout))
     else:
-        await waited(clusters, _holding(cluster, rule).wait(held or 1, timeout=timeout))
+        await waited(cluster, _holding(cluster, rule).wait(held or 1, timeout=timeout))
     return _state(cluster, _rule(cluster, rule))
 
 

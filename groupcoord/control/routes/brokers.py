@@ -2,8 +2,9 @@
 
 from collections.abc import Awaitable, Callable
 from importlib.metadata import version
+from typing import Annotated
 
-from fastapi import Query
+from fastapi import Path, Query
 from fastapi.responses import PlainTextResponse
 
 from groupcoord.control.controlled_cluster import ControlledCluster, taken
@@ -18,6 +19,8 @@ of_process = router("brokers")
 AT_ROOT = {"servers": [{"url": "/"}]}
 """These operations do not exist once more under /brokers/NAME."""
 of_broker = router("broker")
+
+BrokerName = Annotated[str, Path(description="what paths call the broker")]
 
 
 def status_of(cluster: ControlledCluster) -> Status:
@@ -90,13 +93,13 @@ def _unlike_a_broker(error: Exception) -> ProblemError:
 
 
 @of_process.delete("/brokers/{name}", openapi_extra=AT_ROOT, summary="End a broker, and forget it", responses=CONFLICT)
-async def delete_broker(name: str, clusters: Clusters) -> Problems:
+async def delete_broker(name: BrokerName, clusters: Clusters) -> Problems:
     """Its port is free then. The first one ends with the process. Tells what went wrong in its server that should not have."""
     return Problems(problems=[f"{type(error).__name__}: {error}" for error in await clusters.remove(name)])
 
 
 @of_process.get("/brokers/{name}", openapi_extra=AT_ROOT, summary="Show a broker")
-async def show_broker(name: str, clusters: Clusters) -> Status:
+async def show_broker(name: BrokerName, clusters: Clusters) -> Status:
     """As ``/brokers/NAME/status``."""
     return status_of(clusters[name])
 

@@ -11,7 +11,7 @@ from fastapi.responses import PlainTextResponse
 from groupcoord.control.controlled_cluster import ControlledCluster
 from groupcoord.control.models import FaultRule, FaultRuleState, HeldRequest, Release, RequestToExplain
 from groupcoord.control.problems import ProblemError, wrong_argument
-from groupcoord.control.routing import BODY, CONFLICT, TEXT, WAITS, Clusters, Target, Timeout, router, waited
+from groupcoord.control.routing import BODY, CONFLICT, TEXT, WAITS, Target, Timeout, router, waited
 from groupcoord.testing.faults import AsyncRule, HoldRule
 from groupcoord.testing.faults.matching import find_api, suggestion
 from groupcoord.testing.faults.rule import Rule
@@ -131,7 +131,6 @@ async def remove_fault(rule: RuleNumber, cluster: Target) -> None:
 async def wait_fault(
     rule: RuleNumber,
     cluster: Target,
-    clusters: Clusters,
     timeout: Timeout,
     acted: Annotated[int | None, Query(ge=1, description="until it has acted so many times in all")] = None,
     held: Annotated[int | None, Query(ge=1, description="until so many requests were held in all")] = None,
@@ -140,9 +139,9 @@ async def wait_fault(
     if (acted is None) is (held is None):
         raise ProblemError.of_field("query", "one of acted and held: how many times it should have")
     if acted is not None:
-        await waited(clusters, _rule(cluster, rule).acted(acted, timeout=timeout))
+        await waited(cluster, _rule(cluster, rule).acted(acted, timeout=timeout))
     else:
-        await waited(clusters, _holding(cluster, rule).wait(held or 1, timeout=timeout))
+        await waited(cluster, _holding(cluster, rule).wait(held or 1, timeout=timeout))
     return _state(cluster, _rule(cluster, rule))
 
 

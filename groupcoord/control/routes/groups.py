@@ -23,7 +23,6 @@ from groupcoord.control.routing import (
     BODY,
     CONFLICT,
     WAITS,
-    Clusters,
     Target,
     Timeout,
     partition_of,
@@ -138,7 +137,6 @@ async def show_lag(group: GroupName, cluster: Target) -> list[Lag]:
 async def wait_group(
     group: GroupName,
     cluster: Target,
-    clusters: Clusters,
     timeout: Timeout,
     stable: Annotated[
         str | None, Query(pattern=r"^(\d+|any)$", description="Stable with so many members; any: with however many")
@@ -195,14 +193,14 @@ async def wait_group(
             names = [] if reconciled in (None, "all") else reconciled.split(",")
             wait = handle.wait_reconciled(*names, epoch=epoch, timeout=timeout)
         case "committed":
-            return await waited(clusters, _wait_committed(handle, committed or "", timeout))
+            return await waited(cluster, _wait_committed(handle, committed or "", timeout))
         case "generation":
             wait = handle.wait_generation(generation or 0, timeout=timeout)
         case "epoch":
             wait = handle.wait_epoch(epoch or 0, timeout=timeout)
         case simple:
             wait = getattr(handle, f"wait_{simple}")(timeout=timeout)
-    return group_answer(await waited(clusters, wait))
+    return group_answer(await waited(cluster, wait))
 
 
 async def _wait_committed(group: ClusterGroup, text: str, timeout: float) -> Group:

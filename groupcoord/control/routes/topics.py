@@ -23,7 +23,7 @@ from groupcoord.control.models import (
     text_of,
 )
 from groupcoord.control.problems import ProblemError, wrong_argument
-from groupcoord.control.routing import BODY, CONFLICT, WAITS, Clusters, Target, Timeout, router, waited
+from groupcoord.control.routing import BODY, CONFLICT, WAITS, Target, Timeout, router, waited
 from groupcoord.testing.record_reading import chosen_partitions
 from groupcoord.testing.record_writing import ProducerRecord
 from groupcoord.testing.topics import unknown_topic
@@ -154,7 +154,6 @@ async def read_records(
 async def wait_records(
     topic: TopicName,
     cluster: Target,
-    clusters: Clusters,
     timeout: Timeout,
     count: Annotated[int, Query(ge=1, description="how many there should be at least")],
     partition: PartitionNumber = None,
@@ -162,7 +161,7 @@ async def wait_records(
 ) -> list[RecordAnswer]:
     """Until a reader of that isolation level finds so many; returns them all."""
     _require_partition(cluster, topic, partition)
-    found = await waited(clusters, cluster.wait_records(topic, count, partition, isolation=isolation, timeout=timeout))
+    found = await waited(cluster, cluster.wait_records(topic, count, partition, isolation=isolation, timeout=timeout))
     return [_answer(record) for record in found]
 
 

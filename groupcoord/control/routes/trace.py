@@ -7,7 +7,7 @@ from fastapi.responses import PlainTextResponse, Response, StreamingResponse
 
 from groupcoord.control.models import Entries, Entry
 from groupcoord.control.problems import wrong_argument
-from groupcoord.control.routing import TEXT, Clusters, Target, partition_of, router
+from groupcoord.control.routing import TEXT, Target, partition_of, router
 from groupcoord.control.trace_selection import Selected
 from groupcoord.control.trace_stream import MEDIA_TYPE, TraceStream
 from groupcoord.testing.trace.file_format import entry_as_json
@@ -131,11 +131,10 @@ async def why(
 )
 async def trace_stream(
     cluster: Target,
-    clusters: Clusters,
     selected: Selected,
     last_event_id: Annotated[str | None, Header(description="go on behind this event: RUN-SEQ")] = None,
 ) -> TraceStream:
     """Server-sent events: ``start`` (what a reader has is void, as after a reset), then an ``entry`` for each entry of the
     trace, those that there are first. ``id`` is RUN-SEQ, which ``Last-Event-ID`` continues. A reader that does not keep up is
     disconnected, and may come back."""
-    return TraceStream(cluster, clusters, selected, last_event_id)
+    return TraceStream(cluster, selected, last_event_id)

@@ -6,7 +6,7 @@ from fastapi import Path, Query
 
 from groupcoord.control.models import NewCoordinator, Transaction, partitions_of
 from groupcoord.control.problems import ProblemError, wrong_argument
-from groupcoord.control.routing import BODY, CONFLICT, WAITS, Clusters, Target, Timeout, router, waited
+from groupcoord.control.routing import BODY, CONFLICT, WAITS, Target, Timeout, router, waited
 from groupcoord.testing.transactions import TransactionDescription
 
 transactions = router("transactions")
@@ -44,7 +44,6 @@ async def show_transaction(transactional_id: TransactionalId, cluster: Target) -
 async def wait_transaction(
     transactional_id: TransactionalId,
     cluster: Target,
-    clusters: Clusters,
     timeout: Timeout,
     state: Annotated[
         list[str] | None, Query(description="Kafka's word for a state, such as CompleteCommit; repeated: one of them")
@@ -66,12 +65,12 @@ async def wait_transaction(
     if state:
         with wrong_argument("state"):
             wait = handle.wait_state(*state, timeout=timeout)
-            return _answer(await waited(clusters, wait))
+            return _answer(await waited(cluster, wait))
     if ongoing:
         topics = () if ongoing == "any" else ongoing.split(",")
-        return _answer(await waited(clusters, handle.wait_ongoing(*topics, timeout=timeout)))
+        return _answer(await waited(cluster, handle.wait_ongoing(*topics, timeout=timeout)))
     wait = handle.wait_committed(timeout=timeout) if committed else handle.wait_aborted(timeout=timeout)
-    return _answer(await waited(clusters, wait))
+    return _answer(await waited(cluster, wait))
 
 
 @transactions.post("/transactions/{transactional_id}/abort", summary="Abort the open transaction", responses=CONFLICT)

@@ -344,11 +344,10 @@ class Trace:
             and (group is None or entry.concerns(group))
         )
 
-    def after(self, seq: int, limit: int) -> list[TraceEntry]:
-        """The oldest ``limit`` entries behind the one with the number ``seq``, without a look at those before it."""
+    def after(self, seq: int) -> list[TraceEntry]:
+        """The entries behind the one with the number ``seq``, without a look at those before it."""
         with self._lock:
-            newer = list(takewhile(lambda entry: entry.seq > seq, reversed(self._entries.values())))
-        return newer[: -limit - 1 : -1]
+            return list(takewhile(lambda entry: entry.seq > seq, reversed(self._entries.values())))[::-1]
 
     @property
     def last_seq(self) -> int:
