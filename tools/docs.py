@@ -18,6 +18,7 @@ from groupcoord.protocol.apis import APIS
 from groupcoord.protocol.errors import ErrorCode
 from tools import (
     conformance,
+    control,
     deviations,
     faults,
     glossary,
@@ -39,6 +40,7 @@ FILES = (
     "docs/classic-groups.md",
     "docs/conformance.md",
     "docs/consumer-groups.md",
+    "docs/control.md",
     "docs/deviations.md",
     "docs/configuration.md",
     "docs/faults.md",
@@ -136,6 +138,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "conformance-summary": conformance.summary,
     "conformance-topics": conformance.topics,
     "contents": navigation.contents,
+    "control-operations": control.operations,
     "deviations": lambda: deviations.table(deviations.of_sources()),
     "fault-damage": faults.damage,
     "fault-fields": faults.fields,
@@ -180,6 +183,7 @@ def main(arguments: list[str]) -> int:
     stale = []
     written = {ROOT / name: fresh((ROOT / name).read_text(encoding="utf-8")) for name in FILES}
     written[sync_api.PATH] = sync_api.stub_text()
+    written[control.DESCRIPTION] = control.description()
     for path, after in written.items():
         if path.read_text(encoding="utf-8") != after:
             stale.append(str(path.relative_to(ROOT)))

@@ -50,6 +50,7 @@ _DATA = (
 _PROXIES: dict[type | None, type] = {original: proxy for proxy, original in ORIGINALS.items()}
 _NOT_FOR_TESTS = {
     *("add", "add_as", "add_layer", "add_named", "layer", "log_unused", "insert", "sync"),
+    *("after", "lines", "on_entry"),
     *("cancel", "hold", "is_used_up", "on_change", "record_match", "record_near_miss", "record_use", "unmatch"),
     *("near_misses", "why_unused"),
 }

@@ -1,0 +1,28 @@
+"""``groupcoord serve --control`` as a process of its own."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+
+class Serving(NamedTuple):
+    process: "subprocess.Popen[str]"
+    bootstrap: str
+    url: str
+
+
+@contextmanager
+def serving(*arguments: str) -> Iterator[Serving]:
+    """A server with the control API, killed at the end if it has not ended."""
+    command = [sys.executable, "-m", "groupcoord", "serve", "--port", "0", "--control", "127.0.0.1:0", *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            first, second = process.stdout.readline(), process.stdout.readline()
+            assert first.startswith("listening on "), first
+            assert second.startswith("control listening on http://"), second
+            yield Serving(process, first.split()[-1], second.split()[-1])
+        finally:
+            process.kill()
