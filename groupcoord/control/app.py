@@ -11,6 +11,7 @@ from groupcoord.control import problems
 from groupcoord.control.access import AccessControl
 from groupcoord.control.controlled_cluster import DEFAULT, ControlledClusters
 from groupcoord.control.models import Problem
+from groupcoord.control.path_names import EscapedSlashes
 from groupcoord.control.problems import MEDIA_TYPE, TITLES
 from groupcoord.control.routes.appends import appends
 from groupcoord.control.routes.brokers import of_broker, of_process
@@ -77,13 +78,14 @@ def create_app(clusters: ControlledClusters, *, token: str | None = None) -> Con
         ],
     )
     app.state.clusters = clusters
+    app.add_middleware(EscapedSlashes)
     app.add_middleware(AccessControl, token=token)
     problems.install(app)
     methods_of: dict[str, set[str]] = {}
     for router, prefix in _mounted():
         app.include_router(router, prefix=prefix, include_in_schema=not prefix)
         for route in cast("list[APIRoute]", router.routes):
-            methods_of.setdefault(prefix + route.path, set()).update(route.methods or ())
+            methods_of.setdefault(prefix + route.path_format, set()).update(route.methods or ())
     app.state.methods_of = methods_of
     return app
 

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from groupcoord.control.path_names import NameConvertor
 from tests.control.support import Control, controlled
 
 pytestmark = pytest.mark.asyncio
@@ -20,6 +21,15 @@ async def test_a_group_is_shown_with_its_members(control: Control) -> None:
     assert await control.get("/groups/app/members") == group["members"]
     assert await control.get("/groups") == [group]
     assert (await control.get("/groups/none"))["state"] == "Dead"
+
+
+async def test_a_name_may_have_a_slash(control: Control) -> None:
+    await control.put_offset("a%2Fb%20c", 3)
+    assert control.kafka.group_names() == ["a/b c"]
+    assert (await control.get("/groups/a%2fb%20c/wait", empty=True))["group"] == "a/b c"
+    assert (await control.get("/brokers/default/groups/a%2Fb%20c"))["group"] == "a/b c"
+    assert NameConvertor().convert(NameConvertor().to_string("a/b c")) == "a/b c"
+    assert "/groups/{group}/wait" in (await control.get("/groups/a%2Fb/wiat", 404))["detail"]
 
 
 async def test_offsets_are_committed_shown_and_deleted(control: Control) -> None:

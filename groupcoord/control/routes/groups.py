@@ -76,25 +76,25 @@ async def list_groups(cluster: Target) -> list[Group]:
     return [group_answer(cluster.group(name).description()) for name in cluster.group_names()]
 
 
-@groups.get("/groups/{group}", summary="Show a group")
+@groups.get("/groups/{group:name}", summary="Show a group")
 async def show_group(group: GroupName, cluster: Target) -> Group:
     """Its state and its members; the state is ``Dead`` if there is no such group, as Kafka says it."""
     return group_answer(cluster.group(group).description())
 
 
-@groups.delete("/groups/{group}", status_code=204, summary="Delete a group", responses=CONFLICT)
+@groups.delete("/groups/{group:name}", status_code=204, summary="Delete a group", responses=CONFLICT)
 async def delete_group(group: GroupName, cluster: Target) -> None:
     """With its offsets; only while it has no members."""
     await cluster.group(group).delete()
 
 
-@groups.get("/groups/{group}/members", summary="List the members of a group")
+@groups.get("/groups/{group:name}/members", summary="List the members of a group")
 async def list_members(group: GroupName, cluster: Target) -> list[Member]:
     """With what each is assigned."""
     return group_answer(cluster.group(group).description()).members
 
 
-@groups.get("/groups/{group}/offsets", summary="List the committed offsets of a group")
+@groups.get("/groups/{group:name}/offsets", summary="List the committed offsets of a group")
 async def list_offsets(group: GroupName, cluster: Target) -> list[Offset]:
     """As the coordinator has them."""
     return _offsets(await cluster.group(group).offsets())
@@ -104,14 +104,16 @@ def _offsets(found: Mapping[TopicPartition, int]) -> list[Offset]:
     return [Offset(topic=topic, partition=number, offset=offset) for (topic, number), offset in sorted(found.items())]
 
 
-@groups.put("/groups/{group}/offsets", summary="Commit offsets for a group without members", responses=BODY | CONFLICT)
+@groups.put(
+    "/groups/{group:name}/offsets", summary="Commit offsets for a group without members", responses=BODY | CONFLICT
+)
 async def commit_offsets(group: GroupName, body: Offsets, cluster: Target) -> list[Offset]:
     """As an administrator does; a group that there is not comes to be by it. Returns all that are committed then."""
     await cluster.group(group).commit({(each.topic, each.partition): each.offset for each in body.offsets})
     return _offsets(await cluster.group(group).offsets())
 
 
-@groups.delete("/groups/{group}/offsets", status_code=204, summary="Delete committed offsets", responses=CONFLICT)
+@groups.delete("/groups/{group:name}/offsets", status_code=204, summary="Delete committed offsets", responses=CONFLICT)
 async def delete_offsets(
     group: GroupName,
     cluster: Target,
@@ -123,7 +125,7 @@ async def delete_offsets(
     await cluster.group(group).delete_offsets(*(partition_of(text, "partition") for text in partition))
 
 
-@groups.get("/groups/{group}/lag", summary="Show how far a group is behind")
+@groups.get("/groups/{group:name}/lag", summary="Show how far a group is behind")
 async def show_lag(group: GroupName, cluster: Target) -> list[Lag]:
     """Of every partition of each topic that it has committed for, or of which a member has a partition."""
     found = await cluster.group(group).lag()
@@ -133,7 +135,7 @@ async def show_lag(group: GroupName, cluster: Target) -> list[Lag]:
 # Waiting.
 
 
-@groups.get("/groups/{group}/wait", summary="Wait until a group is as it should be", responses=WAITS)
+@groups.get("/groups/{group:name}/wait", summary="Wait until a group is as it should be", responses=WAITS)
 async def wait_group(
     group: GroupName,
     cluster: Target,
@@ -215,7 +217,7 @@ async def _wait_committed(group: ClusterGroup, text: str, timeout: float) -> Gro
 
 
 @groups.post(
-    "/groups/{group}/remove-member", summary="Remove a member, as an administrator does", responses=BODY | CONFLICT
+    "/groups/{group:name}/remove-member", summary="Remove a member, as an administrator does", responses=BODY | CONFLICT
 )
 async def remove_member(group: GroupName, body: MemberName, cluster: Target) -> Group:
     """With LeaveGroup."""
@@ -223,7 +225,7 @@ async def remove_member(group: GroupName, body: MemberName, cluster: Target) -> 
     return group_answer(cluster.group(group).description())
 
 
-@groups.post("/groups/{group}/expire-member", summary="End the session of a member now", responses=BODY | CONFLICT)
+@groups.post("/groups/{group:name}/expire-member", summary="End the session of a member now", responses=BODY | CONFLICT)
 async def expire_member(group: GroupName, body: MemberName, cluster: Target) -> Group:
     """With all that follows when its timer does it."""
     await cluster.group(group).expire_member(body.member)
@@ -231,7 +233,7 @@ async def expire_member(group: GroupName, body: MemberName, cluster: Target) -> 
 
 
 @groups.post(
-    "/groups/{group}/fence-member",
+    "/groups/{group:name}/fence-member",
     summary="Let another member take the place of a static one",
     responses=BODY | CONFLICT,
 )
@@ -241,21 +243,21 @@ async def fence_member(group: GroupName, body: InstanceId, cluster: Target) -> G
     return group_answer(cluster.group(group).description())
 
 
-@groups.post("/groups/{group}/force-rebalance", summary="Let the members join again", responses=BODY | CONFLICT)
+@groups.post("/groups/{group:name}/force-rebalance", summary="Let the members join again", responses=BODY | CONFLICT)
 async def force_rebalance(group: GroupName, cluster: Target, body: Reason | None = None) -> Group:
     """Of a classic group."""
     await cluster.group(group).force_rebalance((body or Reason()).reason)
     return group_answer(cluster.group(group).description())
 
 
-@groups.post("/groups/{group}/unload-coordinator", summary="Coordinate a group no longer", responses=CONFLICT)
+@groups.post("/groups/{group:name}/unload-coordinator", summary="Coordinate a group no longer", responses=CONFLICT)
 async def unload_coordinator(group: GroupName, cluster: Target) -> Group:
     """Nor the others of its partition of ``__consumer_offsets``: clients are told NOT_COORDINATOR until it is loaded."""
     await cluster.group(group).unload_coordinator()
     return group_answer(cluster.group(group).description())
 
 
-@groups.post("/groups/{group}/load-coordinator", summary="Coordinate a group again", responses=CONFLICT)
+@groups.post("/groups/{group:name}/load-coordinator", summary="Coordinate a group again", responses=CONFLICT)
 async def load_coordinator(group: GroupName, cluster: Target) -> Group:
     """With what the log has of the groups of its partition."""
     await cluster.group(group).load_coordinator()
@@ -263,7 +265,7 @@ async def load_coordinator(group: GroupName, cluster: Target) -> Group:
 
 
 @groups.post(
-    "/groups/{group}/move-coordinator", summary="Let another broker coordinate a group", responses=BODY | CONFLICT
+    "/groups/{group:name}/move-coordinator", summary="Let another broker coordinate a group", responses=BODY | CONFLICT
 )
 async def move_coordinator(group: GroupName, body: NewCoordinator, cluster: Target) -> Group:
     """And the others of its partition of ``__consumer_offsets``."""

@@ -32,14 +32,14 @@ async def list_transactions(cluster: Target) -> list[Transaction]:
     return [_answer(cluster.transaction(name).description()) for name in cluster.transactional_ids()]
 
 
-@transactions.get("/transactions/{transactional_id}", summary="Show a transactional id and its transaction")
+@transactions.get("/transactions/{transactional_id:name}", summary="Show a transactional id and its transaction")
 async def show_transaction(transactional_id: TransactionalId, cluster: Target) -> Transaction:
     """The state is ``Dead`` if there is no such id."""
     return _answer(cluster.transaction(transactional_id).description())
 
 
 @transactions.get(
-    "/transactions/{transactional_id}/wait", summary="Wait until a transaction is as it should be", responses=WAITS
+    "/transactions/{transactional_id:name}/wait", summary="Wait until a transaction is as it should be", responses=WAITS
 )
 async def wait_transaction(
     transactional_id: TransactionalId,
@@ -73,7 +73,9 @@ async def wait_transaction(
     return _answer(await waited(cluster, wait))
 
 
-@transactions.post("/transactions/{transactional_id}/abort", summary="Abort the open transaction", responses=CONFLICT)
+@transactions.post(
+    "/transactions/{transactional_id:name}/abort", summary="Abort the open transaction", responses=CONFLICT
+)
 async def abort_transaction(transactional_id: TransactionalId, cluster: Target) -> Transaction:
     """As its timeout would: the producer is fenced. ``wait?aborted=true`` waits until all partitions know."""
     await cluster.transaction(transactional_id).abort()
@@ -81,7 +83,7 @@ async def abort_transaction(transactional_id: TransactionalId, cluster: Target) 
 
 
 @transactions.post(
-    "/transactions/{transactional_id}/unload-coordinator", summary="Coordinate it no longer", responses=CONFLICT
+    "/transactions/{transactional_id:name}/unload-coordinator", summary="Coordinate it no longer", responses=CONFLICT
 )
 async def unload_transaction_coordinator(transactional_id: TransactionalId, cluster: Target) -> Transaction:
     """Nor the others of its partition of ``__transaction_state``."""
@@ -90,7 +92,7 @@ async def unload_transaction_coordinator(transactional_id: TransactionalId, clus
 
 
 @transactions.post(
-    "/transactions/{transactional_id}/load-coordinator", summary="Coordinate it again", responses=CONFLICT
+    "/transactions/{transactional_id:name}/load-coordinator", summary="Coordinate it again", responses=CONFLICT
 )
 async def load_transaction_coordinator(transactional_id: TransactionalId, cluster: Target) -> Transaction:
     """With what the log has of the ids of its partition."""
@@ -99,7 +101,7 @@ async def load_transaction_coordinator(transactional_id: TransactionalId, cluste
 
 
 @transactions.post(
-    "/transactions/{transactional_id}/move-coordinator",
+    "/transactions/{transactional_id:name}/move-coordinator",
     summary="Let another broker coordinate it",
     responses=BODY | CONFLICT,
 )
