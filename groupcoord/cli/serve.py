@@ -9,6 +9,7 @@ import math
 import os
 import signal
 import textwrap
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -145,6 +146,11 @@ SIGTERM and ctrl-C end it."""
     content.add_argument(
         "--no-uvloop", action="store_true", help="use asyncio's own event loop even if uvloop is there"
     )
+    content.add_argument(
+        "--until-stdin-ends",
+        action="store_true",
+        help="end when standard input does, as with SIGTERM: for a program that starts this one and may be killed",
+    )
     control = parser.add_argument_group("control over HTTP")
     control.add_argument(
         "--control",
@@ -239,12 +245,26 @@ def run(arguments: argparse.Namespace) -> int:
         if limiter is not None:
             limiter.later = runner.get_loop().call_later
         try:
-            if arguments.control is not None:
-                return runner.run(_serve_with_control(config, arguments, several, rules))
-            return runner.run(_serve(config, arguments.topics, arguments.data_dir, several, rules))
+            return runner.run(_serve_until_ended(config, arguments, several, rules))
         finally:
             if limiter is not None:
                 limiter.later = None  # the loop is about to close, and what is logged then is told at the end
+
+
+async def _serve_until_ended(
+    config: BrokerConfig, arguments: argparse.Namespace, several: BrokerOptions, rules: "list[NamedRule]"
+) -> int:
+    if arguments.until_stdin_ends:
+        threading.Thread(target=_end_with_stdin, name="until stdin ends", daemon=True).start()
+    if arguments.control is not None:
+        return await _serve_with_control(config, arguments, several, rules)
+    return await _serve(config, arguments.topics, arguments.data_dir, several, rules)
+
+
+def _end_with_stdin() -> None:
+    while os.read(0, 4096):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _contradiction(arguments: argparse.Namespace, several: BrokerOptions) -> str | None:

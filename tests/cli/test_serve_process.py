@@ -52,6 +52,14 @@ def ask_what_is_served(at: tuple[str, int]) -> int:
     return len(parse_response(API_VERSIONS, API_VERSIONS.max_version, answer)[1].api_keys)
 
 
+def test_it_ends_with_its_standard_input_if_it_is_told_to() -> None:
+    with process("--until-stdin-ends", stdin=subprocess.PIPE) as server:
+        assert ask_what_is_served(address(server.stdout)) > 20
+        _, log = server.communicate("what is said does not matter\n", timeout=PATIENCE_SECONDS)
+    assert server.returncode == 0
+    assert "SIGTERM received" in log
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
 def test_it_serves_when_it_says_so_until_it_is_told_to_end(number: signal.Signals, code: int) -> None:
     with process("--topic", "orders:3") as server:

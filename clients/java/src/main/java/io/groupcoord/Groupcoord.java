@@ -1,0 +1,311 @@
+package io.groupcoord;
+
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Base64;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * A Kafka broker whose time, faults and groups are in the test's hands: what {@code groupcoord serve --control} offers.
+ *
+ * <p>Every method raises {@link GroupcoordException} for what the server refuses, and {@link java.io.UncheckedIOException} where
+ * there is no server.
+ */
+public final class Groupcoord {
+    private final ControlApi server;
+    private final ControlApi api;
+    private final String address;
+
+    private Groupcoord(ControlApi server, ControlApi api) {
+        this.server = server;
+        this.api = api;
+        this.address = api.get(Status.class, "/status").address();
+    }
+
+    /** The broker behind {@code url}, such as {@code http://127.0.0.1:9093}; {@code token} may be null. */
+    public static Groupcoord connect(String url, String token) {
+        ControlApi server = new ControlApi(url, token);
+        return new Groupcoord(server, server);
+    }
+
+    /** {@code host:port}: the bootstrap server for clients. */
+    public String address() {
+        return address;
+    }
+
+    /** Where this broker is controlled, for what no method here offers. */
+    public String url() {
+        return api.url();
+    }
+
+    /** What the broker is now. */
+    public Status status() {
+        return api.get(Status.class, "/status");
+    }
+
+    /** Make another broker in the same process, with a port of its own and nothing in common with this one. */
+    public Groupcoord newBroker(BrokerSettings settings) {
+        Status made = server.post(Status.class, "/brokers", settings.body());
+        return new Groupcoord(server, server.below("/brokers/" + ControlApi.part(made.name())));
+    }
+
+    /** End this broker, one that {@link #newBroker} made; returns what went wrong in it, and rules that never acted. */
+    public List<String> end() {
+        return api.deleteWithProblems();
+    }
+
+    /** Bring the broker back to its beginning, in milliseconds; returns as {@link #end}. */
+    public List<String> reset() {
+        return api.post(Problems.class, "/reset", Map.of()).problems();
+    }
+
+    /** Close the ports and all connections; what is stored is kept. */
+    public void stop() {
+        api.post("/stop", Map.of());
+    }
+
+    /** Start again on the same ports, after {@link #stop}: groups are what the log says. */
+    public void restart() {
+        api.post("/restart", Map.of());
+    }
+
+    /** Create a topic. */
+    public void createTopic(String name, int partitions) {
+        createTopic(name, partitions, Map.of());
+    }
+
+    /** Create a topic with configurations of its own. */
+    public void createTopic(String name, int partitions, Map<String, String> configs) {
+        api.post("/topics", Map.of("name", name, "partitions", partitions, "configs", configs));
+    }
+
+    /** Delete a topic, and the offsets committed for it. */
+    public void deleteTopic(String name) {
+        api.delete("/topics/" + ControlApi.part(name));
+    }
+
+    /** Write records with these values; without keys, they go to partition 0. */
+    public void produce(String topic, String... values) {
+        List<Map<String, Object>> records = new ArrayList<>();
+        for (String value : values) {
+            records.add(Map.of("value", value, "partition", 0));
+        }
+        api.post("/topics/" + ControlApi.part(topic) + "/records", Map.of("records", records));
+    }
+
+    /** Write a record; the key chooses the partition, as Kafka's own clients choose it. */
+    public void produceKeyed(String topic, String key, String value) {
+        List<?> records = List.of(Map.of("key", key, "value", value));
+        api.post("/topics/" + ControlApi.part(topic) + "/records", Map.of("records", records));
+    }
+
+    /** The records of a topic, as a reader of what is committed finds them now. */
+    public List<StoredRecord> records(String topic) {
+        return api.list(StoredRecord.class, "/topics/" + ControlApi.part(topic) + "/records");
+    }
+
+    /** The group of that name, whether it exists or not. */
+    public Group group(String name) {
+        return new Group(api, name);
+    }
+
+    /** The names of all groups that exist. */
+    public List<String> groups() {
+        return api.list(GroupDescription.class, "/groups").stream().map(GroupDescription::group).toList();
+    }
+
+    /** The time, if the test moves it. */
+    public Clock clock() {
+        return new Clock(api);
+    }
+
+    /** A rule for requests of that API, such as {@code when("Heartbeat")}; {@code "any"} is every API. */
+    public Faults when(String request) {
+        return new Faults(api, request);
+    }
+
+    /** What happened, with its causes, a line each. */
+    public String trace() {
+        return api.text("/trace/text");
+    }
+
+    /** Why that generation of a group began. */
+    public String whyGeneration(String group, int generation) {
+        return api.text("/trace/why" + ControlApi.query(Map.of("group", group, "generation", generation)));
+    }
+
+    /** What became of a member of a group: by its member id, instance id or client id. */
+    public String whyMember(String group, String member) {
+        return api.text("/trace/why" + ControlApi.query(Map.of("group", group, "member", member)));
+    }
+
+    /** What a failed test shows: groups, what is pending, rules that acted, the last of what happened. */
+    public String report() {
+        return api.text("/report");
+    }
+
+    /** What a broker is: {@code state} is {@code up} or {@code stopped}. */
+    public record Status(String name, String version, String state, String address, List<String> topics) {}
+
+    /** A record of a topic; {@code value_base64} where it is no text. */
+    public record StoredRecord(
+            String topic, int partition, long offset, long timestampMs, String key, String value, String keyBase64, String valueBase64) {
+        /** The bytes of the value; null if there is none. */
+        public byte[] bytes() {
+            if (valueBase64 != null) {
+                return Base64.getDecoder().decode(valueBase64);
+            }
+            return value == null ? null : value.getBytes(StandardCharsets.UTF_8);
+        }
+    }
+
+    record Problems(List<String> problems) {}
+
+    /** A partition of a topic, with an offset or a lag. */
+    public record PartitionOffset(String topic, int partition, Long offset, Long lag) {}
+
+    /** What a group is now; {@code generation} is of a classic group, {@code epoch} of one of KIP-848. */
+    public record GroupDescription(String group, String type, String state, Integer generation, Integer epoch, List<Member> members) {}
+
+    /** A member of a group. */
+    public record Member(String memberId, String instanceId, String clientId, List<PartitionOffset> assigned) {}
+
+    /** Something that will happen if nothing else does. */
+    public record Deadline(long atMs, double inSeconds, String kind, String group, String member, String reason) {}
+
+    /** How a broker is made. */
+    public static final class BrokerSettings {
+        private final Map<String, Object> body = new HashMap<>();
+        private final Map<String, Object> topics = new HashMap<>();
+        private final Map<String, Object> config = new HashMap<>();
+
+        /** A topic to begin with. */
+        public BrokerSettings topic(String name, int partitions) {
+            topics.put(name, partitions);
+            return this;
+        }
+
+        /** Who moves the time: {@code real}, {@code manual} (the test), or {@code fast}. */
+        public BrokerSettings clock(String mode) {
+            body.put("clock", mode);
+            return this;
+        }
+
+        /** How many brokers the cluster has. */
+        public BrokerSettings brokers(int number) {
+            body.put("brokers", number);
+            return this;
+        }
+
+        /** A property of a Kafka broker. */
+        public BrokerSettings config(String name, String value) {
+            config.put(name, value);
+            return this;
+        }
+
+        Map<String, Object> body() {
+            body.put("topics", topics);
+            body.put("config", config);
+            return body;
+        }
+    }
+
+    /** A group: looked up where it is. Waits take a timeout, after which they raise GroupcoordException with the reasons. */
+    public static final class Group {
+        private static final Duration TIMEOUT = Duration.ofSeconds(30);
+        private final ControlApi api;
+        private final String path;
+
+        private Group(ControlApi api, String name) {
+            this.api = api;
+            this.path = "/groups/" + ControlApi.part(name);
+        }
+
+        /** The group as it is now; its state is Dead if there is none. */
+        public GroupDescription describe() {
+            return api.get(GroupDescription.class, path);
+        }
+
+        /** All committed offsets. */
+        public List<PartitionOffset> offsets() {
+            return api.list(PartitionOffset.class, path + "/offsets");
+        }
+
+        /** How many records are behind the committed offset of each partition; null where none is committed. */
+        public List<PartitionOffset> lag() {
+            return api.list(PartitionOffset.class, path + "/lag");
+        }
+
+        /** Commit an offset as an administrator does, for a group without members. */
+        public void commit(String topic, int partition, long offset) {
+            Object offsets = List.of(Map.of("topic", topic, "partition", partition, "offset", offset));
+            api.put(path + "/offsets", Map.of("offsets", offsets));
+        }
+
+        /** Wait until the group is Stable with so many members. */
+        public GroupDescription waitStable(int members) {
+            return await("stable=" + members);
+        }
+
+        /** Wait until the group exists and has no members. */
+        public GroupDescription waitEmpty() {
+            return await("empty=true");
+        }
+
+        /** Wait for the beginning of that generation, or a later one. */
+        public GroupDescription waitGeneration(int number) {
+            return await("generation=" + number);
+        }
+
+        /** Wait until that offset, or a later one, is committed. */
+        public GroupDescription waitCommitted(String topic, int partition, long offset) {
+            return await("committed=" + ControlApi.part(topic + ":" + partition + ":" + offset));
+        }
+
+        /** The session of a member ends now: by its member id, instance id or client id. */
+        public void expireMember(String member) {
+            api.post(path + "/expire-member", Map.of("member", member));
+        }
+
+        /** Another member takes the place of a static member, which is fenced. */
+        public void fenceMember(String instanceId) {
+            api.post(path + "/fence-member", Map.of("instance_id", instanceId));
+        }
+
+        /** The members have to join again. */
+        public void forceRebalance(String reason) {
+            api.post(path + "/force-rebalance", Map.of("reason", reason));
+        }
+
+        /** Let another broker coordinate this group. */
+        public void moveCoordinator(int brokerId) {
+            api.post(path + "/move-coordinator", Map.of("to", brokerId));
+        }
+
+        private GroupDescription await(String what) {
+            return api.await(GroupDescription.class, path + "/wait?" + what, TIMEOUT);
+        }
+    }
+
+    /** The time of a broker whose clock is {@code manual}. */
+    public static final class Clock {
+        private final ControlApi api;
+
+        private Clock(ControlApi api) {
+            this.api = api;
+        }
+
+        /** Let time pass: everything that falls due happens at its own moment, in order, before this returns. */
+        public void advance(Duration duration) {
+            api.post("/clock/advance", Map.of("seconds", duration.toMillis() / 1000.0));
+        }
+
+        /** What will happen if nothing else does, earliest first. */
+        public List<Deadline> deadlines() {
+            return api.list(Deadline.class, "/clock/deadlines");
+        }
+    }
+}

@@ -1,0 +1,47 @@
+package io.groupcoord;
+
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CopyOnWriteArrayList;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.common.errors.WakeupException;
+import org.apache.kafka.common.serialization.StringDeserializer;
+
+/** Kafka's own consumer, polled in a thread of its own. */
+final class PollingConsumer implements AutoCloseable {
+    final List<String> values = new CopyOnWriteArrayList<>();
+    private final KafkaConsumer<String, String> consumer;
+    private final Thread thread;
+
+    PollingConsumer(Groupcoord kafka, String group, String clientId, String topic) {
+        consumer = new KafkaConsumer<>(
+                Map.of(
+                        "bootstrap.servers", kafka.address(),
+                        "group.id", group,
+                        "client.id", clientId,
+                        "heartbeat.interval.ms", "50",
+                        "auto.offset.reset", "earliest"),
+                new StringDeserializer(),
+                new StringDeserializer());
+        consumer.subscribe(List.of(topic));
+        thread = new Thread(this::poll, clientId);
+        thread.start();
+    }
+
+    private void poll() {
+        try (consumer) {
+            while (true) {
+                consumer.poll(Duration.ofMillis(50)).forEach(each -> values.add(each.value()));
+            }
+        } catch (WakeupException closed) {
+            // close() was called
+        }
+    }
+
+    @Override
+    public void close() throws InterruptedException {
+        consumer.wakeup();
+        thread.join();
+    }
+}
