@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, NoReturn
 
+from groupcoord.version import VERSION
+
 COMMANDS = {
     "serve": "serve one broker with its group coordinator",
     "demo": "show a consumer group living, with three real client libraries",
@@ -40,7 +42,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(argv: Sequence[str]) -> int:
     parser = _Parser(prog="groupcoord", description="Apache Kafka's group coordination, on the real wire protocol.")
-    parser.add_argument("--version", action=_ShowVersion, help="print the version and exit")
+    parser.add_argument(
+        "--version", action="version", version=f"groupcoord {VERSION}", help="print the version and exit"
+    )
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     parsers = {name: subparsers.add_parser(name, help=summary) for name, summary in COMMANDS.items()}
     chosen = next((argument for argument in argv if argument in COMMANDS), None)
@@ -74,20 +78,6 @@ class _Parser(argparse.ArgumentParser):
             hint = f"did you mean {nearest[0]}?" if nearest else f"{self.prog} --help names those there are"
             self.error(f"there is no option {option}; {hint}")
         return arguments, unknown
-
-
-class _ShowVersion(argparse.Action):
-    """Looks the version up only when it is asked for: reading the package's metadata takes as long as importing argparse."""
-
-    def __init__(self, option_strings: Sequence[str], dest: str, help: str) -> None:  # noqa: A002 - argparse's name
-        super().__init__(option_strings, dest, nargs=0, help=help)
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        """Print and exit."""
-        from importlib.metadata import version  # noqa: PLC0415 - see above
-
-        print(f"groupcoord {version('groupcoord')}")
-        parser.exit()
 
 
 def _fill_standard_descriptors() -> None:

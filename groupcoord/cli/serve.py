@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from groupcoord.cli.main import complain, forget_output
+from groupcoord.cli.serve_variables import read_variables
 from groupcoord.config.broker_config import DEFAULTS, DEV_DEFAULTS, BrokerConfig, DefaultOverride, load
 from groupcoord.config.config_def import ConfigError
 from groupcoord.config.features import check_levels
@@ -81,6 +82,10 @@ SIGTERM and ctrl-C end it."""
             "",
             "With --dev also these:",
             *map(_difference, DEV_DEFAULTS),
+            "",
+            "An option that is not given is taken from its variable: GROUPCOORD_DATA_DIR,",
+            "GROUPCOORD_DEV=true, GROUPCOORD_TOPICS=orders:6,payments. Any other variable",
+            "GROUPCOORD_A_B is the property a.b, which wins over --config, and -c over it.",
         ]
     )
     address = parser.add_argument_group("where")
@@ -202,6 +207,8 @@ SIGTERM and ctrl-C end it."""
     level.add_argument(
         "-q", "--quiet", dest="log_level", action="store_const", const="warning", help="log only what is wrong"
     )
+    variables = read_variables(parser._actions, os.environ)  # noqa: SLF001 - argparse lists its options nowhere else
+    parser.set_defaults(variables=variables, **variables.options)
 
 
 def _difference(here: DefaultOverride) -> str:
@@ -461,11 +468,20 @@ def _where(listener_addresses: Mapping[str, Sequence[str]], broker_ids: Sequence
 
 
 def _config(arguments: argparse.Namespace) -> BrokerConfig:
-    """The properties of file and command line; ``--host`` and ``--port`` win over the first of ``listeners``."""
+    """The properties of file, variables and command line; ``--host`` and ``--port`` win over the first of ``listeners``."""
+    if arguments.variables.problem is not None:
+        raise arguments.variables.problem
     text, name = None, "server.properties"
     if arguments.config is not None:
         text, name = arguments.config.read_text(encoding="utf-8", errors="replace"), str(arguments.config)
-    config = load(arguments.properties, file_text=text, file_name=name, dev=arguments.dev, brokers=arguments.brokers)
+    config = load(
+        arguments.properties,
+        file_text=text,
+        file_name=name,
+        variables=arguments.variables.properties,
+        dev=arguments.dev,
+        brokers=arguments.brokers,
+    )
     if arguments.host is None and arguments.port is None:
         return config
     host = config.served[0].host if arguments.host is None else arguments.host

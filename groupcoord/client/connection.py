@@ -25,11 +25,11 @@ from groupcoord.protocol.apis.offset_fetch import (
 )
 from groupcoord.protocol.errors import ErrorCode, WireError
 from groupcoord.protocol.framing import FrameBuffer, encode_request, parse_response
+from groupcoord.version import VERSION
 
 REGEX_VERSION = 1
 """The first version of ConsumerGroupHeartbeat that has regular expressions."""
 SOFTWARE_NAME = "groupcoord"
-SOFTWARE_VERSION = "0.1.0"
 MAX_RESPONSE_BYTES = (1 << 31) - 1
 
 
@@ -137,7 +137,7 @@ class BrokerConnection(asyncio.Protocol):
 
     async def _negotiate(self, timeout_ms: int) -> None:
         """Send ApiVersions; if the broker does not know its version, send the one that the broker names (KIP-511)."""
-        ask = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=SOFTWARE_VERSION)
+        ask = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=VERSION)
         highest = APIS[ApiKey.API_VERSIONS].max_version
         answer: ApiVersionsResponse = await self._exchange(ask, highest, timeout_ms)
         if answer.error_code == ErrorCode.UNSUPPORTED_VERSION:

@@ -234,20 +234,22 @@ def load(
     *,
     file_text: str | None = None,
     file_name: str = "server.properties",
+    variables: Iterable[ConfiguredProperty] = (),
     dev: bool = False,
     cluster_id: str = CLUSTER_ID,
     brokers: int = 1,
 ) -> BrokerConfig:
     """The configuration of a start.
 
-    ``items`` are ``key=value`` and win over ``file_text``, the text of a ``server.properties``; ``dev`` takes the defaults
-    for quick tests; it is that of the first of ``brokers`` brokers. Raises ConfigError, which names file and line or item, key,
-    value and what is expected.
+    ``items`` are ``key=value`` and win over ``variables``, and those over ``file_text``, the text of a ``server.properties``;
+    ``dev`` takes the defaults for quick tests; it is that of the first of ``brokers`` brokers. Raises ConfigError, which names
+    file and line, variable or item, key, value and what is expected.
     """
     given: list[ConfiguredProperty] = []
     if file_text is not None:
         entries = java_properties.parse(file_text, file_name)
         given += [ConfiguredProperty(f"{file_name}:{entry.line}", entry.key, entry.value) for entry in entries]
+    given += variables
     given += map(_item, items)
     defaults = defaults_for(brokers)
     return _configure(given, (*defaults, *DEV_DEFAULTS) if dev else defaults, cluster_id, brokers)

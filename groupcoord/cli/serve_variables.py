@@ -1,0 +1,90 @@
+"""Environment variables in place of the options of ``groupcoord serve`` and of properties, as containers have them.
+
+``GROUPCOORD_DATA_DIR`` is the option ``--data-dir``. An option that may be repeated has one variable, in the plural, with its
+values separated by commas: ``GROUPCOORD_TOPICS``. Every other variable is a property of Kafka's, written as in the image
+apache/kafka (``kafka.docker.KafkaDockerWrapper``): in capitals, with ``_`` for a dot, ``__`` for ``_`` and ``___`` for ``-``.
+"""
+
+import argparse
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from groupcoord.config.broker_config import ConfiguredProperty
+from groupcoord.config.config_def import ConfigError
+from groupcoord.config.property_definitions import BROKER
+
+PREFIX = "GROUPCOORD_"
+
+
+class ServeVariables(NamedTuple):
+    """What the variables say, of which the first one that cannot be used is the ``problem``."""
+
+    options: Mapping[str, Any] = {}  # by the attribute of argparse's namespace
+    properties: tuple[ConfiguredProperty, ...] = ()
+    problem: ConfigError | None = None
+
+
+def read_variables(actions: list[argparse.Action], environ: Mapping[str, str]) -> ServeVariables:
+    """What ``environ`` says of the options ``actions`` and of Kafka's properties. An option's empty variable says nothing."""
+    given = {name: text for name, text in sorted(environ.items()) if name.startswith(PREFIX)}
+    if not given:
+        return ServeVariables()
+    by_variable = {PREFIX + action.dest.upper(): action for action in reversed(actions) if _has_variable(action)}
+    property_names = {property_variable(name): name for name in BROKER}
+    options: dict[str, Any] = {}
+    properties = []
+    try:
+        for variable, text in given.items():
+            if variable in property_names:
+                properties.append(ConfiguredProperty(variable, property_names[variable], text))
+            elif variable not in by_variable:
+                raise ConfigError("", variable, None, _unknown(variable, [*by_variable, *property_names]))
+            elif text:
+                action = by_variable[variable]
+                options[action.dest] = _value(action, variable, text)
+    except ConfigError as problem:
+        return ServeVariables(problem=problem)
+    return ServeVariables(options, tuple(properties))
+
+
+def property_variable(name: str) -> str:
+    """The variable of a property."""
+    return PREFIX + name.replace("_", "__").replace("-", "___").replace(".", "_").upper()
+
+
+def _has_variable(action: argparse.Action) -> bool:
+    """Not --help, not -c, and not those that are another way to say --log-level."""
+    is_switch = action.nargs == 0
+    return any(option.startswith("--") for option in action.option_strings) and (not is_switch or action.const is True)
+
+
+def _unknown(variable: str, there_are: list[str]) -> str:
+    from difflib import get_close_matches  # noqa: PLC0415 - only a mistake needs it
+
+    (nearest,) = get_close_matches(variable, there_are, n=1, cutoff=0.0)
+    return f"no option and no property has this variable; did you mean {nearest}?"
+
+
+def _value(action: argparse.Action, variable: str, text: str) -> Any:
+    """What argparse would make of ``text``. Raises ConfigError."""
+    if action.nargs == 0:
+        return _one(variable, text, {"true": True, "false": False})
+    if isinstance(action.default, list):
+        return [_typed(action, variable, item.strip()) for item in text.split(",")]
+    return _typed(action, variable, text)
+
+
+def _typed(action: argparse.Action, variable: str, text: str) -> Any:
+    if action.choices is not None:
+        return _one(variable, text, {choice: choice for choice in action.choices})
+    convert: Any = action.type or str
+    try:
+        return convert(text)
+    except argparse.ArgumentTypeError as problem:
+        raise ConfigError("", variable, None, str(problem)) from None
+
+
+def _one(variable: str, text: str, meanings: Mapping[str, Any]) -> Any:
+    if text not in meanings:
+        raise ConfigError("", variable, text, f"expected one of {', '.join(meanings)}")
+    return meanings[text]
