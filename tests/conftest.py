@@ -1,4 +1,4 @@
-"""What holds for all tests: which of them need a real Kafka broker, and that none fails for being slow."""
+"""What holds for all tests: which of them need a real Kafka broker or a Docker daemon, and that none fails for being slow."""
 
 import logging
 import os
@@ -13,6 +13,7 @@ from tests.conformance.settings import FAST
 from tests.real_kafka.broker import end_of_log
 
 MARK = "real_kafka"
+ONLY_IF_ASKED_FOR = (MARK, "docker")
 FIXTURES = {"real_kafka", "start_real_kafka"}
 
 # Time is the machine's, which may be busy with something else: an example that takes long shows nothing.
@@ -26,13 +27,14 @@ StartRealKafka = Callable[[Mapping[str, str]], AbstractContextManager[real.Broke
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Tests that need a real broker take minutes and a quiet machine: they run only if ``-m`` names their mark."""
+    """Tests that need a real broker or an image take minutes and a quiet machine: they run only if ``-m`` names their mark."""
     for item in items:
         if FIXTURES & set(getattr(item, "fixturenames", ())):
             item.add_marker(MARK)
-    if MARK not in (config.option.markexpr or ""):
-        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker(MARK)])
-        items[:] = [item for item in items if not item.get_closest_marker(MARK)]
+    unasked = [mark for mark in ONLY_IF_ASKED_FOR if mark not in (config.option.markexpr or "")]
+    left_out = [item for item in items if any(item.get_closest_marker(mark) for mark in unasked)]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.hookimpl(wrapper=True)

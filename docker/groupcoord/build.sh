@@ -10,6 +10,6 @@ if ! docker image inspect "$base" >/dev/null 2>&1 && ! docker pull --quiet "$bas
   base=groupcoord/python:3.11
   docker/debian-base.sh "$base" python3-venv
 fi
-docker build --quiet --build-arg BASE="$base" --build-arg PIP_CERT \
+docker build --quiet --build-arg BASE="$base" --build-arg VERSION="$version" --build-arg PIP_CERT \
   -f docker/groupcoord/Dockerfile -t "groupcoord:$version" -t groupcoord:latest . >&2
 echo "$base"

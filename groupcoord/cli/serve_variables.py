@@ -1,8 +1,7 @@
 """Environment variables in place of the options of ``groupcoord serve`` and of properties, as containers have them.
 
 ``GROUPCOORD_DATA_DIR`` is the option ``--data-dir``. An option that may be repeated has one variable, in the plural, with its
-values separated by commas: ``GROUPCOORD_TOPICS``. Every other variable is a property of Kafka's, written as in the image
-apache/kafka (``kafka.docker.KafkaDockerWrapper``): in capitals, with ``_`` for a dot, ``__`` for ``_`` and ``___`` for ``-``.
+values separated by commas: ``GROUPCOORD_TOPICS``. Every other variable is a property of Kafka's: ``config.property_variables``.
 """
 
 import argparse
@@ -12,8 +11,7 @@ from typing import Any, NamedTuple
 from groupcoord.config.broker_config import ConfiguredProperty
 from groupcoord.config.config_def import ConfigError
 from groupcoord.config.property_definitions import BROKER
-
-PREFIX = "GROUPCOORD_"
+from groupcoord.config.property_variables import PREFIX, property_variable
 
 
 class ServeVariables(NamedTuple):
@@ -45,11 +43,6 @@ def read_variables(actions: list[argparse.Action], environ: Mapping[str, str]) -
     except ConfigError as problem:
         return ServeVariables(problem=problem)
     return ServeVariables(options, tuple(properties))
-
-
-def property_variable(name: str) -> str:
-    """The variable of a property."""
-    return PREFIX + name.replace("_", "__").replace("-", "___").replace(".", "_").upper()
 
 
 def _has_variable(action: argparse.Action) -> bool:

@@ -1,0 +1,68 @@
+"""The image of groupcoord in a test, by testcontainers: for applications that run in containers themselves.
+
+A test whose client is in its own process is better off with ``Cluster``, which starts in milliseconds, has a clock and faults.
+It needs the extra ``testcontainers``, and a Docker daemon on this machine.
+"""
+
+import socket
+from collections.abc import Mapping
+from contextlib import closing
+from typing import Any, Self
+
+from testcontainers.core.container import DockerContainer
+from testcontainers.core.wait_strategies import LogMessageWaitStrategy
+
+from groupcoord.config.broker_config import as_text
+from groupcoord.config.property_variables import PREFIX, property_variable
+from groupcoord.version import VERSION
+
+CLIENT_PORT = 9092
+INSIDE_PORT = 29092
+
+
+class GroupcoordContainer(DockerContainer):
+    """A broker while a ``with`` block runs.
+
+    ``topics`` are names with their numbers of partitions, ``config`` Kafka's properties, ``dev`` as in ``serve --dev``. In a
+    ``network`` other containers find it by the name ``alias``. ``options`` are those of ``DockerContainer``.
+    """
+
+    def __init__(
+        self,
+        image: str = f"groupcoord:{VERSION}",
+        *,
+        topics: Mapping[str, int] | None = None,
+        config: Mapping[str, object] | None = None,
+        dev: bool = True,
+        alias: str = "kafka",
+        **options: Any,
+    ) -> None:
+        super().__init__(image, network_aliases=[alias], **options)
+        with closing(socket.create_server(("127.0.0.1", 0))) as probe:
+            self._port = probe.getsockname()[1]
+        self._alias = alias
+        # Clients are told the address by the broker, so that Docker cannot choose the port.
+        self.ports[f"{CLIENT_PORT}/tcp"] = ("127.0.0.1", self._port)  # type: ignore[assignment]
+        self.with_env(f"{PREFIX}DEV", as_text(dev))
+        self.with_env(f"{PREFIX}TOPICS", ",".join(f"{name}:{count}" for name, count in (topics or {}).items()))
+        advertised = f"HOST://{self.get_bootstrap_server()},INSIDE://{self.get_inside_bootstrap_server()}"
+        for name, value in {"advertised.listeners": advertised, **(config or {})}.items():
+            self.with_env(property_variable(name), as_text(value))
+        self.waiting_for(LogMessageWaitStrategy("^listening on ").with_poll_interval(0.1))
+
+    def get_bootstrap_server(self) -> str:
+        """Where programs on this machine find the broker: ``127.0.0.1:PORT``."""
+        return f"127.0.0.1:{self._port}"
+
+    def get_inside_bootstrap_server(self) -> str:
+        """Where other containers of its network find it: ``kafka:29092``."""
+        return f"{self._alias}:{INSIDE_PORT}"
+
+    def start(self) -> Self:
+        """Start it. Returns when it accepts connections. Raises RuntimeError, with its log as a note, if it ends instead."""
+        try:
+            return super().start()
+        except RuntimeError as problem:
+            problem.add_note("".join(stream.decode() for stream in self.get_logs()))
+            self.stop()
+            raise
