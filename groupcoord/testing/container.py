@@ -20,6 +20,13 @@ CLIENT_PORT = 9092
 INSIDE_PORT = 29092
 
 
+def free_port() -> int:
+    """A port of 127.0.0.1 on which nobody listens."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as probe:
+        port: int = probe.getsockname()[1]
+    return port
+
+
 class GroupcoordContainer(DockerContainer):
     """A broker while a ``with`` block runs.
 
@@ -38,8 +45,7 @@ class GroupcoordContainer(DockerContainer):
         **options: Any,
     ) -> None:
         super().__init__(image, network_aliases=[alias], **options)
-        with closing(socket.create_server(("127.0.0.1", 0))) as probe:
-            self._port = probe.getsockname()[1]
+        self._port = free_port()
         self._alias = alias
         # Clients are told the address by the broker, so that Docker cannot choose the port.
         self.ports[f"{CLIENT_PORT}/tcp"] = ("127.0.0.1", self._port)  # type: ignore[assignment]
