@@ -13,7 +13,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .PHONY: help demo serve test lint check cover sim pipeline-demo pipeline-test format docs site bench conformance faults break record \
-  kafka-versions kafka-image kafka-libs assignor-vectors clean
+  kafka-versions kafka-image kafka-libs image image-test dist workflows assignor-vectors clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 23
@@ -80,6 +80,23 @@ record: .venv/dev ## write the recordings of the real Kafka anew
 
 kafka-versions: .venv/dev ## what Kafka KAFKA_VERSION does otherwise than the recorded one: docs/kafka-versions.md
 	KAFKA_VERSION=$(OTHER_KAFKA) $(WITH_KAFKA) $(BIN)/python -m tests.conformance.versions
+
+image: ## the image groupcoord, for this checkout's version (START_DOCKERD=1 starts a daemon, and ends it with its images)
+	docker/with-docker.sh docker/groupcoord/build.sh
+
+IMAGE_TESTS ?= docker
+image-test: .venv/dev ## the image, built and tried: in compose, and from Python, Java and Go
+	docker/with-docker.sh bash -c 'docker/groupcoord/build.sh && $(BIN)/pytest -m "$(IMAGE_TESTS)" tests/image'
+
+dist: .venv/dev ## the sdist and the wheel in dist/, checked; TAG=v1.2.3 checks that they may be released as that, too
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/python -m tools.dist $(TAG:%=--tag %)
+
+workflows: ## lint the workflows of .github and every script (needs Go and shellcheck)
+	go run github.com/rhysd/actionlint/cmd/actionlint@v1.7.9
+	git ls-files '*.sh' .ci/run | xargs shellcheck --severity warning
 
 kafka-image: ## an image like apache/kafka, from Debian's packages and Maven Central, where no registry can be reached
 	docker/with-docker.sh docker/kafka/build.sh

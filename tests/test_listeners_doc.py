@@ -1,27 +1,19 @@
-"""What docs/listeners.md shows is so."""
+"""What docs/listeners.md and the compose file of docs/container.md show goes together."""
 
-import argparse
-import re
 from pathlib import Path
 
 import yaml
 
-from groupcoord.cli import serve
 from groupcoord.config.broker_config import load
 
-TEXT = (Path(__file__).resolve().parent.parent / "docs" / "listeners.md").read_text(encoding="utf-8")
+FOLDER = Path(__file__).resolve().parent.parent / "docker" / "groupcoord"
 
 
-def test_the_compose_file_advertises_an_address_inside_and_one_for_the_host() -> None:
-    (compose,) = re.findall(r"```yaml\n(.*?)```", TEXT, re.DOTALL)
-    services = yaml.safe_load(compose)["services"]
-    command, *options = services["kafka"]["command"]
-    assert command == "serve"
-    parser = argparse.ArgumentParser()
-    serve.configure(parser)
-    arguments = parser.parse_args(options)
+def test_the_image_advertises_an_address_inside_and_one_for_the_host() -> None:
+    services = yaml.safe_load((FOLDER / "compose.yaml").read_text(encoding="utf-8"))["services"]
+    properties = (FOLDER / "server.properties").read_text(encoding="utf-8")
     for brokers in (1, 3):
-        config = load(arguments.properties, dev=arguments.dev, brokers=brokers)
-        inside, host = config.advertised
+        config = load(file_text=properties, brokers=brokers)
+        host, inside = config.advertised
         assert services["shop"]["environment"]["BOOTSTRAP_SERVERS"] == f"{inside.host}:{inside.port}"
-        assert services["kafka"]["ports"] == [f"127.0.0.1:{host.port}:{config.served[1].port}"]
+        assert services["kafka"]["ports"] == [f"127.0.0.1:${{KAFKA_PORT:-{host.port}}}:{config.served[0].port}"]

@@ -27,7 +27,7 @@ def read_variables(actions: list[argparse.Action], environ: Mapping[str, str]) -
     given = {name: text for name, text in sorted(environ.items()) if name.startswith(PREFIX)}
     if not given:
         return ServeVariables()
-    by_variable = {PREFIX + action.dest.upper(): action for action in reversed(actions) if _has_variable(action)}
+    by_variable = option_variables(actions)
     property_names = {property_variable(name): name for name in BROKER}
     options: dict[str, Any] = {}
     properties = []
@@ -43,6 +43,11 @@ def read_variables(actions: list[argparse.Action], environ: Mapping[str, str]) -
     except ConfigError as problem:
         return ServeVariables(problem=problem)
     return ServeVariables(options, tuple(properties))
+
+
+def option_variables(actions: list[argparse.Action]) -> dict[str, argparse.Action]:
+    """The variables of options, each with the first option that sets the same."""
+    return {PREFIX + action.dest.upper(): action for action in reversed(actions) if _has_variable(action)}
 
 
 def _has_variable(action: argparse.Action) -> bool:

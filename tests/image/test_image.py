@@ -2,10 +2,12 @@
 
 import asyncio
 import json
+import re
 import subprocess
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
@@ -14,6 +16,7 @@ from groupcoord.testing.container import GroupcoordContainer
 from groupcoord.version import VERSION
 from tests.image.conftest import PATIENCE_SECONDS, Run, docker
 
+ROOT = Path(__file__).resolve().parents[2]
 LISTENING = ["listening on 0.0.0.0:9092", "listening on 0.0.0.0:29092 for INSIDE"]
 
 pytestmark = pytest.mark.docker
@@ -103,3 +106,10 @@ def test_it_says_what_it_is(image: str) -> None:
     assert told["Config"]["Labels"]["org.opencontainers.image.version"] == VERSION
     assert told["Config"]["Labels"]["org.opencontainers.image.licenses"] == "Apache-2.0"
     assert sorted(told["Config"]["ExposedPorts"]) == ["29092/tcp", "9092/tcp"]
+
+
+def test_the_test_that_the_docs_show_passes(image: str) -> None:
+    (shown,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "container.md").read_text("utf-8"), re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(shown, names)
+    asyncio.run(names["test_an_order_is_taken"]())
