@@ -1,4 +1,4 @@
-"""The broker under test for whole groups: groupcoord, and the real one if GROUPCOORD_TEST_BOOTSTRAP names one."""
+"""The broker under test for whole groups: groupcoord, and the real one if KAFKA_TEST_BOOTSTRAP names one."""
 
 from tests.client.adapter import GroupcoordAdapter
 from tests.clients.conftest import cluster, group, member, running_cluster

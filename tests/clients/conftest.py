@@ -16,7 +16,7 @@ from tests.clients.support import unique
 
 FORGOTTEN = "Exception ignored in. <socket.socket"
 HERE = Path(__file__).parent
-REAL = "GROUPCOORD_TEST_BOOTSTRAP"
+REAL = "KAFKA_TEST_BOOTSTRAP"
 TARGETS = ["groupcoord", *(["real"] if os.environ.get(REAL) else [])]
 
 MakeMember = Callable[..., Member]
@@ -38,7 +38,7 @@ def _forgotten_sockets_do_not_haunt_other_tests() -> Iterator[None]:
 
 @pytest.fixture(scope="session", params=TARGETS)
 def running_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    """The broker under test: groupcoord, and also the real one that GROUPCOORD_TEST_BOOTSTRAP names, if it names one."""
+    """The broker under test: groupcoord, and also the real one that KAFKA_TEST_BOOTSTRAP names, if it names one."""
     with ExitStack() as running:
         broker = running.enter_context(groupcoord()) if request.param == "groupcoord" else os.environ[REAL]
         cluster = Cluster(broker)

@@ -35,7 +35,7 @@ def app(_suffix: str) -> str:
 @pytest.fixture(params=["groupcoord", pytest.param("real_kafka", marks=pytest.mark.real_kafka)])
 def _address(request: pytest.FixtureRequest) -> str:
     if request.param == "real_kafka":
-        if running := os.environ.get("GROUPCOORD_TEST_BOOTSTRAP"):  # one that runs already, with the properties of FAST
+        if running := os.environ.get("KAFKA_TEST_BOOTSTRAP"):  # one that runs already, with the properties of FAST
             return running
         broker: Broker = request.getfixturevalue("real_kafka")  # one for all tests of a run
         return broker.bootstrap_servers
