@@ -4,6 +4,7 @@ A test whose client is in its own process is better off with ``Cluster``, which 
 It needs the extra ``testcontainers``, and a Docker daemon on this machine.
 """
 
+import secrets
 import socket
 from collections.abc import Mapping
 from contextlib import closing
@@ -18,6 +19,7 @@ from groupcoord.version import VERSION
 
 CLIENT_PORT = 9092
 INSIDE_PORT = 29092
+CONTROL_PORT = 8080
 
 
 def free_port() -> int:
@@ -31,7 +33,8 @@ class GroupcoordContainer(DockerContainer):
     """A broker while a ``with`` block runs.
 
     ``topics`` are names with their numbers of partitions, ``config`` Kafka's properties, ``dev`` as in ``serve --dev``. In a
-    ``network`` other containers find it by the name ``alias``. ``options`` are those of ``DockerContainer``.
+    ``network`` other containers find it by the name ``alias``. With ``control`` it is controlled over HTTP, at
+    ``get_control_url()`` by who has ``control_token``. ``options`` are those of ``DockerContainer``.
     """
 
     def __init__(
@@ -42,6 +45,7 @@ class GroupcoordContainer(DockerContainer):
         config: Mapping[str, object] | None = None,
         dev: bool = True,
         alias: str = "kafka",
+        control: bool = False,
         **options: Any,
     ) -> None:
         super().__init__(image, network_aliases=[alias], **options)
@@ -54,6 +58,11 @@ class GroupcoordContainer(DockerContainer):
         advertised = f"HOST://{self.get_bootstrap_server()},INSIDE://{self.get_inside_bootstrap_server()}"
         for name, value in {"advertised.listeners": advertised, **(config or {})}.items():
             self.with_env(property_variable(name), as_text(value))
+        self.control_token = secrets.token_urlsafe() if control else None
+        if self.control_token is not None:
+            self.ports[f"{CONTROL_PORT}/tcp"] = ("127.0.0.1", None)  # type: ignore[assignment]
+            self.with_env(f"{PREFIX}CONTROL", f"0.0.0.0:{CONTROL_PORT}")
+            self.with_env(f"{PREFIX}CONTROL_TOKEN", self.control_token)
         self.waiting_for(LogMessageWaitStrategy("^listening on ").with_poll_interval(0.1))
 
     def get_bootstrap_server(self) -> str:
@@ -63,6 +72,11 @@ class GroupcoordContainer(DockerContainer):
     def get_inside_bootstrap_server(self) -> str:
         """Where other containers of its network find it: ``kafka:29092``."""
         return f"{self._alias}:{INSIDE_PORT}"
+
+    def get_control_url(self) -> str:
+        """Where this machine controls it: ``http://127.0.0.1:PORT``. Only with ``control``, and when it has started."""
+        container = str(self.get_wrapped_container().id)
+        return f"http://127.0.0.1:{self.get_docker_client().port(container, CONTROL_PORT)}"
 
     def start(self) -> Self:
         """Start it. Returns when it accepts connections. Raises RuntimeError, with its log as a note, if it ends instead."""

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
+from groupcoord.control.client import ControlClient, ControlError
 from groupcoord.testing.container import GroupcoordContainer
 from groupcoord.version import VERSION
 from tests.image.conftest import PATIENCE_SECONDS, Run, docker
@@ -55,6 +56,16 @@ def test_it_becomes_healthy(run: Run) -> None:
         assert events.stdout is not None
         assert "health_status: healthy" in events.stdout.readline()
         events.kill()
+
+
+def test_with_a_token_it_is_controlled_over_http_and_healthy(image: str) -> None:
+    with GroupcoordContainer(image, topics={"orders": 6}, control=True) as kafka:
+        with ControlClient(kafka.get_control_url(), kafka.control_token) as control:
+            assert [topic.name for topic in control.list_topics()] == ["orders"]
+            assert control.address == "0.0.0.0:9092"
+        with ControlClient(kafka.get_control_url()) as stranger, pytest.raises(ControlError, match="401"):
+            stranger.status()
+        assert kafka.exec(["python3", "-IS", "/etc/groupcoord/health.py"]).exit_code == 0
 
 
 def test_a_variable_that_cannot_be_used_is_one_sentence(run: Run) -> None:
@@ -105,7 +116,7 @@ def test_it_says_what_it_is(image: str) -> None:
     (told,) = json.loads(docker("image", "inspect", image))
     assert told["Config"]["Labels"]["org.opencontainers.image.version"] == VERSION
     assert told["Config"]["Labels"]["org.opencontainers.image.licenses"] == "Apache-2.0"
-    assert sorted(told["Config"]["ExposedPorts"]) == ["29092/tcp", "9092/tcp"]
+    assert sorted(told["Config"]["ExposedPorts"]) == ["29092/tcp", "8080/tcp", "9092/tcp"]
 
 
 def test_the_test_that_the_docs_show_passes(image: str) -> None:

@@ -13,7 +13,7 @@ from groupcoord.version import VERSION
 class Created:
     """A container of a Docker that starts nothing."""
 
-    short_id = "c"
+    id = short_id = "c"
     status = "exited"
 
     def __init__(self, stdout: bytes, stderr: bytes) -> None:
@@ -45,6 +45,9 @@ class NoDocker:
 
     def start(self, _: Created) -> None:
         pass
+
+    def port(self, _container: str, port: int) -> str:
+        return {8080: "4711"}[port]
 
     def close(self) -> None:
         pass
@@ -88,6 +91,15 @@ def test_topics_properties_and_the_name_in_a_network_are_variables(docker: NoDoc
     assert told["GROUPCOORD_DEV"] == "false"
     assert told["GROUPCOORD_AUTO_CREATE_TOPICS_ENABLE"] == "false"
     assert told["GROUPCOORD_GROUP_MAX_SIZE"] == "3"
+
+
+def test_with_control_it_has_a_token_and_a_port_that_docker_chooses(docker: NoDocker) -> None:
+    with GroupcoordContainer(control=True) as kafka:
+        told = docker.asked["environment"]
+        assert told["GROUPCOORD_CONTROL"] == "0.0.0.0:8080"
+        assert told["GROUPCOORD_CONTROL_TOKEN"] == kafka.control_token
+        assert docker.asked["ports"]["8080/tcp"] == ("127.0.0.1", None)
+        assert kafka.get_control_url() == "http://127.0.0.1:4711"
 
 
 def test_one_that_ends_instead_says_why_and_is_removed(docker: NoDocker) -> None:
