@@ -18,8 +18,8 @@ from groupcoord.protocol.apis import APIS
 from groupcoord.protocol.errors import ErrorCode
 from tools import (
     conformance,
-    control,
     container,
+    control,
     deviations,
     faults,
     glossary,
