@@ -87,7 +87,7 @@ class RequestHeader:
 
 # Version 2 has tagged fields behind these. The client id has an old length in both: it must be readable before it is known
 # whether the version is.
-_HEADER: Codec[RequestHeader] = Codec(
+REQUEST_HEADER: Codec[RequestHeader] = Codec(
     MessageSchema(
         RequestHeader,
         version=1,
@@ -178,7 +178,7 @@ def _find_route(frame: bytes) -> _Route:
 
 def _bad_header(api: Api, version: int, frame: bytes) -> WireError:
     try:
-        _, end = _HEADER.decode_from(frame, 0)
+        _, end = REQUEST_HEADER.decode_from(frame, 0)
     except WireError as problem:
         return WireError(problem.reason, api=api.name, version=version, offset=problem.offset, field=problem.field)
     return WireError("they have no end", api=api.name, version=version, offset=end, field="tagged fields")
@@ -190,7 +190,7 @@ def encode_request(api: Api, version: int, correlation_id: int, client_id: str |
     header = RequestHeader(
         request_api_key=api.key, request_api_version=version, correlation_id=correlation_id, client_id=client_id
     )
-    payload = _HEADER.encode(header) + (b"\0" if codec.flexible else b"") + codec.encode(body)
+    payload = REQUEST_HEADER.encode(header) + (b"\0" if codec.flexible else b"") + codec.encode(body)
     return _INT32.pack(len(payload)) + payload
 
 

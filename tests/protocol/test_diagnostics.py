@@ -23,20 +23,20 @@ def test_fields_come_with_path_offset_size_and_value() -> None:
         max_wait_ms=500, min_bytes=1, topics=(FetchTopic(topic="orders", partitions=(partition,)),), cluster_id="c"
     )
     fields = list(iter_fields(codec.schema, b"...." + codec.encode(request), 4))
-    assert fields[0] == DecodedField("replica_id", 4, 4, -1)
+    assert fields[0] == DecodedField("replica_id", 4, 4, -1, "int32")
     assert fields[7:11] == [
-        DecodedField("topics", 29, 1, 1),
-        DecodedField("topics[0].topic", 30, 7, "orders"),
-        DecodedField("topics[0].partitions", 37, 1, 1),
-        DecodedField("topics[0].partitions[0].partition", 38, 4, 3),
+        DecodedField("topics", 29, 1, 1, "compact array of struct"),
+        DecodedField("topics[0].topic", 30, 7, "orders", "compact string"),
+        DecodedField("topics[0].partitions", 37, 1, 1, "compact array of struct"),
+        DecodedField("topics[0].partitions[0].partition", 38, 4, 3, "int32"),
     ]
-    assert fields[-1] == DecodedField("cluster_id", 77, 2, "c")
+    assert fields[-1] == DecodedField("cluster_id", 77, 2, "c", "compact nullable string, tag 0")
 
 
 def test_unknown_tags_are_shown() -> None:
     codec = APIS[ApiKey.HEARTBEAT].response_codec(4)
     *_, last = iter_fields(codec.schema, bytes.fromhex("00000000 0000 01 63 02 aabb"))
-    assert last == DecodedField("tag 99", 9, 2, b"\xaa\xbb")
+    assert last == DecodedField("tag 99", 9, 2, b"\xaa\xbb", "unknown tagged field")
 
 
 def test_nulls_are_shown() -> None:
@@ -57,7 +57,7 @@ def test_every_message_is_shown_as_it_is(which: tuple[Api, int], is_response: bo
     message = make(codec.schema, chance)
     written = codec.encode(message)
     end = 0
-    for path, offset, size, value in iter_fields(codec.schema, written):
+    for path, offset, size, value, _ in iter_fields(codec.schema, written):
         at_path = _at(message, path)
         assert value == (len(at_path) if isinstance(at_path, tuple) else at_path)
         assert offset >= end

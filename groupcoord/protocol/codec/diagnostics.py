@@ -1,12 +1,12 @@
-"""Any message as a list of fields, each with its path, its offset, its size and its value.
+"""Any message as a list of fields, each with its path, its offset, its size, its value and its type.
 
-Used for logs and errors: a compiled reader is fast but does not say where it stopped; this one reads the same schema field by
-field and does.
+Used for errors and by ``groupcoord.dissect``: a compiled reader is fast but does not say where it stopped; this one reads the
+same schema field by field and does.
 """
 
 import struct
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, NoReturn
 
 from groupcoord.protocol.codec.flexible_versions import LONGEST_STRING, Unreadable, read_varint
@@ -18,7 +18,7 @@ FIELDS_EXPLAINED = 10_000
 
 
 class DecodedField(NamedTuple):
-    """One field: dotted ``path`` (``topics[0].name``), ``offset`` and ``size`` in bytes, and its value.
+    """One field: dotted ``path`` (``topics[0].name``), ``offset`` and ``size`` in bytes, its value, and its type on the wire.
 
     An array shows as a field whose value is the number of items (None if it is null), with the items behind it.
     """
@@ -27,11 +27,18 @@ class DecodedField(NamedTuple):
     offset: int
     size: int
     value: object
+    type: str
 
 
-def iter_fields(schema: MessageSchema, data: bytes, offset: int = 0) -> Iterator[DecodedField]:
-    """The fields of the message that starts at ``offset``, in wire order. Raises WireError where there is no such field."""
-    return _Walk(schema, data, offset).struct(schema, "")
+def iter_fields(
+    schema: MessageSchema, data: bytes, offset: int = 0, *, every_byte: bool = False
+) -> Iterator[DecodedField]:
+    """The fields of the message that starts at ``offset``, in wire order. Raises WireError where there is no such field.
+
+    With ``every_byte`` there is also a field for what holds the others together: how many tagged fields there are, the tag and
+    the size of each, and the mark before a struct that could be null. Then each byte belongs to exactly one field.
+    """
+    return _Walk(schema, data, offset, every_byte).struct(schema, "")
 
 
 def explain_decode_error(schema: MessageSchema, data: bytes, offset: int = 0) -> WireError:
@@ -39,7 +46,7 @@ def explain_decode_error(schema: MessageSchema, data: bytes, offset: int = 0) ->
 
     If the error is behind the first FIELDS_EXPLAINED fields, the result says only that.
     """
-    place = DecodedField("", offset, 0, None)
+    place = DecodedField("", offset, 0, None, "")
     reason = "nothing is wrong with it"
     try:
         for count, place in enumerate(iter_fields(schema, data, offset)):  # noqa: B007 - it is used behind the loop
@@ -51,11 +58,23 @@ def explain_decode_error(schema: MessageSchema, data: bytes, offset: int = 0) ->
     return WireError(reason, api=schema.name, version=schema.version, offset=place.offset, field=place.path)
 
 
+def type_of(field: SchemaField, flexible: bool) -> str:
+    """The type of ``field`` on the wire, in words: ``compact nullable string``, ``compact array of int32, tag 0``."""
+    sized = field.is_array or field.kind in ("string", "bytes")
+    words = [
+        *(["compact"] if sized and flexible else []),
+        *(["nullable"] if field.is_nullable else []),
+        *(["array of"] if field.is_array else []),
+        field.kind,
+    ]
+    return " ".join(words) + ("" if field.tag is None else f", tag {field.tag}")
+
+
 class _Walk:
     """Goes through ``data``; ``at`` is how far it has come."""
 
-    def __init__(self, schema: MessageSchema, data: bytes, at: int) -> None:
-        self.schema, self.data, self.at = schema, data, at
+    def __init__(self, schema: MessageSchema, data: bytes, at: int, every_byte: bool) -> None:
+        self.schema, self.data, self.at, self.every_byte = schema, data, at, every_byte
 
     def struct(self, schema: MessageSchema, path: str) -> Iterator[DecodedField]:
         dot = f"{path}." if path else ""
@@ -63,37 +82,54 @@ class _Walk:
         for field in schema.fields:
             if field.tag is None:
                 yield from self.field(field, dot + field.name, schema.flexible)
-        for _ in range(self.varint(f"{dot}tagged fields") if schema.flexible else 0):
-            tag = self.varint(f"{dot}tagged fields")
-            size = self.varint(f"{dot}tag {tag}")
-            if tag in tagged:
-                yield from self.field(tagged[tag], dot + tagged[tag].name, flexible=True)
+        if schema.flexible:
+            yield from self.tagged_fields(tagged, dot)
+
+    def tagged_fields(self, known: Mapping[int, SchemaField], dot: str) -> Iterator[DecodedField]:
+        start, count = self.at, self.varint(f"{dot}tagged fields")
+        yield from self.between(f"{dot}tagged fields", start, count)
+        for _ in range(count):
+            start, tag = self.at, self.varint(f"{dot}tagged fields")
+            yield from self.between(f"{dot}tag", start, tag)
+            start, size = self.at, self.varint(f"{dot}tag {tag}")
+            yield from self.between(f"{dot}tag {tag} size", start, size)
+            if tag in known:
+                yield from self.field(known[tag], dot + known[tag].name, flexible=True)
             else:
-                yield DecodedField(f"{dot}tag {tag}", self.at, size, self.take(size, f"{dot}tag {tag}"))
+                start, data = self.at, self.take(size, f"{dot}tag {tag}")
+                yield DecodedField(f"{dot}tag {tag}", start, size, data, "unknown tagged field")
+
+    def between(self, path: str, start: int, value: object, kind: str = "uvarint") -> Iterator[DecodedField]:
+        """What holds fields together, from ``start`` to here."""
+        if self.every_byte:
+            yield DecodedField(path, start, self.at - start, value, kind)
 
     def field(self, field: SchemaField, path: str, flexible: bool) -> Iterator[DecodedField]:
+        start = self.at
         if field.is_array:
             yield from self.array(field, path, flexible)
         elif field.struct is None:
-            start = self.at
             value = self.fixed(field.kind, path) if field.kind in FIXED else self.text(field, path, flexible)
-            yield DecodedField(path, start, self.at - start, value)
-        elif field.is_nullable and self.is_null(field, path):
-            yield DecodedField(path, self.at - 1, 1, None)
+            yield DecodedField(path, start, self.at - start, value, type_of(field, flexible))
+        elif field.is_nullable:
+            # KIP-893's byte; with a tag, a varint that is 0 for null.
+            mark = self.fixed("int8", path) if field.tag is None else self.varint(path) - 1
+            kind = type_of(field, flexible)
+            if mark < 0:
+                yield DecodedField(path, start, self.at - start, None, kind)
+            else:
+                yield from self.between(f"{path} present", start, value=True, kind=kind)
+                yield from self.struct(field.struct, path)
         else:
             yield from self.struct(field.struct, path)
-
-    def is_null(self, field: SchemaField, path: str) -> bool:
-        """What stands before a struct that can be null: KIP-893's byte; with a tag, a varint that is 0 for null."""
-        return self.fixed("int8", path) < 0 if field.tag is None else self.varint(path) <= 0
 
     def array(self, field: SchemaField, path: str, flexible: bool) -> Iterator[DecodedField]:
         start = self.at
         count = self.length("int32", path, flexible, field.is_nullable)
         if count is not None and count > len(self.data) - self.at:
             self.refuse(path, start, f"{count} items cannot be in the {len(self.data) - self.at} bytes that are left")
-        yield DecodedField(path, start, self.at - start, count)
-        item = field._replace(is_array=False, is_nullable=False)
+        yield DecodedField(path, start, self.at - start, count, type_of(field, flexible))
+        item = field._replace(is_array=False, is_nullable=False, tag=None)
         for index in range(count or 0):
             yield from self.field(item, f"{path}[{index}]", flexible)
 

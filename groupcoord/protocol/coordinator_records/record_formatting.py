@@ -179,7 +179,7 @@ def value_text(value: RecordValue | None) -> str:
     """``v4 offset=5 leaderEpoch=0 metadata="" commitTimestamp=2026-11-21T18:00:00.000Z``; ``tombstone`` for None."""
     if value is None:
         return "tombstone"
-    states = _STATES.get(value.record_type.name.partition("Group")[0], {})
+    states = _states_of(value.record_type)
     # Classic groups name their protocol type. Of the others only consumer groups can have members of the classic protocol.
     consumers = value.fields.get("protocolType", PROTOCOL_TYPE) == PROTOCOL_TYPE
     return " ".join(
@@ -198,6 +198,18 @@ _STATES: Mapping[str, Mapping[int, str]] = MappingProxyType(
 )
 """States of members, by the kind of their group (``MemberState`` of the package modern and of the package streams), and of
 transactions."""
+_STATE_FIELDS = ("state", "transactionStatus")
+
+
+def state_name(record_type: RecordType, field: str, value: object) -> str:
+    """The name of the state that ``value`` of ``field`` in a value of this type is; empty if it is none."""
+    if field not in _STATE_FIELDS or not isinstance(value, int):
+        return ""
+    return _states_of(record_type).get(value, "")
+
+
+def _states_of(record_type: RecordType) -> Mapping[int, str]:
+    return _STATES.get(record_type.name.partition("Group")[0], {})
 
 
 class _ValueFormatter(NamedTuple):
@@ -224,8 +236,8 @@ class _ValueFormatter(NamedTuple):
         if field.kind == "uuid":
             return id_text(value)
         if field.name.lower().removesuffix("ms").endswith("timestamp"):
-            return _moment(value)
-        return self.states.get(value, str(value)) if field.name in ("state", "transactionStatus") else str(value)
+            return moment(value)
+        return self.states.get(value, str(value)) if field.name in _STATE_FIELDS else str(value)
 
     def blob(self, name: str, data: bytes) -> str:
         if self.consumers and data:
@@ -248,14 +260,14 @@ def _braced(words: Iterable[str]) -> str:
     return f"{{{' '.join(words)}}}"
 
 
-def _moment(at_ms: int) -> str:
-    """ISO 8601; a number outside of the years 1 to 9999 stays a number, and so does -1, for none."""
+def moment(at_ms: int) -> str:
+    """ISO 8601, in UTC; a number outside of the years 1 to 9999 stays a number, and so does -1, for none."""
     seconds, ms = divmod(at_ms, 1000)
     try:
-        moment = datetime.fromtimestamp(seconds, UTC)
+        when = datetime.fromtimestamp(seconds, UTC)
     except (OverflowError, ValueError, OSError):
         return str(at_ms)
-    return str(at_ms) if at_ms < 0 else f"{moment:%Y-%m-%dT%H:%M:%S}.{ms:03d}Z"
+    return str(at_ms) if at_ms < 0 else f"{when:%Y-%m-%dT%H:%M:%S}.{ms:03d}Z"
 
 
 def _subscription(data: bytes) -> str:
