@@ -20,6 +20,7 @@ COMMANDS = {
     "demo": "show a consumer group living, with three real client libraries",
     "assign": "show which assignor gives which partition to whom",
     "pipeline": "tables of what groups did, from __consumer_offsets, by Spark",
+    "dissect": "show frames and segment files field by field",
     "offsets": "show, compact, export and import the log of committed offsets",
 }
 

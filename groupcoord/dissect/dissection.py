@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from groupcoord.protocol.coordinator_records.record_formatting import id_text
 from groupcoord.protocol.errors import WireError
@@ -31,8 +31,8 @@ class DissectedField(NamedTuple):
         value = self.value
         if isinstance(value, bytes):
             value = value.hex()
-        elif isinstance(value, uuid.UUID) or (value is None and self.type == "uuid"):
-            value = id_text(value)
+        elif self.type.startswith("uuid"):
+            value = id_text(cast("uuid.UUID | None", value))
         return self._replace(value=value)._asdict()
 
 

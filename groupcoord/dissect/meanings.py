@@ -99,7 +99,7 @@ def meaning_of(api: str, name: str, kafka_type: str, value: object) -> str:
     found = _NUMBERS.get(name, {}).get(value)
     if found is not None:
         return found
-    if name.endswith(("timestamp", "timestamp_ms")) or kafka_type == "datetime_i64":
+    if name.lower().endswith(("timestamp", "timestamp_ms", "timestampms")) or kafka_type == "datetime_i64":
         return time_text(value)
     if name.endswith("_ms"):
         return duration_text(value)

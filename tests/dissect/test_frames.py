@@ -28,6 +28,7 @@ from groupcoord.protocol.consumer_protocol import (
 from groupcoord.protocol.framing import encode_request, encode_response
 from groupcoord.protocol.messages import (
     DescribeGroupsResponse,
+    FetchRequest,
     FetchResponse,
     HeartbeatResponse,
     JoinGroupRequest,
@@ -254,7 +255,10 @@ def test_a_cut_frame_is_read_as_far_as_it_goes() -> None:
     assert at(inside, "group_id").value == "g"
     assert inside.problem == (19, cut.format(17) + "; session_timeout_ms: 4 bytes cannot be in the 2 that are left")
     longer = (36).to_bytes(4) + frame[4:]
-    assert dissect_request(longer, sized=True).problem == (39, "the frame is cut: 36 bytes should follow its length, 35 are here")
+    assert dissect_request(longer, sized=True).problem == (
+        39,
+        "the frame is cut: 36 bytes should follow its length, 35 are here",
+    )
     assert dissect_request(frame[:3], sized=True).problem == (
         0,
         "frame_length_bytes: 4 bytes cannot be in the 3 that are left",
@@ -295,3 +299,12 @@ def test_any_body_of_any_api_can_be_dissected(which: tuple[int, int], data: byte
     key, version = which
     assert_no_byte_is_left_out(dissect_request(key.to_bytes(2) + version.to_bytes(2) + bytes(4) + b"\xff\xff" + data))
     assert_no_byte_is_left_out(dissect_response(bytes(4) + data, key, version))
+
+
+def fetched_from_consumer_offsets() -> tuple[bytes, bytes]:
+    """A request and a response of Fetch v13, which names topics by id."""
+    fetch = APIS[ApiKey.FETCH]
+    partition = PartitionData(partition_index=0, high_watermark=1, records=BATCH)
+    answer = FetchResponse(responses=(FetchableTopicResponse(topic="", topic_id=TOPIC_ID, partitions=(partition,)),))
+    request = encode_request(fetch, 13, 2, "c", FetchRequest(max_wait_ms=0, min_bytes=0, topics=()))
+    return request, encode_response(fetch, 13, 2, answer)

@@ -1,0 +1,248 @@
+"""``groupcoord dissect``: frames, captures and segment files, shown field by field."""
+
+import argparse
+import json
+import sys
+import uuid
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from difflib import get_close_matches
+from importlib import import_module
+from io import BytesIO
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from groupcoord.cli.main import complain
+from groupcoord.dissect import Dissection, dissect_request, dissect_response
+from groupcoord.dissect.message_layouts import api_name
+from groupcoord.dissect.segment_files import SUFFIXES, dissect_index, dissect_log
+from groupcoord.protocol.apis import APIS, ApiKey
+from groupcoord.protocol.coordinator_records.record_formatting import id_text
+from groupcoord.storage.log_file_names import partition_folder
+
+_PCAP_MAGIC = tuple(
+    bytes.fromhex(magic)
+    for magic in ("d4c3b2a1", "a1b2c3d4", "4d3cb2a1", "a1b23c4d", "0a0d0d0a", "34cdb2a1", "a1b2cd34")
+)
+_BYTES_SHOWN = 32
+_WIDEST_PATH, _WIDEST_TYPE = 60, 32
+
+
+class _InputError(Exception):
+    """There is nothing that could be dissected; the text says why."""
+
+
+class _Part(NamedTuple):
+    """One dissection, or a problem without one; ``place`` is text before its title, ``said`` what JSON says beside it."""
+
+    place: str
+    said: dict[str, Any]
+    dissection: Dissection | None
+    problem: str
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of ``dissect``."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.description = """\
+Show the bytes of Kafka field by field: byte range, path, type, value and meaning, for all
+APIs and versions of Kafka 4.3. The exit code is 1 if something could not be read; what
+could be is shown."""
+    parser.epilog = """\
+  groupcoord dissect 000000110012000400000001000261610001610161 00
+  groupcoord dissect --response Heartbeat 4 00000009000000070000000000001b00
+  tcpdump -i lo -w - port 9092 | groupcoord dissect --port 9092
+  groupcoord dissect data/__consumer_offsets-3/00000000000000000000.log --format json"""
+    parser.add_argument(
+        "source",
+        nargs="*",
+        help="hexadecimal digits of frames, with or without their length, or a file: with digits, a capture (pcap, pcapng), "
+        f"or a segment's ({', '.join(SUFFIXES)}); stdin if it is missing or -",
+    )
+    parser.add_argument(
+        "--response", nargs=2, metavar=("API", "VERSION"), help="the digits are responses of this API (name or number)"
+    )
+    parser.add_argument(
+        "--port",
+        dest="ports",
+        type=int,
+        action="append",
+        default=[],
+        help="of a capture: the port of a broker, others are left out; may be repeated (all connections)",
+    )
+    parser.add_argument("--topic", help="of a .log file: the topic (that in the name of its folder)")
+    parser.add_argument(
+        "--format", choices=("text", "json"), default="text", help="text, or JSON, an object a line (text)"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Dissect and print; returns the exit code."""
+    problems = []
+    try:
+        for part in _parts(arguments):
+            print(_json(part) if arguments.format == "json" else _text(part))
+            if part.problem:
+                problems.append(part.problem)
+    except _InputError as problem:
+        return complain("dissect", str(problem), 1)
+    if problems:
+        more = f" ({len(problems) - 1} more could not be read whole)" if len(problems) > 1 else ""
+        return complain("dissect", f"{problems[0]}{more}", 1)
+    return 0
+
+
+def _parts(arguments: argparse.Namespace) -> Iterator[_Part]:
+    source = " ".join(arguments.source)
+    path = Path(source)
+    try:
+        if source in ("", "-"):
+            name, data = "stdin", sys.stdin.buffer.read()
+        elif path.is_file():
+            name, data = source, path.read_bytes()
+        elif len(arguments.source) == 1 and ("." in source or "/" in source):
+            raise _InputError(f"there is no file {source}")
+        else:
+            name, data = "the argument", source.encode()
+    except OSError as error:
+        raise _InputError(f"{source}: {error.strerror}") from None
+    if data[:4] in _PCAP_MAGIC:
+        return _capture(name, data, arguments.ports)
+    if path.suffix in SUFFIXES and name == source:
+        return _segment(path, data, arguments.topic)
+    return _frames(_bytes_of(name, data), arguments.response)
+
+
+def _bytes_of(name: str, data: bytes) -> bytes:
+    """The bytes that the hexadecimal digits in ``data`` say."""
+    text = data.decode("ascii", "replace")
+    digits = text.replace("0x", "").translate({ord(mark): None for mark in ":, \t\r\n"})
+    try:
+        found = bytes.fromhex(digits)
+    except ValueError:
+        wrong = next((at for at, mark in enumerate(text) if mark not in "0123456789abcdefABCDEFx:, \t\r\n"), None)
+        if wrong is not None:
+            shown = f"{text[wrong]!r}, character {wrong + 1}, is no hexadecimal digit"
+            raise _InputError(
+                f"{name} is no capture, no file of a segment and no hexadecimal digits: {shown}"
+            ) from None
+        raise _InputError(f"{name}: {len(digits)} hexadecimal digits are not whole bytes") from None
+    if not found:
+        raise _InputError(f"{name} is empty")
+    return found
+
+
+def _frames(data: bytes, response: list[str] | None) -> Iterator[_Part]:
+    answered = None if response is None else _api_and_version(*response)
+    sized = _are_sized(data, is_request=answered is None)
+    at = 0
+    while at < len(data):
+        size = int.from_bytes(data[at : at + 4]) if sized else len(data)
+        frame = data[at : at + 4 + size]
+        if answered is None:
+            yield _part(dissect_request(frame, sized=sized), at)
+        else:
+            yield _part(dissect_response(frame, *answered, sized=sized), at)
+        at += len(frame)
+
+
+def _are_sized(data: bytes, *, is_request: bool) -> bool:
+    """Does each frame in ``data`` begin with its length? If not, all is one frame.
+
+    Lengths lead from frame to frame to the very end. A request may be cut: its length would be a Produce request of a version
+    that there is not.
+    """
+    at = 0
+    while 0 <= at < len(data):
+        at += 4 + int.from_bytes(data[at : at + 4], signed=True)
+    return at == len(data) or (is_request and data[:2] == b"\0\0" and int.from_bytes(data[:4]) > _HIGHEST_PRODUCE)
+
+
+_HIGHEST_PRODUCE = APIS[ApiKey.PRODUCE].max_version
+
+
+def _api_and_version(api: str, version: str) -> tuple[int, int]:
+    names = {api_name(key).lower(): int(key) for key in ApiKey}
+    key = int(api) if api.isdigit() else names.get(api.lower())
+    if key is None:
+        nearest = get_close_matches(api.lower(), names, n=1)
+        hint = f"; did you mean {api_name(names[nearest[0]])}?" if nearest else ""
+        raise _InputError(f"--response: there is no API {api}{hint}")
+    if not version.isdigit():
+        raise _InputError(f"--response: the version is a number, not {version}")
+    return key, int(version)
+
+
+def _segment(path: Path, data: bytes, topic: str | None) -> Iterator[_Part]:
+    folder = partition_folder(path.resolve().parent.name)
+    if path.suffix == ".log":
+        for position, found in dissect_log(data, topic or (folder and folder.topic)):
+            yield _part(found, position)
+        return
+    if not path.stem.isdigit():
+        raise _InputError(
+            f"{path}: the name of an index is the first offset of its segment, as in {0:020}{path.suffix}"
+        )
+    yield _part(dissect_index(data, path.suffix, int(path.stem)), 0)
+
+
+def _capture(name: str, data: bytes, ports: list[int]) -> Iterator[_Part]:
+    try:
+        captures: Any = import_module("groupcoord.dissect.tcp_capture")
+    except ImportError:
+        raise _InputError("to read captures needs dpkt: pip install 'groupcoord[dissect]'") from None
+    from groupcoord.dissect.conversations import Conversations  # noqa: PLC0415 - needs dpkt, too
+
+    conversations = Conversations()
+    try:
+        for frame in captures.read_capture(BytesIO(data), ports):
+            if isinstance(frame, captures.CaptureProblem):
+                yield _Part("", {}, None, frame.reason)
+                continue
+            found = conversations.dissect(frame)
+            at = f"{datetime.fromtimestamp(frame.at_s, UTC):%H:%M:%S.%f}"
+            client, server = frame.endpoints
+            way = f"{client} → {server}" if frame.is_request else f"{server} → {client}"
+            problem = (
+                found.problem and f"{at} {way}, {found.title}, byte {found.problem.offset}: {found.problem.reason}"
+            )
+            said = {"at_s": frame.at_s, "connection": frame.connection, "client": client, "server": server}
+            yield _Part(f"{at}  {way}  ", said, found, problem or "")
+    except captures.CaptureError as problem:
+        raise _InputError(f"{name}: {problem}") from None
+
+
+def _part(found: Dissection, position: int) -> _Part:
+    place = f"byte {position}: " if position else ""
+    problem = found.problem and f"byte {position + found.problem.offset}: {found.problem.reason}"
+    return _Part(place, {"position": position}, found, problem or "")
+
+
+def _json(part: _Part) -> str:
+    if part.dissection is None:
+        return json.dumps({"problem": {"reason": part.problem}}, ensure_ascii=False)
+    return json.dumps({**part.said, **part.dissection.as_json()}, ensure_ascii=False)
+
+
+def _text(part: _Part) -> str:
+    if part.dissection is None:
+        return part.problem
+    title, size, fields, _ = part.dissection
+    rows = [(f"{field.start}-{field.end}", field.path, field.type, _value(field.value)) for field in fields]
+    widths = [max((len(row[column]) for row in rows), default=0) for column in range(3)]
+    place, path, kind = widths[0], min(widths[1], _WIDEST_PATH), min(widths[2], _WIDEST_TYPE)
+    lines = [f"{part.place}{title}, {size} bytes"]
+    for field, row in zip(fields, rows, strict=True):
+        inside = f"in the unpacked bytes of {field.inside}" if field.inside else ""
+        notes = "; ".join(note.rstrip(".") for note in (field.meaning, field.description, inside) if note)
+        lines.append(f"  {row[0]:>{place}}  {row[1]:<{path}}  {row[2]:<{kind}}  {row[3]}  {notes}".rstrip())
+    return "\n".join([*lines, ""])
+
+
+def _value(value: object) -> str:
+    if isinstance(value, bytes):
+        more = f"… ({len(value)} bytes)" if len(value) > _BYTES_SHOWN else ""
+        return (value[:_BYTES_SHOWN].hex() or '""') + more
+    if isinstance(value, uuid.UUID):
+        return id_text(value)
+    return json.dumps(value, ensure_ascii=False)
