@@ -21,6 +21,7 @@ COMMANDS = {
     "assign": "show which assignor gives which partition to whom",
     "pipeline": "tables of what groups did, from __consumer_offsets, by Spark",
     "dissect": "show frames and segment files field by field",
+    "proxy": "stand between clients and a real cluster",
     "offsets": "show, compact, export and import the log of committed offsets",
 }
 

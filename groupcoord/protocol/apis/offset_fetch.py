@@ -157,8 +157,8 @@ def _upgrade(request: OffsetFetchRequest, version: int) -> OffsetFetchRequest:
 
 
 def _downgrade(response: OffsetFetchResponse, version: int) -> OffsetFetchResponse:
-    """v1–7 answer one group, v2–7 with its error at the top."""
-    if version >= 8:
+    """v1–7 answer one group, v2–7 with its error at the top. One that was read has that form already."""
+    if version >= 8 or not response.groups:
         return response
     group = response.groups[0]
     topics = tuple(

@@ -1,0 +1,182 @@
+"""``groupcoord proxy``: between clients and a real cluster, in the foreground until SIGTERM or ctrl-C."""
+
+import argparse
+import asyncio
+import contextlib
+import errno
+import logging
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TextIO
+
+from groupcoord.cli.main import complain
+from groupcoord.core.events import Event
+from groupcoord.proxy import recording
+from groupcoord.proxy.proxy import Proxy
+from groupcoord.proxy.recording import RecordedFrame
+from groupcoord.proxy.written_trace import WrittenTrace
+from groupcoord.server import event_logging
+from groupcoord.server.event_logging import LogRateLimiter
+from groupcoord.server.operating_system import host_and_port, raise_descriptor_limit, wall_clock
+from groupcoord.testing.faults.api import Faults
+from groupcoord.testing.faults.rule_file import NamedRule, RuleFileError, load_rules
+from groupcoord.testing.trace.events import ConnectionClosed, ConnectionOpened, RequestEvent
+
+logger = logging.getLogger(__name__)
+
+_FLUSH_SECONDS = 0.5
+_EXIT_BY_SIGINT = 130
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of ``proxy``."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.description = """\
+Stand between clients and a Kafka cluster: pass everything on, and say what it means. Clients
+connect to the proxy; brokers that answers name get a port of the proxy each, and their
+addresses are replaced, so that clients stay with it. stderr tells what happens to groups.
+At the end, stdout has for each group why its newest generation or epoch began."""
+    parser.epilog = """\
+  groupcoord proxy --to kafka:9092 --listen 127.0.0.1:19092 --trace kafka.jsonl
+  groupcoord proxy --to kafka:9092 --faults faults.yaml
+  groupcoord proxy --to kafka:9092 --record incident.jsonl && groupcoord replay incident.jsonl"""
+    parser.add_argument("--to", required=True, metavar="HOST:PORT", type=_address, help="a broker of the cluster")
+    parser.add_argument(
+        "--listen",
+        metavar="HOST:PORT",
+        type=_address,
+        default=("127.0.0.1", 19092),
+        help="where clients connect to; further brokers get the ports behind it; port 0 is any (127.0.0.1:19092)",
+    )
+    parser.add_argument(
+        "--trace", metavar="FILE", type=Path, help="write every request, answer and event as JSON lines"
+    )
+    parser.add_argument("--log", metavar="FILE", type=Path, help="write the same as text")
+    parser.add_argument(
+        "--mermaid", metavar="FILE", type=Path, help="at the end, write a sequence diagram of the groups"
+    )
+    parser.add_argument("--record", metavar="FILE", type=Path, help="write the frames, for groupcoord replay")
+    parser.add_argument(
+        "--faults", metavar="FILE", type=Path, help="apply the rules in this YAML file; see docs/faults.md"
+    )
+    parser.add_argument("-q", "--quiet", action="store_true", help="say on stderr only what is wrong")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the proxy until told to stop; returns the exit code."""
+    rules: list[NamedRule] = []
+    try:
+        if arguments.faults is not None:
+            rules = load_rules(arguments.faults)
+    except RuleFileError as problem:
+        return complain("proxy", str(problem), 2)
+    except OSError as problem:
+        return complain("proxy", f"cannot read {arguments.faults}: {problem.strerror}", 1)
+    level = logging.WARNING if arguments.quiet else logging.INFO
+    limiter = event_logging.set_up("text", level, limit=LogRateLimiter)
+    raise_descriptor_limit()
+    with contextlib.ExitStack() as files:
+        try:
+            json_file, text_file, record_file = (
+                None if path is None else files.enter_context(path.open("w", encoding="utf-8"))
+                for path in (arguments.trace, arguments.log, arguments.record)
+            )
+        except OSError as problem:
+            return complain("proxy", f"cannot write {problem.filename}: {problem.strerror}", 1)
+        trace = WrittenTrace(json_file=json_file, text_file=text_file)
+        with asyncio.Runner() as runner:
+            if limiter is not None:
+                limiter.later = runner.get_loop().call_later
+            try:
+                code = runner.run(_serve(arguments, rules, trace, [json_file, text_file, record_file]))
+            except OSError as problem:
+                where = host_and_port(*arguments.listen)
+                hint = "; port 0 is any that is free" if problem.errno == errno.EADDRINUSE else ""
+                return complain("proxy", f"cannot listen on {where}: {problem.strerror}{hint}", 1)
+            finally:
+                if limiter is not None:
+                    limiter.later = None
+    return _tell_the_end(arguments, trace, code)
+
+
+async def _serve(
+    arguments: argparse.Namespace, rules: list[NamedRule], trace: WrittenTrace, files: list[TextIO | None]
+) -> int:
+    now_ms = wall_clock()
+    record_file = files[-1]
+
+    def record(frame: RecordedFrame) -> None:
+        if record_file is not None:
+            record_file.write(recording.line_of(frame))
+
+    if record_file is not None:
+        record_file.write(recording.header())
+    faults = None
+    if rules:
+        faults = Faults(now_ms=now_ms)
+        faults.add_named(rules)
+    stop: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    proxy = Proxy(
+        arguments.to,
+        *arguments.listen,
+        now_ms=now_ms,
+        tell=[trace] if arguments.quiet else [trace, _log],
+        record=None if record_file is None else record,
+        faults=faults,
+    )
+    with _signals(stop):
+        async with proxy:
+            print(f"listening on {proxy.address} for {host_and_port(*proxy.to)}", flush=True)
+            while not stop.done():
+                await asyncio.wait([stop], timeout=_FLUSH_SECONDS)
+                for file in files:
+                    if file is not None:
+                        file.flush()
+    if faults is not None:
+        faults.log_unused()
+    return stop.result()
+
+
+def _log(event: Event) -> None:
+    """Log what happens to groups, and faults; requests and connections are in the trace."""
+    if not isinstance(event, RequestEvent | ConnectionOpened | ConnectionClosed):
+        event_logging.log_event(event)
+
+
+@contextlib.contextmanager
+def _signals(stop: "asyncio.Future[int]") -> Iterator[None]:
+    """SIGTERM and SIGINT say with which exit code to stop."""
+    loop = asyncio.get_running_loop()
+    codes = {signal.SIGTERM: 0, signal.SIGINT: _EXIT_BY_SIGINT}
+
+    def stopped(code: int) -> None:
+        if not stop.done():
+            stop.set_result(code)
+
+    for number, code in codes.items():
+        loop.add_signal_handler(number, stopped, code)
+    try:
+        yield
+    finally:
+        for number in codes:
+            loop.remove_signal_handler(number)
+
+
+def _tell_the_end(arguments: argparse.Namespace, trace: WrittenTrace, code: int) -> int:
+    if arguments.mermaid is not None:
+        try:
+            arguments.mermaid.write_text(trace.mermaid() + "\n", encoding="utf-8")
+        except OSError as problem:
+            return complain("proxy", f"cannot write {arguments.mermaid}: {problem.strerror}", 1)
+    for group in trace.groups():
+        with contextlib.suppress(LookupError):  # nothing began: it only committed
+            print(f"{group}: {trace.why(group)}")
+    return code
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, colon, port = text.rpartition(":")
+    if not colon or not host or not (port.isascii() and port.isdecimal()) or int(port) > 65_535:
+        raise argparse.ArgumentTypeError(f"{text} is not HOST:PORT")
+    return host.removeprefix("[").removesuffix("]"), int(port)
