@@ -5,6 +5,7 @@ answer yet; a broker is not read from while the client does not take more.
 """
 
 import asyncio
+import os
 import struct
 from collections import deque
 from collections.abc import Iterator
@@ -201,7 +202,8 @@ class ClientConnection(asyncio.Protocol):
             async with asyncio.timeout(_CONNECT_SECONDS):
                 await loop.create_connection(lambda: BrokerConnection(self), host, port)
         except OSError as problem:  # TimeoutError is one, too
-            reason = problem.strerror or str(problem) or f"no answer within {_CONNECT_SECONDS:g} s"
+            known = os.strerror(problem.errno) if (problem.errno or 0) > 0 else problem.strerror
+            reason = known or f"no answer within {_CONNECT_SECONDS:g} s"
             self.owner.broker_unreachable(self, reason)
             self.close(f"its broker cannot be reached: {reason}")
             return
