@@ -1,7 +1,7 @@
 """A client's connection and the one to its broker: frames in both directions, in order, with bounded buffers.
 
-A client that sends ahead is not read from while its broker does not take more, or while ``in_flight`` of its requests have no
-answer yet; a broker is not read from while the client does not take more.
+A client that sends far ahead is not read from while its broker does not take more, or while ``in_flight`` of its requests have
+no answer yet; a broker is not read from while the client does not take more.
 """
 
 import asyncio
@@ -19,6 +19,8 @@ from groupcoord.server.operating_system import host_and_port, java_host_text
 LONGEST_FRAME_BYTES = 256 * 1024 * 1024
 """Longer frames close the connection: each has to be whole in memory. Kafka's default for requests is 100 MiB; an answer to
 Fetch has 50 MiB unless a client asks for more."""
+READ_AHEAD_BYTES = 65_536
+"""What of further requests may wait behind those in flight before reading stops."""
 _INT32 = struct.Struct(">i")
 _TLS_HANDSHAKE, _TLS_ALERT = b"\x16\x03", b"\x15\x03"
 _CONNECT_SECONDS = 30.0
@@ -81,11 +83,11 @@ class ClientConnection(asyncio.Protocol):
         self.peer = self.client_host = self.local_host = ""
         self.reason = ""
         self._frames = FrameBuffer(LONGEST_FRAME_BYTES)
-        self._upstream: BrokerConnection | None = None
-        self._connecting: asyncio.Task[None] | None = None
+        self._upstream: BrokerConnection
+        self._connecting: asyncio.Task[None]
         self._transport: asyncio.Transport
-        self._is_paused = True
-        self._broker_is_full = False
+        self._is_paused = True  # nothing is read before the broker is there
+        self._is_connected = self._broker_is_full = False
         self._begun = self._has_ended = self._is_closed = False
 
     # What the transport calls.
@@ -113,26 +115,22 @@ class ClientConnection(asyncio.Protocol):
     def eof_received(self) -> bool:
         """The client sends no more: the broker is told, and its answers are still passed on."""
         self._has_ended = True
-        if self._upstream is not None:
-            self._upstream.end()
+        self._upstream.end()
         return True
 
     def pause_writing(self) -> None:
         """The client does not read its answers."""
-        if self._upstream is not None:
-            self._upstream.pause_reading()
+        self._upstream.pause_reading()
 
     def resume_writing(self) -> None:
         """The client reads again."""
-        if self._upstream is not None:
-            self._upstream.resume_reading()
+        self._upstream.resume_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The client is gone."""
         self._is_closed = True
-        if self._connecting is not None:
-            self._connecting.cancel()
-        if self._upstream is not None:
+        self._connecting.cancel()
+        if self._is_connected:
             self._upstream.close()
         self.owner.closed(self, self.reason or (str(exc) if exc else ""))
 
@@ -140,7 +138,7 @@ class ClientConnection(asyncio.Protocol):
 
     def broker_connected(self, upstream: "BrokerConnection") -> None:
         """The broker can be written to."""
-        self._upstream = upstream
+        self._upstream, self._is_connected = upstream, True
         if self._is_closed:
             upstream.close()
 
@@ -164,8 +162,7 @@ class ClientConnection(asyncio.Protocol):
         """Send a request to the broker."""
         if awaits_answer:
             self.sent.append(exchange)
-        if self._upstream is not None:  # requests are read once it is there
-            self._upstream.write(exchange.frame)
+        self._upstream.write(exchange.frame)
         exchange.frame = b""
 
     def finish(self, exchange: Exchange, answer: bytes) -> None:
@@ -202,7 +199,7 @@ class ClientConnection(asyncio.Protocol):
             async with asyncio.timeout(_CONNECT_SECONDS):
                 await loop.create_connection(lambda: BrokerConnection(self), host, port)
         except OSError as problem:  # TimeoutError is one, too
-            known = os.strerror(problem.errno) if (problem.errno or 0) > 0 else problem.strerror
+            known = os.strerror(problem.errno) if problem.errno and problem.errno > 0 else problem.strerror
             reason = known or f"no answer within {_CONNECT_SECONDS:g} s"
             self.owner.broker_unreachable(self, reason)
             self.close(f"its broker cannot be reached: {reason}")
@@ -218,11 +215,12 @@ class ClientConnection(asyncio.Protocol):
         except WireError as problem:
             self.close(str(problem))
             return
-        if not self._is_closed and self._upstream is not None:
-            is_full = self._is_full()
-            if is_full is not self._is_paused:
-                self._is_paused = is_full
-                (self._transport.pause_reading if is_full else self._transport.resume_reading)()
+        if not self._is_closed:
+            # A few requests ahead are read, too: otherwise it would not show that a client has left.
+            pauses = self._is_full() and (self._broker_is_full or len(self._frames) > READ_AHEAD_BYTES)
+            if pauses is not self._is_paused:
+                self._is_paused = pauses
+                (self._transport.pause_reading if pauses else self._transport.resume_reading)()
 
     def _requests(self) -> Iterator[bytes]:
         while not self._is_full() and not self._is_closed:
@@ -232,7 +230,7 @@ class ClientConnection(asyncio.Protocol):
             yield frame
 
     def _is_full(self) -> bool:
-        return self._upstream is None or self._broker_is_full or len(self.exchanges) >= self.owner.in_flight
+        return not self._is_connected or self._broker_is_full or len(self.exchanges) >= self.owner.in_flight
 
 
 class BrokerConnection(asyncio.Protocol):
@@ -281,8 +279,7 @@ class BrokerConnection(asyncio.Protocol):
 
     def end(self) -> None:
         """Send no more."""
-        if self._transport.can_write_eof() and not self._transport.is_closing():
-            self._transport.write_eof()
+        self._transport.write_eof()
 
     def pause_reading(self) -> None:
         """Take no more answers for now."""

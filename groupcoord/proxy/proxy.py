@@ -9,7 +9,7 @@ import itertools
 import logging
 import socket
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, Self
 
 from groupcoord.cluster.layer import Layer, ServedCluster
@@ -156,8 +156,7 @@ class Proxy:
     def _local(self, connection: ClientConnection, host: str, port: int, node: int) -> tuple[str, int]:
         """Where a client of ``connection`` reaches the broker at ``host`` and ``port``."""
         broker = host, port
-        if node >= 0:
-            self._nodes[broker] = node
+        self._nodes[broker] = node
         known = self._ports.get(broker)
         if known is None:
             _, here = self._listen_for(broker, self.port + len(self._ports))
@@ -170,19 +169,14 @@ class Proxy:
 
     def _listen_for(self, broker: tuple[str, int], port: int) -> tuple[str, int]:
         """Listen at ``port`` or, for a further broker, at the next one that is free. Raises OSError."""
-        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
-        for wanted in (port, *range(port + 1, LAST_PORT + 1)):
-            listening = socket.socket(family, socket.SOCK_STREAM)
+        while True:
             try:
-                listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                listening.bind((self.host, wanted))
-                listening.listen(_BACKLOG)
+                listening = _bound(self.host, port)
                 break
             except OSError:
-                listening.close()
-                if not self._ports or wanted == LAST_PORT:
+                if not self._ports or port >= LAST_PORT:
                     raise
-        listening.setblocking(False)  # noqa: FBT003 - its only argument
+                port += 1
         address = listening.getsockname()[:2]
         self._ports[broker] = _Listener(address, listening)
 
@@ -328,13 +322,15 @@ class Proxy:
     # Effects.
 
     def _send(self, call: Call) -> None:
-        connection, exchange = self._found(call)
-        if connection is not None and exchange is not None:
+        for connection, exchange in self._found(call):
             connection.send(exchange, awaits_answer=expects_answer(call, exchange.request))
 
-    def _found(self, call: Call) -> tuple[ClientConnection | None, Exchange | None]:
+    def _found(self, call: Call) -> Iterator[tuple[ClientConnection, Exchange]]:
+        """The connection and the exchange of a call; nothing if the client is gone."""
         connection = self._connections.get(call.connection_id)
-        return connection, None if connection is None else connection.find(call)
+        exchange = connection and connection.find(call)
+        if connection and exchange:
+            yield connection, exchange
 
     def _outgoing(self, effects: list[Effect], now_ms: int) -> list[Effect]:
         for layer in self._layers:
@@ -345,21 +341,24 @@ class Proxy:
         for effect in effects:
             if not isinstance(effect, Reply | RawReply | NoReply | CloseConnection):
                 continue  # an event, which the tracing layer has told
-            connection, exchange = self._found(effect.call)
-            if connection is None or exchange is None:
-                continue
-            match effect:
-                case Reply(call, response):
-                    connection.finish(exchange, self._answer(connection, exchange, call, response))
-                case RawReply(_, data, hangs_up):
-                    connection.finish(exchange, data)
-                    if hangs_up:
-                        connection.close("a rule says so")
-                case NoReply():
-                    connection.finish(exchange, b"")
-                case CloseConnection(_, reason):
-                    connection.close(reason)
+            for connection, exchange in self._found(effect.call):
+                self._finish(connection, exchange, effect)
         self._set_timer()
+
+    def _finish(
+        self, connection: ClientConnection, exchange: Exchange, effect: Reply | RawReply | NoReply | CloseConnection
+    ) -> None:
+        match effect:
+            case Reply(call, response):
+                connection.finish(exchange, self._answer(connection, exchange, call, response))
+            case RawReply(_, data, hangs_up):
+                connection.finish(exchange, data)
+                if hangs_up:
+                    connection.close("a rule says so")
+            case NoReply():
+                connection.finish(exchange, b"")
+            case _:
+                connection.close(effect.reason)
 
     def _answer(self, connection: ClientConnection, exchange: Exchange, call: Call, response: Any) -> bytes:
         """The frame of an answer, length included: that of the broker if nothing in it has to be changed."""
@@ -392,6 +391,20 @@ class Proxy:
     def _expire(self) -> None:
         self._timer = None
         self._apply(self._served.expire(self._now_ms()))
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    """A listening socket. Raises OSError."""
+    listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+        listening.listen(_BACKLOG)
+        listening.setblocking(False)  # noqa: FBT003 - its only argument
+    except OSError:
+        listening.close()
+        raise
+    return listening
 
 
 def _answered_by(connection: ClientConnection, frame: bytes) -> Exchange | None:

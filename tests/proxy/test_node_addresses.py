@@ -70,6 +70,7 @@ def _has_addresses(schema: MessageSchema) -> bool:
     return {"host", "port"} <= names or any(field.struct and _has_addresses(field.struct) for field in schema.fields)
 
 
+@pytest.mark.slow
 def test_no_answer_of_kafka_with_an_address_of_a_broker_is_forgotten() -> None:
     found = set()
     for key, name in api_key_map.items():

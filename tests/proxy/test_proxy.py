@@ -38,7 +38,6 @@ from groupcoord.protocol.messages import (
 from groupcoord.proxy import connection as connections
 from groupcoord.proxy import proxy as proxies
 from groupcoord.proxy.node_addresses import share_codec
-from groupcoord.proxy.proxy import Proxy
 from groupcoord.proxy.recording import RecordedFrame
 from groupcoord.proxy.written_trace import WrittenTrace
 from groupcoord.server.operating_system import wall_clock
@@ -131,6 +130,7 @@ async def test_a_produce_that_wants_no_answer_gets_none() -> None:
         assert len(await kafka.wait_records("orders", 3)) == 3
 
 
+@pytest.mark.slow
 async def test_large_batches_pass_in_both_directions() -> None:
     value = bytes(900_000)
     async with (
@@ -359,23 +359,16 @@ async def test_a_client_that_breaks_the_protocol_is_disconnected(
     assert "a frame of -1 bytes" in caplog.text
 
 
-async def test_who_does_not_leave_is_disconnected_when_the_proxy_stops(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_who_does_not_leave_is_disconnected_when_the_proxy_stops(
+    kafka: gc.Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(proxies, "GRACE_SECONDS", 0.0)
-    async with (
-        Cluster(topics={"orders": 1}) as kafka,
-        Client.at(await _started(proxy := proxy_to(kafka.address))) as client,
-    ):
+    monkeypatch.setattr(connections.ClientConnection, "close", lambda self, reason: None)
+    async with proxy_to(kafka.addresses[0]) as proxy, Client.at(proxy.address) as client:
         await client.ask(ApiKey.METADATA, 12, MetadataRequest(topics=()))
-        client.writer.transport.pause_reading()  # type: ignore[attr-defined]
-        for _ in range(50):
-            client.send(ApiKey.METADATA, 12, MetadataRequest(topics=None))
         await proxy.stop()
+        assert await client.is_closed()
     assert proxy._connections == {}
-
-
-async def _started(proxy: Proxy) -> str:
-    await proxy.start()
-    return proxy.address
 
 
 async def test_a_port_that_is_taken_is_an_error_for_the_first_and_skipped_for_others(kafka: gc.Cluster) -> None:
@@ -445,6 +438,40 @@ async def test_damaged_answers_hang_up(kafka: gc.Cluster) -> None:
         client.send(ApiKey.HEARTBEAT, 4, HEARTBEAT)
         async with asyncio.timeout(SOON_S):
             assert 0 < len(await client.reader.read()) < 15
+
+
+async def test_answers_for_a_client_that_is_gone_are_dropped(kafka: gc.Cluster) -> None:
+    faults = Faults(now_ms=wall_clock())
+    hold = faults.when("Metadata").hold()
+    gone = asyncio.Event()
+
+    def tell(event: Event) -> None:
+        if isinstance(event, ConnectionClosed):
+            gone.set()
+
+    async with proxy_to(kafka.addresses[0], tell, faults=faults) as proxy:
+        async with Client.at(proxy.address) as client:
+            client.send(ApiKey.METADATA, 12, MetadataRequest(topics=()))
+            await hold.wait()
+        async with asyncio.timeout(SOON_S):
+            await gone.wait()
+        hold.release()
+
+
+async def test_delays_of_several_clients_end_each_in_its_time(kafka: gc.Cluster) -> None:
+    faults = Faults(now_ms=wall_clock())
+    late = faults.when("Metadata").delay(ms=60)
+    soon = faults.when("DescribeCluster").delay(ms=1)
+    async with (
+        proxy_to(kafka.addresses[0], faults=faults) as proxy,
+        Client.at(proxy.address) as first,
+        Client.at(proxy.address) as second,
+    ):
+        first.send(ApiKey.METADATA, 12, MetadataRequest(topics=()))
+        await late.acted()
+        assert (await second.ask(ApiKey.DESCRIBE_CLUSTER, 1, DescribeClusterRequest())).error_code == 0
+        assert (await first.answer(ApiKey.METADATA, 12)).error_code == 0
+    assert soon.uses == 1
 
 
 async def test_a_delay_that_is_under_way_ends_with_the_proxy(kafka: gc.Cluster) -> None:
