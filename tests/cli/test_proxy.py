@@ -37,7 +37,7 @@ def test_it_writes_what_happens_and_tells_why_at_the_end(tmp_path: Path, number:
     names = {option: tmp_path / option for option in ("trace", "log", "mermaid", "record")}
     options = [word for option, path in names.items() for word in (f"--{option}", str(path))]
     rules = tmp_path / "faults.yaml"
-    rules.write_text("- when: {api: OffsetFetch, group: g}\n  refuse: COORDINATOR_LOAD_IN_PROGRESS\n")
+    rules.write_text("- when: OffsetFetch\n  group: g\n  do: refuse\n  code: COORDINATOR_LOAD_IN_PROGRESS\n")
     with (
         Cluster(topics={"orders": 1}).sync() as kafka,
         process("--to", kafka.address, *options, "--faults", str(rules)) as (proxy, address),
