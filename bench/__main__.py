@@ -13,6 +13,7 @@ NAMES = (
     "storage",
     "offsets",
     "transactions",
+    "proxy",
     "memory",
     "assignors",
     "pipeline",

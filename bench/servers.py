@@ -31,6 +31,44 @@ with asyncio.Runner(loop_factory=new_loop) as runner:
 """
 
 
+RELAY = """
+import asyncio, sys
+
+class Side(asyncio.Protocol):
+    def __init__(self, other=None):
+        self.other, self.waiting = other, []
+    def connection_made(self, transport):
+        self.transport = transport
+        if self.other is None:
+            asyncio.get_running_loop().create_task(self.connect())
+    async def connect(self):
+        _, other = await asyncio.get_running_loop().create_connection(lambda: Side(self), "127.0.0.1", int(sys.argv[1]))
+        self.other = other
+        for data in self.waiting:
+            other.transport.write(data)
+    def data_received(self, data):
+        if self.other is None:
+            self.waiting.append(data)
+        else:
+            self.other.transport.write(data)
+    def pause_writing(self):
+        self.other.transport.pause_reading()
+    def resume_writing(self):
+        self.other.transport.resume_reading()
+    def connection_lost(self, error):
+        if self.other is not None:
+            self.other.transport.close()
+
+async def main():
+    server = await asyncio.get_running_loop().create_server(Side, "127.0.0.1", 0)
+    host, port = server.sockets[0].getsockname()
+    print(f"listening on {host}:{port}", flush=True)
+    await server.serve_forever()
+
+asyncio.run(main())
+"""
+
+
 class Running:
     """A server process that accepts on ``port``."""
 
@@ -57,6 +95,21 @@ def groupcoord(*options: str, loop: str = "asyncio") -> Iterator[Running]:
 def echo(loop: str = "asyncio") -> Iterator[Running]:
     """A server that only sends back what it gets."""
     with _started([sys.executable, "-c", ECHO, loop]) as server:
+        yield server
+
+
+@contextlib.contextmanager
+def relay(port: int) -> Iterator[Running]:
+    """A relay that passes bytes on to ``port``, without a look at them."""
+    with _started([sys.executable, "-c", RELAY, str(port)]) as server:
+        yield server
+
+
+@contextlib.contextmanager
+def proxy(port: int) -> Iterator[Running]:
+    """``groupcoord proxy`` to ``port``, quiet."""
+    options = ["--to", f"127.0.0.1:{port}", "--listen", "127.0.0.1:0", "--quiet"]
+    with _started([sys.executable, "-m", "groupcoord", "proxy", *options]) as server:
         yield server
 
 

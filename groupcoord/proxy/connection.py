@@ -29,7 +29,19 @@ _CONNECT_SECONDS = 30.0
 class Exchange:
     """A request and what becomes of it. ``call`` is None for one that cannot be read; ``answer`` is a frame with its length."""
 
-    __slots__ = ("answer", "at_ms", "call", "correlation_id", "frame", "is_done", "name", "raw", "request", "response")
+    __slots__ = (
+        "answer",
+        "at_ms",
+        "call",
+        "correlation_id",
+        "frame",
+        "is_done",
+        "is_sent",
+        "name",
+        "raw",
+        "request",
+        "response",
+    )
 
     def __init__(self, frame: bytes, at_ms: int, correlation_id: int | None) -> None:
         self.frame = frame
@@ -44,7 +56,7 @@ class Exchange:
         self.response: Any = None
         """The message in it, if it can be read."""
         self.answer = b""
-        self.is_done = False
+        self.is_sent = self.is_done = False
 
 
 class Owner(Protocol):
@@ -163,7 +175,7 @@ class ClientConnection(asyncio.Protocol):
         if awaits_answer:
             self.sent.append(exchange)
         self._upstream.write(exchange.frame)
-        exchange.frame = b""
+        exchange.frame, exchange.is_sent = b"", True
 
     def finish(self, exchange: Exchange, answer: bytes) -> None:
         """``exchange`` is done: write ``answer`` (nothing if it is empty) when those before it are done, too."""
@@ -175,10 +187,14 @@ class ClientConnection(asyncio.Protocol):
             self._transport.write(b"".join(ready))
             self._take_requests()
 
-    def find(self, call: Call) -> Exchange | None:
-        """The exchange of a call that is not done yet."""
-        found = (each for each in self.exchanges if each.correlation_id == call.correlation_id and not each.is_done)
-        return next(found, None)
+    def find(self, call: Call, *, to_send: bool = False) -> Exchange | None:
+        """The exchange of a call that is not done yet, or still ``to_send``; the oldest, if a client uses an id twice."""
+        for exchange in self.exchanges:
+            if exchange.correlation_id == call.correlation_id and not (
+                exchange.is_sent if to_send else exchange.is_done
+            ):
+                return exchange
+        return None
 
     def close(self, reason: str) -> None:
         """Close, once what is written has gone out."""

@@ -322,13 +322,13 @@ class Proxy:
     # Effects.
 
     def _send(self, call: Call) -> None:
-        for connection, exchange in self._found(call):
+        for connection, exchange in self._found(call, to_send=True):
             connection.send(exchange, awaits_answer=expects_answer(call, exchange.request))
 
-    def _found(self, call: Call) -> Iterator[tuple[ClientConnection, Exchange]]:
+    def _found(self, call: Call, *, to_send: bool = False) -> Iterator[tuple[ClientConnection, Exchange]]:
         """The connection and the exchange of a call; nothing if the client is gone."""
         connection = self._connections.get(call.connection_id)
-        exchange = connection and connection.find(call)
+        exchange = connection and connection.find(call, to_send=to_send)
         if connection and exchange:
             yield connection, exchange
 

@@ -111,6 +111,15 @@ async def test_requests_that_are_sent_ahead_are_answered_in_order(kafka: gc.Clus
                 assert int.from_bytes((await frame_from(client.reader))[:4]) == number
 
 
+async def test_requests_of_one_correlation_id_are_all_answered(kafka: gc.Cluster) -> None:
+    async with proxy_to(kafka.addresses[0]) as proxy, Client.at(proxy.address) as client:
+        for _ in range(5):
+            client.send(ApiKey.METADATA, 12, MetadataRequest(topics=()))
+            client._correlation_id = 0
+        for _ in range(5):
+            assert (await client.answer(ApiKey.METADATA, 12)).error_code == 0
+
+
 def produce(acks: int, value: bytes = b"v") -> ProduceRequest:
     data = PartitionProduceData(index=0, records=build_batch([Record(0, 0, None, value)]))
     return ProduceRequest(
