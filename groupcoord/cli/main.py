@@ -22,6 +22,7 @@ COMMANDS = {
     "pipeline": "tables of what groups did, from __consumer_offsets, by Spark",
     "dissect": "show frames and segment files field by field",
     "proxy": "stand between clients and a real cluster",
+    "replay": "tell groupcoord what the proxy has recorded",
     "offsets": "show, compact, export and import the log of committed offsets",
 }
 

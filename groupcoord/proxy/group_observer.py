@@ -31,6 +31,7 @@ from groupcoord.core.effects import Call
 from groupcoord.core.events import Event
 from groupcoord.protocol import messages as m
 from groupcoord.protocol.consumer_protocol import PROTOCOL_TYPE, read_assignment
+from groupcoord.protocol.coordinator_records.record_formatting import id_text
 from groupcoord.protocol.errors import ErrorCode, WireError
 
 LEAVES, LEAVES_FOR_NOW = -1, -2
@@ -299,7 +300,7 @@ class _Told:
 
     def topic(self, topic_id: uuid.UUID | None) -> str:
         known = None if topic_id is None else self.observer.topic_names.get(topic_id)
-        return known or str(topic_id)
+        return known or id_text(topic_id)
 
     # KIP-848.
 

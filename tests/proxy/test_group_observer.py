@@ -305,7 +305,7 @@ def test_topics_are_named_as_metadata_named_them() -> None:
     story = Story()
     (told,) = story.both(commit("", TOPIC_ID), committed("", TOPIC_ID))
     assert isinstance(told, events.OffsetsCommitted)
-    assert told.offsets[0][0] == str(TOPIC_ID)
+    assert told.offsets[0][0] == "AAAAAAAAAAAAAAAAAAAABw"
     topics = (MetadataResponseTopic(name="orders", topic_id=TOPIC_ID), MetadataResponseTopic(name=None))
     assert story.both(m.MetadataRequest(), m.MetadataResponse(topics=topics)) == []
     (told,) = story.both(commit("", TOPIC_ID), committed("", TOPIC_ID))

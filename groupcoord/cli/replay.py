@@ -1,0 +1,37 @@
+"""``groupcoord replay``: a recording of ``groupcoord proxy`` told to groupcoord, and what it answers otherwise."""
+
+import argparse
+from pathlib import Path
+
+from groupcoord.cli.main import complain
+from groupcoord.proxy.recording import RecordingError, frames_of
+from groupcoord.proxy.replay import replay
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of ``replay``."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.description = """\
+Tell the requests that groupcoord proxy --record has recorded to a cluster of groupcoord in this
+process, on the clock of the recording, and show step by step where its answers differ. The exit
+code is 0 if they are equal, 1 if they differ, 2 if the file is no recording."""
+    parser.add_argument("file", metavar="FILE", type=Path, help="the recording")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Replay; returns the exit code."""
+    try:
+        text = arguments.file.read_text(encoding="utf-8")
+        found = replay(frames_of(text.splitlines()))
+    except OSError as problem:
+        return complain("replay", f"cannot read {arguments.file}: {problem.strerror}", 2)
+    except (RecordingError, UnicodeDecodeError) as problem:
+        reason = str(problem) if isinstance(problem, RecordingError) else "this is no recording: it is no text"
+        return complain("replay", f"{arguments.file}: {reason}", 2)
+    for step in found.different:
+        print(step.text())
+    for left_out in found.left_out:
+        print(f"left out: {left_out}")
+    differ = len(found.different)
+    print(f"{len(found.steps)} answers compared, {differ or 'none'} {'differs' if differ == 1 else 'differ'}")
+    return 1 if differ else 0

@@ -1,0 +1,388 @@
+"""A recording told to a cluster of groupcoord in this process, and where its answers differ from the recorded ones.
+
+The requests are those of the recording, in its order and at its times; the clock is that of the recording, so that sessions and
+rebalances end as they did. What a server draws at random (ids of members, topics, producers, fetch sessions) is replaced in
+requests by what this cluster has drawn, and compared as such: the same id in the recording must be the same id here.
+
+The cluster begins with the topics that the recording's first answers to Metadata show, and empty: records and offsets that were
+there before the recording are not.
+"""
+
+import dataclasses
+import re
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from groupcoord.cluster.assemble import Assembly, assemble
+from groupcoord.config.broker_config import load
+from groupcoord.core.effects import Call, CloseConnection, Effect, NoReply, Reply
+from groupcoord.protocol import messages as m
+from groupcoord.protocol.api_descriptor import ApiKey
+from groupcoord.protocol.errors import WireError
+from groupcoord.protocol.framing import Request, encode_response, parse_request, parse_response
+from groupcoord.proxy.recording import RecordedFrame
+from groupcoord.testing.engine import SeededRandomSource
+
+INTERNAL = ("__consumer_offsets", "__transaction_state")
+_PATIENCE_MS = 600_000
+"""How much later than in the recording an answer may come, on the recording's clock; it differs by a few ms as a rule."""
+_DRAWN = {
+    "member_id": str,
+    "leader": str,
+    "topic_id": uuid.UUID,
+    "producer_id": int,
+    "session_id": int,
+    "leader_epoch": int,
+    "committed_leader_epoch": int,
+    "current_leader_epoch": int,
+    "last_fetched_epoch": int,
+}
+"""Fields whose values a server draws, or that depend on what happened before the recording."""
+_OF_THE_PLACE = frozenset(
+    {
+        "brokers",
+        "host",
+        "port",
+        "rack",
+        "cluster_id",
+        "client_host",
+        "controller_id",
+        "finalized_features_epoch",
+        "node_endpoints",
+    }
+)
+"""Fields about where a cluster is, which are not compared."""
+_TIMES = frozenset({"log_append_time_ms", "timestamp_ms", "transaction_start_time_ms", "last_timestamp"})
+_SORTED = {"topics": "name", "partitions": "partition_index"}
+"""Lists of Metadata, which brokers give in any order, and what orders them here."""
+
+
+class Step(NamedTuple):
+    """One answer compared. ``differences`` are empty if it is as recorded."""
+
+    number: int
+    connection: int
+    client_id: str | None
+    api: str
+    version: int
+    differences: tuple[str, ...]
+
+    def text(self) -> str:
+        """The step, and how it differs."""
+        who = self.client_id or "a client without id"
+        head = f"step {self.number}: {who} on connection {self.connection}, {self.api} v{self.version}"
+        return "\n".join([head, *(f"  {difference}" for difference in self.differences)])
+
+
+class Replayed(NamedTuple):
+    """What a replay found: the ``steps`` that were compared, and in words what was ``left_out``."""
+
+    steps: tuple[Step, ...]
+    left_out: tuple[str, ...]
+
+    @property
+    def different(self) -> tuple[Step, ...]:
+        """The steps that differ."""
+        return tuple(step for step in self.steps if step.differences)
+
+
+def replay(frames: Sequence[RecordedFrame]) -> Replayed:
+    """Tell the recording to a new cluster, and compare."""
+    return _Replay(frames).run()
+
+
+class _Asked(NamedTuple):
+    """A recorded request, and the call that it is here."""
+
+    request: Request
+    call: Call
+
+
+class _Replay:
+    def __init__(self, frames: Sequence[RecordedFrame]) -> None:
+        self.frames = frames
+        self.exchanges = list(_exchanges(frames))
+        self.ids = _DrawnIds()
+        self.answers: dict[tuple[int, int], Any] = {}
+        """What this cluster has answered: by connection and number of the request."""
+        self.nodes = _nodes_of(self.exchanges)
+        self.now_ms = frames[0].at_ms
+        self.assembly = self._cluster()
+
+    def run(self) -> Replayed:
+        steps: list[Step] = []
+        left_out: dict[str, int] = {}
+        asked: dict[int, _Asked] = {}
+        for number, (frame, exchange) in enumerate(zip(self.frames, self.exchanges, strict=True)):
+            self._advance(frame.at_ms)
+            if exchange.request is None:
+                left_out[exchange.why] = left_out.get(exchange.why, 0) + 1
+            elif frame.sender == "client":
+                asked[number] = self._ask(number, frame, exchange.request)
+            else:
+                steps.append(self._compare(len(steps) + 1, frame, exchange, asked[exchange.asked_in]))
+        return Replayed(tuple(steps), tuple(f"{count} × {why}" for why, count in left_out.items()))
+
+    # The cluster.
+
+    def _cluster(self) -> Assembly:
+        topics = _topics_of(self.exchanges)
+        ids = sorted(set(self.nodes.values())) or [1]
+        config = load([f"node.id={ids[0]}", "auto.create.topics.enable=true", *_PROPERTIES], brokers=len(ids))
+        assembly = assemble(
+            config,
+            random=SeededRandomSource(0),
+            now_ms=self.now_ms,
+            topics=[(name, len(leaders)) for name, leaders in topics.items() if name not in INTERNAL],
+            brokers=len(ids),
+        )
+        for name, leaders in topics.items():
+            found = assembly.core.broker.topics.get(name)
+            for partition, leader in enumerate(leaders) if found is not None else ():
+                if leader in ids and leader - ids[0] < len(ids):
+                    self._take(assembly.core.move_leader(name, partition, leader, self.now_ms))
+        return assembly
+
+    def _advance(self, now_ms: int) -> None:
+        """Let time pass: everything that is due by then happens at its own time."""
+        core = self.assembly.core
+        while (due := core.next_deadline()) is not None and due <= now_ms:
+            self.now_ms = max(self.now_ms, due)
+            self._take(core.expire(self.now_ms))
+            self._take(core.flush(self.now_ms))
+        self.now_ms = max(self.now_ms, now_ms)
+
+    def _ask(self, number: int, frame: RecordedFrame, request: Request) -> _Asked:
+        first = min(self.nodes.values(), default=0)
+        node = self.nodes.get(frame.broker, first)
+        call = Call(
+            frame.connection,
+            number,
+            request.api,
+            request.version,
+            request.client_id,
+            "/127.0.0.1",
+            node - first,
+        )
+        message = self.ids.in_request(request.message)
+        self._take(self.assembly.core.handle(call, message, self.now_ms))
+        self._take(self.assembly.core.flush(self.now_ms))
+        return _Asked(request, call)
+
+    def _take(self, effects: Iterable[Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case Reply(call, response):
+                    # Through its bytes, so that it has the fields of its version.
+                    data = encode_response(call.api, call.version, 0, response)[4:]
+                    self.answers[call.connection_id, call.correlation_id] = parse_response(
+                        call.api, call.version, data
+                    )[1]
+                case NoReply(call):
+                    self.answers[call.connection_id, call.correlation_id] = "no answer"
+                case CloseConnection(call, reason):
+                    self.answers[call.connection_id, call.correlation_id] = f"the connection is closed: {reason}"
+                case _:
+                    pass
+
+    def _compare(self, number: int, frame: RecordedFrame, exchange: "_Exchange", asked: _Asked) -> Step:
+        key = frame.connection, asked.call.correlation_id
+        latest_ms = self.now_ms + _PATIENCE_MS
+        while key not in self.answers and (due := self.assembly.core.next_deadline()) is not None and due <= latest_ms:
+            self._advance(due)
+        got = self.answers.pop(key, "no answer")
+        request = asked.request
+        differences = tuple(self.ids.differences(request.api.name, exchange.response, got))
+        return Step(number, frame.connection, request.client_id, request.api.name, request.version, differences)
+
+
+_PROPERTIES = ("offsets.topic.num.partitions=50", "transaction.state.log.num.partitions=50")
+
+
+class _Exchange(NamedTuple):
+    """What a recorded frame is: a ``request``, or the ``response`` to the one in frame number ``asked_in``.
+
+    Without a ``request`` it cannot be told: ``why``.
+    """
+
+    request: Request | None
+    response: Any = None
+    asked_in: int = -1
+    why: str = ""
+
+
+def _exchanges(frames: Sequence[RecordedFrame]) -> Iterator[_Exchange]:
+    waiting: dict[int, list[tuple[int, Request | None, int, str]]] = {}
+    for number, frame in enumerate(frames):
+        queue = waiting.setdefault(frame.connection, [])
+        if frame.sender == "client":
+            correlation_id = int.from_bytes(frame.frame[4:8], signed=True)
+            try:
+                request = parse_request(frame.frame)
+                why = "" if request.message is not None else "ApiVersions of a version that groupcoord does not have"
+            except WireError as problem:
+                request, why = None, f"a request that groupcoord does not serve ({problem})"
+            if why:
+                request = None
+            queue.append((number, request, correlation_id, why))
+            yield _Exchange(request, why=why)
+        else:
+            correlation_id = int.from_bytes(frame.frame[:4], signed=True)
+            while queue and queue[0][2] != correlation_id:
+                queue.pop(0)  # it had no answer: a Produce with acks 0
+            if not queue:
+                yield _Exchange(None, why="an answer whose request is not in the recording")
+                continue
+            asked_in, request, _, why = queue.pop(0)
+            if request is None:
+                yield _Exchange(None, why=why.replace("a request", "an answer to a request"))
+                continue
+            try:
+                response = parse_response(request.api, request.version, frame.frame)[1]
+            except WireError as problem:
+                yield _Exchange(None, why=f"an answer that cannot be read ({problem})")
+            else:
+                yield _Exchange(request, response, asked_in)
+
+
+def _nodes_of(exchanges: Iterable[_Exchange]) -> dict[str, int]:
+    """The ids of brokers by their addresses, as the recording tells them."""
+    return {
+        f"{broker.host}:{broker.port}": broker.node_id
+        for exchange in exchanges
+        if isinstance(exchange.response, m.MetadataResponse)
+        for broker in exchange.response.brokers
+    }
+
+
+def _topics_of(exchanges: Iterable[_Exchange]) -> dict[str, tuple[int, ...]]:
+    """The leaders of the partitions of each topic, as the recording first tells them.
+
+    A topic that the recording creates is not there at its start.
+    """
+    found: dict[str, tuple[int, ...]] = {}
+    created: set[str] = set()
+    for exchange in exchanges:
+        if isinstance(exchange.response, m.MetadataResponse):
+            for topic in exchange.response.topics:
+                if topic.error_code:
+                    created.add(topic.name or "")
+                elif topic.name not in created:
+                    leaders = sorted((each.partition_index, each.leader_id) for each in topic.partitions)
+                    found.setdefault(topic.name or "", tuple(leader for _, leader in leaders))
+        elif exchange.request is not None and exchange.request.api.key == ApiKey.CREATE_TOPICS:
+            created |= {topic.name for topic in exchange.request.message.topics}
+    return found
+
+
+class _DrawnIds:
+    """Which values of the recording are which values here."""
+
+    def __init__(self) -> None:
+        self._here: dict[str, dict[Any, Any]] = {}
+
+    def in_request(self, value: Any) -> Any:
+        """A recorded request as it has to be here."""
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            changed = {}
+            for field in dataclasses.fields(value):
+                before = getattr(value, field.name)
+                after = self._known(field.name, before)
+                if after is not before:
+                    changed[field.name] = after
+            return dataclasses.replace(value, **changed) if changed else value
+        if isinstance(value, tuple):
+            items = tuple(self.in_request(item) for item in value)
+            return items if any(a is not b for a, b in zip(items, value, strict=True)) else value
+        return value
+
+    def _known(self, name: str, value: Any) -> Any:
+        kind = _kind_of(name)
+        if kind is not None and value in self._here.get(kind, {}):
+            return self._here[kind][value]
+        return self.in_request(value)
+
+    def differences(self, api: str, recorded: Any, got: Any) -> Iterator[str]:
+        """Where an answer differs."""
+        if isinstance(got, str):
+            yield (
+                f"the recording has an answer, here there is none: {got}"
+                if got != "no answer"
+                else ("the recording has an answer, here there is none")
+            )
+            return
+        if api == "ApiVersions":
+            recorded, got = _shared_versions(recorded, got)
+        yield from self._differences("", recorded, got, is_sorted=api == "Metadata")
+
+    def _differences(self, path: str, recorded: Any, got: Any, *, is_sorted: bool) -> Iterator[str]:
+        if dataclasses.is_dataclass(recorded) and type(recorded) is type(got):
+            for field in dataclasses.fields(recorded):
+                if field.name in _OF_THE_PLACE:
+                    continue
+                where = f"{path}.{field.name}" if path else field.name
+                pair = getattr(recorded, field.name), getattr(got, field.name)
+                if not self._is_same_drawn(field.name, *pair):
+                    if is_sorted:
+                        pair = _sorted(field.name, pair[0]), _sorted(field.name, pair[1])
+                    yield from self._differences(where, *pair, is_sorted=is_sorted)
+        elif isinstance(recorded, tuple) and isinstance(got, tuple):
+            if len(recorded) != len(got):
+                yield f"{path}: {len(recorded)} items in the recording, {len(got)} here"
+            for index, pair in enumerate(zip(recorded, got, strict=False)):
+                yield from self._differences(f"{path}[{index}]", *pair, is_sorted=is_sorted)
+        elif isinstance(recorded, str) and isinstance(got, str):
+            if self._text_here(recorded) != got:
+                yield f"{path}: {recorded!r} in the recording, {got!r} here"
+        elif recorded != got:
+            yield f"{path}: {_short(recorded)} in the recording, {_short(got)} here"
+
+    def _is_same_drawn(self, name: str, recorded: Any, got: Any) -> bool:
+        """Is it a drawn value, and the one that stands for the recorded one, from now on or since it was first seen?"""
+        if name in _TIMES:
+            return bool((recorded < 0) == (got < 0))
+        kind = _kind_of(name)
+        if kind is None or not isinstance(recorded, _DRAWN[name]) or not isinstance(got, _DRAWN[name]):
+            return False
+        if recorded in ("", 0, -1) or got in ("", 0, -1):
+            return bool(recorded == got)
+        return bool(self._here.setdefault(kind, {}).setdefault(recorded, got) == got)
+
+    def _text_here(self, text: str) -> str:
+        """A recorded text with the ids of members as they are here."""
+        for recorded, here in self._here.get("member_id", {}).items():
+            text = text.replace(recorded, here)
+        return text
+
+
+def _kind_of(name: str) -> str | None:
+    """What is drawn: fields of one kind have values in common."""
+    if name == "leader":
+        return "member_id"
+    if name.endswith("_epoch") and name in _DRAWN:
+        return "leader_epoch"
+    return name if name in _DRAWN else None
+
+
+def _sorted(name: str, items: Any) -> Any:
+    """``items``, which a broker gives in any order, in one that can be compared."""
+    key = _SORTED.get(name)
+    if key is None or not isinstance(items, tuple):
+        return items
+    return tuple(sorted(items, key=lambda item: (getattr(item, key, None) is None, getattr(item, key, 0))))
+
+
+def _shared_versions(recorded: m.ApiVersionsResponse, got: m.ApiVersionsResponse) -> tuple[Any, Any]:
+    """Both answers with what both have: a stand-in serves fewer APIs and features."""
+    both = {each.api_key for each in recorded.api_keys} & {each.api_key for each in got.api_keys}
+    pair = []
+    for one in (recorded, got):
+        keys = tuple(sorted((each for each in one.api_keys if each.api_key in both), key=lambda each: each.api_key))
+        pair.append(dataclasses.replace(one, api_keys=keys, supported_features=(), finalized_features=()))
+    return pair[0], pair[1]
+
+
+def _short(value: object) -> str:
+    text = re.sub(r"(\\x00){8,}", "…", repr(value))
+    return text if len(text) <= 200 else f"{text[:200]}…"
