@@ -1,7 +1,7 @@
 # Everything a newcomer needs. `make demo` and `make test` install what they need into .venv first.
 PYTHON ?= python3
 BIN := .venv/bin
-COVERED := protocol dissect core config assignors partitioners coordinator broker cluster server storage client offsets_log testing control simulation
+COVERED := protocol dissect core config assignors partitioners coordinator broker cluster server storage client offsets_log testing proxy control simulation
 export KAFKA_VERSION ?= 4.3.1
 # What runs without the tracer of coverage: it starts processes, or computes for long on lines that other tests reach.
 WITHOUT_COVERAGE := tests/cli tests/conformance tests/assignors/test_digests.py

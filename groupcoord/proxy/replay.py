@@ -11,14 +11,15 @@ there before the recording are not.
 import dataclasses
 import re
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from groupcoord.cluster.assemble import Assembly, assemble
 from groupcoord.config.broker_config import load
 from groupcoord.core.effects import Call, CloseConnection, Effect, NoReply, Reply
+from groupcoord.core.java_hash_order import partition_for
 from groupcoord.protocol import messages as m
-from groupcoord.protocol.api_descriptor import ApiKey
+from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.errors import WireError
 from groupcoord.protocol.framing import Request, encode_response, parse_request, parse_response
 from groupcoord.proxy.recording import RecordedFrame
@@ -27,33 +28,27 @@ from groupcoord.testing.engine import SeededRandomSource
 INTERNAL = ("__consumer_offsets", "__transaction_state")
 _PATIENCE_MS = 600_000
 """How much later than in the recording an answer may come, on the recording's clock; it differs by a few ms as a rule."""
-_DRAWN = {
+_EPOCHS = ("leader_epoch", "committed_leader_epoch", "current_leader_epoch", "last_fetched_epoch")
+_TIMES = ("log_append_time_ms", "transaction_start_time_ms", "last_timestamp")
+_NUMBERS_OF_THEIR_OWN = ("leader_epoch", "time")
+"""Of these, several in the recording can be one here; only whether there is any is compared."""
+_DRAWN: dict[str, type] = {
     "member_id": str,
     "leader": str,
     "topic_id": uuid.UUID,
     "producer_id": int,
     "session_id": int,
-    "leader_epoch": int,
-    "committed_leader_epoch": int,
-    "current_leader_epoch": int,
-    "last_fetched_epoch": int,
+    **dict.fromkeys(_EPOCHS, int),
+    **dict.fromkeys(_TIMES, int),
 }
 """Fields whose values a server draws, or that depend on what happened before the recording."""
 _OF_THE_PLACE = frozenset(
     {
-        "brokers",
-        "host",
-        "port",
-        "rack",
-        "cluster_id",
-        "client_host",
-        "controller_id",
-        "finalized_features_epoch",
-        "node_endpoints",
+        *("brokers", "node_endpoints", "host", "port", "rack", "cluster_id", "client_host", "controller_id"),
+        *("replica_nodes", "isr_nodes", "finalized_features_epoch"),
     }
 )
-"""Fields about where a cluster is, which are not compared."""
-_TIMES = frozenset({"log_append_time_ms", "timestamp_ms", "transaction_start_time_ms", "last_timestamp"})
+"""Fields about where a cluster is and where its replicas are, which are not compared."""
 _SORTED = {"topics": "name", "partitions": "partition_index"}
 """Lists of Metadata, which brokers give in any order, and what orders them here."""
 
@@ -137,12 +132,20 @@ class _Replay:
             topics=[(name, len(leaders)) for name, leaders in topics.items() if name not in INTERNAL],
             brokers=len(ids),
         )
-        for name, leaders in topics.items():
-            found = assembly.core.broker.topics.get(name)
-            for partition, leader in enumerate(leaders) if found is not None else ():
-                if leader in ids and leader - ids[0] < len(ids):
-                    self._take(assembly.core.move_leader(name, partition, leader, self.now_ms))
+        if len(ids) > 1:
+            self._place(assembly, {name: leaders for name, leaders in topics.items() if name not in INTERNAL})
         return assembly
+
+    def _place(self, assembly: Assembly, topics: Mapping[str, tuple[int, ...]]) -> None:
+        """Let the brokers lead what the recorded ones led, and coordinate whom they coordinated."""
+        core = assembly.core
+        for name, leaders in topics.items():
+            for partition, leader in enumerate(leaders):
+                core.move_leader(name, partition, leader, self.now_ms)
+        for key_type, key, node in _coordinators_of(self.exchanges):
+            call = Call(-1, 0, APIS[ApiKey.FIND_COORDINATOR], 4, None, "/127.0.0.1")
+            core.handle(call, m.FindCoordinatorRequest(key_type=key_type, coordinator_keys=(key,)), self.now_ms)
+            core.move_leader(INTERNAL[key_type], partition_for(key, _COORDINATOR_PARTITIONS), node, self.now_ms)
 
     def _advance(self, now_ms: int) -> None:
         """Let time pass: everything that is due by then happens at its own time."""
@@ -197,7 +200,10 @@ class _Replay:
         return Step(number, frame.connection, request.client_id, request.api.name, request.version, differences)
 
 
-_PROPERTIES = ("offsets.topic.num.partitions=50", "transaction.state.log.num.partitions=50")
+_COORDINATOR_PARTITIONS = 50
+_PROPERTIES = tuple(
+    f"{topic}.num.partitions={_COORDINATOR_PARTITIONS}" for topic in ("offsets.topic", "transaction.state.log")
+)
 
 
 class _Exchange(NamedTuple):
@@ -276,11 +282,27 @@ def _topics_of(exchanges: Iterable[_Exchange]) -> dict[str, tuple[int, ...]]:
     return found
 
 
+def _coordinators_of(exchanges: Iterable[_Exchange]) -> Iterator[tuple[int, str, int]]:
+    """(type of the key, group or transactional id, node) as the recording tells who coordinates."""
+    for exchange in exchanges:
+        if exchange.request is not None and isinstance(exchange.response, m.FindCoordinatorResponse):
+            asked, told = exchange.request.message, exchange.response
+            if asked.key_type < len(INTERNAL):
+                one = ((asked.coordinator_keys[0], told.node_id, told.error_code),) if asked.key else ()
+                for key, node, error in (
+                    *one,
+                    *((each.key, each.node_id, each.error_code) for each in told.coordinators),
+                ):
+                    if not error:
+                        yield asked.key_type, key, node
+
+
 class _DrawnIds:
     """Which values of the recording are which values here."""
 
     def __init__(self) -> None:
         self._here: dict[str, dict[Any, Any]] = {}
+        self._there: dict[str, dict[Any, Any]] = {}
 
     def in_request(self, value: Any) -> Any:
         """A recorded request as it has to be here."""
@@ -298,9 +320,8 @@ class _DrawnIds:
         return value
 
     def _known(self, name: str, value: Any) -> Any:
-        kind = _kind_of(name)
-        if kind is not None and value in self._here.get(kind, {}):
-            return self._here[kind][value]
+        if name in _DRAWN and not isinstance(value, tuple):
+            return self._here.get(_kind_of(name), {}).get(value, value)
         return self.in_request(value)
 
     def differences(self, api: str, recorded: Any, got: Any) -> Iterator[str]:
@@ -314,19 +335,13 @@ class _DrawnIds:
             return
         if api == "ApiVersions":
             recorded, got = _shared_versions(recorded, got)
+        elif api == "Metadata":
+            recorded, got = _own_topics(recorded), _own_topics(got)
         yield from self._differences("", recorded, got, is_sorted=api == "Metadata")
 
     def _differences(self, path: str, recorded: Any, got: Any, *, is_sorted: bool) -> Iterator[str]:
         if dataclasses.is_dataclass(recorded) and type(recorded) is type(got):
-            for field in dataclasses.fields(recorded):
-                if field.name in _OF_THE_PLACE:
-                    continue
-                where = f"{path}.{field.name}" if path else field.name
-                pair = getattr(recorded, field.name), getattr(got, field.name)
-                if not self._is_same_drawn(field.name, *pair):
-                    if is_sorted:
-                        pair = _sorted(field.name, pair[0]), _sorted(field.name, pair[1])
-                    yield from self._differences(where, *pair, is_sorted=is_sorted)
+            yield from self._of_messages(path, recorded, got, is_sorted=is_sorted)
         elif isinstance(recorded, tuple) and isinstance(got, tuple):
             if len(recorded) != len(got):
                 yield f"{path}: {len(recorded)} items in the recording, {len(got)} here"
@@ -338,16 +353,30 @@ class _DrawnIds:
         elif recorded != got:
             yield f"{path}: {_short(recorded)} in the recording, {_short(got)} here"
 
+    def _of_messages(self, path: str, recorded: Any, got: Any, *, is_sorted: bool) -> Iterator[str]:
+        for field in dataclasses.fields(recorded):
+            if field.name in _OF_THE_PLACE:
+                continue
+            where = f"{path}.{field.name}" if path else field.name
+            pair = getattr(recorded, field.name), getattr(got, field.name)
+            if _is_drawn(field.name, *pair):
+                if not self._is_same_drawn(field.name, *pair):
+                    yield f"{where}: {_short(pair[0])} in the recording, {_short(pair[1])} here"
+                continue
+            if is_sorted:
+                pair = _sorted(field.name, pair[0]), _sorted(field.name, pair[1])
+            yield from self._differences(where, *pair, is_sorted=is_sorted)
+
     def _is_same_drawn(self, name: str, recorded: Any, got: Any) -> bool:
-        """Is it a drawn value, and the one that stands for the recorded one, from now on or since it was first seen?"""
-        if name in _TIMES:
-            return bool((recorded < 0) == (got < 0))
+        """Does ``got`` stand for the recorded value, from now on or since that was first seen?"""
         kind = _kind_of(name)
-        if kind is None or not isinstance(recorded, _DRAWN[name]) or not isinstance(got, _DRAWN[name]):
-            return False
+        here, there = self._here.setdefault(kind, {}), self._there.setdefault(kind, {})
+        if kind in _NUMBERS_OF_THEIR_OWN:
+            here.setdefault(recorded, got)
+            return bool((recorded < 0) == (got < 0))
         if recorded in ("", 0, -1) or got in ("", 0, -1):
             return bool(recorded == got)
-        return bool(self._here.setdefault(kind, {}).setdefault(recorded, got) == got)
+        return bool(here.setdefault(recorded, got) == got and there.setdefault(got, recorded) == recorded)
 
     def _text_here(self, text: str) -> str:
         """A recorded text with the ids of members as they are here."""
@@ -356,13 +385,16 @@ class _DrawnIds:
         return text
 
 
-def _kind_of(name: str) -> str | None:
+def _kind_of(name: str) -> str:
     """What is drawn: fields of one kind have values in common."""
-    if name == "leader":
-        return "member_id"
-    if name.endswith("_epoch") and name in _DRAWN:
-        return "leader_epoch"
-    return name if name in _DRAWN else None
+    if name in _TIMES:
+        return "time"
+    return "leader_epoch" if name in _EPOCHS else "member_id" if name == "leader" else name
+
+
+def _is_drawn(name: str, recorded: object, got: object) -> bool:
+    kind = _DRAWN.get(name)
+    return kind is not None and isinstance(recorded, kind) and isinstance(got, kind)
 
 
 def _sorted(name: str, items: Any) -> Any:
@@ -370,7 +402,17 @@ def _sorted(name: str, items: Any) -> Any:
     key = _SORTED.get(name)
     if key is None or not isinstance(items, tuple):
         return items
-    return tuple(sorted(items, key=lambda item: (getattr(item, key, None) is None, getattr(item, key, 0))))
+
+    def place(item: Any) -> tuple[bool, Any]:
+        value = getattr(item, key)
+        return value is None, value
+
+    return tuple(sorted(items, key=place))
+
+
+def _own_topics(metadata: m.MetadataResponse) -> m.MetadataResponse:
+    """Without the topics of coordinators, which are made when they are needed first."""
+    return dataclasses.replace(metadata, topics=tuple(each for each in metadata.topics if each.name not in INTERNAL))
 
 
 def _shared_versions(recorded: m.ApiVersionsResponse, got: m.ApiVersionsResponse) -> tuple[Any, Any]:
