@@ -1,6 +1,5 @@
 """The two sides of a connection, driven without sockets: who is read from, and who is written to, when."""
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -137,7 +136,6 @@ async def test_an_exchange_is_found_by_its_call() -> None:
     call = Call(1, 1, APIS[ApiKey.HEARTBEAT], 0, None, "/127.0.0.1")
     assert pair.client.find(call) is pair.client.exchanges[0]
     assert pair.client.find(call._replace(correlation_id=9)) is None
-    await asyncio.sleep(0)
 
 
 async def test_a_cluster_that_only_forwards_has_nothing_to_do_by_itself() -> None:
