@@ -87,6 +87,8 @@ class Broker:
         self.verify_transaction: VerifyTransaction = _verify_nowhere
         """Asks the coordinator of a transaction: the node sets it, as it has one."""
         self.on_topics_deleted: Callable[[HandlerContext, Sequence[Topic]], None] = lambda _turn, _topics: None
+        self.on_append: Callable[[PartitionLog], object] = lambda _log: None
+        """Told which log has grown, in the same turn: a detailed trace sets it."""
         self._log_manager = LogManager(
             self.timers, lambda: self.config, self._logs, now_ms, storage, self._compaction_runner
         )
@@ -188,6 +190,7 @@ class Broker:
     def appended(self, ctx: HandlerContext, log: PartitionLog) -> None:
         """``log`` has grown: answer the fetches that now have enough, and see to it that it is looked after."""
         self._log_manager.appended(log, ctx.now_ms)
+        self.on_append(log)
         self.fetch_purgatory.appended(ctx, log)
 
     def move_leader(self, ctx: HandlerContext, topic: Topic, partition: int, broker_id: int) -> None:

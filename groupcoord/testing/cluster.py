@@ -78,7 +78,8 @@ class Cluster(KafkaCluster):
     ``virtual`` (the event loop); ``start_ms`` is when it begins (milliseconds since 1970; now unless given). With ``data_dir``
     the broker begins with what is in that directory and keeps it there, in Kafka's own files; that is for one broker only.
     All ids come from ``seed``; without one they are the same in each run if the clock is manual or virtual and there is no
-    ``data_dir``. ``listeners`` are called with every event of the brokers.
+    ``data_dir``. A ``detailed_trace`` also has the bytes of requests and answers, the brokers and topics, and what is appended
+    to logs, for ``groupcoord page``. ``listeners`` are called with every event of the brokers.
 
     Raises TypeError and ValueError for arguments that cannot be, such as a topic that Kafka would refuse, or a property that it
     does not have (ConfigError). The beginning of the block raises StorageError for a directory that cannot be used, and OSError
@@ -102,6 +103,7 @@ class Cluster(KafkaCluster):
         racks: Sequence[str] = (),
         features: Mapping[str, int] | None = None,
         data_dir: str | os.PathLike[str] | None = None,
+        detailed_trace: bool = False,
         listeners: Iterable[Callable[[Event], None]] = (),
     ) -> None:
         super().__init__()
@@ -121,6 +123,7 @@ class Cluster(KafkaCluster):
             "racks": racks,
             "features": dict(features or {}),
             "data_dir": None if data_dir is None else Path(data_dir),
+            "detailed_trace": detailed_trace,
             "listeners": tuple(listeners),
         }
         try_out(self._settings)
@@ -311,6 +314,7 @@ class Cluster(KafkaCluster):
         """Create a topic, with ``configs`` of its own. Raises ValueError if Kafka would refuse it, and TypeError."""
         topic = require_known_configs(name, topic_of(name, partitions, configs))
         self.core.create_topic(name, topic.partitions, self._now_ms(), topic.config_texts())
+        self._engine.look()
 
     async def add_partitions(self, topic: str, more: int) -> None:
         """Give ``topic`` so many more partitions. Raises ValueError if there is no such topic, or Kafka would refuse it."""

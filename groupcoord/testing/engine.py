@@ -38,6 +38,7 @@ from groupcoord.testing.clocks import ClockMode, ManualClock, RealTimeFetches
 from groupcoord.testing.faults import Faults
 from groupcoord.testing.in_process_transport import InProcessTransport, OnResponse
 from groupcoord.testing.trace import Trace, TracingLayer
+from groupcoord.testing.trace.cluster_watch import ClusterWatch
 from groupcoord.testing.waiting import Waiting
 
 if TYPE_CHECKING:
@@ -121,6 +122,7 @@ class Engine:
         racks: Sequence[str],
         features: Mapping[str, int],
         data_dir: Path | None,
+        detailed_trace: bool,
         listeners: Iterable[Callable[[Event], None]],
     ) -> None:
         if seed is None and data_dir is None and self._mode in (ClockMode.MANUAL, ClockMode.VIRTUAL):
@@ -156,8 +158,9 @@ class Engine:
         self._real_time_fetches = assembly.add(lambda _: RealTimeFetches(core))
         self._fault_layer = self.faults.add_layer(assembly)
         self._fault_layer.execute_effects = lambda effects: self._execute(effects, after=self._fault_layer)
+        watch = ClusterWatch(core) if detailed_trace else None
         self._tracing = assembly.add(
-            lambda inner: TracingLayer(inner, self.trace, topic_name=core.broker.topics.topic_name)
+            lambda inner: TracingLayer(inner, self.trace, topic_name=core.broker.topics.topic_name, watch=watch)
         )
         self.transport = assembly.add(
             lambda inner: InProcessTransport(inner, on_activity=self._active, on_answers=self._deliver_soon)
@@ -184,6 +187,7 @@ class Engine:
         except BaseException:
             self._resources.close()
             raise
+        self.look()
         self.is_up = True
 
     async def stop(self, *, keep_listening: bool = False) -> list[Exception]:
@@ -300,6 +304,10 @@ class Engine:
     def apply(self, effects: Iterable[Effect], action: str) -> None:
         """Execute what an administrative action led to. The action is the cause of answers to requests that waited for it."""
         self._apply(effects, AdminAction(action))
+
+    def look(self) -> None:
+        """Let a detailed trace tell what has changed without any effect: the topics, and where brokers listen."""
+        self._tracing.look(self.clock())
 
     async def act(self, effects: Iterable[Effect], action: str) -> None:
         """``apply``, and let everything happen that needs no time."""

@@ -853,7 +853,8 @@ class SyncCluster(SyncKafkaCluster):
     ``virtual`` (the event loop); ``start_ms`` is when it begins (milliseconds since 1970; now unless given). With ``data_dir``
     the broker begins with what is in that directory and keeps it there, in Kafka's own files; that is for one broker only.
     All ids come from ``seed``; without one they are the same in each run if the clock is manual or virtual and there is no
-    ``data_dir``. ``listeners`` are called with every event of the brokers.
+    ``data_dir``. A ``detailed_trace`` also has the bytes of requests and answers, the brokers and topics, and what is appended
+    to logs, for ``groupcoord page``. ``listeners`` are called with every event of the brokers.
 
     Raises TypeError and ValueError for arguments that cannot be, such as a topic that Kafka would refuse, or a property that it
     does not have (ConfigError). The beginning of the block raises StorageError for a directory that cannot be used, and OSError

@@ -64,9 +64,10 @@ class RequestEvent(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestReceived(RequestEvent):
-    """A client asks."""
+    """A client asks. ``frame`` is the request as bytes, in hexadecimal digits; only a detailed trace has it."""
 
     details: Mapping[str, Detail] = field(default_factory=dict)
+    frame: str | None = None
 
     def text(self) -> str:
         subject_of = [f"member {self.member}"] if self.member else []
@@ -85,11 +86,13 @@ class ResponseSent(RequestEvent):
 
     ``error`` is Kafka's name of the first error in the answer, wherever it stands; ``NONE`` if there is none, ``RAW`` where a
     fault put mere bytes in its place. ``member`` and ``generation`` are what the answer says, or else what the request said.
+    ``frame`` is the answer as bytes, in hexadecimal digits; only a detailed trace has it.
     """
 
     error: str
     took_ms: int
     details: Mapping[str, Detail] = field(default_factory=dict)
+    frame: str | None = None
 
     def text(self) -> str:
         said = [] if self.error == "NONE" else [self.error]
@@ -111,6 +114,49 @@ class RequestUnanswered(RequestEvent):
 
     def text(self) -> str:
         return f"{self.client_name} gets no answer to {self.api}: {self.reason}"
+
+
+AppendedRecord = tuple[int, str, str | None]
+"""The offset of a record of a coordinator, and its key and value in words; no value is a tombstone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordsAppended(Event):
+    """The log of ``partition`` of ``topic`` has grown from ``base_offset`` to ``end_offset``, which is the next record's.
+
+    Of ``__consumer_offsets`` and ``__transaction_state`` the first hundred ``records`` are told.
+    """
+
+    topic: str
+    partition: int
+    base_offset: int
+    end_offset: int
+    records: tuple[AppendedRecord, ...]
+
+    def text(self) -> str:
+        count = self.end_offset - self.base_offset
+        told = "; ".join(f"{key} (tombstone)" if value is None else key for _, key, value in self.records)
+        records = "1 record more" if count == 1 else f"{count} records more"
+        return f"{self.topic}-{self.partition} has {records}, up to offset {self.end_offset}" + (
+            f": {told}" if told else ""
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterDescribed(Event):
+    """The brokers (id, host, port, rack), and the topics with the leader and the end offset of each partition, as they are now.
+
+    ``settings`` are a few properties of the brokers (milliseconds).
+    """
+
+    brokers: tuple[tuple[int, str, int, str | None], ...]
+    topics: Mapping[str, tuple[tuple[int, int], ...]]
+    settings: Mapping[str, int]
+
+    def text(self) -> str:
+        brokers = ", ".join(f"{number} at {host}:{port}" for number, host, port, _ in self.brokers)
+        topics = ", ".join(f"{name} ({len(partitions)})" for name, partitions in self.topics.items())
+        return f"brokers {brokers}; topics {topics or 'none'}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

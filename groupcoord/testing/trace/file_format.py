@@ -6,6 +6,7 @@ a new ``VERSION``; a new type of event, or a new field of one, is not: readers m
 
 import dataclasses
 import enum
+import functools
 import json
 import types
 import typing
@@ -98,7 +99,10 @@ def read(path: Path) -> tuple[int | None, Counter[type[Event]], list[TraceEntry]
 
     Raises OSError, and ValueError, with the number of the line, for a file that is no trace, or of another version.
     """
-    lines = path.read_text(encoding="utf-8").splitlines()
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except UnicodeDecodeError as problem:
+        raise ValueError(f"{path} is no trace: it is no text in UTF-8") from problem
     try:
         header = json.loads(lines[0]) if lines else {}
         known = isinstance(header, dict) and header.get("schema") == SCHEMA
@@ -108,6 +112,9 @@ def read(path: Path) -> tuple[int | None, Counter[type[Event]], list[TraceEntry]
         raise ValueError(f"{path} is no trace: its first line does not say so")
     if header.get("version") != VERSION:
         raise ValueError(f"{path} is a trace of version {header.get('version')}; version {VERSION} can be read")
+    missing = [name for name in ("start_ms", "dropped") if name not in header]
+    if missing:
+        raise ValueError(f"line 1 of {path} is no beginning of a trace: it has no {' and no '.join(missing)}")
     entries = []
     start_ms = header["start_ms"]
     for number, line in enumerate(lines[1:], 2):
@@ -152,12 +159,18 @@ def _entry_of(line: dict[str, Any], start_ms: int) -> TraceEntry:
             at_ms=line["at_ms"], cause=cause, name=line["event"], told=line["text"], fields=line["fields"]
         )
     else:
-        hints = typing.get_type_hints(kind)
+        hints = _hints(line["event"])
         fields = {name: _value(hints[name], value) for name, value in line["fields"].items() if name in hints}
         event = kind(at_ms=line["at_ms"], cause=cause, **fields)
     since_start_ms = event.at_ms - start_ms
     links = line["caused_by"], line["answers"]
     return TraceEntry(line["seq"], since_start_ms, event, *links, real_ms=line["real_ms"])
+
+
+@functools.cache
+def _hints(name: str) -> dict[str, Any]:
+    """The types of the fields of events of that name; looked up once, as a file has many entries of few types."""
+    return typing.get_type_hints(TYPES[name])
 
 
 def _value(hint: Any, value: Any) -> Any:

@@ -1,11 +1,13 @@
 """The layer that tells a trace all that passes between a server and its cluster."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from groupcoord.cluster.layer import Layer, ServedCluster
 from groupcoord.core.effects import Call, CloseConnection, Effect, EmitEvent, NoReply, Origin, RawReply, Reply
 from groupcoord.core.events import AdminAction, Cause, Event
+from groupcoord.protocol.framing import encode_request, encode_response
+from groupcoord.testing.trace.cluster_watch import ClusterWatch
 from groupcoord.testing.trace.events import (
     NO_GENERATION,
     RAW,
@@ -35,20 +37,29 @@ class _OpenRequest(NamedTuple):
 
 
 _CLIENT = AdminAction("a client")
+FRAME_LIMIT = 16_384
+"""Of longer messages (bytes) no trace has the bytes: it keeps 100,000 entries."""
 
 
 class TracingLayer(Layer):
     """Tells every request, event and answer to ``tell``, in the order in which they happen.
 
     It belongs around every layer that changes requests or answers. ``topic_name`` says the names of topics for APIs that speak
-    in ids. What ``tell`` raises is raised on.
+    in ids. With a ``watch`` the trace is detailed: it has what that sees, and the bytes of requests and answers. What ``tell``
+    raises is raised on.
     """
 
     def __init__(
-        self, inner: ServedCluster, tell: Callable[[Event], None], *, topic_name: TopicName = lambda _: None
+        self,
+        inner: ServedCluster,
+        tell: Callable[[Event], None],
+        *,
+        topic_name: TopicName = lambda _: None,
+        watch: ClusterWatch | None = None,
     ) -> None:
         super().__init__(inner)
         self._tell = tell
+        self._watch = watch
         self._topic_name = topic_name
         self._open: dict[tuple[int, int], _OpenRequest] = {}
 
@@ -63,6 +74,7 @@ class TracingLayer(Layer):
                 cause=cause,
                 **_request_fields(call, subject),
                 details=request_details(request, self._topic_name),
+                frame=None if self._watch is None else _request_frame(call, request),
             )
         )
         try:
@@ -82,26 +94,47 @@ class TracingLayer(Layer):
         return self.outgoing(effects, now_ms)
 
     def outgoing(self, effects: list[Effect], now_ms: int) -> list[Effect]:
-        """Tell what is in ``effects``."""
+        """Tell what is in ``effects``; what a ``watch`` sees comes between the events and the answers."""
+        if self._watch is None:
+            for effect in effects:
+                self._tell_effect(effect, now_ms)
+            return effects
+        answers: list[Effect] = []
         for effect in effects:
-            match effect:
-                case EmitEvent(event):
-                    self._tell(event)
-                case Reply(call, response, origin):
-                    details = response_details(response, self._topic_name)
-                    self._answered(call, response, now_ms, origin, error_of(response), details)
-                case RawReply(call, data, hangs_up, origin):
-                    details = {"bytes": len(data)}
-                    if hangs_up:
-                        details["hangs_up"] = True
-                    self._answered(call, None, now_ms, origin, RAW, details)
-                case NoReply(call, origin):
-                    self._unanswered(call, now_ms, origin, "it asked for none")
-                case CloseConnection(call, reason, origin):
-                    self._unanswered(call, now_ms, origin, f"the connection is closed: {reason}")
-                case _:
-                    pass
+            if isinstance(effect, EmitEvent) and not answers:
+                self._tell(effect.event)
+            else:
+                answers.append(effect)
+        self.look(now_ms, effects)
+        for effect in answers:
+            self._tell_effect(effect, now_ms)
         return effects
+
+    def look(self, now_ms: int, effects: Sequence[Effect] = ()) -> None:
+        """Tell what the ``watch``, if there is one, sees."""
+        for event in () if self._watch is None else self._watch.news(effects, now_ms):
+            self._tell(event)
+
+    def _tell_effect(self, effect: Effect, now_ms: int) -> None:
+        match effect:
+            case EmitEvent(event):
+                self._tell(event)
+            case Reply(call, response, origin):
+                details = response_details(response, self._topic_name)
+                frame = None if self._watch is None else _response_frame(call, response, details)
+                self._answered(call, response, now_ms, origin, error_of(response), details, frame)
+            case RawReply(call, data, hangs_up, origin):
+                details = {"bytes": len(data)}
+                if hangs_up:
+                    details["hangs_up"] = True
+                frame = None if self._watch is None else _hex(lambda: data)
+                self._answered(call, None, now_ms, origin, RAW, details, frame)
+            case NoReply(call, origin):
+                self._unanswered(call, now_ms, origin, "it asked for none")
+            case CloseConnection(call, reason, origin):
+                self._unanswered(call, now_ms, origin, f"the connection is closed: {reason}")
+            case _:
+                pass
 
     def connection_opened(self, connection_id: int, client_host: str, now_ms: int) -> None:
         """A client is connected, from ``client_host`` (``/127.0.0.1``)."""
@@ -118,7 +151,14 @@ class TracingLayer(Layer):
         )
 
     def _answered(
-        self, call: Call, response: Any, now_ms: int, origin: Origin | None, error: str, details: dict[str, Detail]
+        self,
+        call: Call,
+        response: Any,
+        now_ms: int,
+        origin: Origin | None,
+        error: str,
+        details: dict[str, Detail],
+        frame: str | None,
     ) -> None:
         request = self._open.pop(_key(call), None)
         if request is None:
@@ -136,6 +176,7 @@ class TracingLayer(Layer):
                 error=error,
                 took_ms=now_ms - request.at_ms,
                 details=details,
+                frame=frame,
             )
         )
 
@@ -176,3 +217,25 @@ def _request_fields(call: Call, subject: RequestSubject) -> dict[str, Any]:
         "instance_id": subject.instance_id,
         "generation": subject.generation,
     }
+
+
+def _request_frame(call: Call, request: Any) -> str | None:
+    """The bytes of ``request``, as a client sends them; None if they are many, or none are known."""
+    if request is None:  # an ApiVersions of an unknown version
+        return None
+    return _hex(lambda: encode_request(call.api, call.version, call.correlation_id, call.client_id, request))
+
+
+def _response_frame(call: Call, response: Any, details: dict[str, Detail]) -> str | None:
+    records_size = details.get("bytes")  # of a Fetch
+    if isinstance(records_size, int) and records_size > FRAME_LIMIT:
+        return None
+    return _hex(lambda: encode_response(call.api, call.version, call.correlation_id, response))
+
+
+def _hex(encode: Callable[[], bytes]) -> str | None:
+    try:
+        frame = encode()
+    except Exception:  # what cannot be encoded is told by who sends it
+        return None
+    return frame.hex() if len(frame) <= FRAME_LIMIT else None

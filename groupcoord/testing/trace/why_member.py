@@ -220,6 +220,11 @@ class MemberExplanation:
         what = self._names.shortened(made_by.text())
         raise self._unknown(f"no generation or epoch of group {self._history.group!r} began because of {what!r}")
 
+    def beginnings(self) -> Iterator[tuple[Beginning, str]]:
+        """Each generation and epoch whose beginning the trace has, in order, and why it began."""
+        for begun in self._history.beginnings():
+            yield begun, self._shortened("", [begun])
+
     # Internals.
 
     def _shortened(self, told: str, begun: Iterable[Beginning]) -> str:

@@ -235,3 +235,10 @@ def test_a_transaction_that_is_saved_comes_back(tmp_path: Path) -> None:
     for event in events:
         trace(event)
     assert [entry.event for entry in Trace.load(saved(trace, tmp_path))][1:] == events
+
+
+def test_a_first_line_without_a_beginning_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "trace.jsonl"
+    path.write_text(json.dumps({"schema": "groupcoord-trace", "version": 2}), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"line 1 of .* is no beginning of a trace: it has no start_ms and no dropped"):
+        Trace.load(path)

@@ -1,0 +1,115 @@
+"""What a detailed trace tells beside requests and events: brokers, topics, what is appended to logs, the bytes of messages.
+
+``groupcoord page`` shows it. A trace that is not detailed costs nothing of this.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from groupcoord.broker.partition_log import PartitionLog
+from groupcoord.broker.topic_names import INTERNAL
+from groupcoord.cluster.cluster_core import ClusterCore
+from groupcoord.core.effects import Append, Call, Effect, EmitEvent
+from groupcoord.core.events import AdminAction, Cause, Event
+from groupcoord.offsets_log.entries import CoordinatorRecord, LogEntry, entries
+from groupcoord.offsets_log.source import Batch
+from groupcoord.protocol.batches.record_batch import iter_batch_extents, read_header
+from groupcoord.protocol.coordinator_records import record_formatting
+from groupcoord.testing.trace.events import AppendedRecord, ClusterDescribed, RecordsAppended
+
+RECORDS_TOLD = 100
+"""Of so many records of one append are keys and values told."""
+SETTINGS = ("group_consumer_session_timeout_ms", "group_consumer_heartbeat_interval_ms")
+"""What is told of the configuration: what deadlines follow from, and is in no request."""
+
+_PIECE_BYTES = 1_048_576
+
+
+class ClusterWatch:
+    """Looks at ``core`` for a trace: what is new is told once."""
+
+    def __init__(self, core: ClusterCore) -> None:
+        self._broker = core.broker
+        self._described: tuple[object, ...] | None = None
+        self._ends: dict[PartitionLog, int] = {}
+        """How far each log was told, as an offset."""
+        self._grown: dict[PartitionLog, None] = {}
+        core.broker.on_append = self._grown.setdefault
+
+    def news(self, effects: Iterable[Effect], now_ms: int) -> Iterator[Event]:
+        """What is new, as a consequence of what made ``effects``."""
+        described = self._broker.topics.changes.value, self._broker.config.advertised
+        if described == self._described and not self._grown:
+            return
+        cause = _cause_of(effects)
+        if described != self._described:
+            self._ends = {log: self._end_told(log) for topic in self._broker.topics for log in topic.partitions}
+            self._described = described
+            yield self._description(now_ms, cause or AdminAction("the cluster is as follows"))
+        grown = tuple(self._grown)
+        self._grown.clear()
+        for log in grown:
+            if log in self._ends:  # else its topic is gone
+                yield self._appended(log, now_ms, cause or AdminAction(f"an append to {log.name}"))
+
+    def _end_told(self, log: PartitionLog) -> int:
+        """What is there at the beginning is told by the description; later a new log begins with nothing."""
+        return log.log_end_offset if self._described is None else self._ends.get(log, 0)
+
+    def _description(self, now_ms: int, cause: Cause) -> ClusterDescribed:
+        config = self._broker.config
+        return ClusterDescribed(
+            at_ms=now_ms,
+            cause=cause,
+            brokers=tuple((one.id, one.host, one.port, one.rack) for one in self._broker.cluster.brokers(config)),
+            topics={
+                topic.name: tuple(
+                    (leader, self._ends[log])
+                    for leader, log in zip(topic.metadata.leaders, topic.partitions, strict=True)
+                )
+                for topic in self._broker.topics
+            },
+            settings={name: getattr(config, name) for name in SETTINGS},
+        )
+
+    def _appended(self, log: PartitionLog, now_ms: int, cause: Cause) -> RecordsAppended:
+        topic, _, partition = log.name.rpartition("-")
+        base_offset, self._ends[log] = self._ends[log], log.log_end_offset
+        return RecordsAppended(
+            at_ms=now_ms,
+            cause=cause,
+            topic=topic,
+            partition=int(partition),
+            base_offset=base_offset,
+            end_offset=log.log_end_offset,
+            records=tuple(_records(topic, int(partition), log, base_offset)) if topic in INTERNAL else (),
+        )
+
+
+def _cause_of(effects: Iterable[Effect]) -> Cause | None:
+    """What the first of ``effects`` follows from."""
+    for effect in effects:
+        if isinstance(effect, EmitEvent):
+            return effect.event.cause
+        if not isinstance(effect, Append):
+            origin = effect.call if effect.origin is None else effect.origin
+            return origin.as_cause() if isinstance(origin, Call) else origin
+    return None
+
+
+def _records(topic: str, partition: int, log: PartitionLog, offset: int) -> Iterator[AppendedRecord]:
+    """The first RECORDS_TOLD records from ``offset`` on."""
+    read = log.read(offset, _PIECE_BYTES, at_least_one=True).data()
+    left = RECORDS_TOLD
+    for batch in iter_batch_extents(read):
+        data = read[batch.position : batch.position + batch.size]
+        for entry in entries(Batch(partition, 0, read_header(data), data, topic)):
+            if isinstance(entry, LogEntry) and left:
+                left -= 1
+                yield _said(entry)
+
+
+def _said(entry: LogEntry) -> AppendedRecord:
+    if not isinstance(entry.what, CoordinatorRecord):
+        return entry.offset, f"the end of a transaction: {entry.what.how}", ""
+    key, value = entry.what
+    return entry.offset, record_formatting.key_text(key), None if value is None else record_formatting.value_text(value)
