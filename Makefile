@@ -1,7 +1,7 @@
 # Everything a newcomer needs. `make demo` and `make test` install what they need into .venv first.
 PYTHON ?= python3
 BIN := .venv/bin
-COVERED := protocol dissect core config assignors partitioners coordinator broker cluster server storage client offsets_log testing proxy control simulation
+COVERED := protocol dissect core config assignors partitioners coordinator broker cluster server storage client offsets_log testing proxy control page simulation
 export KAFKA_VERSION ?= 4.3.1
 # What runs without the tracer of coverage: it starts processes, or computes for long on lines that other tests reach.
 WITHOUT_COVERAGE := tests/cli tests/conformance tests/assignors/test_digests.py
@@ -13,7 +13,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .PHONY: help demo serve test lint check cover sim pipeline-demo pipeline-test format docs site bench conformance faults break record \
-  kafka-versions kafka-image kafka-libs image image-test dist workflows assignor-vectors clean
+  kafka-versions kafka-image kafka-libs image image-test dist workflows assignor-vectors page page-test clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 23
@@ -51,6 +51,13 @@ pipeline-demo: .venv/pipeline ## the demo, and what Spark reads out of its log: 
 
 pipeline-test: .venv/pipeline .venv/dev ## the tests that need PySpark (it comes with a Java)
 	$(BIN)/pytest -m spark
+
+page: web/node_modules/.installed ## the pages of `groupcoord page`, built from web/ (needs Node 20 and npm)
+	cd web && npm run --silent build
+
+page-test: page .venv/dev ## the types and the unit tests of the pages, and the pages in a real browser (Chromium)
+	cd web && npm run --silent check && npm run --silent test && npm run --silent test:browser
+	$(BIN)/pytest tests/page
 
 format: .venv/dev ## let ruff format and mend what it can
 	$(BIN)/ruff format .
@@ -109,7 +116,7 @@ assignor-vectors: .venv/dev kafka-libs ## what Kafka's server-side assignors ans
 	$(BIN)/python -m tests.assignors.server_side_groups
 
 clean: ## forget the environment and all caches
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist web/node_modules groupcoord/page/static
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 .venv/pip:
@@ -136,4 +143,8 @@ clean: ## forget the environment and all caches
 # What draws the diagrams of the site and searches it without a server, so that no other host is asked for it.
 build/npm:
 	npm install --silent --ignore-scripts --no-audit --no-fund --no-save --prefix $@ "@mermaid-js/tiny@^12" "iframe-worker@^1"
+	@touch $@
+
+web/node_modules/.installed: web/package-lock.json
+	cd web && npm ci --silent --no-audit --no-fund
 	@touch $@

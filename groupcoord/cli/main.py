@@ -18,6 +18,7 @@ from groupcoord.version import VERSION
 COMMANDS = {
     "serve": "serve one broker with its group coordinator",
     "demo": "show a consumer group living, with three real client libraries",
+    "page": "make a page of a saved trace, to look at",
     "assign": "show which assignor gives which partition to whom",
     "pipeline": "tables of what groups did, from __consumer_offsets, by Spark",
     "dissect": "show frames and segment files field by field",

@@ -1,0 +1,45 @@
+"""``groupcoord page``: what a saved trace says, as one HTML file to look at."""
+
+import argparse
+from pathlib import Path
+
+from groupcoord.cli.main import complain
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of ``page``."""
+    parser.description = (
+        "Make a page of a saved trace (kafka.trace.save): one HTML file that needs no server and no network. It shows "
+        "groups, who owned what and why, every request, and what was appended to __consumer_offsets, at any moment of "
+        "the trace."
+    )
+    parser.add_argument("trace", metavar="TRACE", type=Path, help="the file of the trace, lines of JSON")
+    parser.add_argument(
+        "--out", metavar="FILE", type=Path, help="where to write the page (beside the trace, with the ending .html)"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the page; returns the exit code."""
+    from groupcoord.page.embedding import PageNotBuiltError  # noqa: PLC0415 - most of what there is to import
+    from groupcoord.page.page_data import saved_page  # noqa: PLC0415
+    from groupcoord.testing.trace import Trace  # noqa: PLC0415
+
+    path: Path = arguments.trace
+    out: Path = arguments.out or path.with_suffix(".html")
+    try:
+        trace = Trace.load(path)
+    except OSError as problem:
+        return complain("page", f"cannot read {path}: {problem.strerror}", 2)
+    except ValueError as problem:
+        return complain("page", str(problem), 2)
+    try:
+        page = saved_page(trace, path.name)
+    except PageNotBuiltError as problem:
+        return complain("page", str(problem), 1)
+    try:
+        out.write_text(page, encoding="utf-8")
+    except OSError as problem:
+        return complain("page", f"cannot write {out}: {problem.strerror}", 1)
+    print(out)
+    return 0

@@ -1,0 +1,11 @@
+import { defineConfig } from "vitest/config";
+
+// `npm test` runs what needs no browser; `npm run test:browser` the rest (see test/browser/).
+export default defineConfig({
+  test: {
+    projects: [
+      { test: { name: "unit", include: ["test/*.test.ts"] } },
+      { test: { name: "browser", include: ["test/browser/*.test.ts"], testTimeout: 60_000, hookTimeout: 60_000, fileParallelism: false } },
+    ],
+  },
+});
