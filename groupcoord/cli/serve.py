@@ -67,10 +67,11 @@ Everything is in memory unless there is a --data-dir, and nothing is encrypted.
 The first line on stdout is "listening on HOST:PORT", once connections are
 accepted; with --brokers a line "broker ID listening on HOST:PORT" follows for
 each further broker, and with several listeners= lines that end with "for NAME"
-for each further listener; with --control the last one is "control listening on
-http://HOST:PORT". The log goes to stderr, or to --log-file; of lines
-of one kind a hundred are written in ten seconds, the others are counted. Who
-does not read stderr stops nobody: what does not fit is dropped and counted.
+for each further listener; with --control "control listening on
+http://HOST:PORT", and with --page "page at URL". The log goes to stderr, or to
+--log-file; of lines of one kind a hundred are written in ten seconds, the
+others are counted. Who does not read stderr stops nobody: what does not fit is
+dropped and counted.
 SIGTERM and ctrl-C end it."""
     parser.epilog = "\n".join(
         [
@@ -163,6 +164,12 @@ SIGTERM and ctrl-C end it."""
         type=_control,
         help="let tests in any language control the broker over HTTP at this address (127.0.0.1 unless said, 0 picks a "
         "port): see docs/control.md; needs groupcoord[control]",
+    )
+    control.add_argument(
+        "--page",
+        action="store_true",
+        help="show the cluster on a page while it lives, with buttons that act on it; without --control on a port of "
+        "127.0.0.1: see docs/page.md",
     )
     control.add_argument(
         "--control-token",
@@ -263,7 +270,7 @@ async def _serve_until_ended(
 ) -> int:
     if arguments.until_stdin_ends:
         threading.Thread(target=_end_with_stdin, name="until stdin ends", daemon=True).start()
-    if arguments.control is not None:
+    if arguments.page or arguments.control is not None:
         return await _serve_with_control(config, arguments, several, rules)
     return await _serve(config, arguments.topics, arguments.data_dir, several, rules)
 
@@ -280,8 +287,9 @@ def _contradiction(arguments: argparse.Namespace, several: BrokerOptions) -> str
         return "--data-dir keeps the data of one broker; it cannot be used with --brokers"
     if len(several.racks) > several.number:
         return f"--racks names {len(several.racks)} racks, and there are fewer brokers: {several.number}"
-    if arguments.control is None and (arguments.clock or arguments.speed or arguments.control_token):
-        return "--clock, --speed and --control-token go with --control"
+    is_controlled = arguments.page or arguments.control is not None
+    if not is_controlled and (arguments.clock or arguments.speed or arguments.control_token):
+        return "--clock, --speed and --control-token go with --control or --page"
     if arguments.speed and arguments.clock != "fast":
         return "--speed goes with --clock fast"
     return None
@@ -396,12 +404,21 @@ async def _serve_with_control(
         return complain("serve", f"--control needs {problem.name}: pip install 'groupcoord[control]'", 1)
     from groupcoord.storage.file_io import StorageError  # noqa: PLC0415 - as much as the others
 
-    host, port = arguments.control
+    host, port = arguments.control or ("127.0.0.1", 0)
     token = arguments.control_token or os.environ.get("GROUPCOORD_CONTROL_TOKEN") or None
     if token is None and not is_loopback(host):
         return complain(
             "serve", f"--control {host}: others than this machine reach it, so it needs a --control-token", 2
         )
+    page = None
+    if arguments.page:
+        from groupcoord.page.embedding import PageNotBuiltError  # noqa: PLC0415 - rarely wanted
+        from groupcoord.page.page_data import live_page  # noqa: PLC0415
+
+        try:
+            page = live_page("groupcoord serve")
+        except PageNotBuiltError as problem:
+            return complain("serve", str(problem), 1)
     topics = {name: config.num_partitions if count is None else count for name, count in arguments.topics}
     try:
         cluster = ControlledCluster(
@@ -418,16 +435,23 @@ async def _serve_with_control(
             host=config.served[0].host,
             port=config.served[0].port,
             data_dir=arguments.data_dir,
+            detailed_trace=arguments.page,
             listeners=[event_logging.log_event],
         )
     except ValueError as problem:
         return complain("serve", str(problem), 2)
 
     def announce(url: str) -> None:
-        _announce([*_where(cluster.listener_addresses, list(cluster.brokers)), f"control listening on {url}"])
+        _announce(
+            [
+                *_where(cluster.listener_addresses, list(cluster.brokers)),
+                f"control listening on {url}",
+                *([f"page at {url}/page/"] if page else []),
+            ]
+        )
 
     try:
-        ended_by = await serve(cluster, host, port, token=token, announce=announce)
+        ended_by = await serve(cluster, host, port, token=token, page=page, announce=announce)
     except ConfigError as problem:
         return complain("serve", str(problem), 2)
     except StorageError as problem:

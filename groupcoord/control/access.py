@@ -19,8 +19,8 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 MOST_BODY_BYTES = 16 * 1024 * 1024
 """Of a larger body no more is read."""
-OPEN_PATHS = frozenset({"/health"})
-"""What needs no token: containers are asked for their health without one."""
+OPEN_PATHS = frozenset({"/health", "/page/"})
+"""What needs no token: containers are asked for their health without one; the page asks a person for the token."""
 
 
 class AccessControl:

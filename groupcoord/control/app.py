@@ -18,6 +18,7 @@ from groupcoord.control.routes.brokers import of_broker, of_process
 from groupcoord.control.routes.clock import clock
 from groupcoord.control.routes.faults import faults
 from groupcoord.control.routes.groups import groups
+from groupcoord.control.routes.page import page_routes
 from groupcoord.control.routes.topics import topics
 from groupcoord.control.routes.trace import trace
 from groupcoord.control.routes.transactions import transactions
@@ -58,8 +59,9 @@ class ControlApp(FastAPI):
         return self.openapi_schema or {}
 
 
-def create_app(clusters: ControlledClusters, *, token: str | None = None) -> ControlApp:
-    """The application that controls ``clusters``; with a ``token``, for those who have it alone."""
+def create_app(clusters: ControlledClusters, *, token: str | None = None, page: str | None = None) -> ControlApp:
+    """The application that controls ``clusters``; with a ``token``, for those who have it alone. ``page`` is the HTML of a
+    live page."""
     app = ControlApp(
         title="groupcoord control API",
         version=version("groupcoord"),
@@ -82,7 +84,7 @@ def create_app(clusters: ControlledClusters, *, token: str | None = None) -> Con
     app.add_middleware(AccessControl, token=token)
     problems.install(app)
     methods_of: dict[str, set[str]] = {}
-    for router, prefix in _mounted():
+    for router, prefix in (*_mounted(), *(() if page is None else ((page_routes(page), ""),))):
         app.include_router(router, prefix=prefix, include_in_schema=not prefix)
         for route in cast("list[APIRoute]", router.routes):
             methods_of.setdefault(prefix + route.path_format, set()).update(route.methods or ())

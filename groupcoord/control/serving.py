@@ -47,10 +47,10 @@ class HttpServer(uvicorn.Server):
 
 @contextlib.asynccontextmanager
 async def http_server(
-    clusters: ControlledClusters, sockets: Sequence[socket.socket], token: str | None
+    clusters: ControlledClusters, sockets: Sequence[socket.socket], token: str | None, page: str | None = None
 ) -> AsyncIterator[None]:
     """The control API of ``clusters`` on ``sockets`` while the block runs; what waits is told of its end."""
-    server = HttpServer(create_app(clusters, token=token))
+    server = HttpServer(create_app(clusters, token=token, page=page))
     serving = asyncio.ensure_future(server.serve(list(sockets)))
     try:
         yield
@@ -66,9 +66,11 @@ async def serve(
     port: int,
     *,
     token: str | None,
+    page: str | None = None,
     announce: Callable[[str], None],
 ) -> signal.Signals | None:
-    """Start ``cluster`` and the control API, ``announce`` the URL of that, serve until a signal or a failure of the disk, end.
+    """Start ``cluster`` and the control API, with a ``page`` if there is one, ``announce`` the URL of that, serve until a
+    signal or a failure of the disk, end.
 
     Returns the signal. Raises OSError, with the address in ``filename``, if it cannot listen there, and what the start of a
     Cluster raises.
@@ -91,7 +93,7 @@ async def serve(
             except OSError as problem:
                 problem.filename = host_and_port(host, port)
                 raise
-            async with http_server(clusters, sockets, token):
+            async with http_server(clusters, sockets, token, page):
                 announce(f"http://{host_and_port(host, sockets[0].getsockname()[1])}")
                 await ended.wait()
         finally:

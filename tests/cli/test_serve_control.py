@@ -71,7 +71,7 @@ def test_it_says_where_each_of_several_brokers_listens(monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (("--clock", "manual"), 2, "--clock, --speed and --control-token go with --control"),
+        (("--clock", "manual"), 2, "--clock, --speed and --control-token go with --control or --page"),
         (("--control", "0", "--speed", "5"), 2, "--speed goes with --clock fast"),
         (("--control", "0.0.0.0:0"), 2, "others than this machine reach it, so it needs a --control-token"),
         (("--control", "0", "--topic", "a b:1"), 2, "topic 'a b': "),

@@ -6,6 +6,8 @@ import logging
 import sys
 from importlib import util
 
+from groupcoord.cli.main import complain
+
 TIME_LIMIT_S = 60.0
 """Three times what the show takes on a small machine."""
 _MODULES = {"aiokafka": "aiokafka", "kafka-python": "kafka", "confluent-kafka": "confluent_kafka", "rich": "rich"}
@@ -27,6 +29,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--fast", action="store_true", help="do not pause for the reader")
     parser.add_argument(
+        "--page",
+        action="store_true",
+        help="show it on a page of this machine, too, while it happens and until ctrl-C; needs groupcoord[control]",
+    )
+    parser.add_argument(
         "--time-limit",
         metavar="SECONDS",
         type=_seconds,
@@ -44,14 +51,24 @@ def run(arguments: argparse.Namespace) -> int:
             file=sys.stderr,
         )
         return 1
+    page = None
+    if arguments.page:
+        if util.find_spec("fastapi") is None:
+            return complain("demo", "--page needs fastapi: pip install 'groupcoord[control]'", 1)
+        from groupcoord.page.embedding import PageNotBuiltError  # noqa: PLC0415 - rarely wanted
+        from groupcoord.page.page_data import live_page  # noqa: PLC0415
+
+        try:
+            page = live_page("groupcoord demo")
+        except PageNotBuiltError as problem:
+            return complain("demo", str(problem), 1)
     from groupcoord.cli.demo import story, zombie  # noqa: PLC0415 - these need the libraries
     from groupcoord.cli.demo.output import console  # noqa: PLC0415
 
     # What the producer's library logs about its retries is not part of the story.
     logging.getLogger("aiokafka").addHandler(logging.NullHandler())
-    if arguments.lesson is None:
-        return asyncio.run(story.show(console(), fast=arguments.fast, time_limit_s=arguments.time_limit))
-    return asyncio.run(zombie.show(console(), fast=arguments.fast, time_limit_s=arguments.time_limit))
+    show = story.show if arguments.lesson is None else zombie.show
+    return asyncio.run(show(console(), fast=arguments.fast, time_limit_s=arguments.time_limit, page=page))
 
 
 def missing_libraries() -> list[str]:

@@ -16,6 +16,7 @@ from rich.console import Console
 from groupcoord.cli.demo import final_check, migration
 from groupcoord.cli.demo.clients.consumer_common import Settings
 from groupcoord.cli.demo.final_check import CheckResult, check_results, counts_table, positions_text
+from groupcoord.cli.demo.live_page import demo_cluster
 from groupcoord.cli.demo.migration import Migration, tell_migration
 from groupcoord.cli.demo.narrator import Narrator
 from groupcoord.cli.demo.observed_group import ObservedGroup, RecordPosition
@@ -97,11 +98,17 @@ AUDIT_LIMIT_S = 10.0
 
 
 async def show(
-    console: Console, *, fast: bool, time_limit_s: float, afterwards: Callable[[str], Awaitable[int]] | None = None
+    console: Console,
+    *,
+    fast: bool,
+    time_limit_s: float,
+    page: str | None = None,
+    afterwards: Callable[[str], Awaitable[int]] | None = None,
 ) -> int:
     """Tell the story on ``console``; returns the exit code: 0 if every record was read and every offset is right.
 
-    ``afterwards`` is called with the address of the server when the story has ended well, and says how that went.
+    ``page`` is the HTML of a live page, which is served until a signal comes. ``afterwards`` is called with the address of the
+    server when the story has ended well, and says how that went.
     """
     now_ms = wall_clock()
     output = DemoOutput(console, now_ms())
@@ -118,11 +125,13 @@ async def show(
         "group.consumer.assignment.interval.ms": 0,
     }
     try:
-        async with Cluster(topics={TOPIC: PARTITIONS}, config=config, listeners=[monitor.happened]) as kafka:
+        settings = {"topics": {TOPIC: PARTITIONS}, "config": config, "listeners": [monitor.happened]}
+        async with demo_cluster(output, page, **settings) as (kafka, until_seen):
             try:
                 code = await DemoStory(output, narrator, monitor, kafka, now_ms).play(time_limit_s)
             finally:
                 await monitor.end()
+            await until_seen()
             return code if code or afterwards is None else await afterwards(kafka.address)
     except ExceptionGroup:
         return 1  # what went wrong inside of the server; the reckoning has told it

@@ -26,6 +26,7 @@ from groupcoord.cli.demo.clients.exactly_once_worker import (
     ZOMBIE,
 )
 from groupcoord.cli.demo.final_check import read_all
+from groupcoord.cli.demo.live_page import demo_cluster
 from groupcoord.cli.demo.observed_group import MemberNames, ObservedGroup
 from groupcoord.cli.demo.output import DemoOutput, new_table
 from groupcoord.cli.demo.story_monitor import ConsumerProcess, StoryError, StoryMonitor, start_consumer
@@ -114,8 +115,11 @@ class TransactionNarrator:
         return True
 
 
-async def show(console: Console, *, fast: bool, time_limit_s: float) -> int:
-    """Tell the story on ``console``; returns the exit code: 0 if the zombie was fenced and each order has one invoice."""
+async def show(console: Console, *, fast: bool, time_limit_s: float, page: str | None = None) -> int:
+    """Tell the story on ``console``; returns the exit code: 0 if the zombie was fenced and each order has one invoice.
+
+    ``page`` is the HTML of a live page, which is served until a signal comes.
+    """
     now_ms = wall_clock()
     output = DemoOutput(console, now_ms())
     narrator = TransactionNarrator(output)
@@ -123,11 +127,14 @@ async def show(console: Console, *, fast: bool, time_limit_s: float) -> int:
     topics = {INPUT: 1, OUTPUT: 1}
     config = {"group.initial.rebalance.delay.ms": 0}
     try:
-        async with Cluster(topics=topics, config=config, listeners=[monitor.happened]) as kafka:
+        settings = {"topics": topics, "config": config, "listeners": [monitor.happened]}
+        async with demo_cluster(output, page, **settings) as (kafka, until_seen):
             try:
-                return await Lesson(output, monitor, kafka).play(time_limit_s)
+                code = await Lesson(output, monitor, kafka).play(time_limit_s)
             finally:
                 await monitor.end()
+            await until_seen()
+            return code
     except ExceptionGroup:
         return 1  # what went wrong inside of the server; the reckoning has told it
 
