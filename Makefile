@@ -88,14 +88,14 @@ record: .venv/dev ## write the recordings of the real Kafka anew
 kafka-versions: .venv/dev ## what Kafka KAFKA_VERSION does otherwise than the recorded one: docs/kafka-versions.md
 	KAFKA_VERSION=$(OTHER_KAFKA) $(WITH_KAFKA) $(BIN)/python -m tests.conformance.versions
 
-image: ## the image groupcoord, for this checkout's version (START_DOCKERD=1 starts a daemon, and ends it with its images)
+image: page ## the image groupcoord, for this checkout's version (START_DOCKERD=1 starts a daemon, and ends it with its images)
 	docker/with-docker.sh docker/groupcoord/build.sh
 
 IMAGE_TESTS ?= docker
-image-test: .venv/dev ## the image, built and tried: in compose, and from Python, Java and Go
+image-test: .venv/dev page ## the image, built and tried: in compose, and from Python, Java and Go
 	docker/with-docker.sh bash -c 'docker/groupcoord/build.sh && $(BIN)/pytest -m "$(IMAGE_TESTS)" tests/image'
 
-dist: .venv/dev ## the sdist and the wheel in dist/, checked; TAG=v1.2.3 checks that they may be released as that, too
+dist: .venv/dev page ## the sdist and the wheel in dist/, checked; TAG=v1.2.3 checks that they may be released as that, too
 	rm -rf dist
 	$(BIN)/python -m build
 	$(BIN)/twine check --strict dist/*

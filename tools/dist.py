@@ -50,9 +50,9 @@ def problems_of_files(kind: str, found: Iterable[str], wanted: Iterable[str]) ->
 
 def package_files() -> set[str]:
     """The files of the package: those that git knows, and those that are built into it."""
-    return set(
-        _output(ROOT, "git", "ls-files", "--cached", "--others", "--exclude-standard", "groupcoord").splitlines()
-    )
+    tracked = _output(ROOT, "git", "ls-files", "--cached", "--others", "--exclude-standard", "groupcoord").splitlines()
+    pages = (str(path.relative_to(ROOT)) for path in ROOT.glob("groupcoord/page/static/*.html"))
+    return {*tracked, *pages}
 
 
 def _archive_problems() -> list[str]:
