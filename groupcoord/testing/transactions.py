@@ -12,6 +12,7 @@ from typing import Any
 from groupcoord.assignors import TopicPartition
 from groupcoord.broker.topic_names import TRANSACTION_STATE
 from groupcoord.cluster.cluster_core import ClusterCore
+from groupcoord.coordinator.transaction.events import TransactionChanged
 from groupcoord.coordinator.transaction.metadata import TransactionState
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.events import partition_names
@@ -26,7 +27,8 @@ from groupcoord.testing.forgotten_awaits import noted
 from groupcoord.testing.wait_reasons import explained, wait_reasons
 from groupcoord.testing.waiting import poll
 
-DEAD, ONGOING = TransactionState.DEAD.value, TransactionState.ONGOING.value
+DEAD, EMPTY, ONGOING = TransactionState.DEAD.value, TransactionState.EMPTY.value, TransactionState.ONGOING.value
+COMPLETE_COMMIT, COMPLETE_ABORT = TransactionState.COMPLETE_COMMIT.value, TransactionState.COMPLETE_ABORT.value
 _STATES = tuple(state.value for state in TransactionState if state is not TransactionState.PREPARE_EPOCH_FENCE)
 
 
@@ -63,7 +65,7 @@ class TransactionHandle(ABC):
     and raises WaitTimeoutError, which says what was seen last.
 
     A wait sees the state of the moment: a producer that goes straight on with its next transaction leaves the end of the last
-    one behind, above all on a remote broker, which is asked again and again.
+    one behind, above all on a remote broker, which is asked again and again, and which after InitProducerId says only ``Empty``.
     """
 
     name: str
@@ -108,11 +110,14 @@ class TransactionHandle(ABC):
 
     async def wait_committed(self, *, timeout: float | None = None) -> TransactionDescription:
         """Wait until its last transaction is committed, and all partitions know."""
-        return await self.wait_state(TransactionState.COMPLETE_COMMIT.value, timeout=timeout)
+        return await self._wait_ended(COMPLETE_COMMIT, timeout)
 
     async def wait_aborted(self, *, timeout: float | None = None) -> TransactionDescription:
         """Wait until its last transaction is aborted, and all partitions know."""
-        return await self.wait_state(TransactionState.COMPLETE_ABORT.value, timeout=timeout)
+        return await self._wait_ended(COMPLETE_ABORT, timeout)
+
+    async def _wait_ended(self, state: str, timeout: float | None) -> TransactionDescription:
+        return await self.wait_state(state, timeout=timeout)
 
     @abstractmethod
     async def abort(self) -> None:
@@ -210,6 +215,19 @@ class ClusterTransaction(TransactionHandle):
             self._seen,
             timeout=timeout,
         )
+
+    async def _wait_ended(self, state: str, timeout: float | None) -> TransactionDescription:
+        """As the trace knows it, where an InitProducerId has come since, such as that of the successor that fences it."""
+        return await self.wait_until(
+            lambda seen: seen.state == state or (seen.state == EMPTY and self._last_end() == state),
+            f"be {state}",
+            timeout=timeout,
+        )
+
+    def _last_end(self) -> str | None:
+        changes = self._engine.trace.of(TransactionChanged, transactional_id=self.name)
+        ends = [each.after for each in changes if each.after in (COMPLETE_COMMIT, COMPLETE_ABORT)]
+        return ends[-1] if ends else None
 
     def _seen(self) -> str:
         seen = self.description()

@@ -62,6 +62,29 @@ async def test_the_same_steps_in_this_process_and_elsewhere() -> None:
         assert repr(remote.transaction("billing")) == "<RemoteTransaction billing>"
 
 
+async def test_the_end_of_a_transaction_is_still_known_when_a_successor_has_fenced_its_producer() -> None:
+    async with Cluster(topics=TOPICS, clock="manual") as kafka:
+        billing, zombie, worker = kafka.transaction("billing"), *(kafka.manual_producer("billing") for _ in range(2))
+        await zombie.init()
+        with pytest.raises(
+            WaitTimeoutError, match="billing should be CompleteAbort: not within 0 s. It is billing Empty"
+        ):
+            await billing.wait_aborted(timeout=0)
+        await zombie.produce("invoices", b"half")
+        await done(worker.init)
+        assert (await billing.wait_aborted()).state == "Empty"
+        with pytest.raises(WaitTimeoutError, match="should be CompleteCommit"):
+            await billing.wait_committed(timeout=0)
+        await worker.produce("invoices", b"whole")
+        with pytest.raises(
+            WaitTimeoutError, match="billing should be CompleteAbort: not within 0 s. It is billing Ongoing"
+        ):
+            await billing.wait_aborted(timeout=0)
+        await worker.end()
+        await worker.init()
+        assert (await billing.wait_committed()).state == "Empty"
+
+
 async def test_a_forced_abort_says_that_it_was_forced() -> None:
     async with Cluster(topics=TOPICS, clock="manual") as kafka:
         billing, producer = kafka.transaction("billing"), kafka.manual_producer("billing")
