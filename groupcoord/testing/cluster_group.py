@@ -16,6 +16,7 @@ from groupcoord.testing import forced_actions
 from groupcoord.testing.engine import Engine
 from groupcoord.testing.forgotten_awaits import noted
 from groupcoord.testing.groups import Codes, GroupDescription, GroupHandle, MemberDescription, assigned_by
+from groupcoord.testing.topics import require_partition
 from groupcoord.testing.wait_reasons import explained, wait_reasons
 
 
@@ -41,8 +42,7 @@ class ClusterGroup(GroupHandle):
         """As ``describe``, without ``await``: for conditions."""
         return group_description(self._engine.core, self.name)
 
-    async def committed(self, topic: str, partition: int) -> int | None:
-        """The committed offset, as the coordinator has it; None if there is none."""
+    async def _stored(self, topic: str, partition: int) -> int | None:
         return self._committed(topic, partition)
 
     def _committed(self, topic: str, partition: int) -> int | None:
@@ -85,12 +85,17 @@ class ClusterGroup(GroupHandle):
         found: tuple[int] = await self._engine.waiting.until(
             lambda: (at,) if (at := self._committed(topic, partition)) is not None and at >= offset else None,
             f"group {self.name} should commit {offset} for {topic}-{partition}",
-            lambda: self._explained(
-                f"It has committed {self._committed(topic, partition)}; {self.description().text()}"
-            ),
+            lambda: self._explained(self._uncommitted(topic, partition)),
             timeout=timeout,
         )
         return found[0]
+
+    def _uncommitted(self, topic: str, partition: int) -> str:
+        try:
+            require_partition(topic, partition, self._engine.partition_counts())
+        except ValueError as problem:
+            return f"{problem}"[:1].upper() + f"{problem}"[1:]
+        return f"It has committed {self._committed(topic, partition)}; {self.description().text()}"
 
     def _explained(self, seen: str) -> str:
         return explained(seen, wait_reasons(self._engine, group=self.name))

@@ -26,7 +26,7 @@ from groupcoord.protocol.messages import (
     OffsetDeleteResponse,
 )
 from groupcoord.testing.forgotten_awaits import noted
-from groupcoord.testing.topics import unknown_partition, unknown_topic
+from groupcoord.testing.topics import require_partition
 
 _REBALANCING: frozenset[str] = frozenset(
     {
@@ -157,7 +157,13 @@ class GroupHandle(ABC):
         return (await self.describe()).assignment
 
     async def committed(self, topic: str, partition: int) -> int | None:
-        """The committed offset; None if there is none."""
+        """The committed offset; None if there is none. Raises ValueError for a topic or a partition that there is not."""
+        found = await self._stored(topic, partition)
+        if found is None:
+            require_partition(topic, partition, await self._topics())
+        return found
+
+    async def _stored(self, topic: str, partition: int) -> int | None:
         return (await self.offsets()).get((topic, partition))
 
     async def lag(self) -> Mapping[TopicPartition, int | None]:
@@ -322,10 +328,7 @@ class GroupHandle(ABC):
     async def _check(self, errors: Mapping[TopicPartition, ErrorCode]) -> None:
         for (topic, number), code in errors.items():
             if code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                counts = await self._topics()
-                raise (
-                    unknown_partition(topic, number, counts[topic]) if topic in counts else unknown_topic(topic, counts)
-                )
+                require_partition(topic, number, await self._topics())
             if code:
                 raise await self._refusal(f"{topic}-{number} is refused", code)
 

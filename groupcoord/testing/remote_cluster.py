@@ -63,9 +63,9 @@ from groupcoord.testing.manual_classic_member import ManualMember
 from groupcoord.testing.member_tcp_connection import REQUEST_TIMEOUT_MS, BrokerLocator, TcpConnection
 from groupcoord.testing.record_reading import Isolation, chosen_partitions, read_remote, remote_ends, wait_for_leaders
 from groupcoord.testing.sync_proxy import LoopThread
-from groupcoord.testing.topics import topic_of, unknown_topic
+from groupcoord.testing.topics import require_partition, topic_of, unknown_topic
 from groupcoord.testing.transactions import RemoteTransaction
-from groupcoord.testing.waiting import Waiting, poll
+from groupcoord.testing.waiting import Waiting, WaitTimeoutError, poll
 
 if TYPE_CHECKING:
     from groupcoord.testing.sync_api import SyncRemoteCluster
@@ -483,13 +483,20 @@ class RemoteGroup(GroupHandle):
 
     async def wait_committed(self, topic: str, partition: int, offset: int, *, timeout: float | None = None) -> int:
         """Wait until ``offset`` or a later one is committed; returns the committed offset."""
-        found = await poll(
-            partial(self.committed, topic, partition),
-            lambda at: at is not None and at >= offset,
-            f"group {self.name} should commit {offset} for {topic}-{partition}",
-            lambda at: f"It has committed {at}",
-            timeout=timeout,
-        )
+        try:
+            found = await poll(
+                partial(self._stored, topic, partition),
+                lambda at: at is not None and at >= offset,
+                f"group {self.name} should commit {offset} for {topic}-{partition}",
+                lambda at: f"It has committed {at}",
+                timeout=timeout,
+            )
+        except WaitTimeoutError as problem:
+            try:
+                require_partition(topic, partition, await self._topics())
+            except ValueError as unknown:
+                raise WaitTimeoutError(f"{problem}: {unknown}") from None
+            raise
         assert found is not None
         return found
 

@@ -82,3 +82,11 @@ def unknown_partition(topic: str, partition: object, count: int) -> ValueError:
     """``topic`` has ``count`` partitions, and not this one."""
     many = counted(count, "partition")
     return ValueError(f"there is no {topic}-{partition}: {topic} has {many}, counted from 0")
+
+
+def require_partition(topic: str, partition: int, counts: Mapping[str, int]) -> None:
+    """Raise ValueError unless ``counts``, topics with numbers of partitions, has this one."""
+    if topic not in counts:
+        raise unknown_topic(topic, counts)
+    if not 0 <= partition < counts[topic]:
+        raise unknown_partition(topic, partition, counts[topic])

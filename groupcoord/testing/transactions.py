@@ -65,7 +65,7 @@ class TransactionHandle(ABC):
     and raises WaitTimeoutError, which says what was seen last.
 
     A wait sees the state of the moment: a producer that goes straight on with its next transaction leaves the end of the last
-    one behind, above all on a remote broker, which is asked again and again, and which after InitProducerId says only ``Empty``.
+    one behind, above all on a remote broker, which is asked again and again, and says only ``Empty`` after InitProducerId.
     """
 
     name: str

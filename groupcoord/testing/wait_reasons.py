@@ -10,10 +10,14 @@ from groupcoord.coordinator.classic.classic_group_state import GroupState
 from groupcoord.coordinator.classic.group import ClassicGroup
 from groupcoord.coordinator.consumer.group import ConsumerGroup
 from groupcoord.coordinator.consumer.member import ConsumerMember, MemberState
+from groupcoord.coordinator.events import ConsumerMemberJoined, MemberJoined, RequestRefused, StaticMemberReplaced
+from groupcoord.core.events import Requested
 from groupcoord.core.timers import Deadline
 from groupcoord.testing.clocks import ManualClock
 from groupcoord.testing.engine import Engine
-from groupcoord.testing.trace.text_formatting import ShortMemberNames
+from groupcoord.testing.faults.layer import FaultInjected
+from groupcoord.testing.topics import unknown_topic
+from groupcoord.testing.trace.text_formatting import ShortMemberNames, times
 
 ADVANCE = "kafka.clock.advance(seconds)"
 """How time passes on a manual clock."""
@@ -24,16 +28,19 @@ MOST_MEMBERS = 3
 def wait_reasons(engine: Engine, *, group: str | None = None, transactional_id: str | None = None) -> list[str]:
     """What that group or transaction waits for, or every one of the cluster if neither is given; a line for each.
 
-    First what a rule of the test holds or delays, then what is pending in the coordinator, until when. Empty if nothing will
-    happen by itself. On a manual clock, the last line says how to let time pass.
+    First what a rule of the test holds, delays, or did to requests; then what is pending in the coordinator, until when, and
+    what a group lacks: a member that was refused, a topic that is not there. Empty if nothing will happen by itself. On a
+    manual clock, the last line says how to let time pass.
     """
     core = engine.core
     lines = list(_held(engine, group, transactional_id))
+    names = ShortMemberNames(engine.trace.entries())
+    lines += _disturbed(engine, group, transactional_id, names)
     if transactional_id is None:
         pending = _by_scope(core.coordinator.timers.pending(), _OF_GROUPS)
-        names = ShortMemberNames(engine.trace.entries())
         for name in engine.group_names() if group is None else [group]:
             lines += _of_group(engine, name, pending.get(name, []), names)
+            lines += _refused(engine, name, names)
     if group is None:
         pending = _by_scope(core.transactions.timers.pending(), _TRANSACTION_TIMERS)
         for name in sorted(pending) if transactional_id is None else [transactional_id]:
@@ -70,11 +77,35 @@ def _held(engine: Engine, group: str | None, transactional_id: str | None) -> It
             yield f"{delay.key.scope} delays {delay.key.subject.split()[0]}, until {_seconds(engine, delay.at_ms)}"
 
 
+def _disturbed(
+    engine: Engine, group: str | None, transactional_id: str | None, names: ShortMemberNames
+) -> Iterator[str]:
+    """What each rule that neither holds nor delays did last; one that was removed is no longer of interest."""
+    rules = {each.name: each for each in engine.faults.book.active if each.uses and each.rule.action.name not in _KEEP}
+    if not rules:
+        return
+    last: dict[str, FaultInjected] = {}
+    for entry in engine.trace.entries(group=group, transaction=transactional_id):
+        if isinstance(entry.event, FaultInjected):
+            last[entry.event.name] = entry.event
+    for name, event in last.items():
+        if name in rules:
+            what, at = names.shortened(f"{event.request} {event.action}"), _seconds(engine, event.at_ms)
+            yield f"{name} acted {times(rules[name].uses)}, the last time at {at}: {what}"
+
+
+_KEEP = {"hold", "hold_answer", "delay", "delay_answer"}
+
+
 # Groups.
 
 
 def _of_group(engine: Engine, name: str, pending: list[Deadline], names: ShortMemberNames) -> Iterator[str]:
     group = engine.core.coordinator.shard_of(name).machine.groups.get(name)
+    if isinstance(group, ClassicGroup | ConsumerGroup):
+        known = engine.partition_counts()
+        for topic in sorted(_subscribed(group) - known.keys()):
+            yield f"group {name} subscribes to {topic!r}: {unknown_topic(topic, known)}"
     if isinstance(group, ClassicGroup):
         words = {"join": _joining(group, names), "sync": _syncing(group, names)}
     elif isinstance(group, ConsumerGroup):
@@ -97,6 +128,41 @@ def _of_group(engine: Engine, name: str, pending: list[Deadline], names: ShortMe
     if sessions:
         yield f"group {name}: sessions end unless members are heard: {_few(sessions, 'more later')}"
 
+
+def _subscribed(group: ClassicGroup | ConsumerGroup) -> frozenset[str]:
+    if isinstance(group, ClassicGroup):
+        return group.subscribed_topics or frozenset()
+    return frozenset().union(*(member.topics for _, member in group.members.in_order()))
+
+
+def _refused(engine: Engine, name: str, names: ShortMemberNames) -> Iterator[str]:
+    """Whose last attempt to join was refused for something that is wrong with it."""
+    last: dict[str | None, RequestRefused] = {}
+    for entry in engine.trace.entries(group=name):
+        match entry.event:
+            case RequestRefused(cause=Requested(client_id=client), api=api, error=error) as event:
+                if api in _JOINING and error in _AGAIN_AND_AGAIN:
+                    last[client] = event
+            case MemberJoined() | ConsumerMemberJoined() | StaticMemberReplaced() as joined:
+                last.pop(joined.cause.client_id if isinstance(joined.cause, Requested) else None, None)
+    for client, event in last.items():
+        who, at = client or "a client without id", _seconds(engine, event.at_ms)
+        yield f"group {name} did not take {who} at {at}: {names.shortened(event.text())}"
+
+
+_JOINING = {"JoinGroup", "ConsumerGroupHeartbeat"}
+_AGAIN_AND_AGAIN = {
+    "FENCED_INSTANCE_ID",
+    "GROUP_ID_NOT_FOUND",
+    "GROUP_MAX_SIZE_REACHED",
+    "INCONSISTENT_GROUP_PROTOCOL",
+    "INVALID_REGULAR_EXPRESSION",
+    "INVALID_REQUEST",
+    "INVALID_SESSION_TIMEOUT",
+    "UNRELEASED_INSTANCE_ID",
+    "UNSUPPORTED_ASSIGNOR",
+}
+"""What is wrong with whoever joins, and would be refused again."""
 
 _OF_MEMBERS = {
     "rebalance": "to give back what it has to",

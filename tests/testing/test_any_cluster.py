@@ -14,6 +14,18 @@ async def story(kafka: KafkaCluster) -> None:
     assert sent[:3] == ("orders", 1, 0)
     with pytest.raises(ValueError, match="there is no orders-2: orders has 2 partitions, counted from 0"):
         await kafka.produce("orders", b"an espresso", partition=2)
+    group = kafka.group("app")
+    assert await group.committed("orders", 1) is None
+    for topic, number, why in (
+        ("ordres", 0, "there is no topic 'ordres'; did you mean 'orders'"),
+        ("orders", 2, "there is no orders-2"),
+    ):
+        with pytest.raises(ValueError, match=why):
+            await group.committed(topic, number)
+        with pytest.raises(WaitTimeoutError, match=f"should commit 5 for {topic}-{number}: .*{why[1:]}"):
+            await group.wait_committed(topic, number, 5, timeout=0)
+    with pytest.raises(WaitTimeoutError, match="It has committed None"):
+        await group.wait_committed("orders", 1, 5, timeout=0)
     (mine,) = a.assigned
     a.commit({mine: 1})
     assert await kafka.group("app").wait_committed(*mine, 1) == 1

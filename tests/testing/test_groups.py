@@ -49,7 +49,7 @@ def test_what_is_no_assignment_of_a_consumer_is_none() -> None:
 
 @pytest.mark.asyncio
 async def test_a_group_that_is_not_there_is_dead() -> None:
-    async with Cluster(clock="manual") as kafka:
+    async with Cluster(topics={"orders": 1}, clock="manual") as kafka:
         group = kafka.group("app")
         assert (await group.state(), await group.assignment(), await group.offsets()) == ("Dead", {}, {})
         assert await group.committed("orders", 0) is None

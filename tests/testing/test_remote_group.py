@@ -15,7 +15,7 @@ pytestmark = pytest.mark.asyncio
 
 
 async def test_a_group_that_is_not_there() -> None:
-    async with Cluster(clock="manual") as kafka, RemoteCluster(kafka.address) as remote:
+    async with Cluster(topics={"orders": 1}, clock="manual") as kafka, RemoteCluster(kafka.address) as remote:
         group = remote.group("app")
         assert repr(group) == "<RemoteGroup app>"
         assert (await group.state(), await group.assignment(), await group.offsets()) == ("Dead", {}, {})

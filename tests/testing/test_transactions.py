@@ -67,7 +67,7 @@ async def test_the_end_of_a_transaction_is_still_known_when_a_successor_has_fenc
         billing, zombie, worker = kafka.transaction("billing"), *(kafka.manual_producer("billing") for _ in range(2))
         await zombie.init()
         with pytest.raises(
-            WaitTimeoutError, match="billing should be CompleteAbort: not within 0 s. It is billing Empty"
+            WaitTimeoutError, match=r"billing should be CompleteAbort: not within 0 s\. It is billing Empty"
         ):
             await billing.wait_aborted(timeout=0)
         await zombie.produce("invoices", b"half")
@@ -77,7 +77,7 @@ async def test_the_end_of_a_transaction_is_still_known_when_a_successor_has_fenc
             await billing.wait_committed(timeout=0)
         await worker.produce("invoices", b"whole")
         with pytest.raises(
-            WaitTimeoutError, match="billing should be CompleteAbort: not within 0 s. It is billing Ongoing"
+            WaitTimeoutError, match=r"billing should be CompleteAbort: not within 0 s\. It is billing Ongoing"
         ):
             await billing.wait_aborted(timeout=0)
         await worker.end()

@@ -1,6 +1,7 @@
 """A wait that was in vain says what is waited for, and until when."""
 
 import asyncio
+from typing import Literal
 
 import pytest
 
@@ -179,3 +180,54 @@ async def waited_in_vain(kafka: Cluster) -> str:
     with pytest.raises(WaitTimeoutError) as found:
         await kafka.group("app").wait_stable(members=99, timeout=0)
     return str(found.value)
+
+
+async def test_what_rules_did_to_requests_of_the_group() -> None:
+    async with Cluster(topics={"orders": 1}, clock="manual") as kafka:
+        member, other = (kafka.manual_member(group, "orders", client_id=group) for group in ("app", "other"))
+        await member.rejoin()
+        await other.rejoin()
+        await kafka.clock.advance(3)
+        lost = kafka.faults.when("Heartbeat", group="app").disconnect_answer().always()
+        kafka.faults.when("OffsetCommit").refuse("COORDINATOR_LOAD_IN_PROGRESS")
+        kafka.faults.when("LeaveGroup").drop().optional()
+        await member.commit({("orders", 0): 1})
+        for _ in range(3):
+            with pytest.raises(ConnectionError):
+                await member.heartbeat()
+        seen = await waited_in_vain(kafka)
+        assert "  rule 1 acted 3 times, the last time at 3.0 s: Heartbeat of app is handled and hung up on\n" in seen
+        refused = "OffsetCommit of app is refused with COORDINATOR_LOAD_IN_PROGRESS"
+        assert f"  rule 2 acted once, the last time at 3.0 s: {refused}\n" in seen
+        assert "rule 3" not in seen
+        with pytest.raises(WaitTimeoutError) as found:
+            await kafka.group("other").wait_empty(timeout=0)
+        assert "rule" not in str(found.value)
+        lost.remove()
+        assert "rule 1" not in await waited_in_vain(kafka)
+
+
+async def test_a_member_that_was_refused_until_it_comes_with_what_the_others_have() -> None:
+    async with Cluster(topics={"orders": 1}, clock="manual") as kafka:
+        await kafka.manual_member("app", "orders", client_id="a").rejoin()
+        b = kafka.manual_member("app", "orders", client_id="b", assignors="roundrobin")
+        await b.join()
+        why = "JoinGroup is refused with INCONSISTENT_GROUP_PROTOCOL: protocols are roundrobin"
+        assert f"  group app did not take b at 0.0 s: {why}" in await waited_in_vain(kafka)
+        kafka.manual_member("app", "orders", client_id="b").join()
+        await kafka.settle()
+        assert "did not take" not in await waited_in_vain(kafka)
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+async def test_a_topic_that_members_subscribe_to_and_that_is_not_there(
+    protocol: Literal["classic", "consumer"],
+) -> None:
+    async with Cluster(topics={"orders": 1}, clock="manual") as kafka:
+        await kafka.consumers(1, group="app", topics=["ordres", "orders"], protocol=protocol)
+        assert (
+            "  group app subscribes to 'ordres': there is no topic 'ordres'; did you mean 'orders'? The topics are orders\n"
+            in await waited_in_vain(kafka)
+        )
+        await kafka.create_topic("ordres")
+        assert "subscribes" not in await waited_in_vain(kafka)

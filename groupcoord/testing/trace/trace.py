@@ -331,17 +331,21 @@ class Trace:
         group: str | None = None,
         transaction: str | None = None,
     ) -> tuple[TraceEntry, ...]:
-        """The entries from ``since`` to ``until``, both included, that are about ``group``, or about a transactional id."""
+        """The entries from ``since`` to ``until``, both included, that are about ``group``, or about a transactional id.
+
+        What is about neither and made one of them happen is there, too, such as an action of the test.
+        """
         with self._lock:
             all_entries: Sequence[TraceEntry] = tuple(self._entries.values())
         if transaction is not None:
             all_entries = of_transaction(all_entries, transaction)
+        if group is not None:
+            all_entries = _of_group(all_entries, group)
         return tuple(
             entry
             for entry in all_entries
             if not (since is not None and _is_before(entry, since))
             and not (until is not None and _is_after(entry, until))
-            and (group is None or entry.concerns(group))
         )
 
     def after(self, seq: int) -> list[TraceEntry]:
@@ -539,6 +543,13 @@ class Trace:
             trace.insert(entry)
         trace._begun_ns -= max((entry.real_ms for entry in entries), default=0) * 1_000_000
         return trace
+
+
+def _of_group(entries: Sequence[TraceEntry], group: str) -> list[TraceEntry]:
+    """Those that are about it, and what made them happen: requests, with their answers, timers and actions."""
+    about = {entry.seq for entry in entries if entry.concerns(group)}
+    causes = {entry.cause for entry in entries if entry.seq in about} - {None}
+    return [entry for entry in entries if entry.seq in about or {entry.seq, entry.answers} & causes]
 
 
 def _epoch_meant(history: GenerationHistory, generation: int | None) -> int | None:

@@ -147,7 +147,7 @@ def test_entries_by_time_group_and_place() -> None:
     trace = told(request(0), moved(1_000, ASKED), moved(2_000, ASKED, "h"), moved(3_000, ASKED))
     assert [entry.seq for entry in trace.entries(since=1.0, until=2.0)] == [2, 3]
     assert [entry.seq for entry in trace.entries(since=trace[2], until=trace[3])] == [2, 3]
-    assert [entry.seq for entry in trace.entries(group="h")] == [3]
+    assert [entry.seq for entry in trace.entries(group="h")] == [1, 3]  # with what made it happen
 
 
 def test_the_text() -> None:
@@ -156,9 +156,14 @@ def test_the_text() -> None:
         trace.text()
         == "#1 @0 g a asks JoinGroup v9\n#2 @1000 g Empty → Stable gen=1  ← #1\n#3 @2000 h Empty → Stable gen=1  ← #1"
     )
-    assert trace.text(group="h", links=False) == "@2000 h Empty → Stable gen=1"
+    assert trace.text(group="h", links=False) == "@0 g a asks JoinGroup v9\n@2000 h Empty → Stable gen=1"
     assert trace.text(limit=1, links=False) == "(2 entries before)\n@2000 h Empty → Stable gen=1"
     assert trace.text(since=2, limit=5, links=False) == "@2000 h Empty → Stable gen=1"
+
+
+def test_what_is_told_of_a_group_has_what_made_it_happen() -> None:
+    trace = told(request(0), answer(0), moved(1_000, TEST, "h"), moved(1_000, TEST, "g"))
+    assert trace.text(group="h") == "#3 @1000 admin action: the test\n#4 @1000 h Empty → Stable gen=1  ← #3"
 
 
 def test_members_in_a_text_have_short_names_unless_told_otherwise() -> None:
