@@ -10,8 +10,8 @@ warnings and errors are bounded separately, so that none can hide the others. Of
 interval is written: the next one from the same place has nothing to add.
 
 Lines go to ``BackgroundLogHandler``, whose caller never waits: whoever starts the server may not read its stderr, and a full
-pipe blocks its writer. A thread writes. What it has not written yet is bounded; lines beyond that are dropped and counted, and
-a line says how many once the reader has taken what was there.
+pipe blocks its writer, as a disk does that stands still. A thread writes. What it has not written yet is bounded; lines beyond
+that are dropped and counted, and a line says how many once what was there is written.
 """
 
 import contextlib
@@ -27,12 +27,13 @@ import time
 import uuid
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from logging.handlers import RotatingFileHandler
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TextIO
 
 from groupcoord.core.effects import Call
 from groupcoord.core.events import Event
+from groupcoord.server.rotating_log_file import RotatingLogFile
 
 events = logging.getLogger("groupcoord.events")
 
@@ -215,7 +216,8 @@ def set_up(
 ) -> LogRateLimiter | None:
     """Log everything of this package from ``level`` on to ``stream``, ``file`` or stderr, as ``"text"`` or ``"json"``.
 
-    What goes to stderr is written by a BackgroundLogHandler, so that a reader who does not read stops nobody.
+    What goes to stderr or a file is written by a BackgroundLogHandler, so that neither a reader who does not read nor a disk
+    that stands still stops anybody.
 
     ``limit`` makes the handler in front of the one that writes; it is returned. What an earlier call made is closed.
     Errors of writing the log, such as a closed pipe, are ignored; but a ``file`` that cannot be opened raises OSError.
@@ -223,7 +225,8 @@ def set_up(
     logging.raiseExceptions = False
     handler: logging.Handler
     if file is not None:
-        handler = RotatingFileHandler(file.path, "a", file.max_bytes, file.files - 1, "utf-8")
+        log_file = RotatingLogFile(*file)
+        handler = BackgroundLogHandler(log_file.write, at_end=log_file.close)
     elif stream is not None:
         handler = logging.StreamHandler(stream)
     else:
@@ -251,7 +254,7 @@ def _stderr_handler() -> logging.Handler:
     if sys.stderr is None:  # it was closed before the start
         return logging.NullHandler()
     try:
-        return BackgroundLogHandler(sys.stderr.fileno())
+        return BackgroundLogHandler(partial(write_all, sys.stderr.fileno()))
     except ValueError:  # it is in memory
         return logging.StreamHandler()
 
@@ -347,18 +350,24 @@ MAX_WAITING_BYTES = 1 << 20
 """Of lines that wait to be written, some ten thousand."""
 
 CLOSE_SECONDS = 2.0
-"""How long ``close`` waits for the reader to take what is there. Who has not read it by then will not."""
+"""How long ``close`` waits for what is there to be written. What has not been by then will not."""
 
 
 class BackgroundLogHandler(logging.Handler):
-    """Writes lines to the file descriptor ``fd`` from a thread of its own, at most ``max_waiting_bytes`` behind.
+    """Hands whole lines to ``write`` from a thread of its own, at most ``max_waiting_bytes`` behind.
 
-    A descriptor that cannot be written to, as a closed pipe, swallows the log.
+    What ``write`` raises OSError for, as for a closed pipe, is lost. ``at_end`` is called when all is written.
     """
 
-    def __init__(self, fd: int, max_waiting_bytes: int = MAX_WAITING_BYTES) -> None:
+    def __init__(
+        self,
+        write: Callable[[bytes], None],
+        max_waiting_bytes: int = MAX_WAITING_BYTES,
+        at_end: Callable[[], None] = lambda: None,
+    ) -> None:
         super().__init__()
-        self._fd = fd
+        self._write = write
+        self._at_end = at_end
         self._max_waiting_bytes = max_waiting_bytes
         self._changed = threading.Condition()
         self._waiting = bytearray()
@@ -391,24 +400,27 @@ class BackgroundLogHandler(logging.Handler):
             with self._changed:
                 self._changed.wait_for(lambda: self._waiting or self._dropped or self._is_closed)
                 if not self._waiting and not self._dropped:
-                    return
+                    break
                 data, dropped = bytes(self._waiting), self._dropped
                 self._waiting.clear()
                 self._dropped = 0
             if dropped:
-                text = f"{dropped:,} lines of the log were dropped: its reader did not take them in time"
+                text = f"{dropped:,} lines of the log were dropped: they could not be written in time"
                 data += self._line(logging.LogRecord(__name__, logging.WARNING, __file__, 0, text, None, None))
             with contextlib.suppress(OSError):
                 self._write(data)
-
-    def _write(self, data: bytes) -> None:
-        while data:
-            try:
-                data = data[os.write(self._fd, data) :]
-            except BlockingIOError:  # whoever gave the descriptor made it non-blocking
-                with selectors.DefaultSelector() as selector:
-                    selector.register(self._fd, selectors.EVENT_WRITE)
-                    selector.select()
+        self._at_end()
 
     def _line(self, record: logging.LogRecord) -> bytes:
         return f"{self.format(record)}\n".encode(errors="backslashreplace")
+
+
+def write_all(fd: int, data: bytes) -> None:
+    """Write ``data`` to the file descriptor ``fd``, however long that takes."""
+    while data:
+        try:
+            data = data[os.write(fd, data) :]
+        except BlockingIOError:  # whoever gave the descriptor made it non-blocking
+            with selectors.DefaultSelector() as selector:
+                selector.register(fd, selectors.EVENT_WRITE)
+                selector.select()

@@ -10,6 +10,7 @@ import asyncio
 import os
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from types import TracebackType
@@ -519,7 +520,10 @@ class Cluster(KafkaCluster):
 
 
 def try_out(settings: Mapping[str, Any]) -> None:
-    """Put a cluster of these settings of an Engine together, and forget it. Raises what cannot be: TypeError, ValueError."""
+    """Put a cluster of these settings of an Engine together, and forget it. Raises what cannot be: TypeError, ValueError.
+
+    Its coordinators have one partition each, which is most of the work that a cluster is and no matter of right or wrong.
+    """
     brokers, config = settings["brokers"], settings["config"]
     if not isinstance(brokers, int) or isinstance(brokers, bool) or brokers < 1:
         raise ValueError(f"brokers={brokers!r}: a cluster has a number of brokers, 1 or more")
@@ -534,8 +538,9 @@ def try_out(settings: Mapping[str, Any]) -> None:
     if settings["mode"] is ClockMode.FAST and not settings["speed"] > 0:
         raise ValueError(f"speed={settings['speed']!r}: a clock runs at a speed above 0")
     try:
+        loaded = load(as_items(config), dev=settings["dev"], brokers=brokers)
         assemble(
-            load(as_items(config), dev=settings["dev"], brokers=brokers),
+            replace(loaded, offsets_topic_num_partitions=1, transaction_state_log_num_partitions=1),
             random=SeededRandomSource(0),
             now_ms=0,
             topics=settings["topics"].items(),

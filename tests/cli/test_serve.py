@@ -6,6 +6,7 @@ import re
 import signal
 import socket
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -443,14 +444,17 @@ def test_the_log_goes_to_a_file(
     file = tmp_path / "server.log"
     ended, _ = served(monkeypatch, "--port", "0", "--log-file", str(file), "--log-max-bytes", "300", "--log-files", "2")
     assert ended == 0
-    assert "serving at 127.0.0.1:" in file.read_text(encoding="utf-8")
     assert capsys.readouterr().err == ""
     (limiter,) = logging.getLogger("groupcoord").handlers
     assert isinstance(limiter, LogRateLimiter)
-    for _ in range(9):
-        logging.getLogger("groupcoord.server").info("a" * 100)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["server.log", "server.log.1"]
+    logging.getLogger("groupcoord.server").info("a" * 200)
     limiter.close()
+    for thread in threading.enumerate():
+        if thread.name == "groupcoord-log":
+            thread.join(60)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["server.log", "server.log.1"]
+    assert "serving at 127.0.0.1:" in (tmp_path / "server.log.1").read_text(encoding="utf-8")
+    assert file.read_text(encoding="utf-8").endswith("a\n")
 
 
 def test_a_log_file_that_cannot_be(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

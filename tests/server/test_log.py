@@ -3,6 +3,7 @@
 import io
 import json
 import logging
+import os
 import re
 import threading
 import uuid
@@ -264,12 +265,35 @@ def test_a_file_of_the_log_is_followed_by_the_next_one_and_the_oldest_goes(tmp_p
     event_logging.set_up(style, logging.INFO, file=event_logging.LogFile(tmp_path / "log", 1_000, 3))
     for number in range(100):
         event_logging.log_event(StateChanged(at_ms=AT_MS, cause=REQUESTED, target=f"state-{number:02}"))
-    logging.getLogger("groupcoord").handlers[0].close()
+    close_log()
     files = [tmp_path / name for name in ("log.2", "log.1", "log")]
     assert sorted(files) == sorted(tmp_path.iterdir())
     assert all(file.stat().st_size <= 1_000 for file in files)
     kept = re.findall(r"→ state-(\d\d)", "".join(file.read_text(encoding="utf-8") for file in files))
     assert [int(number) for number in kept] == list(range(100 - len(kept), 100))
+
+
+def test_a_file_that_stands_still_stops_nobody(tmp_path: Path) -> None:
+    pipe = tmp_path / "log"
+    os.mkfifo(pipe)
+    with os.fdopen(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK), "rb") as reader:
+        event_logging.set_up("text", logging.INFO, file=event_logging.LogFile(pipe, 1_000, 3))
+        for number in range(50_000):  # more than the pipe and what may wait hold together
+            event_logging.log_event(StateChanged(at_ms=AT_MS, cause=REQUESTED, target=f"state-{number}"))
+        os.set_blocking(reader.fileno(), True)
+        read = iter(reader.readline, b"")
+        assert b"state-0 " in next(read)
+        assert any(b"lines of the log were dropped: they could not be written in time" in line for line in read)
+        close_log()
+
+
+def close_log() -> None:
+    """Close it, and wait until all is written, also on a machine that stalls."""
+    (handler,) = logging.getLogger("groupcoord").handlers
+    assert isinstance(handler, BackgroundLogHandler)
+    handler.close()
+    handler._writer.join(PATIENCE_SECONDS)
+    assert not handler._writer.is_alive()
 
 
 def test_a_file_that_cannot_be_written_is_said_at_once(tmp_path: Path) -> None:

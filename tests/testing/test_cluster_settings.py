@@ -36,6 +36,7 @@ WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"clock": "fast", "speed": 0}, ValueError, "speed=0: a clock runs at a speed above 0"),
     ({"config": ["group.max.size=2"]}, TypeError, 'properties by their names, such as {"group.max.size": 2}'),
     ({"config": {"grup.max.size": 2}}, ValueError, "grup.max.size: unknown property; did you mean group.max.size?"),
+    ({"config": {"offsets.topic.num.partitions": 0}}, ValueError, "offsets.topic.num.partitions=0: expected"),
     ({"features": {"transaction.version": 9}}, ValueError, "transaction.version has levels from 0 to 2, and no 9"),
 ]
 
