@@ -91,9 +91,7 @@ def test_with_a_stdout_that_is_closed_it_serves() -> None:
 
 
 def test_with_streams_that_nobody_reads_it_serves_and_ends_well() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    with process("--port", str(port), "-v", bufsize=0) as server:
+    with process("-v", bufsize=0) as server:
         at = address(server.stdout)
         assert server.stdout is not None
         assert server.stderr is not None

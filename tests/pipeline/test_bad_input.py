@@ -47,10 +47,10 @@ def test_dumps_that_are_none(tmp_path: Path) -> None:
 
 
 def test_a_broker_that_is_down() -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    assert refused(f"kafka:127.0.0.1:{port}").startswith(f"no broker answers: 127.0.0.1:{port} cannot be reached: ")
+    with socket.socket() as nobody:  # who has the port, and does not listen
+        nobody.bind(("127.0.0.1", 0))
+        port = nobody.getsockname()[1]
+        assert refused(f"kafka:127.0.0.1:{port}").startswith(f"no broker answers: 127.0.0.1:{port} cannot be reached: ")
 
 
 def test_the_command_says_it_in_one_line_and_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -22,6 +22,7 @@ from groupcoord.protocol.messages import JoinGroupResponse
 from groupcoord.server import server as server_module
 from groupcoord.server.connection import ServerConnection
 from groupcoord.server.server import Server
+from tests.real_kafka.lone_node import free_port
 from tests.server.sockets import Client, Run, counted, running, with_its_ports
 from tests.server.support import HEARTBEAT, JOIN_GROUP, JOINED, FakeCluster, frame, heartbeat, join
 
@@ -166,14 +167,18 @@ def test_a_start_that_fails_for_one_port_holds_none_and_forgets_none(run: Run) -
 
 @contextlib.contextmanager
 def two_neighbours() -> Iterator[tuple[socket.socket, socket.socket]]:
-    """Listening sockets at one port and at the next."""
+    """Listening sockets at one port and at the next, below those that sockets of clients get: none can take one meanwhile."""
     while True:
-        with socket.create_server(("127.0.0.1", 0)) as upper:
+        try:
+            lower = socket.create_server(("127.0.0.1", free_port()))
+        except OSError:
+            continue  # somebody has it already
+        with lower:
             try:
-                lower = socket.create_server(("127.0.0.1", upper.getsockname()[1] - 1))
+                upper = socket.create_server(("127.0.0.1", lower.getsockname()[1] + 1))
             except OSError:
-                continue  # somebody has that port
-            with lower:
+                continue
+            with upper:
                 yield lower, upper
             return
 
