@@ -15,5 +15,7 @@ def test_the_image_advertises_an_address_inside_and_one_for_the_host() -> None:
     for brokers in (1, 3):
         config = load(file_text=properties, brokers=brokers)
         host, inside = config.advertised
+        assert host is not None
+        assert inside is not None
         assert services["shop"]["environment"]["BOOTSTRAP_SERVERS"] == f"{inside.host}:{inside.port}"
         assert services["kafka"]["ports"] == [f"127.0.0.1:${{KAFKA_PORT:-{host.port}}}:{config.served[0].port}"]

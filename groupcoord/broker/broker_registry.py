@@ -71,10 +71,13 @@ class BrokerRegistry:
 
     def brokers(self, config: BrokerConfig, listener: int = 0) -> tuple[ClusterBroker, ...]:
         """The brokers that are not fenced as clients of that listener are told of them, in the order of Kafka's map of them,
-        where ``config`` is that of the first one.
+        where ``config`` is that of the first one; none if that listener is not advertised.
         """
+        advertised = config.advertised[listener]
+        if advertised is None:
+            return ()
         there = (broker_id for broker_id in self._in_map_order() if broker_id not in self.fenced)
-        return tuple(self._broker(config, self.ids.index(broker_id), listener) for broker_id in there)
+        return tuple(self._broker(config, self.ids.index(broker_id), listener, advertised) for broker_id in there)
 
     def _in_map_order(self) -> list[int]:
         # A Java HashMap that was made for so many entries has them in the order of their lowest bits.
@@ -85,11 +88,14 @@ class BrokerRegistry:
 
     def named(self, config: BrokerConfig, broker_ids: Collection[int], listener: int = 0) -> list[ClusterBroker]:
         """Those of these brokers that there are and that are not fenced, as clients of that listener are told of them, in the
-        order of a Scala map of them, where ``config`` is that of the first one.
+        order of a Scala map of them, where ``config`` is that of the first one; none if that listener is not advertised.
         """
+        advertised = config.advertised[listener]
+        if advertised is None:
+            return []
         there = [one for one in broker_ids if one in self.ids and one not in self.fenced]
         order = mutable_map_order(there, lambda broker_id: broker_id)
-        return [self._broker(config, self.ids.index(broker_id), listener) for broker_id in order]
+        return [self._broker(config, self.ids.index(broker_id), listener, advertised) for broker_id in order]
 
     def racks(self, config: BrokerConfig) -> dict[int, str | None]:
         """The rack of every broker by its id, fenced or not."""
@@ -104,12 +110,17 @@ class BrokerRegistry:
         for listener, first in enumerate(config.served):
             host, port = self._served.get((call.broker, listener), (first.host, first.port))
             served.append(Endpoint(first.listener, host, port))
-            broker = self._broker(config, call.broker, listener)
-            advertised.append(Endpoint(first.listener, broker.host, broker.port))
-        return config.for_broker(broker.id, broker.rack, served, advertised)
+            told = config.advertised[listener]
+            if told is not None:
+                broker = self._broker(config, call.broker, listener, told)
+                advertised.append(Endpoint(first.listener, broker.host, broker.port))
+        return config.for_broker(self.ids[call.broker], self._rack(config, call.broker), served, advertised)
 
-    def _broker(self, config: BrokerConfig, number: int, listener: int) -> ClusterBroker:
-        _, host, port = config.advertised[listener]
+    def _rack(self, config: BrokerConfig, number: int) -> str | None:
+        return self._racks[number % len(self._racks)] if self._racks else config.broker_rack
+
+    def _broker(self, config: BrokerConfig, number: int, listener: int, advertised: Endpoint) -> ClusterBroker:
+        _, host, port = advertised
         if number:
             served = self._served.get((number, listener))
             if served is None or port != config.served[listener].port:  # not where they listen is advertised
@@ -117,9 +128,6 @@ class BrokerRegistry:
             else:
                 port = served[1]
         return ClusterBroker(self.ids[number], host, port, self._rack(config, number))
-
-    def _rack(self, config: BrokerConfig, number: int) -> str | None:
-        return self._racks[number % len(self._racks)] if self._racks else config.broker_rack
 
     def listening_at(self, number: int, host: str, port: int, listener: int = 0) -> None:
         """Broker ``number``, counted from 0 and not the first, listens there; that is advertised unless something else is."""

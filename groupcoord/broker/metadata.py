@@ -47,7 +47,9 @@ TOPIC_OPERATIONS = sum(1 << operation for operation in (3, 4, 5, 6, 7, 8, 10, 11
 # ... and create, alter, describe, cluster action, describe configs, alter configs, idempotent write.
 CLUSTER_OPERATIONS = sum(1 << operation for operation in (5, 7, 8, 9, 10, 11, 12))
 
+_NO_NODE = -1
 _FIRST_VERSION_BY_ID = 12
+_LISTENER_NOT_FOUND_SINCE = 6
 _FEW = 4  # a Scala set of more than four names is a HashSet for ever
 _BROKER_ENDPOINT, _CONTROLLER_ENDPOINT = 1, 2
 
@@ -71,6 +73,8 @@ def handle_metadata(broker: Broker, ctx: HandlerContext, call: Call, request: Me
             topic if topic.name is None else replace(topic, topic_authorized_operations=TOPIC_OPERATIONS)
             for topic in topics
         ]
+    if broker.config.advertised[call.listener] is None:
+        topics = [_out_of_reach(topic, call.version) for topic in topics]
     response = MetadataResponse(
         brokers=tuple(
             MetadataResponseBroker(node_id=one.id, host=one.host, port=one.port, rack=one.rack)
@@ -179,6 +183,18 @@ def _offline(broker: Broker, state: PartitionState) -> tuple[int, ...]:
     return tuple(one for one in state.replicas if one in fenced) if fenced else ()
 
 
+def _out_of_reach(topic: MetadataResponseTopic, version: int) -> MetadataResponseTopic:
+    """``topic`` as clients of a listener that is not advertised are told of it: no broker has an address for them."""
+    error = ErrorCode.LISTENER_NOT_FOUND if version >= _LISTENER_NOT_FOUND_SINCE else ErrorCode.LEADER_NOT_AVAILABLE
+    partitions = [
+        replace(each, error_code=error, leader_id=_NO_NODE, offline_replicas=each.replica_nodes)
+        for each in topic.partitions
+    ]
+    if not version:
+        partitions = [replace(each, replica_nodes=(), isr_nodes=()) for each in partitions]
+    return replace(topic, partitions=tuple(partitions))
+
+
 def _controller(broker: Broker) -> int:
     """Whom to ask for changes. Any broker will do, for it passes them on; Kafka names one by chance, this is the first that is
     there."""
@@ -196,9 +212,10 @@ def handle_describe_cluster(broker: Broker, ctx: HandlerContext, call: Call, req
             text = f"Unsupported endpoint type {request.endpoint_type}"
         ctx.reply(call, DescribeClusterResponse(error_code=error, error_message=text, cluster_id="", brokers=()))
         return
+    is_in_reach = broker.config.advertised[call.listener] is not None
     response = DescribeClusterResponse(
         cluster_id=broker.config.cluster_id,
-        controller_id=_controller(broker),
+        controller_id=_controller(broker) if is_in_reach else _NO_NODE,
         brokers=tuple(
             DescribeClusterBroker(broker_id=one.id, host=one.host, port=one.port, rack=one.rack)
             for one in broker.cluster.brokers(broker.config, call.listener)
@@ -221,6 +238,7 @@ def handle_describe_topic_partitions(
     asked = {topic.name for topic in request.topics} or {topic.name for topic in broker.topics}
     first = compare_key(cursor.topic_name)
     names = sorted((name for name in asked if compare_key(name) >= first), key=compare_key)
+    is_in_reach = broker.config.advertised[call.listener] is not None
     limit = int(str(broker.config["max.request.partition.size.limit"]))
     remaining = max(min(limit, request.response_partition_limit), 1)
     topics: list[DescribeTopicPartitionsResponseTopic] = []
@@ -235,7 +253,7 @@ def handle_describe_topic_partitions(
             continue
         start = cursor.partition_index if name == cursor.topic_name else 0
         end = min(_int32(start + remaining), len(topic.partitions))
-        topics.append(_partitions_of(broker, topic, range(start, end)))
+        topics.append(_partitions_of(broker, topic, range(start, end), is_in_reach=is_in_reach))
         if end < len(topic.partitions):
             next_cursor = Cursor(topic_name=name, partition_index=end)
             break
@@ -268,7 +286,9 @@ def _partitions_of_missing(name: str) -> DescribeTopicPartitionsResponseTopic:
     )
 
 
-def _partitions_of(broker: Broker, topic: Topic, indexes: range) -> DescribeTopicPartitionsResponseTopic:
+def _partitions_of(
+    broker: Broker, topic: Topic, indexes: range, *, is_in_reach: bool
+) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
@@ -276,13 +296,13 @@ def _partitions_of(broker: Broker, topic: Topic, indexes: range) -> DescribeTopi
         partitions=tuple(
             DescribeTopicPartitionsResponsePartition(
                 partition_index=index,
-                leader_id=state.leader,
+                leader_id=state.leader if is_in_reach else _NO_NODE,
                 leader_epoch=topic.partitions[index].leader_epoch,
                 replica_nodes=state.replicas,
                 isr_nodes=state.isr,
                 eligible_leader_replicas=state.elr,
                 last_known_elr=state.last_known_elr,
-                offline_replicas=_offline(broker, state),
+                offline_replicas=_offline(broker, state) if is_in_reach else state.replicas,
             )
             for index, state in zip(indexes, topic.metadata.partitions[indexes.start : indexes.stop], strict=True)
         ),

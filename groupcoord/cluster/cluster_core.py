@@ -530,5 +530,5 @@ def _coordinator_config(config: BrokerConfig, features: Features) -> Coordinator
     )
 
 
-def _addresses(config: BrokerConfig) -> tuple[tuple[str, int], ...]:
-    return tuple((host, port) for _, host, port in config.advertised)
+def _addresses(config: BrokerConfig) -> tuple[tuple[str, int] | None, ...]:
+    return tuple(None if told is None else (told.host, told.port) for told in config.advertised)

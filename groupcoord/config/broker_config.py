@@ -116,7 +116,7 @@ class BrokerConfig:
     without_effect: tuple[str, ...]  # what was configured and is only carried
     cluster_id: str
     served: tuple[Endpoint, ...]  # the listeners, in the order of ``listeners``, without those of controllers
-    advertised: tuple[Endpoint, ...]  # what clients of each of them are told
+    advertised: tuple[Endpoint | None, ...]  # what clients of each of them are told; None: of no broker
 
     auto_create_topics_enable: bool
     broker_rack: str | None
@@ -392,7 +392,7 @@ def _attributes() -> dict[str, str]:
     return {name: name.replace("_", ".") for name in names}
 
 
-def _endpoints(values: Mapping[str, Any]) -> tuple[tuple[Endpoint, ...], tuple[Endpoint, ...]]:
+def _endpoints(values: Mapping[str, Any]) -> tuple[tuple[Endpoint, ...], tuple[Endpoint | None, ...]]:
     """The endpoints to serve, and what clients of each are told."""
     controllers, told = values["controller.listener.names"], values["advertised.listeners"]
     key = "listener.security.protocol.map"

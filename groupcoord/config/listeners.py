@@ -131,11 +131,11 @@ def served_endpoints(
 
 def advertised_endpoints(
     served: Sequence[Endpoint], advertised: Sequence[Endpoint] | None, *, controllers: Iterable[str] = ()
-) -> tuple[Endpoint, ...]:
+) -> tuple[Endpoint | None, ...]:
     """What clients of each listener of ``served`` are told: its advertised endpoint, else the address it listens on.
 
-    An address that means every interface cannot be advertised; ``localhost`` stands for it where none is. A listener that is
-    served without being advertised is refused, for its clients would be told of no broker. Raises ValueError.
+    An address that means every interface cannot be advertised; ``localhost`` stands for it where none is. Of a listener that is
+    not advertised while others are, it is None: its clients are told of no broker. Raises ValueError.
     """
     if advertised is None:
         return tuple(endpoint._replace(host=_reachable(endpoint.host)) for endpoint in served)
@@ -152,14 +152,10 @@ def advertised_endpoints(
             raise ValueError(
                 f"advertised.listeners cannot use the nonroutable meta-address {endpoint.host}. Use a routable IP address."
             )
-    missing = [name for name in names if name not in by_name]
-    if missing:
-        raise ValueError(f"{missing[0]} is served and not advertised; its clients would be told of no broker")
     return tuple(
-        by_name[endpoint.listener]._replace(
-            host=by_name[endpoint.listener].host or _reachable(endpoint.host),
-            port=by_name[endpoint.listener].port or endpoint.port,
-        )
+        None
+        if (told := by_name.get(endpoint.listener)) is None
+        else told._replace(host=told.host or _reachable(endpoint.host), port=told.port or endpoint.port)
         for endpoint in served
     )
 
@@ -168,9 +164,9 @@ def _reachable(host: str) -> str:
     return host if host and host not in _NOWHERE else "localhost"
 
 
-def check_between_brokers(name: str, advertised: Sequence[Endpoint]) -> None:
+def check_between_brokers(name: str, advertised: Sequence[Endpoint | None]) -> None:
     """Refuse a listener between brokers, called ``name``, that is not among those advertised. Raises ValueError."""
-    names = [endpoint.listener for endpoint in advertised]
+    names = [endpoint.listener for endpoint in advertised if endpoint is not None]
     if name.upper() not in names:
         raise ValueError(
             "inter.broker.listener.name must be a listener name defined in advertised.listeners. "

@@ -28,7 +28,7 @@ class CoordinatorConfig:
     offsets_retention_check_interval_ms: int = 600_000
     # What FindCoordinator answers: this broker, as each of its listeners advertises it (host and port).
     node_id: int = 1
-    addresses: tuple[tuple[str, int], ...] = (("127.0.0.1", 9092),)
+    addresses: tuple[tuple[str, int] | None, ...] = (("127.0.0.1", 9092),)
 
     @property
     def serves_consumer_groups(self) -> bool:

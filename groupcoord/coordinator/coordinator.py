@@ -218,9 +218,10 @@ def find_coordinator(
     ctx.reply(call, FindCoordinatorResponse(coordinators=found))
 
 
-def this_broker(config: CoordinatorConfig, listener: int) -> Address:
-    """The address of the broker with this configuration for clients of that listener, counted from 0."""
-    return Address(config.node_id, *config.addresses[listener])
+def this_broker(config: CoordinatorConfig, listener: int) -> Address | None:
+    """The address of the broker with this configuration for clients of that listener, counted from 0, if it has one."""
+    found = config.addresses[listener]
+    return None if found is None else Address(config.node_id, *found)
 
 
 def _found(coordinators: Mapping[int, CoordinatorOf], key_type: int, key: str, listener: int) -> Coordinator:

@@ -10,11 +10,15 @@ from groupcoord.config.broker_config import load
 from groupcoord.core.effects import Call, Reply
 from groupcoord.protocol.apis import APIS
 from groupcoord.protocol.apis.describe_configs import DescribeConfigsResource
+from groupcoord.protocol.apis.describe_topic_partitions import TopicRequest
 from groupcoord.protocol.apis.fetch import FetchPartition, FetchTopic
+from groupcoord.protocol.apis.metadata import MetadataRequestTopic
 from groupcoord.protocol.apis.produce import PartitionProduceData, TopicProduceData
+from groupcoord.protocol.errors import ErrorCode as E
 from groupcoord.protocol.messages import (
     DescribeClusterRequest,
     DescribeConfigsRequest,
+    DescribeTopicPartitionsRequest,
     FetchRequest,
     FindCoordinatorRequest,
     MetadataRequest,
@@ -108,3 +112,42 @@ def test_every_broker_describes_all_its_listeners() -> None:
             "listeners": "INSIDE://:29092,HOST://:9092,CONTROLLER://:9093",
             "advertised.listeners": "INSIDE://kafka:29093,HOST://localhost:9093",
         }
+
+
+@pytest.mark.parametrize("brokers", [1, 2])
+def test_clients_of_a_listener_that_is_not_advertised_are_told_of_no_broker(brokers: int) -> None:
+    """As Kafka 4.3.1 answered on such a listener."""
+    core = cluster("advertised.listeners=INSIDE://kafka:29092", brokers=brokers)
+    orders = core.broker.topics.get("orders")
+    assert orders is not None
+    host = 1
+
+    def partitions(version: int) -> list[tuple[int, int, tuple[int, ...], tuple[int, ...], tuple[int, ...]]]:
+        named = MetadataRequest(topics=(MetadataRequestTopic(name="orders"),))
+        answer = ask(core, named, host, version)
+        assert answer.brokers == ()
+        return [
+            (each.error_code, each.leader_id, each.replica_nodes, each.isr_nodes, each.offline_replicas)
+            for each in answer.topics[0].partitions
+        ]
+
+    assert [each[:4] for each in partitions(0)] == [(E.LEADER_NOT_AVAILABLE, -1, (), ())] * 4
+    for version, error in (5, E.LEADER_NOT_AVAILABLE), (6, E.LISTENER_NOT_FOUND), (13, E.LISTENER_NOT_FOUND):
+        assert partitions(version) == [(error, -1, each, each, each) for each in orders.metadata.replicas]
+    assert ask(core, MetadataRequest(topics=()), host).controller_id == 1
+    described = ask(core, DescribeClusterRequest(), host)
+    assert (described.controller_id, described.brokers) == (-1, ())
+    wanted = DescribeTopicPartitionsRequest(topics=(TopicRequest(name="orders"),), response_partition_limit=10)
+    assert [
+        (each.error_code, each.leader_id, each.replica_nodes, each.offline_replicas)
+        for each in ask(core, wanted, host).topics[0].partitions
+    ] == [(E.NONE, -1, each, each) for each in orders.metadata.replicas]
+    for key_type in (0, 1):
+        (found,) = ask(core, FindCoordinatorRequest(coordinator_keys=("app",), key_type=key_type), host).coordinators
+        assert (found.error_code, found.node_id) == (E.COORDINATOR_NOT_AVAILABLE, -1)
+    assert places(ask(core, MetadataRequest(topics=()), 0).brokers)[0] == ("kafka", 29092)
+    resource = DescribeConfigsResource(
+        resource_type=4, resource_name=str(brokers), configuration_keys=("advertised.listeners",)
+    )
+    (result,) = ask(core, DescribeConfigsRequest(resources=(resource,)), 0, broker=brokers - 1).results
+    assert [each.value for each in result.configs] == [f"INSIDE://kafka:{29091 + brokers}"]

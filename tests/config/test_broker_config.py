@@ -198,7 +198,9 @@ def test_kafkas_own_file_can_be_read() -> None:
     log.dirs=/tmp/kraft-combined-logs
     """
     config = load(file_text=text)
-    assert (config.node_id, config.served[0].port, config.advertised[0].host) == (7, 9092, "broker.example")
+    (told,) = config.advertised
+    assert told is not None
+    assert (config.node_id, config.served[0].port, told.host) == (7, 9092, "broker.example")
 
 
 class TestChangesWhileItRuns:

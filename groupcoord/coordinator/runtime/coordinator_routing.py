@@ -26,7 +26,7 @@ class BrokersView(Protocol):
         """For each partition of ``topic`` the id of its leader; the same tuple as long as nothing changes."""
 
     def address(self, broker_id: int, listener: int = 0) -> Address | None:
-        """Where clients of that listener, counted from 0, find the broker of that id; None if it is not there, or fenced."""
+        """Where clients of that listener, counted from 0, find the broker of that id; None if nowhere: it may be fenced."""
 
 
 class CoordinatorRouting(Generic[M]):

@@ -142,7 +142,7 @@ class TransactionCoordinator:
         """Fire every timer that is due at ``now_ms``, in order."""
         return self.timers.fire_due(now_ms)
 
-    def coordinator_of(self, transactional_id: str, this_broker: Address, listener: int = 0) -> Address | None:
+    def coordinator_of(self, transactional_id: str, this_broker: Address | None, listener: int = 0) -> Address | None:
         """The broker that coordinates a transactional id, if there is one, for clients of that listener, counted from 0."""
         self._notice_topic()
         shard = self.runtime.shard_of(transactional_id)
