@@ -533,7 +533,7 @@ class SyncGroupHandle(SyncProxy):
         """Member id → what it was assigned in the present generation; a remote broker tells it of a stable group."""
 
     def committed(self, topic: str, partition: int) -> int | None:
-        """The committed offset; None if there is none."""
+        """The committed offset; None if there is none. Raises ValueError for a topic or a partition that there is not."""
 
     def lag(self) -> Mapping[TopicPartition, int | None]:
         """How many records are behind the committed offset of each partition; None where none is committed, as the tool of
@@ -646,7 +646,7 @@ class SyncTransactionHandle(SyncProxy):
     and raises WaitTimeoutError, which says what was seen last.
 
     A wait sees the state of the moment: a producer that goes straight on with its next transaction leaves the end of the last
-    one behind, above all on a remote broker, which is asked again and again.
+    one behind, above all on a remote broker, which is asked again and again, and says only ``Empty`` after InitProducerId.
     """
 
     @property

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from aiokafka import AIOKafkaConsumer
 from aiokafka import TopicPartition as Partition
+from aiokafka.errors import CommitFailedError
 
 from groupcoord.coordinator.events import Departure, MemberRemoved, RebalanceStarted
 from groupcoord.testing import Cluster, virtual_time
@@ -194,6 +195,32 @@ async def test_many_commits_lose_their_connection_together() -> None:
         await consumer.commit({P0: 100})
         assert await kafka.group("app").committed("orders", 0) == 100
         assert len(kafka.trace.of(RebalanceStarted)) == 1
+
+
+@virtual_time
+async def test_who_forgets_its_id_waits_for_itself() -> None:
+    """apache/kafka#11451 "KAFKA-13419: Only reset generation ID when ILLEGAL_GENERATION error"
+
+    A commit is answered ILLEGAL_GENERATION. The client forgets its member id along with the generation and joins as somebody
+    new, and the group waits for who it was, which heartbeats no more, until its session is over.
+
+    Right: only the generation is old. Who keeps its id, as Kafka's own client does since then, waits for nobody; aiokafka does
+    wait. The commit raises, and what it was for is read again.
+    """
+    async with (
+        Cluster(topics={"orders": 1}, clock="virtual") as kafka,
+        reading(kafka, "a", enable_auto_commit=False, fetch_max_wait_ms=500) as (consumer, record),
+    ):
+        await kafka.produce("orders", b"twice")
+        assert (await record).value == b"twice"
+        kafka.faults.when("OffsetCommit").refuse("ILLEGAL_GENERATION")
+        began_ms = kafka.clock.now_ms()
+        with pytest.raises(CommitFailedError):
+            await consumer.commit()
+        assert (await consumer.getone()).value == b"twice"
+        assert kafka.clock.now_ms() - began_ms >= 10_000  # aiokafka's session_timeout_ms
+        kafka.trace.of(MemberRemoved, how=Departure.SESSION_OVER).one()
+        assert [each.client_id for each in (await kafka.group("app").describe()).members] == ["a"]
 
 
 @virtual_time

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from groupcoord.coordinator.events import MemberRemoved, RebalanceStarted, StaticMemberReplaced
-from groupcoord.testing.trace import RequestReceived
+from groupcoord.testing.trace import RequestReceived, ResponseSent
 
 pytestmark = [
     pytest.mark.clients,
@@ -155,6 +155,32 @@ def test_a_lone_committer_finds_the_coordinator_again(kafka_sync: Any) -> None:
                 break
         assert kafka_sync.group("app").committed("orders", 0) == offset
     consumer.close()
+
+
+@pytest.mark.kafka(topics={"orders": 2}, brokers=3)
+def test_a_commit_whose_coordinator_goes_is_stored_by_the_next_one(kafka_sync: Any) -> None:
+    """confluentinc/librdkafka#1195 "RD_KAFKA_RESP_ERR_NOT_COORDINATOR_FOR_GROUP on commit"
+
+    A commit waits for the replicas of its log when its coordinator goes away, and is answered NOT_COORDINATOR. That was told to
+    the user; nothing was stored, and with the next start the record came again.
+
+    Right: the client finds the next coordinator and repeats the commit there.
+    """
+    group = kafka_sync.group("app")
+    group.move_coordinator(to=1)
+    kafka_sync.produce("orders", b"one")
+    with confluent(kafka_sync) as consumer:
+        polled(lambda: bool(consumer.assignment()), consumer)
+        (message,) = consumer.consume(1, 10)
+        held = kafka_sync.hold_append(group="app")
+        consumer.commit(message=message, asynchronous=True)
+        held.wait()
+        group.move_coordinator(to=2)
+        held.release()
+        assert group.wait_committed("orders", 0, 1, timeout=60) == 1
+        (refused,) = kafka_sync.trace.of(ResponseSent, api="OffsetCommit", error="NOT_COORDINATOR")
+        assert refused.group == "app"
+        assert group.describe().generation == 1
 
 
 def test_a_restart_is_no_rebalance(kafka_sync: Any) -> None:
