@@ -1,4 +1,5 @@
-"""What changed nothing, folded: heartbeats that were fine and fetches that found nothing are one line for each client.
+"""What changed nothing, folded: heartbeats that were fine, fetches that found nothing and commits of what was committed are one
+line for each client.
 
 The text of a trace and its diagram fold alike.
 """
@@ -7,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from groupcoord.coordinator.events import GroupEvent, OffsetsCommitted
 from groupcoord.testing.trace.events import (
     CONSUMER_GROUP_HEARTBEAT,
     RequestEvent,
@@ -37,10 +39,10 @@ class QuietExchanges:
     @property
     def words(self) -> str:
         """``17 times Heartbeat of alice, all fine, 3.0 s to 51.0 s``."""
-        count, is_fetch = len(self.requests), self.api == "Fetch"
+        count = len(self.requests)
         first_ms, last_ms = self.requests[0].since_start_ms, self.requests[-1].since_start_ms
         times = "" if count == 1 else f"{count} times "
-        outcome = "nothing new" if is_fetch else "fine" if count == 1 else "all fine"
+        outcome = "nothing new" if self.api in ("Fetch", "OffsetCommit") else "fine" if count == 1 else "all fine"
         since = "" if first_ms == last_ms else f", {moment(first_ms)} to {moment(last_ms)}"
         return f"{times}{self.api} of {self.who}, {outcome}{since}"
 
@@ -93,15 +95,35 @@ def client_names(entries: Iterable[TraceEntry], names: ShortMemberNames) -> dict
 def _quiet(entries: Sequence[TraceEntry]) -> frozenset[int]:
     """The numbers of the entries of requests that changed nothing and were fine, of their answers, and of what let a fetch
     be answered with nothing."""
+    commits = _commits_of_what_was_committed(entries)
     requests = {entry.seq: entry.event for entry in entries if isinstance(entry.event, RequestReceived)}
     quiet: set[int] = set()
     for entry in entries:
         request = requests.get(entry.answers or 0)
         if request is not None and isinstance(entry.event, ResponseSent) and _changed_nothing(request, entry.event):
             quiet |= {entry.answers or 0, entry.seq}
+        elif isinstance(entry.event, ResponseSent) and entry.answers in commits and entry.event.error == "NONE":
+            quiet |= {entry.answers or 0, entry.seq, commits[entry.answers]}
     timers = (entry for entry in entries if isinstance(entry.event, TimerExpired) and entry.event.kind == "fetch")
     quiet |= {entry.seq for entry in timers if quiet.issuperset(entry.consequences)}
     return frozenset(quiet)
+
+
+def _commits_of_what_was_committed(entries: Iterable[TraceEntry]) -> dict[int | None, int]:
+    """From requests to their commits that tell nothing new: nothing else has happened to the group since the one before."""
+    known: dict[str, dict[tuple[str, int], int]] = {}
+    found: dict[int | None, int] = {}
+    for entry in entries:
+        event = entry.event
+        if isinstance(event, OffsetsCommitted):
+            offsets = {(topic, partition): offset for topic, partition, offset in event.offsets}
+            before = known.setdefault(event.group, {})
+            if offsets.items() <= before.items():
+                found[entry.cause] = entry.seq
+            before.update(offsets)
+        elif isinstance(event, GroupEvent):
+            known.pop(event.group, None)
+    return found
 
 
 def _changed_nothing(request: RequestReceived, answer: ResponseSent) -> bool:

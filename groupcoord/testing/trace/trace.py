@@ -408,7 +408,8 @@ class Trace:
         ``real``.
 
         ``short`` puts the names of members in the place of their ids: that of the client, as far as it is the only one. With
-        ``fold``, what changed nothing is one line for each client: heartbeats that were fine, fetches that found nothing.
+        ``fold``, what changed nothing is one line for each client: heartbeats that were fine, fetches that found nothing, and
+        commits of what was committed.
         """
         entries = self.entries(since=since, until=until, group=group, transaction=transaction)
         names = ShortMemberNames(self.entries() if short else ())
@@ -431,7 +432,7 @@ class Trace:
     ) -> str:
         """A sequence diagram in Mermaid's language, which GitHub draws: clients and the coordinator, and what happens.
 
-        Heartbeats and fetches that change nothing are drawn as one. With more than ``limit`` steps, the last ones are drawn.
+        Heartbeats, fetches and commits that change nothing are drawn as one. With more than ``limit`` steps, the last ones are.
         """
         names = ShortMemberNames(self.entries())
         entries = self.entries(since=since, until=until, group=group, transaction=transaction)

@@ -98,3 +98,28 @@ async def test_fetches_that_find_nothing_are_folded_with_what_ended_them() -> No
             "@1000 cluster is answered Produce: offsets [orders-0@0]",
             "@1000 reader is answered Fetch: bytes 79",
         ]
+
+
+@pytest.mark.asyncio
+async def test_commits_of_what_was_committed_are_folded_until_something_else_happens_to_the_group() -> None:
+    async with Cluster(topics={"orders": 1}, clock="manual") as kafka:
+        a = kafka.manual_member("app", "orders", client_id="a")
+        await a.rejoin()
+        begun = kafka.trace.last_seq
+        for offset in (5, 5, 5, 6, 6):
+            await a.commit({("orders", 0): offset})
+        asked = "@0 app a asks OffsetCommit v9: member a, generation 1, offsets [orders-0@{}]"
+        told = "@0 app a commits orders-0 at {}"
+        answered = "@0 app a is answered OffsetCommit: member a, generation 1"
+        text = kafka.trace.text(since=kafka.trace[begun + 1], fold=True, links=False).splitlines()
+        assert text == [
+            *(asked.format(5), told.format(5), answered, "@0 2 times OffsetCommit of a, nothing new"),
+            *(asked.format(6), told.format(6), answered, "@0 OffsetCommit of a, nothing new"),
+        ]
+        await kafka.group("app").force_rebalance()
+        await a.commit({("orders", 0): 6})
+        kafka.faults.when("OffsetCommit").refuse_answer("COORDINATOR_NOT_AVAILABLE")
+        await a.commit({("orders", 0): 6})
+        text = kafka.trace.text(since=kafka.trace[begun + 1], fold=True, links=False).splitlines()
+        assert text[-6:-4] == [told.format(6), answered]
+        assert text[-1].startswith("@0 app a is answered OffsetCommit: COORDINATOR_NOT_AVAILABLE")
