@@ -5,6 +5,7 @@ BROKER_DOCUMENTATION = {
     "auto.create.topics.enable": "Whether asking for the metadata of a topic that does not exist may create it.",
     "broker.id": "Another name of node.id.",
     "broker.rack": "The rack this broker says it stands in.",
+    "broker.session.timeout.ms": "After what silence a broker of several is fenced.",
     "compression.gzip.level": "The level of gzip for topics that are stored as gzip; -1 is gzip's own default.",
     "compression.lz4.level": "The level of LZ4 for topics that are stored as LZ4.",
     "compression.type": "How the batches of a topic are stored; `producer` keeps what the producer chose.",
@@ -61,6 +62,7 @@ BROKER_DOCUMENTATION = {
     "max.incremental.fetch.session.cache.slots": "The most incremental fetch sessions that are remembered.",
     "max.request.partition.size.limit": "The most partitions that one DescribeTopicPartitions answer has.",
     "message.max.bytes": "The largest record batch a topic takes.",
+    "min.insync.replicas": "How many replicas have to be in sync for acks=all; all of them where there are fewer.",
     "node.id": "The id of this broker.",
     "num.partitions": "The partitions of a topic created without a number of them.",
     "offset.metadata.max.bytes": "The longest text a member may commit along with an offset.",
@@ -71,6 +73,7 @@ BROKER_DOCUMENTATION = {
     "offsets.topic.replication.factor": "The replicas of __consumer_offsets; at most one per broker.",
     "offsets.topic.segment.bytes": "The segment.bytes of __consumer_offsets.",
     "producer.id.expiration.ms": "How long an idle producer's sequence numbers are remembered.",
+    "replica.lag.time.max.ms": "After how long a follower that is behind is out of the replicas in sync.",
     "socket.listen.backlog.size": "How many connections may wait to be accepted.",
     "socket.receive.buffer.bytes": "The receive buffer of a connection's socket; -1 leaves it to the system.",
     "socket.request.max.bytes": "The largest request; a longer one closes its connection.",
@@ -83,6 +86,7 @@ BROKER_DOCUMENTATION = {
     "transaction.state.log.replication.factor": "The replicas of __transaction_state; at most one per broker.",
     "transaction.state.log.segment.bytes": "The segment.bytes of __transaction_state.",
     "transactional.id.expiration.ms": "How long a transactional id that has nothing open is remembered.",
+    "unclean.leader.election.enable": "Whether a replica may lead that was not in sync, and loses what it lacks.",
 }
 
 TOPIC_DOCUMENTATION = {
@@ -103,11 +107,13 @@ TOPIC_DOCUMENTATION = {
     "message.timestamp.type": "Whether records keep the producer's timestamp or get the time of their arrival.",
     "min.cleanable.dirty.ratio": "How much of the log has to be new since its last compaction for the next one.",
     "min.compaction.lag.ms": "How old a record has to be to be compacted.",
+    "min.insync.replicas": "How many replicas have to be in sync for acks=all; all of them where there are fewer.",
     "retention.bytes": "How large the log of one partition may grow before its oldest records go; -1 is no limit.",
     "retention.ms": "How long records are kept; -1 is for ever.",
     "segment.bytes": "How large a segment grows; retention deletes whole segments.",
     "segment.index.bytes": "With a data directory: how large the index of a segment grows.",
     "segment.ms": "After how long a segment is closed, so that retention can delete it.",
+    "unclean.leader.election.enable": "Whether a replica may lead that was not in sync, and loses what it lacks.",
 }
 
 GROUP_DOCUMENTATION = {

@@ -240,7 +240,7 @@ class Cluster(KafkaCluster):
     def brokers(self) -> Mapping[int, BrokerHandle]:
         """The brokers by id; the first of several has the id 1."""
         registry = self.core.broker.cluster
-        racks = {each.id: each.rack for each in registry.named(self.core.config, registry.ids)}
+        racks = registry.racks(self.core.config)
         ids_with_addresses = zip(registry.ids, self.addresses, strict=True)
         return {
             broker_id: BrokerHandle(broker_id, address, racks[broker_id]) for broker_id, address in ids_with_addresses

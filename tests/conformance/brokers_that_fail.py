@@ -23,7 +23,7 @@ from groupcoord.protocol.batches.record_batch import build_batch
 from groupcoord.protocol.batches.records import Record
 from groupcoord.protocol.errors import ErrorCode
 
-RECORDING = Path(__file__).parent / "recordings" / "4.3.1" / "brokers_that_fail.json"
+RECORDING = Path(__file__).with_suffix(".json")
 
 PROPERTIES = {
     "default.replication.factor": "3",

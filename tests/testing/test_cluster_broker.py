@@ -89,6 +89,7 @@ async def test_a_killed_coordinator_is_named_until_its_session_ends() -> None:
         assert found.node_id not in (coordinator, -1)
         assert broker.is_fenced
         assert "broker" in repr(broker)
+        assert list(kafka.brokers) == [1, 2, 3]
 
 
 async def test_a_paused_broker_answers_when_it_goes_on() -> None:
