@@ -11,7 +11,7 @@ from groupcoord.broker.producer_state_manager import ProducerStateManager
 from groupcoord.broker.storage_backend import IN_MEMORY_LOG_BACKEND, RecoveredLog
 from groupcoord.broker.topic_config import LogConfig
 from groupcoord.broker.topic_names import CONSUMER_OFFSETS
-from groupcoord.offsets_log.source import Batch, SourceError
+from groupcoord.offsets_log.batches import Batch, SourceError
 from groupcoord.protocol.batches.record_batch import BatchError, records_in
 from groupcoord.protocol.batches.records import InvalidRecordsError, Record
 from groupcoord.protocol.consumer_protocol import read_assignment

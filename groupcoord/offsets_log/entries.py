@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from groupcoord.broker.topic_names import TRANSACTION_STATE
-from groupcoord.offsets_log.source import Batch, UnreadableData
+from groupcoord.offsets_log.batches import Batch, UnreadableData
 from groupcoord.protocol.batches.record_batch import ABORT_MARKER, COMMIT_MARKER, BatchError, marker_type, records_of
 from groupcoord.protocol.batches.records import InvalidRecordsError, Record
 from groupcoord.protocol.consumer_protocol import (

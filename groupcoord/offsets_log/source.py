@@ -9,41 +9,15 @@ import os
 import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from groupcoord.broker.topic_names import CONSUMER_OFFSETS
-from groupcoord.protocol.batches.record_batch import BatchHeader
+from groupcoord.offsets_log.batches import Batch, SourceError, UnreadableData
 from groupcoord.storage.log_file_names import PARTITION_METADATA, log_files, partition_folder
 from groupcoord.storage.log_file_reader import CorruptBatchError, checked_batches
 from groupcoord.storage.text_files import CheckpointError, read_topic_id
 
-
-class SourceError(Exception):
-    """There is nothing to read, or nothing to write to; the text says why, and what to do about it."""
-
-
-class Batch(NamedTuple):
-    """A batch as it is stored, whole and with the right checksum. ``segment`` is the base offset of its segment."""
-
-    partition: int
-    segment: int
-    header: BatchHeader
-    data: bytes
-    topic: str = CONSUMER_OFFSETS
-
-
-class UnreadableData(NamedTuple):
-    """Something in ``partition`` that cannot be read, at ``offset`` or behind it; ``place`` is a file and a byte, if any is."""
-
-    partition: int
-    offset: int
-    reason: str
-    place: str = ""
-    topic: str = CONSUMER_OFFSETS
-
-    def __str__(self) -> str:
-        place = f" ({self.place})" if self.place else ""
-        return f"{self.topic}-{self.partition} at offset {self.offset}: {self.reason}{place}"
+__all__ = ["Batch", "LogSource", "SegmentDirSource", "SourceError", "UnreadableData", "unreadable"]
 
 
 class LogSource(Protocol):

@@ -23,16 +23,21 @@ def built_page(entry: str) -> str:
         raise PageNotBuiltError("the page is not built: `make page` builds it, with Node 20 and npm") from None
 
 
-def embed(html: str, parts: Mapping[str, str]) -> str:
-    """``html`` with ``parts`` in it, each a text by a name, such as JSON; equal parts give the same file.
+def embed(html: str, parts: Mapping[str, str | bytes]) -> str:
+    """``html`` with ``parts`` in it, each by a name, a text such as JSON, or bytes; equal parts give the same file.
 
     They are packed (gzip, base64), so that a long trace is a small file and nothing in it can be taken for HTML.
     """
     before, _, after = html.partition(_PLACE)
-    scripts = "\n".join(_script(name, text) for name, text in parts.items())
+    scripts = "\n".join(_script(name, part) for name, part in parts.items())
     return f"{before}{scripts}{after}"
 
 
-def _script(name: str, text: str) -> str:
-    packed = base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
-    return f'<script type="application/gzip" id="groupcoord-{name}">{packed}</script>'
+def packed(part: str | bytes) -> str:
+    """``part`` as it stands in a page."""
+    data = part.encode() if isinstance(part, str) else part
+    return base64.b64encode(gzip.compress(data, mtime=0)).decode()
+
+
+def _script(name: str, part: str | bytes) -> str:
+    return f'<script type="application/gzip" id="groupcoord-{name}">{packed(part)}</script>'

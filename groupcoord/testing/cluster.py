@@ -14,7 +14,7 @@ from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 from weakref import WeakValueDictionary
 
 from groupcoord.broker import topic_store
@@ -88,6 +88,8 @@ class Cluster(KafkaCluster):
     AssertionError if a call was never awaited or a fault rule never used.
     """
 
+    _engine_class: ClassVar[type[Engine]] = Engine
+
     def __init__(
         self,
         *,
@@ -141,7 +143,7 @@ class Cluster(KafkaCluster):
     # From beginning to end.
 
     async def __aenter__(self) -> Self:
-        engine = Engine(**self._settings, run=None if self._thread is None else self._thread.call)
+        engine = self._engine_class(**self._settings, run=None if self._thread is None else self._thread.call)
         engine.loop_hint = self.loop_hint
         await engine.start()
         self._running = engine

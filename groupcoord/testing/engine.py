@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from groupcoord.assignors import TopicPartition
 from groupcoord.broker.storage_backend import IN_MEMORY_STORAGE, StorageBackend
@@ -74,6 +74,8 @@ class SeededRandomSource:
 
 class Engine:
     """One running cluster, in the loop in which it was made. ``settings`` are the arguments of ``_begin``."""
+
+    _server_class: ClassVar[type[Server]] = Server
 
     def __init__(
         self,
@@ -166,7 +168,7 @@ class Engine:
             lambda inner: InProcessTransport(inner, on_activity=self._active, on_answers=self._deliver_soon)
         )
         self.appends = AppendRules(self.core, self.waiting, self.apply, self.clock)
-        self.server = Server(
+        self.server = self._server_class(
             self.transport,
             host,
             port,

@@ -1,0 +1,367 @@
+"""What can be done to a playground: each public method of ``Actions`` is an action, and its arguments are JSON."""
+
+import asyncio
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypeVar
+
+from groupcoord.assignors import TopicPartition
+from groupcoord.broker.topic_names import CONSUMER_OFFSETS
+from groupcoord.playground.cluster import SocketlessCluster
+from groupcoord.protocol.errors import ErrorCode
+from groupcoord.testing.auto_member import AutoMember
+from groupcoord.testing.faults.api import AsyncRule
+from groupcoord.testing.faults.rule import Rule
+from groupcoord.testing.manual_producer import ManualProducer
+from groupcoord.testing.waiting import WaitTimeoutError
+
+T = TypeVar("T")
+
+MOST_RECORDS = 1_000
+"""So many records are produced at once, at most."""
+MOST_MEMBERS = 50
+MOST_SECONDS = 86_400 * 30
+TRIES = 3
+"""So often a producer is initialised at most, while a transaction of its predecessor is being aborted."""
+
+
+class ActionError(ValueError):
+    """An action cannot be done; the text says what was wrong, and what would be right."""
+
+
+@dataclasses.dataclass
+class MemberProcess:
+    """A member, and how its process is: ``running``, ``not polling``, ``paused``, ``killed`` or ``closed``."""
+
+    member: AutoMember
+    protocol: str
+    assignors: Sequence[str]
+    status: str = "running"
+
+
+@dataclasses.dataclass
+class ProducerProcess:
+    """A transactional producer, and how its process is: ``running`` or ``killed``."""
+
+    producer: ManualProducer
+    status: str = "running"
+
+
+class Actions:
+    """The actions on ``cluster``, which is started. All raise ValueError, which says what would be right.
+
+    Members and producers go by their client ids. What an action returns is what the client was answered, as far as it was
+    answered yet.
+    """
+
+    def __init__(self, cluster: SocketlessCluster) -> None:
+        self._cluster = cluster
+        self.members: dict[str, MemberProcess] = {}
+        """The members, by name, in the order in which they came."""
+        self.producers: dict[str, ProducerProcess] = {}
+        """The transactional producers, by name."""
+        self.rules: dict[str, AsyncRule] = {}
+        """The rules for requests that fail, wait or are lost, by name."""
+
+    # Topics and records.
+
+    async def create_topic(self, topic: str, partitions: int = 6) -> None:
+        """Create a topic."""
+        await self._cluster.create_topic(topic, partitions)
+
+    async def add_partitions(self, topic: str, more: int = 1) -> None:
+        """Give a topic more partitions; a leader of a classic group finds out when it asks for metadata again."""
+        await self._cluster.add_partitions(topic, more)
+
+    async def delete_topic(self, topic: str) -> None:
+        """Delete a topic, with the offsets committed for it."""
+        await self._cluster.delete_topic(topic)
+
+    async def produce(self, topic: str, partition: int = 0, count: int = 1) -> None:
+        """Append records to a partition."""
+        _require(count, 1, MOST_RECORDS, "count", "records")
+        await self._cluster.produce(topic, *_values(count), partition=partition)
+
+    # Members.
+
+    async def add_member(
+        self,
+        group: str,
+        topics: list[str],
+        protocol: Literal["classic", "consumer"] = "classic",
+        assignors: list[Literal["range", "roundrobin", "sticky", "cooperative-sticky"]] | None = None,
+        remote_assignor: Literal["uniform", "range"] | None = None,
+        instance_id: str | None = None,
+        name: str | None = None,
+        session_timeout_ms: int = 45_000,
+        max_poll_interval_ms: int = 300_000,
+        auto_commit: bool = True,
+    ) -> None:
+        """Start a consumer, which joins the group.
+
+        ``assignors`` are of the classic protocol (partition.assignment.strategy; range unless given), ``remote_assignor`` of
+        the protocol ``consumer`` (KIP-848). With an ``instance_id`` it is a static member (KIP-345).
+        """
+        if len(self.members) >= MOST_MEMBERS:
+            raise ActionError(f"there are {MOST_MEMBERS} members already, and a playground has no more")
+        self._require_new(name)
+        options: dict[str, Any] = {} if remote_assignor is None else {"remote_assignor": remote_assignor}
+        self._cluster.next_name = name
+        (member,) = await self._cluster.consumers(
+            1,
+            group,
+            topics,
+            protocol=protocol,
+            assignors=assignors,
+            instance_ids=None if instance_id is None else [instance_id],
+            session_timeout_ms=session_timeout_ms,
+            max_poll_interval_ms=max_poll_interval_ms,
+            auto_commit=auto_commit,
+            **options,
+        )
+        offered = [] if protocol == "consumer" else assignors or ["range"]
+        self.members[member.client_id] = MemberProcess(member, protocol, offered)
+
+    async def leave(self, member: str) -> None:
+        """The consumer is closed: it commits what it has read, and says LeaveGroup; a static member says nothing."""
+        process = self._alive(member)
+        process.member.leave("the consumer is being closed")
+        process.status = "closed"
+
+    async def kill(self, member: str) -> None:
+        """The process ends without a word, as by ``kill -9``."""
+        process = self._alive(member)
+        process.member.vanish()
+        process.status = "killed"
+
+    async def pause(self, member: str) -> None:
+        """The process stands still, as in a long garbage collection: it sends nothing, and answers lie unread."""
+        process = self._alive(member)
+        process.member.pause()
+        process.status = "paused"
+
+    async def resume(self, member: str) -> None:
+        """The process goes on, and handles what came meanwhile."""
+        process = self._alive(member)
+        if process.status != "paused":
+            raise ActionError(f"member={member!r}: it is {process.status}, and only one that is paused goes on")
+        process.member.resume()
+        process.status = "running"
+
+    async def stop_polling(self, member: str) -> None:
+        """The application is busy: it polls no more, while the heartbeats of its consumer go on until max.poll.interval.ms."""
+        process = self._alive(member)
+        process.member.be_busy()
+        process.status = "not polling"
+
+    async def poll(self, member: str) -> None:
+        """The application polls again."""
+        process = self._alive(member)
+        process.member.poll()
+        process.status = "running"
+
+    async def subscribe(self, member: str, topics: list[str]) -> None:
+        """The member subscribes to other topics."""
+        self._alive(member).member.subscribe(*topics)
+
+    async def commit(self, member: str, offsets: dict[str, int] | None = None) -> Any:
+        """OffsetCommit with the member id and generation that it has; without ``offsets``, of all records that there are in its
+        partitions."""
+        process = self._alive(member)
+        said: list[Any] = []
+        wanted = self._ends_of(process.member) if offsets is None else partitions_of(offsets)
+        process.member.commit(wanted, said.append)
+        await self._cluster.settle()
+        return _codes(said[0]) if said else None
+
+    # The network.
+
+    async def add_rule(self, rule: dict[str, Any], name: str | None = None) -> None:
+        """A rule for requests that fail, wait or are lost, as docs/faults.md has it."""
+        made = Rule.from_dict(rule)
+        if made.holds:
+            raise ActionError(f"do={made.action.name!r}: needs a program that releases; delay and drop do without")
+        name = name or f"rule {len(self.rules) + 1}"
+        if name in self.rules:
+            raise ActionError(f"name={name!r}: there is a rule of that name already")
+        self.rules[name] = self._cluster.faults.add(made, name)
+
+    async def remove_rule(self, name: str) -> None:
+        """The rule acts no more."""
+        _found(self.rules, name, "name", "rule").remove()
+        del self.rules[name]
+
+    # Time.
+
+    async def advance(self, seconds: float) -> None:
+        """Let time pass; everything that falls due happens at its own moment."""
+        _require(seconds, 0, MOST_SECONDS, "seconds", "seconds")
+        await self._cluster.clock.advance(seconds)
+
+    async def advance_to_next_deadline(self, group: str | None = None) -> None:
+        """Let time pass until the coordinator's next deadline: the end of a session, of waiting for members to join …"""
+        try:
+            await self._cluster.clock.advance_to_next(group=group)
+        except WaitTimeoutError as problem:
+            raise ActionError(str(problem)) from None
+
+    async def advance_until_stable(self, group: str) -> str | None:
+        """Let time pass until the group is Stable and all its members know; after ten minutes it says what is missing."""
+        seen = self._cluster.group(group)
+
+        def settled() -> bool:
+            now = seen.description()
+            number = now.epoch if now.type == "consumer" else now.generation
+            assigned = now.assignment
+            members = [each.member for each in self.members.values() if each.member.group == group]
+            return now.state == "Stable" and all(
+                each.member_id not in assigned or (each.generation == number and each.is_stable) for each in members
+            )
+
+        try:
+            await self._cluster.clock.advance_until(settled, timeout=600)
+        except WaitTimeoutError:
+            return f"not stable within ten minutes: {seen.description().text()}"
+        return None
+
+    # Brokers and coordinators.
+
+    async def move_leader(self, topic: str, partition: int, to: int) -> None:
+        """Another broker becomes the leader of a partition, in the next leader epoch."""
+        await self._cluster.move_leader(topic, partition, to)
+
+    async def move_coordinator(self, group: str, to: int) -> None:
+        """Another broker becomes the coordinator of a group: it leads the group's partition of ``__consumer_offsets`` and loads
+        it."""
+        await self._cluster.group(group).move_coordinator(to)
+
+    async def unload_coordinator(self, group: str) -> None:
+        """No broker coordinates the group any more, until its coordinator is loaded: requests get NOT_COORDINATOR."""
+        await self._cluster.group(group).unload_coordinator()
+
+    async def load_coordinator(self, group: str) -> None:
+        """A broker reads the group's partition of ``__consumer_offsets`` and coordinates what is in it."""
+        await self._cluster.group(group).load_coordinator()
+
+    async def compact_offsets(self) -> None:
+        """Roll the active segment of ``__consumer_offsets``, which compaction leaves alone, and compact the log."""
+        core, now_ms = self._cluster.core, self._cluster.clock.now_ms()
+        topic = core.broker.topics.get(CONSUMER_OFFSETS)
+        if topic is None:
+            raise ActionError(f"there is no {CONSUMER_OFFSETS}: it was deleted")
+        for number, log in enumerate(topic.partitions):
+            log.roll(now_ms)
+            self._cluster.apply(core.compact(number, now_ms), f"compact {CONSUMER_OFFSETS}-{number}")
+
+    # Transactions.
+
+    async def add_producer(self, transactional_id: str, name: str | None = None, timeout_ms: int = 60_000) -> Any:
+        """Start a transactional producer, which says InitProducerId: whoever had that transactional id before is fenced.
+
+        As Kafka's client does, it asks again while a transaction of its predecessor is being aborted.
+        """
+        self._require_new(name)
+        self._cluster.next_name = name
+        producer = self._cluster.manual_producer(transactional_id)
+        self.producers[producer.client_id] = ProducerProcess(producer)
+        for _ in range(TRIES):
+            answer = await self._answer(producer.init(transaction_timeout_ms=timeout_ms))
+            if answer != ErrorCode.CONCURRENT_TRANSACTIONS.name:
+                break
+        return answer
+
+    async def kill_producer(self, producer: str) -> None:
+        """The process ends without a word; a transaction that it has begun stays open until its timeout."""
+        found = self._sending(producer)
+        found.producer.vanish()
+        found.status = "killed"
+
+    async def produce_in_transaction(self, producer: str, topic: str, partition: int = 0, count: int = 1) -> Any:
+        """Append records to a partition as a part of the producer's transaction."""
+        _require(count, 1, MOST_RECORDS, "count", "records")
+        sender = self._sending(producer).producer
+        return await self._answer(sender.produce(topic, *_values(count), partition=partition))
+
+    async def commit_in_transaction(
+        self, producer: str, group: str, offsets: dict[str, int], member: str | None = None
+    ) -> Any:
+        """TxnOffsetCommit: offsets of a group become committed with the producer's transaction, as a member of the group if one
+        is named (KIP-447)."""
+        sender = self._sending(producer).producer
+        own = None if member is None else self._alive(member).member
+        of_member = ("", -1) if own is None else (own.member_id, own.generation)
+        return await self._answer(sender.commit_offsets(group, partitions_of(offsets), *of_member))
+
+    async def end_transaction(self, producer: str, commit: bool = True) -> Any:
+        """EndTxn: commit the producer's transaction, or abort it."""
+        return await self._answer(self._sending(producer).producer.end(commit=commit))
+
+    # What they stand on.
+
+    def _require_new(self, name: str | None) -> None:
+        if name in self.members or name in self.producers or name == "":
+            raise ActionError(f"name={name!r}: a client id that no other has")
+
+    def _alive(self, name: str) -> MemberProcess:
+        process = _found(self.members, name, "member", "member")
+        if process.status in ("killed", "closed"):
+            raise ActionError(f"member={name!r}: it was {process.status}, and does nothing any more")
+        return process
+
+    def _sending(self, name: str) -> ProducerProcess:
+        found = _found(self.producers, name, "producer", "producer")
+        if found.status == "killed":
+            raise ActionError(f"producer={name!r}: it was killed")
+        return found
+
+    def _ends_of(self, member: AutoMember) -> dict[TopicPartition, int]:
+        topics = self._cluster.core.broker.topics
+        found = {(topic, number): topics.get(topic) for topic, number in member.assigned}
+        return {
+            partition: topic.partitions[partition[1]].high_watermark
+            for partition, topic in found.items()
+            if topic is not None
+        }
+
+    async def _answer(self, asked: "asyncio.Future[Any]") -> Any:
+        await self._cluster.settle()
+        if not asked.done():
+            return None
+        answer = asked.result()
+        if isinstance(answer, Mapping):
+            return _codes(answer)
+        return ErrorCode(answer.error_code).name
+
+
+def partitions_of(offsets: Mapping[str, int]) -> dict[TopicPartition, int]:
+    """``{"orders-0": 5}`` with each partition as a topic and a number."""
+    found = {}
+    for name, offset in offsets.items():
+        topic, _, number = name.rpartition("-")
+        if not topic or not number.isdecimal():
+            raise ActionError(f'offsets={dict(offsets)!r}: offsets by partition, such as {{"orders-0": 5}}')
+        if offset < 0:
+            raise ActionError(f"offsets={dict(offsets)!r}: an offset is 0 or more")
+        found[topic, int(number)] = offset
+    return found
+
+
+def _codes(codes: Mapping[TopicPartition, ErrorCode]) -> dict[str, str]:
+    return {f"{topic}-{number}": code.name for (topic, number), code in sorted(codes.items())}
+
+
+def _values(count: int) -> list[bytes]:
+    return [b"record %d" % number for number in range(count)]
+
+
+def _require(value: float, least: int, most: int, name: str, what: str) -> None:
+    if not least <= value <= most:
+        raise ActionError(f"{name}={value!r}: {least:,} to {most:,} {what}")
+
+
+def _found(named: Mapping[str, T], name: str, argument: str, what: str) -> T:
+    found = named.get(name)
+    if found is None:
+        there = f"there is {', '.join(named)}" if named else "there is none yet"
+        raise ActionError(f"{argument}={name!r}: no {what} is called so; {there}")
+    return found

@@ -1,0 +1,57 @@
+"""The cluster of ``groupcoord.testing`` without sockets and threads: all members are in this process."""
+
+from collections.abc import Iterable, Sequence
+from typing import ClassVar
+
+from groupcoord.core.effects import Effect
+from groupcoord.server.server import Server
+from groupcoord.testing.auto_member import AutoMember
+from groupcoord.testing.cluster import Cluster
+from groupcoord.testing.engine import Engine
+
+FIRST_PORT = 9092
+"""The brokers say that they listen at this port and those behind it, as FindCoordinator and Metadata tell an address."""
+
+
+class SocketlessServer(Server):
+    """Serves members in this process. Work that takes long is done at once, as there is no thread for it."""
+
+    async def startup(self) -> None:
+        """Accept requests."""
+        await super().startup()
+        self.cluster.use_worker(None)
+
+    async def _listen(self, brokers: int) -> None:
+        self.cluster.listening_at(self.host, FIRST_PORT)
+        for broker in range(brokers):
+            self._places[broker, 0] = self.host, FIRST_PORT + broker
+            if broker and self._brokers is not None:
+                self._brokers.listening_at(broker, self.host, FIRST_PORT + broker)
+
+
+class _SocketlessEngine(Engine):
+    _server_class: ClassVar[type[Server]] = SocketlessServer
+
+
+class SocketlessCluster(Cluster):
+    """A cluster at no address. ``consumers`` returns at once: who plays lets the time pass until the group is stable."""
+
+    _engine_class: ClassVar[type[Engine]] = _SocketlessEngine
+    next_name: str | None = None
+    """The client id that the next member or producer gets; None: one that the cluster makes."""
+
+    async def end(self) -> None:
+        """Stop for good. Raises what went wrong in the cluster that should not have; rules for faults need not have acted."""
+        self._problems += await self._engine.end()
+        await self.check(rules=False)
+
+    def apply(self, effects: Iterable[Effect], action: str) -> None:
+        """Execute what an administrative action led to."""
+        self._engine.apply(effects, action)
+
+    def _next_client_id(self, group: str) -> str:
+        name, self.next_name = self.next_name, None
+        return name or super()._next_client_id(group)
+
+    async def _wait_for_members(self, group: str, new: Sequence[AutoMember], timeout: float | None) -> None:  # noqa: ARG002, ASYNC109
+        await self.settle()
