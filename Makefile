@@ -1,7 +1,7 @@
 # Everything a newcomer needs. `make demo` and `make test` install what they need into .venv first.
 PYTHON ?= python3
 BIN := .venv/bin
-COVERED := protocol dissect core config assignors partitioners coordinator broker cluster server storage client offsets_log testing proxy control page simulation
+COVERED := protocol dissect core config assignors partitioners coordinator broker cluster server storage client offsets_log testing proxy control page playground simulation
 export KAFKA_VERSION ?= 4.3.1
 # What runs without the tracer of coverage: it starts processes, or computes for long on lines that other tests reach.
 WITHOUT_COVERAGE := tests/cli tests/conformance tests/assignors/test_digests.py
@@ -13,7 +13,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .PHONY: help demo serve test lint check cover sim pipeline-demo pipeline-test format docs site bench conformance faults break record \
-  kafka-versions kafka-image kafka-libs image image-test dist workflows assignor-vectors page page-test clean
+  kafka-versions kafka-image kafka-libs image image-test dist workflows assignor-vectors page page-test playground playground-test clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 23
@@ -58,6 +58,12 @@ page: web/node_modules/.installed ## the pages of `groupcoord page`, built from 
 page-test: page .venv/dev ## the types and the unit tests of the pages, and the pages in a real browser (Chromium)
 	cd web && npm run --silent check && npm run --silent test && npm run --silent test:browser
 	$(BIN)/pytest tests/page
+
+playground: page .venv/dev ## lessons and free play with a coordinator in the browser: build/playground/index.html, which needs no server
+	$(BIN)/python -m tools.build_playground
+
+playground-test: playground ## the playground in a real browser (Chromium), offline
+	cd web && npm run --silent test:playground
 
 format: .venv/dev ## let ruff format and mend what it can
 	$(BIN)/ruff format .

@@ -21,11 +21,15 @@ const DRAW_EVERY_MS = 100;
 
 export interface ExplorerProps {
   source: Source;
+  /** The group that is shown, until the person chooses another one. */
+  focus?: string;
+  /** Show requests of all groups, and of none, until the person wants those of one. */
+  allGroups?: boolean;
   /** What stands in front of the panels, such as an editor. */
   children?: ComponentChildren;
 }
 
-export function Explorer({ source, children }: ExplorerProps) {
+export function Explorer({ source, focus = "", allGroups = false, children }: ExplorerProps) {
   const history = useRef(new History());
   const [, draw] = useState(0);
   const [moment, go] = useState<number | null>(null); // the number of the last entry that is shown; null: the newest
@@ -54,6 +58,7 @@ export function Explorer({ source, children }: ExplorerProps) {
       stop();
     };
   }, [source]);
+  useEffect(() => showGroup(focus), [focus]);
   const now = history.current;
   const count = moment === null ? now.entries.length : now.placeOf(moment + 1);
   const state = now.at(count);
@@ -72,7 +77,7 @@ export function Explorer({ source, children }: ExplorerProps) {
       <header class="top" ref={top}>
         <div class="title">
           <h1>{source.title}</h1>
-          <span class={`badge ${source.kind === "live" ? "good" : ""}`}>{source.kind === "live" ? "● live" : source.kind}</span>
+          {source.kind !== "playground" && <span class={`badge ${source.kind === "live" ? "good" : ""}`}>{source.kind === "live" ? "● live" : source.kind}</span>}
           {problem && <span class="badge warn" role="status">{problem}</span>}
           {dropped(now) > 0 && <span class="quiet">{dropped(now).toLocaleString("en")} older entries are not kept</span>}
           <ThemeToggle />
@@ -93,7 +98,7 @@ export function Explorer({ source, children }: ExplorerProps) {
         <div class="wide">
           <GroupPanel view={view} />
           <Timeline view={view} />
-          <Sequence view={view} />
+          <Sequence view={view} allGroups={allGroups} />
         </div>
         <div class="side">
           <Details view={view} />

@@ -1,5 +1,5 @@
 /** Every request and answer as an arrow between a client and the broker, with what happened in between. */
-import { useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { firstPlace } from "./model/history.ts";
 import { rowsOf, type Row } from "./model/folding.ts";
 import { Panel } from "./panel.tsx";
@@ -10,8 +10,9 @@ import { VirtualList } from "./virtual.tsx";
 const LANES = 7;
 const OTHERS = "other clients";
 
-export function Sequence({ view }: { view: View }) {
-  const [all, setAll] = useState(false);
+export function Sequence({ view, allGroups }: { view: View; allGroups: boolean }) {
+  const [all, setAll] = useState(allGroups);
+  useEffect(() => setAll(allGroups), [allGroups]);
   const [folds, setFolds] = useState(true);
   const { history } = view;
   const rows = useMemo(() => rowsOf(history, all || !view.group ? null : view.group, folds), [history.version, all, folds, view.group]);
