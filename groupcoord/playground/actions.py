@@ -226,6 +226,18 @@ class Actions:
 
     # Brokers and coordinators.
 
+    async def kill_broker(self, broker: int) -> None:
+        """A broker ends without a word; when its session is over (9 s), others lead what it led."""
+        await self._cluster.broker(broker).kill()
+
+    async def stop_broker(self, broker: int) -> None:
+        """A broker is shut down in order: others lead what it led at once."""
+        await self._cluster.broker(broker).stop()
+
+    async def start_broker(self, broker: int) -> None:
+        """A broker that was killed or stopped starts again, with all that it had."""
+        await self._cluster.broker(broker).start()
+
     async def move_leader(self, topic: str, partition: int, to: int) -> None:
         """Another broker becomes the leader of a partition, in the next leader epoch."""
         await self._cluster.move_leader(topic, partition, to)

@@ -30,7 +30,7 @@ async def snapshot(cluster: SocketlessCluster, actions: Actions) -> dict[str, An
     short = ShortMemberNames(cluster.trace.entries())
     return {
         "now_ms": cluster.clock.now_ms(),
-        "brokers": {str(broker.id): broker.address for broker in cluster.brokers.values()},
+        "brokers": {str(number): cluster.broker(number).state for number in cluster.core.broker.cluster.ids},
         "topics": {topic.name: _topic(topic) for topic in topics if topic.name not in _INTERNAL},
         "groups": {name: await _group(cluster, name, short) for name in await _group_names(cluster, actions)},
         "members": {name: _member(process) for name, process in actions.members.items()},

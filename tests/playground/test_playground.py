@@ -124,6 +124,16 @@ def test_a_leader_of_a_partition_moves(act: Act) -> None:
     assert found["snapshot"]["topics"]["orders"]["partitions"][0]["leader"] == before % 3 + 1
 
 
+def test_brokers_end_and_come_back(act: Act) -> None:
+    assert act("kill_broker", broker=1)["snapshot"]["brokers"] == {"1": "stopped", "2": "running", "3": "running"}
+    assert act("stop_broker", broker=2)["snapshot"]["brokers"]["2"] == "stopped"
+    act("advance", seconds=10)
+    act("start_broker", broker=1)
+    assert act("start_broker", broker=2)["snapshot"]["brokers"] == {"1": "running", "2": "running", "3": "running"}
+    with pytest.raises(ValueError, match="there is no broker 9: the ids are 1, 2, 3"):
+        act("kill_broker", broker=9)
+
+
 def test_members_of_a_group_without_a_coordinator_are_told_of_it(act: Act) -> None:
     member(act, "a")
     found = act("unload_coordinator", group="app")

@@ -50,7 +50,7 @@ function field(action: string, name: string, about: Argument, snapshot: Snapshot
   if (name === "member") return choice(alive(snapshot.members));
   if (name === "producer") return choice(alive(snapshot.producers));
   if (name === "topic" && action !== "create_topic") return { name, label, kind: "topic" };
-  if (name === "to") return { name, label, kind: "broker" };
+  if (name === "to" || name === "broker") return { name, label, kind: "broker" };
   if (name === "group") return { name, label, kind: "text", initial: Object.keys(snapshot.groups)[0] ?? "app" };
   if (name === "topics") return { name, label, kind: "text", initial: Object.keys(snapshot.topics).join(", ") };
   if (name === "transactional_id") return { name, label, kind: "text", initial: "billing" };
