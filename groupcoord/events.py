@@ -7,6 +7,7 @@ from groupcoord.broker.events import (
     LogCleaned,
     LogNotCleaned,
     LogTruncated,
+    ReplicasReassigned,
 )
 from groupcoord.coordinator.events import (
     AssignmentReceived,
@@ -100,6 +101,7 @@ __all__ = [
     "RebalanceStarted",
     "RebalanceStuck",
     "RegexResolved",
+    "ReplicasReassigned",
     "RequestReceived",
     "RequestRefused",
     "RequestUnanswered",

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 
 from groupcoord.broker.broker_registry import BrokerRegistry
-from groupcoord.broker.events import IsrChanged, LeaderChanged, LogTruncated
+from groupcoord.broker.events import IsrChanged, LeaderChanged, LogTruncated, ReplicasReassigned
 from groupcoord.broker.fetch_purgatory import FetchPurgatory
 from groupcoord.broker.fetch_sessions import FetchSessions
 from groupcoord.broker.followers import Followers
@@ -201,11 +201,15 @@ class Broker:
     # --- replicas
 
     def set_partition_state(self, ctx: HandlerContext, topic: Topic, partition: int, state: PartitionState) -> None:
-        """A partition has another ISR, or another leader, or none: whoever waits for that goes on.
+        """A partition has another ISR, or another leader, or none, or other replicas: whoever waits for that goes on.
 
-        If the new leader has less than the one before, the log is truncated to what it has.
+        If the new leader has less than the one before, the log is truncated to what it has. A new replica has nothing yet.
         """
         before, log = topic.metadata.partitions[partition], topic.partitions[partition]
+        for broker_id in set(before.replicas) - set(state.replicas):
+            self.followers.copy(log, broker_id)
+        for broker_id in set(state.replicas) - set(before.replicas):
+            self.followers.begin(log, broker_id)
         if state.leader not in (before.leader, NO_LEADER):
             end = self.followers.end_of(log, state.leader)
             self.followers.copy(log, state.leader)
@@ -217,6 +221,15 @@ class Broker:
                     LogTruncated, topic=topic.name, partition=partition, leader=state.leader, offset=end, lost=lost
                 )
         topic.set_state(partition, state)
+        if before.assignment != state.assignment:
+            ctx.emit(
+                ReplicasReassigned,
+                topic=topic.name,
+                partition=partition,
+                replicas=state.replicas,
+                adding=state.adding,
+                removing=state.removing,
+            )
         if state.leader != before.leader:
             epoch = log.leader_epoch
             ctx.emit(

@@ -75,6 +75,23 @@ class IsrChanged(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicasReassigned(Event):
+    """A partition has other replicas, or is to have: while that goes on, some are ``adding`` or ``removing``."""
+
+    topic: str
+    partition: int
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
+
+    def text(self) -> str:
+        replicas, adding, removing = (
+            ", ".join(map(str, ids)) or "none" for ids in (self.replicas, self.adding, self.removing)
+        )
+        return f"replicas of {self.topic}-{self.partition}: {replicas} (adding: {adding}, removing: {removing})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LogTruncated(Event):
     """The new leader of a partition has its log only up to ``offset``: ``lost`` offsets are gone."""
 

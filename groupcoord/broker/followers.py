@@ -45,6 +45,10 @@ class Followers:
         self._ends.setdefault(log, {}).setdefault(broker_id, log.log_end_offset)
         self._hold_back(log, isr)
 
+    def begin(self, log: PartitionLog, broker_id: int) -> None:
+        """That broker is a new follower: it has nothing of ``log`` yet."""
+        self._ends.setdefault(log, {})[broker_id] = log.log_start_offset
+
     def copy(self, log: PartitionLog, broker_id: int) -> None:
         """That broker has all of ``log``, and copies what comes; ``isr_changed`` is to be called next."""
         ends = self._ends.get(log, {})

@@ -121,9 +121,13 @@ class Topic:
         self._changes.on_logs_added(self, len(self.partitions) - len(logs))
 
     def set_state(self, partition: int, state: PartitionState) -> None:
-        """``partition`` is as ``state`` says from now on; with another leader, or none, its next leader epoch begins."""
+        """``partition`` is as ``state`` says from now on.
+
+        With another leader, or none, or without a replica that it had, its next leader epoch begins.
+        """
         states = list(self.metadata.partitions)
-        if state.leader != states[partition].leader:
+        before = states[partition]
+        if state.leader != before.leader or not set(before.replicas) <= set(state.replicas):
             log = self.partitions[partition]
             log.epochs.begin(log.log_end_offset)
         states[partition] = state
@@ -147,7 +151,7 @@ class Topic:
             )
 
         moved = PartitionState(with_it(state.replicas), with_it(state.isr), broker_id)
-        self.set_state(partition, moved)
+        self.set_state(partition, moved._replace(adding=state.adding, removing=state.removing))
 
     def configure(self, configs: Mapping[str, str], config: BrokerConfig) -> None:
         """Set the overrides of the topic, which have been checked; they apply to every log at once.
@@ -182,7 +186,7 @@ class TopicStore:
         self._storage = storage
         self._new_topic_id = new_topic_id
         self.changes = MetadataChanges()
-        self._by_name: dict[str, Topic] = {}
+        self._by_name: TimelineMap[str, Topic] = TimelineMap()
         self._by_id: dict[uuid.UUID, Topic] = {}
         self._by_collision: dict[str, TimelineMap[str, None]] = {}
 
@@ -199,6 +203,10 @@ class TopicStore:
     def all(self) -> list[Topic]:
         """The topics, in the order of their creation."""
         return list(self._by_name.values())
+
+    def in_controllers_order(self) -> list[Topic]:
+        """The topics, in the order in which Kafka's controller goes through them."""
+        return [topic for _, topic in self._by_name.in_order()]
 
     def __getitem__(self, name: str) -> Topic:
         """The topic called ``name``. Raises KeyError."""
@@ -273,7 +281,8 @@ class TopicStore:
         return topic
 
     def _add(self, topic: Topic) -> None:
-        self._by_name[topic.name] = self._by_id[topic.topic_id] = topic
+        self._by_name.put(topic.name, topic)
+        self._by_id[topic.topic_id] = topic
         self.changes.value += 1
         self.changes.of_newest_topic = self.changes.value
         key = topic_names.collision_key(topic.name)

@@ -23,6 +23,7 @@ from groupcoord.cluster.api_versions import Features, api_versions
 from groupcoord.cluster.append_gate import Appends
 from groupcoord.cluster.controller import ClusterController
 from groupcoord.cluster.coordinator_loader import CoordinatorLoader
+from groupcoord.cluster.partition_admin import PARTITION_ADMIN
 from groupcoord.cluster.transaction_markers import TransactionMarkers, verify_offsets
 from groupcoord.config.broker_config import SERVER_ASSIGNOR_NAMES, BrokerConfig, ConfigResource
 from groupcoord.config.features import GROUP_VERSION, TRANSACTION_VERSION
@@ -107,7 +108,11 @@ class ClusterCore:
         )
         self.markers = TransactionMarkers(self.broker, self.coordinator.shards)
         self.controller = ClusterController(
-            self.broker, resign=self._resign_partition, load=self._load_partition, handle=self._handle_now
+            self.broker,
+            resign=self._resign_partition,
+            load=self._load_partition,
+            handle=self._handle_now,
+            now_ms=now_ms,
         )
         """What becomes of brokers that stop, die, pause and come back."""
         self.transactions = TransactionCoordinator(
@@ -139,6 +144,8 @@ class ClusterCore:
         self._default_group_config = config, _config_of_group(config, NO_CONFIGS)
         self.broker.on_topics_deleted = self._topics_deleted
         self._timers: tuple[Timers, ...] = (self.coordinator.timers, self.transactions.timers, self.broker.timers)
+        if brokers > 1:
+            self._timers = (*self._timers, self.controller.timers)
         self._absent = self.broker.cluster.not_running
         self.loader = CoordinatorLoader()
         """Reads the logs of coordinators; the simulation has one that takes its time."""
@@ -218,6 +225,10 @@ class ClusterCore:
             ctx = HandlerContext(now_ms, call)
             api_versions(ctx, call, request, self.features)
             return ctx.effects
+        if key in PARTITION_ADMIN:
+            ctx = HandlerContext(now_ms, call)
+            PARTITION_ADMIN[key](self.controller, self.broker.topics, ctx, call, request)
+            return self._execute_appends(ctx.effects, now_ms)
         if key == ApiKey.UPDATE_FEATURES:
             ctx = HandlerContext(now_ms, call)
             if self.features.update(ctx, call, request):
@@ -300,8 +311,6 @@ class ClusterCore:
             raise ValueError(
                 "a lone broker has no others that go on without it: a cluster of several has brokers=3, say"
             )
-        if self.controller.timers not in self._timers:
-            self._timers = (*self._timers, self.controller.timers)
         ctx = HandlerContext(now_ms, AdminAction(action))
         act(self.controller, ctx)
         return self.controller.withhold(self._execute_now(ctx.effects, now_ms))

@@ -7,12 +7,12 @@ heartbeat, so that it may be ``broker.heartbeat.interval.ms`` less. Sources: ``R
 """
 
 import enum
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from groupcoord.broker.broker import Broker
 from groupcoord.broker.events import BrokerStateChanged
-from groupcoord.broker.leader_election import NO_LEADER, PartitionState, Replicas, after_change
+from groupcoord.broker.leader_election import NO_LEADER, Election, PartitionState, Replicas, after_change
 from groupcoord.broker.topic_store import Topic
 from groupcoord.core.effects import Call, CloseConnection, Effect, NoReply, Reply
 from groupcoord.core.handler_context import HandlerContext
@@ -47,12 +47,17 @@ class ClusterController:
         resign: CoordinatorMoves,
         load: CoordinatorMoves,
         handle: Callable[[HandlerContext, Call, Any], None],
+        now_ms: int,
     ) -> None:
         self.timers = Timers()
+        self._started_ms = now_ms
         self._broker, self._cluster = broker, broker.cluster
         self._resign, self._load, self._handle = resign, load, handle
         self._states = dict.fromkeys(broker.cluster.ids, BrokerState.RUNNING)
         self._not_copying: set[int] = set()
+        self._reassigning: dict[tuple[Topic, int], None] = {}
+        self._imbalanced: dict[tuple[Topic, int], None] = {}
+        """The partitions that a change of brokers or replicas left without their preferred leader."""
         self._killed: set[int] = set()
         """The brokers whose next start follows an unclean shutdown."""
         self._asked: dict[int, list[tuple[Call, Any]]] = {}
@@ -218,23 +223,82 @@ class ClusterController:
             state = topic.metadata.partitions[partition]
             if broker_id in state.isr:
                 self._change(ctx, topic, partition, tuple(one for one in state.isr if one != broker_id))
+        self._schedule_rebalance(ctx.now_ms)
 
-    def _change(self, ctx: HandlerContext, topic: Topic, partition: int, isr: tuple[int, ...]) -> None:
-        before = topic.metadata.partitions[partition]
-        after: PartitionState = after_change(
-            before,
+    def _change(self, ctx: HandlerContext, topic: Topic, partition: int, isr: Replicas) -> None:
+        self.apply(ctx, topic, partition, self.planned(topic, topic.metadata.partitions[partition], isr))
+
+    def planned(
+        self, topic: Topic, state: PartitionState, isr: Replicas, election: Election | None = None
+    ) -> PartitionState:
+        """What a partition is with ``isr``; who leads it then is found by ``election``, or as the topic is configured."""
+        configured = Election.UNCLEAN if topic.settings.unclean_leader_election_enable else Election.ONLINE
+        return after_change(
+            state,
             isr,
             lambda one: one not in self._cluster.fenced,
             min_isr=topic.settings.min_insync_replicas,
-            unclean=topic.settings.unclean_leader_election_enable,
+            election=election or configured,
         )
+
+    def apply(self, ctx: HandlerContext, topic: Topic, partition: int, after: PartitionState) -> None:
+        """A partition is as ``after`` says from now on, and who runs copies it."""
+        before = topic.metadata.partitions[partition]
         if after == before:
             return
         if before.leader not in (after.leader, NO_LEADER):
             self._resign(ctx, topic.name, partition)
         self._broker.set_partition_state(ctx, topic, partition, after)
-        if after.leader not in (before.leader, NO_LEADER):
+        if after.leader not in (before.leader, NO_LEADER) and after.leader not in self._cluster.not_running:
             self._load(ctx, topic.name, partition)
+        if after.is_reassigning:
+            self._reassigning[topic, partition] = None
+        else:
+            self._reassigning.pop((topic, partition), None)
+        self._note_balance(topic, partition)
+        self._schedule_rebalance(ctx.now_ms)
+        self._catch_up_with(ctx, topic, partition)
+
+    def check_replicas(self, broker_ids: Sequence[int]) -> None:
+        """Check that a partition may be on ``broker_ids``. Raises ApiError."""
+        self._cluster.check_replicas(broker_ids, None)
+
+    def reassigning(self) -> dict[Topic, list[int]]:
+        """The partitions that are being reassigned, in the order in which that began."""
+        found: dict[Topic, list[int]] = {}
+        for topic, partition in self._reassigning:
+            if self._broker.topics.get(topic.name) is topic:
+                found.setdefault(topic, []).append(partition)
+        return found
+
+    def _note_balance(self, topic: Topic, partition: int) -> None:
+        state = topic.metadata.partitions[partition]
+        if state.leader == state.replicas[0]:
+            self._imbalanced.pop((topic, partition), None)
+        else:
+            self._imbalanced[topic, partition] = None
+
+    def _schedule_rebalance(self, now_ms: int) -> None:
+        """Look next, at a multiple of the interval since the start, who could get its partitions back.
+
+        Source: ``QuorumController``, whose task ``electPreferred`` is periodic.
+        """
+        config = self._broker.config
+        if config["auto.leader.rebalance.enable"] and (self._imbalanced or self._cluster.fenced):
+            interval_ms = int(str(config["leader.imbalance.check.interval.seconds"])) * 1000
+            due_ms = now_ms + interval_ms - (now_ms - self._started_ms) % interval_ms
+            self.is_eventful = True
+            self.timers.schedule(TimerKey("leader rebalance", "controller"), due_ms, self._rebalance)
+
+    def _rebalance(self, ctx: HandlerContext) -> None:
+        """Preferred leaders lead again. Source: ``ReplicationControlManager.maybeBalancePartitionLeaders``."""
+        for topic, partition in list(self._imbalanced):
+            if self._broker.topics.get(topic.name) is topic:
+                state = topic.metadata.partitions[partition]
+                self.apply(ctx, topic, partition, self.planned(topic, state, state.isr, Election.PREFERRED))
+            else:
+                del self._imbalanced[topic, partition]
+        self._schedule_rebalance(ctx.now_ms)
 
     def _partitions(self) -> Iterator[tuple[Topic, int]]:
         for topic in self._broker.topics.all():
@@ -251,6 +315,8 @@ class ClusterController:
     def _logs_added(self, topic: Topic, first: int) -> None:
         """``topic`` has partitions from ``first`` on that are new: who copies nothing copies nothing of them either."""
         absent = self._not_copying | self._cluster.not_running
+        for partition in range(first, len(topic.partitions)) if self._cluster.fenced else ():
+            self._note_balance(topic, partition)
         if absent:
             for partition in range(first, len(topic.partitions)):
                 state = topic.metadata.partitions[partition]
@@ -266,19 +332,20 @@ class ClusterController:
     def _catch_up(self, ctx: HandlerContext) -> None:
         """Every broker that runs and copies has all of what is led, and is in sync."""
         for topic, partition in self._partitions():
-            if not self._broker.is_led(topic, partition):
-                continue
-            state, log = topic.metadata.partitions[partition], topic.partitions[partition]
-            there = [
-                one for one in state.replicas if one not in self._cluster.not_running and one not in self._not_copying
-            ]
-            for broker_id in there:
-                self._broker.followers.copy(log, broker_id)
-            in_sync = {*state.isr, *(one for one in there if one not in self._cluster.fenced)}
-            if in_sync == set(state.isr):
-                self._broker.replicated(ctx, topic, partition)
-            else:
-                self._change(ctx, topic, partition, tuple(sorted(in_sync)))
+            self._catch_up_with(ctx, topic, partition)
+
+    def _catch_up_with(self, ctx: HandlerContext, topic: Topic, partition: int) -> None:
+        if not self._broker.is_led(topic, partition):
+            return
+        state, log = topic.metadata.partitions[partition], topic.partitions[partition]
+        there = [one for one in state.replicas if one not in self._cluster.not_running and one not in self._not_copying]
+        for broker_id in there:
+            self._broker.followers.copy(log, broker_id)
+        in_sync = {*state.isr, *(one for one in there if one not in self._cluster.fenced)}
+        if in_sync == set(state.isr):
+            self._broker.replicated(ctx, topic, partition)
+        else:
+            self._change(ctx, topic, partition, tuple(sorted(in_sync)))
 
     @property
     def _lag_ms(self) -> int:

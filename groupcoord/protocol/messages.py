@@ -9,6 +9,10 @@ ACLs, quotas and transactions answers; UNKNOWN_SERVER_ERROR can come with every 
 from groupcoord.protocol.apis.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from groupcoord.protocol.apis.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 from groupcoord.protocol.apis.alter_configs import AlterConfigsRequest, AlterConfigsResponse
+from groupcoord.protocol.apis.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+)
 from groupcoord.protocol.apis.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from groupcoord.protocol.apis.consumer_group_describe import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
 from groupcoord.protocol.apis.consumer_group_heartbeat import (
@@ -29,6 +33,7 @@ from groupcoord.protocol.apis.describe_topic_partitions import (
     DescribeTopicPartitionsResponse,
 )
 from groupcoord.protocol.apis.describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
+from groupcoord.protocol.apis.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 from groupcoord.protocol.apis.end_txn import EndTxnRequest, EndTxnResponse
 from groupcoord.protocol.apis.fetch import FetchRequest, FetchResponse
 from groupcoord.protocol.apis.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
@@ -43,6 +48,10 @@ from groupcoord.protocol.apis.leave_group import LeaveGroupRequest, LeaveGroupRe
 from groupcoord.protocol.apis.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
 from groupcoord.protocol.apis.list_groups import ListGroupsRequest, ListGroupsResponse
 from groupcoord.protocol.apis.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from groupcoord.protocol.apis.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
 from groupcoord.protocol.apis.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 from groupcoord.protocol.apis.metadata import MetadataRequest, MetadataResponse
 from groupcoord.protocol.apis.offset_commit import OffsetCommitRequest, OffsetCommitResponse

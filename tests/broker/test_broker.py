@@ -1,6 +1,7 @@
 import pytest
 
 from groupcoord.broker.dispatch import HANDLERS, handle
+from groupcoord.cluster.partition_admin import PARTITION_ADMIN
 from groupcoord.core.effects import Call, LogRecord
 from groupcoord.core.events import AdminAction
 from groupcoord.core.handler_context import HandlerContext
@@ -21,7 +22,8 @@ TRANSACTION_APIS = {
 
 
 def test_every_api_that_is_of_no_coordinator_has_a_handler() -> None:
-    assert set(HANDLERS) == set(APIS) - GROUP_APIS - TRANSACTION_APIS - {ApiKey.UPDATE_FEATURES}
+    of_the_controller = {ApiKey.UPDATE_FEATURES, *PARTITION_ADMIN}
+    assert set(HANDLERS) == set(APIS) - GROUP_APIS - TRANSACTION_APIS - of_the_controller
 
 
 def test_any_other_is_somebody_elses() -> None:

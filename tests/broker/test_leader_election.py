@@ -1,6 +1,6 @@
 """Who leads, and who is in sync or eligible, when brokers come and go (KIP-966)."""
 
-from groupcoord.broker.leader_election import NO_LEADER, PartitionState, after_change
+from groupcoord.broker.leader_election import NO_LEADER, Election, PartitionState, after_change
 
 ALL = (1, 2, 3)
 WHOLE = PartitionState(replicas=ALL, isr=ALL, leader=1)
@@ -9,7 +9,9 @@ WHOLE = PartitionState(replicas=ALL, isr=ALL, leader=1)
 def change(
     state: PartitionState, *isr: int, there: tuple[int, ...] = ALL, min_isr: int = 1, unclean: bool = False
 ) -> PartitionState:
-    return after_change(state, isr, there.__contains__, min_isr=min_isr, unclean=unclean)
+    return after_change(
+        state, isr, there.__contains__, min_isr=min_isr, election=Election.UNCLEAN if unclean else Election.ONLINE
+    )
 
 
 def test_a_leader_that_stays_leads_on_and_only_the_isr_gets_smaller() -> None:

@@ -15,6 +15,7 @@ from groupcoord.protocol import messages as m
 from groupcoord.protocol.apis import APIS, Api, ApiKey
 from groupcoord.protocol.apis import add_partitions_to_txn as ap
 from groupcoord.protocol.apis import alter_configs as ac
+from groupcoord.protocol.apis import alter_partition_reassignments as ar
 from groupcoord.protocol.apis import consumer_group_heartbeat as ch
 from groupcoord.protocol.apis import create_partitions as cp
 from groupcoord.protocol.apis import create_topics as ct
@@ -23,11 +24,13 @@ from groupcoord.protocol.apis import delete_topics as dt
 from groupcoord.protocol.apis import describe_configs as dc
 from groupcoord.protocol.apis import describe_producers as ep
 from groupcoord.protocol.apis import describe_topic_partitions as dp
+from groupcoord.protocol.apis import elect_leaders as el
 from groupcoord.protocol.apis import fetch as fe
 from groupcoord.protocol.apis import incremental_alter_configs as ia
 from groupcoord.protocol.apis import join_group as jg
 from groupcoord.protocol.apis import leave_group as lg
 from groupcoord.protocol.apis import list_offsets as lo
+from groupcoord.protocol.apis import list_partition_reassignments as lr
 from groupcoord.protocol.apis import metadata as md
 from groupcoord.protocol.apis import offset_commit as oc
 from groupcoord.protocol.apis import offset_delete as od
@@ -345,6 +348,25 @@ def _update_features(version: int) -> list[Any]:
     change: dict[str, Any] = {"upgrade_type": 2} if version else {"allow_downgrade": True}
     update = uf.FeatureUpdateKey(feature="transaction.version", max_version_level=1, **change)
     return [m.UpdateFeaturesRequest(timeout_ms=1_000, feature_updates=(update,))]
+
+
+def _elect_leaders(_: int) -> list[Any]:
+    topics = (el.TopicPartitions(topic="orders", partitions=(0, 3)), el.TopicPartitions(topic="other", partitions=()))
+    return [m.ElectLeadersRequest(topic_partitions=asked, timeout_ms=1_000) for asked in (topics, None)]
+
+
+def _alter_partition_reassignments(_: int) -> list[Any]:
+    moves = (
+        ar.ReassignablePartition(partition_index=0, replicas=(1, 2)),
+        ar.ReassignablePartition(partition_index=3, replicas=None),
+    )
+    topics = (ar.ReassignableTopic(name="orders", partitions=moves), ar.ReassignableTopic(name="other", partitions=()))
+    return [m.AlterPartitionReassignmentsRequest(timeout_ms=1_000, topics=topics)]
+
+
+def _list_partition_reassignments(_: int) -> list[Any]:
+    topics = (lr.ListPartitionReassignmentsTopics(name="orders", partition_indexes=(0, 3)),)
+    return [m.ListPartitionReassignmentsRequest(timeout_ms=1_000, topics=asked) for asked in (topics, None)]
 
 
 if __name__ == "__main__":

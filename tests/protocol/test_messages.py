@@ -21,13 +21,17 @@ MESSAGES = [message for api in APIS.values() for message in (api.request, api.re
 # Where Kafka's class would hold "" and Kafka's code always says null when there is nothing.
 NULL_BY_DEFAULT = {
     "AlterConfigsResponse.responses.error_message",
+    "AlterPartitionReassignmentsResponse.error_message",
+    "AlterPartitionReassignmentsResponse.responses.partitions.error_message",
     "CreateTopicsResponse.topics.configs.value",
     "CreateTopicsResponse.topics.error_message",
     "DescribeConfigsResponse.results.configs.documentation",
     "DescribeConfigsResponse.results.error_message",
+    "ElectLeadersResponse.replica_election_results.partition_result.error_message",
     "IncrementalAlterConfigsResponse.responses.error_message",
     "JoinGroupResponse.protocol_name",
     "LeaveGroupResponse.members.group_instance_id",
+    "ListPartitionReassignmentsResponse.error_message",
     "UpdateFeaturesResponse.error_message",
     "UpdateFeaturesResponse.results.error_message",
 }
