@@ -118,6 +118,21 @@ func TestACoordinatorMoves(t *testing.T) {
 	}
 }
 
+func TestABrokerThatIsKilledIsFencedAndComesBack(t *testing.T) {
+	kafka := groupcoord.Start(t, groupcoord.Brokers(3), groupcoord.ManualClock())
+	if kafka.Node(2).Kill().Fenced {
+		t.Error("it is fenced before its session ends")
+	}
+	kafka.Advance(9 * time.Second)
+	if state := kafka.Node(2).WaitFenced().State; state != "stopped" {
+		t.Error(state)
+	}
+	kafka.Node(2).Start()
+	if seen := kafka.Node(2).WaitRunning(); seen.State != "running" || seen.Fenced {
+		t.Error(seen)
+	}
+}
+
 func TestAResetIsACleanBroker(t *testing.T) {
 	kafka := groupcoord.Start(t, groupcoord.Config("group.max.size", "3"))
 	kafka.CreateTopic("later", 1, nil)

@@ -18,6 +18,7 @@ from groupcoord.control.routes.brokers import of_broker, of_process
 from groupcoord.control.routes.clock import clock
 from groupcoord.control.routes.faults import faults
 from groupcoord.control.routes.groups import groups
+from groupcoord.control.routes.nodes import nodes
 from groupcoord.control.routes.page import page_routes
 from groupcoord.control.routes.topics import topics
 from groupcoord.control.routes.trace import trace
@@ -95,6 +96,6 @@ def create_app(clusters: ControlledClusters, *, token: str | None = None, page: 
 def _mounted() -> Iterator[tuple[APIRouter, str]]:
     """The routers with their prefixes."""
     yield of_process, ""
-    for router in (of_broker, topics, groups, transactions, clock, faults, appends, trace):
+    for router in (of_broker, nodes, topics, groups, transactions, clock, faults, appends, trace):
         yield router, ""
         yield router, "/brokers/{broker}"

@@ -19,6 +19,7 @@ import httpx
 from pydantic import TypeAdapter
 
 from groupcoord.assignors import TopicPartition
+from groupcoord.control.controlled_node import ControlledNode
 from groupcoord.control.models import (
     AppendRuleState,
     Clock,
@@ -164,6 +165,10 @@ class ControlClient:
     def report(self, *, after: int = 0) -> str:
         """What a failed test shows."""
         return self.request("GET", "/report", after=after).text
+
+    def node(self, node_id: int) -> ControlledNode:
+        """The broker of this cluster with that id."""
+        return ControlledNode(self, node_id)
 
     # Topics.
 

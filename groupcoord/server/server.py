@@ -219,7 +219,11 @@ class Server:
     async def open_broker(self, number: int) -> None:
         """Listen for that broker again, where it did. Raises OSError if the port is taken."""
         self._closed.discard(number)
-        await self._listen(1 if self._brokers is None else len(self._brokers))
+        try:
+            await self._listen(1 if self._brokers is None else len(self._brokers))
+        except OSError:
+            self._closed.add(number)
+            raise
         self._begin_accepting()
 
     # The inside of the lifecycle.

@@ -241,19 +241,20 @@ class Engine:
         self, broker_id: int, action: str, act: Callable[[ClusterController, HandlerContext, int], None]
     ) -> None:
         """Do something to a broker, such as ``ClusterController.kill``. Its ports and connections are closed if it does not
-        run then, and open if it does. Raises ValueError, and OSError if its port is taken."""
+        run then, and open if it does. Raises ValueError, and OSError if its port is taken: then it is as it was."""
         self.require_own_loop()
+        number = self.core.broker.cluster.ids.index(broker_id)
+        is_stopped = self.core.controller.state_of(broker_id) is BrokerState.STOPPED
+        if is_stopped and act is ClusterController.start and self.is_up:
+            await self.server.open_broker(number)
         effects = self.core.change_broker(
             f"{action} broker {broker_id}", lambda controller, ctx: act(controller, ctx, broker_id), self.clock()
         )
-        number = self.core.broker.cluster.ids.index(broker_id)
         state = self.core.controller.state_of(broker_id)
         if state is BrokerState.STOPPED:
             self.transport.close_connections(number)
             if self.is_up:
                 await self.server.close_broker(number)
-        elif self.is_up:
-            await self.server.open_broker(number)
         self.apply(effects, f"{action} broker {broker_id}")
         await self.loaded()
 

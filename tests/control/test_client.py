@@ -97,6 +97,21 @@ def test_topics_and_records(control: ControlClient) -> None:
     assert (refused.value.problem.status, refused.value.problem.detail) == (409, "there is a topic 'orders' already")
 
 
+def test_a_broker_of_the_cluster(control: ControlClient) -> None:
+    node = control.node(2)
+    assert (node.stop().fenced, node.start().state) == (True, "running")
+    assert (node.pause().state, node.resume().state) == ("paused", "running")
+    node.stop_copying()
+    assert not node.copy_again().fenced
+    node.kill()
+    control.clock.advance(9)
+    assert node.wait_fenced(timeout=60).state == "stopped"
+    node.start()
+    assert node.wait_running(timeout=60) == node.describe()
+    with pytest.raises(ControlError, match="409 Conflict: broker 2 is running: it cannot be resumed"):
+        node.resume()
+
+
 def test_groups(control: ControlClient, served: Served) -> None:
     app = control.group("app")
     app.commit({("orders", 0): 5, ("orders", 1): 7})

@@ -20,7 +20,7 @@ OPERATIONS = {
 }
 RECORDS = {"records": [{"value": "a", "partition": 1}]}
 OFFSETS = {"offsets": [{"topic": "orders", "partition": 0, "offset": 1}]}
-NAMES = {"group": "app", "topic": "orders", "transactional_id": "billing", "rule": "1", "name": "broker-2"}
+NAMES = {"group": "app", "topic": "orders", "transactional_id": "billing", "rule": "1", "node": "2", "name": "broker-2"}
 
 Calls = list[tuple[str, Any, dict[str, object]]]
 WITHOUT_MEMBERS: Calls = [
@@ -89,6 +89,16 @@ CALLS: Calls = [
     ("stop", None, {}),
     ("restart", None, {}),
     ("reset", None, {}),
+    ("list_nodes", None, {}),
+    ("stop_node", None, {}),
+    ("start_node", None, {}),
+    ("pause_node", None, {}),
+    ("resume_node", None, {}),
+    ("stop_copying_at_node", None, {}),
+    ("copy_again_at_node", None, {}),
+    ("wait_node", None, {"running": "true"}),
+    ("kill_node", None, {}),
+    ("show_node", None, {}),
     ("delete_topic", None, {}),
 ]
 """The operations, in an order in which each can be done, with body and parameters."""

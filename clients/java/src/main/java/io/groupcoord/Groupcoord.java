@@ -107,6 +107,11 @@ public final class Groupcoord {
         return api.list(StoredRecord.class, "/topics/" + ControlApi.part(topic) + "/records");
     }
 
+    /** The broker with that id of this cluster: to stop, kill, pause and start it. */
+    public Node node(int id) {
+        return new Node(api, id);
+    }
+
     /** The group of that name, whether it exists or not. */
     public Group group(String name) {
         return new Group(api, name);
@@ -287,6 +292,75 @@ public final class Groupcoord {
 
         private GroupDescription await(String what) {
             return api.await(GroupDescription.class, path + "/wait?" + what, TIMEOUT);
+        }
+    }
+
+    /** What a broker of a cluster does: {@code state} is {@code running}, {@code paused}, {@code stopped} or {@code starting}. */
+    public record NodeState(int id, String address, String rack, String state, boolean fenced) {}
+
+    /** One broker of a cluster. What it cannot do in its state is a GroupcoordException; others lead when it is fenced. */
+    public static final class Node {
+        private static final Duration TIMEOUT = Duration.ofSeconds(30);
+        private final ControlApi api;
+        private final String path;
+
+        private Node(ControlApi api, int id) {
+            this.api = api;
+            this.path = "/nodes/" + id;
+        }
+
+        /** What it does now. */
+        public NodeState describe() {
+            return api.get(NodeState.class, path);
+        }
+
+        /** Shut it down in order: others lead what it led. */
+        public NodeState stop() {
+            return act("stop");
+        }
+
+        /** End it without a word: it is fenced when its session ends. */
+        public NodeState kill() {
+            return act("kill");
+        }
+
+        /** Let it say nothing until {@link #resume}; its connections stay open. */
+        public NodeState pause() {
+            return act("pause");
+        }
+
+        /** Let it go on after {@link #pause}. */
+        public NodeState resume() {
+            return act("resume");
+        }
+
+        /** Start it again; after {@link #kill} first when its session has ended. */
+        public NodeState start() {
+            return act("start");
+        }
+
+        /** Let it copy nothing from leaders until {@link #copyAgain}. */
+        public NodeState stopCopying() {
+            return act("stop-copying");
+        }
+
+        /** Let it copy from leaders again. */
+        public NodeState copyAgain() {
+            return act("copy-again");
+        }
+
+        /** Wait until the controller has fenced it. */
+        public NodeState waitFenced() {
+            return api.await(NodeState.class, path + "/wait?fenced=true", TIMEOUT);
+        }
+
+        /** Wait until it runs. */
+        public NodeState waitRunning() {
+            return api.await(NodeState.class, path + "/wait?running=true", TIMEOUT);
+        }
+
+        private NodeState act(String verb) {
+            return api.post(NodeState.class, path + "/" + verb, Map.of());
         }
     }
 

@@ -111,4 +111,15 @@ class GroupcoordTest {
         kafka.group("app").moveCoordinator(3);
         assertEquals(5, kafka.group("app").offsets().get(0).offset());
     }
+
+    @Test
+    @WithGroupcoord(brokers = 3)
+    void aBrokerThatIsKilledIsFencedAndComesBack(Groupcoord kafka) {
+        assertFalse(kafka.node(2).kill().fenced());
+        kafka.clock().advance(Duration.ofSeconds(9));
+        assertEquals("stopped", kafka.node(2).waitFenced().state());
+        kafka.node(2).start();
+        assertEquals("running", kafka.node(2).waitRunning().state());
+        assertThrows(GroupcoordException.class, () -> kafka.node(2).resume());
+    }
 }

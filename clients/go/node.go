@@ -1,0 +1,65 @@
+package groupcoord
+
+import "fmt"
+
+// NodeState is what a broker of a cluster does: State is "running", "paused", "stopped" or "starting".
+type NodeState struct {
+	ID      int    `json:"id"`
+	Address string `json:"address"`
+	Rack    string `json:"rack"`
+	State   string `json:"state"`
+	Fenced  bool   `json:"fenced"`
+}
+
+// Node is one broker of a cluster; others lead what it led when it is fenced.
+type Node struct {
+	broker *Broker
+	path   string
+}
+
+// Node is the broker with that id of this cluster: to stop, kill, pause and start it.
+func (b *Broker) Node(id int) *Node { return &Node{b, fmt.Sprintf("/nodes/%d", id)} }
+
+// Describe is what it does now.
+func (n *Node) Describe() (seen NodeState) {
+	n.broker.ask("GET", n.path, nil, &seen, 0)
+	return seen
+}
+
+// Stop shuts it down in order: others lead what it led.
+func (n *Node) Stop() NodeState { return n.act("stop") }
+
+// Kill ends it without a word: it is fenced when its session ends.
+func (n *Node) Kill() NodeState { return n.act("kill") }
+
+// Pause lets it say nothing until Resume; its connections stay open.
+func (n *Node) Pause() NodeState { return n.act("pause") }
+
+// Resume lets it go on after Pause.
+func (n *Node) Resume() NodeState { return n.act("resume") }
+
+// Start starts it again; after Kill first when its session has ended.
+func (n *Node) Start() NodeState { return n.act("start") }
+
+// StopCopying lets it copy nothing from leaders until CopyAgain.
+func (n *Node) StopCopying() NodeState { return n.act("stop-copying") }
+
+// CopyAgain lets it copy from leaders again.
+func (n *Node) CopyAgain() NodeState { return n.act("copy-again") }
+
+// WaitFenced waits until the controller has fenced it.
+func (n *Node) WaitFenced() NodeState { return n.wait("fenced") }
+
+// WaitRunning waits until it runs.
+func (n *Node) WaitRunning() NodeState { return n.wait("running") }
+
+func (n *Node) act(verb string) (seen NodeState) {
+	n.broker.ask("POST", n.path+"/"+verb, nil, &seen, 0)
+	return seen
+}
+
+func (n *Node) wait(condition string) (seen NodeState) {
+	path := fmt.Sprintf("%s/wait?%s=true&timeout=%dms", n.path, condition, waitTimeout.Milliseconds())
+	n.broker.ask("GET", path, nil, &seen, waitTimeout)
+	return seen
+}

@@ -1,0 +1,62 @@
+"""One broker of a cluster, controlled over HTTP: a part of the client."""
+
+from typing import TYPE_CHECKING, Any
+
+from groupcoord.control.models import Node
+
+if TYPE_CHECKING:
+    from groupcoord.control.client import ControlClient
+
+
+class ControlledNode:
+    """``control.node(id)``: what ``groupcoord.Cluster.broker`` offers. Every action returns what it is then."""
+
+    def __init__(self, client: "ControlClient", node_id: int) -> None:
+        self.id = node_id
+        self._client = client
+
+    def describe(self) -> Node:
+        """What it does, and whether the controller has fenced it."""
+        return self._client.read(Node, "GET", f"/nodes/{self.id}")
+
+    def stop(self) -> Node:
+        """Shut it down in order: others lead what it led, as far as others are in sync."""
+        return self._act("stop")
+
+    def kill(self) -> Node:
+        """End it without a word: others lead when its session ends."""
+        return self._act("kill")
+
+    def pause(self) -> Node:
+        """Let it say nothing until ``resume``; its connections stay open."""
+        return self._act("pause")
+
+    def resume(self) -> Node:
+        """Let it go on after ``pause``; what it was asked meanwhile is answered."""
+        return self._act("resume")
+
+    def start(self) -> Node:
+        """Start it again; after ``kill`` first when its session has ended."""
+        return self._act("start")
+
+    def stop_copying(self) -> Node:
+        """Let it copy nothing from leaders until ``copy_again``."""
+        return self._act("stop-copying")
+
+    def copy_again(self) -> Node:
+        """Let it copy from leaders again."""
+        return self._act("copy-again")
+
+    def wait_fenced(self, *, timeout: float | None = None) -> Node:
+        """Wait until the controller has fenced it."""
+        return self._wait(timeout, fenced=True)
+
+    def wait_running(self, *, timeout: float | None = None) -> Node:
+        """Wait until it runs."""
+        return self._wait(timeout, running=True)
+
+    def _act(self, verb: str) -> Node:
+        return self._client.read(Node, "POST", f"/nodes/{self.id}/{verb}")
+
+    def _wait(self, timeout: float | None, **condition: Any) -> Node:
+        return self._client.read(Node, "GET", f"/nodes/{self.id}/wait", timeout=timeout, **condition)
