@@ -24,7 +24,7 @@ END = "--- end ---"
 
 
 async def test_the_commands_answer_as_shown() -> None:
-    assert len(BLOCKS) == 5
+    assert len(BLOCKS) == 6
     with serving("--dev", "--topic", "orders:6", "--clock", "manual") as server:
         for note, block in BLOCKS:
             async with hanging_member(server) if note else contextlib.nullcontext():

@@ -80,7 +80,7 @@ async def test_what_is_written_waits_for_a_broker_that_copies_nothing(trio: Cont
     node = await leader(trio) % 3 + 1
     assert (await trio.post(f"/nodes/{node}/stop-copying"))["state"] == "running"
     records = {"records": [{"value": "an espresso", "partition": 0}]}
-    writing = asyncio.ensure_future(trio.post("/topics/orders/records", records))
+    writing = asyncio.ensure_future(trio.post("/topics/orders/records", records, 201))
     while not (await trio.get("/topics/orders"))["partitions"][0]["log_end_offset"]:
         await trio.kafka.settle()
     assert not writing.done()
