@@ -100,6 +100,8 @@ def _parts(arguments: argparse.Namespace) -> Iterator[_Part]:
             name, data = "stdin", sys.stdin.buffer.read()
         elif path.is_file():
             name, data = source, path.read_bytes()
+        elif path.is_dir():
+            raise _InputError(f"{source} is a folder: name one of the files in it")
         elif len(arguments.source) == 1 and ("." in source or "/" in source):
             raise _InputError(f"there is no file {source}")
         else:

@@ -155,6 +155,7 @@ def test_a_segment_is_read_by_the_names_of_its_folder_and_its_files(
         (["0"], "the argument: 1 hexadecimal digits are not whole bytes"),
         (["0x"], "the argument is empty"),
         (["nowhere.pcap"], "there is no file nowhere.pcap"),
+        (["tests/proxy"], "tests/proxy is a folder: name one of the files in it"),
         (["tests/nowhere"], "there is no file tests/nowhere"),
         (["00", "--response", "Hearbeat", "0"], "--response: there is no API Hearbeat; did you mean Heartbeat?"),
         (["00", "--response", "?", "0"], "--response: there is no API ?"),
