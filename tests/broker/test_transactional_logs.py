@@ -289,3 +289,16 @@ class TestAborted:
         read = [made.segments[0].upper_bound(position) for position in (size - 1, size, 2 * size - 1, 2 * size)]
         assert read == [2, 4, 4, 4]
         assert log(part(0)).segments[0].upper_bound(0) is None
+
+
+class TestTruncation:
+    def test_transactions_are_what_the_batches_that_stay_say_of_them(self) -> None:
+        made = log(part(0), end(committed=False), batch(b"a"), part(1), batch(b"b"), segment_bytes=MARKER_BYTES * 3)
+        assert len(made.segments) > 1
+        assert made.last_stable_offset == 3
+        made.truncate_to(3, NOW_MS)
+        assert (made.log_end_offset, made.last_stable_offset) == (3, 3)
+        assert [each.last_offset for each in made.aborted_transactions(0, 3)] == [1]
+        assert all(segment.base_offset < 3 for segment in made.segments)
+        write(made, part(1))
+        assert (made.log_end_offset, made.last_stable_offset) == (4, 3)

@@ -214,6 +214,48 @@ async def test_what_only_the_leader_has_is_lost_with_it() -> None:
         assert [record.offset for record in await kafka.records("orders")] == [0, 1]
 
 
+async def test_a_produce_to_several_partitions_is_answered_when_all_are_done() -> None:
+    async with trio(orders=3) as kafka:
+        topic = kafka.core.broker.topics["orders"]
+        leader = leader_of(kafka, "orders")
+        for partition in (1, 2):
+            await kafka.move_leader("orders", partition, to=leader)
+        slow, slower = map(kafka.broker, followers_of(kafka, "orders"))
+        records = bytes(build_batch([Record(0, kafka.clock.now_ms(), None, b"value")]))
+        parts = tuple(PartitionProduceData(index=index, records=records) for index in (0, 1))
+        data = (TopicProduceData(name="orders", partition_data=parts),)
+        await slow.stop_copying()
+        asked = asyncio.ensure_future(
+            kafka.ask_broker(leader, ProduceRequest(acks=-1, timeout_ms=60_000, topic_data=data), version=9)
+        )
+        await kafka.settle()
+        assert not asked.done()
+        await slow.copy_again()
+        (answer,) = (await asked).responses
+        assert [each.error_code for each in answer.partition_responses] == [0, 0]
+        assert (len(topic.partitions), slower.state) == (3, "running")
+
+
+async def test_markers_wait_for_a_partition_that_nobody_leads() -> None:
+    async with gc.Cluster(brokers=3, clock="manual", topics={"orders": 1}) as kafka:
+        producer = kafka.manual_producer("payments", version=1)
+        await producer.init()
+        await producer.add_partitions(("orders", 0))
+        await producer.produce("orders", b"value")
+        leader = leader_of(kafka, "orders")
+        coordinator = kafka.core.transactions.runtime.shard_of("payments").partition
+        if leader_of(kafka, "__transaction_state", coordinator) == leader:
+            await kafka.transaction("payments").move_coordinator(to=_other(leader))
+        await kafka.broker(leader).stop()
+        await producer.end()
+        await kafka.clock.advance(1)
+        assert await kafka.transaction("payments").state() == "PrepareCommit"
+        await kafka.broker(leader).start()
+        await kafka.clock.advance(1)
+        assert await kafka.transaction("payments").state() == "CompleteCommit"
+        assert len(await kafka.records("orders")) == 1
+
+
 async def test_with_too_few_replicas_in_sync_acks_all_is_refused_and_commits_are() -> None:
     async with trio(orders=gc.Topic(1, {"min.insync.replicas": 3})) as kafka:
         gone = followers_of(kafka, "orders")[0]
@@ -349,8 +391,12 @@ async def test_a_broker_leaves_its_port_and_takes_it_again() -> None:
     async with trio() as kafka:
         host, _, port = kafka.brokers[2].address.rpartition(":")
         reader, writer = await asyncio.open_connection(host, int(port))
+        first_host, _, first_port = kafka.brokers[1].address.rpartition(":")
+        other_reader, other = await asyncio.open_connection(first_host, int(first_port))
         await kafka.broker(2).kill()
         assert await reader.read() == b""
+        assert not other_reader.at_eof(), "of another broker"
+        other.close()
         writer.close()
         with pytest.raises(ConnectionRefusedError):
             await asyncio.open_connection(host, int(port))

@@ -242,3 +242,10 @@ def test_a_first_line_without_a_beginning_is_refused(tmp_path: Path) -> None:
     path.write_text(json.dumps({"schema": "groupcoord-trace", "version": 2}), encoding="utf-8")
     with pytest.raises(ValueError, match=r"line 1 of .* is no beginning of a trace: it has no start_ms and no dropped"):
         Trace.load(path)
+
+
+def test_a_file_that_is_no_text(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(ValueError, match="is no trace: it is no text in UTF-8"):
+        Trace.load(path)

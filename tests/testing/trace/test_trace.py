@@ -5,6 +5,7 @@ import threading
 
 import pytest
 
+from groupcoord.broker.events import LogNotCleaned
 from groupcoord.client.member.listener_events import RejoinWanted
 from groupcoord.coordinator.events import GroupCreated, StateChanged
 from groupcoord.core.events import AdminAction, Answered, Cause, Event, Requested, TimerFired
@@ -256,3 +257,13 @@ def test_the_whole_story_is_there() -> None:
     beat = stage.trace.of(RequestReceived, api="Heartbeat", group=GROUP).one()
     (caused,) = stage.trace.entry(beat).consequences
     assert stage.trace[caused].text(links=False).startswith("@3000 g a is answered Heartbeat")
+
+
+def test_who_listens_hears_of_every_entry_until_the_end() -> None:
+    trace = Trace()
+    heard: list[int] = []
+    end = trace.on_entry(lambda: heard.append(1))
+    trace(LogNotCleaned(at_ms=1, cause=AdminAction("a"), log="x-0", why="it is broken"))
+    end()
+    trace(LogNotCleaned(at_ms=2, cause=AdminAction("b"), log="x-0", why="it is broken"))
+    assert (len(heard), len(trace)) == (2, 4)
