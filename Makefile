@@ -46,13 +46,13 @@ SEEDS ?= 1000
 sim: .venv/dev ## SEEDS random lives of groups under faults, on simulated time, with invariants after every step
 	$(BIN)/python -m groupcoord.simulation --seeds $(SEEDS)
 
-pipeline-demo: .venv/pipeline ## the demo, and what Spark reads out of its log: a report in build/pipeline-demo
+pipeline-demo: .venv/pipeline page ## the demo, and what Spark reads out of its log: a report in build/pipeline-demo
 	@$(BIN)/groupcoord pipeline demo --out build/pipeline-demo
 
 pipeline-test: .venv/pipeline .venv/dev ## the tests that need PySpark (it comes with a Java)
 	$(BIN)/pytest -m spark
 
-page: web/node_modules/.installed ## the pages of `groupcoord page`, built from web/ (needs Node 20 and npm)
+page: web/node_modules/.installed ## the pages of `groupcoord page` and `groupcoord pipeline`, built from web/ (needs Node 20 and npm)
 	cd web && npm run --silent build
 
 page-test: page .venv/dev ## the types and the unit tests of the pages, and the pages in a real browser (Chromium)

@@ -2,7 +2,7 @@
 import { build } from "vite";
 import { viteSingleFile } from "vite-plugin-singlefile";
 
-const ENTRIES = ["page", "playground"];
+const ENTRIES = ["page", "playground", "report"];
 const outDir = new URL(process.argv[2] ?? "../groupcoord/page/static/", import.meta.url).pathname;
 
 for (const [place, entry] of ENTRIES.entries()) {

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from groupcoord.cli.demo import TIME_LIMIT_S, missing_libraries
 from groupcoord.cli.main import complain, main
+from groupcoord.page.embedding import PageNotBuiltError, built_page
 from groupcoord.pipeline.errors import PipelineError
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from groupcoord.pipeline.report.report_model import Report
 
-NEEDED = ("pyspark", "pyarrow", "pandas", "jinja2")
+NEEDED = ("pyspark", "pyarrow", "pandas")
 MOST_RECORDS = 10_000_000_000
 _WINDOW = re.compile(r"[1-9]\d* (second|minute|hour|day)s?")
 _FROM_WORKER = re.compile(r"(?:PipelineError|ClusterUnavailableError|OffsetOutOfRangeError): (.+)")
@@ -147,7 +148,7 @@ def run(arguments: argparse.Namespace) -> int:
     action: Callable[[argparse.Namespace], None] = arguments.action
     try:
         action(arguments)
-    except PipelineError as problem:
+    except (PipelineError, PageNotBuiltError) as problem:
         return complain("pipeline", str(problem), 1)
     except Exception as problem:
         if not _is_of_spark(problem):
@@ -169,10 +170,12 @@ def _is_of_spark(problem: Exception) -> bool:
 def _run(arguments: argparse.Namespace) -> None:
     # These need the extra, and take a second to import.
     from groupcoord.pipeline.assignor_replay.assignor_choice import choices  # noqa: PLC0415
+    from groupcoord.pipeline.report.report_files import ENTRY  # noqa: PLC0415
     from groupcoord.pipeline.run import RunOptions, RunProgress, run_pipeline  # noqa: PLC0415
     from groupcoord.pipeline.run_output import RunOutput  # noqa: PLC0415
     from groupcoord.pipeline.sources.factory import ends_of_file, plan_source  # noqa: PLC0415
 
+    built_page(ENTRY)  # who has none shall hear of it before Spark has worked for it
     chosen = choices(arguments.replay_with) if arguments.replay_with else ()
     plan = plan_source(arguments.source, dict(arguments.source_option))
     with _session(arguments) as spark, RunOutput(spark, arguments.out) as output:
@@ -231,7 +234,7 @@ def _configure_report(parser: argparse.ArgumentParser) -> None:
     parser.description = """\
 Make DIR/report.html anew from DIR/report.json, which an earlier run has left.
 Needs no Spark, unless DIR is a URL."""
-    parser.set_defaults(action=_report, needed=("jinja2",))
+    parser.set_defaults(action=_report, needed=())
     parser.add_argument("directory", metavar="DIR", help="what was --out; a directory, or any URL Spark can write to")
     _add_format(parser)
 
@@ -261,14 +264,16 @@ def _print_report(report: "Report", directory: str, form: str) -> None:
 
         sys.stdout.write(report_to_json(report))
         return
-    from groupcoord.pipeline.report.formatting import amount  # noqa: PLC0415
-
     of = report.overview
     print(
-        f"{amount(of.records, 'records')}: {amount(of.rebalances, 'rebalances')} of {amount(of.groups, 'groups')}, "
-        f"{amount(of.storms, 'storms')}, {amount(of.commit_gaps, 'pauses')} in which commits stopped"
+        f"{_amount(of.records, 'record')}: {_amount(of.rebalances, 'rebalance')} of {_amount(of.groups, 'group')}, "
+        f"{_amount(of.storms, 'storm')}, {_amount(of.commit_gaps, 'pause')} in which commits stopped"
     )
     print(f"tables in {directory}/tables, report in {directory}/{PAGE}")
+
+
+def _amount(count: int, unit: str) -> str:
+    return f"{count:,} {unit}{'s' * (count != 1)}"
 
 
 def _report(arguments: argparse.Namespace) -> None:
@@ -294,8 +299,10 @@ def _demo(arguments: argparse.Namespace) -> None:
     from groupcoord.cli.demo.output import console  # noqa: PLC0415
     from groupcoord.cli.demo.story import show  # noqa: PLC0415 - these need the libraries
     from groupcoord.pipeline.java_runtime import find_java  # noqa: PLC0415
+    from groupcoord.pipeline.report.report_files import ENTRY  # noqa: PLC0415
 
-    find_java()  # who has none shall not hear of it after the show only
+    built_page(ENTRY)
+    find_java()  # who has none of them shall not hear of it after the show only
     logging.getLogger("aiokafka").addHandler(logging.NullHandler())
 
     async def read_log(address: str) -> int:

@@ -11,15 +11,27 @@ from typing import Any
 
 import pytest
 
-MISSING = [name for name in ("pyspark", "pyarrow", "pandas", "jinja2") if find_spec(name) is None]
+from groupcoord.page import embedding
+from tests.page.conftest import unpack
+
+__all__ = ["unpack"]  # what is in a page
+
+MISSING = [name for name in ("pyspark", "pyarrow", "pandas") if find_spec(name) is None]
 HERE = Path(__file__).parent
 # Modules that cannot even be imported without the extra.
 PLAIN = {"test_schemas.py", "test_missing.py", "test_report_demo.py"}
-PLAIN |= {"test_what_if_choice.py", "test_what_if_replay.py"}
-PLAIN |= set() if "jinja2" in MISSING else {"test_report_build.py", "test_report_page.py"}
+PLAIN |= {"test_what_if_choice.py", "test_what_if_replay.py", "test_report_build.py", "test_report_page.py"}
 collect_ignore_glob = ["tables/*", "sources/*", "watch/*"] if MISSING else []
 if MISSING:
     collect_ignore_glob += [path.name for path in HERE.glob("test_*.py") if path.name not in PLAIN]
+
+
+@pytest.fixture(autouse=True)
+def built_report(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A built page that is none: what is put into it can be looked at, without Node."""
+    folder = tmp_path_factory.mktemp("static")
+    (folder / "report.html").write_text("<head><!-- data --></head><body></body>", encoding="utf-8")
+    monkeypatch.setattr(embedding, "STATIC", folder)
 
 
 @pytest.fixture(scope="session")

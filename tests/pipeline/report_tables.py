@@ -228,3 +228,44 @@ def what_if(tables: Tables) -> None:
     for assignor, moved in (("as it was", 6), ("range", 8), ("sticky", 2)):
         add(tables, "what_if_summary", group="app", assignor=assignor, generations=3, problems=0, moved=moved,
             moved_needlessly=moved // 2, pauses=moved * 2, rebalances=3, imbalance_worst=1)  # fmt: skip
+
+
+HOSTILE = [
+    "</script><script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "'><svg/onload=alert(1)>",
+    "<!--",
+    "]]><style>*{display:none}</style>",
+    "\u202egpj.exe\u2066",
+    "שלום עולם",
+    "a\x00b\x1b[31m\r\n\u2028",
+    "\ud800 half",
+    "x" * 300,
+    "&lt;b&gt;",
+    "",
+    "javascript:alert(1)",
+]
+"""Names that would be more than text where they are not taken care of."""
+
+
+def hostile(names: list[str]) -> Tables:
+    """Every name that somebody chooses is one of ``names``."""
+    tables = empty()
+    for index, said in enumerate(names):
+        add_group(tables, said, rebalances=len(names) - index, protocol=said, commits=3)
+        add_generation(tables, said, 1, 0, {said: 2, f"{said}-2": 1}, f"{said} joined")
+        tables["skew"][-1]["client_id"] = said
+        add_owner(tables, said, 0, 0, said, topic=said)
+        add_commits(tables, said, 1, 2)
+        lag = {"committed_offset": 1, "end_offset": 9, "lag": 8, "last_commit_ts": at(1), "status": said or None}
+        add(tables, "lag", group=said, topic=said, partition=0, **lag)
+        add(tables, "bad_records", log_partition=0, log_offset=index, reason=said)
+        add(tables, "generations", group=said, problem=said)
+        add(tables, "source_warnings", where=said, what=said)
+        times = {"from": at(0), "to": at(1)}
+        add(tables, "storms", group=said, rebalances=5, hidden_generations=0, likely_causes=[said] * 5, **times)
+        gap = {"from_ts": at(0), "gap_seconds": 90.0, "usual_seconds": 1.0}
+        add(tables, "commit_gaps", group=said, topic=said, partition=0, **gap)
+        figures = {"generations": 1, "problems": 0, "moved": 1, "moved_needlessly": 0, "pauses": 1, "rebalances": 1}
+        add(tables, "what_if_summary", group=said, assignor=said, **figures)
+    return tables

@@ -1,31 +1,23 @@
 """The report as files: ``report.json``, which a run stores, and ``report.html``, the page that is rendered from it.
 
 In the JSON document times are ISO 8601 in UTC under the names that columns of tables have: ``from_ts``, not ``from_ms``. The
-page is one HTML file that needs nothing else, and the same bytes for the same report. It is rendered by Jinja2 from
-``templates/``. Everything that is not a template is escaped, and invisible characters are shown by their numbers, whatever a
-group, member or topic is called.
+page is one HTML file that needs nothing else, and the same bytes for the same report: what ``make page`` builds from
+``web/src/report``, with the JSON document in it.
 """
 
-import base64
 import dataclasses
-import hashlib
 import json
 import os
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
-
+from groupcoord.page.embedding import built_page, embed
 from groupcoord.pipeline.errors import PipelineError
-from groupcoord.pipeline.report import charts, formatting
-from groupcoord.pipeline.report.formatting import iso_time
-from groupcoord.pipeline.report.report_model import GroupSummary, Report
+from groupcoord.pipeline.report.report_model import Report
 from groupcoord.pipeline.schemas import MEMBER_EVENTS, SYMPTOMS
 
 if TYPE_CHECKING:
@@ -37,6 +29,7 @@ VERSION = 1
 _DURATIONS = {"width_ms"}
 """Fields in milliseconds that are no times."""
 _NO_CALENDAR = " ms since 1970"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def report_to_json(report: Report) -> str:
@@ -99,7 +92,7 @@ def _decoded_field(name: str, kind: Any, value: Any) -> Any:
         return _decoded(kind, value)
     if value is None or value.endswith(_NO_CALENDAR):
         return value and int(value.removesuffix(_NO_CALENDAR))
-    return round((datetime.fromisoformat(value) - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1000)
+    return round((datetime.fromisoformat(value) - _EPOCH).total_seconds() * 1000)
 
 
 def _is_record(kind: Any) -> bool:
@@ -123,76 +116,35 @@ def _json_name(name: str) -> str:
     return f"{name.removesuffix('_ms')}_ts" if _is_time(name) else name
 
 
+def iso_time(ms: int | None) -> str | None:
+    """``2026-11-21T13:26:51.007Z``; None if the time is unknown, or if no calendar has it."""
+    if ms is None:
+        return None
+    try:
+        return (_EPOCH + timedelta(milliseconds=ms)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    except OverflowError:
+        return None
+
+
 def render_page(report: Report) -> str:
-    """The page for ``report``. It loads nothing, and its content security policy lets only its own style and script run."""
-    style, script = _asset("style.css"), _asset("script.js")
-    return (
-        _environment()
-        .get_template("page.html.j2")
-        .render(
-            report=report,
-            anchors={detail.group.group: f"g{index}" for index, detail in enumerate(report.details, 1)},
-            style=style,
-            script=script,
-            style_hash=_hash(style),
-            script_hash=_hash(script),
-        )
-    )
+    """The page for ``report``. Raises PageNotBuiltError."""
+    vocabulary = {"symptoms": [one._asdict() for one in SYMPTOMS], "member_events": MEMBER_EVENTS}
+    return embed(built_page(ENTRY), {"report": report_to_json(report), "vocabulary": json.dumps(vocabulary)})
 
 
-@cache
-def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("groupcoord.pipeline.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=_visible,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    names = ("number", "amount", "moment", "iso_time", "duration", "shortened", "visible")
-    environment.filters.update({name: getattr(formatting, name) for name in names})
-    environment.filters.update(cause_line=charts.cause_line, score_text=_score_text)
-    environment.globals.update({"charts": charts, "symptoms": SYMPTOMS, "MEMBER_EVENTS": MEMBER_EVENTS})
-    return environment
-
-
-def _visible(value: Any) -> Any:
-    """What an expression of a template writes."""
-    return formatting.visible(value) if type(value) is str else value
-
-
-@cache
-def _asset(name: str) -> Markup:
-    return Markup(files("groupcoord.pipeline.report").joinpath("templates", name).read_text(encoding="utf-8"))  # noqa: S704 - our own file
-
-
-def _hash(content: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
-
-
-def _score_text(group: GroupSummary) -> str:
-    """How much of the score each symptom contributes."""
-    parts = []
-    for symptom in SYMPTOMS:
-        if points := group.points[symptom.column]:
-            count = getattr(group, symptom.column)
-            parts.append(f"{symptom.meaning} {points:,.1f} (seen {'once' if count == 1 else f'{count:,} times'})")
-    return f"Score {group.score:,.1f}: {', '.join(parts) or 'nothing is wrong with it'}."
-
-
+ENTRY = "report"
+"""What the page is built from, in ``web/``."""
 REPORT = "report.json"
 PAGE = "report.html"
 
 
 def page_and_document(report: Report) -> tuple[str, str]:
-    """The page of ``report``, and its JSON."""
+    """The page of ``report``, and its JSON. Raises PageNotBuiltError."""
     return render_page(report), report_to_json(report)
 
 
 def render_stored(root: Path) -> Report:
-    """The report of the run in the directory ``root``, whose page is written anew. Raises PipelineError."""
+    """The report of the run in the directory ``root``, with its page anew. Raises PipelineError and PageNotBuiltError."""
     try:
         document = (root / REPORT).read_text(encoding="utf-8")
     except OSError as problem:
@@ -210,7 +162,7 @@ def render_stored(root: Path) -> Report:
 
 
 def render_stored_by_spark(spark: "SparkSession", root: str) -> Report:
-    """The same for any place that Spark can read and write. Raises PipelineError."""
+    """The same for any place that Spark can read and write. Raises PipelineError and PageNotBuiltError."""
     from py4j.protocol import Py4JJavaError  # noqa: PLC0415 - of the extra
 
     from groupcoord.pipeline.hadoop_files import HadoopFiles, java_reason  # noqa: PLC0415

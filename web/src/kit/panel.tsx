@@ -4,16 +4,18 @@ import { useId } from "preact/hooks";
 
 export interface PanelProps {
   title: ComponentChildren;
+  /** Where links lead that are to it. */
+  id?: string;
   /** What stands at the right end of the heading. */
   aside?: ComponentChildren;
   class?: string;
   children: ComponentChildren;
 }
 
-export function Panel({ title, aside, class: extra = "", children }: PanelProps) {
+export function Panel({ title, id: place, aside, class: extra = "", children }: PanelProps) {
   const id = useId();
   return (
-    <section class={`panel ${extra}`} aria-labelledby={id}>
+    <section id={place} class={`panel ${extra}`} aria-labelledby={id}>
       <header>
         <h2 id={id}>{title}</h2>
         {aside !== undefined && <div>{aside}</div>}

@@ -1,13 +1,15 @@
 /** Debian's Chromium, and the processes that the pages come from. Where there is no Chromium the tests are skipped. */
 import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { existsSync, mkdtempSync } from "node:fs";
+import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { chromium, type Browser, type Page } from "playwright-core";
 
+const AXE = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
 const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
-const ROOT = new URL("../../../", import.meta.url).pathname;
-const PYTHON = process.env.PYTHON ?? join(ROOT, ".venv/bin/python");
+export const ROOT = new URL("../../../", import.meta.url).pathname;
+export const PYTHON = process.env.PYTHON ?? join(ROOT, ".venv/bin/python");
 /** Chromium asks its maker for updates and the like unless it is told not to. */
 const QUIET = [
   "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
@@ -34,6 +36,15 @@ export async function open(browser: Browser, url: string, options: Parameters<Br
   });
   await page.goto(url);
   return { page, problems };
+}
+
+/** What axe finds wrong with the accessibility of a page. */
+export async function violations(page: Page): Promise<string[]> {
+  await page.addScriptTag({ path: AXE });
+  return page.evaluate(async () => {
+    const { violations } = await (globalThis as unknown as { axe: { run(): Promise<{ violations: { id: string; nodes: { html: string; failureSummary: string }[] }[] }> } }).axe.run();
+    return violations.map(({ id, nodes }) => `${id}: ${nodes[0]!.html} ${nodes[0]!.failureSummary}`);
+  });
 }
 
 /** The page that `groupcoord page` makes of a case. */

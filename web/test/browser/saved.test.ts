@@ -1,10 +1,7 @@
 /** A page of a saved trace, opened from its file. */
-import { createRequire } from "node:module";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { launch, missing, open, savedPage } from "./browser.ts";
-
-const AXE = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
+import { launch, missing, open, savedPage, violations } from "./browser.ts";
 
 describe.skipIf(missing)("a saved page", () => {
   let browser: Browser;
@@ -91,12 +88,7 @@ describe.skipIf(missing)("a saved page", () => {
         await group(page).getByText("Stable").first().waitFor();
         await arrows(page).getByRole("option").last().click();
         await page.getByText("request").or(page.getByText("response")).first().waitFor();
-        await page.addScriptTag({ path: AXE });
-        const found = await page.evaluate(async () => {
-          const { violations } = await (globalThis as unknown as { axe: { run(): Promise<{ violations: { id: string; nodes: { html: string; failureSummary: string }[] }[] }> } }).axe.run();
-          return violations.map(({ id, nodes }) => `${id}: ${nodes[0]!.html} ${nodes[0]!.failureSummary}`);
-        });
-        expect(found).toEqual([]);
+        expect(await violations(page)).toEqual([]);
         expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(width);
         await page.close();
       });

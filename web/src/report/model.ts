@@ -1,0 +1,241 @@
+/** `report.json`, as docs/pipeline.md has it. Its times, names that end in `_ts`, are milliseconds since 1970 here. */
+
+export interface Report {
+  run: { source: string; as_of: string | null; now: string | null };
+  overview: Overview;
+  groups: GroupSummary[];
+  groups_left_out: number;
+  details: GroupDetail[];
+  causes: { cause_kind: string; likely_cause: string; count: number }[];
+  storms: Storm[];
+  storms_left_out: number;
+  statuses: { status: string | null; partitions: number; lag: number | null }[];
+  lags: Lag[];
+  what_if: { together: AssignorResult[]; groups: Record<string, AssignorResult[]> } | null;
+  quality: DataQuality;
+}
+
+export interface Bins {
+  start_ts: number;
+  width_ms: number;
+  pieces: number;
+}
+
+export interface CommitHistogram {
+  bins: Bins;
+  counts: number[];
+  table: string;
+}
+
+export interface Overview {
+  records: number;
+  log_partitions: number;
+  from_ts: number | null;
+  to_ts: number | null;
+  missing: number;
+  whole_from_ts: number | null;
+  groups: number;
+  groups_with_members: number;
+  groups_gone: number;
+  commits: number;
+  rebalances: number;
+  hidden_generations: number;
+  moved: number;
+  moved_needlessly: number;
+  storms: number;
+  commit_gaps: number;
+  zombies: number;
+  partitions: number;
+  late_partitions: number;
+  lag: number | null;
+  activity: { bins: Bins; rebalances: number[]; commits: CommitHistogram } | null;
+}
+
+export interface GroupSummary {
+  group: string;
+  kind: string;
+  state: string | null;
+  protocol: string | null;
+  generation: number | null;
+  members: number | null;
+  last_ts: number | null;
+  rebalances: number;
+  moved: number;
+  moved_needlessly: number;
+  storms: number;
+  commits: number;
+  commit_gaps: number;
+  zombies: number;
+  late_partitions: number;
+  lag: number | null;
+  score: number;
+  points: Record<string, number>;
+}
+
+export interface Rebalance {
+  generation: number;
+  at_ts: number;
+  cause_kind: string;
+  likely_cause: string;
+  members_before: number | null;
+  members_after: number | null;
+  partitions_total: number | null;
+  moved: number | null;
+  moved_needlessly: number | null;
+  imbalance: number | null;
+  /** The target assignment of a group of KIP-848; the generation is its epoch. */
+  is_target: boolean;
+}
+
+export interface Epoch {
+  group_epoch: number | null;
+  at_ts: number;
+  cause_kind: string;
+  cause: string;
+  members: number;
+  classic_members: number;
+  assigned_ts: number | null;
+  to_revoke: number | null;
+  to_assign: number | null;
+  reconciled_ts: number | null;
+}
+
+export interface MemberChange {
+  at_ts: number;
+  member: string;
+  client_id: string | null;
+  is_classic: boolean;
+  event: string;
+  member_epoch: number | null;
+  partitions: number;
+  revoking: number;
+  target: number;
+}
+
+export interface MemberTimeline {
+  member: string;
+  client_id: string;
+  spans: { from_ts: number; until_ts: number; partitions: number; is_settled: boolean }[];
+}
+
+export interface PartitionTimeline {
+  topic: string;
+  partition: number;
+  spans: { from_ts: number; until_ts: number; member: string | null; is_revoking: boolean }[];
+}
+
+export interface Storm {
+  group: string;
+  from_ts: number;
+  to_ts: number;
+  rebalances: number;
+  hidden_generations: number;
+  members_lowest: number | null;
+  members_highest: number | null;
+  moved: number | null;
+  likely_causes: string[];
+}
+
+export interface Lag {
+  group: string;
+  topic: string;
+  partition: number;
+  committed_offset: number | null;
+  end_offset: number | null;
+  lag: number | null;
+  last_commit_ts: number | null;
+  status: string | null;
+}
+
+export interface GroupDetail {
+  group: GroupSummary;
+  start_ts: number;
+  end_ts: number;
+  rebalances: Rebalance[];
+  rebalances_left_out: number;
+  epochs: Epoch[];
+  epochs_left_out: number;
+  members: MemberTimeline[];
+  members_left_out: number;
+  changes: MemberChange[];
+  changes_left_out: number;
+  commits: CommitHistogram | null;
+  storms: Storm[];
+  partitions: PartitionTimeline[];
+  partitions_left_out: number;
+  shares: { generation: number; fair_share: number; shares: { member: string; client_id: string; partitions: number }[] } | null;
+  shares_left_out: number;
+  lags: Lag[];
+  lags_left_out: number;
+  gaps: { topic: string; partition: number; from_ts: number; to_ts: number | null; gap_seconds: number; usual_seconds: number }[];
+  gaps_left_out: number;
+}
+
+export interface AssignorResult {
+  assignor: string;
+  generations: number;
+  problems: number;
+  moved: number;
+  moved_needlessly: number;
+  pauses: number;
+  rebalances: number;
+  imbalance_worst: number | null;
+}
+
+export interface DataQuality {
+  counts: NamedCount[];
+  bad: NamedCount[];
+  problems: NamedCount[];
+  log_partitions: LogPartition[];
+  log_partitions_left_out: number;
+  warnings: { where: string; what: string; log_partition: number | null; records: number | null; bytes: number | null }[];
+  warnings_left_out: number;
+  adds_up: boolean;
+}
+
+export interface NamedCount {
+  what: string;
+  count: number;
+}
+
+export interface LogPartition {
+  log_partition: number;
+  first_offset: number;
+  last_offset: number;
+  records: number;
+  missing: number;
+  first_ts: number | null;
+  last_ts: number | null;
+  whole_from_ts: number | null;
+}
+
+/** What the pipeline calls things: it puts this beside the report. */
+export interface Vocabulary {
+  symptoms: { column: keyof GroupSummary; meaning: string; table: string; points: number }[];
+  member_events: Record<string, string>;
+}
+
+/** The report in `text`. A time that no calendar has stands in it as `123 ms since 1970`. */
+export function parseReport(text: string): Report {
+  return JSON.parse(text, (key, value: unknown) => {
+    if (!key.endsWith("_ts") || typeof value !== "string") return value;
+    return value.endsWith(" ms since 1970") ? parseInt(value, 10) : Date.parse(value);
+  }) as Report;
+}
+
+/** The tables that say something of a group; one that changed its protocol has several. */
+export const tablesOf = {
+  members: (detail: GroupDetail) => either(detail, "skew", "modern_members"),
+  rebalances: (detail: GroupDetail) => either(detail, "rebalances", "modern_epochs"),
+  owners: (detail: GroupDetail) => either(detail, "ownership", "modern_ownership"),
+};
+
+function either(detail: GroupDetail, classic: string, modern: string): string[] {
+  const isModern = isOfKip848(detail);
+  const wasClassic = !isModern || !detail.rebalances.every((each) => each.is_target);
+  return [...(wasClassic ? [classic] : []), ...(isModern || detail.epochs.length ? [modern] : [])];
+}
+
+export function isOfKip848(detail: GroupDetail): boolean {
+  return detail.group.kind === "consumer";
+}
