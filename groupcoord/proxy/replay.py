@@ -20,6 +20,7 @@ from groupcoord.core.effects import Call, CloseConnection, Effect, NoReply, Repl
 from groupcoord.core.java_hash_order import partition_for
 from groupcoord.protocol import messages as m
 from groupcoord.protocol.apis import APIS, ApiKey
+from groupcoord.protocol.batches.record_batch import MAGIC
 from groupcoord.protocol.errors import WireError
 from groupcoord.protocol.framing import Request, encode_response, parse_request, parse_response
 from groupcoord.proxy.recording import RecordedFrame
@@ -42,6 +43,8 @@ _DRAWN: dict[str, type] = {
     **dict.fromkeys(_TIMES, int),
 }
 """Fields whose values a server draws, or that depend on what happened before the recording."""
+_LENGTH_BYTE, _EPOCH_BYTE, _MAGIC_BYTE = 8, 12, 16
+"""Where these are in a batch of records; its length counts what is behind it."""
 _OF_THE_PLACE = frozenset(
     {
         *("brokers", "node_endpoints", "host", "port", "rack", "cluster_id", "client_host", "controller_id"),
@@ -363,9 +366,19 @@ class _DrawnIds:
                 if not self._is_same_drawn(field.name, *pair):
                     yield f"{where}: {_short(pair[0])} in the recording, {_short(pair[1])} here"
                 continue
-            if is_sorted:
+            if field.name == "records":
+                pair = _without_leader_epochs(pair[0]), _without_leader_epochs(pair[1])
+            elif field.name == "members":
+                pair = pair[0], self._in_recorded_order(*pair)
+            elif is_sorted:
                 pair = _sorted(field.name, pair[0]), _sorted(field.name, pair[1])
             yield from self._differences(where, *pair, is_sorted=is_sorted)
+
+    def _in_recorded_order(self, recorded: Any, got: Any) -> Any:
+        """Members here as the recording has them: their order goes by the hash of ids that are drawn."""
+        known = self._here.get("member_id", {})
+        places = {known.get(each.member_id): place for place, each in enumerate(recorded)}
+        return tuple(sorted(got, key=lambda each: places.get(each.member_id, len(places))))
 
     def _is_same_drawn(self, name: str, recorded: Any, got: Any) -> bool:
         """Does ``got`` stand for the recorded value, from now on or since that was first seen?"""
@@ -395,6 +408,18 @@ def _kind_of(name: str) -> str:
 def _is_drawn(name: str, recorded: object, got: object) -> bool:
     kind = _DRAWN.get(name)
     return kind is not None and isinstance(recorded, kind) and isinstance(got, kind)
+
+
+def _without_leader_epochs(records: Any) -> Any:
+    """Batches of records without the epochs of the leaders that appended them, which no checksum covers."""
+    if not isinstance(records, bytes):
+        return records
+    batches, start = bytearray(records), 0
+    while start + _MAGIC_BYTE < len(batches):
+        if batches[start + _MAGIC_BYTE] == MAGIC:
+            batches[start + _EPOCH_BYTE : start + _MAGIC_BYTE] = bytes(_MAGIC_BYTE - _EPOCH_BYTE)
+        start += _EPOCH_BYTE + int.from_bytes(batches[start + _LENGTH_BYTE : start + _EPOCH_BYTE])
+    return bytes(batches)
 
 
 def _sorted(name: str, items: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from groupcoord import Cluster, Consumer
+from groupcoord import Cluster, Consumer, RemoteCluster
 from groupcoord.cli.main import main
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.apis.create_topics import CreatableTopic
@@ -189,9 +189,12 @@ async def test_what_a_cluster_of_three_said_it_says_again() -> None:
         proxy_to(kafka.addresses[0], record=recorded.append) as proxy,
     ):
         async with Client.at(proxy.address) as client:
+            async with asyncio.timeout(60), RemoteCluster(proxy.address) as through_the_proxy:
+                for partition in range(3):
+                    await through_the_proxy.produce("orders", b"value", partition=partition)
             await _ask_much(client)
         async with asyncio.timeout(60):
-            await _consume(proxy.address)
+            await _consume(proxy.address, records=3)
     found = replay(recorded)
     assert [step.text() for step in found.different] == []
     assert {"JoinGroup", "SyncGroup", "InitProducerId"} <= {step.api for step in found.steps}
@@ -215,10 +218,10 @@ async def _ask_much(client: Client) -> None:
     await client.ask(ApiKey.HEARTBEAT, 4, HEARTBEAT)
 
 
-async def _consume(bootstrap: str) -> None:
+async def _consume(bootstrap: str, *, records: int) -> None:
     async with Consumer(bootstrap, group="g", topics=["orders"], auto_offset_reset="earliest") as consumer:
-        while not consumer.assignment():
-            await consumer.getmany(timeout_ms=100)
+        while records > 0:
+            records -= sum(map(len, (await consumer.getmany(timeout_ms=100)).values()))
         await consumer.commit()
 
 

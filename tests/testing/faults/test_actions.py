@@ -129,6 +129,7 @@ def test_every_api_and_version_says_the_error_if_it_has_a_place_for_it() -> None
         *(("OffsetCommit", version) for version in range(2, 11)),
         ("OffsetFetch", 1),
         ("DescribeTopicPartitions", 0),
+        ("ElectLeaders", 0),
     }
 
 
