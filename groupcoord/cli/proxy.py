@@ -12,6 +12,8 @@ from typing import TextIO
 
 from groupcoord.cli.main import complain
 from groupcoord.core.events import Event
+from groupcoord.page.embedding import PageNotBuiltError
+from groupcoord.page.page_data import live_page
 from groupcoord.proxy import recording
 from groupcoord.proxy.proxy import Proxy
 from groupcoord.proxy.recording import RecordedFrame
@@ -60,12 +62,28 @@ At the end, stdout has for each group why its newest generation or epoch began."
     parser.add_argument(
         "--faults", metavar="FILE", type=Path, help="apply the rules in this YAML file; see docs/faults.md"
     )
+    parser.add_argument(
+        "--page",
+        metavar="[HOST:]PORT",
+        type=_page_address,
+        help="show what passes as a live page, to this machine alone: see docs/page.md; needs groupcoord[control]",
+    )
     parser.add_argument("-q", "--quiet", action="store_true", help="say on stderr only what is wrong")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the proxy until told to stop; returns the exit code."""
     rules: list[NamedRule] = []
+    html = None
+    if arguments.page is not None:
+        try:
+            import groupcoord.cli.proxy_page  # noqa: F401, PLC0415 - an extra that need not be installed
+
+            html = live_page(f"groupcoord proxy --to {host_and_port(*arguments.to)}", acts=False)
+        except ImportError as problem:
+            return complain("proxy", f"--page needs {problem.name}: pip install 'groupcoord[control]'", 1)
+        except PageNotBuiltError as problem:
+            return complain("proxy", str(problem), 1)
     try:
         if arguments.faults is not None:
             rules = load_rules(arguments.faults)
@@ -89,9 +107,9 @@ def run(arguments: argparse.Namespace) -> int:
             if limiter is not None:
                 limiter.later = runner.get_loop().call_later
             try:
-                code = runner.run(_serve(arguments, rules, trace, [json_file, text_file, record_file]))
+                code = runner.run(_serve(arguments, rules, trace, [json_file, text_file, record_file], html))
             except OSError as problem:
-                where = host_and_port(*arguments.listen)
+                where = problem.filename or host_and_port(*arguments.listen)
                 hint = "; port 0 is any that is free" if problem.errno == errno.EADDRINUSE else ""
                 return complain("proxy", f"cannot listen on {where}: {problem.strerror}{hint}", 1)
             finally:
@@ -101,7 +119,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _serve(
-    arguments: argparse.Namespace, rules: list[NamedRule], trace: WrittenTrace, files: list[TextIO | None]
+    arguments: argparse.Namespace,
+    rules: list[NamedRule],
+    trace: WrittenTrace,
+    files: list[TextIO | None],
+    html: str | None,
 ) -> int:
     now_ms = wall_clock()
     record_file = files[-1]
@@ -126,8 +148,13 @@ async def _serve(
         faults=faults,
     )
     with _signals(stop):
-        async with proxy:
-            print(f"listening on {proxy.address} for {host_and_port(*proxy.to)}", flush=True)
+        async with proxy, contextlib.AsyncExitStack() as page:
+            said = [f"listening on {proxy.address} for {host_and_port(*proxy.to)}"]
+            if html is not None:
+                from groupcoord.cli.proxy_page import page_server  # noqa: PLC0415 - see above
+
+                said.append(f"page at {await page.enter_async_context(page_server(trace, html, *arguments.page))}")
+            print("\n".join(said), flush=True)
             while not stop.done():
                 await asyncio.wait([stop], timeout=_FLUSH_SECONDS)
                 for file in files:
@@ -173,6 +200,15 @@ def _tell_the_end(arguments: argparse.Namespace, trace: WrittenTrace, code: int)
         with contextlib.suppress(LookupError):  # nothing began: it only committed
             print(f"{group}: {trace.why(group)}")
     return code
+
+
+def _page_address(text: str) -> tuple[str, int]:
+    host, port = _address(text if ":" in text else f"127.0.0.1:{text}")
+    if host not in ("localhost", "127.0.0.1", "::1"):
+        raise argparse.ArgumentTypeError(
+            f"{host} is not this machine: the page has all that passes, and asks for no token"
+        )
+    return host, port
 
 
 def _address(text: str) -> tuple[str, int]:

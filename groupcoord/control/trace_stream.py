@@ -17,14 +17,14 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Callable, Iterator
+from typing import Any, Final, Protocol
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from groupcoord.control.controlled_cluster import ControlledCluster
 from groupcoord.control.trace_selection import TraceSelection
+from groupcoord.testing.trace import Trace
 from groupcoord.testing.trace.file_format import entry_as_json
 
 logger = logging.getLogger(__name__)
@@ -39,12 +39,30 @@ _PLACE = re.compile(r"(\d+)-(\d+)", re.ASCII)
 _KEEP_ALIVE: Final = b": keep-alive\n\n"
 
 
+class StreamedCluster(Protocol):
+    """Whose trace is streamed: a ControlledCluster, or what passes a proxy."""
+
+    ending: asyncio.Event
+    """Set when the streams are to end."""
+
+    @property
+    def trace(self) -> Trace:
+        """The trace of this run."""
+
+    @property
+    def run(self) -> int:
+        """How often it has begun."""
+
+    def on_trace(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Call ``listener`` when the trace has a new entry, or begins anew; returns a function that ends this."""
+
+
 class TraceStream(Response):
     """The answer to a reader of the trace of ``cluster`` that was at ``place`` (a ``Last-Event-ID``), or is new."""
 
     media_type = MEDIA_TYPE
 
-    def __init__(self, cluster: ControlledCluster, selected: TraceSelection, place: str | None) -> None:
+    def __init__(self, cluster: StreamedCluster, selected: TraceSelection, place: str | None) -> None:
         super().__init__(headers={"Cache-Control": "no-store"})
         del self.headers["content-length"]
         self._cluster = cluster

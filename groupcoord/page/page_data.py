@@ -33,9 +33,12 @@ def saved_page(trace: Trace, title: str) -> str:
     return embed(html, parts)
 
 
-def live_page(title: str) -> str:
-    """The page of a cluster that is controlled over HTTP, beside which it is served. Raises PageNotBuiltError."""
-    return embed(built_page("page"), {"data": _json({"kind": "live", "title": title})})
+def live_page(title: str, *, acts: bool = True) -> str:
+    """The page of a living trace, beside which it is served; it ``acts`` on a cluster that is controlled over HTTP.
+
+    Raises PageNotBuiltError.
+    """
+    return embed(built_page("page"), {"data": _json({"kind": "live", "title": title, "acts": acts})})
 
 
 def reasons(trace: Trace) -> Iterator[dict[str, Any]]:

@@ -39,7 +39,7 @@ def test_the_same_trace_gives_the_same_page(trace: Trace) -> None:
 @pytest.mark.usefixtures("built")
 def test_a_live_page_has_no_data(unpack: Unpack) -> None:
     assert {name: json.loads(text) for name, text in unpack(live_page("mine")).items()} == {
-        "data": {"kind": "live", "title": "mine"}
+        "data": {"kind": "live", "title": "mine", "acts": True}
     }
 
 

@@ -67,7 +67,7 @@ export interface Why {
 }
 
 /** What stands in a page beside the trace itself. */
-export type PageData = SavedData | { kind: "live"; title: string };
+export type PageData = SavedData | { kind: "live"; title: string; /** Can anything be done to the cluster, or only be seen? */ acts: boolean };
 
 export interface SavedData {
   kind: "saved";

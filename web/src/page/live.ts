@@ -6,12 +6,12 @@ import type { Control } from "./control.ts";
 /** How long to wait before the stream is asked for again (milliseconds). */
 const AGAIN_MS = 1_000;
 
-export async function liveSource(title: string, control: Control): Promise<Source> {
-  const status = await control.json<Status>("GET", "status");
+export async function liveSource(title: string, control: Control, acts: boolean): Promise<Source> {
+  const actions = acts ? actionsOf(control, await control.json<Status>("GET", "status")) : [];
   return {
     kind: "live",
     title,
-    actions: actionsOf(control, status),
+    actions,
     start(tell, say) {
       const ended = new AbortController();
       void follow(control, tell, say, ended.signal);

@@ -18,16 +18,16 @@ async function begin(): Promise<void> {
   }
   document.title = `${data.title} – groupcoord`;
   if (data.kind === "saved") show(savedSource(data));
-  else await beginLive(data.title, new Control("../"));
+  else await beginLive(data.title, new Control("../"), data.acts);
 }
 
-async function beginLive(title: string, control: Control): Promise<void> {
+async function beginLive(title: string, control: Control, acts: boolean): Promise<void> {
   try {
-    show(await liveSource(title, control));
+    show(await liveSource(title, control, acts));
   } catch (problem) {
     const again = (token: string) => {
       control.keepToken(token);
-      void beginLive(title, control);
+      void beginLive(title, control, acts);
     };
     if (problem instanceof TokenNeeded) render(<TokenForm problem={problem.message} use={again} />, app);
     else app.textContent = `The cluster does not answer: ${(problem as Error).message}`;
