@@ -23,7 +23,7 @@ export function deadlines(state: State): Deadline[] {
 function ofGroup(group: Group, state: State): Deadline[] {
   const found: Deadline[] = [];
   const wait = group.wait;
-  if (wait) found.push({ group: group.name, member: "", kind: wait.kind, sinceMs: wait.sinceMs, dueMs: wait.sinceMs + wait.forMs, seq: wait.seq });
+  if (wait && group.members.size > 0) found.push({ group: group.name, member: "", kind: wait.kind, sinceMs: wait.sinceMs, dueMs: wait.sinceMs + wait.forMs, seq: wait.seq });
   for (const member of group.members.values()) {
     const forMs = sessionMs(member, state);
     if (forMs !== null && !member.waits)
