@@ -13,6 +13,7 @@ from groupcoord import Cluster, Consumer, RemoteCluster
 from groupcoord.cli.main import main
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.apis.create_topics import CreatableTopic
+from groupcoord.protocol.apis.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from groupcoord.protocol.apis.find_coordinator import Coordinator
 from groupcoord.protocol.apis.join_group import JoinGroupRequestProtocol, JoinGroupResponseMember
 from groupcoord.protocol.apis.metadata import (
@@ -21,6 +22,8 @@ from groupcoord.protocol.apis.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from groupcoord.protocol.batches.record_batch import build_batch
+from groupcoord.protocol.batches.records import Record
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.framing import encode_request, encode_response
 from groupcoord.protocol.messages import (
@@ -38,7 +41,7 @@ from groupcoord.protocol.messages import (
     ProduceResponse,
 )
 from groupcoord.proxy.recording import RecordedFrame, frames_of, header, line_of
-from groupcoord.proxy.replay import Replayed, replay
+from groupcoord.proxy.replay import Replayed, _DrawnIds, replay
 from tests.proxy.support import Client, proxy_to
 from tests.proxy.test_proxy import produce
 
@@ -223,6 +226,26 @@ async def _consume(bootstrap: str, *, records: int) -> None:
         while records > 0:
             records -= sum(map(len, (await consumer.getmany(timeout_ms=100)).values()))
         await consumer.commit()
+
+
+def test_records_are_compared_without_the_epochs_of_leaders() -> None:
+    def fetched(records: bytes | None) -> FetchResponse:
+        partition = PartitionData(partition_index=0, high_watermark=1, records=records)
+        return FetchResponse(responses=(FetchableTopicResponse(topic="orders", partitions=(partition,)),))
+
+    def is_same(one: bytes | None, other: bytes | None) -> bool:
+        return not list(_DrawnIds().differences("Fetch", fetched(one), fetched(other)))
+
+    first, later = (build_batch([Record(0, 1, None, b"value")], leader_epoch=epoch) for epoch in (0, 7))
+    assert is_same(bytes(first + later), bytes(later + first))
+    assert not is_same(bytes(first), bytes(first + later))
+    assert is_same(None, None)
+    assert not is_same(None, b"")
+    old = bytearray(first)
+    old[16] = 1  # a message of that format has its checksum there
+    changed = bytearray(old)
+    changed[12] ^= 1
+    assert not is_same(bytes(old), bytes(changed))
 
 
 def test_an_answer_that_comes_later_here_is_waited_for() -> None:

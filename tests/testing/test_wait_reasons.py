@@ -211,6 +211,7 @@ async def test_a_member_that_was_refused_until_it_comes_with_what_the_others_hav
     async with Cluster(topics={"orders": 1}, clock="manual") as kafka:
         await kafka.manual_member("app", "orders", client_id="a").rejoin()
         b = kafka.manual_member("app", "orders", client_id="b", assignors="roundrobin")
+        await b.heartbeat()  # is refused, too, and is no attempt to join
         await b.join()
         why = "JoinGroup is refused with INCONSISTENT_GROUP_PROTOCOL: protocols are roundrobin"
         assert f"  group app did not take b at 0.0 s: {why}" in await waited_in_vain(kafka)
