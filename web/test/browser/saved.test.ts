@@ -100,7 +100,7 @@ describe.skipIf(missing)("a saved page", () => {
     const ground = () => page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
     const light = await ground();
     await page.getByRole("button", { name: "Use dark colours" }).click();
-    expect(await ground()).not.toBe(light);
+    await expect.poll(ground).not.toBe(light);
     await page.close();
   });
 });
