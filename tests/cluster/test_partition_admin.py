@@ -17,9 +17,8 @@ from groupcoord.protocol.apis.delete_topics import DeleteTopicState
 from groupcoord.protocol.apis.elect_leaders import PREFERRED, ElectLeadersRequest, TopicPartitions
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import DeleteTopicsRequest, ListPartitionReassignmentsRequest
-from tests.conformance.brokers_that_fail import Observation
 from tests.conformance.partitions_administered import STORIES, recorded
-from tests.conformance.test_brokers_that_fail import OwnTrio
+from tests.conformance.trios import Observation, OwnTrio
 
 CHECK_S = 300.0
 

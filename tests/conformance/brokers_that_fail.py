@@ -6,22 +6,16 @@ there it is looked at until it is as expected, or for too long.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
 
-from groupcoord.protocol.apis.create_topics import (
-    CreatableReplicaAssignment,
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-)
 from groupcoord.protocol.apis.describe_topic_partitions import DescribeTopicPartitionsRequest, TopicRequest
 from groupcoord.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
 from groupcoord.protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from groupcoord.protocol.batches.record_batch import build_batch
 from groupcoord.protocol.batches.records import Record
 from groupcoord.protocol.errors import ErrorCode
+from tests.conformance.trios import Look, Observation, Trio, create_topics
 
 RECORDING = Path(__file__).with_suffix(".json")
 
@@ -40,21 +34,6 @@ TOPICS: Mapping[str, tuple[Sequence[tuple[int, ...]], Mapping[str, str]]] = {
 }
 """Each topic with the brokers of its partitions, and its configurations."""
 
-Observation = dict[str, Any]
-
-
-class Trio(Protocol):
-    """Three brokers under test, with the ids 1, 2 and 3."""
-
-    def ask(self, broker_id: int, request: Any, version: int) -> Any:
-        """The answer of that broker. Raises OSError if there is none."""
-
-    def act(self, action: str, broker_id: int) -> None:
-        """``stop``, ``kill``, ``pause``, ``resume`` or ``start`` that broker."""
-
-    def settle(self) -> None:
-        """Let the sessions of brokers end that are silent."""
-
 
 STEPS: Sequence[tuple[str, int, int]] = (
     ("stop", 3, 1),
@@ -71,25 +50,6 @@ STEPS: Sequence[tuple[str, int, int]] = (
     ("start", 2, 3),
 )
 """What is done to whom, and who is asked then."""
-
-
-def begin(trio: Trio) -> None:
-    """Create the topics."""
-    topics = tuple(
-        CreatableTopic(
-            name=name,
-            num_partitions=-1,
-            replication_factor=-1,
-            assignments=tuple(
-                CreatableReplicaAssignment(partition_index=index, broker_ids=tuple(brokers))
-                for index, brokers in enumerate(placed)
-            ),
-            configs=tuple(CreatableTopicConfig(name=key, value=value) for key, value in configs.items()),
-        )
-        for name, (placed, configs) in TOPICS.items()
-    )
-    answer = trio.ask(1, CreateTopicsRequest(topics=topics, timeout_ms=9000), 7)
-    assert [topic.error_code for topic in answer.topics] == [0] * len(TOPICS)
 
 
 def observe(trio: Trio, broker_id: int) -> Observation:
@@ -153,9 +113,10 @@ def write(trio: Trio, broker_id: int) -> Observation:
     return answers
 
 
-def tell(trio: Trio, look: Callable[[str, Callable[[], Observation]], None]) -> None:
-    """Tell the story; ``look`` is given the name of each step, and what finds out what came of it."""
-    begin(trio)
+def tell(trio: Trio, look: Look) -> None:
+    """Tell the story."""
+    placed = {name: brokers for name, (brokers, _) in TOPICS.items()}
+    create_topics(trio, placed, {name: configs for name, (_, configs) in TOPICS.items()})
     look("begin", lambda: observe(trio, 1))
     look("begin: write", lambda: write(trio, 1))
     for number, (action, broker_id, asked) in enumerate(STEPS, 1):

@@ -14,7 +14,6 @@ from groupcoord.protocol.apis.alter_partition_reassignments import (
     ReassignablePartition,
     ReassignableTopic,
 )
-from groupcoord.protocol.apis.create_topics import CreatableReplicaAssignment, CreatableTopic, CreateTopicsRequest
 from groupcoord.protocol.apis.describe_topic_partitions import DescribeTopicPartitionsRequest, TopicRequest
 from groupcoord.protocol.apis.elect_leaders import PREFERRED, UNCLEAN, ElectLeadersRequest, TopicPartitions
 from groupcoord.protocol.apis.list_partition_reassignments import (
@@ -22,7 +21,7 @@ from groupcoord.protocol.apis.list_partition_reassignments import (
     ListPartitionReassignmentsTopics,
 )
 from groupcoord.protocol.errors import ErrorCode
-from tests.conformance.brokers_that_fail import Observation, Trio
+from tests.conformance.trios import Observation, Trio, create_topics
 
 RECORDING = Path(__file__).with_suffix(".json")
 
@@ -37,25 +36,6 @@ TOPICS = {
 
 Partitions = Sequence[tuple[str, Sequence[int]]]
 Moves = Sequence[tuple[str, Sequence[tuple[int, Sequence[int] | None]]]]
-
-
-def begin(trio: Trio) -> None:
-    """Create the topics."""
-    topics = tuple(
-        CreatableTopic(
-            name=name,
-            num_partitions=-1,
-            replication_factor=-1,
-            assignments=tuple(
-                CreatableReplicaAssignment(partition_index=index, broker_ids=brokers)
-                for index, brokers in enumerate(placed)
-            ),
-            configs=(),
-        )
-        for name, placed in TOPICS.items()
-    )
-    answer = trio.ask(1, CreateTopicsRequest(topics=topics, timeout_ms=9000), 7)
-    assert [topic.error_code for topic in answer.topics] == [0] * len(TOPICS)
 
 
 def partitions(trio: Trio) -> Observation:
@@ -180,7 +160,7 @@ def tell(trio: Trio, look: Callable[[str, Callable[[], Observation]], None]) -> 
         trio.settle()
         look(f"{number} {action} {broker_id}: partitions", lambda: partitions(trio))
 
-    begin(trio)
+    create_topics(trio, TOPICS, {})
     look("begin: partitions", lambda: partitions(trio))
     _all_brokers_run(admin, asks)
     happens("stop", 3)
@@ -250,7 +230,7 @@ def _a_broker_does_not_run(admin: Administrator, asks: Callable[..., None]) -> N
 
 def tell_of_rebalancing(trio: Trio, look: Callable[[str, Callable[[], Observation]], None]) -> None:
     """A broker stops and comes back, and gets its partitions back without being asked."""
-    begin(trio)
+    create_topics(trio, TOPICS, {})
     for action in ("stop", "start"):
         trio.act(action, 3)
         trio.settle()

@@ -1,0 +1,118 @@
+"""Three brokers, real ones or groupcoord's, and what stories of brokers and partitions do with both."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+import pytest
+
+import groupcoord as gc
+from groupcoord.protocol.apis.create_topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from tests.conformance.wire import Hungup
+from tests.real_kafka.broker import RealKafkaUnavailable
+from tests.real_kafka.cluster_process import KafkaClusterProcess
+from tests.real_kafka.waiting import until
+
+SESSION_S = 9.0
+PATIENCE_S = 90.0
+
+Observation = dict[str, Any]
+Look = Callable[[str, Callable[[], Observation]], None]
+"""Given the name of a step, and what finds out what came of it."""
+
+
+class Trio(Protocol):
+    """Three brokers under test, with the ids 1, 2 and 3."""
+
+    def ask(self, broker_id: int, request: Any, version: int) -> Any:
+        """The answer of that broker. Raises OSError if there is none."""
+
+    def act(self, action: str, broker_id: int) -> None:
+        """``stop``, ``kill``, ``pause``, ``resume`` or ``start`` that broker."""
+
+    def settle(self) -> None:
+        """Let the sessions of brokers end that are silent."""
+
+
+class OwnTrio:
+    """groupcoord's brokers, whose time the story moves."""
+
+    def __init__(self, kafka: gc.SyncCluster) -> None:
+        self._kafka = kafka
+
+    def ask(self, broker_id: int, request: Any, version: int) -> Any:
+        return self._kafka.ask_broker(broker_id, request, version=version)
+
+    def act(self, action: str, broker_id: int) -> None:
+        getattr(self._kafka.broker(broker_id), action)()
+
+    def settle(self) -> None:
+        self._kafka.clock.advance(SESSION_S)
+
+
+class RealTrio:
+    """Real brokers."""
+
+    def __init__(self, cluster: KafkaClusterProcess) -> None:
+        self.ask = cluster.ask
+        self._cluster = cluster
+
+    def act(self, action: str, broker_id: int) -> None:
+        getattr(self._cluster.nodes[broker_id], action)()
+
+    def settle(self) -> None:
+        """Who looks waits."""
+
+
+@contextmanager
+def real_trio(properties: Mapping[str, str]) -> Iterator[RealTrio]:
+    """Real brokers. Where none can be started the test is skipped, or fails under REQUIRE_REAL_KAFKA=1."""
+    try:
+        cluster = KafkaClusterProcess(properties)
+    except RealKafkaUnavailable as reason:
+        (pytest.fail if os.environ.get("REQUIRE_REAL_KAFKA") == "1" else pytest.skip)(f"no real Kafka: {reason}")
+    with cluster:
+        yield RealTrio(cluster)
+
+
+def create_topics(
+    trio: Trio, topics: Mapping[str, Sequence[Sequence[int]]], configs: Mapping[str, Mapping[str, str]]
+) -> None:
+    """Create topics with the brokers of their partitions, and with what ``configs`` has for them."""
+    wanted = tuple(
+        CreatableTopic(
+            name=name,
+            num_partitions=-1,
+            replication_factor=-1,
+            assignments=tuple(
+                CreatableReplicaAssignment(partition_index=index, broker_ids=tuple(brokers))
+                for index, brokers in enumerate(placed)
+            ),
+            configs=tuple(CreatableTopicConfig(name=key, value=value) for key, value in configs.get(name, {}).items()),
+        )
+        for name, placed in topics.items()
+    )
+    answer = trio.ask(1, CreateTopicsRequest(topics=wanted, timeout_ms=9000), 7)
+    assert [topic.error_code for topic in answer.topics] == [0] * len(topics)
+
+
+def look_until(expected: Mapping[str, Observation], once: str) -> Look:
+    """Looks at real brokers until they are as expected, or for too long; at a step whose name ends with ``once`` only once."""
+
+    def shows(wanted: Observation, find: Callable[[], Observation]) -> bool:
+        try:
+            return find() == wanted
+        except (OSError, Hungup):  # of a broker that the others have not missed yet
+            return False
+
+    def look(name: str, find: Callable[[], Observation]) -> None:
+        if name.endswith(once) or not until(lambda: shows(expected[name], find), PATIENCE_S):
+            assert find() == expected[name], name
+
+    return look
