@@ -7,6 +7,7 @@ from groupcoord.broker.events import (
     LogCleaned,
     LogNotCleaned,
     LogTruncated,
+    ReplicaFetched,
     ReplicasReassigned,
 )
 from groupcoord.coordinator.events import (
@@ -101,6 +102,7 @@ __all__ = [
     "RebalanceStarted",
     "RebalanceStuck",
     "RegexResolved",
+    "ReplicaFetched",
     "ReplicasReassigned",
     "RequestReceived",
     "RequestRefused",

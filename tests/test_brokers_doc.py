@@ -25,7 +25,7 @@ def test_a_follower_that_is_behind_holds_the_high_watermark_back() -> None:
 
 
 def test_what_only_a_leader_had_is_lost_with_it() -> None:
-    assert run(PROGRAMS[3]) == [([b"espresso"], 1), ("nothing was promised",)]
+    assert run(PROGRAMS[3]) == [([b"espresso"],), (1,), ("nothing was promised",)]
 
 
 def test_the_programs_run() -> None:

@@ -7,13 +7,13 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 
 from groupcoord.broker.broker_registry import BrokerRegistry
-from groupcoord.broker.events import IsrChanged, LeaderChanged, LogTruncated, ReplicasReassigned
+from groupcoord.broker.events import IsrChanged, LeaderChanged, ReplicasReassigned
 from groupcoord.broker.fetch_purgatory import FetchPurgatory
 from groupcoord.broker.fetch_sessions import FetchSessions
-from groupcoord.broker.followers import Followers
 from groupcoord.broker.leader_election import NO_LEADER, PartitionState
 from groupcoord.broker.log_maintenance import LogManager
 from groupcoord.broker.partition_log import PartitionLog
+from groupcoord.broker.replication import Replication
 from groupcoord.broker.storage_backend import IN_MEMORY_STORAGE, StorageBackend
 from groupcoord.broker.topic_config import internal_topic
 from groupcoord.broker.topic_store import Topic, TopicStore
@@ -76,8 +76,12 @@ class Broker:
         self.storage = storage
         self.timers = Timers()
         self.topics = TopicStore(config, new_topic_id=new_topic_id, storage=storage)
+        self.topics.changes.several_brokers = len(self.cluster) > 1
         self.fetch_purgatory = FetchPurgatory(self.timers)
-        self.followers = Followers()
+        self.replication = Replication()
+        """What leaders know of their followers."""
+        self.replicate: Callable[[HandlerContext, Topic, int], None] = lambda _turn, _topic, _partition: None
+        """Lets the followers of a partition copy what its leader has: the node sets it, where there are several brokers."""
         self.fetch_sessions_of = tuple(
             FetchSessions(config.max_incremental_fetch_session_cache_slots, new_session_id) for _ in self.cluster.ids
         )
@@ -142,6 +146,11 @@ class Broker:
             return None
         return found.partitions[partition]
 
+    def log_here(self, call: Call, topic: Topic, partition: int) -> PartitionLog:
+        """The log of a partition at the broker that ``call`` came to, or the leader's if that broker has none."""
+        leaders = topic.partitions[partition]
+        return topic.copies[partition].get(self.cluster.id_of(call), leaders) if topic.copies else leaders
+
     def append_to(
         self,
         topic: str,
@@ -160,7 +169,7 @@ class Broker:
         log = self._log_to_write(topic, partition)
         ctx = HandlerContext(now_ms, AdminAction(f"an append to {log.name}"))
         log.append_own(records, now_ms, producer_id=producer_id, producer_epoch=producer_epoch)
-        self.appended(ctx, log)
+        self.appended(ctx, self.topics[topic], partition)
         return ctx.effects
 
     def append_marker(self, topic: str, partition: int, marker: TransactionMarker, now_ms: int) -> list[Effect]:
@@ -171,7 +180,7 @@ class Broker:
         log = self._log_to_write(topic, partition)
         ctx = HandlerContext(now_ms, AdminAction(f"a transaction ends in {log.name}"))
         log.append_marker(marker, now_ms)
-        self.appended(ctx, log)
+        self.appended(ctx, self.topics[topic], partition)
         return ctx.effects
 
     def _log_to_write(self, topic: str, partition: int) -> PartitionLog:
@@ -187,40 +196,40 @@ class Broker:
             raise KeyError(f"{topic}-{partition}")
         return log
 
-    def appended(self, ctx: HandlerContext, log: PartitionLog) -> None:
-        """``log`` has grown: answer the fetches that now have enough, and see to it that it is looked after."""
+    def appended(self, ctx: HandlerContext, topic: Topic, partition: int) -> None:
+        """The log of a leader has grown: let followers copy it, answer the fetches that now have enough, and see to it that it
+        is looked after.
+        """
+        log = topic.partitions[partition]
         self._log_manager.appended(log, ctx.now_ms)
         self.on_append(log)
         self.fetch_purgatory.appended(ctx, log)
+        if topic.copies:
+            self.replicate(ctx, topic, partition)
+
+    def copied(self, ctx: HandlerContext, copy: PartitionLog) -> None:
+        """The log of a follower has grown, or its high watermark has."""
+        self._log_manager.appended(copy, ctx.now_ms)
+        self.fetch_purgatory.appended(ctx, copy)
 
     def move_leader(self, ctx: HandlerContext, topic: Topic, partition: int, broker_id: int) -> None:
         """Let another broker lead a partition; fetches that wait for it at a broker which must not answer them now are told."""
-        topic.move_leader(partition, broker_id)
-        self._leader_changed(ctx, topic, partition)
+        before = topic.partitions[partition]
+        topic.move_leader(partition, broker_id, ctx.now_ms)
+        self._leader_changed(ctx, topic, partition, before)
 
     # --- replicas
 
     def set_partition_state(self, ctx: HandlerContext, topic: Topic, partition: int, state: PartitionState) -> None:
         """A partition has another ISR, or another leader, or none, or other replicas: whoever waits for that goes on.
 
-        If the new leader has less than the one before, the log is truncated to what it has. A new replica has nothing yet.
+        A new replica has nothing yet.
         """
         before, log = topic.metadata.partitions[partition], topic.partitions[partition]
-        for broker_id in set(before.replicas) - set(state.replicas):
-            self.followers.copy(log, broker_id)
-        for broker_id in set(state.replicas) - set(before.replicas):
-            self.followers.begin(log, broker_id)
-        if state.leader not in (before.leader, NO_LEADER):
-            end = self.followers.end_of(log, state.leader)
-            self.followers.copy(log, state.leader)
-            if end < log.log_end_offset:
-                lost = log.log_end_offset - end
-                log.truncate_to(end, ctx.now_ms)
-                self.followers.truncated(log)
-                ctx.emit(
-                    LogTruncated, topic=topic.name, partition=partition, leader=state.leader, offset=end, lost=lost
-                )
+        copies = dict(topic.copies[partition])
         topic.set_state(partition, state)
+        for removed in set(copies) - set(topic.copies[partition]):
+            self.fetch_purgatory.leader_moved(ctx, copies[removed], NO_LEADER)
         if before.assignment != state.assignment:
             ctx.emit(
                 ReplicasReassigned,
@@ -231,20 +240,25 @@ class Broker:
                 removing=state.removing,
             )
         if state.leader != before.leader:
-            epoch = log.leader_epoch
+            epoch = topic.metadata.partitions[partition].leader_epoch
             ctx.emit(
                 LeaderChanged, topic=topic.name, partition=partition, leader=state.leader, epoch=epoch, isr=state.isr
             )
-            self._leader_changed(ctx, topic, partition)
+            self._leader_changed(ctx, topic, partition, log)
         elif state.isr != before.isr:
             ctx.emit(IsrChanged, topic=topic.name, partition=partition, isr=state.isr, before=before.isr)
         self.replicated(ctx, topic, partition)
 
     def replicated(self, ctx: HandlerContext, topic: Topic, partition: int) -> None:
         """The high watermark of a partition may have moved: whoever waits for that goes on."""
-        log, isr = topic.partitions[partition], topic.metadata.partitions[partition].isr
-        self.followers.isr_changed(ctx, log, isr, topic.min_isr(partition))
-        self.fetch_purgatory.appended(ctx, log)
+        log, state = topic.partitions[partition], topic.metadata.partitions[partition]
+        if self.replication.isr_changed(ctx, log, state.leader, state.isr, topic.min_isr(partition)):
+            self.fetch_purgatory.appended(ctx, log)
+
+    def becomes_follower(self, ctx: HandlerContext, copy: PartitionLog) -> None:
+        """A broker hears that another one leads the partition of which it has ``copy``."""
+        self.replication.follow(copy)
+        self.replication.stop_waiting(ctx, copy, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def require_in_sync(self, topic: Topic, partition: int) -> None:
         """Raises BatchError(NOT_ENOUGH_REPLICAS) if too few replicas are in sync for acks=all.
@@ -261,11 +275,18 @@ class Broker:
         leader = topic.metadata.leaders[partition]
         return leader != NO_LEADER and leader not in self.cluster.not_running
 
-    def _leader_changed(self, ctx: HandlerContext, topic: Topic, partition: int) -> None:
-        log, leader = topic.partitions[partition], topic.metadata.leaders[partition]
-        number = NO_LEADER if leader == NO_LEADER else self.cluster.ids.index(leader)
-        self.fetch_purgatory.leader_moved(ctx, log, number)
-        self.followers.leader_changed(ctx, log, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    def _leader_changed(self, ctx: HandlerContext, topic: Topic, partition: int, before: PartitionLog) -> None:
+        """``before`` is the log of the leader before."""
+        state, log = topic.metadata.partitions[partition], topic.partitions[partition]
+        number = NO_LEADER if state.leader == NO_LEADER else self.cluster.ids.index(state.leader)
+        if before is not log:
+            self.replication.follow(before)
+        if state.leader != NO_LEADER:
+            self.replication.lead(log, state.leader, state.isr)
+        self.replication.stop_waiting(ctx, before, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        self.replicate(ctx, topic, partition)
+        for copy in {before: None, **dict.fromkeys(topic.copies[partition].values())}:
+            self.fetch_purgatory.leader_moved(ctx, copy, number)
 
     # --- leaders and readers
 
@@ -283,7 +304,7 @@ class Broker:
         here = self.cluster.id_of(call)
         if here not in topic.metadata.replicas[partition]:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
-        present = topic.partitions[partition].leader_epoch
+        present = self.log_here(call, topic, partition).leader_epoch
         if epoch is not None and epoch != present:
             return ErrorCode.UNKNOWN_LEADER_EPOCH if epoch > present else ErrorCode.FENCED_LEADER_EPOCH
         if leader_only and topic.metadata.leaders[partition] != here:
@@ -303,10 +324,11 @@ class Broker:
     def topics_deleted(self, ctx: HandlerContext, topics: Sequence[Topic]) -> None:
         """``topics`` have left the store: answer the fetches that wait for them, and pass the news on."""
         for topic in topics:
-            self.fetch_purgatory.logs_deleted(ctx, topic.partitions)
-            for log in topic.partitions:
-                self.followers.leader_changed(ctx, log, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            self.followers.forget(topic.partitions)
+            logs = list(topic.logs())
+            self.fetch_purgatory.logs_deleted(ctx, logs)
+            for log in logs:
+                self.replication.stop_waiting(ctx, log, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            self.replication.forget(logs)
         self.on_topics_deleted(ctx, topics)
 
     def _compaction_runner(self) -> WorkRunner:
@@ -314,4 +336,4 @@ class Broker:
 
     def _logs(self) -> Iterator[PartitionLog]:
         for topic in self.topics.all():
-            yield from topic.partitions
+            yield from topic.logs()

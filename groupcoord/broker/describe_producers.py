@@ -43,13 +43,12 @@ def _producers(broker: Broker, call: Call, name: str, index: int) -> PartitionRe
     topic = broker.topics.get(name)
     if topic is None:
         return _refused(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, _NO_SUCH_TOPIC)
-    log = broker.log(name, index)
-    if log is None:
+    if not 0 <= index < len(topic.partitions):
         return _refused(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     error = broker.check_reader(call, topic, index, None, leader_only=False)
     if error:
         return _refused(index, error)
-    return PartitionResponse(partition_index=index, active_producers=_states(log))
+    return PartitionResponse(partition_index=index, active_producers=_states(broker.log_here(call, topic, index)))
 
 
 def _refused(index: int, error: ErrorCode, message: str | None = None) -> PartitionResponse:

@@ -93,14 +93,38 @@ class ReplicasReassigned(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogTruncated(Event):
-    """The new leader of a partition has its log only up to ``offset``: ``lost`` offsets are gone."""
+    """A follower had what the leader of a partition has not: it gave up ``lost`` offsets, from ``offset`` on."""
 
     topic: str
     partition: int
+    broker: int
     leader: int
     offset: int
     lost: int
 
     def text(self) -> str:
-        lost = f"{self.lost} offset{'s' * (self.lost > 1)} of {self.topic}-{self.partition}"
-        return f"{lost} from {self.offset} on are lost: broker {self.leader}, which leads now, never had them"
+        lost = f"{self.lost} offset{'s' * (self.lost > 1)} of {self.topic}-{self.partition} from {self.offset} on"
+        return f"broker {self.broker} gives up {lost}: broker {self.leader}, which leads now, never had them"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaFetched(Event):
+    """A follower has copied records from the leader of a partition, or heard of another high watermark.
+
+    It asked for what follows ``offset`` in leader epoch ``epoch``, and its copy ends at ``end_offset`` now.
+    """
+
+    topic: str
+    partition: int
+    follower: int
+    leader: int
+    epoch: int
+    offset: int
+    end_offset: int
+    high_watermark: int
+
+    def text(self) -> str:
+        count = self.end_offset - self.offset
+        what = f"{count} offset{'s' * (count > 1)}" if count else "the high watermark"
+        where = f"{self.topic}-{self.partition} from broker {self.leader} at offset {self.offset}, epoch {self.epoch}"
+        return f"broker {self.follower} fetches {what} of {where}: high watermark {self.high_watermark}"

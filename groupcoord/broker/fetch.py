@@ -135,6 +135,8 @@ class _Fetch:
             ctx.reply(self._call, _refused(self._call, self._request, ErrorCode.UNKNOWN_SERVER_ERROR))
             return
         results = self._read_all()
+        if self._replica_id >= 0:
+            self._follower_fetched(ctx, results)
         min_bytes = min(self._request.min_bytes, self._max_bytes)
         # Topics that do not exist do not end the wait: they are reported when the rest is answered, as Kafka does.
         if (
@@ -188,23 +190,36 @@ class _Fetch:
         topic = self._broker.topics.get(fetched.topic or "")
         if topic is None:  # gone while the fetch waited
             return _PartitionRead(fetched, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        log = topic.partitions[fetched.partition]
         error = self._check_reader(topic, fetched, partition)
         if error:
-            leader = LeaderIdAndEpoch(
-                leader_id=topic.metadata.leaders[fetched.partition], leader_epoch=log.leader_epoch
-            )
+            state = topic.metadata.partitions[fetched.partition]
+            leader = LeaderIdAndEpoch(leader_id=state.leader, leader_epoch=state.leader_epoch)
             return _PartitionRead(fetched, error, leader=leader)
+        log = self._broker.log_here(self._call, topic, fetched.partition)
+        follows = self._replica_id >= 0
         try:
             diverging = _check_divergence(log, partition)
             if diverging is not None:
                 return _PartitionRead(fetched, log=log, diverging=diverging)
             read = log.read(
-                partition.fetch_offset, max_bytes, at_least_one=at_least_one, committed_only=self._committed_only
+                partition.fetch_offset,
+                max_bytes,
+                at_least_one=at_least_one,
+                committed_only=self._committed_only,
+                to_end=follows,
             )
         except BatchError as problem:
             return _PartitionRead(fetched, problem.error)
         return _PartitionRead(fetched, log=log, read=read)
+
+    def _follower_fetched(self, ctx: HandlerContext, results: list[_PartitionRead]) -> None:
+        """Source: ``Partition.updateFollowerFetchState``."""
+        for result in results:
+            topic = self._broker.topics.get(result.fetched.topic or "")
+            if topic is not None and result.log is not None and result.read is not None:
+                offset = self._known[result.fetched].fetch_offset
+                self._broker.replication.fetched(result.log, self._replica_id, offset)
+                self._broker.replicated(ctx, topic, result.fetched.partition)
 
     def _check_reader(self, topic: Topic, fetched: TopicIdPartition, partition: FetchPartition) -> ErrorCode:
         """The error if it must not read here, else NONE: wrong broker, wrong leader epoch, or not allowed to read.

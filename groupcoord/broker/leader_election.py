@@ -15,11 +15,12 @@ NO_LEADER = -1
 
 
 class PartitionState(NamedTuple):
-    """A partition as the controller knows it; its leader epoch is in its log.
+    """A partition as the controller knows it.
 
     ``isr`` are the replicas in sync, ``elr`` those that were in sync when the ISR got smaller than ``min.insync.replicas``, and
     have all that was acknowledged. ``last_leader`` is whom to wait for when nobody can lead (-1: nobody). While a reassignment
     goes on, ``replicas`` are those that there will be, then those that are ``removing``; ``adding`` are the new ones.
+    ``leader_epoch`` counts the changes of leaders.
     """
 
     replicas: Replicas
@@ -29,6 +30,7 @@ class PartitionState(NamedTuple):
     last_leader: int = NO_LEADER
     adding: Replicas = ()
     removing: Replicas = ()
+    leader_epoch: int = 0
 
     @property
     def assignment(self) -> tuple[Replicas, Replicas, Replicas]:

@@ -1,7 +1,8 @@
 """Which leader wrote which part of a log (KIP-101): for readers that ask whether what they have is still true.
 
 A log made here begins with epoch 0, and a lone broker never loses a partition; a log that a cluster left behind brings its
-history, and goes on in its last epoch. Source: ``LeaderEpochFileCache``.
+history, and goes on in its last epoch. A follower learns epochs from the batches that it copies.
+Source: ``LeaderEpochFileCache``.
 """
 
 from bisect import bisect_right
@@ -36,12 +37,11 @@ class LeaderEpochCache:
         if epoch > self.latest:
             self.entries.append(EpochEntry(epoch, start_offset))
 
-    def begin(self, end_offset: int) -> None:
+    def begin(self, epoch: int, end_offset: int) -> None:
         """Another leader has the log, which ends at ``end_offset``; an epoch in which nothing was written did not begin."""
-        following = EpochEntry(self.latest + 1, end_offset)
         while self.entries and self.entries[-1].start_offset >= end_offset:
             self.entries.pop()
-        self.entries.append(following)
+        self.entries.append(EpochEntry(epoch, end_offset))
 
     def truncate_from(self, end_offset: int) -> None:
         """The log ends at ``end_offset``: epochs that began behind it did not begin, but the last one stays."""

@@ -123,14 +123,15 @@ def _list_offset(
     search: TimestampSearch,
 ) -> ListOffsetsPartitionResponse:
     index = part.partition_index
-    topic, log = broker.topics.get(name), broker.log(name, index)
-    if topic is None or log is None:
+    topic = broker.topics.get(name)
+    if topic is None or not 0 <= index < len(topic.partitions):
         return _no_offset(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     error = broker.check_reader(
         call, topic, index, _said(part.current_leader_epoch), leader_only=request.replica_id != _DEBUGGER
     )
     if error:
         return _no_offset(index, error)
+    log = broker.log_here(call, topic, index)
     try:
         committed_only = request.isolation_level == _READ_COMMITTED
         found = log.offset_for_timestamp(part.timestamp, search, committed_only=committed_only)

@@ -168,12 +168,12 @@ def _described(broker: Broker, topic: Topic) -> MetadataResponseTopic:
                 error_code=ErrorCode.LEADER_NOT_AVAILABLE if state.leader == NO_LEADER else ErrorCode.NONE,
                 partition_index=index,
                 leader_id=state.leader,
-                leader_epoch=log.leader_epoch,
+                leader_epoch=state.leader_epoch,
                 replica_nodes=state.replicas,
                 isr_nodes=state.isr,
                 offline_replicas=_offline(broker, state),
             )
-            for index, (log, state) in enumerate(zip(topic.partitions, topic.metadata.partitions, strict=True))
+            for index, state in enumerate(topic.metadata.partitions)
         ),
     )
 
@@ -297,7 +297,7 @@ def _partitions_of(
             DescribeTopicPartitionsResponsePartition(
                 partition_index=index,
                 leader_id=state.leader if is_in_reach else _NO_NODE,
-                leader_epoch=topic.partitions[index].leader_epoch,
+                leader_epoch=state.leader_epoch,
                 replica_nodes=state.replicas,
                 isr_nodes=state.isr,
                 eligible_leader_replicas=state.elr,

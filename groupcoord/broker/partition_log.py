@@ -1,8 +1,9 @@
 """The log of one partition: append, read, look up, and forget what is old. Its storage says where the batches are kept.
 
-Readers see what lies before the high watermark: the end of the log, unless a follower that is in sync does not have all of it
-(see ``followers.py``). Who reads what is committed sees what lies before the last stable offset, where the oldest open
-transaction begins, and is told which transactions were aborted. Source: ``UnifiedLog`` and ``LocalLog``.
+Each broker that has a replica of the partition has a log of its own. Consumers see what lies before the high watermark, up to
+where all replicas in sync have it (see ``replication.py``): the end of the log, where the leader is the only one. Who reads
+what is committed sees what lies before the last stable offset, where the oldest open transaction begins, and is told which
+transactions were aborted. Source: ``UnifiedLog`` and ``LocalLog``.
 """
 
 from bisect import bisect_right
@@ -10,7 +11,7 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import NamedTuple, cast
 
-from groupcoord.broker.leader_epoch_cache import UNDEFINED_EPOCH, UNDEFINED_OFFSET, LeaderEpochCache
+from groupcoord.broker.leader_epoch_cache import UNDEFINED_EPOCH, UNDEFINED_OFFSET, EpochEntry, LeaderEpochCache
 from groupcoord.broker.log_segment import (
     DELETED_SEGMENTS,
     BatchSearch,
@@ -35,6 +36,7 @@ from groupcoord.protocol.batches.record_batch import (
     EndTransactionMarker,
     build_batch,
     build_marker,
+    iter_batch_extents,
     read_header,
 )
 from groupcoord.protocol.batches.records import Record
@@ -109,7 +111,9 @@ class PartitionLog:
         self.log_start_offset = 0
         self.log_end_offset = 0
         self.held_back_to: int | None = None
-        """The high watermark, where a follower in sync does not have all of the log; None: it is the end of the log."""
+        """The high watermark, where there are followers; None: it is the end of the log."""
+        self.leader_epoch = 0
+        """The epoch of the partition's leader, as far as the broker has heard; what a leader appends gets it."""
         self.producers = ProducerStateManager(name)
         self.epochs = LeaderEpochCache()
         self.cleaned_to = 0
@@ -122,16 +126,12 @@ class PartitionLog:
         log = cls(settings, name, kept.backend)
         log.log_start_offset, log.log_end_offset = kept.log_start_offset, kept.log_end_offset
         log.producers, log.epochs, log.cleaned_to = kept.producers, kept.epochs, kept.cleaned_to
+        log.leader_epoch = log.epochs.latest
         log._segments = kept.segments
         return log
 
     def __repr__(self) -> str:
         return f"<PartitionLog {self.name} offsets={self.log_start_offset}–{self.log_end_offset} bytes={self.size}>"
-
-    @property
-    def leader_epoch(self) -> int:
-        """The epoch of the leader, which what is appended gets."""
-        return self.epochs.latest
 
     @property
     def high_watermark(self) -> int:
@@ -254,6 +254,26 @@ class PartitionLog:
         time_ms = now_ms if append_time else NO_TIMESTAMP
         return LogAppendInfo(offset, offset, time_ms, self.log_start_offset, duplicate=False)
 
+    def append_copied(self, records: bytes, now_ms: int) -> int:
+        """Append what was fetched from the leader, batch by batch as it is there; the number of batches.
+
+        The last one may be cut off, and is left out then. Raises BatchError if they cannot be kept.
+        Source: ``UnifiedLog.appendAsFollower``.
+        """
+        count = 0
+        for extent in iter_batch_extents(records):
+            batch = records[extent.position : extent.position + extent.size]
+            header = read_header(batch)
+            self._store(batch, header, now_ms, self.producers.replay(header, batch))
+            self.epochs.assign(header.leader_epoch, header.base_offset)
+            count += 1
+        return count
+
+    def lead_in(self, epoch: int) -> None:
+        """The broker leads the partition from now on, in ``epoch``, which begins where the log ends."""
+        self.leader_epoch = epoch
+        self.epochs.begin(epoch, self.log_end_offset)
+
     def _check_own_size(self, header: BatchHeader) -> None:
         if header.size > self.settings.max_message_bytes:
             reason = f"{header.size} bytes in one batch, where max.message.bytes is {self.settings.max_message_bytes}"
@@ -307,11 +327,14 @@ class PartitionLog:
 
     # --- reading
 
-    def read(self, offset: int, max_bytes: int, *, at_least_one: bool, committed_only: bool = False) -> FetchDataInfo:
+    def read(
+        self, offset: int, max_bytes: int, *, at_least_one: bool, committed_only: bool = False, to_end: bool = False
+    ) -> FetchDataInfo:
         """Up to ``max_bytes`` of batches, from the one that holds ``offset`` on and within one segment.
 
         The last batch may be cut off, as in Kafka. ``at_least_one``: the first batch comes whole, whatever its size.
-        ``committed_only``: nothing from the last stable offset on.
+        ``committed_only``: nothing from the last stable offset on. ``to_end``: also what lies behind the high watermark, as
+        followers read.
         Raises BatchError: OFFSET_OUT_OF_RANGE, or UNKNOWN_SERVER_ERROR for a negative ``max_bytes``.
         """
         if not self.log_start_offset <= offset <= self.log_end_offset:
@@ -321,6 +344,8 @@ class PartitionLog:
                 f"the range {self.log_start_offset} to {self.log_end_offset}.",
             )
         end = self.last_stable_position if committed_only else self.high_watermark_position
+        if to_end:
+            end = self.end_position
         if offset >= end.offset:
             position = end if offset == end.offset else self._position_of(offset)
             return FetchDataInfo(position, None, 0, cut_short=False, aborted=() if committed_only else None)
@@ -438,8 +463,33 @@ class PartitionLog:
 
     # --- forgetting
 
+    def start_over_at(self, offset: int) -> None:
+        """Forget everything: the next record has ``offset``, with which the leader's log begins.
+
+        Source: ``UnifiedLog.truncateFullyAndStartAt``.
+        """
+        DELETED_SEGMENTS.add(self._segments)
+        self._segments, self.producers = [], ProducerStateManager(self.name)
+        self.log_start_offset = self.log_end_offset = self.held_back_to = offset
+        self.epochs = LeaderEpochCache([EpochEntry(0, offset)])
+
+    def fill_from(self, leader: "PartitionLog", now_ms: int) -> None:
+        """Have all that ``leader`` has, at once."""
+        self.start_over_at(leader.log_start_offset)
+        while self.log_end_offset < leader.log_end_offset:
+            read = leader.read(self.log_end_offset, leader.settings.segment_bytes, at_least_one=True, to_end=True)
+            if not self.append_copied(read.data(), now_ms):  # compaction has left a gap at the end
+                self.log_end_offset = leader.log_end_offset
+        self.held_back_to = leader.high_watermark
+
+    def start_follows(self, offset: int) -> None:
+        """The leader's log begins with ``offset``: a follower's does not begin before. Raises BatchError."""
+        if offset > self.log_start_offset:
+            self.log_start_offset = offset
+            self.backend.start_moved(self)
+
     def truncate_to(self, offset: int, now_ms: int) -> None:
-        """Forget the batches from ``offset`` on: the broker that leads from now on does not have them.
+        """Forget the batches from ``offset`` on: the broker that leads now does not have them.
 
         Only for a log in memory. Producers are what the batches that stay say of them. Source: ``UnifiedLog.truncateTo``.
         """
@@ -458,6 +508,8 @@ class PartitionLog:
             kept.append(shortened)
         DELETED_SEGMENTS.add(self._segments)
         self._segments, self.producers, self.log_end_offset = kept, producers, offset
+        if self.held_back_to is not None:
+            self.held_back_to = min(self.held_back_to, offset)
         self.epochs.truncate_from(offset)
 
     def delete_records(self, offset: int) -> int:

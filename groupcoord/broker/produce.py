@@ -17,6 +17,7 @@ from groupcoord.broker.log_validator import ZSTD_FROM, CheckedBatch, LogValidato
 from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.broker.producer_state_manager import VerificationState
 from groupcoord.broker.topic_names import INTERNAL
+from groupcoord.broker.topic_store import Topic
 from groupcoord.core.background_work import BackgroundWork
 from groupcoord.core.effects import Call
 from groupcoord.core.handler_context import HandlerContext
@@ -170,7 +171,7 @@ class _Produce:
         if self._checks is None and (work := _long_checks(request, good, ctx.now_ms)) is not None:
             broker.run_work(ctx, call, work, self._checked)
             return
-        grown: list[PartitionLog] = []
+        grown: list[tuple[Topic, int]] = []
         tried = {target: self._append(ctx, target, log, records, grown) for target, (log, records) in good.items()}
         # The order of Kafka's response: what was not verified, what was tried, what is not there, and what is no batch.
         outcomes = unverified | tried | missing | malformed
@@ -183,8 +184,8 @@ class _Produce:
             _DelayedProduce(self, outcomes, unreplicated, ctx.now_ms + request.timeout_ms)
         else:
             self.respond(ctx, outcomes)
-        for log in grown:
-            broker.appended(ctx, log)
+        for topic, partition in grown:
+            broker.appended(ctx, topic, partition)
 
     def _checked(self, later: HandlerContext, found: _Checks) -> None:
         self._checks = found
@@ -247,21 +248,22 @@ class _Produce:
     # --- appending
 
     def _append(
-        self, ctx: HandlerContext, target: _Target, log: PartitionLog, records: bytes, grown: list[PartitionLog]
+        self, ctx: HandlerContext, target: _Target, log: PartitionLog, records: bytes, grown: list[tuple[Topic, int]]
     ) -> PartitionProduceResponse:
-        """Append to one partition, and note in ``grown`` the log if there is more in it now."""
+        """Append to one partition, and note it in ``grown`` if there is more in it now."""
         broker, call = self.broker, self.call
         if self._request.acks not in _VALID_ACKS:
             return _failed(target, ErrorCode.INVALID_REQUIRED_ACKS)
         if target.topic in INTERNAL and call.client_id != ADMIN_CLIENT_ID:
             return _failed(target, ErrorCode.INVALID_TOPIC_EXCEPTION)
-        topic = broker.topics.get(target.topic)
-        if topic is not None and not broker.leads(call, topic, target.partition):
-            leader = LeaderIdAndEpoch(leader_id=topic.metadata.leaders[target.partition], leader_epoch=log.leader_epoch)
+        topic = broker.topics[target.topic]
+        if not broker.leads(call, topic, target.partition):
+            state = topic.metadata.partitions[target.partition]
+            leader = LeaderIdAndEpoch(leader_id=state.leader, leader_epoch=state.leader_epoch)
             failed = _failed(target, ErrorCode.NOT_LEADER_OR_FOLLOWER)
             return replace(failed, current_leader=leader) if call.version >= _LEADER_FROM else failed
         try:
-            if topic is not None and self._request.acks == _ALL:
+            if self._request.acks == _ALL:
                 broker.require_in_sync(topic, target.partition)
             appended = log.append(
                 records,
@@ -280,7 +282,7 @@ class _Produce:
             start = -1 if problem.error in _EXPECTED else log.log_start_offset
             return _failed(target, problem.error, log_start_offset=start)
         if not appended.duplicate:
-            grown.append(log)
+            grown.append((topic, target.partition))
         return PartitionProduceResponse(
             index=target.partition,
             base_offset=appended.base_offset,
@@ -334,7 +336,7 @@ class _DelayedProduce:
         self._timers = broker.timers
         self._key = TimerKey("produce", f"connection {call.connection_id}", f"request {call.correlation_id}")
         self._waits = {
-            target: broker.followers.wait(log, log.log_end_offset, partial(self._done, target))
+            target: broker.replication.wait(log, log.log_end_offset, partial(self._done, target))
             for target, log in waits_for
         }
         self._timers.schedule(self._key, until_ms, self._timed_out)
@@ -419,8 +421,8 @@ def _sorted_out(broker: Broker, call: Call, batches: dict[_Target, bytes | None]
     missing: _Outcomes = {}
     malformed: _Outcomes = {}
     for target, records in batches.items():
-        log = broker.log(target.topic, target.partition)
-        if log is None:
+        topic = broker.topics.get(target.topic)
+        if topic is None or not 0 <= target.partition < len(topic.partitions):
             unknown_id = call.version >= 13 and not target.topic
             error = ErrorCode.UNKNOWN_TOPIC_ID if unknown_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             missing[target] = _failed(target, error)
@@ -436,7 +438,7 @@ def _sorted_out(broker: Broker, call: Call, batches: dict[_Target, bytes | None]
             call.version < ZSTD_FROM and attributes_of(records, batch) & COMPRESSION_MASK > Compression.ZSTD
         ):
             raise _RefusedError(ErrorCode.UNKNOWN_SERVER_ERROR)
-        good[target] = log, records
+        good[target] = broker.log_here(call, topic, target.partition), records
     return good, missing, malformed
 
 

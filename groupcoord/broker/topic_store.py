@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from groupcoord.broker import topic_names
-from groupcoord.broker.leader_election import PartitionState, Replicas
+from groupcoord.broker.leader_election import NO_LEADER, PartitionState, Replicas
 from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.broker.storage_backend import (
     IN_MEMORY_STORAGE,
@@ -34,6 +34,8 @@ class MetadataChanges:
         """What a new partition is, by its brokers."""
         self.on_logs_added: Callable[[Topic, int], None] = lambda _topic, _first: None
         """Told of a topic with partitions from that one on that are new."""
+        self.several_brokers = False
+        """Does each replica of a partition have a log of its own?"""
         self.value = 0
         self.of_newest_topic = 0
         """The version in which a topic was created for the last time."""
@@ -69,10 +71,12 @@ class TopicMetadata:
 class Topic:
     """A topic: its ``metadata``, and the logs of its ``partitions``, which go by ``settings``.
 
-    A partition of which nothing else is said is on the broker with the id ``home``, and on no other.
+    Of each partition ``partitions`` has the log of its leader, or of the last one. In a cluster of several brokers ``copies``
+    has those of all its replicas, by the ids of their brokers; for a lone broker it is empty. A partition of which nothing else
+    is said is on the broker with the id ``home``, and on no other.
     """
 
-    __slots__ = ("_changes", "_home", "_storage", "metadata", "name", "partitions", "settings", "topic_id")
+    __slots__ = ("_changes", "_home", "_storage", "copies", "metadata", "name", "partitions", "settings", "topic_id")
 
     def __init__(
         self,
@@ -88,6 +92,7 @@ class Topic:
         self.topic_id = metadata.topic_id
         self.settings = settings
         self.partitions: list[PartitionLog] = []
+        self.copies: list[dict[int, PartitionLog]] = []
         self._home = home
         self._storage = storage
 
@@ -103,34 +108,49 @@ class Topic:
     def add_logs(self, count: int, replicas: Sequence[Replicas] | None = None) -> None:
         """Add ``count`` empty partitions of which the storage knows."""
         first = len(self.partitions)
-        self.attach_logs(
-            [
-                PartitionLog(self.settings, f"{self.name}-{index}", self._storage.log(self.name, index))
-                for index in range(first, first + count)
-            ],
-            replicas,
-        )
+        self.attach_logs([self._new_log(index) for index in range(first, first + count)], replicas)
+
+    def _new_log(self, index: int) -> PartitionLog:
+        return PartitionLog(self.settings, f"{self.name}-{index}", self._storage.log(self.name, index))
 
     def attach_logs(self, logs: Sequence[PartitionLog], replicas: Sequence[Replicas] | None = None) -> None:
         """Append ``logs`` as the next partitions."""
         placed = [(self._home,)] * len(logs) if replicas is None else replicas
+        states = [
+            self._changes.initial_state(each)._replace(leader_epoch=log.leader_epoch)
+            for log, each in zip(logs, placed, strict=True)
+        ]
+        if self._changes.several_brokers:
+            for index, (log, state) in enumerate(zip(logs, states, strict=True), len(self.partitions)):
+                first = state.replicas[0] if state.leader == NO_LEADER else state.leader
+                self.copies.append({one: log if one == first else self._new_log(index) for one in state.replicas})
         self.partitions += logs
-        states = map(self._changes.initial_state, placed)
         self.metadata = dataclasses.replace(self.metadata, partitions=(*self.metadata.partitions, *states))
         self._changes.value += 1
         self._changes.on_logs_added(self, len(self.partitions) - len(logs))
 
     def set_state(self, partition: int, state: PartitionState) -> None:
-        """``partition`` is as ``state`` says from now on.
+        """``partition`` is as ``state`` says from now on, but for its leader epoch.
 
-        With another leader, or none, or without a replica that it had, its next leader epoch begins.
+        With another leader, or none, or without a replica that it had, its next leader epoch begins. A new replica begins with
+        an empty log.
         """
         states = list(self.metadata.partitions)
         before = states[partition]
+        epoch = before.leader_epoch
+        if self.copies:
+            logs = self.copies[partition]
+            for added in set(state.replicas) - set(logs):
+                logs[added] = self._new_log(partition)
+            if state.leader != NO_LEADER:
+                self.partitions[partition] = logs[state.leader]
+            for removed in set(logs) - set(state.replicas):
+                logs.pop(removed).topic_deleted()
         if state.leader != before.leader or not set(before.replicas) <= set(state.replicas):
-            log = self.partitions[partition]
-            log.epochs.begin(log.log_end_offset)
-        states[partition] = state
+            epoch += 1
+            if state.leader != NO_LEADER:
+                self.partitions[partition].lead_in(epoch)
+        states[partition] = state._replace(leader_epoch=epoch)
         self.metadata = dataclasses.replace(self.metadata, partitions=tuple(states))
         self._changes.value += 1
 
@@ -138,12 +158,15 @@ class Topic:
         """So many replicas have to be in sync for acks=all."""
         return min(self.settings.min_insync_replicas, len(self.metadata.replicas[partition]))
 
-    def move_leader(self, partition: int, broker_id: int) -> None:
+    def move_leader(self, partition: int, broker_id: int, now_ms: int) -> None:
         """Let another broker lead ``partition``, in the next leader epoch.
 
         One that is no replica takes the place of the present leader, as after a reassignment.
         """
         state = self.metadata.partitions[partition]
+        if broker_id not in state.replicas:
+            copy = self.copies[partition][broker_id] = self._new_log(partition)
+            copy.fill_from(self.partitions[partition], now_ms)
 
         def with_it(brokers: Replicas) -> Replicas:
             return (
@@ -163,8 +186,16 @@ class Topic:
                 self._storage.topic_configured(self.topic_id, configs)
         self.metadata = dataclasses.replace(self.metadata, configs=dict(configs))
         self.settings = _settings(configs, config, self._storage)
-        for log in self.partitions:
+        for log in self.logs():
             log.settings = self.settings
+
+    def logs(self) -> Iterator[PartitionLog]:
+        """The logs of all replicas of all partitions."""
+        if self.copies:
+            for copies in self.copies:
+                yield from copies.values()
+        else:
+            yield from self.partitions
 
 
 def _settings(configs: Mapping[str, str], config: BrokerConfig, storage: StorageBackend) -> LogConfig:
@@ -291,7 +322,7 @@ class TopicStore:
 
     def delete(self, name: str) -> Topic:
         """Remove the topic called ``name`` and return it. Raises KeyError, and Refused if that cannot be kept."""
-        for log in self._by_name[name].partitions:
+        for log in self._by_name[name].logs():
             log.topic_deleted()
         with storage_errors_as_api_errors():
             self._storage.topic_deleted(self._by_name[name].topic_id)

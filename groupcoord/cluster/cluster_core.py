@@ -437,8 +437,8 @@ class ClusterCore:
             raise ApiError(problem.error, problem.reason) from problem
 
     def _transaction_epoch(self, partition: int) -> int:
-        log = self.broker.log(TRANSACTION_STATE, partition)
-        return 0 if log is None else log.leader_epoch
+        topic = self.broker.topics.get(TRANSACTION_STATE)
+        return 0 if topic is None else topic.metadata.partitions[partition].leader_epoch
 
     def _topics_deleted(self, ctx: HandlerContext, topics: Iterable[Topic]) -> None:
         names = [topic.name for topic in topics]

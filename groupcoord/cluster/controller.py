@@ -14,6 +14,7 @@ from groupcoord.broker.broker import Broker
 from groupcoord.broker.events import BrokerStateChanged
 from groupcoord.broker.leader_election import NO_LEADER, Election, PartitionState, Replicas, after_change
 from groupcoord.broker.topic_store import Topic
+from groupcoord.cluster.replica_fetcher import ReplicaFetcher
 from groupcoord.core.effects import Call, CloseConnection, Effect, NoReply, Reply
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import TimerKey, Timers
@@ -65,6 +66,9 @@ class ClusterController:
         """What paused brokers were asked, and what they would have said."""
         broker.topics.changes.initial_state = self._initial_state
         broker.topics.changes.on_logs_added = self._logs_added
+        self._fetcher = ReplicaFetcher(broker, self._can_copy)
+        if len(broker.cluster) > 1:
+            broker.replicate = self._fetcher.replicate
         self.is_eventful = False
         """Was any broker ever anything but running?"""
 
@@ -118,7 +122,6 @@ class ClusterController:
         self._require_known(broker_id)
         self.is_eventful = True
         self._not_copying.add(broker_id)
-        self._stop_copying(broker_id)
         self.timers.schedule(
             self._lag_key(broker_id), ctx.now_ms + self._lag_ms, lambda due: self._lags(due, broker_id)
         )
@@ -175,7 +178,6 @@ class ClusterController:
         for topic, partition in self._partitions():
             if topic.metadata.leaders[partition] == broker_id:
                 self._resign(ctx, topic.name, partition)
-        self._stop_copying(broker_id)
         timeout_ms = int(str(self._broker.config["broker.session.timeout.ms"]))
         key = TimerKey("broker session", f"broker {broker_id}")
         self.timers.schedule(key, ctx.now_ms + timeout_ms, lambda due: self._session_ends(due, broker_id))
@@ -307,45 +309,53 @@ class ClusterController:
 
     # --- copies
 
+    def _can_copy(self, follower: int, leader: int) -> bool:
+        """Can one broker copy what the other one leads?"""
+        absent = self._cluster.not_running
+        return follower not in absent and leader not in absent and follower not in self._not_copying
+
     def _initial_state(self, replicas: Replicas) -> PartitionState:
         """A new partition: the first of its brokers that is not fenced leads."""
         isr = tuple(one for one in replicas if one not in self._cluster.fenced)
         return PartitionState(replicas, isr, isr[0]) if isr else PartitionState(replicas, (), NO_LEADER)
 
     def _logs_added(self, topic: Topic, first: int) -> None:
-        """``topic`` has partitions from ``first`` on that are new: who copies nothing copies nothing of them either."""
-        absent = self._not_copying | self._cluster.not_running
-        for partition in range(first, len(topic.partitions)) if self._cluster.fenced else ():
-            self._note_balance(topic, partition)
-        if absent:
-            for partition in range(first, len(topic.partitions)):
-                state = topic.metadata.partitions[partition]
-                for broker_id in absent.intersection(state.replicas) - {state.leader}:
-                    self._broker.followers.stop_copying(topic.partitions[partition], broker_id, state.isr)
-
-    def _stop_copying(self, broker_id: int) -> None:
-        for topic, partition in self._partitions():
+        """``topic`` has partitions from ``first`` on that are new."""
+        for partition in range(first, len(topic.partitions)) if topic.copies else ():
             state = topic.metadata.partitions[partition]
-            if broker_id in state.replicas and broker_id != state.leader:
-                self._broker.followers.stop_copying(topic.partitions[partition], broker_id, state.isr)
+            for copy in topic.copies[partition].values():
+                copy.held_back_to = 0
+            self._broker.replication.lead(topic.partitions[partition], state.leader, state.isr)
+            if self._cluster.fenced:
+                self._note_balance(topic, partition)
 
     def _catch_up(self, ctx: HandlerContext) -> None:
-        """Every broker that runs and copies has all of what is led, and is in sync."""
+        """Every broker that can copies all of what is led, and is in sync then."""
         for topic, partition in self._partitions():
             self._catch_up_with(ctx, topic, partition)
 
     def _catch_up_with(self, ctx: HandlerContext, topic: Topic, partition: int) -> None:
         if not self._broker.is_led(topic, partition):
             return
-        state, log = topic.metadata.partitions[partition], topic.partitions[partition]
-        there = [one for one in state.replicas if one not in self._cluster.not_running and one not in self._not_copying]
-        for broker_id in there:
-            self._broker.followers.copy(log, broker_id)
-        in_sync = {*state.isr, *(one for one in there if one not in self._cluster.fenced)}
+        self._fetcher.replicate(ctx, topic, partition)
+        state = topic.metadata.partitions[partition]
+        caught_up = (
+            one for one in state.replicas if one not in self._cluster.fenced and self._has_all(topic, partition, one)
+        )
+        in_sync = {*state.isr, *caught_up}
         if in_sync == set(state.isr):
             self._broker.replicated(ctx, topic, partition)
+            self._fetcher.replicate(ctx, topic, partition)
         else:
             self._change(ctx, topic, partition, tuple(sorted(in_sync)))
+
+    def _has_all(self, topic: Topic, partition: int, broker_id: int) -> bool:
+        """Has a broker said to the leader that it has all that there is?"""
+        log, leader = topic.partitions[partition], topic.metadata.leaders[partition]
+        if broker_id == leader:
+            return True
+        known = self._broker.replication.known_end(log, broker_id)
+        return self._can_copy(broker_id, leader) and known == log.log_end_offset
 
     @property
     def _lag_ms(self) -> int:
@@ -359,8 +369,9 @@ class ClusterController:
         """A follower has not copied for so long that it is not in sync any more where it has less than the leader."""
         for topic, partition in self._partitions():
             state = topic.metadata.partitions[partition]
-            behind = self._broker.followers.is_behind(topic.partitions[partition], broker_id)
-            if behind and broker_id in state.isr and self._broker.is_led(topic, partition):
+            if broker_id not in state.isr or not self._broker.is_led(topic, partition):
+                continue
+            if topic.copies[partition][broker_id].log_end_offset < topic.partitions[partition].log_end_offset:
                 self._change(ctx, topic, partition, tuple(sorted(one for one in state.isr if one != broker_id)))
         self.timers.schedule(
             self._lag_key(broker_id), ctx.now_ms + self._lag_ms // 2, lambda due: self._lags(due, broker_id)

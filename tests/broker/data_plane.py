@@ -11,6 +11,7 @@ from groupcoord.broker import dispatch
 from groupcoord.broker.broker import Broker
 from groupcoord.broker.broker_registry import BrokerRegistry
 from groupcoord.broker.partition_log import PartitionLog
+from groupcoord.cluster.replica_fetcher import ReplicaFetcher
 from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.core.effects import Call, CloseConnection, Effect, NoReply, Reply
 from groupcoord.partitioners.java_random import JavaRandom
@@ -66,6 +67,8 @@ class DataPlane:
             now_ms=NOW_MS,
             cluster=BrokerRegistry(config.node_id, brokers, racks=racks, random=JavaRandom(1)),
         )
+        if brokers > 1:
+            self.broker.replicate = ReplicaFetcher(self.broker, lambda _follower, _leader: True).replicate
         self.now_ms = NOW_MS
         self.later: list[Effect] = []
         self._correlation_ids = itertools.count(1)

@@ -58,28 +58,32 @@ def test_who_has_an_older_leader_in_mind_is_fenced() -> None:
     plane.topic("orders")
     plane.produced("orders", batch(b"a"))
     log = plane.log("orders")
-    log.epochs = LeaderEpochCache([EpochEntry(0, 0), EpochEntry(5, 1)])
+    topic = plane.broker.topics["orders"]
+    led = topic.metadata.partitions[0]
+    for leader in (-1, 1, -1, 1, -1, 1):
+        topic.set_state(0, led._replace(leader=leader))
+    assert log.epochs.entries == [EpochEntry(0, 0), EpochEntry(6, 1)]
     plane.produced("orders", batch(b"b"))
-    assert read_header(log.read(1, 100, at_least_one=True).data()).leader_epoch == 5
-    for epoch, error in ((-1, 0), (5, 0), (4, ErrorCode.FENCED_LEADER_EPOCH), (6, ErrorCode.UNKNOWN_LEADER_EPOCH)):
+    assert read_header(log.read(1, 100, at_least_one=True).data()).leader_epoch == 6
+    for epoch, error in ((-1, 0), (6, 0), (5, ErrorCode.FENCED_LEADER_EPOCH), (7, ErrorCode.UNKNOWN_LEADER_EPOCH)):
         response = plane.fetch(reading("orders", wanting(0, current_leader_epoch=epoch)))
         assert response.responses[0].partitions[0].error_code == error
     assert [log.offset_for_timestamp(at_ms) for at_ms in (EARLIEST, LATEST, THEN_MS)] == [
         FoundOffset(-1, 0, 0),
-        FoundOffset(-1, 2, 5),
+        FoundOffset(-1, 2, 6),
         FoundOffset(THEN_MS, 0, 0),
     ]
-    [topic] = plane.ask(MetadataRequest(topics=None), 9).topics
-    assert topic.partitions[0].leader_epoch == 5
+    [described] = plane.ask(MetadataRequest(topics=None), 9).topics
+    assert described.partitions[0].leader_epoch == 6
 
 
 def test_each_leader_begins_an_epoch_and_one_that_wrote_nothing_leaves_none() -> None:
     """As ``LeaderEpochFileCache`` keeps its entries apart: by epoch and by offset."""
     epochs = LeaderEpochCache()
-    epochs.begin(0)
+    epochs.begin(1, 0)
     assert epochs.entries == [EpochEntry(1, 0)]
-    epochs.begin(5)
-    epochs.begin(5)
+    epochs.begin(2, 5)
+    epochs.begin(3, 5)
     assert epochs.entries == [EpochEntry(1, 0), EpochEntry(3, 5)]
     assert epochs.latest == 3
     assert [epochs.end_of(epoch, 0, 7) for epoch in (0, 1, 2, 3, 4)] == [(0, 0), (1, 5), (1, 5), (3, 7), (-1, -1)]

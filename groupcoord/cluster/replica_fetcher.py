@@ -1,0 +1,174 @@
+"""Followers, which copy what leaders have: with Fetch, as any reader, but with their broker's id and their leader epoch.
+
+A follower fetches as soon as there is something to fetch, until it has all and has said so, and once more where the high
+watermark has moved since; a follower of Kafka's asks all the time, and its requests wait at the leader. Where its log and the
+leader's part, which the leader says by an epoch and where that ends, it truncates its own. Source: ``AbstractFetcherThread``,
+``ReplicaFetcherThread``.
+"""
+
+from collections.abc import Callable, Iterator
+
+from groupcoord.broker.broker import Broker
+from groupcoord.broker.events import LogTruncated, ReplicaFetched
+from groupcoord.broker.fetch import handle_fetch
+from groupcoord.broker.leader_epoch_cache import UNDEFINED_EPOCH
+from groupcoord.broker.partition_log import PartitionLog
+from groupcoord.broker.topic_store import Topic
+from groupcoord.core.effects import Call, Reply
+from groupcoord.core.handler_context import HandlerContext
+from groupcoord.protocol.apis import APIS, ApiKey
+from groupcoord.protocol.apis.fetch import (
+    EpochEndOffset,
+    FetchPartition,
+    FetchRequest,
+    FetchTopic,
+    PartitionData,
+    ReplicaState,
+)
+from groupcoord.protocol.errors import ErrorCode
+
+_VERSION = 17
+_FETCH = APIS[ApiKey.FETCH]
+_BETWEEN_BROKERS = -2
+"""The connection of a follower's fetch, which is none that a client could have."""
+
+
+class ReplicaFetcher:
+    """Copies partitions from their leaders to those brokers that ``can_copy`` from them, a follower and a leader."""
+
+    def __init__(self, broker: Broker, can_copy: Callable[[int, int], bool]) -> None:
+        self._broker, self._can_copy = broker, can_copy
+        self._fetches = 0
+
+    def replicate(self, ctx: HandlerContext, topic: Topic, partition: int) -> None:
+        """Let all followers of a partition that can have what its leader has."""
+        if not self._broker.is_led(topic, partition):
+            return
+        for follower in self._followers(topic, partition):
+            self._catch_up(ctx, topic, partition, follower)
+        for follower in self._followers(
+            topic, partition
+        ):  # those that came first do not know what came of the last ones
+            copy = topic.copies[partition][follower]
+            if copy.high_watermark < min(topic.partitions[partition].high_watermark, copy.log_end_offset):
+                self._fetch(ctx, topic, partition, follower)
+
+    def _followers(self, topic: Topic, partition: int) -> Iterator[int]:
+        state = topic.metadata.partitions[partition]
+        return (one for one in state.replicas if one != state.leader and self._can_copy(one, state.leader))
+
+    def _catch_up(self, ctx: HandlerContext, topic: Topic, partition: int, follower: int) -> None:
+        log, copy = topic.partitions[partition], topic.copies[partition][follower]
+        is_done = False
+        while not is_done:
+            known = self._broker.replication.known_end(log, follower)
+            before = copy.leader_epoch, copy.log_end_offset, known
+            is_done = before == (log.leader_epoch, log.log_end_offset, log.log_end_offset) or not self._fetch(
+                ctx, topic, partition, follower
+            )
+
+    def _fetch(self, ctx: HandlerContext, topic: Topic, partition: int, follower: int) -> bool:
+        """Fetch once; can it go on?"""
+        state, copy = topic.metadata.partitions[partition], topic.copies[partition][follower]
+        if copy.leader_epoch != state.leader_epoch:
+            copy.leader_epoch = state.leader_epoch
+            self._broker.becomes_follower(ctx, copy)
+        offset = copy.log_end_offset
+        data = self._ask(ctx, topic, partition, follower, copy)
+        if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            return self._start_over(ctx, topic, partition, follower)
+        if data.error_code:
+            return False
+        if data.diverging_epoch.epoch != UNDEFINED_EPOCH:
+            self._truncate(ctx, topic, partition, follower, data.diverging_epoch)
+            return True
+        records = bytes(data.records or b"")
+        batches = copy.append_copied(records, ctx.now_ms)
+        copy.start_follows(data.log_start_offset)
+        high_watermark = max(copy.high_watermark, min(data.high_watermark, copy.log_end_offset))
+        moved = high_watermark != copy.high_watermark
+        copy.held_back_to = high_watermark
+        if batches or moved:
+            ctx.emit(
+                ReplicaFetched,
+                topic=topic.name,
+                partition=partition,
+                follower=follower,
+                leader=state.leader,
+                epoch=state.leader_epoch,
+                offset=offset,
+                end_offset=copy.log_end_offset,
+                high_watermark=high_watermark,
+            )
+            self._broker.copied(ctx, copy)
+        return True
+
+    def _ask(
+        self, ctx: HandlerContext, topic: Topic, partition: int, follower: int, copy: PartitionLog
+    ) -> PartitionData:
+        state = topic.metadata.partitions[partition]
+        self._fetches += 1
+        number = self._broker.cluster.ids.index(state.leader)
+        call = Call(
+            _BETWEEN_BROKERS, self._fetches, _FETCH, _VERSION, f"broker-{follower}-fetcher-0", "/127.0.0.1", number
+        )
+        has_records = copy.log_end_offset > copy.log_start_offset
+        wanted = FetchPartition(
+            partition=partition,
+            current_leader_epoch=copy.leader_epoch,
+            fetch_offset=copy.log_end_offset,
+            last_fetched_epoch=copy.epochs.of_offset(copy.log_end_offset - 1) if has_records else UNDEFINED_EPOCH,
+            log_start_offset=copy.log_start_offset,
+            partition_max_bytes=int(str(self._broker.config["replica.fetch.max.bytes"])),
+        )
+        request = FetchRequest(
+            max_wait_ms=0,
+            min_bytes=1,
+            topics=(FetchTopic(topic_id=topic.topic_id, partitions=(wanted,)),),
+            replica_state=ReplicaState(replica_id=follower),
+        )
+        turn = HandlerContext(ctx.now_ms, call)
+        handle_fetch(self._broker, turn, call, request)
+        answers = [each for each in turn.effects if isinstance(each, Reply) and each.call is call]
+        ctx.effects += [each for each in turn.effects if each not in answers]
+        data: PartitionData = answers[0].response.responses[0].partitions[0]
+        return data
+
+    def _start_over(self, ctx: HandlerContext, topic: Topic, partition: int, follower: int) -> bool:
+        """The leader has nothing of what comes next: it begins later, or ends earlier without a history.
+
+        Source: ``AbstractFetcherThread.fetchOffsetAndTruncate``.
+        """
+        log, copy = topic.partitions[partition], topic.copies[partition][follower]
+        if log.log_end_offset < copy.log_end_offset:
+            self._truncate_to(ctx, topic, partition, follower, log.log_end_offset)
+            return True
+        copy.start_over_at(log.log_start_offset)
+        return True
+
+    def _truncate(
+        self, ctx: HandlerContext, topic: Topic, partition: int, follower: int, diverging: EpochEndOffset
+    ) -> None:
+        """Source: ``AbstractFetcherThread.getOffsetTruncationState``."""
+        copy = topic.copies[partition][follower]
+        epoch, end = copy.end_of_epoch(diverging.epoch)
+        if epoch == UNDEFINED_EPOCH:
+            end = diverging.end_offset
+        elif epoch == diverging.epoch:
+            end = min(end, diverging.end_offset)
+        # With an older epoch than that the next fetch goes on from there.
+        self._truncate_to(ctx, topic, partition, follower, min(end, copy.log_end_offset))
+
+    def _truncate_to(self, ctx: HandlerContext, topic: Topic, partition: int, follower: int, offset: int) -> None:
+        copy, leader = topic.copies[partition][follower], topic.metadata.leaders[partition]
+        lost = copy.log_end_offset - offset
+        copy.truncate_to(offset, ctx.now_ms)
+        ctx.emit(
+            LogTruncated,
+            topic=topic.name,
+            partition=partition,
+            broker=follower,
+            leader=leader,
+            offset=offset,
+            lost=lost,
+        )
