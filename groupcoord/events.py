@@ -7,6 +7,7 @@ from groupcoord.broker.events import (
     LogCleaned,
     LogNotCleaned,
     LogTruncated,
+    RegistrationRefused,
     ReplicaFetched,
     ReplicasReassigned,
 )
@@ -102,6 +103,7 @@ __all__ = [
     "RebalanceStarted",
     "RebalanceStuck",
     "RegexResolved",
+    "RegistrationRefused",
     "ReplicaFetched",
     "ReplicasReassigned",
     "RequestReceived",

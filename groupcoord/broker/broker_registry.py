@@ -31,6 +31,7 @@ class ClusterBroker(NamedTuple):
     host: str
     port: int
     rack: str | None
+    is_fenced: bool = False
 
 
 class BrokerRegistry:
@@ -51,8 +52,10 @@ class BrokerRegistry:
         if size > 1 and random is None:
             raise ValueError("several brokers need chance to place replicas")
         self.ids = range(first_id, first_id + size)
+        self.epochs = {broker_id: number for number, broker_id in enumerate(self.ids, 1)}
+        """The epoch of each broker that is registered: the offset of its registration in the log of metadata."""
         self.fenced: set[int] = set()
-        """The brokers that the controller has fenced."""
+        """The brokers that the controller has fenced, and those that are not registered."""
         self.not_running: set[int] = set()
         """The brokers that were stopped, killed or paused; the controller fences those that go without a word only later."""
         self._racks = tuple(racks)
@@ -69,22 +72,24 @@ class BrokerRegistry:
         """The id of the broker that ``call`` came to."""
         return self.ids[call.broker]
 
-    def brokers(self, config: BrokerConfig, listener: int = 0) -> tuple[ClusterBroker, ...]:
-        """The brokers that are not fenced as clients of that listener are told of them, in the order of Kafka's map of them,
-        where ``config`` is that of the first one; none if that listener is not advertised.
+    def brokers(
+        self, config: BrokerConfig, listener: int = 0, *, include_fenced: bool = False
+    ) -> tuple[ClusterBroker, ...]:
+        """The brokers that are registered and not fenced as clients of that listener are told of them, in the order of Kafka's
+        map of them, where ``config`` is that of the first one; none if that listener is not advertised.
         """
         advertised = config.advertised[listener]
         if advertised is None:
             return ()
-        there = (broker_id for broker_id in self._in_map_order() if broker_id not in self.fenced)
+        there = (one for one in self._registered() if include_fenced or one not in self.fenced)
         return tuple(self._broker(config, self.ids.index(broker_id), listener, advertised) for broker_id in there)
 
-    def _in_map_order(self) -> list[int]:
+    def _registered(self) -> list[int]:
         # A Java HashMap that was made for so many entries has them in the order of their lowest bits.
         size = 1
         while 3 * size < 4 * len(self.ids):
             size *= 2
-        return sorted(self.ids, key=lambda broker_id: broker_id % size)
+        return sorted(self.epochs, key=lambda broker_id: (broker_id % size, broker_id))
 
     def named(self, config: BrokerConfig, broker_ids: Collection[int], listener: int = 0) -> list[ClusterBroker]:
         """Those of these brokers that there are and that are not fenced, as clients of that listener are told of them, in the
@@ -127,7 +132,8 @@ class BrokerRegistry:
                 port += number
             else:
                 port = served[1]
-        return ClusterBroker(self.ids[number], host, port, self._rack(config, number))
+        broker_id = self.ids[number]
+        return ClusterBroker(broker_id, host, port, self._rack(config, number), broker_id in self.fenced)
 
     def listening_at(self, number: int, host: str, port: int, listener: int = 0) -> None:
         """Broker ``number``, counted from 0 and not the first, listens there; that is advertised unless something else is."""
@@ -142,10 +148,10 @@ class BrokerRegistry:
         """
         try:
             if self._random is None or len(self.ids) == 1:
-                check_replication_factor(replication_factor, unfenced=1, registered=1)
+                check_replication_factor(replication_factor, unfenced=1 - len(self.fenced), registered=len(self.epochs))
                 return [(self.ids[0],)] * partitions
             racks = self.racks(config)
-            usable = [UsableBroker(each, racks[each], each in self.fenced) for each in self._in_map_order()]
+            usable = [UsableBroker(each, racks[each], each in self.fenced) for each in self._registered()]
             return [tuple(placed) for placed in place_replicas(usable, partitions, replication_factor, self._random)]
         except PlacementError as problem:
             raise ApiError(
@@ -168,7 +174,7 @@ class BrokerRegistry:
             return "The manual partition assignment includes an empty replica list."
         previous = None
         for broker_id in sorted(broker_ids):
-            if broker_id not in self.ids:
+            if broker_id not in self.epochs:
                 return f"The manual partition assignment includes broker {broker_id}, but no such broker is registered."
             if broker_id == previous:
                 return f"The manual partition assignment includes the broker {broker_id} more than once."

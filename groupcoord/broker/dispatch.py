@@ -9,6 +9,7 @@ from typing import Any
 from groupcoord.broker.alter_configs import handle_alter_configs, handle_incremental_alter_configs
 from groupcoord.broker.broker import Broker
 from groupcoord.broker.describe_configs import handle_describe_configs, handle_list_config_resources
+from groupcoord.broker.describe_log_dirs import handle_describe_log_dirs
 from groupcoord.broker.describe_producers import handle_describe_producers
 from groupcoord.broker.fetch import handle_fetch
 from groupcoord.broker.log_offsets import (
@@ -43,6 +44,7 @@ HANDLERS: Mapping[ApiKey, Handler] = {
     ApiKey.LIST_CONFIG_RESOURCES: handle_list_config_resources,
     ApiKey.DESCRIBE_PRODUCERS: handle_describe_producers,
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: handle_describe_topic_partitions,
+    ApiKey.DESCRIBE_LOG_DIRS: handle_describe_log_dirs,
 }
 
 

@@ -35,13 +35,25 @@ class LogNotCleaned(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerStateChanged(Event):
-    """A broker runs, or does not, or is fenced by the controller: ``state`` is one of BrokerState, or ``fenced``."""
+    """A broker runs, or does not, or is fenced or unregistered by the controller: ``state`` is one of BrokerState, ``fenced``
+    or ``unregistered``."""
 
     broker: int
     state: str
 
     def text(self) -> str:
         return f"broker {self.broker} is {self.state}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegistrationRefused(Event):
+    """A broker wants to register with an id whose broker has a session that has not ended: ``error`` is what it is told."""
+
+    broker: int
+    error: str
+
+    def text(self) -> str:
+        return f"a broker that registers as {self.broker} is refused ({self.error}): the session of broker {self.broker} lives"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -202,7 +202,9 @@ def _controller(broker: Broker) -> int:
 
 
 def handle_describe_cluster(broker: Broker, ctx: HandlerContext, call: Call, request: DescribeClusterRequest) -> None:
-    """Answer with the brokers there are; an endpoint of another type than a broker's is refused."""
+    """Answer with the brokers there are, and the fenced ones if asked for; an endpoint of another type than a broker's is
+    refused.
+    """
     if request.endpoint_type != _BROKER_ENDPOINT:
         if request.endpoint_type == _CONTROLLER_ENDPOINT:
             error = ErrorCode.MISMATCHED_ENDPOINT_TYPE
@@ -217,8 +219,12 @@ def handle_describe_cluster(broker: Broker, ctx: HandlerContext, call: Call, req
         cluster_id=broker.config.cluster_id,
         controller_id=_controller(broker) if is_in_reach else _NO_NODE,
         brokers=tuple(
-            DescribeClusterBroker(broker_id=one.id, host=one.host, port=one.port, rack=one.rack)
-            for one in broker.cluster.brokers(broker.config, call.listener)
+            DescribeClusterBroker(
+                broker_id=one.id, host=one.host, port=one.port, rack=one.rack, is_fenced=one.is_fenced
+            )
+            for one in broker.cluster.brokers(
+                broker.config, call.listener, include_fenced=request.include_fenced_brokers
+            )
         ),
     )
     if request.include_cluster_authorized_operations:

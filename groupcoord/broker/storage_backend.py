@@ -168,6 +168,14 @@ class RecoveredTopic(NamedTuple):
     adopted: bool
 
 
+class LogDirectory(NamedTuple):
+    """A directory that keeps logs, and the size of its volume, in bytes."""
+
+    path: str
+    total_bytes: int
+    usable_bytes: int
+
+
 class StorageBackend:
     """Where topics, configurations and producer ids are kept: nowhere, unless a storage of its own overrides this.
 
@@ -215,6 +223,10 @@ class StorageBackend:
     def next_producer_id(self) -> int:
         """The first producer id that has never been handed out."""
         return 0
+
+    def log_directory(self) -> LogDirectory | None:
+        """The directory that keeps the logs; None: they are in memory."""
+        return None
 
     def checkpoint(self) -> None:
         """Write down what makes the next start short."""

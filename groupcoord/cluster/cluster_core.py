@@ -21,9 +21,11 @@ from groupcoord.broker.topic_names import CONSUMER_OFFSETS, INTERNAL, TRANSACTIO
 from groupcoord.broker.topic_store import Topic
 from groupcoord.cluster.api_versions import Features, api_versions
 from groupcoord.cluster.append_gate import Appends
+from groupcoord.cluster.broker_admin import handle_unregister_broker
 from groupcoord.cluster.controller import ClusterController
 from groupcoord.cluster.coordinator_loader import CoordinatorLoader
 from groupcoord.cluster.partition_admin import PARTITION_ADMIN
+from groupcoord.cluster.quorum import handle_describe_quorum
 from groupcoord.cluster.transaction_markers import TransactionMarkers, verify_offsets
 from groupcoord.config.broker_config import SERVER_ASSIGNOR_NAMES, BrokerConfig, ConfigResource
 from groupcoord.config.features import GROUP_VERSION, TRANSACTION_VERSION
@@ -229,6 +231,14 @@ class ClusterCore:
             ctx = HandlerContext(now_ms, call)
             PARTITION_ADMIN[key](self.controller, self.broker.topics, ctx, call, request)
             return self._execute_appends(ctx.effects, now_ms)
+        if key == ApiKey.UNREGISTER_BROKER:
+            ctx = HandlerContext(now_ms, call)
+            handle_unregister_broker(self.controller, ctx, call, request)
+            return self._execute_appends(ctx.effects, now_ms)
+        if key == ApiKey.DESCRIBE_QUORUM:
+            ctx = HandlerContext(now_ms, call)
+            handle_describe_quorum(self.controller.quorum, ctx, call, request)
+            return ctx.effects
         if key == ApiKey.UPDATE_FEATURES:
             ctx = HandlerContext(now_ms, call)
             if self.features.update(ctx, call, request):
@@ -335,6 +345,8 @@ class ClusterCore:
             return []
         if broker_id in self._absent:
             raise ValueError(f"broker {broker_id} does not run: it cannot lead {topic}-{partition}")
+        if not self.controller.is_registered(broker_id):
+            raise ValueError(f"broker {broker_id} is not registered: it cannot lead {topic}-{partition}")
         if broker_id in state.replicas and broker_id not in state.isr:
             in_sync = ", ".join(map(str, state.isr)) or "none"
             raise ValueError(f"broker {broker_id} cannot lead {topic}-{partition}, it is behind; in sync: {in_sync}")

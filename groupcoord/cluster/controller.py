@@ -11,13 +11,15 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from groupcoord.broker.broker import Broker
-from groupcoord.broker.events import BrokerStateChanged
+from groupcoord.broker.events import BrokerStateChanged, RegistrationRefused
 from groupcoord.broker.leader_election import NO_LEADER, Election, PartitionState, Replicas, after_change
 from groupcoord.broker.topic_store import Topic
+from groupcoord.cluster.quorum import MetadataQuorum
 from groupcoord.cluster.replica_fetcher import ReplicaFetcher
 from groupcoord.core.effects import Call, CloseConnection, Effect, NoReply, Reply
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import TimerKey, Timers
+from groupcoord.protocol.errors import ErrorCode
 
 CoordinatorMoves = Callable[[HandlerContext, str, int], None]
 """Called for a partition of a topic whose leader runs no longer, or leads no longer; or that has a leader which runs."""
@@ -51,6 +53,7 @@ class ClusterController:
         now_ms: int,
     ) -> None:
         self.timers = Timers()
+        self.quorum = MetadataQuorum(broker, now_ms)
         self._started_ms = now_ms
         self._broker, self._cluster = broker, broker.cluster
         self._resign, self._load, self._handle = resign, load, handle
@@ -82,7 +85,8 @@ class ClusterController:
         """Shut a broker down in order: first others lead what it leads, as far as others are in sync."""
         self._require(broker_id, "stopped", BrokerState.RUNNING)
         self._leave(ctx, broker_id, BrokerState.STOPPED)
-        self._fence(ctx, broker_id)
+        if self.has_session(broker_id):
+            self._fence(ctx, broker_id)
 
     def kill(self, ctx: HandlerContext, broker_id: int) -> None:
         """A broker is gone without a word: the others hear of it when its session ends."""
@@ -101,21 +105,51 @@ class ClusterController:
     def resume(self, ctx: HandlerContext, broker_id: int) -> None:
         """A paused broker goes on: with what it led, if it was not fenced, and with what it was asked."""
         self._require(broker_id, "resumed", BrokerState.PAUSED)
-        self._enter(ctx, broker_id)
+        if self.is_registered(broker_id):
+            self._enter(ctx, broker_id)
+        else:  # the controller knows no broker whose heartbeats these would be
+            self._set_state(ctx, broker_id, BrokerState.RUNNING)
+            self._cluster.not_running.discard(broker_id)
+            self._catch_up(ctx)
         ctx.effects += self._unsaid.pop(broker_id)
         for call, request in self._asked.pop(broker_id):
             self._handle(ctx, call, request)
 
     def start(self, ctx: HandlerContext, broker_id: int) -> None:
-        """A broker that was stopped or killed starts again, with all that it had.
+        """A broker that was stopped or killed starts again, with all that it had, and registers with the controller.
 
-        The controller refuses one whose session from before has not ended; it is let in then.
+        The controller refuses one while a session under its id lives. If that is its own, from before, it is let in when the
+        session ends. If the broker of that id is there, whoever starts is another one, and nothing comes of it. Source:
+        ``ClusterControlManager.registerBroker``.
         """
-        self._require(broker_id, "started", BrokerState.STOPPED)
-        if broker_id in self._cluster.fenced:
-            self._enter(ctx, broker_id)
+        if self.has_session(broker_id):
+            error = ErrorCode.DUPLICATE_BROKER_REGISTRATION.name
+            ctx.emit(RegistrationRefused, broker=broker_id, error=error)
+            if self._states[broker_id] is BrokerState.STOPPED:
+                self._set_state(ctx, broker_id, BrokerState.STARTING)
         else:
-            self._set_state(ctx, broker_id, BrokerState.STARTING)
+            self._require(broker_id, "started", BrokerState.STOPPED)
+            self._register(ctx, broker_id)
+
+    def is_registered(self, broker_id: int) -> bool:
+        """Does the controller know a broker of that id?"""
+        return broker_id in self._cluster.epochs
+
+    def has_session(self, broker_id: int) -> bool:
+        """Is a broker of that id registered, and not fenced?"""
+        return self.is_registered(broker_id) and broker_id not in self._cluster.fenced
+
+    def unregister(self, ctx: HandlerContext, broker_id: int) -> None:
+        """The controller forgets a broker that is registered, whether it runs or not.
+
+        One that runs goes on as one that the others do not know, until it is started again; what it was last is not taken for
+        a clean shutdown then. Source: ``QuorumController.unregisterBroker``, ``ClusterControlManager.registerBroker``.
+        """
+        del self._cluster.epochs[broker_id]
+        self._killed.add(broker_id)
+        self._fence(ctx, broker_id, "unregistered")
+        if self._states[broker_id] is BrokerState.STARTING:
+            self._register(ctx, broker_id)
 
     def stop_copying(self, ctx: HandlerContext, broker_id: int) -> None:
         """A broker copies nothing from leaders any more; it is out of the ISR after ``replica.lag.time.max.ms``."""
@@ -167,6 +201,10 @@ class ClusterController:
     def _set_state(self, ctx: HandlerContext, broker_id: int, state: BrokerState) -> None:
         self.is_eventful = True
         self._states[broker_id] = state
+        if state in (BrokerState.RUNNING, BrokerState.STARTING):
+            self.quorum.fetches_again(broker_id)
+        else:
+            self.quorum.stops_fetching(broker_id, ctx.now_ms)
         ctx.emit(BrokerStateChanged, broker=broker_id, state=state.value)
 
     def _leave(self, ctx: HandlerContext, broker_id: int, state: BrokerState) -> None:
@@ -178,12 +216,22 @@ class ClusterController:
         for topic, partition in self._partitions():
             if topic.metadata.leaders[partition] == broker_id:
                 self._resign(ctx, topic.name, partition)
+        if not self.has_session(broker_id):
+            return
         timeout_ms = int(str(self._broker.config["broker.session.timeout.ms"]))
         key = TimerKey("broker session", f"broker {broker_id}")
         self.timers.schedule(key, ctx.now_ms + timeout_ms, lambda due: self._session_ends(due, broker_id))
 
+    def _register(self, ctx: HandlerContext, broker_id: int) -> None:
+        """A broker that was started is let in."""
+        self._cluster.epochs[broker_id] = self.quorum.log_end_offset(ctx.now_ms)
+        self.quorum.broker_changed()
+        self._enter(ctx, broker_id)
+
     def _enter(self, ctx: HandlerContext, broker_id: int) -> None:
         """A broker runs again."""
+        if broker_id in self._cluster.fenced:
+            self.quorum.broker_changed()
         self.timers.cancel(TimerKey("broker session", f"broker {broker_id}"))
         self._set_state(ctx, broker_id, BrokerState.RUNNING)
         self._cluster.not_running.discard(broker_id)
@@ -215,12 +263,13 @@ class ClusterController:
     def _session_ends(self, ctx: HandlerContext, broker_id: int) -> None:
         self._fence(ctx, broker_id)
         if self._states[broker_id] is BrokerState.STARTING:
-            self._enter(ctx, broker_id)
+            self._register(ctx, broker_id)
 
-    def _fence(self, ctx: HandlerContext, broker_id: int) -> None:
+    def _fence(self, ctx: HandlerContext, broker_id: int, becomes: str = "fenced") -> None:
+        self.quorum.broker_changed()
         self.timers.cancel(TimerKey("broker session", f"broker {broker_id}"))
         self._cluster.fenced.add(broker_id)
-        ctx.emit(BrokerStateChanged, broker=broker_id, state="fenced")
+        ctx.emit(BrokerStateChanged, broker=broker_id, state=becomes)
         for topic, partition in self._partitions():
             state = topic.metadata.partitions[partition]
             if broker_id in state.isr:
@@ -286,7 +335,11 @@ class ClusterController:
         Source: ``QuorumController``, whose task ``electPreferred`` is periodic.
         """
         config = self._broker.config
-        if config["auto.leader.rebalance.enable"] and (self._imbalanced or self._cluster.fenced):
+        if (
+            len(self._cluster) > 1
+            and config["auto.leader.rebalance.enable"]
+            and (self._imbalanced or self._cluster.fenced)
+        ):
             interval_ms = int(str(config["leader.imbalance.check.interval.seconds"])) * 1000
             due_ms = now_ms + interval_ms - (now_ms - self._started_ms) % interval_ms
             self.is_eventful = True

@@ -27,7 +27,9 @@ from groupcoord.protocol.apis.delete_topics import DeleteTopicsRequest, DeleteTo
 from groupcoord.protocol.apis.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from groupcoord.protocol.apis.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 from groupcoord.protocol.apis.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from groupcoord.protocol.apis.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 from groupcoord.protocol.apis.describe_producers import DescribeProducersRequest, DescribeProducersResponse
+from groupcoord.protocol.apis.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
 from groupcoord.protocol.apis.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
@@ -61,5 +63,6 @@ from groupcoord.protocol.apis.offset_for_leader_epoch import OffsetForLeaderEpoc
 from groupcoord.protocol.apis.produce import ProduceRequest, ProduceResponse
 from groupcoord.protocol.apis.sync_group import SyncGroupRequest, SyncGroupResponse
 from groupcoord.protocol.apis.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
+from groupcoord.protocol.apis.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 from groupcoord.protocol.apis.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 from groupcoord.protocol.apis.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 
-from groupcoord.broker.storage_backend import LogBackend, RecoveredTopic, StorageBackend
+from groupcoord.broker.storage_backend import LogBackend, LogDirectory, RecoveredTopic, StorageBackend
 from groupcoord.config.broker_config import BrokerConfig, ConfigResource
 from groupcoord.config.features import FeatureLevels
 from groupcoord.protocol.batches.record_batch import BatchError
@@ -147,6 +147,15 @@ class DataDirectory(StorageBackend):
         """What was found at the start, once."""
         recovered, self._recovered = self._recovered, []
         return recovered
+
+    def log_directory(self) -> LogDirectory:
+        """See StorageBackend; the sizes are -1 where the system does not tell."""
+        path = str(self.directory.absolute())
+        try:
+            volume = shutil.disk_usage(path)
+        except OSError:
+            return LogDirectory(path, -1, -1)
+        return LogDirectory(path, volume.total, volume.free)
 
     def next_producer_id(self) -> int:
         """The first producer id that has never been handed out."""

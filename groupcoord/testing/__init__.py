@@ -4,6 +4,7 @@ from groupcoord.testing.auto_member import AutoMember
 from groupcoord.testing.clocks import ClockMode
 from groupcoord.testing.cluster import Cluster
 from groupcoord.testing.cluster_base import KafkaCluster
+from groupcoord.testing.cluster_broker import DuplicateBrokerRegistrationError
 from groupcoord.testing.cluster_clock import ClockError, ClusterClock, PendingDeadline
 from groupcoord.testing.cluster_group import ClusterGroup
 from groupcoord.testing.groups import GroupDescription, MemberDescription
@@ -27,6 +28,7 @@ __all__ = [
     "ClusterClock",
     "ClusterGroup",
     "ClusterTransaction",
+    "DuplicateBrokerRegistrationError",
     "GroupDescription",
     "KafkaCluster",
     "ManualConsumer",

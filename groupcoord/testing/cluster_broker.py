@@ -7,6 +7,15 @@ from groupcoord.testing.engine import Engine
 from groupcoord.testing.forgotten_awaits import noted
 from groupcoord.testing.wait_reasons import explained, wait_reasons
 
+DUPLICATE_TEXT = (
+    "another broker is registered with that id (DUPLICATE_BROKER_REGISTRATION). If the broker was recently restarted this "
+    "should self-resolve once the heartbeat manager expires the broker's session."
+)
+
+
+class DuplicateBrokerRegistrationError(ValueError):
+    """A broker with the id of one whose session lives is refused by the controller."""
+
 
 @noted
 class ClusterBroker:
@@ -34,8 +43,18 @@ class ClusterBroker:
 
     @property
     def is_fenced(self) -> bool:
-        """Whether the controller has fenced it: clients are not told of it, and it leads nothing."""
+        """Whether the controller has fenced it, or does not know it: clients are not told of it, and it leads nothing."""
         return self.id in self._engine.core.broker.cluster.fenced
+
+    @property
+    def is_registered(self) -> bool:
+        """Whether the controller knows it, fenced or not."""
+        return self._controller.is_registered(self.id)
+
+    @property
+    def epoch(self) -> int | None:
+        """Its broker epoch, which is another one after each start; None if it is not registered."""
+        return self._engine.core.broker.cluster.epochs.get(self.id)
 
     async def stop(self) -> None:
         """Shut it down in order: others lead what it led, as far as others are in sync, and its connections are closed."""
@@ -54,8 +73,23 @@ class ClusterBroker:
         await self._engine.change_broker(self.id, "resume", ClusterController.resume)
 
     async def start(self) -> None:
-        """Start it again after ``stop`` or ``kill``, with all that it had; after ``kill`` first when its session has ended."""
+        """Start it again after ``stop`` or ``kill``, with all that it had; after ``kill`` first when its session has ended.
+
+        Where it is not stopped, whoever starts is another broker with its id: DuplicateBrokerRegistrationError.
+        """
+        is_duplicate = self._controller.has_session(self.id) and self.state != BrokerState.STOPPED.value
         await self._engine.change_broker(self.id, "start", ClusterController.start)
+        if is_duplicate:
+            raise DuplicateBrokerRegistrationError(f"broker {self.id} is {self.state}: {DUPLICATE_TEXT}")
+
+    async def unregister(self) -> None:
+        """Let the controller forget it, whether it runs or not, as ``kafka-cluster.sh unregister`` does.
+
+        One that runs goes on, unknown to all others: it leads nothing until it is stopped and started again.
+        """
+        if not self.is_registered:
+            raise ValueError(f"broker {self.id} is not registered")
+        await self._engine.change_broker(self.id, "unregister", ClusterController.unregister)
 
     async def stop_copying(self) -> None:
         """Let it copy nothing from leaders until ``copy_again``, as a follower that is too slow.

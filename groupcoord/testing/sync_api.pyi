@@ -476,7 +476,15 @@ class SyncClusterBroker(SyncProxy):
 
     @property
     def is_fenced(self) -> bool:
-        """Whether the controller has fenced it: clients are not told of it, and it leads nothing."""
+        """Whether the controller has fenced it, or does not know it: clients are not told of it, and it leads nothing."""
+
+    @property
+    def is_registered(self) -> bool:
+        """Whether the controller knows it, fenced or not."""
+
+    @property
+    def epoch(self) -> int | None:
+        """Its broker epoch, which is another one after each start; None if it is not registered."""
 
     def stop(self) -> None:
         """Shut it down in order: others lead what it led, as far as others are in sync, and its connections are closed."""
@@ -491,7 +499,16 @@ class SyncClusterBroker(SyncProxy):
         """Let it go on after ``pause``; what it was asked meanwhile is answered."""
 
     def start(self) -> None:
-        """Start it again after ``stop`` or ``kill``, with all that it had; after ``kill`` first when its session has ended."""
+        """Start it again after ``stop`` or ``kill``, with all that it had; after ``kill`` first when its session has ended.
+
+        Where it is not stopped, whoever starts is another broker with its id: DuplicateBrokerRegistrationError.
+        """
+
+    def unregister(self) -> None:
+        """Let the controller forget it, whether it runs or not, as ``kafka-cluster.sh unregister`` does.
+
+        One that runs goes on, unknown to all others: it leads nothing until it is stopped and started again.
+        """
 
     def stop_copying(self) -> None:
         """Let it copy nothing from leaders until ``copy_again``, as a follower that is too slow.

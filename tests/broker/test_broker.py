@@ -22,7 +22,12 @@ TRANSACTION_APIS = {
 
 
 def test_every_api_that_is_of_no_coordinator_has_a_handler() -> None:
-    of_the_controller = {ApiKey.UPDATE_FEATURES, *PARTITION_ADMIN}
+    of_the_controller = {
+        ApiKey.UPDATE_FEATURES,
+        ApiKey.UNREGISTER_BROKER,
+        ApiKey.DESCRIBE_QUORUM,
+        *PARTITION_ADMIN,
+    }
     assert set(HANDLERS) == set(APIS) - GROUP_APIS - TRANSACTION_APIS - of_the_controller
 
 

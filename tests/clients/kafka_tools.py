@@ -10,11 +10,14 @@ from tests.clients.processes import ROOT, run
 LIBS = "KAFKA_LIBS"
 PACKAGE = "org.apache.kafka.tools"
 CLASSES = {
+    "kafka-cluster": f"{PACKAGE}.ClusterTool",
     "kafka-configs": "kafka.admin.ConfigCommand",
     "kafka-console-consumer": f"{PACKAGE}.consumer.ConsoleConsumer",
     "kafka-console-producer": f"{PACKAGE}.ConsoleProducer",
     "kafka-consumer-groups": f"{PACKAGE}.consumer.group.ConsumerGroupCommand",
     "kafka-get-offsets": f"{PACKAGE}.GetOffsetShell",
+    "kafka-log-dirs": f"{PACKAGE}.LogDirsCommand",
+    "kafka-metadata-quorum": f"{PACKAGE}.MetadataQuorumCommand",
     "kafka-topics": f"{PACKAGE}.TopicCommand",
     "kafka-transactions": f"{PACKAGE}.TransactionsCommand",
     "kafka-verifiable-consumer": f"{PACKAGE}.VerifiableConsumer",
@@ -46,7 +49,10 @@ class KafkaTools:
     def command(self, tool: str, *arguments: str) -> Sequence[str]:
         """The command that runs ``tool``."""
         reading = [*self._java, f"-XX:SharedArchiveFile={self._archive}", *self._class_path]
-        return [*reading, CLASSES[tool], "--bootstrap-server", self._bootstrap, *arguments]
+        # One tool takes the address only behind its own command.
+        own_command = arguments[: tool == "kafka-cluster"]
+        rest = arguments[len(own_command) :]
+        return [*reading, CLASSES[tool], *own_command, "--bootstrap-server", self._bootstrap, *rest]
 
     def __call__(self, tool: str, *arguments: str, stdin: str = "") -> str:
         """What ``tool`` prints. Raises AssertionError if it fails."""

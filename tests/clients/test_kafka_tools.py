@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
+from groupcoord import Cluster as KafkaCluster
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.apis.produce import PartitionProduceData, TopicProduceData
 from groupcoord.protocol.framing import encode_request, parse_response
@@ -156,6 +157,59 @@ def test_java_consumers_of_the_consumer_protocol_are_described(cluster: Cluster,
         [_, state] = tools.rows(*described, "--state", "--verbose")
         assert state[-5:] == ["range", "Stable", two["TARGET-EPOCH"], two["TARGET-EPOCH"], "2"]
         assert [group, "Consumer"] in tools.rows("kafka-consumer-groups", "--list", "--type", "consumer")
+
+
+def test_the_controller_and_the_log_directory_are_described(cluster: Cluster, tools: KafkaTools) -> None:
+    topic = cluster.topic(partitions=2)
+    cluster.produce(topic, ["a value"])
+
+    status = {row[0]: " ".join(row[1:]) for row in tools.rows("kafka-metadata-quorum", "describe", "--status")}
+    assert {name: status[name] for name in ("LeaderId:", "LeaderEpoch:", "MaxFollowerLag:", "CurrentObservers:")} == {
+        "LeaderId:": "1",
+        "LeaderEpoch:": "1",
+        "MaxFollowerLag:": "0",
+        "CurrentObservers:": "[]",
+    }
+    assert status["CurrentVoters:"].startswith('[{"id": 1, "endpoints": ["CONTROLLER://')
+    header, row = tools.rows("kafka-metadata-quorum", "describe", "--replication")
+    replica = dict(zip(header, row, strict=True))
+    assert (replica["NodeId"], replica["Lag"], replica["Status"]) == ("1", "0", "Leader")
+    assert int(replica["LogEndOffset"]) > 0
+
+    *_, told = tools("kafka-log-dirs", "--describe", "--topic-list", topic).splitlines()
+    ((directory,),) = (broker["logDirs"] for broker in json.loads(told)["brokers"])
+    assert directory["error"] is None
+    sizes = {each["partition"]: each["size"] for each in directory["partitions"]}
+    assert set(sizes) == {f"{topic}-0", f"{topic}-1"}
+    assert sum(sizes.values()) > len("a value")
+
+
+def test_brokers_are_listed_and_unregistered(tmp_path: Path) -> None:
+    with KafkaCluster(brokers=3).sync() as kafka:
+        try:
+            tools = KafkaTools(kafka.address, tmp_path)
+        except NoTools as reason:
+            pytest.skip(str(reason))
+
+        def states(*options: str) -> dict[str, str]:
+            _, *rows = tools.rows("kafka-cluster", "list-endpoints", *options)
+            return {row[0]: row[4] for row in rows}
+
+        assert "Cluster ID: 5L6g3nShT-eMCtK--X86sw" in tools("kafka-cluster", "cluster-id")
+        kafka.broker(3).stop()
+        assert states() == {"1": "unfenced", "2": "unfenced"}
+        assert states("--include-fenced-brokers") == {"1": "unfenced", "2": "unfenced", "3": "fenced"}
+        _, *replicas = tools.rows("kafka-metadata-quorum", "describe", "--replication")
+        assert [(row[0], row[-1]) for row in replicas] == [
+            ("3000", "Leader"),
+            ("1", "Observer"),
+            ("2", "Observer"),
+            ("3", "Observer"),
+        ]
+        assert "Broker 3 is no longer registered." in tools("kafka-cluster", "unregister", "--id", "3")
+        assert states("--include-fenced-brokers") == {"1": "unfenced", "2": "unfenced"}
+        with pytest.raises(AssertionError, match="Broker ID 3 is not currently registered"):
+            tools("kafka-cluster", "unregister", "--id", "3")
 
 
 def test_an_open_transaction_is_shown_and_ended_by_force(cluster: Cluster, tools: KafkaTools) -> None:

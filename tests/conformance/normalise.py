@@ -118,7 +118,7 @@ class Names:
 
 
 class Rule(NamedTuple):
-    """``apply(value, names)`` is what stands for the value of a field called one of ``fields``."""
+    """``apply(value, names)`` is what stands for the value of a field called one of ``fields``, which may be whole paths."""
 
     fields: tuple[str, ...]
     reason: str
@@ -162,6 +162,8 @@ VALUES = (
             "assignment_timestamp",
             "transaction_start_time_ms",
             "last_timestamp",
+            "last_fetch_timestamp",
+            "last_caught_up_timestamp",
         ),
         "Times of this run become the step they fall into; times that a story made up stay.",
         lambda value, names: names.time(value),
@@ -182,9 +184,28 @@ VALUES = (
         lambda value, names: value and names.number("metadata hash", value),
     ),
     Rule(
-        ("metadata_version",),
-        "The offset of the metadata log, which grows by itself.",
-        lambda value, _: "<an offset of the metadata log>",
+        (
+            "metadata_version",
+            "DescribeQuorum/topics/partitions/high_watermark",
+            "DescribeQuorum/topics/partitions/current_voters/log_end_offset",
+        ),
+        "The offset of the metadata log, which grows by itself; the 0 of an error stays.",
+        lambda value, _: value and "<an offset of the metadata log>",
+    ),
+    Rule(
+        ("DescribeQuorum/nodes/listeners/host", "DescribeQuorum/nodes/listeners/port"),
+        "Where the controller happens to listen, if clients can reach it at all.",
+        lambda _value, _: "<of the controller>",
+    ),
+    Rule(
+        ("log_dir",),
+        "The directory that was configured; that its path is absolute is compared.",
+        lambda value, _: "<an absolute path>" if value.startswith("/") else value,
+    ),
+    Rule(
+        ("total_bytes", "usable_bytes"),
+        "The size of the volume; -1 if that is unknown, as where logs are kept in memory.",
+        lambda value, _: "<bytes, or -1>" if value >= -1 else value,
     ),
     Rule(
         ("member_id",),
@@ -344,6 +365,20 @@ ORDERS = (
         _unchecked,
     ),
     Order(
+        "DescribeLogDirs/results/topics",
+        "Other stories' topics live on the same server, and the order is that of a hash map.",
+        lambda item, names: names.own(item["name"]),
+        lambda item: item["name"],
+        _unchecked,
+    ),
+    Order(
+        "DescribeLogDirs/results/topics/partitions",
+        "Logs come in the order of a concurrent hash map.",
+        _everything,
+        lambda item: item["partition_index"],
+        _unchecked,
+    ),
+    Order(
         "DeleteTopics/responses",
         "Kafka shuffles this list on purpose (ControllerApis), so that an unauthorised caller learns nothing by position.",
         _everything,
@@ -379,6 +414,7 @@ def normalised(value: Any, names: Names, path: str) -> Any:
 
 
 def _field(value: Any, name: str, names: Names, path: str) -> Any:
+    name = path if path in _BY_FIELD else name
     if name in _BY_FIELD and not isinstance(value, list | dict):
         return _BY_FIELD[name].apply(value, names)
     if name in _BY_FIELD and isinstance(value, list) and all(isinstance(item, int) for item in value):

@@ -38,10 +38,10 @@ Partitions = Sequence[tuple[str, Sequence[int]]]
 Moves = Sequence[tuple[str, Sequence[tuple[int, Sequence[int] | None]]]]
 
 
-def partitions(trio: Trio) -> Observation:
-    """What broker 1 says of the partitions: leader, leader epoch, replicas, in sync, eligible ones, offline ones."""
+def partitions(trio: Trio, broker_id: int = 1) -> Observation:
+    """What that broker says of the partitions: leader, leader epoch, replicas, in sync, eligible ones, offline ones."""
     asked = tuple(TopicRequest(name=name) for name in sorted(TOPICS))
-    described = trio.ask(1, DescribeTopicPartitionsRequest(topics=asked), 0)
+    described = trio.ask(broker_id, DescribeTopicPartitionsRequest(topics=asked), 0)
     return {
         f"{topic.name}-{each.partition_index}": [
             each.leader_id,

@@ -22,7 +22,9 @@ from groupcoord.protocol.apis import create_topics as ct
 from groupcoord.protocol.apis import delete_records as dr
 from groupcoord.protocol.apis import delete_topics as dt
 from groupcoord.protocol.apis import describe_configs as dc
+from groupcoord.protocol.apis import describe_log_dirs as dl
 from groupcoord.protocol.apis import describe_producers as ep
+from groupcoord.protocol.apis import describe_quorum as dq
 from groupcoord.protocol.apis import describe_topic_partitions as dp
 from groupcoord.protocol.apis import elect_leaders as el
 from groupcoord.protocol.apis import fetch as fe
@@ -367,6 +369,21 @@ def _alter_partition_reassignments(_: int) -> list[Any]:
 def _list_partition_reassignments(_: int) -> list[Any]:
     topics = (lr.ListPartitionReassignmentsTopics(name="orders", partition_indexes=(0, 3)),)
     return [m.ListPartitionReassignmentsRequest(timeout_ms=1_000, topics=asked) for asked in (topics, None)]
+
+
+def _describe_quorum(_: int) -> list[Any]:
+    partition = dq.DescribeQuorumRequestPartitionData(partition_index=0)
+    topics = (dq.DescribeQuorumRequestTopicData(topic_name="__cluster_metadata", partitions=(partition,)),)
+    return [m.DescribeQuorumRequest(topics=topics)]
+
+
+def _describe_log_dirs(_: int) -> list[Any]:
+    topics = (dl.DescribableLogDirTopic(topic="orders", partitions=(0, 3)),)
+    return [m.DescribeLogDirsRequest(topics=asked) for asked in (topics, None)]
+
+
+def _unregister_broker(_: int) -> list[Any]:
+    return [m.UnregisterBrokerRequest(broker_id=3)]
 
 
 if __name__ == "__main__":

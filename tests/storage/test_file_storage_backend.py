@@ -2,11 +2,13 @@
 
 import errno
 import json
+import shutil
 import uuid
 from pathlib import Path
 
 import pytest
 
+from groupcoord.broker.storage_backend import LogDirectory
 from groupcoord.config.broker_config import BrokerConfig, ConfigResource
 from groupcoord.core.api_error import ApiError
 from groupcoord.protocol.batches.record_batch import BatchError
@@ -170,6 +172,20 @@ def test_a_checkpoint_now_and_then(tmp_path: Path) -> None:
     assert life.broker.next_deadline() is not None
     life.broker.expire(NOW_MS + 60_000)
     assert (tmp_path / "recovery-point-offset-checkpoint").read_text() == "0\n1\norders 0 3\n"
+    life.kill()
+
+
+def test_the_directory_is_told_with_the_size_of_its_volume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    life = Life(tmp_path)
+    told = life.storage.log_directory()
+    assert told.path == str(tmp_path)
+    assert 0 <= told.usable_bytes <= told.total_bytes
+
+    def fails(_: str) -> None:
+        raise OSError(errno.EIO, "the disk is gone")
+
+    monkeypatch.setattr(shutil, "disk_usage", fails)
+    assert life.storage.log_directory() == LogDirectory(str(tmp_path), -1, -1)
     life.kill()
 
 

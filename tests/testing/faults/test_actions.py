@@ -130,6 +130,8 @@ def test_every_api_and_version_says_the_error_if_it_has_a_place_for_it() -> None
         ("OffsetFetch", 1),
         ("DescribeTopicPartitions", 0),
         ("ElectLeaders", 0),
+        ("DescribeLogDirs", 1),
+        ("DescribeLogDirs", 2),
     }
 
 

@@ -1,0 +1,60 @@
+"""What a broker has in its log directory: DescribeLogDirs (1–5).
+
+Source: ``ReplicaManager.describeLogDirs``.
+"""
+
+from typing import Any
+
+from groupcoord.broker.broker import Broker
+from groupcoord.broker.partition_log import PartitionLog
+from groupcoord.broker.storage_backend import LogDirectory
+from groupcoord.core.effects import Call
+from groupcoord.core.handler_context import HandlerContext
+from groupcoord.protocol.apis.describe_log_dirs import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
+
+
+def handle_describe_log_dirs(broker: Broker, ctx: HandlerContext, call: Call, request: DescribeLogDirsRequest) -> None:
+    """Answer with the logs that the broker which was asked has, of those asked for; what it has not is left out."""
+    asked = (
+        None if request.topics is None else {(each.topic, one) for each in request.topics for one in each.partitions}
+    )
+    here = broker.cluster.id_of(call)
+    topics = []
+    for topic in broker.topics.all():
+        logs = tuple(
+            DescribeLogDirsPartition(
+                partition_index=index, partition_size=_size(log, broker.followers.end_of(log, here)), offset_lag=0
+            )
+            for index, (log, replicas) in enumerate(zip(topic.partitions, topic.metadata.replicas, strict=True))
+            if here in replicas and (asked is None or (topic.name, index) in asked)
+        )
+        if logs:
+            topics.append(DescribeLogDirsTopic(name=topic.name, partitions=logs))
+    configured: Any = broker.config["log.dirs"] or broker.config["log.dir"]
+    directory = broker.storage.log_directory() or LogDirectory(configured[0], -1, -1)
+    result = DescribeLogDirsResult(
+        log_dir=directory.path,
+        topics=tuple(topics),
+        total_bytes=directory.total_bytes,
+        usable_bytes=directory.usable_bytes,
+    )
+    ctx.reply(call, DescribeLogDirsResponse(results=(result,)))
+
+
+def _size(log: PartitionLog, end: int) -> int:
+    """The bytes of ``log`` up to the offset ``end``, where a follower's copy ends."""
+    if end >= log.log_end_offset:
+        return log.size
+    size = 0
+    for segment in log.segments:
+        found = segment.find(end)
+        size += segment.size if found is None else found.position
+        if found is not None:
+            break
+    return size
