@@ -25,6 +25,7 @@ COMMANDS = {
     "proxy": "stand between clients and a real cluster",
     "replay": "tell groupcoord what the proxy has recorded",
     "offsets": "show, compact, export and import the log of committed offsets",
+    "cluster": "show the brokers, topics and controller of a cluster",
 }
 
 

@@ -20,6 +20,7 @@ from weakref import WeakValueDictionary
 from groupcoord.broker import topic_store
 from groupcoord.client.assigned_partitions import ConsumerRecord
 from groupcoord.client.member.member_interface import GroupMember
+from groupcoord.client.registry_tree import RegistryTree
 from groupcoord.cluster.assemble import InvalidTopicError, assemble
 from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.config.broker_config import as_items, load
@@ -43,6 +44,7 @@ from groupcoord.testing.cluster_base import (
 from groupcoord.testing.cluster_broker import ClusterBroker
 from groupcoord.testing.cluster_clock import ClusterClock
 from groupcoord.testing.cluster_group import ClusterGroup
+from groupcoord.testing.cluster_registry import registry_of
 from groupcoord.testing.engine import Engine, InProcessConnection, SeededRandomSource
 from groupcoord.testing.failure_report import failure_report
 from groupcoord.testing.faults import Barrier, Faults
@@ -301,6 +303,11 @@ class Cluster(KafkaCluster):
     def broker(self, broker_id: int) -> ClusterBroker:
         """The broker with that id: to stop, kill, pause and start it. Raises ValueError if there is none."""
         return ClusterBroker(broker_id, self._engine)
+
+    @property
+    def registry(self) -> RegistryTree:
+        """Who is in the cluster now, in the layout of ZooKeeper: ``kafka.registry["/brokers/ids/2"]``; see docs/registry.md."""
+        return registry_of(self.core, self._now_ms())
 
     async def move_leader(self, topic: str, partition: int, to: int) -> None:
         """Let the broker with the id ``to`` lead a partition, in the next leader epoch. Raises ValueError."""

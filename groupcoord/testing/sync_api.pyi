@@ -6,6 +6,7 @@ from typing import Any, Literal, Self, Unpack
 
 from groupcoord.assignors import Assignor, TopicPartition
 from groupcoord.client.assigned_partitions import ConsumerRecord
+from groupcoord.client.registry_tree import RegistryTree
 from groupcoord.cluster.append_gate import AppendDecision
 from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.core.effects import Append
@@ -940,6 +941,10 @@ class SyncCluster(SyncKafkaCluster):
 
     def broker(self, broker_id: int) -> SyncClusterBroker:
         """The broker with that id: to stop, kill, pause and start it. Raises ValueError if there is none."""
+
+    @property
+    def registry(self) -> RegistryTree:
+        """Who is in the cluster now, in the layout of ZooKeeper: ``kafka.registry["/brokers/ids/2"]``; see docs/registry.md."""
 
     def move_leader(self, topic: str, partition: int, to: int) -> None:
         """Let the broker with the id ``to`` lead a partition, in the next leader epoch. Raises ValueError."""

@@ -61,6 +61,7 @@ class RealTrio:
 
     def __init__(self, cluster: KafkaClusterProcess) -> None:
         self.ask = cluster.ask
+        self.ports = cluster.ports
         self._cluster = cluster
 
     def act(self, action: str, broker_id: int) -> None:

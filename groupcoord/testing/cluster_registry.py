@@ -1,0 +1,43 @@
+"""The registry of a cluster in this process, as its brokers would tell it; nobody is asked, and the trace has nothing of it."""
+
+from collections.abc import Callable
+from typing import Any
+
+from groupcoord.broker.metadata import handle_metadata
+from groupcoord.client.member.actions import metadata_request
+from groupcoord.client.registry_reader import METADATA_QUORUM
+from groupcoord.client.registry_tree import RegistryTree, registry_tree
+from groupcoord.cluster.cluster_core import ClusterCore
+from groupcoord.cluster.partition_admin import handle_list_partition_reassignments
+from groupcoord.cluster.quorum import handle_describe_quorum
+from groupcoord.core.effects import Call, Reply
+from groupcoord.core.handler_context import HandlerContext
+from groupcoord.protocol.apis import API_BY_REQUEST
+from groupcoord.protocol.apis.list_partition_reassignments import ListPartitionReassignmentsRequest
+
+
+def registry_of(core: ClusterCore, now_ms: int) -> RegistryTree:
+    """The registry of ``core``; it is also there when no broker runs."""
+    broker, controller = core.broker, core.controller
+
+    def answer(handle: Callable[[HandlerContext, Call, Any], None], request: Any) -> Any:
+        api = API_BY_REQUEST[type(request)]
+        call = Call(0, 0, api, api.max_version, "registry", "")
+        ctx = HandlerContext(now_ms, call)
+        handle(ctx, call, request)
+        (reply,) = ctx.effects
+        assert isinstance(reply, Reply)
+        return reply.response
+
+    return registry_tree(
+        answer(lambda ctx, call, request: handle_metadata(broker, ctx, call, request), metadata_request(None)),
+        answer(
+            lambda ctx, call, request: handle_describe_quorum(controller.quorum, ctx, call, request), METADATA_QUORUM
+        ),
+        answer(
+            lambda ctx, call, request: handle_list_partition_reassignments(
+                controller, broker.topics, ctx, call, request
+            ),
+            ListPartitionReassignmentsRequest(topics=None),
+        ),
+    )
