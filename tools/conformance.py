@@ -1,20 +1,23 @@
 """What the recordings of a real broker cover, as the tables of ``docs/conformance.md``."""
 
+import dataclasses
 import importlib
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
-from groupcoord.protocol.apis import APIS
+import groupcoord as gc
+from groupcoord.protocol.apis import API_BY_REQUEST, APIS
 from groupcoord.protocol.errors import ErrorCode
-from tests.conformance import normalise, stories
+from tests.conformance import brokers_registered, brokers_that_fail, normalise, partitions_administered, stories
 from tests.conformance.compare import recorded
 from tests.conformance.record import KAFKA_VERSION, RECORDINGS
 from tests.conformance.story import Tale
 from tests.conformance.telling import all_tales
 from tests.conformance.transcript import Step
+from tests.conformance.trios import Observation, OwnTrio
 
 
 class Asked(NamedTuple):
@@ -23,6 +26,15 @@ class Asked(NamedTuple):
     api: str
     version: int
     error_codes: frozenset[int]
+
+
+class TrioStory(NamedTuple):
+    """A story of three brokers as it was told: its steps, and what was asked of the brokers for them."""
+
+    name: str
+    text: str
+    steps: int
+    asked: tuple[Asked, ...]
 
 
 def summary() -> str:
@@ -35,7 +47,21 @@ def summary() -> str:
         f"Recorded from Apache Kafka {about['kafka']} on {about['recorded']}: {len(told)} stories with {steps:,} steps, "
         f"of which {compared:,} have an answer, a silence or a hang-up to compare."
     )
-    lines = [title, "", *_by_kind(told), "", "| settings | what for | broker properties |", "|---|---|---|"]
+    trios = _trio_stories()
+    of_trios = (
+        f"Besides, {len(trios)} stories with {sum(story.steps for story in trios)} steps are of three brokers, which are "
+        "stopped, killed, paused and administered: what is compared there is what the brokers say after each step."
+    )
+    lines = [
+        title,
+        "",
+        of_trios,
+        "",
+        *_by_kind(told),
+        "",
+        "| settings | what for | broker properties |",
+        "|---|---|---|",
+    ]
     for name, settings in about["settings"].items():
         properties = "<br>".join(f"`{key}={value}`" for key, value in settings["properties"].items())
         lines.append(f"| {name} | {settings['why']} | {properties} |")
@@ -66,6 +92,9 @@ def apis() -> str:
     for _, transcript in _told():
         for request in _requests(transcript):
             asked[request.api].append(request)
+    for story in _trio_stories():
+        for request in story.asked:
+            asked[request.api].append(request)
     rows = []
     for api in sorted(APIS.values(), key=lambda api: api.key):
         requests = asked[api.name]
@@ -94,7 +123,12 @@ def topics() -> str:
             text = tale.text.replace("|", "\\|")
             lines.append(f"| {tale.name.replace('_', ' ')}{marks} | {len(transcript)} | {text} |")
         lines.append("")
-    return "\n".join(lines)
+    trios = _trio_stories()
+    lines += [f"### Three brokers ({sum(story.steps for story in trios)} steps)", ""]
+    lines += ["Brokers with a controller of their own, told to three of Kafka as child processes.", ""]
+    lines += ["| story | steps | what it tells |", "|---|---|---|"]
+    lines += [f"| {story.name} | {story.steps} | {story.text} |" for story in trios]
+    return "\n".join([*lines, ""])
 
 
 def rules() -> str:
@@ -111,6 +145,38 @@ def _code(*names: str) -> str:
 @cache
 def _told() -> list[tuple[Tale, list[Step]]]:
     return [(tale, recorded(RECORDINGS / KAFKA_VERSION, tale)) for tale in all_tales()]
+
+
+@cache
+def _trio_stories() -> list[TrioStory]:
+    """The stories of three brokers, told to groupcoord, whose answers are those that were recorded of Kafka's."""
+    tellers: dict[str, tuple[str, Callable[..., None], Mapping[str, str]]] = {}
+    for module in (brokers_that_fail, partitions_administered, brokers_registered):
+        for name, (tell, properties) in module.STORIES.items():
+            about = tell.__doc__ if tell is not module.tell else module.__doc__
+            tellers[name] = ((about or "").partition("\n")[0], tell, properties)
+    return [_told_to_trio(name, *teller) for name, teller in tellers.items()]
+
+
+def _told_to_trio(name: str, text: str, tell: Callable[..., None], properties: Mapping[str, str]) -> TrioStory:
+    asked: list[Asked] = []
+    steps = 0
+
+    class Listening(OwnTrio):
+        def ask(self, broker_id: int, request: Any, version: int) -> Any:
+            answer = super().ask(broker_id, request, version)
+            api = API_BY_REQUEST[type(request)].name
+            asked.append(Asked(api, version, frozenset(_error_codes(dataclasses.asdict(answer)))))
+            return answer
+
+    def look(_: str, find: Callable[[], Observation]) -> None:
+        nonlocal steps
+        steps += 1
+        find()
+
+    with gc.Cluster(brokers=3, clock="manual", config=properties).sync() as kafka:
+        tell(Listening(kafka), look)
+    return TrioStory(name, text, steps, tuple(asked))
 
 
 def _answers(step: Step) -> bool:
@@ -139,7 +205,7 @@ def _error_codes(answer: Any) -> Iterator[int]:
                 yield value
             else:
                 yield from _error_codes(value)
-    elif isinstance(answer, list):
+    elif isinstance(answer, list | tuple):
         for item in answer:
             yield from _error_codes(item)
 

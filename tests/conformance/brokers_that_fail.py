@@ -127,6 +127,10 @@ def tell(trio: Trio, look: Look) -> None:
         look(f"{name}: write", lambda asked=asked: write(trio, asked))  # type: ignore[misc]
 
 
+STORIES = {"brokers that fail": (tell, PROPERTIES)}
+"""The story, and the properties of the brokers that it is told to."""
+
+
 def recorded() -> dict[str, Observation]:
     """What three real brokers answered."""
     found: dict[str, Observation] = json.loads(RECORDING.read_text())
