@@ -51,10 +51,5 @@ def _size(log: PartitionLog, end: int) -> int:
     """The bytes of ``log`` up to the offset ``end``, where a follower's copy ends."""
     if end >= log.log_end_offset:
         return log.size
-    size = 0
-    for segment in log.segments:
-        found = segment.find(end)
-        size += segment.size if found is None else found.position
-        if found is not None:
-            break
-    return size
+    firsts = ((segment, segment.find(end)) for segment in log.segments)
+    return sum(segment.size if found is None else found.position for segment, found in firsts)

@@ -11,7 +11,12 @@ import groupcoord as gc
 from groupcoord.broker.events import BrokerStateChanged, RegistrationRefused
 from groupcoord.protocol.apis.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsPartition
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.messages import DescribeLogDirsRequest, MetadataRequest, UnregisterBrokerRequest
+from groupcoord.protocol.messages import (
+    DescribeLogDirsRequest,
+    FindCoordinatorRequest,
+    MetadataRequest,
+    UnregisterBrokerRequest,
+)
 from tests.conformance.brokers_registered import METADATA, STORIES, quorum_request, recorded
 from tests.conformance.trios import Observation, OwnTrio
 
@@ -165,12 +170,16 @@ async def test_the_controllers_are_those_that_are_configured() -> None:
 
 @pytest.mark.asyncio
 async def test_a_lone_broker_that_is_unregistered_is_named_by_nobody() -> None:
+    """As one of Kafka that is its own controller."""
     async with gc.Cluster(topics={"orders": 1}, clock="manual") as kafka:
         await kafka.ask_broker(1, UnregisterBrokerRequest(broker_id=1), version=0)
         answer = await kafka.ask_broker(1, MetadataRequest(topics=None), version=12)
         assert (answer.brokers, answer.controller_id) == ((), -1)
         assert {each.leader_id for topic in answer.topics for each in topic.partitions} == {-1}
-        with pytest.raises(ValueError, match="Unable to replicate the partition"):
+        find = FindCoordinatorRequest(key_type=0, coordinator_keys=("app",))
+        (found,) = (await kafka.ask_broker(1, find, version=6)).coordinators
+        assert found.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        with pytest.raises(ValueError, match="All brokers are currently fenced"):
             await kafka.create_topic("later")
 
 
