@@ -21,11 +21,10 @@ from groupcoord.broker.topic_names import CONSUMER_OFFSETS, INTERNAL, TRANSACTIO
 from groupcoord.broker.topic_store import Topic
 from groupcoord.cluster.api_versions import Features, api_versions
 from groupcoord.cluster.append_gate import Appends
-from groupcoord.cluster.broker_admin import handle_unregister_broker
+from groupcoord.cluster.broker_admin import BROKER_ADMIN
 from groupcoord.cluster.controller import ClusterController
 from groupcoord.cluster.coordinator_loader import CoordinatorLoader
 from groupcoord.cluster.partition_admin import PARTITION_ADMIN
-from groupcoord.cluster.quorum import handle_describe_quorum
 from groupcoord.cluster.transaction_markers import TransactionMarkers, verify_offsets
 from groupcoord.config.broker_config import SERVER_ASSIGNOR_NAMES, BrokerConfig, ConfigResource
 from groupcoord.config.features import GROUP_VERSION, TRANSACTION_VERSION
@@ -51,6 +50,7 @@ from groupcoord.protocol.batches.record_batch import BatchError
 
 NO_FEATURES: Mapping[str, int] = {}
 _TOPIC_OF_KEYS = {GROUP: CONSUMER_OFFSETS, TRANSACTION: TRANSACTION_STATE}
+_OF_THE_CONTROLLER = {**PARTITION_ADMIN, **BROKER_ADMIN}
 _INIT_PRODUCER_ID = ApiKey.INIT_PRODUCER_ID
 _FIND_COORDINATOR = ApiKey.FIND_COORDINATOR  # each request is compared with it, and Python 3.11 is slow to look it up
 
@@ -227,18 +227,10 @@ class ClusterCore:
             ctx = HandlerContext(now_ms, call)
             api_versions(ctx, call, request, self.features)
             return ctx.effects
-        if key in PARTITION_ADMIN:
+        if key in _OF_THE_CONTROLLER:
             ctx = HandlerContext(now_ms, call)
-            PARTITION_ADMIN[key](self.controller, self.broker.topics, ctx, call, request)
+            _OF_THE_CONTROLLER[key](self.controller, self.broker.topics, ctx, call, request)
             return self._execute_appends(ctx.effects, now_ms)
-        if key == ApiKey.UNREGISTER_BROKER:
-            ctx = HandlerContext(now_ms, call)
-            handle_unregister_broker(self.controller, ctx, call, request)
-            return self._execute_appends(ctx.effects, now_ms)
-        if key == ApiKey.DESCRIBE_QUORUM:
-            ctx = HandlerContext(now_ms, call)
-            handle_describe_quorum(self.controller.quorum, ctx, call, request)
-            return ctx.effects
         if key == ApiKey.UPDATE_FEATURES:
             ctx = HandlerContext(now_ms, call)
             if self.features.update(ctx, call, request):

@@ -257,9 +257,10 @@ def _ongoing(topic: Topic, partition: int) -> OngoingPartitionReassignment:
     )
 
 
-_Handler = Callable[[ClusterController, TopicStore, HandlerContext, Call, Any], None]
+ControllerHandler = Callable[[ClusterController, TopicStore, HandlerContext, Call, Any], None]
+"""Answers a request that any broker passes on to the controller."""
 
-PARTITION_ADMIN: Mapping[ApiKey, _Handler] = {
+PARTITION_ADMIN: Mapping[ApiKey, ControllerHandler] = {
     ApiKey.ELECT_LEADERS: handle_elect_leaders,
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: handle_alter_partition_reassignments,
     ApiKey.LIST_PARTITION_REASSIGNMENTS: handle_list_partition_reassignments,
