@@ -1,7 +1,6 @@
 """Brokers that are registered, fenced and unregistered: as three real brokers did it, and where their story does not go."""
 
 import asyncio
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from groupcoord.protocol.messages import (
     UnregisterBrokerRequest,
 )
 from tests.conformance.brokers_registered import METADATA, STORIES, quorum_request, recorded
-from tests.conformance.trios import Observation, OwnTrio
+from tests.conformance.trios import check_own_trio
 
 SESSION_S = 9.0
 SIZE_OF_A_RECORD = 69
@@ -38,16 +37,7 @@ async def quorum(kafka: gc.Cluster, asked: int = 1) -> Any:
 @pytest.mark.slow
 @pytest.mark.parametrize("story", STORIES)
 def test_as_three_real_brokers(story: str) -> None:
-    tell, properties = STORIES[story]
-    seen: dict[str, Observation] = {}
-
-    def look(name: str, find: Callable[[], Observation]) -> None:
-        seen[name] = find()
-        assert seen[name] == recorded()[story][name], name
-
-    with gc.Cluster(brokers=3, clock="manual", config=properties).sync() as kafka:
-        tell(OwnTrio(kafka), look)
-    assert list(seen) == list(recorded()[story])
+    check_own_trio(*STORIES[story], recorded()[story])
 
 
 @pytest.mark.asyncio

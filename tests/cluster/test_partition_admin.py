@@ -1,6 +1,5 @@
 """Elections and reassignments: as three real brokers did it, and where their story does not go."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -18,7 +17,7 @@ from groupcoord.protocol.apis.elect_leaders import PREFERRED, ElectLeadersReques
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import DeleteTopicsRequest, ListPartitionReassignmentsRequest
 from tests.conformance.partitions_administered import STORIES, recorded
-from tests.conformance.trios import Observation, OwnTrio
+from tests.conformance.trios import check_own_trio
 
 CHECK_S = 300.0
 
@@ -61,16 +60,7 @@ def state(kafka: gc.Cluster, name: str) -> Any:
 @pytest.mark.slow
 @pytest.mark.parametrize("story", STORIES)
 def test_as_three_real_brokers(story: str) -> None:
-    tell, properties = STORIES[story]
-    seen: dict[str, Observation] = {}
-
-    def look(name: str, find: Callable[[], Observation]) -> None:
-        seen[name] = find()
-        assert seen[name] == recorded()[story][name], name
-
-    with gc.Cluster(brokers=3, clock="manual", config=properties).sync() as kafka:
-        tell(OwnTrio(kafka), look)
-    assert list(seen) == list(recorded()[story])
+    check_own_trio(*STORIES[story], recorded()[story])
 
 
 @pytest.mark.asyncio

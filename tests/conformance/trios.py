@@ -117,3 +117,18 @@ def look_until(expected: Mapping[str, Observation], once: str) -> Look:
             assert find() == expected[name], name
 
     return look
+
+
+def check_own_trio(
+    tell: Callable[[Trio, Look], None], properties: Mapping[str, str], expected: Mapping[str, Observation]
+) -> None:
+    """Tell a story to groupcoord's brokers: each step is as expected, and there is no other."""
+    seen: list[str] = []
+
+    def look(name: str, find: Callable[[], Observation]) -> None:
+        seen.append(name)
+        assert find() == expected[name], name
+
+    with gc.Cluster(brokers=3, clock="manual", config=properties).sync() as kafka:
+        tell(OwnTrio(kafka), look)
+    assert seen == list(expected)

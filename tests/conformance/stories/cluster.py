@@ -1,27 +1,12 @@
 """The node itself: its controller, its log directory, its registration."""
 
 from groupcoord.protocol.apis.describe_log_dirs import DescribableLogDirTopic
-from groupcoord.protocol.apis.describe_quorum import DescribeQuorumRequestPartitionData, DescribeQuorumRequestTopicData
-from groupcoord.protocol.messages import DescribeLogDirsRequest, DescribeQuorumRequest, UnregisterBrokerRequest
+from groupcoord.protocol.messages import DescribeLogDirsRequest, UnregisterBrokerRequest
 from tests.conformance.actors import Client, Stagehand
 from tests.conformance.batches import batch
+from tests.conformance.brokers_registered import METADATA, quorum_request
 from tests.conformance.data import DataClient
 from tests.conformance.story import Story, story
-
-METADATA = "__cluster_metadata"
-
-
-def quorum_of(*partitions: tuple[str, tuple[int, ...]]) -> DescribeQuorumRequest:
-    """Asks for the quorum of these partitions."""
-    return DescribeQuorumRequest(
-        topics=tuple(
-            DescribeQuorumRequestTopicData(
-                topic_name=name,
-                partitions=tuple(DescribeQuorumRequestPartitionData(partition_index=index) for index in indexes),
-            )
-            for name, indexes in partitions
-        )
-    )
 
 
 @story(sections=["wire"])
@@ -29,13 +14,13 @@ def describing_the_quorum(s: Story) -> None:
     """A node that is its own controller, in every version; other partitions than the one of metadata have no quorum."""
     c = Client(s, "c")
     for version in range(3):
-        c.asks(quorum_of((METADATA, (0,))), version)
-        c.asks(quorum_of(), version)
-        c.asks(quorum_of((METADATA, (1,))), version)
-        c.asks(quorum_of((METADATA, ())), version)
-        c.asks(quorum_of((METADATA, (0, 0))), version)
-        c.asks(quorum_of((METADATA, (0,)), ("nope", (0,))), version)
-        c.asks(quorum_of(("nope", (0, 7))), version)
+        c.asks(quorum_request((METADATA, (0,))), version)
+        c.asks(quorum_request(), version)
+        c.asks(quorum_request((METADATA, (1,))), version)
+        c.asks(quorum_request((METADATA, ())), version)
+        c.asks(quorum_request((METADATA, (0, 0))), version)
+        c.asks(quorum_request((METADATA, (0,)), ("nope", (0,))), version)
+        c.asks(quorum_request(("nope", (0, 7))), version)
 
 
 @story(sections=["wire"])
