@@ -226,9 +226,9 @@ class Broker:
         A new replica has nothing yet.
         """
         before, log = topic.metadata.partitions[partition], topic.partitions[partition]
-        copies = dict(topic.copies[partition])
+        copies = topic.copies_of(partition)
         topic.set_state(partition, state)
-        for removed in set(copies) - set(topic.copies[partition]):
+        for removed in set(copies) - set(topic.copies_of(partition)):
             self.fetch_purgatory.leader_moved(ctx, copies[removed], NO_LEADER)
         if before.assignment != state.assignment:
             ctx.emit(
@@ -285,7 +285,7 @@ class Broker:
             self.replication.lead(log, state.leader, state.isr)
         self.replication.stop_waiting(ctx, before, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         self.replicate(ctx, topic, partition)
-        for copy in {before: None, **dict.fromkeys(topic.copies[partition].values())}:
+        for copy in {before: None, **dict.fromkeys(topic.copies_of(partition).values())}:
             self.fetch_purgatory.leader_moved(ctx, copy, number)
 
     # --- leaders and readers

@@ -6,7 +6,6 @@ Source: ``ReplicaManager.describeLogDirs``.
 from typing import Any
 
 from groupcoord.broker.broker import Broker
-from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.broker.storage_backend import LogDirectory
 from groupcoord.core.effects import Call
 from groupcoord.core.handler_context import HandlerContext
@@ -29,9 +28,9 @@ def handle_describe_log_dirs(broker: Broker, ctx: HandlerContext, call: Call, re
     for topic in broker.topics.all():
         logs = tuple(
             DescribeLogDirsPartition(
-                partition_index=index, partition_size=_size(log, broker.followers.end_of(log, here)), offset_lag=0
+                partition_index=index, partition_size=broker.log_here(call, topic, index).size, offset_lag=0
             )
-            for index, (log, replicas) in enumerate(zip(topic.partitions, topic.metadata.replicas, strict=True))
+            for index, replicas in enumerate(topic.metadata.replicas)
             if here in replicas and (asked is None or (topic.name, index) in asked)
         )
         if logs:
@@ -45,11 +44,3 @@ def handle_describe_log_dirs(broker: Broker, ctx: HandlerContext, call: Call, re
         usable_bytes=directory.usable_bytes,
     )
     ctx.reply(call, DescribeLogDirsResponse(results=(result,)))
-
-
-def _size(log: PartitionLog, end: int) -> int:
-    """The bytes of ``log`` up to the offset ``end``, where a follower's copy ends."""
-    if end >= log.log_end_offset:
-        return log.size
-    firsts = ((segment, segment.find(end)) for segment in log.segments)
-    return sum(segment.size if found is None else found.position for segment, found in firsts)

@@ -189,6 +189,10 @@ class Topic:
         for log in self.logs():
             log.settings = self.settings
 
+    def copies_of(self, partition: int) -> dict[int, PartitionLog]:
+        """The logs of all replicas of a partition, by the ids of their brokers."""
+        return dict(self.copies[partition]) if self.copies else {self._home: self.partitions[partition]}
+
     def logs(self) -> Iterator[PartitionLog]:
         """The logs of all replicas of all partitions."""
         if self.copies:
