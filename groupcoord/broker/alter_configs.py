@@ -388,6 +388,7 @@ def handle_incremental_alter_configs(
         changes = asked.configs if times[resource] == 1 else None
         responses.append(_altered(broker, call, resource, changes, validate_only=request.validate_only))
     ctx.reply(call, IncrementalAlterConfigsResponse(responses=tuple(responses)))
+    broker.on_configured(ctx)
 
 
 def handle_alter_configs(broker: Broker, ctx: HandlerContext, call: Call, request: AlterConfigsRequest) -> None:
@@ -408,6 +409,7 @@ def handle_alter_configs(broker: Broker, ctx: HandlerContext, call: Call, reques
         responses.append(_altered(broker, call, resource, changes, validate_only=request.validate_only, legacy=True))
     if all(count == 1 for count in times.values()):
         ctx.reply(call, AlterConfigsResponse(responses=tuple(responses)))
+    broker.on_configured(ctx)
 
 
 def _replacing(broker: Broker, asked: Replacement) -> list[AlterableConfig]:

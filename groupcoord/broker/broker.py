@@ -91,6 +91,8 @@ class Broker:
         self.verify_transaction: VerifyTransaction = _verify_nowhere
         """Asks the coordinator of a transaction: the node sets it, as it has one."""
         self.on_topics_deleted: Callable[[HandlerContext, Sequence[Topic]], None] = lambda _turn, _topics: None
+        self.on_configured: Callable[[HandlerContext], None] = lambda _turn: None
+        """Told that configurations may have changed: the controller sets it."""
         self.on_append: Callable[[PartitionLog], object] = lambda _log: None
         """Told which log has grown, in the same turn: a detailed trace sets it."""
         self._log_manager = LogManager(

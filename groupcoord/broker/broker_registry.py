@@ -158,6 +158,16 @@ class BrokerRegistry:
                 problem.code, f"Unable to replicate the partition {replication_factor} time(s): {problem}"
             ) from problem
 
+    def check_new_partition(self, partition: int, broker_ids: Sequence[int], replication_factor: int | None) -> None:
+        """Check that a new partition may be on ``broker_ids``, and has a leader there. Raises ApiError."""
+        self.check_replicas(broker_ids, replication_factor)
+        if self.fenced.issuperset(broker_ids):
+            text = (
+                f"All brokers specified in the manual partition assignment for partition {partition} are fenced or in "
+                "controlled shutdown."
+            )
+            raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
+
     def check_replicas(self, broker_ids: Sequence[int], replication_factor: int | None) -> None:
         """Check that a partition of a topic with that replication factor may be on ``broker_ids``. Raises Refused."""
         text = self._fault(broker_ids)

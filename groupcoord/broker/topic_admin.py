@@ -109,7 +109,7 @@ def _assigned(cluster: BrokerRegistry, topic: CreatableTopic) -> list[Replicas]:
         if index in placed:
             text = f"Found multiple manual partition assignments for partition {index}"
             raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
-        cluster.check_replicas(assignment.broker_ids, replication_factor)
+        cluster.check_new_partition(index, assignment.broker_ids, replication_factor)
         replication_factor = len(assignment.broker_ids)
         placed[index] = tuple(assignment.broker_ids)
     if placed.keys() != set(range(len(placed))):
@@ -355,8 +355,8 @@ def _additional_partitions(broker: Broker, topic: Topic, asked: CreatePartitions
             "were specified."
         )
         raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
-    for assignment in asked.assignments:
-        broker.cluster.check_replicas(assignment.broker_ids, replication_factor)
+    for partition, assignment in enumerate(asked.assignments, present):
+        broker.cluster.check_new_partition(partition, assignment.broker_ids, replication_factor)
     return [tuple(assignment.broker_ids) for assignment in asked.assignments]
 
 

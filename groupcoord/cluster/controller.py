@@ -72,6 +72,7 @@ class ClusterController:
         self._fetcher = ReplicaFetcher(broker, self._can_copy)
         if len(broker.cluster) > 1:
             broker.replicate = self._fetcher.replicate
+        broker.on_configured = self._configured
         self.is_eventful = False
         """Was any broker ever anything but running?"""
 
@@ -354,6 +355,17 @@ class ClusterController:
             else:
                 del self._imbalanced[topic, partition]
         self._schedule_rebalance(ctx.now_ms)
+
+    def _configured(self, ctx: HandlerContext) -> None:
+        """Fewer replicas in sync may be enough now, or it takes more of them.
+
+        Source: ``ReplicationControlManager.getPartitionElrUpdatesForConfigChanges``.
+        """
+        for topic, partition in self._partitions() if self.is_eventful else ():
+            state = topic.metadata.partitions[partition]
+            if state.elr:
+                self.apply(ctx, topic, partition, self.planned(topic, state, state.isr, Election.ONLINE))
+            self._catch_up_with(ctx, topic, partition)
 
     def _partitions(self) -> Iterator[tuple[Topic, int]]:
         for topic in self._broker.topics.all():

@@ -6,13 +6,22 @@ from typing import Any
 import pytest
 
 import groupcoord as gc
+from groupcoord.broker.alter_configs import ResourceType
 from groupcoord.broker.events import IsrChanged, LeaderChanged, LogTruncated
+from groupcoord.broker.leader_election import PartitionState
+from groupcoord.protocol.apis.create_topics import CreatableReplicaAssignment, CreatableTopic, CreateTopicsRequest
 from groupcoord.protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic
+from groupcoord.protocol.apis.incremental_alter_configs import AlterableConfig, AlterConfigsResource
 from groupcoord.protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from groupcoord.protocol.batches.record_batch import build_batch
 from groupcoord.protocol.batches.records import Record
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.messages import FindCoordinatorRequest, MetadataRequest
+from groupcoord.protocol.messages import (
+    DescribeClusterRequest,
+    FindCoordinatorRequest,
+    IncrementalAlterConfigsRequest,
+    MetadataRequest,
+)
 
 pytestmark = pytest.mark.asyncio
 SESSION_S = 9.0
@@ -32,6 +41,12 @@ def leader_of(kafka: gc.Cluster, topic: str, partition: int = 0) -> int:
 
 def followers_of(kafka: gc.Cluster, topic: str, partition: int = 0) -> list[int]:
     return [broker_id for broker_id in kafka.brokers if broker_id != leader_of(kafka, topic, partition)]
+
+
+def state_of(kafka: gc.Cluster, topic: str, partition: int = 0) -> PartitionState:
+    found = kafka.core.broker.topics.get(topic)
+    assert found is not None
+    return found.metadata.partitions[partition]
 
 
 def log_of(kafka: gc.Cluster, topic: str, partition: int = 0) -> Any:
@@ -265,14 +280,59 @@ async def test_with_too_few_replicas_in_sync_acks_all_is_refused_and_commits_are
         assert outcome(await (await produce(kafka, acks=1))) == ("NONE", 0)
 
 
-async def test_records_that_wait_while_the_isr_gets_too_small_are_there_all_the_same() -> None:
+async def test_what_is_written_with_too_few_in_sync_is_read_and_acknowledged_when_enough_are() -> None:
+    async with trio(orders=gc.Topic(1, {"min.insync.replicas": 3})) as kafka:
+        gone, other = map(kafka.broker, followers_of(kafka, "orders"))
+        await gone.kill()
+        asked = await produce(kafka, timeout_ms=60_000)
+        await kafka.clock.advance(SESSION_S)
+        assert outcome(await (await produce(kafka, acks=1))) == ("NONE", 1)
+        await other.stop()
+        assert not asked.done()
+        assert not await kafka.records("orders")
+        await gone.start()
+        assert not asked.done()
+        await other.start()
+        assert outcome(await asked) == ("NONE", 0)
+        assert len(await kafka.records("orders")) == 2
+
+
+async def test_fewer_replicas_are_enough_as_soon_as_the_topic_is_configured_so() -> None:
+    async with trio(orders=gc.Topic(1, {"min.insync.replicas": 3})) as kafka:
+        gone = followers_of(kafka, "orders")[0]
+        await kafka.broker(gone).kill()
+        asked = await produce(kafka, timeout_ms=60_000)
+        await kafka.clock.advance(SESSION_S)
+        assert state_of(kafka, "orders").elr == (gone,)
+        enough = AlterableConfig(name="min.insync.replicas", config_operation=0, value="2")
+        topic = AlterConfigsResource(resource_type=ResourceType.TOPIC, resource_name="orders", configs=(enough,))
+        await kafka.ask_broker(leader_of(kafka, "orders"), IncrementalAlterConfigsRequest(resources=(topic,)))
+        assert outcome(await asked) == ("NONE", 0)
+        assert state_of(kafka, "orders").elr == ()
+
+
+async def test_a_fenced_broker_is_described_as_one_and_gets_no_new_partition_alone() -> None:
+    async with trio() as kafka:
+        await kafka.broker(2).stop()
+        described = await kafka.ask_broker(1, DescribeClusterRequest(include_fenced_brokers=True))
+        assert {one.broker_id: one.is_fenced for one in described.brokers} == {1: False, 2: True, 3: False}
+        described = await kafka.ask_broker(1, DescribeClusterRequest())
+        assert [one.broker_id for one in described.brokers] == [1, 3]
+        placed = (CreatableReplicaAssignment(partition_index=0, broker_ids=(2,)),)
+        alone = CreatableTopic(name="alone", num_partitions=-1, replication_factor=-1, assignments=placed, configs=())
+        (refused,) = (await kafka.ask_broker(1, CreateTopicsRequest(topics=(alone,), timeout_ms=1000))).topics
+        assert (ErrorCode(refused.error_code).name, refused.error_message) == (
+            "INVALID_REPLICA_ASSIGNMENT",
+            "All brokers specified in the manual partition assignment for partition 0 are fenced or in controlled shutdown.",
+        )
+
+
+async def test_what_waits_with_too_few_in_sync_times_out() -> None:
     async with trio(orders=gc.Topic(1, {"min.insync.replicas": 3})) as kafka:
         await kafka.broker(followers_of(kafka, "orders")[0]).kill()
         asked = await produce(kafka, timeout_ms=60_000)
-        assert not asked.done()
-        await kafka.clock.advance(SESSION_S)
-        assert outcome(await asked) == ("NOT_ENOUGH_REPLICAS_AFTER_APPEND", 0)
-        assert len(await kafka.records("orders")) == 1
+        await kafka.clock.advance(60)
+        assert outcome(await asked) == ("REQUEST_TIMED_OUT", 0)
 
 
 async def test_a_produce_that_waits_is_told_when_another_broker_is_made_leader_or_the_topic_goes() -> None:
@@ -298,6 +358,17 @@ async def test_a_commit_waits_for_the_replicas_of_the_offsets_topic_and_times_ou
         await slow.copy_again()
         await committing
         assert await kafka.group("app").committed("orders", 0) == 5
+
+
+async def test_a_commit_that_waits_is_told_when_the_offsets_topic_is_deleted() -> None:
+    async with trio() as kafka:
+        partition = kafka.core.coordinator.shard_of("app").partition
+        await kafka.broker(followers_of(kafka, "__consumer_offsets", partition)[0]).stop_copying()
+        committing = asyncio.ensure_future(kafka.group("app").commit({("orders", 0): 5}))
+        await kafka.settle()
+        await kafka.delete_topic("__consumer_offsets")
+        with pytest.raises(ValueError, match="COORDINATOR_NOT_AVAILABLE"):
+            await committing
 
 
 async def test_a_commit_is_lost_with_a_coordinator_that_alone_had_it() -> None:
@@ -340,7 +411,7 @@ async def test_a_transactional_id_is_refused_when_too_few_replicas_are_left() ->
         asked = producer.init()
         await kafka.settle()
         assert not asked.done()
-        await kafka.clock.advance(1)
+        await kafka.clock.advance(60)
         assert ErrorCode((await asked).error_code).name == "COORDINATOR_NOT_AVAILABLE"
 
 
