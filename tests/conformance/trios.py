@@ -1,6 +1,7 @@
 """Three brokers, real ones or groupcoord's, and what stories of brokers and partitions do with both."""
 
 import os
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
@@ -30,21 +31,33 @@ Look = Callable[[str, Callable[[], Observation]], None]
 class Trio(Protocol):
     """Three brokers under test, with the ids 1, 2 and 3."""
 
+    silence_ms: int
+    """How long nothing is to come of what is not answered yet."""
+
+    def address(self, broker_id: int) -> tuple[str, int]:
+        """Where clients find that broker: host and port."""
+
     def ask(self, broker_id: int, request: Any, version: int) -> Any:
         """The answer of that broker. Raises OSError if there is none."""
 
     def act(self, action: str, broker_id: int) -> None:
         """``stop``, ``kill``, ``pause``, ``resume`` or ``start`` that broker."""
 
-    def settle(self) -> None:
-        """Let the sessions of brokers end that are silent."""
+    def settle(self, seconds: float = SESSION_S) -> None:
+        """Let so many seconds pass, by default until the sessions of brokers end that are silent."""
 
 
 class OwnTrio:
     """groupcoord's brokers, whose time the story moves."""
 
+    silence_ms = 20
+
     def __init__(self, kafka: gc.SyncCluster) -> None:
         self._kafka = kafka
+
+    def address(self, broker_id: int) -> tuple[str, int]:
+        host, _, port = self._kafka.brokers[broker_id].address.rpartition(":")
+        return host, int(port)
 
     def ask(self, broker_id: int, request: Any, version: int) -> Any:
         return self._kafka.ask_broker(broker_id, request, version=version)
@@ -52,22 +65,27 @@ class OwnTrio:
     def act(self, action: str, broker_id: int) -> None:
         getattr(self._kafka.broker(broker_id), action)()
 
-    def settle(self) -> None:
-        self._kafka.clock.advance(SESSION_S)
+    def settle(self, seconds: float = SESSION_S) -> None:
+        self._kafka.clock.advance(seconds)
 
 
 class RealTrio:
     """Real brokers."""
+
+    silence_ms = 500
 
     def __init__(self, cluster: KafkaClusterProcess) -> None:
         self.ask = cluster.ask
         self.ports = cluster.ports
         self._cluster = cluster
 
+    def address(self, broker_id: int) -> tuple[str, int]:
+        return "127.0.0.1", self._cluster.ports[broker_id]
+
     def act(self, action: str, broker_id: int) -> None:
         getattr(self._cluster.nodes[broker_id], action)()
 
-    def settle(self) -> None:
+    def settle(self, seconds: float = SESSION_S) -> None:
         """Who looks waits."""
 
 
@@ -84,8 +102,8 @@ def real_trio(properties: Mapping[str, str]) -> Iterator[RealTrio]:
 
 def create_topics(
     trio: Trio, topics: Mapping[str, Sequence[Sequence[int]]], configs: Mapping[str, Mapping[str, str]]
-) -> None:
-    """Create topics with the brokers of their partitions, and with what ``configs`` has for them."""
+) -> dict[str, uuid.UUID]:
+    """Create topics with the brokers of their partitions, and with what ``configs`` has for them. Returns their ids."""
     wanted = tuple(
         CreatableTopic(
             name=name,
@@ -101,6 +119,7 @@ def create_topics(
     )
     answer = trio.ask(1, CreateTopicsRequest(topics=wanted, timeout_ms=9000), 7)
     assert [topic.error_code for topic in answer.topics] == [0] * len(topics)
+    return {topic.name: topic.topic_id for topic in answer.topics}
 
 
 def look_until(expected: Mapping[str, Observation], once: str) -> Look:
