@@ -8,7 +8,7 @@ are allowed.
 import copy
 import time
 import uuid
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from groupcoord.protocol.apis.describe_topic_partitions import DescribeTopicPartitionsRequest, TopicRequest
@@ -25,6 +25,8 @@ ERROR = "error_code"
 A_MINUTE_MS = 60_000
 
 
+Topics = Mapping[str, tuple[Sequence[tuple[int, ...]], Mapping[str, str]]]
+"""Each topic of a story with the brokers of its partitions, and its configurations."""
 Look = Callable[[str, Callable[[], Any], bool], None]
 """Given the name of a step, what finds out what came of it, and whether that may take a while to come about."""
 

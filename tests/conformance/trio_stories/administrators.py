@@ -20,10 +20,10 @@ from groupcoord.protocol.messages import (
     MetadataRequest,
 )
 from tests.conformance.trio_requests import metadata
-from tests.conformance.trio_story import TrioStory
+from tests.conformance.trio_story import Topics, TrioStory
 
 PROPERTIES = {"leader.imbalance.check.interval.seconds": "3600", "default.replication.factor": "3"}
-TOPICS = {"safe": (((1, 2, 3), (3, 1, 2)), {"min.insync.replicas": "2"}), "lone": (((3,),), {})}
+TOPICS: Topics = {"safe": (((1, 2, 3), (3, 1, 2)), {"min.insync.replicas": "2"}), "lone": (((3,),), {})}
 TOPIC, BROKER = 2, 4
 
 

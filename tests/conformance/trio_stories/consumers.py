@@ -1,10 +1,10 @@
 """What consumers are answered while leaders change: Fetch at leaders and followers, ends of leader epochs, offsets."""
 
 from tests.conformance.trio_requests import EARLIEST, LATEST, MAX_TIMESTAMP, end_of_epoch, fetch, offset_at, produce
-from tests.conformance.trio_story import TrioStory
+from tests.conformance.trio_story import Topics, TrioStory
 
 PROPERTIES = {"leader.imbalance.check.interval.seconds": "3600"}
-TOPICS = {"read": (((1, 2, 3),), {}), "pair": (((2, 3),), {}), "lone": (((3,),), {})}
+TOPICS: Topics = {"read": (((1, 2, 3),), {}), "pair": (((2, 3),), {}), "lone": (((3,),), {})}
 
 
 def tell(story: TrioStory) -> None:

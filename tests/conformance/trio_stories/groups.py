@@ -23,7 +23,7 @@ from groupcoord.protocol.messages import (
 )
 from tests.conformance.embedded import subscription
 from tests.conformance.members import commit_topics, protocols_of
-from tests.conformance.trio_story import CLOSED, TrioStory
+from tests.conformance.trio_story import CLOSED, Topics, TrioStory
 
 PROPERTIES = {
     "leader.imbalance.check.interval.seconds": "3600",
@@ -35,7 +35,7 @@ PROPERTIES = {
     "group.consumer.session.timeout.ms": "600000",
 }
 LOG = "__consumer_offsets"
-TOPICS = {
+TOPICS: Topics = {
     "orders": (((1, 2, 3), (2, 3, 1)), {}),
     LOG: (((1, 2, 3),), {"cleanup.policy": "compact", "min.insync.replicas": "2"}),
 }

@@ -2,10 +2,10 @@
 
 from groupcoord.protocol.messages import InitProducerIdRequest
 from tests.conformance.trio_requests import fetch, offset_at, produce
-from tests.conformance.trio_story import TrioStory
+from tests.conformance.trio_story import Topics, TrioStory
 
 PROPERTIES = {"leader.imbalance.check.interval.seconds": "3600"}
-TOPICS = {
+TOPICS: Topics = {
     "safe": (((1, 2, 3), (2, 3, 1), (3, 1, 2)), {"min.insync.replicas": "2"}),
     "lone": (((1,), (3,)), {}),
 }

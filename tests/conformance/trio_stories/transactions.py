@@ -15,7 +15,7 @@ from groupcoord.protocol.messages import (
     ProduceRequest,
 )
 from tests.conformance.trio_requests import LATEST, fetch, offset_at, produce
-from tests.conformance.trio_story import CLOSED, TrioStory
+from tests.conformance.trio_story import CLOSED, Topics, TrioStory
 
 PROPERTIES = {
     "leader.imbalance.check.interval.seconds": "3600",
@@ -24,7 +24,7 @@ PROPERTIES = {
     "transaction.state.log.min.isr": "1",
 }
 LOG = "__transaction_state"
-TOPICS = {
+TOPICS: Topics = {
     "a": (((2, 1),), {}),
     "b": (((3, 1),), {}),
     LOG: (((1, 2),), {"cleanup.policy": "compact"}),
