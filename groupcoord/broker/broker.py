@@ -284,7 +284,8 @@ class Broker:
         if before is not log:
             self.replication.follow(before)
         if state.leader != NO_LEADER:
-            self.replication.lead(log, state.leader, state.isr)
+            self.replication.lead(log)
+            self.replicated(ctx, topic, partition)
         self.replication.stop_waiting(ctx, before, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         self.replicate(ctx, topic, partition)
         for copy in {before: None, **dict.fromkeys(topic.copies_of(partition).values())}:

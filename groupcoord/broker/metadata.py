@@ -215,7 +215,6 @@ def handle_describe_cluster(broker: Broker, ctx: HandlerContext, call: Call, req
         ctx.reply(call, DescribeClusterResponse(error_code=error, error_message=text, cluster_id="", brokers=()))
         return
     is_in_reach = broker.config.advertised[call.listener] is not None
-    fenced = broker.cluster.fenced
     response = DescribeClusterResponse(
         cluster_id=broker.config.cluster_id,
         controller_id=_controller(broker) if is_in_reach else _NO_NODE,

@@ -30,10 +30,10 @@ class Replication:
         self._ends: dict[PartitionLog, dict[int, int]] = {}
         self._waiting: dict[PartitionLog, list[_Waiting]] = {}
 
-    def lead(self, log: PartitionLog, leader: int, isr: Replicas) -> None:
-        """Broker ``leader`` leads with ``log`` from now on: it has heard of no follower yet."""
+    def lead(self, log: PartitionLog) -> None:
+        """Broker ``leader`` leads with ``log`` from now on: it has heard of no follower yet. ``isr_changed`` is to be called next."""
         self._ends[log] = {}
-        log.held_back_to = None if isr == (leader,) else log.high_watermark
+        log.held_back_to = log.high_watermark
 
     def follow(self, log: PartitionLog) -> None:
         """``log`` is a follower's from now on."""
@@ -49,20 +49,21 @@ class Replication:
         self._ends.setdefault(log, {})[follower] = offset
 
     def isr_changed(self, ctx: HandlerContext, log: PartitionLog, leader: int, isr: Replicas, min_isr: int) -> bool:
-        """``isr`` are in sync now, or have more than before: tell whoever has waited for that, or whose records are on too few
-        replicas. Has the high watermark moved?
+        """``isr`` are in sync now, or have more than before: tell whoever has waited for that. Has the high watermark moved?
 
-        Source: ``Partition.maybeIncrementLeaderHW`` and ``.checkEnoughReplicasReachOffset``.
+        With fewer than ``min_isr`` it stays where it is, and nobody reads on. Source: ``Partition.maybeIncrementLeaderHW``.
         """
         before = log.high_watermark
+        if len(isr) < min_isr:
+            log.held_back_to = before
+            return False
         if isr == (leader,):
             log.held_back_to = None
         else:
             ends = self._ends.get(log, {})
             reached = min((ends.get(one, before) for one in isr if one != leader), default=before)
             log.held_back_to = max(before, min(reached, log.log_end_offset))
-        enough = ErrorCode.NONE if len(isr) >= min_isr else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
-        self._tell(ctx, log, enough)
+        self._tell(ctx, log)
         return log.high_watermark > before
 
     def stop_waiting(self, ctx: HandlerContext, log: PartitionLog, error: ErrorCode) -> None:
@@ -82,11 +83,11 @@ class Replication:
 
         return lambda: self._waiting[log].remove(waiting)
 
-    def _tell(self, ctx: HandlerContext, log: PartitionLog, outcome: ErrorCode) -> None:
+    def _tell(self, ctx: HandlerContext, log: PartitionLog) -> None:
         all_waiting = self._waiting.pop(log, [])
         reached = [each for each in all_waiting if each.offset <= log.high_watermark]
         left = [each for each in all_waiting if each.offset > log.high_watermark]
         if left:
             self._waiting[log] = left
         for waiting in reached:
-            waiting.then(ctx, outcome)
+            waiting.then(ctx, ErrorCode.NONE)

@@ -1,79 +1,26 @@
-"""``groupcoord cluster``: who is in a running cluster, groupcoord's or Kafka's."""
+"""``groupcoord cluster``: looks at a running cluster, and acts on the brokers of a ``groupcoord serve --control``."""
 
 import argparse
-import json
-from time import sleep
 
-from groupcoord.cli.main import complain
-from groupcoord.client.client_errors import ClientError
-from groupcoord.client.option_parsing import Address, parse_addresses
-from groupcoord.client.registry_reader import RegistryReader
-from groupcoord.client.registry_tree import RegistryTree, registry_line
-
-_WATCH_S = 1.0
+from groupcoord.cli import cluster_brokers, cluster_tree
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the commands of ``cluster``, and their options."""
+    """Declare the commands of ``cluster``."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.description = "Look at a running cluster, groupcoord's or Kafka's. Nothing is changed."
+    parser.description = """\
+Look at a running cluster, groupcoord's or Kafka's (tree), and act on the brokers of one that groupcoord serve --control
+serves."""
     parser.epilog = """\
   groupcoord cluster tree
   groupcoord cluster tree /brokers/ids --bootstrap localhost:9092 --watch
-  groupcoord cluster tree /brokers/topics/orders --json"""
+  groupcoord cluster kill 2 --control http://127.0.0.1:9093"""
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
-    tree = commands.add_parser(
-        "tree",
-        help="show brokers, topics and controller as paths",
-        description="""\
-Show who is in the cluster in the layout in which Kafka kept it in ZooKeeper: a path a line, with its JSON. What no request
-tells is -1. The exit code is 1 if the cluster cannot be reached, or there is no such path.""",
-    )
-    tree.add_argument("path", metavar="PATH", nargs="?", default="/", help="only this path, and what is below it (/)")
-    tree.add_argument(
-        "--bootstrap",
-        metavar="HOST:PORT",
-        type=_addresses,
-        default="localhost:9092",
-        help="a broker of the cluster, or several with commas (localhost:9092)",
-    )
-    tree.add_argument("--json", action="store_true", help="print one JSON object, of paths and what is stored there")
-    tree.add_argument(
-        "--watch", action="store_true", help="then print what changes, as + and - lines, until ctrl-C is pressed"
-    )
-
-
-def _addresses(text: str) -> tuple[Address, ...]:
-    try:
-        return parse_addresses(text)
-    except ValueError as problem:
-        raise argparse.ArgumentTypeError(str(problem)) from None
+    cluster_tree.configure(commands)
+    cluster_brokers.configure(commands)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do what was asked for; returns the exit code."""
-    if arguments.json and arguments.watch:
-        return complain("cluster tree", "--watch prints lines: it does not go with --json", 2)
-    path = "/" + arguments.path.strip("/")
-    try:
-        with RegistryReader(arguments.bootstrap) as reader:
-            found = reader.read()
-            print(json.dumps(found.tree(path), indent=1) if arguments.json else found.text(path), flush=True)
-            while arguments.watch:
-                sleep(_WATCH_S)
-                before, found = found, reader.read()
-                for line in changes(before, found, path):
-                    print(line, flush=True)
-    except KeyError as problem:
-        return complain("cluster tree", problem.args[0], 1)
-    except ClientError as problem:
-        return complain("cluster tree", str(problem), 1)
-    return 0
-
-
-def changes(before: RegistryTree, after: RegistryTree, path: str) -> list[str]:
-    """What is gone at ``path`` or below it, as ``-`` lines, and what is new, as ``+`` lines; what has changed is both."""
-    old, new = (tree.tree(path) if path in tree else {} for tree in (before, after))
-    gone = [registry_line(each, stored) for each, stored in old.items() if each not in new or new[each] != stored]
-    came = [registry_line(each, stored) for each, stored in new.items() if each not in old or old[each] != stored]
-    return [*(f"- {line}" for line in gone), *(f"+ {line}" for line in came)]
+    """Run one of its commands; returns the exit code."""
+    code: int = arguments.run_command(arguments)
+    return code

@@ -17,6 +17,7 @@ from groupcoord.version import VERSION
 
 COMMANDS = {
     "serve": "serve one broker with its group coordinator",
+    "cluster": "stop, kill, pause and start brokers of a cluster that runs",
     "demo": "show a consumer group living, with three real client libraries",
     "page": "make a page of a saved trace, to look at",
     "assign": "show which assignor gives which partition to whom",

@@ -390,7 +390,10 @@ class ClusterController:
             state = topic.metadata.partitions[partition]
             for copy in topic.copies[partition].values():
                 copy.held_back_to = 0
-            self._broker.replication.lead(topic.partitions[partition], state.leader, state.isr)
+            log = topic.partitions[partition]
+            self._broker.replication.lead(log)
+            if state.isr == (state.leader,) and topic.min_isr(partition) == 1:
+                log.held_back_to = None
             if self._cluster.fenced:
                 self._note_balance(topic, partition)
 

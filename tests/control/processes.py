@@ -20,9 +20,11 @@ def serving(*arguments: str) -> Iterator[Serving]:
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
-            first, second = process.stdout.readline(), process.stdout.readline()
-            assert first.startswith("listening on "), first
-            assert second.startswith("control listening on http://"), second
-            yield Serving(process, first.split()[-1], second.split()[-1])
+            lines = [process.stdout.readline()]
+            assert lines[0].startswith("listening on "), lines
+            while not lines[-1].startswith("control listening on http://"):
+                lines.append(process.stdout.readline())
+                assert lines[-1], lines
+            yield Serving(process, lines[0].split()[-1], lines[-1].split()[-1])
         finally:
             process.kill()

@@ -1,0 +1,78 @@
+"""``groupcoord cluster brokers``, and ``stop``, ``kill``, ``pause``, ``resume``, ``start`` …: brokers that fail, by hand.
+
+They need ``groupcoord serve --brokers 3 --control PORT``; docs/brokers.md says what each does.
+"""
+
+import argparse
+import os
+from typing import Any
+
+from groupcoord.cli.main import complain
+
+_ACTIONS = {
+    "stop": "shut a broker down in order: others lead first what it leads, as far as others are in sync",
+    "kill": "end a broker without a word: others lead when its session ends",
+    "pause": "let a broker say nothing until it is resumed; its connections stay open",
+    "resume": "let a paused broker go on",
+    "start": "start a broker again; after kill it is let in when its session has ended",
+    "stop-copying": "let a broker copy nothing from leaders, as a follower that is too slow",
+    "copy-again": "let a broker copy from leaders again",
+}
+
+
+def configure(commands: "argparse._SubParsersAction[Any]") -> None:
+    """Declare the commands."""
+    brokers = commands.add_parser("brokers", help="list the brokers: what each does, and whether it is fenced")
+    brokers.set_defaults(run_command=_run, action=None)
+    _add_control(brokers)
+    for action, summary in _ACTIONS.items():
+        command = commands.add_parser(action, help=summary)
+        command.description = f"{summary[0].upper()}{summary[1:]}."
+        command.set_defaults(run_command=_run, action=action)
+        command.add_argument("broker", metavar="BROKER", type=_broker_id, help="the id of the broker")
+        _add_control(command)
+
+
+def _add_control(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--control",
+        metavar="URL",
+        required=True,
+        help="what groupcoord serve --control says: http://127.0.0.1:9093, or with /brokers/NAME for a further cluster",
+    )
+    parser.add_argument("--control-token", metavar="TOKEN", help="the token of that server (GROUPCOORD_CONTROL_TOKEN)")
+
+
+def _broker_id(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text} is not the id of a broker, which is a number")
+    return int(text)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    """Act on the broker, if there is an action, and print what brokers there are, or what it is then; returns the exit code."""
+    try:
+        import httpx  # noqa: PLC0415 - an extra that need not be installed
+
+        from groupcoord.control.client import ControlClient, ControlError  # noqa: PLC0415
+        from groupcoord.control.models import Node  # noqa: PLC0415
+    except ImportError as problem:
+        return complain("cluster", f"--control needs {problem.name}: pip install 'groupcoord[control]'", 1)
+    url: str = arguments.control
+    if not url.startswith(("http://", "https://")):
+        return complain("cluster", f"--control {url}: a URL begins with http://", 2)
+    token = arguments.control_token or os.environ.get("GROUPCOORD_CONTROL_TOKEN") or None
+    try:
+        with ControlClient(url, token) as control:
+            if arguments.action is None:
+                brokers = control.read(list[Node], "GET", "/nodes")
+            else:
+                brokers = [control.read(Node, "POST", f"/nodes/{arguments.broker}/{arguments.action}")]
+    except ControlError as refusal:
+        return complain("cluster", refusal.problem.detail, 1)
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError) as problem:
+        reason = str(problem).partition("\n")[0]
+        return complain("cluster", f"no control API answers at {url}: {reason}", 1)
+    for broker in brokers:
+        print(f"broker {broker.id} at {broker.address}: {broker.state}{', fenced' if broker.fenced else ''}")
+    return 0

@@ -1,0 +1,74 @@
+"""``groupcoord cluster tree``: who is in a running cluster, groupcoord's or Kafka's, as paths."""
+
+import argparse
+import json
+from time import sleep
+from typing import Any
+
+from groupcoord.cli.main import complain
+from groupcoord.client.client_errors import ClientError
+from groupcoord.client.option_parsing import Address, parse_addresses
+from groupcoord.client.registry_reader import RegistryReader
+from groupcoord.client.registry_tree import RegistryTree, registry_line
+
+_WATCH_S = 1.0
+
+
+def configure(commands: "argparse._SubParsersAction[Any]") -> None:
+    """Declare the command."""
+    tree = commands.add_parser(
+        "tree",
+        help="show brokers, topics and controller as paths",
+        description="""\
+Show who is in the cluster in the layout in which Kafka kept it in ZooKeeper: a path a line, with its JSON. What no request
+tells is -1. The exit code is 1 if the cluster cannot be reached, or there is no such path.""",
+    )
+    tree.set_defaults(run_command=_run)
+    tree.add_argument("path", metavar="PATH", nargs="?", default="/", help="only this path, and what is below it (/)")
+    tree.add_argument(
+        "--bootstrap",
+        metavar="HOST:PORT",
+        type=_addresses,
+        default="localhost:9092",
+        help="a broker of the cluster, or several with commas (localhost:9092)",
+    )
+    tree.add_argument("--json", action="store_true", help="print one JSON object, of paths and what is stored there")
+    tree.add_argument(
+        "--watch", action="store_true", help="then print what changes, as + and - lines, until ctrl-C is pressed"
+    )
+
+
+def _addresses(text: str) -> tuple[Address, ...]:
+    try:
+        return parse_addresses(text)
+    except ValueError as problem:
+        raise argparse.ArgumentTypeError(str(problem)) from None
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    """Show the tree; returns the exit code."""
+    if arguments.json and arguments.watch:
+        return complain("cluster tree", "--watch prints lines: it does not go with --json", 2)
+    path = "/" + arguments.path.strip("/")
+    try:
+        with RegistryReader(arguments.bootstrap) as reader:
+            found = reader.read()
+            print(json.dumps(found.tree(path), indent=1) if arguments.json else found.text(path), flush=True)
+            while arguments.watch:
+                sleep(_WATCH_S)
+                before, found = found, reader.read()
+                for line in changes(before, found, path):
+                    print(line, flush=True)
+    except KeyError as problem:
+        return complain("cluster tree", problem.args[0], 1)
+    except ClientError as problem:
+        return complain("cluster tree", str(problem), 1)
+    return 0
+
+
+def changes(before: RegistryTree, after: RegistryTree, path: str) -> list[str]:
+    """What is gone at ``path`` or below it, as ``-`` lines, and what is new, as ``+`` lines; what has changed is both."""
+    old, new = (tree.tree(path) if path in tree else {} for tree in (before, after))
+    gone = [registry_line(each, stored) for each, stored in old.items() if each not in new or new[each] != stored]
+    came = [registry_line(each, stored) for each, stored in new.items() if each not in old or old[each] != stored]
+    return [*(f"- {line}" for line in gone), *(f"+ {line}" for line in came)]
