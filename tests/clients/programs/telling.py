@@ -1,0 +1,14 @@
+"""How a program in Python is told what it is to do, and says what it did."""
+
+import sys
+
+
+def told() -> dict[str, str]:
+    """The arguments ``name=value``."""
+    return dict(argument.split("=", 1) for argument in sys.argv[1:])
+
+
+def say(*words: object) -> None:
+    """Say a line."""
+    sys.stdout.write(" ".join(map(str, words)) + "\n")
+    sys.stdout.flush()
