@@ -7,6 +7,8 @@ from typing import Any
 
 import confluent_kafka
 
+from tests.clients.programs.telling import say
+
 PROPERTIES = {
     "auto.offset.reset": "earliest",
     "auto.commit.interval.ms": 100,
@@ -14,12 +16,6 @@ PROPERTIES = {
     "log_level": 0,
 }
 OF_CLASSIC = {"heartbeat.interval.ms": 100, "partition.assignment.strategy": "range"}
-
-
-def say(*words: object) -> None:
-    """One line for the test."""
-    sys.stdout.write(" ".join(map(str, words)) + "\n")
-    sys.stdout.flush()
 
 
 def say_partitions(what: str, partitions: Iterable[Any]) -> None:

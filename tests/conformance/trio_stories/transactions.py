@@ -131,7 +131,7 @@ def _a_leader_is_killed(story: TrioStory, payments: Payments) -> None:
     payments.writes("write to b", 3, "b", "three")
     story.act("kill", 3)
     payments.ends("the leader of b is killed: EndTxn", 2)
-    payments.describe("b has no marker yet", 2)
+    payments.describe("b has no marker yet", 2, settles=True)
     payments.ends_of("a has its marker", 2, "a", settles=True)
     payments.init("InitProducerId while markers are missing", 2)
     early = story.sends(2, payments.record("a", "early"), 12)
