@@ -31,7 +31,7 @@ class Replication:
         self._waiting: dict[PartitionLog, list[_Waiting]] = {}
 
     def lead(self, log: PartitionLog) -> None:
-        """Broker ``leader`` leads with ``log`` from now on: it has heard of no follower yet. ``isr_changed`` is to be called next."""
+        """A broker leads with ``log`` from now on: it has heard of no follower yet. ``isr_changed`` is to be called next."""
         self._ends[log] = {}
         log.held_back_to = log.high_watermark
 

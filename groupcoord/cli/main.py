@@ -17,7 +17,7 @@ from groupcoord.version import VERSION
 
 COMMANDS = {
     "serve": "serve one broker with its group coordinator",
-    "cluster": "stop, kill, pause and start brokers of a cluster that runs",
+    "cluster": "show who is in a cluster; stop, kill and start brokers",
     "demo": "show a consumer group living, with three real client libraries",
     "page": "make a page of a saved trace, to look at",
     "assign": "show which assignor gives which partition to whom",
@@ -26,7 +26,6 @@ COMMANDS = {
     "proxy": "stand between clients and a real cluster",
     "replay": "tell groupcoord what the proxy has recorded",
     "offsets": "show, compact, export and import the log of committed offsets",
-    "cluster": "show the brokers, topics and controller of a cluster",
 }
 
 

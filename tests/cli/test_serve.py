@@ -97,7 +97,7 @@ def test_it_says_where_each_listener_listens(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_the_docs_show_what_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
     text = (Path(__file__).resolve().parents[2] / "docs" / "brokers.md").read_text(encoding="utf-8")
-    (example,) = re.findall(r"```console\n(.*?)```", text, re.DOTALL)
+    example, *_ = re.findall(r"```console\n(.*?)```", text, re.DOTALL)
     command, *lines = example.splitlines()
     _, said = served(monkeypatch, *command.removeprefix("$ groupcoord serve ").split(), "--port", "0")
     assert [re.sub(r"\d+$", "", line) for line in said.splitlines()] == [re.sub(r"\d+$", "", line) for line in lines]
