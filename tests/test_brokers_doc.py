@@ -28,6 +28,10 @@ def test_what_only_a_leader_had_is_lost_with_it() -> None:
     assert run(PROGRAMS[3]) == [([b"espresso"],), (1,), ("nothing was promised",)]
 
 
+def test_a_leader_that_is_cut_off_from_the_controller_follows_when_it_hears_of_that() -> None:
+    assert run(PROGRAMS[4]) == [(True, True), (3,)]
+
+
 def test_the_programs_run() -> None:
     told: list[str] = []
     start, move, *_ = PROGRAMS

@@ -93,6 +93,8 @@ class Broker:
         self.on_topics_deleted: Callable[[HandlerContext, Sequence[Topic]], None] = lambda _turn, _topics: None
         self.on_configured: Callable[[HandlerContext], None] = lambda _turn: None
         """Told that configurations may have changed: the controller sets it."""
+        self.is_cut_off: Callable[[int], bool] = lambda _broker: False
+        """Does a broker hear nothing of what the controller decides? The node sets it, where there are several brokers."""
         self.on_append: Callable[[PartitionLog], object] = lambda _log: None
         """Told which log has grown, in the same turn: a detailed trace sets it."""
         self._log_manager = LogManager(
@@ -216,9 +218,9 @@ class Broker:
 
     def move_leader(self, ctx: HandlerContext, topic: Topic, partition: int, broker_id: int) -> None:
         """Let another broker lead a partition; fetches that wait for it at a broker which must not answer them now are told."""
-        before = topic.partitions[partition]
+        before_leader, before = topic.metadata.leaders[partition], topic.partitions[partition]
         topic.move_leader(partition, broker_id, ctx.now_ms)
-        self._leader_changed(ctx, topic, partition, before)
+        self._leader_changed(ctx, topic, partition, before_leader, before)
 
     # --- replicas
 
@@ -246,7 +248,7 @@ class Broker:
             ctx.emit(
                 LeaderChanged, topic=topic.name, partition=partition, leader=state.leader, epoch=epoch, isr=state.isr
             )
-            self._leader_changed(ctx, topic, partition, log)
+            self._leader_changed(ctx, topic, partition, before.leader, log)
         elif state.isr != before.isr:
             ctx.emit(IsrChanged, topic=topic.name, partition=partition, isr=state.isr, before=before.isr)
         self.replicated(ctx, topic, partition)
@@ -277,16 +279,19 @@ class Broker:
         leader = topic.metadata.leaders[partition]
         return leader != NO_LEADER and leader not in self.cluster.not_running
 
-    def _leader_changed(self, ctx: HandlerContext, topic: Topic, partition: int, before: PartitionLog) -> None:
-        """``before`` is the log of the leader before."""
+    def _leader_changed(
+        self, ctx: HandlerContext, topic: Topic, partition: int, before_leader: int, before: PartitionLog
+    ) -> None:
+        """``before`` is the log of the leader before, which may not hear of it yet."""
         state, log = topic.metadata.partitions[partition], topic.partitions[partition]
         number = NO_LEADER if state.leader == NO_LEADER else self.cluster.ids.index(state.leader)
-        if before is not log:
+        if before is not log and not self.is_cut_off(before_leader):
             self.replication.follow(before)
         if state.leader != NO_LEADER:
             self.replication.lead(log)
             self.replicated(ctx, topic, partition)
-        self.replication.stop_waiting(ctx, before, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if not self.is_cut_off(before_leader):
+            self.replication.stop_waiting(ctx, before, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         self.replicate(ctx, topic, partition)
         for copy in {before: None, **dict.fromkeys(topic.copies_of(partition).values())}:
             self.fetch_purgatory.leader_moved(ctx, copy, number)

@@ -58,6 +58,8 @@ class BrokerRegistry:
         """The brokers that the controller has fenced, and those that are not registered."""
         self.not_running: set[int] = set()
         """The brokers that were stopped, killed or paused; the controller fences those that go without a word only later."""
+        self.unreachable: set[int] = set()
+        """The brokers that run, and are cut off from their clients."""
         self._racks = tuple(racks)
         self._random = random
         # Where brokers behind the first one listen, by broker and listener.

@@ -24,6 +24,7 @@ from groupcoord.cluster.append_gate import Appends
 from groupcoord.cluster.broker_admin import BROKER_ADMIN
 from groupcoord.cluster.controller import ClusterController
 from groupcoord.cluster.coordinator_loader import CoordinatorLoader
+from groupcoord.cluster.network_cuts import ANSWERED_FROM_STALE_METADATA
 from groupcoord.cluster.partition_admin import PARTITION_ADMIN
 from groupcoord.cluster.transaction_markers import TransactionMarkers, verify_offsets
 from groupcoord.config.broker_config import SERVER_ASSIGNOR_NAMES, BrokerConfig, ConfigResource
@@ -149,6 +150,8 @@ class ClusterCore:
         if brokers > 1:
             self._timers = (*self._timers, self.controller.timers)
         self._absent = self.broker.cluster.not_running
+        self._unreachable = self.broker.cluster.unreachable
+        self._stale = self.controller.cuts.stale
         self.loader = CoordinatorLoader()
         """Reads the logs of coordinators; the simulation has one that takes its time."""
         self._coordinated = frozenset(self.coordinator.apis)
@@ -198,11 +201,15 @@ class ClusterCore:
 
     def handle(self, call: Call, request: Any, now_ms: int) -> list[Effect]:
         """What follows from ``request``; ``None`` for it stands for an ApiVersions of an unknown version."""
-        if self._absent:
-            if self.broker.cluster.id_of(call) in self._absent:
+        if self._absent or self._unreachable or self._stale:
+            broker_id = self.broker.cluster.id_of(call)
+            if broker_id in self._absent or broker_id in self._unreachable:
                 ctx = HandlerContext(now_ms, call)
                 self.controller.ask_absent(ctx, call, request)
                 return ctx.effects
+            if broker_id in self._stale and call.api.key in ANSWERED_FROM_STALE_METADATA:
+                with self._stale[broker_id].in_force():
+                    return self.controller.withhold(self._handle(call, request, now_ms))
             return self.controller.withhold(self._handle(call, request, now_ms))
         return self._handle(call, request, now_ms)
 
@@ -249,7 +256,7 @@ class ClusterCore:
             ctx = HandlerContext(now_ms, AdminAction("a coordinator starts"))
             self.loader.read_next_piece(ctx)
             effects += self._execute_appends(ctx.effects, now_ms)
-        return self.controller.withhold(effects) if self._absent else effects
+        return self.controller.withhold(effects) if self._absent or self._unreachable else effects
 
     def flush(self, now_ms: int) -> list[Effect]:
         """Append what several requests wrote, as one batch for each partition; a server calls it at the end of each round."""
@@ -259,7 +266,7 @@ class ClusterCore:
                 ctx = HandlerContext(now_ms, AdminAction("a batch is complete"))
                 runtime.flush(ctx)
                 effects += self._submit_appends(ctx.effects, now_ms)
-        return self.controller.withhold(effects) if self._absent else effects
+        return self.controller.withhold(effects) if self._absent or self._unreachable else effects
 
     def batch_rounds(self, *, batches: bool) -> None:
         """From now on what requests write waits for ``flush``; if not ``batches``, each request is flushed at once."""

@@ -14,6 +14,7 @@ from groupcoord.broker.broker import Broker
 from groupcoord.broker.events import BrokerStateChanged, RegistrationRefused
 from groupcoord.broker.leader_election import NO_LEADER, Election, PartitionState, Replicas, after_change
 from groupcoord.broker.topic_store import Topic
+from groupcoord.cluster.network_cuts import CLIENTS, CONTROLLER, NetworkCuts, Peer, StaleMetadata
 from groupcoord.cluster.quorum import MetadataQuorum
 from groupcoord.cluster.replica_fetcher import ReplicaFetcher
 from groupcoord.core.effects import Call, CloseConnection, Effect, NoReply, Reply
@@ -34,6 +35,10 @@ class BrokerState(enum.Enum):
     STOPPED = "stopped"
     STARTING = "starting"
     """It was killed and started again, and the controller lets it in when its session from before ends."""
+
+
+def _named(peer: Peer) -> str:
+    return f"broker {peer}" if isinstance(peer, int) else f"the {peer}"
 
 
 class ClusterController:
@@ -59,6 +64,8 @@ class ClusterController:
         self._resign, self._load, self._handle = resign, load, handle
         self._states = dict.fromkeys(broker.cluster.ids, BrokerState.RUNNING)
         self._not_copying: set[int] = set()
+        self.cuts = NetworkCuts()
+        """Where the network is cut."""
         self._reassigning: dict[tuple[Topic, int], None] = {}
         self._imbalanced: dict[tuple[Topic, int], None] = {}
         """The partitions that a change of brokers or replicas left without their preferred leader."""
@@ -66,12 +73,13 @@ class ClusterController:
         """The brokers whose next start follows an unclean shutdown."""
         self._asked: dict[int, list[tuple[Call, Any]]] = {}
         self._unsaid: dict[int, list[Effect]] = {}
-        """What paused brokers were asked, and what they would have said."""
+        """What brokers were asked, and would have said, that are paused or cut off from their clients."""
         broker.topics.changes.initial_state = self._initial_state
         broker.topics.changes.on_logs_added = self._logs_added
         self._fetcher = ReplicaFetcher(broker, self._can_copy)
         if len(broker.cluster) > 1:
             broker.replicate = self._fetcher.replicate
+            broker.is_cut_off = self.cuts.stale.__contains__
         broker.on_configured = self._configured
         self.is_eventful = False
         """Was any broker ever anything but running?"""
@@ -85,6 +93,7 @@ class ClusterController:
     def stop(self, ctx: HandlerContext, broker_id: int) -> None:
         """Shut a broker down in order: first others lead what it leads, as far as others are in sync."""
         self._require(broker_id, "stopped", BrokerState.RUNNING)
+        self._forget_asked(broker_id)
         self._leave(ctx, broker_id, BrokerState.STOPPED)
         if self.has_session(broker_id):
             self._fence(ctx, broker_id)
@@ -92,14 +101,15 @@ class ClusterController:
     def kill(self, ctx: HandlerContext, broker_id: int) -> None:
         """A broker is gone without a word: the others hear of it when its session ends."""
         self._require(broker_id, "killed", BrokerState.RUNNING, BrokerState.PAUSED, BrokerState.STARTING)
-        self._asked.pop(broker_id, None)
-        self._unsaid.pop(broker_id, None)
+        self._forget_asked(broker_id)
         self._killed.add(broker_id)
         self._leave(ctx, broker_id, BrokerState.STOPPED)
 
     def pause(self, ctx: HandlerContext, broker_id: int) -> None:
         """A broker says nothing until ``resume``: what it is asked waits."""
         self._require(broker_id, "paused", BrokerState.RUNNING)
+        if broker_id in self._cluster.unreachable:
+            raise ValueError(f"broker {broker_id} is cut off from its clients: reconnect them before it is paused")
         self._asked[broker_id], self._unsaid[broker_id] = [], []
         self._leave(ctx, broker_id, BrokerState.PAUSED)
 
@@ -157,16 +167,85 @@ class ClusterController:
         self._require_known(broker_id)
         self.is_eventful = True
         self._not_copying.add(broker_id)
-        self.timers.schedule(
-            self._lag_key(broker_id), ctx.now_ms + self._lag_ms, lambda due: self._lags(due, broker_id)
-        )
+        self._watch_lag(ctx, broker_id)
 
     def copy_again(self, ctx: HandlerContext, broker_id: int) -> None:
         """A broker copies from leaders again, and has all that they have."""
         self._require_known(broker_id)
         self._not_copying.discard(broker_id)
-        self.timers.cancel(self._lag_key(broker_id))
+        if not self.cuts.touches(broker_id):
+            self.timers.cancel(self._lag_key(broker_id))
         self._catch_up(ctx)
+
+    def lose_disk(self, ctx: HandlerContext, broker_id: int) -> None:
+        """A broker that was stopped or killed loses all that it had: when it starts again its logs are empty."""
+        self._require(broker_id, "without its disk", BrokerState.STOPPED)
+        ctx.emit(BrokerStateChanged, broker=broker_id, state="without its disk")
+        for topic, partition in self._partitions():
+            copy = topic.copies[partition].get(broker_id)
+            if copy is not None:
+                copy.start_over_at(0)
+
+    def cut_off(self, ctx: HandlerContext, broker_id: int, peer: Peer) -> None:
+        """Cut the network between a broker that runs and another one, its ``clients`` or the ``controller``.
+
+        Followers copy no more through a cut, and are out of the ISR after ``replica.lag.time.max.ms``. What clients ask waits.
+        A broker that the controller does not hear of is fenced when its session ends, as one that was killed; but it goes on by
+        what it knew: it believes to lead what it led, and appends what comes with acks=1.
+        """
+        self._require(broker_id, f"cut off from {peer}", BrokerState.RUNNING)
+        self.is_eventful = True
+        if peer == CLIENTS:
+            self._asked[broker_id], self._unsaid[broker_id] = [], []
+            self._cluster.unreachable.add(broker_id)
+        elif peer == CONTROLLER:
+            self.cuts.stale[broker_id] = StaleMetadata(self._broker)
+            self._begin_session_end(ctx, broker_id)
+        else:
+            other = self._other(broker_id, peer)
+            self.cuts.cut(broker_id, other)
+            self._watch_lag(ctx, broker_id)
+            self._watch_lag(ctx, other)
+        ctx.emit(BrokerStateChanged, broker=broker_id, state=f"cut off from {_named(peer)}")
+
+    def reconnect(self, ctx: HandlerContext, broker_id: int, peer: Peer) -> None:
+        """Mend what ``cut_off`` has cut. A broker that was fenced meanwhile hears what it missed, and follows."""
+        self._require_known(broker_id)
+        if peer == CLIENTS:
+            self._require_cut(broker_id in self._cluster.unreachable, broker_id, peer)
+            self._cluster.unreachable.discard(broker_id)
+            ctx.effects += self._unsaid.pop(broker_id)
+            for call, request in self._asked.pop(broker_id):
+                self._handle(ctx, call, request)
+        elif peer == CONTROLLER:
+            self._require_cut(broker_id in self.cuts.stale, broker_id, peer)
+            del self.cuts.stale[broker_id]
+            if broker_id in self._cluster.fenced:
+                self._enter(ctx, broker_id)
+            else:
+                self.timers.cancel(TimerKey("broker session", f"broker {broker_id}"))
+                self._catch_up(ctx)
+        else:
+            other = self._other(broker_id, peer)
+            self.cuts.heal(broker_id, other)
+            for each in (broker_id, other):
+                if not self.cuts.touches(each) and each not in self._not_copying:
+                    self.timers.cancel(self._lag_key(each))
+            self._catch_up(ctx)
+        ctx.emit(BrokerStateChanged, broker=broker_id, state=f"connected to {_named(peer)} again")
+
+    def _other(self, broker_id: int, peer: Peer) -> int:
+        if peer not in self._states or peer == broker_id:
+            others = ", ".join(str(one) for one in self._states if one != broker_id)
+            raise ValueError(
+                f"broker {broker_id} cannot be cut off from {peer!r}: from broker {others}, from 'controller' or 'clients'"
+            )
+        return int(peer)
+
+    @staticmethod
+    def _require_cut(is_cut: bool, broker_id: int, peer: Peer) -> None:
+        if not is_cut:
+            raise ValueError(f"broker {broker_id} is not cut off from {_named(peer)}")
 
     def ask_absent(self, ctx: HandlerContext, call: Call, request: Any) -> None:
         """A broker that does not run was asked: a paused one answers when it goes on, any other is not there."""
@@ -183,11 +262,17 @@ class ClusterController:
             broker_id = (
                 self._cluster.id_of(effect.call) if isinstance(effect, Reply | NoReply | CloseConnection) else None
             )
-            if broker_id not in self._cluster.not_running:
+            if broker_id not in self._cluster.not_running and broker_id not in self._cluster.unreachable:
                 said.append(effect)
             elif broker_id in self._unsaid:
                 self._unsaid[broker_id].append(effect)
         return said
+
+    def _forget_asked(self, broker_id: int) -> None:
+        """Its connections are closed: nobody waits for an answer any more."""
+        self._asked.pop(broker_id, None)
+        self._unsaid.pop(broker_id, None)
+        self._cluster.unreachable.discard(broker_id)
 
     def _require_known(self, broker_id: int) -> None:
         if broker_id not in self._states:
@@ -211,14 +296,18 @@ class ClusterController:
     def _leave(self, ctx: HandlerContext, broker_id: int, state: BrokerState) -> None:
         """A broker runs no longer: it leads, copies and coordinates nothing, though nobody may know yet."""
         self._set_state(ctx, broker_id, state)
+        self.cuts.stale.pop(broker_id, None)
         if broker_id in self._cluster.not_running:  # it was paused or starting before
             return
         self._cluster.not_running.add(broker_id)
         for topic, partition in self._partitions():
             if topic.metadata.leaders[partition] == broker_id:
                 self._resign(ctx, topic.name, partition)
-        if not self.has_session(broker_id):
-            return
+        if self.has_session(broker_id):
+            self._begin_session_end(ctx, broker_id)
+
+    def _begin_session_end(self, ctx: HandlerContext, broker_id: int) -> None:
+        """The controller hears no more of a broker."""
         timeout_ms = int(str(self._broker.config["broker.session.timeout.ms"]))
         key = TimerKey("broker session", f"broker {broker_id}")
         self.timers.schedule(key, ctx.now_ms + timeout_ms, lambda due: self._session_ends(due, broker_id))
@@ -377,7 +466,9 @@ class ClusterController:
     def _can_copy(self, follower: int, leader: int) -> bool:
         """Can one broker copy what the other one leads?"""
         absent = self._cluster.not_running
-        return follower not in absent and leader not in absent and follower not in self._not_copying
+        if follower in absent or leader in absent or follower in self._not_copying:
+            return False
+        return not self.cuts.is_cut(follower, leader)
 
     def _initial_state(self, replicas: Replicas) -> PartitionState:
         """A new partition: the first of its brokers that is not fenced leads."""
@@ -432,6 +523,11 @@ class ClusterController:
     @staticmethod
     def _lag_key(broker_id: int) -> TimerKey:
         return TimerKey("replica lag", f"broker {broker_id}")
+
+    def _watch_lag(self, ctx: HandlerContext, broker_id: int) -> None:
+        key = self._lag_key(broker_id)
+        if key not in self.timers:
+            self.timers.schedule(key, ctx.now_ms + self._lag_ms, lambda due: self._lags(due, broker_id))
 
     def _lags(self, ctx: HandlerContext, broker_id: int) -> None:
         """A follower has not copied for so long that it is not in sync any more where it has less than the leader."""

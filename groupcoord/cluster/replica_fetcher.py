@@ -54,8 +54,14 @@ class ReplicaFetcher:
                 self._fetch(ctx, topic, partition, follower)
 
     def _followers(self, topic: Topic, partition: int) -> Iterator[int]:
+        """The followers that can copy from the leader, and take it for the leader or hear now that it is."""
         state = topic.metadata.partitions[partition]
-        return (one for one in state.replicas if one != state.leader and self._can_copy(one, state.leader))
+        for one in state.replicas:
+            if one == state.leader or not self._can_copy(one, state.leader):
+                continue
+            known = topic.copies[partition][one].leader_epoch
+            if known == state.leader_epoch or (known < state.leader_epoch and not self._broker.is_cut_off(one)):
+                yield one
 
     def _catch_up(self, ctx: HandlerContext, topic: Topic, partition: int, follower: int) -> None:
         log, copy = topic.partitions[partition], topic.copies[partition][follower]

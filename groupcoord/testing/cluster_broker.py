@@ -103,6 +103,29 @@ class ClusterBroker:
         """Let it copy from leaders again: it has all that they have, and is in sync."""
         await self._engine.change_broker(self.id, "copy again at", ClusterController.copy_again)
 
+    async def lose_disk(self) -> None:
+        """Let it lose its disk while it is stopped or killed: it starts with empty logs, and copies them anew."""
+        await self._engine.change_broker(self.id, "lose the disk of", ClusterController.lose_disk)
+
+    async def cut_off(self, peer: int | str) -> None:
+        """Cut the network between it and another broker (its id), ``"clients"`` or the ``"controller"``, until ``reconnect``.
+
+        Brokers copy nothing from each other through a cut. What clients ask waits. Cut off from the controller it is fenced
+        when its session ends, but believes on that it leads what it led: with acks=1 a producer is told that its record is
+        written.
+        """
+        await self._engine.change_broker(
+            self.id, f"cut off {peer} from", lambda controller, ctx, broker_id: controller.cut_off(ctx, broker_id, peer)
+        )
+
+    async def reconnect(self, peer: int | str) -> None:
+        """Mend what ``cut_off`` has cut: clients are answered, copies go on, and it hears who leads."""
+        await self._engine.change_broker(
+            self.id,
+            f"reconnect {peer} to",
+            lambda controller, ctx, broker_id: controller.reconnect(ctx, broker_id, peer),
+        )
+
     async def wait_fenced(self, *, timeout: float | None = None) -> None:
         """Wait until the controller has fenced it."""
         await self._wait(lambda: self.is_fenced, "be fenced", timeout)

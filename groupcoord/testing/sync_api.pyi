@@ -521,6 +521,20 @@ class SyncClusterBroker(SyncProxy):
     def copy_again(self) -> None:
         """Let it copy from leaders again: it has all that they have, and is in sync."""
 
+    def lose_disk(self) -> None:
+        """Let it lose its disk while it is stopped or killed: it starts with empty logs, and copies them anew."""
+
+    def cut_off(self, peer: int | str) -> None:
+        """Cut the network between it and another broker (its id), ``"clients"`` or the ``"controller"``, until ``reconnect``.
+
+        Brokers copy nothing from each other through a cut. What clients ask waits. Cut off from the controller it is fenced
+        when its session ends, but believes on that it leads what it led: with acks=1 a producer is told that its record is
+        written.
+        """
+
+    def reconnect(self, peer: int | str) -> None:
+        """Mend what ``cut_off`` has cut: clients are answered, copies go on, and it hears who leads."""
+
     def wait_fenced(self, *, timeout: float | None = None) -> None:
         """Wait until the controller has fenced it."""
 

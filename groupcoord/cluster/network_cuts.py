@@ -1,0 +1,87 @@
+"""A network that is cut: between two brokers, between a broker and the controller, between a broker and its clients.
+
+What is sent into a cut is lost between brokers, which ask again anyway; what clients ask waits, as TCP sends it again.
+"""
+
+import contextlib
+from collections.abc import Iterator
+
+from groupcoord.broker.broker import Broker
+from groupcoord.broker.partition_log import PartitionLog
+from groupcoord.broker.topic_store import Topic, TopicMetadata
+from groupcoord.protocol.apis import ApiKey
+
+CONTROLLER, CLIENTS = "controller", "clients"
+Peer = int | str
+"""The other end of a cut: the id of a broker, ``controller`` or ``clients``."""
+
+ANSWERED_FROM_STALE_METADATA = frozenset(
+    {
+        ApiKey.PRODUCE,
+        ApiKey.FETCH,
+        ApiKey.LIST_OFFSETS,
+        ApiKey.OFFSET_FOR_LEADER_EPOCH,
+        ApiKey.METADATA,
+        ApiKey.DESCRIBE_CLUSTER,
+        ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+        ApiKey.DESCRIBE_PRODUCERS,
+    }
+)
+"""What a broker answers that hears nothing of its controller, by what it heard last."""
+# Deviation (cut-off-coordinators): groups and transactions of a broker that is cut off from the controller move as soon as it
+# is fenced, and it answers NOT_COORDINATOR. Kafka's goes on answering from memory whatever needs no record.
+
+
+class StaleMetadata:
+    """What a broker knew of the cluster of ``broker`` when it was cut off from the controller."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._topics: dict[Topic, tuple[TopicMetadata, list[PartitionLog]]] = {
+            topic: (topic.metadata, list(topic.partitions)) for topic in broker.topics.all()
+        }
+        self._fenced = set(broker.cluster.fenced)
+
+    @contextlib.contextmanager
+    def in_force(self) -> Iterator[None]:
+        """While this lasts requests are handled by a broker that knows no more."""
+        cluster = self._broker.cluster
+        present = {topic: (topic.metadata, topic.partitions) for topic in self._topics}
+        fenced = cluster.fenced
+        cluster.fenced = self._fenced
+        for topic, (metadata, partitions) in self._topics.items():
+            topic.metadata, topic.partitions = metadata, partitions
+        try:
+            yield
+        finally:
+            cluster.fenced = fenced
+            for topic, (metadata, partitions) in present.items():
+                topic.metadata, topic.partitions = metadata, partitions
+
+
+class NetworkCuts:
+    """What is cut off from what; nothing at first."""
+
+    def __init__(self) -> None:
+        self._between: set[frozenset[int]] = set()
+        self.stale: dict[int, StaleMetadata] = {}
+        """The brokers that are cut off from the controller, with what they knew."""
+
+    def cut(self, one: int, other: int) -> None:
+        """Two brokers reach each other no more."""
+        self._between.add(frozenset((one, other)))
+
+    def heal(self, one: int, other: int) -> None:
+        """They do again. Raises ValueError if they did before."""
+        try:
+            self._between.remove(frozenset((one, other)))
+        except KeyError:
+            raise ValueError(f"the network between broker {one} and broker {other} is not cut") from None
+
+    def is_cut(self, one: int, other: int) -> bool:
+        """Is the network between two brokers cut?"""
+        return frozenset((one, other)) in self._between
+
+    def touches(self, broker_id: int) -> bool:
+        """Is that broker cut off from any other?"""
+        return any(broker_id in pair for pair in self._between)

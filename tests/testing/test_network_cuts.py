@@ -1,0 +1,249 @@
+"""A network that is cut between brokers, from the controller or from clients; and a disk that is lost."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+import groupcoord as gc
+from groupcoord.broker.events import LogTruncated
+from groupcoord.broker.leader_election import PartitionState
+from groupcoord.protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from groupcoord.protocol.batches.record_batch import build_batch
+from groupcoord.protocol.batches.records import Record
+from groupcoord.protocol.errors import ErrorCode
+from groupcoord.protocol.messages import FindCoordinatorRequest, MetadataRequest
+
+pytestmark = pytest.mark.asyncio
+SESSION_S, LAG_S = 9.0, 30.0
+
+
+def trio() -> gc.Cluster:
+    config = {"default.replication.factor": 3, "offsets.topic.num.partitions": 3, "min.insync.replicas": 2}
+    return gc.Cluster(brokers=3, clock="manual", topics={"orders": 1}, config=config)
+
+
+def state(kafka: gc.Cluster) -> PartitionState:
+    return kafka.core.broker.topics["orders"].metadata.partitions[0]
+
+
+def copies(kafka: gc.Cluster) -> dict[int, int]:
+    """Where the copy of each broker ends."""
+    return {broker: log.log_end_offset for broker, log in kafka.core.broker.topics["orders"].copies[0].items()}
+
+
+async def produce(kafka: gc.Cluster, to: int, acks: int = -1, timeout_ms: int = 2000) -> "asyncio.Task[Any]":
+    records = bytes(build_batch([Record(0, kafka.clock.now_ms(), None, b"value")]))
+    data = (TopicProduceData(name="orders", partition_data=(PartitionProduceData(index=0, records=records),)),)
+    request = ProduceRequest(acks=acks, timeout_ms=timeout_ms, topic_data=data)
+    asked = asyncio.ensure_future(kafka.ask_broker(to, request, version=9))
+    await kafka.settle()
+    return asked
+
+
+async def outcome(asked: "asyncio.Task[Any]") -> tuple[str, int]:
+    (topic,) = (await asked).responses
+    (partition,) = topic.partition_responses
+    return ErrorCode(partition.error_code).name, partition.base_offset
+
+
+async def test_a_follower_that_is_cut_off_from_the_leader_is_out_of_sync_and_comes_back() -> None:
+    async with trio() as kafka:
+        leader, cut, other = state(kafka).replicas
+        await kafka.broker(cut).cut_off(leader)
+        written = await produce(kafka, leader, timeout_ms=60_000)
+        assert not written.done()
+        await kafka.clock.advance(LAG_S)
+        assert await outcome(written) == ("NONE", 0)
+        assert (set(state(kafka).isr), copies(kafka)) == ({leader, other}, {leader: 1, cut: 0, other: 1})
+        await kafka.broker(leader).reconnect(cut)
+        assert (set(state(kafka).isr), copies(kafka)) == ({leader, cut, other}, {leader: 1, cut: 1, other: 1})
+
+
+async def test_a_leader_that_is_cut_off_from_the_controller_writes_on_and_gives_that_up() -> None:
+    async with trio() as kafka:
+        zombie, *others = state(kafka).replicas
+        assert await outcome(await produce(kafka, zombie)) == ("NONE", 0)
+        await kafka.broker(zombie).cut_off("controller")
+        assert await outcome(await produce(kafka, zombie)) == ("NONE", 1)
+        await kafka.clock.advance(SESSION_S)
+        leader = state(kafka).leader
+        assert leader in others
+        assert await outcome(await produce(kafka, zombie, acks=1)) == ("NONE", 2)
+        unacknowledged = await produce(kafka, zombie)
+        await kafka.clock.advance(2)
+        assert await outcome(unacknowledged) == ("REQUEST_TIMED_OUT", 3)
+        assert await outcome(await produce(kafka, leader)) == ("NONE", 2)
+
+        seen = {one: await kafka.ask_broker(one, MetadataRequest(topics=None)) for one in (zombie, leader)}
+        said = {one: (len(each.brokers), _leader(each)) for one, each in seen.items()}
+        assert said == {zombie: (3, zombie), leader: (2, leader)}
+        assert [record.offset for record in await kafka.records("orders")] == [0, 1, 2]
+
+        await kafka.broker(zombie).reconnect("controller")
+        lost = kafka.trace.of(LogTruncated).one()
+        assert (lost.broker, lost.leader, lost.offset, lost.lost) == (zombie, leader, 2, 2)
+        assert (set(state(kafka).isr), set(copies(kafka).values())) == ({1, 2, 3}, {3})
+        assert _leader(await kafka.ask_broker(zombie, MetadataRequest(topics=None))) == leader
+        assert await outcome(await produce(kafka, zombie)) == ("NOT_LEADER_OR_FOLLOWER", -1)
+
+
+def _leader(answer: Any) -> int:
+    (orders,) = (topic for topic in answer.topics if topic.name == "orders")
+    leader: int = orders.partitions[0].leader_id
+    return leader
+
+
+async def test_who_waits_at_a_leader_that_is_cut_off_is_told_when_it_hears_who_leads() -> None:
+    async with trio() as kafka:
+        zombie = state(kafka).leader
+        await kafka.broker(zombie).cut_off("controller")
+        await kafka.clock.advance(SESSION_S)
+        waiting = await produce(kafka, zombie, timeout_ms=60_000)
+        assert not waiting.done()
+        await kafka.broker(zombie).reconnect("controller")
+        assert await outcome(waiting) == ("NOT_LEADER_OR_FOLLOWER", 0)
+
+
+async def test_who_is_connected_to_the_controller_again_before_its_session_ends_leads_on() -> None:
+    async with trio() as kafka:
+        leader = state(kafka).leader
+        await kafka.broker(leader).cut_off("controller")
+        await kafka.clock.advance(SESSION_S - 1)
+        await kafka.broker(leader).reconnect("controller")
+        await kafka.clock.advance(SESSION_S)
+        assert (state(kafka).leader, kafka.broker(leader).is_fenced) == (leader, False)
+        assert await outcome(await produce(kafka, leader)) == ("NONE", 0)
+
+
+async def test_groups_of_a_broker_that_is_cut_off_from_the_controller_move() -> None:
+    """Deviation (cut-off-coordinators)."""
+    async with trio() as kafka:
+        (a,) = await kafka.consumers(1, group="app", topics="orders")
+        group = kafka.core.coordinator.shard_of("app").partition
+        coordinator = kafka.core.broker.topics["__consumer_offsets"].metadata.leaders[group]
+        await kafka.broker(coordinator).cut_off("controller")
+        await kafka.clock.advance(SESSION_S + 5)
+        asks = FindCoordinatorRequest(coordinator_keys=("app",))
+        (found,) = (await kafka.ask_broker(coordinator % 3 + 1, asks)).coordinators
+        assert found.node_id not in (coordinator, -1)
+        assert a.is_stable
+
+
+async def test_what_clients_ask_through_a_cut_is_answered_when_it_is_mended() -> None:
+    async with trio() as kafka:
+        leader = state(kafka).leader
+        await kafka.broker(leader).cut_off("clients")
+        written = await produce(kafka, leader)
+        await kafka.clock.advance(SESSION_S * 2)
+        assert (written.done(), state(kafka).leader, kafka.broker(leader).is_fenced) == (False, leader, False)
+        with pytest.raises(ValueError, match="cut off from its clients: reconnect them before it is paused"):
+            await kafka.broker(leader).pause()
+        await kafka.broker(leader).reconnect("clients")
+        assert await outcome(written) == ("NONE", 0)
+
+
+async def test_what_was_asked_before_the_cut_is_answered_behind_it() -> None:
+    async with trio() as kafka:
+        leader, slow, _ = state(kafka).replicas
+        await kafka.broker(slow).stop_copying()
+        written = await produce(kafka, leader, timeout_ms=60_000)
+        await kafka.broker(leader).cut_off("clients")
+        await kafka.broker(slow).copy_again()
+        await kafka.settle()
+        assert not written.done()
+        await kafka.broker(leader).reconnect("clients")
+        assert await outcome(written) == ("NONE", 0)
+
+
+async def test_who_asked_a_broker_through_a_cut_that_stops_is_told_nothing() -> None:
+    async with trio() as kafka:
+        leader = state(kafka).leader
+        await kafka.broker(leader).cut_off("clients")
+        written = await produce(kafka, leader)
+        await kafka.broker(leader).stop()
+        with pytest.raises(ConnectionResetError):
+            await written
+        await kafka.broker(leader).start()
+        assert set(state(kafka).isr) == {1, 2, 3}
+
+
+async def test_a_broker_that_lost_its_disk_copies_everything_anew() -> None:
+    async with trio() as kafka:
+        _, lost, _ = state(kafka).replicas
+        assert await outcome(await produce(kafka, state(kafka).leader)) == ("NONE", 0)
+        await kafka.broker(lost).stop()
+        await kafka.broker(lost).lose_disk()
+        assert copies(kafka)[lost] == 0
+        assert await outcome(await produce(kafka, state(kafka).leader)) == ("NONE", 1)
+        await kafka.broker(lost).start()
+        assert (copies(kafka)[lost], set(state(kafka).isr)) == (2, {1, 2, 3})
+
+
+async def test_a_broker_with_an_empty_disk_begins_where_the_leaders_log_begins() -> None:
+    async with trio() as kafka:
+        leader, lost, _ = state(kafka).replicas
+        for offset in range(3):
+            assert await outcome(await produce(kafka, leader)) == ("NONE", offset)
+        kafka.core.broker.topics["orders"].partitions[0].delete_records(2)
+        await kafka.broker(lost).kill()
+        await kafka.broker(lost).lose_disk()
+        await kafka.clock.advance(SESSION_S)
+        await kafka.broker(lost).start()
+        copy = kafka.core.broker.topics["orders"].copies[0][lost]
+        assert (copy.log_start_offset, copy.log_end_offset) == (2, 3)
+
+
+async def test_a_topic_that_is_deleted_while_a_broker_is_cut_off_from_the_controller() -> None:
+    async with trio() as kafka:
+        zombie = state(kafka).leader
+        await kafka.broker(zombie).cut_off("controller")
+        await kafka.clock.advance(SESSION_S)
+        await kafka.delete_topic("orders")
+        await kafka.broker(zombie).reconnect("controller")
+        assert "orders" not in kafka.core.broker.topics
+
+
+@pytest.mark.parametrize(
+    ("peer", "why"),
+    [
+        (2, "broker 2 cannot be cut off from 2: from broker 1, 3, from 'controller' or 'clients'"),
+        ("moon", "broker 2 cannot be cut off from 'moon': from broker 1, 3, from 'controller' or 'clients'"),
+    ],
+)
+async def test_what_there_is_no_network_to(peer: int | str, why: str) -> None:
+    async with trio() as kafka:
+        with pytest.raises(ValueError, match=why):
+            await kafka.broker(2).cut_off(peer)
+
+
+@pytest.mark.parametrize(
+    ("peer", "why"),
+    [
+        (3, "the network between broker 2 and broker 3 is not cut"),
+        ("controller", "broker 2 is not cut off from the controller"),
+        ("clients", "broker 2 is not cut off from the clients"),
+    ],
+)
+async def test_only_what_is_cut_can_be_mended(peer: int | str, why: str) -> None:
+    async with trio() as kafka:
+        with pytest.raises(ValueError, match=why):
+            await kafka.broker(2).reconnect(peer)
+        with pytest.raises(ValueError, match="broker 2 is running: it cannot be without its disk"):
+            await kafka.broker(2).lose_disk()
+
+
+async def test_two_cuts_and_a_slow_follower_end_one_by_one() -> None:
+    async with trio() as kafka:
+        leader, cut, other = state(kafka).replicas
+        await kafka.broker(cut).stop_copying()
+        await kafka.broker(cut).cut_off(leader)
+        await kafka.broker(cut).cut_off(other)
+        await produce(kafka, leader, acks=1)
+        await kafka.broker(cut).copy_again()
+        await kafka.broker(cut).reconnect(other)
+        assert copies(kafka)[cut] == 0
+        await kafka.clock.advance(LAG_S)
+        assert set(state(kafka).isr) == {leader, other}
+        await kafka.broker(cut).reconnect(leader)
+        assert (copies(kafka)[cut], set(state(kafka).isr)) == (1, {1, 2, 3})
