@@ -1,6 +1,6 @@
 """A consumer for asyncio that is a member of a group::
 
-async with Consumer("localhost:9092", group="app", topics=["orders"]) as consumer:
+async with Consumer("orders", bootstrap_servers="localhost:9092", group_id="app") as consumer:
     async for record in consumer:
         ...
 """

@@ -13,7 +13,7 @@ import heapq
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from groupcoord.assignors import TopicPartition
 from groupcoord.client.client_errors import CorruptRecordsError
@@ -39,8 +39,10 @@ class ConsumerRecord(NamedTuple):
     partition: int
     offset: int
     timestamp_ms: int
-    key: bytes | None
-    value: bytes | None
+    key: Any
+    """Bytes or None, unless there is a ``key_deserializer``."""
+    value: Any
+    """Bytes or None, unless there is a ``value_deserializer``."""
     headers: tuple[Header, ...] = ()
     leader_epoch: int = -1
     """The epoch of the leader that took the record; goes along with a commit (KIP-320)."""
@@ -158,6 +160,7 @@ class PartitionState:
     read_replica: int | None = None
     """A broker that is nearer than the leader and has the records, too (KIP-392)."""
     high_watermark: int | None = None
+    last_stable_offset: int | None = None
     log_start: int | None = None
 
     @property

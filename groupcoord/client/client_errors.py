@@ -28,12 +28,35 @@ class DisconnectedError(ClientError):
     """The connection to a broker could not be opened, or was closed before the response."""
 
 
+class ConnectionClosedError(DisconnectedError):
+    """The connection was closed by this client itself, while a request waited for its response."""
+
+
 class RequestTimedOutError(DisconnectedError):
     """There was no response in time, so the connection was closed."""
 
 
 class UnsupportedVersionError(ClientError):
     """Broker and client have no version of a request in common."""
+
+
+class NoGroupError(ClientError):
+    """What was asked for needs a group, and the consumer has no ``group_id``."""
+
+
+class NotSubscribedError(ClientError):
+    """The consumer polls, and has neither a subscription nor an assignment."""
+
+
+class RecordDeserializationError(ClientError):
+    """A deserializer raised; what it raised is the ``__cause__``. The position stays at the record: seek to go on behind it."""
+
+    def __init__(self, partition: tuple[str, int], offset: int, part: str) -> None:
+        self.partition, self.offset = partition, offset
+        super().__init__(
+            f"the {part} of the record at offset {offset} of {partition[0]}-{partition[1]} cannot be deserialized; "
+            f"seek({partition}, {offset + 1}) passes over it"
+        )
 
 
 class RebalanceInProgressError(ClientError):

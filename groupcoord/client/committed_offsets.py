@@ -6,19 +6,26 @@ Commits of one consumer go out one after the other, so that a retried old commit
 """
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
 
 from groupcoord.assignors import TopicPartition
 from groupcoord.client import client_errors
 from groupcoord.client.assigned_partitions import AssignedPartitions
-from groupcoord.client.client_errors import BrokerError, ClientError, DisconnectedError, ErrorReaction
+from groupcoord.client.client_errors import (
+    BrokerError,
+    ClientError,
+    DisconnectedError,
+    ErrorReaction,
+    NoGroupError,
+    RebalanceInProgressError,
+)
 from groupcoord.client.member.actions import OFFSET_COMMIT_BY_NAME, offset_commit_request
 from groupcoord.client.member.context import ExponentialBackoff, Generation
 from groupcoord.client.member_driver import MemberDriver
 from groupcoord.client.network_client import NetworkClient
-from groupcoord.core.events import partition_names
+from groupcoord.client.trouble_log import TroubleLog
+from groupcoord.core.events import counted, partition_names
 from groupcoord.protocol.apis.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from groupcoord.protocol.apis.offset_fetch import (
     OffsetFetchRequest,
@@ -40,6 +47,8 @@ _ORDER = (
     ErrorReaction.RETRY,
 )
 """If partitions have different errors, the first of these counts."""
+_TOLD_OTHERWISE = frozenset({ErrorCode.NETWORK_EXCEPTION, ErrorCode.STALE_MEMBER_EPOCH})
+"""The broker is told of, and a new epoch is no trouble."""
 
 
 class OffsetAndMetadata(NamedTuple):
@@ -48,6 +57,20 @@ class OffsetAndMetadata(NamedTuple):
     offset: int
     leader_epoch: int = -1
     metadata: str = ""
+
+
+def _offset(partition: TopicPartition, given: Any) -> OffsetAndMetadata:
+    """What a user wrote for an offset. Raises ValueError for what is none."""
+    match given:
+        case OffsetAndMetadata():
+            return given
+        case int():
+            return OffsetAndMetadata(given)
+        case (int(offset), str(metadata)):
+            return OffsetAndMetadata(offset, metadata=metadata)
+    raise ValueError(
+        f"{partition_names([partition])}: {given!r} is no offset: a number, (number, metadata) or an OffsetAndMetadata"
+    )
 
 
 class GroupOffsets:
@@ -61,9 +84,11 @@ class GroupOffsets:
     async def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], timeout_ms: int) -> None:
         """Commit ``offsets`` in the current generation; retriable errors are retried until ``timeout_ms`` are over.
 
-        Raises RebalanceInProgressError, CommitFailedError, BrokerError (OFFSET_METADATA_TOO_LARGE,
+        Raises NoGroupError, RebalanceInProgressError, CommitFailedError, BrokerError (OFFSET_METADATA_TOO_LARGE,
         TOPIC_AUTHORIZATION_FAILED …), TimeoutError.
         """
+        if not self._driver.membership.settings.group_id:
+            raise NoGroupError("offsets are committed for a group: give the consumer a group_id")
         if not offsets:
             return
         bad = sorted(partition for partition, offset in offsets.items() if offset.offset < 0)
@@ -74,20 +99,27 @@ class GroupOffsets:
     async def committed(
         self, partitions: frozenset[TopicPartition], timeout_ms: int
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """What the group has committed for ``partitions``, None where nothing. Raises BrokerError, TimeoutError."""
-        if not partitions:
-            return {}
+        """What the group has committed for ``partitions``, None where nothing, and without a group.
+
+        Raises BrokerError, TimeoutError.
+        """
         found: dict[TopicPartition, OffsetAndMetadata | None] = dict.fromkeys(partitions)
+        if not partitions or not self._driver.membership.settings.group_id:
+            return found
         await self._persist(lambda: self._fetch_once(found), timeout_ms)
         return found
 
     async def _persist(self, attempt: Callable[[], Awaitable[ErrorCode]], timeout_ms: int) -> None:
         """Call ``attempt`` with back-off until it returns no error; other errors that it returns are retriable."""
         attempts = 0
+        subject = f"offsets of {self._driver.membership.settings.group_id}"
         async with asyncio.timeout(timeout_ms / 1000):
-            while await attempt():
+            while code := await attempt():
+                if code not in _TOLD_OTHERWISE:
+                    self._cluster.tell(subject, f"{code.name}: {code.text}")
                 await asyncio.sleep(self._backoff.delay_ms(attempts) / 1000)
                 attempts += 1
+        self._cluster.tell(subject)
 
     # Commit.
 
@@ -187,10 +219,10 @@ def _errors_in(answer: OffsetFetchResponse) -> list[ErrorCode]:
     return [ErrorCode(code) for code in codes if code]
 
 
-logger = logging.getLogger(__name__)
-
-OffsetsToCommit = Mapping[TopicPartition, int | OffsetAndMetadata] | None
-"""The offsets to commit; None means the positions of all assigned partitions."""
+OffsetsToCommit = Mapping[TopicPartition, int | tuple[int, str] | OffsetAndMetadata] | None
+"""The offsets to commit, each alone or with the committer's metadata; None means the positions of all assigned partitions."""
+COMMITS = "commits"
+"""The subject of trouble with them."""
 
 
 class OffsetCommitter:
@@ -204,12 +236,14 @@ class OffsetCommitter:
         interval_ms: int | None,
         timeout_ms: int,
         now_ms: Callable[[], int],
+        troubles: TroubleLog,
     ) -> None:
         self._offsets = offsets
         self._partitions = partitions
         self._interval_ms = interval_ms
         self._timeout_ms = timeout_ms
         self._now_ms = now_ms
+        self._troubles = troubles
         self._due_ms = 0
         self._under_way: set[asyncio.Task[None]] = set()
         self._lock = asyncio.Lock()
@@ -251,6 +285,8 @@ class OffsetCommitter:
             last.add(asyncio.create_task(self._try(self._consumed(settled=failed), timeout_ms)))
         if last:
             _, late = await asyncio.wait(last, timeout=timeout_ms / 1000)
+            if late:
+                self._troubles.begin(COMMITS, f"{counted(len(late), 'commit')} not answered within {timeout_ms} ms")
             for commit in late:
                 commit.cancel()
             await asyncio.gather(*late, return_exceptions=True)
@@ -264,10 +300,7 @@ class OffsetCommitter:
     def _resolved(self, wanted: OffsetsToCommit) -> dict[TopicPartition, OffsetAndMetadata]:
         if wanted is None:
             return self._consumed(settled=False)
-        return {
-            partition: offset if isinstance(offset, OffsetAndMetadata) else OffsetAndMetadata(offset)
-            for partition, offset in wanted.items()
-        }
+        return {partition: _offset(partition, given) for partition, given in wanted.items()}
 
     async def _commit_in_order(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], timeout_ms: int) -> None:
         async with self._lock:
@@ -276,10 +309,18 @@ class OffsetCommitter:
     async def _try(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], timeout_ms: int) -> None:
         try:
             await self._commit_in_order(offsets, timeout_ms)
+        except RebalanceInProgressError:
+            return  # it comes with every rebalance, and the next commit says the same and more
         except (ClientError, TimeoutError) as problem:
-            logger.warning("automatic commit of %d offsets failed: %s", len(offsets), problem)
+            self._troubles.begin(COMMITS, f"{counted(len(offsets), 'offset')} not committed: {problem}")
+        else:
+            self._troubles.end(COMMITS)
 
     def _done(self, task: "asyncio.Task[None]") -> None:
         self._under_way.discard(task)
-        if not task.cancelled() and task.exception() is not None:
-            logger.warning("commit failed: %s", task.exception())
+        if task.cancelled():
+            return
+        if task.exception() is None:
+            self._troubles.end(COMMITS)
+        else:
+            self._troubles.begin(COMMITS, f"not committed: {task.exception()}")

@@ -11,7 +11,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
-from groupcoord.client.client_errors import DisconnectedError, RequestTimedOutError, UnsupportedVersionError
+from groupcoord.client.client_errors import (
+    ConnectionClosedError,
+    DisconnectedError,
+    RequestTimedOutError,
+    UnsupportedVersionError,
+)
 from groupcoord.protocol.apis import API_BY_REQUEST, APIS, Api, ApiKey
 from groupcoord.protocol.apis.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from groupcoord.protocol.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -112,7 +117,7 @@ class BrokerConnection(asyncio.Protocol):
 
     def close(self) -> None:
         """Close; requests under way raise DisconnectedError."""
-        self._lose(DisconnectedError(f"the connection to {self.host}:{self.port} was closed"))
+        self._lose(ConnectionClosedError(f"the connection to {self.host}:{self.port} was closed"))
 
     # asyncio.Protocol.
 

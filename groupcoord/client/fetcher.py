@@ -141,6 +141,8 @@ class PositionResolver:
         complete = True
         for topic_answer in answer.topics:
             for each in topic_answer.partitions:
+                if (code := ErrorCode(each.error_code)).retriable:
+                    self._cluster.tell(f"records of {topic_answer.name}-{each.partition_index}", code.name)
                 complete &= _take(
                     asked, (topic_answer.name, each.partition_index), ErrorCode(each.error_code), each.offset
                 )
@@ -197,6 +199,11 @@ class FetchSettings:
 
 _Work = Callable[[list[PartitionState]], Coroutine[Any, Any, None]]
 """Work for partitions whose positions have not changed since it was started."""
+
+
+def _records_of(state: PartitionState) -> str:
+    """The subject of trouble with a partition."""
+    return f"records of {state.partition[0]}-{state.partition[1]}"
 
 
 class _Asked(NamedTuple):
@@ -359,6 +366,7 @@ class Fetcher:
             self._back_off(states)
             return
         code = ErrorCode(answer.error_code)
+        self._cluster.tell(f"fetches from broker {node_id}", code.name if code else "")
         if code:
             self._back_off(states)
             self._cluster.request_refresh()
@@ -393,15 +401,16 @@ class Fetcher:
                 self._locator.out_of_range(state)
         elif code in _STALE:
             state.read_replica = None
-            self._back_off([state])
+            self._retry_later(state, code.name)
             self._cluster.request_refresh()
         elif code.retriable or code == ErrorCode.UNKNOWN_SERVER_ERROR:
-            self._back_off([state])
+            self._retry_later(state, code.name)
         else:
             raise BrokerError(code, f"the records of {state.partition[0]}-{state.partition[1]}")
 
     def _store(self, state: PartitionState, data: PartitionData) -> None:
         state.high_watermark = data.high_watermark
+        state.last_stable_offset = data.last_stable_offset
         state.log_start = data.log_start_offset
         if data.preferred_read_replica >= 0:
             state.read_replica = data.preferred_read_replica
@@ -411,7 +420,17 @@ class Fetcher:
             state.partition, bytes(data.records or b""), state.fetched_to, aborted, check_crcs=self._settings.check_crcs
         )
         state.active = decoded.next_offset > state.fetched_to
+        if data.records and not state.active:
+            limit = f"max_partition_fetch_bytes={self._settings.max_partition_fetch_bytes}"
+            self._retry_later(state, f"the batch at offset {state.fetched_to} is larger than {limit}, and came in part")
+        elif state.ask_again_at_ms:
+            state.ask_again_at_ms = 0
+            self._cluster.tell(_records_of(state))
         state.put(decoded)
+
+    def _retry_later(self, state: PartitionState, why: str) -> None:
+        self._cluster.tell(_records_of(state), why)
+        self._back_off([state])
 
     def _request(self, asked: Iterable[_Asked], *, waits: bool) -> tuple[FetchRequest, bool]:
         """The request, and whether all its topics have ids."""

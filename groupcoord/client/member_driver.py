@@ -8,13 +8,21 @@ from typing import Any
 
 from groupcoord.assignors import TopicPartition, run_assignor
 from groupcoord.client.assigned_partitions import AssignedPartitions
+from groupcoord.client.client_errors import ErrorReaction
+from groupcoord.client.daemon_thread import run_in_daemon_thread
 from groupcoord.client.member import actions as a
+from groupcoord.client.member import listener_events as e
 from groupcoord.client.member.action_executor import ActionExecutor
 from groupcoord.client.member.member_interface import GroupMember
 from groupcoord.client.network_client import ConnectionPurpose, NetworkClient
+from groupcoord.client.trouble_log import TroubleLog
 from groupcoord.core.effects import EmitEvent
 from groupcoord.core.events import Event
 
+SLOW_ASSIGNOR_MS = 5_000
+"""An assignor that takes longer is told of."""
+_TOLD_OTHERWISE = frozenset({ErrorReaction.REJOIN.value, ErrorReaction.FIND_COORDINATOR.value})
+"""Reactions to what is an ordinary rebalance, or is told as trouble with the coordinator."""
 Callback = Callable[[tuple[TopicPartition, ...]], Awaitable[None] | None]
 
 
@@ -29,6 +37,7 @@ class MemberDriver(ActionExecutor):
         *,
         callbacks: Mapping[a.CallbackKind, Callback | None],
         listeners: Iterable[Callable[[Event], None]],
+        troubles: TroubleLog,
         commit_consumed: Callable[[int], Awaitable[None]],
         now_ms: Callable[[], int],
         on_progress: Callable[[], None],
@@ -40,6 +49,7 @@ class MemberDriver(ActionExecutor):
         self._partitions = partitions
         self._callbacks = callbacks
         self._listeners = tuple(listeners)
+        self._troubles = troubles
         self._commit_consumed = commit_consumed
         self._on_progress = on_progress
         self._tasks: dict[int, asyncio.Task[None]] = {}
@@ -108,6 +118,8 @@ class MemberDriver(ActionExecutor):
     # Actions.
 
     def _executed(self) -> None:
+        if self.membership.is_stable:
+            self._troubles.end(self._own_membership)
         self._set_timer()
         self._progress.set()
         self._on_progress()
@@ -124,9 +136,7 @@ class MemberDriver(ActionExecutor):
         self._start(action.ticket, fetch if action.topic_ids else partial(self._refresh_metadata, action.topics))
 
     def _run_assignor(self, action: a.RunAssignor) -> None:
-        # In a thread: an assignor that takes a minute must not stop the heartbeats that keep its member alive.
-        assign = partial(asyncio.to_thread, run_assignor, action.assignor, action.group, action.protocol)
-        self._start(action.ticket, assign)
+        self._start(action.ticket, partial(self._assign, action))
 
     def _invoke_callback(self, action: a.InvokeCallback) -> None:
         self._callback_tasks.add(self._start(action.ticket, partial(self._call_back, action)))
@@ -142,7 +152,8 @@ class MemberDriver(ActionExecutor):
         self._partitions.stop_delivery(action.partitions)
 
     def _set_owned(self, action: a.SetOwned) -> None:
-        self._partitions.assign(action.partitions)
+        if not self.membership.manual:
+            self._partitions.assign(action.partitions)
 
     def _disconnect(self, action: a.Disconnect) -> None:
         address = (action.coordinator.host, action.coordinator.port)
@@ -159,11 +170,37 @@ class MemberDriver(ActionExecutor):
         self.left.set()
 
     def _emit_event(self, action: EmitEvent) -> None:
+        self.tell(action.event)
+        self._watch_for_trouble(action.event)
+
+    def tell(self, event: Event) -> None:
+        """Tell the listeners."""
         for listener in self._listeners:
             try:
-                listener(action.event)
+                listener(event)
             except Exception as error:
                 self._errors.append(error)  # a listener must not stop the member
+
+    @property
+    def _own_membership(self) -> str:
+        return f"the membership in {self.membership.settings.group_id}"
+
+    def _watch_for_trouble(self, event: Event) -> None:
+        """Some steps of a member are trouble, and what ends it; a rebalance is none."""
+        coordinator = f"the coordinator of {self.membership.settings.group_id}"
+        match event:
+            case e.CoordinatorFound():
+                self._troubles.end(coordinator)
+            case e.CoordinatorLost():
+                self._troubles.begin(coordinator, event.text())
+            case e.RequestFailed(request="FindCoordinator"):
+                self._troubles.begin(coordinator, event.text())
+            case e.RequestFailed(then=then) if then in _TOLD_OTHERWISE:
+                pass
+            case e.RequestFailed() | e.MembershipReset() | e.Fenced() | e.PolledTooLate() | e.MemberFailed():
+                self._troubles.begin(self._own_membership, event.text())
+            case _:
+                pass
 
     # Tasks.
 
@@ -199,6 +236,19 @@ class MemberDriver(ActionExecutor):
         return await self._cluster.request_at(
             (action.to.host, action.to.port), action.request, purpose, action.timeout_ms
         )
+
+    async def _assign(self, action: a.RunAssignor) -> Any:
+        # In a thread: an assignor that takes a minute must not stop the heartbeats that keep its member alive. No program
+        # waits for it when it ends: it may never return.
+        subject = f"the assignor {action.assignor.name}"
+        why = f"it has not ended after {SLOW_ASSIGNOR_MS} ms, and may take max_poll_interval_ms"
+        slow = asyncio.get_running_loop().call_later(SLOW_ASSIGNOR_MS / 1000, self._troubles.begin, subject, why)
+        try:
+            assignment = await run_in_daemon_thread(run_assignor, action.assignor, action.group, action.protocol)
+        finally:
+            slow.cancel()
+        self._troubles.end(subject)
+        return assignment
 
     async def _refresh_metadata(self, topics: frozenset[str]) -> Any:
         self._cluster.watch(self._cluster.watched | topics)

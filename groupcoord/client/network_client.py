@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from groupcoord.assignors import TopicPartition
-from groupcoord.client.client_errors import ClientError, DisconnectedError
+from groupcoord.client.client_errors import ClientError, ConnectionClosedError, DisconnectedError
 from groupcoord.client.connection import BrokerConnection
 from groupcoord.client.member.actions import MetadataSnapshot, metadata_request
 from groupcoord.client.member.context import ExponentialBackoff
 from groupcoord.client.option_parsing import Address
+from groupcoord.client.trouble_log import TroubleLog
 from groupcoord.protocol.apis.metadata import MetadataRequest, MetadataResponse, MetadataResponseTopic
 from groupcoord.protocol.errors import ErrorCode
 
@@ -49,6 +50,8 @@ class TopicMetadata:
 
     topic_id: uuid.UUID | None
     partitions: dict[int, PartitionLeader] = field(default_factory=dict)
+    internal: bool = False
+    """Does the cluster keep its own state in it?"""
 
 
 NO_LEADER = -1
@@ -67,12 +70,15 @@ class NetworkClient:
         backoff: ExponentialBackoff,
         allow_auto_create_topics: bool,
         on_change: Callable[[], None] = lambda: None,
+        troubles: TroubleLog | None = None,
     ) -> None:
         self.brokers: dict[int, BrokerMetadata] = {}
         self.topics: dict[str, TopicMetadata] = {}
         self.topic_errors: dict[str, ErrorCode] = {}
         self.watched: frozenset[str] = frozenset()
         """The topics whose metadata is refreshed periodically."""
+        self.watches_all = False
+        """Is the metadata of all topics refreshed, to find what a pattern matches?"""
         self.on_change = on_change
         self._bootstrap = tuple(bootstrap)
         self._client_id = client_id
@@ -82,6 +88,7 @@ class NetworkClient:
         self._allow_auto_create_topics = allow_auto_create_topics
         self._connections: dict[tuple[Address, ConnectionPurpose], asyncio.Task[BrokerConnection]] = {}
         self._refresh_requested = asyncio.Event()
+        self._troubles = troubles
 
     # Connections.
 
@@ -95,8 +102,17 @@ class NetworkClient:
         limit: int | None = None,
     ) -> Any:
         """The answer of the broker at ``address``. Raises DisconnectedError, UnsupportedVersionError."""
-        connection = await self._connected(address, purpose)
-        return await connection.request(request, timeout_ms or self._request_timeout_ms, limit=limit)
+        try:
+            connection = await self._connected(address, purpose)
+            answer = await connection.request(request, timeout_ms or self._request_timeout_ms, limit=limit)
+        except ConnectionClosedError:
+            raise  # this client closed it, which is no trouble
+        except DisconnectedError as problem:
+            self.tell(_named(address), str(problem))
+            raise
+        if self._troubles:
+            self.tell(_named(address))
+        return answer
 
     async def request_of(
         self,
@@ -151,7 +167,7 @@ class NetworkClient:
             return await asyncio.shield(connecting)
         except asyncio.CancelledError:
             if connecting.cancelled():
-                raise DisconnectedError(f"the connection to {address[0]}:{address[1]} was closed") from None
+                raise ConnectionClosedError(f"the connection to {address[0]}:{address[1]} was closed") from None
             raise
 
     # Metadata.
@@ -165,17 +181,33 @@ class NetworkClient:
         watched = frozenset(topics)
         if watched - self.watched - self.topics.keys():
             self._refresh_requested.set()
+        for name in self.watched - watched:
+            self.tell(f"topic {name}")
         self.watched = watched
 
-    async def refresh(self, topics: Iterable[str]) -> None:
-        """Fetch metadata of ``topics`` and the brokers now. Raises DisconnectedError, UnsupportedVersionError."""
-        asked = frozenset(topics)
+    def watch_all(self, wanted: bool) -> None:
+        """Refresh the metadata of all topics from now on, at once for the first time, or no more than those of ``watch``."""
+        if wanted and not self.watches_all:
+            self._refresh_requested.set()
+        self.watches_all = wanted
+
+    async def refresh(self, topics: Iterable[str] | None) -> None:
+        """Fetch metadata of ``topics``, or of all for None, and of the brokers now.
+
+        Raises DisconnectedError, UnsupportedVersionError.
+        """
+        asked = None if topics is None else frozenset(topics)
         request = metadata_request(asked, allow_auto_topic_creation=self._allow_auto_create_topics)
         answer = await self._ask(request)
-        answered = {topic.name: topic for topic in answer.topics}
-        for name in sorted(asked):
+        answered = {topic.name: topic for topic in answer.topics if topic.name}
+        for name in sorted(self.topics.keys() | self.watched | answered.keys() if asked is None else asked):
             self._learn(name, answered.get(name))
         self.on_change()
+
+    async def all_topics(self) -> dict[str, bool]:
+        """The names of all topics, and whether each is internal. Raises DisconnectedError, UnsupportedVersionError."""
+        answer = await self._ask(metadata_request(None))
+        return {topic.name: topic.is_internal for topic in answer.topics if topic.name}
 
     async def refresh_by_id(self, topic_ids: Iterable[uuid.UUID]) -> MetadataSnapshot:
         """Fetch metadata of the topics with these ids now; all topics that are known then.
@@ -195,13 +227,26 @@ class NetworkClient:
             each.node_id: BrokerMetadata(each.node_id, each.host, each.port, each.rack or None)
             for each in answer.brokers
         }
+        self._forget_brokers()
         return answer
+
+    def _forget_brokers(self) -> None:
+        """There is no trouble with a broker that is not part of the cluster any more."""
+        if self._troubles is not None:
+            known = {_named((each.host, each.port)) for each in self.brokers.values()} | set(
+                map(_named, self._bootstrap)
+            )
+            for subject in self._troubles.subjects():
+                if subject.startswith(_BROKER) and subject not in known:
+                    self._troubles.end(subject, "it is not part of the cluster any more")
 
     def _learn(self, name: str, answer: MetadataResponseTopic | None) -> None:
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if answer is None else ErrorCode(answer.error_code)
         self.topic_errors.pop(name, None)
         if code:
             self.topic_errors[name] = code
+        problem = f"{code.name}: {code.text}" if code else _leaderless(answer)
+        self.tell(f"topic {name}", problem if name in self.watched else "")
         if answer is None or code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             self.topics.pop(name, None)
         elif not code:
@@ -211,7 +256,15 @@ class NetworkClient:
                     each.partition_index: PartitionLeader(each.leader_id, each.leader_epoch, each.replica_nodes)
                     for each in sorted(answer.partitions, key=lambda partition: partition.partition_index)
                 },
+                answer.is_internal,
             )
+
+    def tell(self, subject: str, problem: str = "") -> None:
+        """There is a ``problem`` with ``subject``, or none any more."""
+        if self._troubles is not None and problem:
+            self._troubles.begin(subject, problem)
+        elif self._troubles is not None:
+            self._troubles.end(subject)
 
     async def refresh_periodically(self) -> None:
         """Refresh the watched topics on request, when old, and with back-off while one has no leader. Never returns."""
@@ -227,10 +280,13 @@ class NetworkClient:
                 pass
             self._refresh_requested.clear()
             try:
-                await self.refresh(self.watched)
+                await self.refresh(None if self.watches_all else self.watched)
                 attempts = 0 if self._metadata_is_complete() else attempts + 1
-            except ClientError:
+                self.tell(_METADATA)
+            except ClientError as problem:
                 attempts += 1
+                if not isinstance(problem, DisconnectedError):  # of which those of the brokers tell
+                    self.tell(_METADATA, str(problem))
 
     def _metadata_is_complete(self) -> bool:
         return all(
@@ -260,6 +316,21 @@ class NetworkClient:
         """The id of a topic, if it is known and has one."""
         topic = self.topics.get(name)
         return None if topic is None else topic.topic_id
+
+
+_METADATA = "the metadata of the cluster"
+_BROKER = "the broker at "
+
+
+def _named(address: Address) -> str:
+    return f"{_BROKER}{address[0]}:{address[1]}"
+
+
+def _leaderless(topic: MetadataResponseTopic | None) -> str:
+    """What is wrong with a topic that exists: partitions without a leader; "" if nothing is."""
+    partitions = () if topic is None else topic.partitions
+    missing = sorted(each.partition_index for each in partitions if each.leader_id == NO_LEADER)
+    return f"no leader for partition {', '.join(map(str, missing))}" if missing else ""
 
 
 def _is_over(connecting: "asyncio.Task[BrokerConnection]") -> bool:

@@ -2,6 +2,7 @@
 
 import base64
 import enum
+import re
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -12,23 +13,41 @@ DEFAULT_ASSIGNORS = ("range", "cooperative-sticky")
 ISOLATION_LEVELS = {"read_uncommitted": 0, "read_committed": 1}
 
 
+_TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+
+
 def topic_names(topics: str | Iterable[str]) -> frozenset[str]:
-    """The topics to subscribe to: one, or several. Raises ValueError if there is none."""
+    """The topics to subscribe to: one, or several. Raises ValueError if there is none, or for what is no name of a topic.
+
+    Source: ``Topic.validate``.
+    """
     names = frozenset([topics] if isinstance(topics, str) else topics)
-    if not names or not all(names):
-        raise ValueError("a consumer of a group subscribes to one topic at least, and topics have names")
+    if not names:
+        raise ValueError("subscribe to one topic at least; unsubscribe() ends a subscription")
+    for name in sorted(names, key=str):
+        if not (isinstance(name, str) and _TOPIC_NAME.fullmatch(name)) or name in (".", ".."):
+            hint = "; an address goes into bootstrap_servers" if ":" in str(name) else ""
+            raise ValueError(
+                f"{name!r} is no name of a topic: 1 to 249 letters, digits, dots, underscores and dashes{hint}"
+            )
     return names
 
 
-def subscription(topics: str | Iterable[str] | None, pattern: str | None) -> tuple[frozenset[str], str | None]:
-    """The topics to subscribe to or, without any, the pattern. Raises ValueError for neither or both."""
-    if topics is not None and pattern is not None:
-        raise ValueError("a consumer subscribes to topics or to a pattern, not to both")
-    if topics is None and pattern is not None:
-        if not pattern:
-            raise ValueError("a pattern is not empty")
-        return frozenset(), pattern
-    return topic_names(() if topics is None else topics), None
+def topic_pattern(pattern: str | re.Pattern[str]) -> re.Pattern[str]:
+    """A pattern that this client matches with whole names of topics. Raises ValueError."""
+    if not pattern:
+        raise ValueError("a pattern is not empty")
+    try:
+        return re.compile(pattern)
+    except re.error as problem:
+        raise ValueError(f"{pattern!r} is no regular expression: {problem}") from problem
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The one of ``known`` that is most like ``name``."""
+    from difflib import get_close_matches  # noqa: PLC0415 - only a mistake needs it
+
+    return get_close_matches(name, list(known), n=1, cutoff=0.0)[0]
 
 
 def assignors_of(wanted: str | Assignor | Sequence[str | Assignor]) -> list[Assignor]:
@@ -76,6 +95,22 @@ def isolation_level(name: str) -> int:
     if name not in ISOLATION_LEVELS:
         raise ValueError(f"isolation_level is one of {', '.join(ISOLATION_LEVELS)}, not {name}")
     return ISOLATION_LEVELS[name]
+
+
+OFFSET_RESETS = ("earliest", "latest", "none")
+_OTHER_RESETS = {"smallest": "earliest", "beginning": "earliest", "largest": "latest", "end": "latest", "error": "none"}
+"""What librdkafka and old consumers call them."""
+
+
+def offset_reset(name: str) -> str:
+    """An ``auto_offset_reset``. Raises ValueError for one there is not, with the one it may stand for."""
+    if name in OFFSET_RESETS:
+        return name
+    if str(name).startswith("by_duration"):
+        hint = "; for by_duration, seek to what offsets_for_times answers"
+    else:
+        hint = f"; {name} is {_OTHER_RESETS[name]}" if name in _OTHER_RESETS else ""
+    raise ValueError(f"auto_offset_reset is one of {', '.join(OFFSET_RESETS)}, not {name!r}{hint}")
 
 
 Address = tuple[str, int]

@@ -308,6 +308,8 @@ class KafkaCluster(ABC):
         """
         if not isinstance(count, int) or count < 1:
             raise ValueError(f"count={count!r}: a number of members, 1 or more")
+        if not group:
+            raise ValueError("a group has a name that is not empty")
         names: Sequence[str | None] = [None] * count if instance_ids is None else instance_ids
         if len(names) != count:
             raise ValueError(f"{count} members have {len(names)} instance ids")

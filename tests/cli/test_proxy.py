@@ -57,7 +57,7 @@ def test_it_writes_what_happens_and_tells_why_at_the_end(tmp_path: Path, number:
 
 
 async def _join_and_leave(address: str) -> None:
-    async with Consumer(address, group="g", topics=["orders"], auto_offset_reset="earliest") as consumer:
+    async with Consumer("orders", bootstrap_servers=address, group_id="g", auto_offset_reset="earliest") as consumer:
         async with asyncio.timeout(60):
             while not consumer.assignment():
                 await consumer.getmany(timeout_ms=100)

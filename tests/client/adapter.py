@@ -20,11 +20,11 @@ class GroupcoordAdapter:
     def __init__(self, membership: Membership, diary: Diary) -> None:
         self._runner = asyncio.Runner()
         self._consumer = Consumer(
-            membership.bootstrap,
-            group=membership.group,
-            topics=membership.topics,
-            assignors=membership.flavour.assignor.split(","),
-            instance_id=membership.instance_id,
+            *membership.topics,
+            bootstrap_servers=membership.bootstrap,
+            group_id=membership.group,
+            partition_assignment_strategy=membership.flavour.assignor.split(","),
+            group_instance_id=membership.instance_id,
             client_id=membership.client_id,
             on_assigned=lambda partitions: diary.assigned(named(partitions)),
             on_revoked=lambda partitions: diary.revoked(named(partitions)),
@@ -33,7 +33,7 @@ class GroupcoordAdapter:
             metadata_max_age_ms=membership.metadata_age_ms,
             fetch_max_wait_ms=membership.fetch_wait_ms,
             auto_offset_reset="earliest",
-            auto_commit_interval_ms=None,
+            enable_auto_commit=False,
         )
         self._runner.run(self._consumer.__aenter__())
 

@@ -77,7 +77,7 @@ async def test_a_commit_by_itself_that_fails_is_logged(caplog: pytest.LogCapture
             while not await one.getmany(50):
                 pass
             real.answers(OffsetCommitRequest, answered(E.OFFSET_METADATA_TOO_LARGE))
-        assert "automatic commit of 1 offsets failed" in caplog.text
+        assert "trouble with commits: 1 offset not committed: " in caplog.text
 
 
 @patiently
@@ -124,3 +124,17 @@ async def test_a_rebalance_commits_first() -> None:
             last_join = len(names) - 1 - names[::-1].index("JoinGroupRequest")
             assert "OffsetCommitRequest" in names[:last_join]
             assert real.got(JoinGroupRequest)[-1].reason == "let us see"
+
+
+@patiently
+async def test_offsets_may_come_with_metadata() -> None:
+    async with broker({"t": 3}) as real, member(real) as consumer:
+        await consumer.commit({T: 1, ("t", 1): (2, "two"), ("t", 2): OffsetAndMetadata(3, metadata="three")})
+        assert await consumer.committed(T, ("t", 1), ("t", 2)) == {
+            T: OffsetAndMetadata(1),
+            ("t", 1): OffsetAndMetadata(2, metadata="two"),
+            ("t", 2): OffsetAndMetadata(3, metadata="three"),
+        }
+        for wrong in ("1", (1,), (1, 2, 3)):
+            with pytest.raises(ValueError, match=r"t-0: .* is no offset: a number, \(number, metadata\) or an Off"):
+                await consumer.commit({T: wrong})  # type: ignore[dict-item]

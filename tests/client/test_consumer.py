@@ -1,6 +1,7 @@
 """The consumer as its user sees it."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -25,21 +26,20 @@ pytestmark = [pytest.mark.asyncio, pytest.mark.slow]
 T = ("t", 0)
 
 
-def consumer(real: Broker, **how: Any) -> Consumer:
+def consumer(real: Broker, *, topics: Sequence[str] = ("t",), **how: Any) -> Consumer:
     settings = {
-        "group": "g",
-        "topics": "t",
+        "group_id": "g",
         "auto_offset_reset": "earliest",
         "retry_backoff_ms": 1,
         "heartbeat_interval_ms": 20,
         **how,
     }
-    return Consumer(real.address, **settings)
+    return Consumer(*topics, bootstrap_servers=real.address, **settings)
 
 
 async def committed_by_group(real: Broker) -> dict[Any, Any]:
     """What a consumer that comes later finds."""
-    async with consumer(real, auto_commit_interval_ms=None) as later:
+    async with consumer(real, enable_auto_commit=False) as later:
         return await later.committed(T)
 
 
@@ -100,11 +100,11 @@ async def test_cancellation_during_the_end_waits_for_the_goodbye() -> None:
 @patiently
 async def test_a_static_member_does_not_say_goodbye() -> None:
     async with broker() as real:
-        async with consumer(real, instance_id="i") as one:
+        async with consumer(real, group_instance_id="i") as one:
             while not one.assignment():
                 await one.getmany(50)
         assert real.got(LeaveGroupRequest) == []
-        async with consumer(real, instance_id="i") as one:
+        async with consumer(real, group_instance_id="i") as one:
             while not one.assignment():
                 await one.getmany(50)
             assert one.membership.generation.generation_id == 1
@@ -166,7 +166,7 @@ async def test_new_partitions_are_noticed() -> None:
 async def test_a_topic_that_does_not_exist_yet() -> None:
     async with (
         broker(auto_create_topics_enable=False) as real,
-        consumer(real, topics="later", metadata_max_age_ms=20) as one,
+        consumer(real, topics=["later"], metadata_max_age_ms=20) as one,
     ):
         assert await one.getmany(50) == {}
         await real.cluster.create_topic("later", 2)
@@ -231,7 +231,7 @@ async def test_one_task_polls_at_a_time() -> None:
 @patiently
 async def test_nobody_there() -> None:
     with pytest.raises(DisconnectedError, match=r"127\.0\.0\.1:1 cannot be reached"):
-        async with Consumer("127.0.0.1:1", group="g", topics="t"):
+        async with Consumer("t", bootstrap_servers="127.0.0.1:1", group_id="g"):
             pass
 
 
@@ -259,17 +259,17 @@ async def test_what_is_not_assigned() -> None:
         ({"auto_commit_interval_ms": -1}, "auto_commit_interval_ms"),
         ({"auto_offset_reset": "somewhere"}, "somewhere"),
         ({"isolation_level": "none"}, "isolation_level"),
-        ({"group": ""}, "a group has a name"),
+        ({"group_id": ""}, "group_id is a name that is not empty"),
     ],
 )
 async def test_arguments_that_cannot_work(how: dict[str, Any], problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
-        Consumer("h:1", **{"group": "g", "topics": "t", **how})
+        Consumer("t", **{"bootstrap_servers": "h:1", "group_id": "g", **how})
 
 
 @patiently
 async def test_a_position_that_cannot_be_found_out() -> None:
-    async with broker() as real, consumer(real, api_timeout_ms=50) as one:
+    async with broker() as real, consumer(real, default_api_timeout_ms=50) as one:
         real.answers(OffsetFetchRequest, *[fetched(E.COORDINATOR_LOAD_IN_PROGRESS)] * 500)
         while not one.assignment():
             await one.getmany(50)

@@ -21,20 +21,20 @@ from tests.clients.cluster import Cluster
 pytestmark = [pytest.mark.slow, pytest.mark.clients]
 
 CONSUMER = {"group_protocol": "consumer"}
-CLASSIC = {"assignors": "cooperative-sticky", "heartbeat_interval_ms": 100}
+CLASSIC = {"partition_assignment_strategy": "cooperative-sticky", "heartbeat_interval_ms": 100}
 
 
 @asynccontextmanager
-async def consumer(cluster: Cluster, group: str, topic: str | None, **how: Any) -> AsyncIterator[Consumer]:
+async def consumer(cluster: Cluster, group: str, *topics: str, **how: Any) -> AsyncIterator[Consumer]:
     settings = {
         **CONSUMER,
         "auto_offset_reset": "earliest",
-        "auto_commit_interval_ms": None,
+        "enable_auto_commit": False,
         "fetch_max_wait_ms": 50,
         "metadata_max_age_ms": 500,
         **how,
     }
-    async with Consumer(cluster.bootstrap, group=group, topics=topic, **settings) as one:
+    async with Consumer(*topics, bootstrap_servers=cluster.bootstrap, group_id=group, **settings) as one:
         yield one
 
 
@@ -94,7 +94,7 @@ def test_a_pattern_finds_topics_that_come_later(cluster: Cluster, group: str) ->
     first_topic, other = cluster.topic(partitions=2), cluster.topic()
 
     async def told() -> None:
-        async with consumer(cluster, group, None, pattern=f"{first_topic}|{other}") as one:
+        async with consumer(cluster, group, pattern=f"{first_topic}|{other}") as one:
             await until_shared(whole(first_topic, 2) | whole(other, 1), one)
             one.subscribe(pattern=f"({first_topic[:-1]}){first_topic[-1]}")
             await until_shared(whole(first_topic, 2), one)
@@ -114,10 +114,10 @@ def test_a_pattern_finds_topics_that_come_later(cluster: Cluster, group: str) ->
 def test_what_the_coordinator_refuses_is_raised(
     cluster: Cluster, group: str, settings: dict[str, Any], code: ErrorCode
 ) -> None:
-    topic = None if "pattern" in settings else cluster.topic()
+    topics = [] if "pattern" in settings else [cluster.topic()]
 
     async def told() -> None:
-        async with consumer(cluster, group, topic, **settings) as one:
+        async with consumer(cluster, group, *topics, **settings) as one:
             with pytest.raises(BrokerError) as raised:
                 await forever(one)
             assert raised.value.code == code
@@ -130,18 +130,18 @@ def test_a_static_member_comes_back_to_what_it_had(cluster: Cluster, group: str)
     events: list[Event] = []
 
     async def told() -> None:
-        async with consumer(cluster, group, topic, instance_id="a") as first:
-            async with consumer(cluster, group, topic, instance_id="b") as second:
+        async with consumer(cluster, group, topic, group_instance_id="a") as first:
+            async with consumer(cluster, group, topic, group_instance_id="b") as second:
                 await until_shared(whole(topic, 4), first, second)
                 had = second.assignment()
                 while not (first.membership.is_stable and second.membership.is_stable):
                     await asyncio.gather(first.getmany(20), second.getmany(20))
                 epoch = second.membership.generation.generation_id
-            async with consumer(cluster, group, topic, instance_id="b", listeners=[events.append]) as again:
+            async with consumer(cluster, group, topic, group_instance_id="b", listeners=[events.append]) as again:
                 while again.assignment() != had:
                     await asyncio.gather(first.getmany(20), again.getmany(20))
                 assert [event.epoch for event in events if isinstance(event, EpochReached)] == [epoch]
-                async with consumer(cluster, group, topic, instance_id="b") as rival:
+                async with consumer(cluster, group, topic, group_instance_id="b") as rival:
                     with pytest.raises(BrokerError) as raised:
                         await forever(rival)
                     assert raised.value.code == ErrorCode.UNRELEASED_INSTANCE_ID

@@ -2,6 +2,7 @@
 
 import asyncio
 import uuid
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -31,17 +32,16 @@ QUICK: dict[str, Any] = {"group.consumer.min.heartbeat.interval.ms": 20, "group.
 QUICK |= {"group.consumer.assignment.interval.ms": 0, "group.consumer.min.assignment.interval.ms": 0}
 
 
-def consumer(real: Broker, **how: Any) -> Consumer:
+def consumer(real: Broker, *, topics: Sequence[str] = ("t",), **how: Any) -> Consumer:
     settings = {
-        "group": "g",
+        "group_id": "g",
         "group_protocol": "consumer",
         "auto_offset_reset": "earliest",
         "retry_backoff_ms": 1,
         "fetch_max_wait_ms": 50,
-        **({} if "pattern" in how else {"topics": "t"}),
         **how,
     }
-    return Consumer(real.address, **settings)
+    return Consumer(*(() if "pattern" in how else topics), bootstrap_servers=real.address, **settings)
 
 
 async def owns(one: Consumer, *partitions: tuple[str, int]) -> None:
@@ -56,7 +56,11 @@ async def owns(one: Consumer, *partitions: tuple[str, int]) -> None:
 @pytest.mark.parametrize(
     ("protocol", "setting", "named"),
     [
-        ("consumer", {"assignors": "range"}, "assignors cannot be set with group_protocol=consumer"),
+        (
+            "consumer",
+            {"partition_assignment_strategy": "range"},
+            "partition_assignment_strategy cannot be set with group_protocol=consumer",
+        ),
         ("CONSUMER", {"session_timeout_ms": 6_000}, "session_timeout_ms cannot be set with group_protocol=consumer"),
         ("consumer", {"heartbeat_interval_ms": 1}, "heartbeat_interval_ms cannot be set"),
         (
@@ -65,23 +69,12 @@ async def owns(one: Consumer, *partitions: tuple[str, int]) -> None:
             "group_remote_assignor cannot be set with group_protocol=classic",
         ),
         ("share", {}, "group_protocol is one of classic, consumer, not share"),
-        ("consumer", {"pattern": "t"}, "not to both"),
-        ("consumer", {"topics": None, "pattern": ""}, "a pattern is not empty"),
-        ("consumer", {"topics": None}, "one topic at least"),
+        ("consumer", {"pattern": "t"}, "to one of both"),
     ],
 )
 def test_settings_that_do_not_go_together(protocol: str, setting: dict[str, Any], named: str) -> None:
     with pytest.raises(ValueError, match=named):
-        Consumer("localhost:1", **{"group": "g", "topics": "t", "group_protocol": protocol, **setting})
-
-
-def test_a_pattern_needs_the_consumer_protocol() -> None:
-    with pytest.raises(ValueError, match="pattern cannot be set with group_protocol=classic"):
-        Consumer("localhost:1", group="g", pattern="t")
-    classic = Consumer("localhost:1", group="g", topics="t")
-    with pytest.raises(ValueError, match="needs group_protocol=consumer"):
-        classic.subscribe(pattern="t")
-    assert classic.subscription() == {"t"}
+        Consumer("t", bootstrap_servers="localhost:1", group_id="g", group_protocol=protocol, **setting)
 
 
 def test_a_member_id_looks_like_those_of_kafka(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,7 +98,7 @@ class TestStories:
             await real.produce("t", [b"a", b"b"])
             async with consumer(
                 real,
-                rack="r",
+                client_rack="r",
                 group_remote_assignor="range",
                 listeners=[events.append],
                 on_assigned=lambda partitions: told.append(("assigned", partitions)),
@@ -191,11 +184,11 @@ class TestStories:
     @patiently
     async def test_a_static_member_comes_back_to_its_partitions(self) -> None:
         async with broker({"t": 2}, **QUICK) as real:
-            async with consumer(real, instance_id="i") as one:
+            async with consumer(real, group_instance_id="i") as one:
                 await owns(one, T, ("t", 1))
             assert real.got(ConsumerGroupHeartbeatRequest)[-1].member_epoch == -2
             events: list[Event] = []
-            async with consumer(real, instance_id="i", listeners=[events.append]) as again:
+            async with consumer(real, group_instance_id="i", listeners=[events.append]) as again:
                 await owns(again, T, ("t", 1))
                 assert [event.epoch for event in events if isinstance(event, EpochReached)] == [2]
 
@@ -205,7 +198,7 @@ class TestStories:
         events: list[Event] = []
         async with (
             broker(**QUICK) as real,
-            consumer(real, on_lost=lost.append, listeners=[events.append], auto_commit_interval_ms=None) as one,
+            consumer(real, on_lost=lost.append, listeners=[events.append], enable_auto_commit=False) as one,
         ):
             await owns(one, T)
             await one.position(T)
@@ -220,7 +213,7 @@ class TestStories:
 
     @patiently
     async def test_a_commit_with_an_epoch_that_is_over_is_sent_again(self) -> None:
-        async with broker(**QUICK) as real, consumer(real, auto_commit_interval_ms=None) as one:
+        async with broker(**QUICK) as real, consumer(real, enable_auto_commit=False) as one:
             await owns(one, T)
             await one.position(T)
             real.answers(OffsetCommitRequest, answered(E.STALE_MEMBER_EPOCH))

@@ -22,8 +22,8 @@ T = ("t", 0)
 
 @asynccontextmanager
 async def member(real: Broker, **how: Any) -> AsyncIterator[Consumer]:
-    settings = {"auto_offset_reset": "earliest", "auto_commit_interval_ms": None, "retry_backoff_ms": 1, **how}
-    async with Consumer(real.address, group="g", topics="t", **settings) as consumer:
+    settings = {"auto_offset_reset": "earliest", "enable_auto_commit": False, "retry_backoff_ms": 1, **how}
+    async with Consumer("t", bootstrap_servers=real.address, group_id="g", **settings) as consumer:
         while not consumer.assignment():
             await consumer.getmany(50)
         yield consumer
@@ -125,7 +125,9 @@ async def test_what_is_enough_is_not_fetched_any_more() -> None:
         for batch in ([b"a", b"b"], [b"c", b"d"], [b"e", b"f"]):
             await real.produce("t", batch)
         small: Any = {"max_poll_records": 2, "max_partition_fetch_bytes": 1, "fetch_max_wait_ms": 10}
-        async with Consumer(real.address, group="g", topics="t", auto_offset_reset="earliest", **small) as consumer:
+        async with Consumer(
+            "t", bootstrap_servers=real.address, group_id="g", auto_offset_reset="earliest", **small
+        ) as consumer:
             polling = asyncio.create_task(consumer.getmany(10_000, 1))
             assert [record.value for records in (await polling).values() for record in records] == [b"a"]
             await eventually(lambda: len(real.got(FetchRequest)) == 2)
@@ -263,7 +265,7 @@ async def test_corrupt_records_are_raised_and_stay_where_they_are() -> None:
 @patiently
 async def test_a_nearer_replica_is_read_from_until_it_is_out_of_range() -> None:
     """KIP-392. The one broker is its own nearer replica; what it is asked is what counts."""
-    async with broker() as real, member(real, rack="r", fetch_max_wait_ms=10) as consumer:
+    async with broker() as real, member(real, client_rack="r", fetch_max_wait_ms=10) as consumer:
         real.answers(
             FetchRequest,
             refused(E.NONE, high_watermark=1, preferred_read_replica=1),
@@ -334,7 +336,7 @@ async def test_what_is_revoked_while_it_is_on_its_way_is_thrown_away() -> None:
 @patiently
 async def test_stopping_while_everything_is_under_way() -> None:
     async with broker() as real:
-        consumer = Consumer(real.address, group="g", topics="t")
+        consumer = Consumer("t", bootstrap_servers=real.address, group_id="g")
         async with consumer:
             await real.gets(FetchRequest) if consumer.assignment() else None
             real.answers(FetchRequest, refused(E.UNKNOWN_SERVER_ERROR))

@@ -110,15 +110,15 @@ def test_an_upgrade_from_eager_to_cooperative_in_two_steps(cluster: Cluster, gro
 @asynccontextmanager
 async def consumer(cluster: Cluster, group: str, topic: str, **how: Any) -> AsyncIterator[Consumer]:
     settings: dict[str, Any] = {
-        "assignors": COOPERATIVE,
+        "partition_assignment_strategy": COOPERATIVE,
         "auto_offset_reset": "earliest",
-        "auto_commit_interval_ms": None,
+        "enable_auto_commit": False,
         "heartbeat_interval_ms": 100,
         "session_timeout_ms": max(cluster.shortest_session_ms, 6_000),
         "fetch_max_wait_ms": 50,
         **how,
     }
-    async with Consumer(cluster.bootstrap, group=group, topics=topic, **settings) as one:
+    async with Consumer(topic, bootstrap_servers=cluster.bootstrap, group_id=group, **settings) as one:
         yield one
 
 
@@ -135,10 +135,10 @@ def test_two_members_share_and_one_inherits(cluster: Cluster, group: str, assign
     topic = cluster.topic(partitions=4)
 
     async def told() -> None:
-        async with consumer(cluster, group, topic, assignors=assignors) as first:
+        async with consumer(cluster, group, topic, partition_assignment_strategy=assignors) as first:
             while len(first.assignment()) != 4:
                 await first.getmany(20)
-            async with consumer(cluster, group, topic, assignors=assignors) as second:
+            async with consumer(cluster, group, topic, partition_assignment_strategy=assignors) as second:
                 while len(first.assignment()) != 2 or len(second.assignment()) != 2:
                     await asyncio.gather(first.getmany(20), second.getmany(20))
                 assert not first.assignment() & second.assignment()
@@ -346,7 +346,13 @@ def test_churn(cluster: Cluster, group: str, assignors: str) -> None:
                 if what == "joins" and len(living) < 4:
                     new = Application(f"{what}-{number}", ledger, seen)
                     new.running = asyncio.create_task(
-                        new.run(cluster, group, topic, assignors=assignors, session_timeout_ms=session_ms)
+                        new.run(
+                            cluster,
+                            group,
+                            topic,
+                            partition_assignment_strategy=assignors,
+                            session_timeout_ms=session_ms,
+                        )
                     )
                     ending.push_async_callback(new.leaves)
                     living.append(new)

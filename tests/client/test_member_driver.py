@@ -2,12 +2,14 @@
 
 import asyncio
 import threading
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import pytest
 
 from groupcoord.assignors import Assignment, FunctionAssignor, GroupSubscription
-from groupcoord.client.client_errors import AssignorFailedError, BrokerError, CallbackFailedError
+from groupcoord.client.client_errors import AssignorFailedError, BrokerError, CallbackFailedError, ConsumerClosedError
 from groupcoord.client.consumer import Consumer
 from groupcoord.client.member.listener_events import AssignorRan, Joined
 from groupcoord.core.events import Event
@@ -27,9 +29,9 @@ from tests.client.broker import HANG, HANG_UP, Broker, broker, eventually, forev
 pytestmark = pytest.mark.asyncio
 
 
-def consumer(real: Broker, **how: Any) -> Consumer:
-    settings = {"group": "g", "topics": "t", "retry_backoff_ms": 1, "heartbeat_interval_ms": 20, **how}
-    return Consumer(real.address, **settings)
+def consumer(real: Broker, *, topics: Sequence[str] = ("t",), **how: Any) -> Consumer:
+    settings = {"group_id": "g", "retry_backoff_ms": 1, "heartbeat_interval_ms": 20, **how}
+    return Consumer(*topics, bootstrap_servers=real.address, **settings)
 
 
 async def owning(one: Consumer) -> Consumer:
@@ -88,7 +90,7 @@ async def test_a_callback_may_commit_and_seek() -> None:
             committed.append(await one.committed())
 
         await real.produce("t", [b"x"] * 9)
-        one = consumer(real, on_assigned=assigned, on_revoked=revoked, auto_commit_interval_ms=None)
+        one = consumer(real, on_assigned=assigned, on_revoked=revoked, enable_auto_commit=False)
         async with one:
             while not (records := await one.getmany(10, 1)):
                 pass
@@ -224,7 +226,7 @@ async def test_an_assignor_may_take_its_time_while_heartbeats_go_on() -> None:
         assert may_go_on.wait(20)
         return {member_id: [("t", 0)] for member_id in group.subscriptions}
 
-    async with broker() as real, consumer(real, assignors=FunctionAssignor("slow", slow)) as one:
+    async with broker() as real, consumer(real, partition_assignment_strategy=FunctionAssignor("slow", slow)) as one:
         await real.gets(HeartbeatRequest, 3)
         may_go_on.set()
         await owning(one)
@@ -239,7 +241,7 @@ async def test_an_assignor_whose_generation_is_over_is_not_waited_for() -> None:
             assert may_go_on.wait(20)
         return {member_id: [("t", 0)] for member_id in group.subscriptions}
 
-    async with broker() as real, consumer(real, assignors=FunctionAssignor("slow", slow)) as one:
+    async with broker() as real, consumer(real, partition_assignment_strategy=FunctionAssignor("slow", slow)) as one:
         await real.gets(HeartbeatRequest, 3)
         await real.removes(one.membership.generation.member_id)
         await owning(one)
@@ -254,12 +256,12 @@ async def test_a_faulty_assignor_ends_its_member_and_the_group_goes_on() -> None
     async with broker() as real:
         mine = FunctionAssignor("shared", faulty)
         theirs = FunctionAssignor("shared", lambda group: {member_id: [("t", 0)] for member_id in group.subscriptions})
-        async with consumer(real, assignors=mine) as bad:
+        async with consumer(real, partition_assignment_strategy=mine) as bad:
             with pytest.raises(AssignorFailedError, match=r"assignor shared: gives t-0 to .* twice"):
                 await forever(bad)
             with pytest.raises(AssignorFailedError):
                 await bad.getmany(50)
-            async with consumer(real, assignors=theirs) as good:
+            async with consumer(real, partition_assignment_strategy=theirs) as good:
                 await owning(good)
 
 
@@ -300,7 +302,7 @@ async def test_two_phases_can_be_watched() -> None:
     """KIP-429."""
     told: list[Event] = []
     async with broker({"t": 2}) as real:
-        how: dict[str, Any] = {"assignors": "cooperative-sticky"}
+        how: dict[str, Any] = {"partition_assignment_strategy": "cooperative-sticky"}
         async with consumer(real, listeners=[told.append], **how) as first, consumer(real, **how) as second:
             while len(first.assignment()) != 1 or len(second.assignment()) != 1:
                 await asyncio.gather(first.getmany(20), second.getmany(20))
@@ -311,7 +313,7 @@ async def test_two_phases_can_be_watched() -> None:
 
 @patiently
 async def test_a_commit_that_waits_for_a_coordinator_is_told_when_the_member_ends() -> None:
-    async with broker() as real, consumer(real, auto_commit_interval_ms=None) as one:
+    async with broker() as real, consumer(real, enable_auto_commit=False) as one:
         await owning(one)
         real.answers(HeartbeatRequest, HeartbeatResponse(error_code=ErrorCode.NOT_COORDINATOR))
         real.answers(FindCoordinatorRequest, *[HANG_UP] * 3, no_coordinator)
@@ -331,6 +333,9 @@ async def test_nothing_is_carried_out_after_the_end() -> None:
         async with consumer(real) as one:
             await owning(one)
         before = len(real.requests)
-        one.subscribe("u")
+        for wrong in (partial(one.subscribe, "u"), partial(one.assign, []), one.unsubscribe):
+            with pytest.raises(ConsumerClosedError, match="make a new one"):
+                wrong()
+        one.enforce_rebalance()
         assert len(real.requests) == before
         assert one.assignment() == frozenset()

@@ -16,7 +16,6 @@ from groupcoord.protocol.errors import ErrorCode as E
 @pytest.mark.parametrize(
     ("settings", "problem"),
     [
-        ({"group_id": ""}, "a group has a name"),
         ({"instance_id": ""}, "an instance id is not empty"),
         ({"heartbeat_interval_ms": 45_000}, "must be above 0 and below session_timeout_ms=45000"),
         ({"heartbeat_interval_ms": 0}, "must be above 0"),

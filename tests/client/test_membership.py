@@ -269,3 +269,10 @@ def test_nothing_ever_belongs_to_two(seed: int) -> None:
             world.step()
         world.passes(chance.choice([0, 50, 500, 3_000]))
     world.settles()
+
+
+def test_a_pattern_that_the_coordinator_resolves_is_of_the_consumer_protocol() -> None:
+    talk = Talk(EAGER, topics=())
+    with pytest.raises(ValueError, match="needs group_protocol=consumer"):
+        talk.membership.subscribe_pattern("t.*", 0)
+    assert talk.is_quiet()

@@ -42,8 +42,8 @@ def fetched(group: E = E.NONE, partition: E = E.NONE) -> OffsetFetchResponse:
 @asynccontextmanager
 async def member(real: Broker, **how: object) -> AsyncIterator[Consumer]:
     """A consumer that owns the one partition."""
-    settings = {"auto_offset_reset": "earliest", "auto_commit_interval_ms": None, "retry_backoff_ms": 1, **how}
-    async with Consumer(real.address, group="g", topics="t", **settings) as consumer:  # type: ignore[arg-type]
+    settings = {"auto_offset_reset": "earliest", "enable_auto_commit": False, "retry_backoff_ms": 1, **how}
+    async with Consumer("t", bootstrap_servers=real.address, group_id="g", **settings) as consumer:  # type: ignore[arg-type]
         while T not in consumer.assignment():
             await consumer.getmany(50)
         await consumer.position(T)  # from here on no offset is asked for but by the test
@@ -161,7 +161,7 @@ async def test_a_commit_during_a_rebalance() -> None:
 
 @patiently
 async def test_a_fenced_member_ends() -> None:
-    async with broker() as real, member(real, instance_id="i") as consumer:
+    async with broker() as real, member(real, group_instance_id="i") as consumer:
         real.answers(OffsetCommitRequest, answered(E.FENCED_INSTANCE_ID))
         with pytest.raises(BrokerError):
             await consumer.commit({T: 3})
@@ -214,5 +214,5 @@ async def test_offsets_that_are_not_ones_business(answer: OffsetFetchResponse) -
 
 @patiently
 async def test_of_no_partitions_nothing_is_committed() -> None:
-    async with broker() as real, Consumer(real.address, group="g", topics="t") as consumer:
+    async with broker() as real, Consumer("t", bootstrap_servers=real.address, group_id="g") as consumer:
         assert await consumer.committed() == {}

@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 from groupcoord.assignors import FunctionAssignor, UnknownAssignorError
@@ -32,9 +34,33 @@ def test_addresses_that_are_none(bootstrap: str, problem: str) -> None:
 def test_topics() -> None:
     assert option_parsing.topic_names("t") == {"t"}
     assert option_parsing.topic_names(["t", "u", "t"]) == {"t", "u"}
-    for nothing in ("", [], ["t", ""]):
-        with pytest.raises(ValueError, match="one topic at least"):
-            option_parsing.topic_names(nothing)
+    with pytest.raises(ValueError, match="one topic at least"):
+        option_parsing.topic_names([])
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("", "'' is no name of a topic: 1 to 249 letters"),
+        ("..", "'..' is no name of a topic"),
+        ("t" * 250, "is no name of a topic"),
+        ("a b", "'a b' is no name of a topic"),
+        (1, "1 is no name of a topic"),
+        ("127.0.0.1:9092", "an address goes into bootstrap_servers"),
+    ],
+)
+def test_what_is_no_name_of_a_topic(name: str, problem: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(problem)):
+        option_parsing.topic_names(["t", name])
+
+
+def test_patterns() -> None:
+    assert option_parsing.topic_pattern("a|b").fullmatch("b")
+    assert option_parsing.topic_pattern(re.compile("a")).pattern == "a"
+    with pytest.raises(ValueError, match="a pattern is not empty"):
+        option_parsing.topic_pattern("")
+    with pytest.raises(ValueError, match=r"'\(' is no regular expression: missing \)"):
+        option_parsing.topic_pattern("(")
 
 
 def test_assignors() -> None:

@@ -37,7 +37,10 @@ async def test_a_position_that_is_gone_is_reset(reset: str, position: int) -> No
 async def test_a_position_that_is_gone_and_nobody_says_where_to_go() -> None:
     async with broker() as real, member(real, auto_offset_reset="earliest") as consumer:
         await consumer.commit({T: 99})
-    async with broker() as real, Consumer(real.address, group="g", topics="t", auto_offset_reset="none") as consumer:
+    async with (
+        broker() as real,
+        Consumer("t", bootstrap_servers=real.address, group_id="g", auto_offset_reset="none") as consumer,
+    ):
         with pytest.raises(OffsetError, match="t-0: nothing is committed, and auto_offset_reset is none") as raised:
             await forever(consumer)
         assert raised.value.partitions == (T,)

@@ -15,6 +15,7 @@ from groupcoord.assignors import (
     read_subscription,
 )
 from groupcoord.assignors.range_assignor import RangeAssignor
+from groupcoord.assignors.serialization import write_subscription
 from groupcoord.client.client_errors import AssignorFailedError, DisconnectedError
 from groupcoord.client.member import actions as a
 from groupcoord.client.member import listener_events as e
@@ -301,3 +302,22 @@ def test_sticky_remembers_for_the_next_join_what_it_was_given() -> None:
     said = read_subscription(talk.join(generation=2).protocols[0].metadata)
     assert said.owned_partitions == []
     assert said.user_data is not None
+
+
+def test_an_assignor_that_does_not_end_ends_the_member_when_the_rebalance_would() -> None:
+    talk = Talk(EAGER, max_poll_interval_ms=20_000)
+    talk.find()
+    said = write_subscription(Subscription(topics=["t"]))
+    talk.join(leader=ME, members=(JoinGroupResponseMember(member_id=ME, metadata=said),))
+    talk.completes(talk.wish(a.FetchMetadata), MetadataSnapshot(partitions={"t": 1}))
+    assigning = talk.wish(a.RunAssignor)
+    for _ in range(6):
+        talk.waits(3_000)
+        talk.beat()
+    talk.waits(2_000)
+    assert talk.wish(a.CancelAction).ticket == assigning.ticket
+    talk.leave()
+    raised = talk.wish(a.RaiseError)
+    assert raised.final
+    assert str(raised.error) == "assignor range: it has not ended within max_poll_interval_ms=20000 ms"
+    assert talk.membership.failure is raised.error

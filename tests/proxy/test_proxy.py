@@ -78,7 +78,7 @@ async def test_a_client_of_the_proxy_stays_with_it(kafka: gc.Cluster) -> None:
     await kafka.produce("orders", b"hello")
     async with (
         proxy_to(kafka.addresses[0], trace) as proxy,
-        Consumer(proxy.address, group="g", topics=["orders"], auto_offset_reset="earliest") as consumer,
+        Consumer("orders", bootstrap_servers=proxy.address, group_id="g", auto_offset_reset="earliest") as consumer,
     ):
         async with asyncio.timeout(SOON_S):
             record = await anext(aiter(consumer))

@@ -173,7 +173,7 @@ async def test_a_coordinator_that_moves_between_the_decision_and_its_end(kafka: 
     assert await kafka.group("app").committed(*P0) == (7 if commit else None)
     await producer.produce("orders", b"b")
     assert (await producer.end()).error_code == E.NONE
-    async with Consumer(kafka.address, group="reader", topics="orders", **OF_COMMITTED) as reader:
+    async with Consumer("orders", bootstrap_servers=kafka.address, group_id="reader", **OF_COMMITTED) as reader:
         assert (await anext(reader)).value == (b"a" if commit else b"b")
 
 
@@ -261,7 +261,7 @@ async def test_the_last_offset_is_no_record(cluster: RemoteCluster, app: str, or
     await ended(cluster, producer, commit=False)
     await reads(cluster, orders, b"a", b"b")
     assert await end_offset(cluster, orders) == 5
-    async with Consumer(cluster.address, group=app, topics=orders, **OF_COMMITTED) as reader:
+    async with Consumer(orders, bootstrap_servers=cluster.address, group_id=app, **OF_COMMITTED) as reader:
         read = [await anext(reader), await anext(reader)]
         assert [record.offset for record in read] == [0, 1]
         while await reader.position((orders, 0)) < 5:

@@ -35,6 +35,7 @@ from groupcoord.client.member.consumer_heartbeat import (
 )
 from groupcoord.client.member.consumer_reconciliation import Reconciliation
 from groupcoord.client.member.context import (
+    NO_GENERATION,
     ExponentialBackoff,
     Generation,
     MemberSettings,
@@ -82,6 +83,7 @@ class ConsumerMembership(GroupMember):
         self._raised = False
         self._releasing = False
         self._closing: str | None = None
+        self._unsubscribing: str | None = None
         self._leaving = self._ended = False
         self._poll_due_ms = 0
 
@@ -107,6 +109,24 @@ class ConsumerMembership(GroupMember):
         The coordinator resolves it: a topic made later belongs to the subscription when the coordinator has noticed it.
         """
         return self._subscribe(frozenset(), pattern, now_ms)
+
+    def unsubscribe(self, now_ms: int) -> list[a.Action]:
+        """Leave the group, after the callback for what is owned, or end the manual assignment; it may subscribe again."""
+        member = self._member
+        member.begin_event(now_ms, AdminAction("unsubscribe"))
+        member.subscription, member.pattern, member.manual = frozenset(), None, False
+        if (
+            self._closing is None
+            and self._unsubscribing is None
+            and member.state is not ConsumerMemberState.UNSUBSCRIBED
+        ):
+            self._unsubscribing = "the consumer unsubscribed from all topics"
+            self._reconciliation.abort()
+            if member.owned:
+                member.add_action(a.StopDelivery(member.owned))
+            if member.state in IN_GROUP:
+                member.state = ConsumerMemberState.PREPARE_LEAVING
+        return self._advance()
 
     def rejoin(self, reason: str, now_ms: int) -> list[a.Action]:
         """Nothing: the coordinator decides when a group rebalances (``AsyncKafkaConsumer.enforceRebalance``)."""
@@ -209,6 +229,8 @@ class ConsumerMembership(GroupMember):
 
         Deviation: Kafka's consumer sends a commit even if it is in no group, as no member, and lets the coordinator refuse it.
         """
+        if self._member.manual:
+            return NO_GENERATION
         if self._member.epoch > 0:
             return self.generation
         raise CommitFailedError("the member is not part of the group: it was thrown out, or has not joined yet")
@@ -230,7 +252,7 @@ class ConsumerMembership(GroupMember):
         member = self._member
         while self._release() or self._reconciliation.step() or self._heart.step():
             pass
-        if member.state not in (ConsumerMemberState.UNSUBSCRIBED, ConsumerMemberState.FATAL):
+        if member.manual or member.state not in (ConsumerMemberState.UNSUBSCRIBED, ConsumerMemberState.FATAL):
             self._search.begin()
         return member.take_actions()
 
@@ -292,13 +314,17 @@ class ConsumerMembership(GroupMember):
         member = self._member
         if self._ended or self.in_callback:
             return False
-        if member.owned and (member.state in _GIVES_UP or self._closing is not None):
-            if member.user_present:
+        if member.owned and (member.state in _GIVES_UP or self._closing is not None or self._unsubscribing is not None):
+            may_call = member.user_present or self._unsubscribing is not None  # the user waits, or has asked for it
+            if may_call:
                 self._give_up(member.owned)
-            return member.user_present
+            return may_call
         if member.state is ConsumerMemberState.FATAL and not self._raised and self._failure is not None:
             self._raised = True
             member.add_action(a.RaiseError(self._failure, final=True))
+        if self._unsubscribing is not None and self._closing is None:
+            self._unsubscribed(self._unsubscribing)
+            return True
         if self._closing is not None:
             return self._close(self._closing)
         joins = member.state is ConsumerMemberState.FENCED or (
@@ -329,6 +355,19 @@ class ConsumerMembership(GroupMember):
             lambda ticket: a.InvokeCallback(ticket, news, in_order(partitions)), lambda _: returned(None), returned
         )
 
+    def _unsubscribed(self, reason: str) -> None:
+        """Everything is given up: leave the group, if the member is in it, and be as one that has not joined yet."""
+        member = self._member
+        self._unsubscribing = None
+        if member.state is ConsumerMemberState.PREPARE_LEAVING:
+            self._leaving = self._heart.send_leave(reason, self._has_left)
+        if member.state is not ConsumerMemberState.FATAL:
+            subscribed_again = member.subscription or member.pattern is not None
+            member.state = ConsumerMemberState.JOINING if subscribed_again else ConsumerMemberState.UNSUBSCRIBED
+        member.epoch = JOIN_EPOCH
+        member.forget_assignments()
+        self._reconciliation.names.forget()
+
     def _close(self, reason: str) -> bool:
         """Everything is given up: leave the group, if the member is in it. Returns whether there was a step."""
         member = self._member
@@ -343,6 +382,9 @@ class ConsumerMembership(GroupMember):
         else:
             self._end()
         return True
+
+    def _has_left(self) -> None:
+        self._leaving = False
 
     def _end(self) -> None:
         self._ended = True

@@ -12,7 +12,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from groupcoord.assignors import Assignor, RebalanceProtocol, TopicPartition
-from groupcoord.client.client_errors import BrokerError, CallbackFailedError, DisconnectedError, ErrorReaction
+from groupcoord.client.client_errors import (
+    AssignorFailedError,
+    BrokerError,
+    CallbackFailedError,
+    DisconnectedError,
+    ErrorReaction,
+)
 from groupcoord.client.member import actions as a
 from groupcoord.client.member import listener_events as e
 from groupcoord.client.member.actions import MetadataSnapshot
@@ -26,6 +32,7 @@ class MemberSettings:
     """The settings of one member; times are milliseconds. Raises ValueError for what can never work."""
 
     group_id: str
+    """"" for a consumer that is in no group: its member never joins."""
     instance_id: str | None = None
     """``group.instance.id``: makes it a static member, which keeps its partitions while it restarts (KIP-345)."""
     rack_id: str | None = None
@@ -44,8 +51,6 @@ class MemberSettings:
     """``group.remote.assignor``: of the consumer protocol, the assignor that the coordinator should use."""
 
     def __post_init__(self) -> None:
-        if not self.group_id:
-            raise ValueError("a group has a name that is not empty")
         if self.instance_id == "":
             raise ValueError("an instance id is not empty")
         if not 0 < self.heartbeat_interval_ms < self.session_timeout_ms:
@@ -108,6 +113,7 @@ class Generation(NamedTuple):
 
 
 NO_GENERATION = Generation()
+"""Of who commits without being a member: its user assigns partitions itself."""
 
 
 class MemberActions(ABC):
@@ -120,6 +126,8 @@ class MemberActions(ABC):
         self.owned: frozenset[TopicPartition] = frozenset()
         self.user_present = False
         """Does the user poll right now? Only then may callbacks run."""
+        self.manual = False
+        """Does the user assign partitions itself? Then the member stays out of the group, and commits as nobody."""
         self.topics = MetadataSnapshot()
         self.on_failure: Callable[[Exception], None]
         # Of the event that is being handled.
@@ -306,6 +314,8 @@ class RebalanceProgress:
         """The ticket of the awaited action, if there is one."""
         self.retry_at_ms: int | None = None
         self._attempts = 0
+        self._assigning: tuple[str, int] | None = None
+        """The assignor that runs, and when it has to have ended (ms)."""
 
     @property
     def callback_running(self) -> bool:
@@ -319,13 +329,32 @@ class RebalanceProgress:
 
     def stop_waiting(self) -> None:
         """Cancel the awaited action and the retry."""
-        self.retry_at_ms = None
+        self.retry_at_ms = self._assigning = None
         self.phase = RebalancePhase.IDLE
         if self._member.is_pending(self.ticket):
             self._member.cancel_action(self.ticket)
 
+    def next_deadline(self) -> int | None:
+        """When ``expire`` has something to do (ms), or None."""
+        return self.retry_at_ms if self._assigning is None else self._assigning[1]
+
+    def run_assignor(self, assignor: Assignor, start: Callable[[], int]) -> None:
+        """``start`` the assignor. It may take as long as a rebalance: a leader that is later is out of the group."""
+        self._assigning = (assignor.name, self._member.now_ms + self._member.settings.max_poll_interval_ms)
+        self.phase = RebalancePhase.ASSIGNING
+        self.ticket = start()
+
+    def assigned(self) -> None:
+        """The assignor has ended."""
+        self._assigning = None
+
     def expire(self) -> None:
-        """End the back-off if its time is over."""
+        """End the back-off if its time is over, or the member if that of its assignor is."""
+        if self._assigning is not None and self._assigning[1] <= self._member.now_ms:
+            name, limit_ms = self._assigning[0], self._member.settings.max_poll_interval_ms
+            self._member.fail(
+                AssignorFailedError(f"assignor {name}: it has not ended within max_poll_interval_ms={limit_ms} ms")
+            )
         if self.retry_at_ms is not None and self.retry_at_ms <= self._member.now_ms:
             self.retry_at_ms = None
             self.phase = RebalancePhase.IDLE

@@ -12,7 +12,7 @@ from groupcoord.client.member import actions as a
 from groupcoord.client.member import listener_events as e
 from groupcoord.client.member.actions import MetadataSnapshot
 from groupcoord.client.member.context import Generation, MemberActions, MemberSettings
-from groupcoord.core.events import Answered
+from groupcoord.core.events import AdminAction, Answered
 from groupcoord.protocol.apis.find_coordinator import GROUP, FindCoordinatorRequest, FindCoordinatorResponse
 from groupcoord.protocol.errors import ErrorCode
 
@@ -37,6 +37,16 @@ class GroupMember(ABC):
     def subscribe_pattern(self, pattern: str, now_ms: int) -> list[a.Action]:  # noqa: ARG002 - for the consumer protocol
         """Subscribe to what matches ``pattern``. Raises ValueError: only members of the consumer protocol can."""
         raise ValueError("a subscription by pattern needs group_protocol=consumer")
+
+    @abstractmethod
+    def unsubscribe(self, now_ms: int) -> list[a.Action]:
+        """Leave the group, after the callback for what is owned, or end the manual assignment; it may subscribe again."""
+
+    def assign(self, now_ms: int) -> list[a.Action]:
+        """The user assigns partitions itself: the member, which must not be subscribed, only looks for the coordinator."""
+        self._shared.begin_event(now_ms, AdminAction("assign"))
+        self._shared.manual = True
+        return self._advance()
 
     @abstractmethod
     def rejoin(self, reason: str, now_ms: int) -> list[a.Action]:
@@ -128,6 +138,11 @@ class GroupMember(ABC):
         """The fatal error that ended it, if any; it may not have been raised to the user yet."""
 
     @property
+    def manual(self) -> bool:
+        """Does the user assign partitions itself?"""
+        return self._shared.manual
+
+    @property
     def owned(self) -> frozenset[TopicPartition]:
         """Its partitions."""
         return self._shared.owned
@@ -179,11 +194,11 @@ class CoordinatorLookup:
         self.retry_at_ms: int | None = None
 
     def begin(self) -> None:
-        """Send FindCoordinator, unless the coordinator is known, a request is under way, or the back-off lasts."""
+        """Send FindCoordinator, unless there is no group, the coordinator is known, or a request or back-off is under way."""
         member = self._member
-        if member.coordinator is not None or self._ticket is not None or self.retry_at_ms is not None:
-            return
         group = member.settings.group_id
+        if not group or member.coordinator is not None or self._ticket is not None or self.retry_at_ms is not None:
+            return
         request = FindCoordinatorRequest(key=group, key_type=GROUP, coordinator_keys=(group,))
         self._ticket = member.start_action(
             lambda ticket: a.SendRequest(ticket, None, request, member.settings.request_timeout_ms),

@@ -22,6 +22,7 @@ from groupcoord.client.member import actions as a
 from groupcoord.client.member import listener_events as e
 from groupcoord.client.member import rebalance
 from groupcoord.client.member.context import (
+    NO_GENERATION,
     ExponentialBackoff,
     Generation,
     MemberContext,
@@ -78,6 +79,13 @@ class Membership(GroupMember):
         self._member.subscription = wanted
         return self._advance()
 
+    def unsubscribe(self, now_ms: int) -> list[a.Action]:
+        """Leave the group, after the callback for what is owned, or end the manual assignment; it may subscribe again."""
+        self._member.begin_event(now_ms, AdminAction("unsubscribe"))
+        self._member.subscription, self._member.manual = frozenset(), False
+        self._ending.unsubscribe("the consumer unsubscribed from all topics")
+        return self._advance()
+
     def rejoin(self, reason: str, now_ms: int) -> list[a.Action]:
         """The user wants a rebalance (``enforceRebalance``, KIP-568)."""
         self._member.begin_event(now_ms, AdminAction("rejoin"))
@@ -111,6 +119,8 @@ class Membership(GroupMember):
             member.lose_coordinator(f"it answered OffsetCommit with {code.name}")
         elif reaction is ErrorReaction.REJOIN:
             member.request_rejoin("offset commit failed since group is already rebalancing")
+        elif member.manual:
+            pass  # nobody's commit says nothing about a generation
         elif sent == member.generation and reaction in (ErrorReaction.RESET_MEMBER, ErrorReaction.RESET_GENERATION):
             member.reset(f"OffsetCommit was answered {code.name}", forget_id=reaction is ErrorReaction.RESET_MEMBER)
         elif sent == member.generation and code == ErrorCode.FENCED_INSTANCE_ID:
@@ -141,7 +151,7 @@ class Membership(GroupMember):
         """When ``expire`` has something to do (ms), or None."""
         deadlines = [self._search.retry_at_ms, self._heart.next_deadline()]
         if not self._polled_too_late:
-            deadlines.append(self._rebalance.progress.retry_at_ms)
+            deadlines.append(self._rebalance.progress.next_deadline())
         return min((at_ms for at_ms in deadlines if at_ms is not None), default=None)
 
     # State.
@@ -178,7 +188,7 @@ class Membership(GroupMember):
 
     def commits_as(self) -> Generation:
         """The generation for a commit (``generationIfStable``). Raises RebalanceInProgressError, CommitFailedError."""
-        if self._member.state is MemberState.STABLE:
+        if self._member.state is MemberState.STABLE or self._member.manual:
             return self._member.generation
         if self._member.rebalancing:
             raise RebalanceInProgressError("the group is between two generations: poll until it is over, then commit")
@@ -205,6 +215,10 @@ class Membership(GroupMember):
 
     def _advance(self) -> list[a.Action]:
         member = self._member
+        if member.ending:
+            self._ending.step()
+        if member.manual and not member.ending:
+            self._search.begin()
         if member.subscription and not member.ending and not self._polled_too_late:
             self._notice_changes()
             self._search.begin()
@@ -229,7 +243,7 @@ class Membership(GroupMember):
 
 
 class Shutdown:
-    """Ends the membership: calls the last callback, sends LeaveGroup, raises the fatal error."""
+    """Ends the membership, or only the subscription: calls the last callback, sends LeaveGroup, raises the fatal error."""
 
     def __init__(self, member: MemberContext, rebalance: Rebalance) -> None:
         self._member = member
@@ -238,6 +252,7 @@ class Shutdown:
         """The fatal error, if the member was not just closed."""
         self._raised = False
         self._closing: str | None = None
+        self._unsubscribing: str | None = None
         self.callback_running = False
         self._leave_ticket: int | None = None
         self._left = False
@@ -267,15 +282,27 @@ class Shutdown:
             self._member.ending = True
             self._rebalance.stop()
 
+    def unsubscribe(self, reason: str) -> None:
+        """Leave the group, but only until the member subscribes again; ``reason`` goes along with LeaveGroup."""
+        member = self._member
+        if not member.ending:
+            self._unsubscribing = reason
+            member.ending = True
+            self._rebalance.stop()
+            if member.owned:
+                member.add_action(a.StopDelivery(member.owned))
+
     def step(self) -> None:
         """Take the next steps that are possible: the callback waits for a poll, and LeaveGroup for the callback."""
         member = self._member
         if self.callback_running or self._rebalance.progress.callback_running:
             return
         if member.owned:
-            if member.user_present:
+            if member.user_present or self._unsubscribing is not None:  # the user waits, or has asked for it
                 self._call_back()
             return
+        if self._unsubscribing is not None:
+            self._unsubscribed(self._unsubscribing)
         if self.failure is not None and not self._raised:
             self._raised = True
             member.add_action(a.RaiseError(self.failure, final=True))
@@ -285,6 +312,16 @@ class Shutdown:
             if self._leave_ticket is None:
                 self._left = True
                 member.add_action(a.MembershipEnded())
+
+    def _unsubscribed(self, reason: str) -> None:
+        """Everything is given up: leave, and be as a member that has not joined yet."""
+        member = self._member
+        self.leave_group(reason)
+        self._unsubscribing = None
+        member.ending = self.failure is not None or self._closing is not None
+        member.state, member.generation = MemberState.UNJOINED, NO_GENERATION
+        member.rejoin_needed, member.rejoin_reason, member.prepare_needed = True, "", True
+        self._rebalance.forget()
 
     def _call_back(self) -> None:
         """Call the callback for all owned partitions (``onLeavePrepare``)."""

@@ -249,6 +249,10 @@ class Rebalance:
         if not self.progress.callback_running:
             self.progress.stop_waiting()
 
+    def forget(self) -> None:
+        """The member has left the group."""
+        self.joined_subscription, self.assigned_from, self.group_topics = None, None, frozenset()
+
     # Joining.
 
     def _join(self, coordinator: a.CoordinatorNode) -> bool:
@@ -369,6 +373,7 @@ class Rebalance:
         name = str(member.generation.protocol_name)
 
         def answered(assignment: Assignment) -> None:
+            self.progress.assigned()
             member.emit(
                 e.AssignorRan,
                 assignor=name,
@@ -378,6 +383,7 @@ class Rebalance:
             self._sync(encode_assignments(assignment), coordinator)
 
         def failed(error: Exception) -> None:
+            self.progress.assigned()
             failure = AssignorFailedError(str(error))
             failure.__cause__ = error
             member.fail(failure)
@@ -387,9 +393,11 @@ class Rebalance:
         # a group is upgraded. Its partitions may stay unassigned in this rebalance.
         any_owned = any(said.owned_partitions for said in group.subscriptions.values())
         protocol = RebalanceProtocol.COOPERATIVE if any_owned else member.protocol
-        self.progress.phase = RebalancePhase.ASSIGNING
-        self.progress.ticket = member.start_action(
-            lambda ticket: a.RunAssignor(ticket, assignor, group, protocol), answered, failed
+        self.progress.run_assignor(
+            assignor,
+            lambda: member.start_action(
+                lambda ticket: a.RunAssignor(ticket, assignor, group, protocol), answered, failed
+            ),
         )
 
     # Syncing.

@@ -7,8 +7,8 @@ import groupcoord as gc
 
 
 async def main(address: str, group: str, name: str) -> None:
-    settings = {"topics": "orders", "client_id": name, "heartbeat_interval_ms": 100}
-    async with gc.Consumer(address, group=group, **settings) as consumer:
+    settings = {"client_id": name, "heartbeat_interval_ms": 100}
+    async with gc.Consumer("orders", bootstrap_servers=address, group_id=group, **settings) as consumer:
         while True:
             await consumer.getmany(timeout_ms=100)
             if consumer.assignment():

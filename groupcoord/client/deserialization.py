@@ -1,0 +1,74 @@
+"""Keys and values as their user wants them: bytes go through the deserializers when records are handed out."""
+
+from collections.abc import Callable
+from typing import Any
+
+from groupcoord.assignors import TopicPartition
+from groupcoord.client.assigned_partitions import AssignedPartitions, ConsumerRecord
+from groupcoord.client.client_errors import RecordDeserializationError
+
+
+class RecordDeserializer:
+    """Deserializes what is handed out of ``partitions``; None stays None. Source: ``CompletedFetch.parseRecord``."""
+
+    def __init__(
+        self,
+        partitions: AssignedPartitions,
+        of_keys: Callable[[bytes], Any] | None,
+        of_values: Callable[[bytes], Any] | None,
+    ) -> None:
+        self._partitions = partitions
+        self._of_keys = of_keys
+        self._of_values = of_values
+
+    def one(self, record: ConsumerRecord) -> ConsumerRecord:
+        """``record`` for the user. Raises RecordDeserializationError; the record is the next one then, too."""
+        if self._of_keys is None and self._of_values is None:
+            return record
+        try:
+            return self._deserialized(record)
+        except RecordDeserializationError:
+            self._go_back_to(record)
+            raise
+
+    def many(self, taken: dict[TopicPartition, list[ConsumerRecord]]) -> dict[TopicPartition, list[ConsumerRecord]]:
+        """What was taken, for the user, up to the first record of each partition that fails, which will be the next one.
+
+        Raises RecordDeserializationError if that leaves nothing.
+        """
+        if self._of_keys is None and self._of_values is None:
+            return taken
+        done: dict[TopicPartition, list[ConsumerRecord]] = {}
+        problem: RecordDeserializationError | None = None
+        for partition, records in taken.items():
+            for record in records:
+                try:
+                    done.setdefault(partition, []).append(self._deserialized(record))
+                except RecordDeserializationError as error:
+                    problem = error
+                    self._go_back_to(record)
+                    break
+        found = {partition: records for partition, records in done.items() if records}
+        if problem is not None and not found:
+            raise problem
+        return found
+
+    def _deserialized(self, record: ConsumerRecord) -> ConsumerRecord:
+        part = "key"
+        try:
+            key, value = record.key, record.value
+            if self._of_keys is not None and key is not None:
+                key = self._of_keys(key)
+            part = "value"
+            if self._of_values is not None and value is not None:
+                value = self._of_values(value)
+        except Exception as error:
+            raise RecordDeserializationError((record.topic, record.partition), record.offset, part) from error
+        return record._replace(key=key, value=value)
+
+    def _go_back_to(self, record: ConsumerRecord) -> None:
+        """The user has not been given ``record``, nor what comes behind it."""
+        state = self._partitions[record.topic, record.partition]
+        settled = state.settled, state.settled_epoch
+        state.move_to(record.offset)
+        state.settled, state.settled_epoch = settled

@@ -1,0 +1,113 @@
+"""What goes wrong: one warning when it begins, one line when it is over, and listeners are told the same as events.
+
+A trouble has a subject, such as ``the broker at 127.0.0.1:9092``. However often a request to it fails, it is one trouble until
+one succeeds. A subject whose troubles come and go is told of once in ``QUIET_MS`` at most; what was not told is counted.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from groupcoord.core.events import AdminAction, Event, counted
+
+logger = logging.getLogger("groupcoord.client")
+QUIET_MS = 60_000
+"""So long after a warning there is no other one with the same subject."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TroubleBegan(Event):
+    """Something goes wrong with ``subject``; ``untold`` troubles with it began and ended since the last such event."""
+
+    who: str
+    subject: str
+    why: str
+    untold: int = 0
+
+    def text(self) -> str:
+        """The event in one line."""
+        more = (
+            f" ({counted(self.untold, 'more trouble')} with it since the last one that was told)" if self.untold else ""
+        )
+        return f"{self.who}: trouble with {self.subject}: {self.why}{more}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TroubleEnded(Event):
+    """What went wrong with ``subject`` goes well again, after ``lasted_ms``."""
+
+    who: str
+    subject: str
+    lasted_ms: int
+
+    def text(self) -> str:
+        """The event in one line."""
+        return f"{self.who}: no more trouble with {self.subject}, after {self.lasted_ms} ms"
+
+
+@dataclass(slots=True)
+class _Trouble:
+    began_ms: int
+    told: bool = False
+
+
+@dataclass(slots=True)
+class _Telling:
+    at_ms: int
+    untold: int = 0
+
+
+class TroubleLog:
+    """The troubles of one client, which ``who`` names; ``listen`` is given the events."""
+
+    def __init__(self, who: str, *, now_ms: Callable[[], int], listen: Callable[[Event], None]) -> None:
+        self._who = who
+        self._now_ms = now_ms
+        self._listen = listen
+        self._open: dict[str, _Trouble] = {}
+        self._told: dict[str, _Telling] = {}
+
+    def __bool__(self) -> bool:
+        """Is there any trouble now?"""
+        return bool(self._open)
+
+    def subjects(self) -> tuple[str, ...]:
+        """What there is trouble with now."""
+        return tuple(self._open)
+
+    def begin(self, subject: str, why: str) -> None:
+        """Something goes wrong with ``subject``; told unless it is already, or was a short time ago."""
+        now_ms = self._now_ms()
+        trouble = self._open.get(subject)
+        is_new = trouble is None
+        if trouble is None:
+            trouble = self._open[subject] = _Trouble(now_ms)
+        if trouble.told:
+            return
+        before = self._told.get(subject)
+        if before is not None and now_ms - before.at_ms < QUIET_MS:
+            before.untold += is_new
+            return
+        self._told = {name: each for name, each in self._told.items() if now_ms - each.at_ms < QUIET_MS}
+        self._told[subject] = _Telling(now_ms)
+        trouble.told = True
+        untold = 0 if before is None else before.untold - (not is_new)
+        event = TroubleBegan(
+            at_ms=now_ms, cause=AdminAction(why), who=self._who, subject=subject, why=why, untold=untold
+        )
+        logger.warning("%s", event.text())
+        self._listen(event)
+
+    def end(self, subject: str, why: str = "it went well again") -> None:
+        """All is well with ``subject``."""
+        if not self._open:
+            return
+        trouble = self._open.pop(subject, None)
+        if trouble is None or not trouble.told:
+            return
+        now_ms = self._now_ms()
+        event = TroubleEnded(
+            at_ms=now_ms, cause=AdminAction(why), who=self._who, subject=subject, lasted_ms=now_ms - trouble.began_ms
+        )
+        logger.info("%s", event.text())
+        self._listen(event)
