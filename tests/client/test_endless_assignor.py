@@ -10,13 +10,13 @@ import pytest
 from groupcoord.client.daemon_thread import run_in_daemon_thread
 
 ENDLESS = """
-import asyncio, time
+import asyncio, threading
 import groupcoord as gc
 from groupcoord.assignors import FunctionAssignor
 
 def endless(group):
     while True:
-        time.sleep(1)
+        threading.Event().wait(1)
 
 async def main():
     async with gc.Cluster(topics={"t": 1}) as kafka:
