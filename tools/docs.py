@@ -17,6 +17,7 @@ from groupcoord.coordinator.classic.classic_group_state import COMMIT_ANSWERS, H
 from groupcoord.protocol.apis import APIS
 from groupcoord.protocol.errors import ErrorCode
 from tools import (
+    client,
     conformance,
     container,
     control,
@@ -40,6 +41,7 @@ FILES = (
     "docs/README.md",
     "docs/apis.md",
     "docs/classic-groups.md",
+    "docs/client.md",
     "docs/conformance.md",
     "docs/consumer-groups.md",
     "docs/control.md",
@@ -136,6 +138,8 @@ def log_example() -> str:
 PARTS: dict[str, Callable[[], str]] = {
     "apis": apis,
     "classic-states": classic_states,
+    "client-settings": client.settings,
+    "client-settings-left-out": client.left_out,
     "consumer-group-configs": consumer_group_configs,
     "consumer-group-properties": consumer_group_properties,
     "conformance-apis": conformance.apis,

@@ -6,6 +6,7 @@ docs/client.md is generated from it.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from fnmatch import fnmatchcase
 from typing import Any
 
 from groupcoord.assignors import Assignor
@@ -64,9 +65,9 @@ class ConsumerSettings:
     value_deserializer: Deserializer | None = None
     """The same for values."""
     fetch_min_bytes: int = _number(1)
-    """A broker waits until it has so much to answer …"""
+    """A broker with less to answer waits for more, but no longer than ``fetch_max_wait_ms``."""
     fetch_max_wait_ms: int = _number(500)
-    """… or until so much time has passed."""
+    """A broker with nothing, or too little, to answer waits so long for more."""
     fetch_max_bytes: int = _number(52_428_800)
     """The most that one answer brings, but for a first batch that is larger."""
     max_partition_fetch_bytes: int = _number(1_048_576)
@@ -84,9 +85,9 @@ class ConsumerSettings:
     default_api_timeout_ms: int = _number(60_000, least=1)
     """So long ``commit``, ``committed``, ``position``, ``end_offsets`` … try before they raise TimeoutError."""
     retry_backoff_ms: int = _number(100)
-    """Before a request is sent again; doubles with each attempt …"""
+    """Before a request is sent again; it doubles with each attempt."""
     retry_backoff_max_ms: int = _number(1_000)
-    """… up to this."""
+    """It doubles up to this."""
 
     def __post_init__(self) -> None:
         for each in fields(self):
@@ -184,61 +185,28 @@ OTHER_NAMES: Mapping[str, str] = {
 }
 """What other clients call them, or one might."""
 
-_NO_SECURITY = "connections are plain: the client speaks neither TLS nor SASL"
-_NO_METRICS = "the client has no metrics: listeners are told every step"
-_AS_ASYNCIO = "sockets are opened as asyncio opens them"
-
 LEFT_OUT: Mapping[str, str] = {
-    **dict.fromkeys(
-        (
-            "security_protocol",
-            "security_providers",
-            "sasl_mechanism",
-            "sasl_mechanisms",
-            "sasl_jaas_config",
-            "sasl_plain_username",
-            "sasl_plain_password",
-            "sasl_username",
-            "sasl_password",
-            "sasl_oauth_token_provider",
-            "ssl_context",
-            "ssl_keystore_location",
-            "ssl_truststore_location",
-            "ssl_ca_location",
-        ),
-        _NO_SECURITY,
-    ),
-    **dict.fromkeys(
-        (
-            "metric_reporters",
-            "metrics_num_samples",
-            "metrics_recording_level",
-            "metrics_sample_window_ms",
-            "enable_metrics_push",
-        ),
-        _NO_METRICS,
-    ),
-    **dict.fromkeys(("client_dns_lookup", "send_buffer_bytes", "receive_buffer_bytes"), _AS_ASYNCIO),
-    **dict.fromkeys(
-        ("reconnect_backoff_ms", "reconnect_backoff_max_ms"),
-        "a connection is opened when a request needs it, and requests wait retry_backoff_ms to retry_backoff_max_ms",
-    ),
-    **dict.fromkeys(
-        ("socket_connection_setup_timeout_ms", "socket_connection_setup_timeout_max_ms"),
-        "opening a connection may take as long as a request: request_timeout_ms",
-    ),
+    "security_*": "connections are plain: the client speaks neither TLS nor SASL",
+    "ssl_*": "connections are plain: the client speaks no TLS",
+    "sasl_*": "connections are plain: the client speaks no SASL",
+    "metric*": "there are no metrics: listeners are told every step",
+    "enable_metrics_push": "there are no metrics: listeners are told every step",
+    "reconnect_backoff_*": "requests wait retry_backoff_ms to retry_backoff_max_ms, and open the connection that they need",
+    "socket_connection_setup_*": "opening a connection may take as long as a request: request_timeout_ms",
     "connections_max_idle_ms": "the broker closes idle connections, and the next request opens another",
-    "interceptor_classes": "change records where you read them, or with a deserializer",
+    "client_dns_lookup": "names are looked up as asyncio does it",
+    "send_buffer_bytes": "sockets are as asyncio opens them",
+    "receive_buffer_bytes": "sockets are as asyncio opens them",
+    "interceptor_classes": "change records where you read them, or in a deserializer",
     "config_providers": "read secrets where you make the consumer",
-    "metadata_recovery_strategy": "it always asks the bootstrap_servers when no known broker answers",
-    "metadata_recovery_rebootstrap_trigger_ms": "it always asks the bootstrap_servers when no known broker answers",
+    "metadata_recovery_*": "it always asks the bootstrap_servers when no broker it knows of answers",
     "api_version": "the highest version that both sides speak is negotiated with every connection",
     "consumer_timeout_ms": "getmany has timeout_ms; around getone, asyncio.timeout does it",
-    "loop": "the running loop is used",
-    "topics": 'topics are the first arguments: Consumer("orders", "payments", …)',
+    "loop": "the loop that runs is used",
+    "topics": 'topics are the first arguments, as in Consumer("orders", "payments")',
     "listener": "on_assigned, on_revoked and on_lost are functions of their own",
 }
-"""Settings of Kafka's consumer, of aiokafka's or of confluent-kafka's that this client does not have, and why."""
+"""What Kafka's consumer, aiokafka or confluent-kafka have as a setting and this client does not, and why; ``*`` is any end."""
 
 
 def read_settings(given: Mapping[str, Any]) -> ConsumerSettings:
@@ -257,7 +225,8 @@ def _unknown(name: str) -> str:
     plain = name.replace(".", "_")
     if plain in SETTINGS:
         return f"there is no setting {name}: it is written {plain}"
-    if plain in LEFT_OUT:
-        return f"there is no setting {name}: {LEFT_OUT[plain]}"
+    for pattern, why in LEFT_OUT.items():
+        if fnmatchcase(plain, pattern):
+            return f"there is no setting {name}: {why}"
     nearest = OTHER_NAMES.get(plain) or option_parsing.nearest(plain, SETTINGS)
     return f"there is no setting {name}: did you mean {nearest}?"

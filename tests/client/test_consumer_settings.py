@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import fields
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,25 @@ def test_names_and_defaults_are_kafkas() -> None:
     assert settings(group_id="g").commits_by_itself
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ssl.truststore.location",
+        "sasl.jaas.config",
+        "security.protocol",
+        "metrics.num.samples",
+        "metric.reporters",
+        "reconnect.backoff.max.ms",
+        "metadata.recovery.strategy",
+        "socket.connection.setup.timeout.ms",
+    ],
+)
+def test_kafkas_other_settings_are_refused_with_the_reason(name: str) -> None:
+    (why,) = [why for pattern, why in LEFT_OUT.items() if fnmatchcase(name.replace(".", "_"), pattern)]
+    with pytest.raises(ValueError, match=re.escape(f"there is no setting {name}: {why}")):
+        settings(**{name: "x"})
+
+
 def test_every_setting_has_a_meaning() -> None:
     source = Path(consumer_settings.__file__).read_text(encoding="utf-8")
     for each in fields(ConsumerSettings):
@@ -67,7 +87,7 @@ def test_every_setting_has_a_meaning() -> None:
         ({"fetch.wait.max.ms": 1}, "there is no setting fetch.wait.max.ms: did you mean fetch_max_wait_ms?"),
         ({"max_pol_records": 1}, "there is no setting max_pol_records: did you mean max_poll_records?"),
         ({"security_protocol": "SSL"}, "there is no setting security_protocol: connections are plain"),
-        ({"topics": ["t"]}, 'there is no setting topics: topics are the first arguments: Consumer("orders"'),
+        ({"topics": ["t"]}, 'there is no setting topics: topics are the first arguments, as in Consumer("orders"'),
         ({"max_poll_records": 0}, "max_poll_records is 1 or more, not 0"),
         ({"auto_commit_interval_ms": -1}, "auto_commit_interval_ms is 0 or more, not -1"),
         ({"auto_commit_interval_ms": None}, "auto_commit_interval_ms is a whole number, not None"),
