@@ -1,6 +1,6 @@
-"""The settings of a member, the state that its parts share, and the progress of its rebalance.
+"""The settings of a member, and the state that its parts share.
 
-The parts of a classic member (:mod:`heartbeat`, :mod:`rebalance`, :mod:`ownership`) share one :class:`MemberContext`; each is
+The parts of a classic member (:mod:`heartbeat`, :mod:`rebalance`, :mod:`membership`) share one :class:`MemberContext`; each is
 one concern of Kafka's ``AbstractCoordinator``. They do no I/O: they append actions, which a driver carries out. What members of
 both protocols share is :class:`MemberActions`.
 """
@@ -13,18 +13,13 @@ from typing import Any, NamedTuple
 
 from groupcoord.assignors import Assignor, RebalanceProtocol, TopicPartition
 from groupcoord.client.client_errors import (
-    AssignorFailedError,
-    BrokerError,
     CallbackFailedError,
-    DisconnectedError,
-    ErrorReaction,
 )
 from groupcoord.client.member import actions as a
 from groupcoord.client.member import listener_events as e
 from groupcoord.client.member.actions import MetadataSnapshot
 from groupcoord.core.effects import EmitEvent
 from groupcoord.core.events import Cause
-from groupcoord.protocol.errors import ErrorCode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -281,139 +276,3 @@ def callback_failed(news: a.CallbackKind, error: Exception) -> CallbackFailedErr
     failure = CallbackFailedError(f"the callback for {news.value} partitions raised {type(error).__name__}: {error}")
     failure.__cause__ = error
     return failure
-
-
-class RebalancePhase(enum.Enum):
-    """What the rebalance waits for."""
-
-    IDLE = "nothing: the next step can begin"
-    COMMITTING = "the commit of what was consumed"
-    COMMITTED = "the user, to tell it what it gives up"
-    REVOKING_BEFORE_JOIN = "the user's callback about what it gives up"
-    JOINING = "the other members"
-    FETCHING_METADATA = "the topics, to assign them"
-    ASSIGNING = "the assignor"
-    SYNCING = "the leader"
-    SYNCED = "the user, to tell it what has changed"
-    REVOKING = "the user's callback about what the assignment takes away"
-    APPLYING = "the user's callback about what it gets"
-    BACKING_OFF = "the right moment to try again"
-
-
-_IN_A_GENERATION = (RebalancePhase.FETCHING_METADATA, RebalancePhase.ASSIGNING, RebalancePhase.SYNCING)
-_IN_CALLBACK = (RebalancePhase.REVOKING_BEFORE_JOIN, RebalancePhase.REVOKING, RebalancePhase.APPLYING)
-
-
-class RebalanceProgress:
-    """The phase of a rebalance, the action it waits for, and its retries."""
-
-    def __init__(self, member: MemberContext) -> None:
-        self._member = member
-        self.phase = RebalancePhase.IDLE
-        self.ticket = 0
-        """The ticket of the awaited action, if there is one."""
-        self.retry_at_ms: int | None = None
-        self._attempts = 0
-        self._assigning: tuple[str, int] | None = None
-        """The assignor that runs, and when it has to have ended (ms)."""
-
-    @property
-    def callback_running(self) -> bool:
-        """Is a callback under way?"""
-        return self.phase in _IN_CALLBACK
-
-    @property
-    def obsolete(self) -> bool:
-        """Does it wait for something of a generation that has ended?"""
-        return self.phase in _IN_A_GENERATION and self._member.state is not MemberState.COMPLETING_REBALANCE
-
-    def stop_waiting(self) -> None:
-        """Cancel the awaited action and the retry."""
-        self.retry_at_ms = self._assigning = None
-        self.phase = RebalancePhase.IDLE
-        if self._member.is_pending(self.ticket):
-            self._member.cancel_action(self.ticket)
-
-    def next_deadline(self) -> int | None:
-        """When ``expire`` has something to do (ms), or None."""
-        return self.retry_at_ms if self._assigning is None else self._assigning[1]
-
-    def run_assignor(self, assignor: Assignor, start: Callable[[], int]) -> None:
-        """``start`` the assignor. It may take as long as a rebalance: a leader that is later is out of the group."""
-        self._assigning = (assignor.name, self._member.now_ms + self._member.settings.max_poll_interval_ms)
-        self.phase = RebalancePhase.ASSIGNING
-        self.ticket = start()
-
-    def assigned(self) -> None:
-        """The assignor has ended."""
-        self._assigning = None
-
-    def expire(self) -> None:
-        """End the back-off if its time is over, or the member if that of its assignor is."""
-        if self._assigning is not None and self._assigning[1] <= self._member.now_ms:
-            name, limit_ms = self._assigning[0], self._member.settings.max_poll_interval_ms
-            self._member.fail(
-                AssignorFailedError(f"assignor {name}: it has not ended within max_poll_interval_ms={limit_ms} ms")
-            )
-        if self.retry_at_ms is not None and self.retry_at_ms <= self._member.now_ms:
-            self.retry_at_ms = None
-            self.phase = RebalancePhase.IDLE
-
-    def succeeded(self) -> None:
-        """Start the back-off anew."""
-        self._attempts = 0
-
-    def invoke_callback(
-        self,
-        phase: RebalancePhase,
-        news: a.CallbackKind,
-        partitions: frozenset[TopicPartition],
-        done: Callable[[Exception | None], None],
-    ) -> None:
-        """Call a callback of the user; then ``done`` is called with the exception that it raised, or None."""
-        member = self._member
-        self.phase = phase
-
-        def returned(error: Exception | None) -> None:
-            member.emit(e.PartitionsTold, news=news.value, partitions=in_order(partitions))
-            done(error)
-
-        self.ticket = member.start_action(
-            lambda ticket: a.InvokeCallback(ticket, news, in_order(partitions)), lambda _: returned(None), returned
-        )
-
-    def handle_error(self, request: str, code: ErrorCode, reaction: ErrorReaction) -> None:
-        """React to an error code."""
-        member = self._member
-        if reaction is ErrorReaction.FAIL:
-            member.fail(BrokerError(code, request))
-            return
-        member.emit(e.RequestFailed, request=request, error=code.name, then=reaction.value)
-        if reaction in (ErrorReaction.RESET_MEMBER, ErrorReaction.RESET_GENERATION):
-            member.reset(f"{request} was answered {code.name}", forget_id=reaction is ErrorReaction.RESET_MEMBER)
-        else:
-            member.request_rejoin(f"rebalance failed due to {code.name}")
-        if reaction is ErrorReaction.FIND_COORDINATOR:
-            member.lose_coordinator(f"it answered {request} with {code.name}")
-        if reaction in (ErrorReaction.FIND_COORDINATOR, ErrorReaction.RETRY):
-            self._back_off()
-        else:
-            self.phase = RebalancePhase.IDLE
-
-    def handle_failure(self, request: str, error: Exception, coordinator: a.CoordinatorNode | None) -> None:
-        """A request failed without a response."""
-        member = self._member
-        if not isinstance(error, DisconnectedError):
-            member.fail(error)
-            return
-        member.emit(e.RequestFailed, request=request, error=str(error), then=ErrorReaction.FIND_COORDINATOR.value)
-        if coordinator is not None and member.coordinator == coordinator:
-            member.lose_coordinator(str(error))
-        member.request_rejoin(f"rebalance failed due to {type(error).__name__}")
-        self._back_off()
-
-    def _back_off(self) -> None:
-        member = self._member
-        self.phase = RebalancePhase.BACKING_OFF
-        self.retry_at_ms = member.now_ms + member.backoff.delay_ms(self._attempts)
-        self._attempts += 1

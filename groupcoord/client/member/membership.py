@@ -7,9 +7,9 @@ It does what Kafka's consumer does (``ConsumerCoordinator`` on ``AbstractCoordin
 or static (KIP-345). It runs no assignor itself, so that a slow assignor does not delay heartbeats.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from groupcoord.assignors import Assignor
+from groupcoord.assignors import Assignor, RebalanceProtocol
 from groupcoord.client import client_errors
 from groupcoord.client.client_errors import (
     BrokerError,
@@ -20,7 +20,6 @@ from groupcoord.client.client_errors import (
 )
 from groupcoord.client.member import actions as a
 from groupcoord.client.member import listener_events as e
-from groupcoord.client.member import rebalance
 from groupcoord.client.member.context import (
     NO_GENERATION,
     ExponentialBackoff,
@@ -51,7 +50,7 @@ class Membership(GroupMember):
         by_name = {assignor.name: assignor for assignor in assignors}
         if len(by_name) != len(assignors):
             raise ValueError("two assignors have the same name")
-        protocol = rebalance.common_protocol({name: each.protocols for name, each in by_name.items()})
+        protocol = common_protocol({name: each.protocols for name, each in by_name.items()})
         backoff = ExponentialBackoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms, chance)
         self._member = MemberContext(settings, by_name, protocol, backoff)
         self._heart = Heartbeater(self._member)
@@ -365,3 +364,14 @@ class Shutdown:
 
     def _leave_answered(self) -> None:
         self._leave_ticket = None
+
+
+def common_protocol(supported: Mapping[str, Iterable[RebalanceProtocol]]) -> RebalanceProtocol:
+    """The rebalance protocol of a member with these assignors: the highest that all of them support.
+
+    It holds whichever of them the group chooses (KIP-429). Raises ValueError if there is none.
+    """
+    common = set(RebalanceProtocol).intersection(*map(set, supported.values()))
+    if not supported or not common:
+        raise ValueError(f"the assignors {', '.join(supported) or '(none)'} have no rebalance protocol in common")
+    return max(common)

@@ -4,11 +4,12 @@ Sources: ``AbstractCoordinator.joinGroupIfNeeded``, ``ConsumerCoordinator.onJoin
 ``onJoinComplete``; KIP-429. The user's callbacks run only while the user waits for records, so that no partition is taken away
 while the user works on it. All other steps need no user.
 
-What a member owns changes in :class:`Revocation`, before it joins, and in :class:`AssignmentApplier`, after it has synced,
-which also revokes what the cooperative protocol takes away.
+:class:`RebalanceProgress` says what it waits for. What a member owns changes in :class:`Revocation`, before it joins, and in
+:class:`AssignmentApplier`, after it has synced, which also revokes what the cooperative protocol takes away.
 """
 
-from collections.abc import Iterable, Mapping
+import enum
+from collections.abc import Callable, Iterable
 
 from groupcoord.assignors import (
     Assignment,
@@ -22,7 +23,7 @@ from groupcoord.assignors import (
     write_assignment,
 )
 from groupcoord.client import client_errors
-from groupcoord.client.client_errors import AssignorFailedError, ErrorReaction
+from groupcoord.client.client_errors import AssignorFailedError, BrokerError, DisconnectedError, ErrorReaction
 from groupcoord.client.member import actions as a
 from groupcoord.client.member import listener_events as e
 from groupcoord.client.member.actions import MetadataSnapshot, join_protocols
@@ -31,8 +32,6 @@ from groupcoord.client.member.context import (
     Generation,
     MemberContext,
     MemberState,
-    RebalancePhase,
-    RebalanceProgress,
     callback_failed,
     in_order,
     shortened,
@@ -45,6 +44,137 @@ from groupcoord.protocol.apis.join_group import (
 )
 from groupcoord.protocol.apis.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
 from groupcoord.protocol.errors import ErrorCode, WireError
+
+
+class RebalancePhase(enum.Enum):
+    """What the rebalance waits for."""
+
+    IDLE = "nothing: the next step can begin"
+    COMMITTING = "the commit of what was consumed"
+    COMMITTED = "the user, to tell it what it gives up"
+    REVOKING_BEFORE_JOIN = "the user's callback about what it gives up"
+    JOINING = "the other members"
+    FETCHING_METADATA = "the topics, to assign them"
+    ASSIGNING = "the assignor"
+    SYNCING = "the leader"
+    SYNCED = "the user, to tell it what has changed"
+    REVOKING = "the user's callback about what the assignment takes away"
+    APPLYING = "the user's callback about what it gets"
+    BACKING_OFF = "the right moment to try again"
+
+
+_IN_A_GENERATION = (RebalancePhase.FETCHING_METADATA, RebalancePhase.ASSIGNING, RebalancePhase.SYNCING)
+_IN_CALLBACK = (RebalancePhase.REVOKING_BEFORE_JOIN, RebalancePhase.REVOKING, RebalancePhase.APPLYING)
+
+
+class RebalanceProgress:
+    """The phase of a rebalance, the action it waits for, and its retries."""
+
+    def __init__(self, member: MemberContext) -> None:
+        self._member = member
+        self.phase = RebalancePhase.IDLE
+        self.ticket = 0
+        """The ticket of the awaited action, if there is one."""
+        self.retry_at_ms: int | None = None
+        self._attempts = 0
+        self._assigned_by_ms = 0
+        """When the assignor that runs has to have ended."""
+
+    @property
+    def callback_running(self) -> bool:
+        """Is a callback under way?"""
+        return self.phase in _IN_CALLBACK
+
+    @property
+    def obsolete(self) -> bool:
+        """Does it wait for something of a generation that has ended?"""
+        return self.phase in _IN_A_GENERATION and self._member.state is not MemberState.COMPLETING_REBALANCE
+
+    def stop_waiting(self) -> None:
+        """Cancel the awaited action and the retry."""
+        self.retry_at_ms = None
+        self.phase = RebalancePhase.IDLE
+        if self._member.is_pending(self.ticket):
+            self._member.cancel_action(self.ticket)
+
+    def next_deadline(self) -> int | None:
+        """When ``expire`` has something to do (ms), or None."""
+        return self._assigned_by_ms if self.phase is RebalancePhase.ASSIGNING else self.retry_at_ms
+
+    def wait_for_assignor(self, ticket: int) -> None:
+        """The assignor runs. It may take as long as a rebalance: a leader that is later is out of the group."""
+        self._assigned_by_ms = self._member.now_ms + self._member.settings.max_poll_interval_ms
+        self.phase, self.ticket = RebalancePhase.ASSIGNING, ticket
+
+    def expire(self) -> None:
+        """End the back-off if its time is over, or the member if that of its assignor is."""
+        if self.phase is RebalancePhase.ASSIGNING and self._assigned_by_ms <= self._member.now_ms:
+            name, limit_ms = self._member.generation.protocol_name, self._member.settings.max_poll_interval_ms
+            self._member.fail(
+                AssignorFailedError(f"assignor {name}: it has not ended within max_poll_interval_ms={limit_ms} ms")
+            )
+        if self.retry_at_ms is not None and self.retry_at_ms <= self._member.now_ms:
+            self.retry_at_ms = None
+            self.phase = RebalancePhase.IDLE
+
+    def succeeded(self) -> None:
+        """Start the back-off anew."""
+        self._attempts = 0
+
+    def invoke_callback(
+        self,
+        phase: RebalancePhase,
+        news: a.CallbackKind,
+        partitions: frozenset[TopicPartition],
+        done: Callable[[Exception | None], None],
+    ) -> None:
+        """Call a callback of the user; then ``done`` is called with the exception that it raised, or None."""
+        member = self._member
+        self.phase = phase
+
+        def returned(error: Exception | None) -> None:
+            member.emit(e.PartitionsTold, news=news.value, partitions=in_order(partitions))
+            done(error)
+
+        self.ticket = member.start_action(
+            lambda ticket: a.InvokeCallback(ticket, news, in_order(partitions)), lambda _: returned(None), returned
+        )
+
+    def handle_error(self, request: str, code: ErrorCode, reaction: ErrorReaction) -> None:
+        """React to an error code."""
+        member = self._member
+        if reaction is ErrorReaction.FAIL:
+            member.fail(BrokerError(code, request))
+            return
+        member.emit(e.RequestFailed, request=request, error=code.name, then=reaction.value)
+        if reaction in (ErrorReaction.RESET_MEMBER, ErrorReaction.RESET_GENERATION):
+            member.reset(f"{request} was answered {code.name}", forget_id=reaction is ErrorReaction.RESET_MEMBER)
+        else:
+            member.request_rejoin(f"rebalance failed due to {code.name}")
+        if reaction is ErrorReaction.FIND_COORDINATOR:
+            member.lose_coordinator(f"it answered {request} with {code.name}")
+        if reaction in (ErrorReaction.FIND_COORDINATOR, ErrorReaction.RETRY):
+            self._back_off()
+        else:
+            self.phase = RebalancePhase.IDLE
+
+    def handle_failure(self, request: str, error: Exception, coordinator: a.CoordinatorNode | None) -> None:
+        """A request failed without a response."""
+        member = self._member
+        if not isinstance(error, DisconnectedError):
+            member.fail(error)
+            return
+        member.emit(e.RequestFailed, request=request, error=str(error), then=ErrorReaction.FIND_COORDINATOR.value)
+        if coordinator is not None and member.coordinator == coordinator:
+            member.lose_coordinator(str(error))
+        member.request_rejoin(f"rebalance failed due to {type(error).__name__}")
+        self._back_off()
+
+    def _back_off(self) -> None:
+        member = self._member
+        self.phase = RebalancePhase.BACKING_OFF
+        self.retry_at_ms = member.now_ms + member.backoff.delay_ms(self._attempts)
+        self._attempts += 1
 
 
 class Revocation:
@@ -373,7 +503,6 @@ class Rebalance:
         name = str(member.generation.protocol_name)
 
         def answered(assignment: Assignment) -> None:
-            self.progress.assigned()
             member.emit(
                 e.AssignorRan,
                 assignor=name,
@@ -383,7 +512,6 @@ class Rebalance:
             self._sync(encode_assignments(assignment), coordinator)
 
         def failed(error: Exception) -> None:
-            self.progress.assigned()
             failure = AssignorFailedError(str(error))
             failure.__cause__ = error
             member.fail(failure)
@@ -393,11 +521,8 @@ class Rebalance:
         # a group is upgraded. Its partitions may stay unassigned in this rebalance.
         any_owned = any(said.owned_partitions for said in group.subscriptions.values())
         protocol = RebalanceProtocol.COOPERATIVE if any_owned else member.protocol
-        self.progress.run_assignor(
-            assignor,
-            lambda: member.start_action(
-                lambda ticket: a.RunAssignor(ticket, assignor, group, protocol), answered, failed
-            ),
+        self.progress.wait_for_assignor(
+            member.start_action(lambda ticket: a.RunAssignor(ticket, assignor, group, protocol), answered, failed)
         )
 
     # Syncing.
@@ -463,14 +588,3 @@ def encode_assignments(assignment: Assignment) -> tuple[SyncGroupRequestAssignme
         SyncGroupRequestAssignment(member_id=member_id, assignment=write_assignment(partitions))
         for member_id, partitions in assignment.items()
     )
-
-
-def common_protocol(supported: Mapping[str, Iterable[RebalanceProtocol]]) -> RebalanceProtocol:
-    """The rebalance protocol of a member with these assignors: the highest that all of them support.
-
-    It holds whichever of them the group chooses (KIP-429). Raises ValueError if there is none.
-    """
-    common = set(RebalanceProtocol).intersection(*map(set, supported.values()))
-    if not supported or not common:
-        raise ValueError(f"the assignors {', '.join(supported) or '(none)'} have no rebalance protocol in common")
-    return max(common)
