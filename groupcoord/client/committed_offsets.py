@@ -30,7 +30,6 @@ from groupcoord.protocol.apis.offset_commit import OffsetCommitRequest, OffsetCo
 from groupcoord.protocol.apis.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
-    OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
     OffsetFetchResponse,
 )
@@ -202,14 +201,7 @@ def _fetch_request(group_id: str, partitions: Any, sent: Generation | None) -> O
             OffsetFetchRequestTopics(name=name, partition_indexes=tuple(numbers)) for name, numbers in by_topic.items()
         ),
     )
-    return OffsetFetchRequest(
-        group_id=group_id,
-        topics=tuple(
-            OffsetFetchRequestTopic(name=name, partition_indexes=tuple(numbers)) for name, numbers in by_topic.items()
-        ),
-        require_stable=True,
-        groups=(group,),
-    )
+    return OffsetFetchRequest(require_stable=True, groups=(group,))
 
 
 def _errors_in(answer: OffsetFetchResponse) -> list[ErrorCode]:

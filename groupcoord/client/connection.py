@@ -2,13 +2,11 @@
 
 A broker answers the requests of a connection in order, so a response belongs to the oldest request without one; the correlation
 id only confirms it. A request that is not answered in time closes the connection, as in Kafka (``NetworkClient``): the next
-response could not be told from a late one. Responses in old versions are upgraded to the shape of the newest version.
+response could not be told from a late one. Whoever asks knows the newest version alone: ``version_adaptation`` does the rest.
 """
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
 from groupcoord.client.client_errors import (
@@ -17,23 +15,13 @@ from groupcoord.client.client_errors import (
     RequestTimedOutError,
     UnsupportedVersionError,
 )
+from groupcoord.client.version_adaptation import downgrade_request, unsayable, upgrade_response
 from groupcoord.protocol.apis import API_BY_REQUEST, APIS, Api, ApiKey
 from groupcoord.protocol.apis.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from groupcoord.protocol.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from groupcoord.protocol.apis.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
-from groupcoord.protocol.apis.offset_fetch import (
-    OffsetFetchRequest,
-    OffsetFetchResponse,
-    OffsetFetchResponseGroup,
-    OffsetFetchResponsePartitions,
-    OffsetFetchResponseTopics,
-)
 from groupcoord.protocol.errors import ErrorCode, WireError
 from groupcoord.protocol.framing import FrameBuffer, encode_request, parse_response
 from groupcoord.version import VERSION
 
-REGEX_VERSION = 1
-"""The first version of ConsumerGroupHeartbeat that has regular expressions."""
 SOFTWARE_NAME = "groupcoord"
 MAX_RESPONSE_BYTES = (1 << 31) - 1
 
@@ -104,16 +92,10 @@ class BrokerConnection(asyncio.Protocol):
         Raises DisconnectedError, among them RequestTimedOutError, and UnsupportedVersionError.
         """
         version = self.highest_version(type(request), limit)
-        if (
-            isinstance(request, ConsumerGroupHeartbeatRequest)
-            and request.subscribed_topic_regex
-            and version < REGEX_VERSION
-        ):
-            raise UnsupportedVersionError(
-                f"ConsumerGroupHeartbeat: the broker at {self.host}:{self.port} does not know subscriptions by regular "
-                f"expression, which came with version {REGEX_VERSION}"
-            )
-        return await self._exchange(request, version, timeout_ms)
+        problem = unsayable(request, version)
+        if problem:
+            raise UnsupportedVersionError(f"the broker at {self.host}:{self.port} speaks no newer version: {problem}")
+        return await self._exchange(downgrade_request(request, version), version, timeout_ms)
 
     def close(self) -> None:
         """Close; requests under way raise DisconnectedError."""
@@ -201,56 +183,3 @@ class BrokerConnection(asyncio.Protocol):
 def _is_version_0_refusal(frame: bytes) -> bool:
     """Is this an ApiVersions response with UNSUPPORTED_VERSION, which always has version 0?"""
     return int.from_bytes(frame[4:6]) == ErrorCode.UNSUPPORTED_VERSION
-
-
-def upgrade_response(request: Any, response: Any, version: int) -> Any:
-    """The answer to ``request`` that came in ``version``, in the shape of the newest version."""
-    upgrade = _UPGRADES.get(type(response))
-    return response if upgrade is None else upgrade(request, response, version)
-
-
-def _find_coordinator(
-    request: FindCoordinatorRequest, response: FindCoordinatorResponse, version: int
-) -> FindCoordinatorResponse:
-    """v0–3 answer one key and do not name it."""
-    if version >= 4:
-        return response
-    found = Coordinator(
-        key=request.key,
-        node_id=response.node_id,
-        host=response.host,
-        port=response.port,
-        error_code=response.error_code,
-        error_message=response.error_message,
-    )
-    return replace(response, coordinators=(found,))
-
-
-def _offset_fetch(request: OffsetFetchRequest, response: OffsetFetchResponse, version: int) -> OffsetFetchResponse:
-    """v1–7 answer one group and do not name it."""
-    if version >= 8:
-        return response
-    topics = tuple(
-        OffsetFetchResponseTopics(
-            name=topic.name,
-            partitions=tuple(
-                OffsetFetchResponsePartitions(
-                    partition_index=partition.partition_index,
-                    committed_offset=partition.committed_offset,
-                    committed_leader_epoch=partition.committed_leader_epoch,
-                    metadata=partition.metadata,
-                    error_code=partition.error_code,
-                )
-                for partition in topic.partitions
-            ),
-        )
-        for topic in response.topics
-    )
-    group = OffsetFetchResponseGroup(group_id=request.group_id, topics=topics, error_code=response.error_code)
-    return replace(response, groups=(group,))
-
-
-_UPGRADES: Mapping[type, Callable[[Any, Any, int], Any]] = {
-    FindCoordinatorResponse: _find_coordinator,
-    OffsetFetchResponse: _offset_fetch,
-}

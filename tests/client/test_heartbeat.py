@@ -54,7 +54,7 @@ def test_beats_go_on_while_the_user_is_busy_but_not_for_ever() -> None:
         talk.beat()
     talk.waits(1_000)
     request = talk.leave()
-    assert (request.member_id, request.members[0].reason) == (ME, "consumer poll timeout has expired.")
+    assert (request.members[0].member_id, request.members[0].reason) == (ME, "consumer poll timeout has expired.")
     assert talk.membership.state is MemberState.UNJOINED
     assert [event.max_poll_interval_ms for event in talk.said(e.PolledTooLate)] == [10_000]
     talk.waits(1_000_000)
@@ -227,7 +227,7 @@ def test_what_is_not_a_broken_connection_ends_the_member() -> None:
 def test_any_broker_is_asked_and_the_one_it_names_is_the_coordinator() -> None:
     talk = Talk()
     send, request = talk.sends(FindCoordinatorRequest)
-    assert (send.to, request.key, request.key_type) == (None, "g", 0)
+    assert (send.to, request.coordinator_keys, request.key_type) == (None, ("g",), 0)
     found = Coordinator(key="g", node_id=1, host="broker", port=9092)
     talk.completes(send, FindCoordinatorResponse(coordinators=(found,)))
     join, _ = talk.sends(JoinGroupRequest)

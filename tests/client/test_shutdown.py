@@ -23,7 +23,7 @@ def test_a_member_tells_its_user_then_its_group(assignors: tuple[str]) -> None:
     talk.told("revoked", *P(0, 1))
     talk.owns()
     request = talk.leave()
-    assert (request.group_id, request.member_id) == ("g", ME)
+    assert (request.group_id, request.members[0].member_id) == ("g", ME)
     assert [(each.member_id, each.reason) for each in request.members] == [(ME, "enough")]
     talk.wish(a.MembershipEnded)
     assert talk.is_quiet()

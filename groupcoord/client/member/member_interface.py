@@ -199,7 +199,7 @@ class CoordinatorLookup:
         group = member.settings.group_id
         if not group or member.coordinator is not None or self._ticket is not None or self.retry_at_ms is not None:
             return
-        request = FindCoordinatorRequest(key=group, key_type=GROUP, coordinator_keys=(group,))
+        request = FindCoordinatorRequest(key_type=GROUP, coordinator_keys=(group,))
         self._ticket = member.start_action(
             lambda ticket: a.SendRequest(ticket, None, request, member.settings.request_timeout_ms),
             self._answered,

@@ -352,7 +352,6 @@ class Shutdown:
         member.emit(e.LeaveSent, reason=reason)
         request = LeaveGroupRequest(
             group_id=member.settings.group_id,
-            member_id=member_id,
             members=(MemberIdentity(member_id=member_id, reason=shortened(reason)),),
         )
         # The response does not matter: without LeaveGroup the session ends by itself.

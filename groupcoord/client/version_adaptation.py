@@ -1,0 +1,130 @@
+"""Requests and responses of old versions: asked and answered in the shape of the newest, sent and received in that of the wire.
+
+Only what older versions say in other fields is here; fields that they do not have are left out by the codec.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from groupcoord.protocol.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from groupcoord.protocol.apis.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
+from groupcoord.protocol.apis.leave_group import LeaveGroupRequest
+from groupcoord.protocol.apis.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestTopic,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopics,
+)
+
+REGEX_VERSION = 1
+"""The first version of ConsumerGroupHeartbeat that has regular expressions."""
+
+
+def unsayable(request: Any, version: int) -> str:
+    """What ``request`` says that ``version`` has no words for; "" if there is nothing."""
+    if (
+        isinstance(request, ConsumerGroupHeartbeatRequest)
+        and request.subscribed_topic_regex
+        and version < REGEX_VERSION
+    ):
+        return f"subscriptions by regular expression came with version {REGEX_VERSION} of ConsumerGroupHeartbeat"
+    return ""
+
+
+def downgrade_request(request: Any, version: int) -> Any:
+    """``request``, in the shape of the newest version, as ``version`` says it. One in an old shape stays as it is."""
+    downgrade = _DOWNGRADES.get(type(request))
+    return request if downgrade is None else downgrade(request, version)
+
+
+def _find_coordinator_request(request: FindCoordinatorRequest, version: int) -> FindCoordinatorRequest:
+    """v0–3 ask for one key."""
+    return (
+        request if version >= 4 or not request.coordinator_keys else replace(request, key=request.coordinator_keys[0])
+    )
+
+
+def _leave_group_request(request: LeaveGroupRequest, version: int) -> LeaveGroupRequest:
+    """v0–2 name one member."""
+    return request if version >= 3 or not request.members else replace(request, member_id=request.members[0].member_id)
+
+
+def _offset_fetch_request(request: OffsetFetchRequest, version: int) -> OffsetFetchRequest:
+    """v1–7 ask for one group."""
+    if version >= 8 or not request.groups:
+        return request
+    group = request.groups[0]
+    topics = (
+        None
+        if group.topics is None
+        else tuple(
+            OffsetFetchRequestTopic(name=topic.name, partition_indexes=topic.partition_indexes)
+            for topic in group.topics
+        )
+    )
+    return replace(request, group_id=group.group_id, topics=topics)
+
+
+_DOWNGRADES: Mapping[type, Callable[[Any, int], Any]] = {
+    FindCoordinatorRequest: _find_coordinator_request,
+    LeaveGroupRequest: _leave_group_request,
+    OffsetFetchRequest: _offset_fetch_request,
+}
+
+
+def upgrade_response(request: Any, response: Any, version: int) -> Any:
+    """The answer to ``request`` that came in ``version``, in the shape of the newest version."""
+    upgrade = _UPGRADES.get(type(response))
+    return response if upgrade is None else upgrade(request, response, version)
+
+
+def _find_coordinator_response(
+    request: FindCoordinatorRequest, response: FindCoordinatorResponse, version: int
+) -> FindCoordinatorResponse:
+    """v0–3 answer one key and do not name it."""
+    if version >= 4:
+        return response
+    found = Coordinator(
+        key=request.key,
+        node_id=response.node_id,
+        host=response.host,
+        port=response.port,
+        error_code=response.error_code,
+        error_message=response.error_message,
+    )
+    return replace(response, coordinators=(found,))
+
+
+def _offset_fetch_response(
+    request: OffsetFetchRequest, response: OffsetFetchResponse, version: int
+) -> OffsetFetchResponse:
+    """v1–7 answer one group and do not name it."""
+    if version >= 8:
+        return response
+    topics = tuple(
+        OffsetFetchResponseTopics(
+            name=topic.name,
+            partitions=tuple(
+                OffsetFetchResponsePartitions(
+                    partition_index=partition.partition_index,
+                    committed_offset=partition.committed_offset,
+                    committed_leader_epoch=partition.committed_leader_epoch,
+                    metadata=partition.metadata,
+                    error_code=partition.error_code,
+                )
+                for partition in topic.partitions
+            ),
+        )
+        for topic in response.topics
+    )
+    group = OffsetFetchResponseGroup(group_id=request.group_id, topics=topics, error_code=response.error_code)
+    return replace(response, groups=(group,))
+
+
+_UPGRADES: Mapping[type, Callable[[Any, Any, int], Any]] = {
+    FindCoordinatorResponse: _find_coordinator_response,
+    OffsetFetchResponse: _offset_fetch_response,
+}
