@@ -222,7 +222,7 @@ async def _ask_much(client: Client) -> None:
 
 
 async def _consume(bootstrap: str, *, records: int) -> None:
-    async with Consumer(bootstrap, group="g", topics=["orders"], auto_offset_reset="earliest") as consumer:
+    async with Consumer("orders", bootstrap_servers=bootstrap, group_id="g", auto_offset_reset="earliest") as consumer:
         while records > 0:
             records -= sum(map(len, (await consumer.getmany(timeout_ms=100)).values()))
         await consumer.commit()
