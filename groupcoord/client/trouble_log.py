@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from groupcoord.core.events import AdminAction, Event, counted
 
 logger = logging.getLogger("groupcoord.client")
-QUIET_MS = 60_000
+QUIET_MS = 10_000
 """So long after a warning there is no other one with the same subject."""
 
 
