@@ -10,6 +10,7 @@ NAMES = (
     "members",
     "consumer_groups",
     "throughput",
+    "consumers",
     "storage",
     "offsets",
     "transactions",

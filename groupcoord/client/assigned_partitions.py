@@ -23,6 +23,7 @@ from groupcoord.protocol.batches.record_batch import (
     BatchError,
     BatchHeader,
     checksum_matches,
+    fields_of,
     iter_batch_extents,
     read_header,
     records_of,
@@ -55,36 +56,75 @@ class FetchedRecords(NamedTuple):
     next_offset: int
 
 
+class FetchedBatch(NamedTuple):
+    """A batch of one partition that has been checked, and is read when its turn comes."""
+
+    partition: TopicPartition
+    header: BatchHeader
+    data: bytes
+    offset: int
+    """Records before it are not handed out."""
+
+    def read(self) -> list[ConsumerRecord]:
+        """Its records, which compaction may have taken away. Raises CorruptRecordsError."""
+        (topic, number), header, data, offset = self
+        epoch = header.leader_epoch
+        new = tuple.__new__  # a third of the time of calling the class
+        try:
+            return [
+                new(ConsumerRecord, (topic, number, at, timestamp_ms, key, value, headers, epoch))
+                for at, timestamp_ms, key, value, headers in fields_of(data, header)
+                if at >= offset
+            ]
+        except (BatchError, InvalidRecordsError) as problem:
+            raise _corrupt(self.partition, max(offset, header.base_offset), problem) from problem
+
+
+class FetchedBatches(NamedTuple):
+    """The batches of one partition that have something to hand out, and where to go on behind them."""
+
+    batches: list[FetchedBatch]
+    next_offset: int
+
+
 def decode_records(
+    partition: TopicPartition,
+    data: bytes,
+    offset: int,
+    aborted: Iterable[AbortedTransaction] = (),
+) -> FetchedRecords:
+    """The records in ``data`` from ``offset`` on. ``aborted`` are those transactions that a reader of committed records skips.
+
+    Raises CorruptRecordsError.
+    """
+    fetched = check_batches(partition, data, offset, aborted)
+    return FetchedRecords([record for batch in fetched.batches for record in batch.read()], fetched.next_offset)
+
+
+def check_batches(
     partition: TopicPartition,
     data: bytes,
     offset: int,
     aborted: Iterable[AbortedTransaction] = (),
     *,
     check_crcs: bool = True,
-) -> FetchedRecords:
-    """The records in ``data`` from ``offset`` on. ``aborted`` are those transactions that a reader of committed records skips.
-
-    Raises CorruptRecordsError.
-    """
-    records: list[ConsumerRecord] = []
-    topic, number = partition
+) -> FetchedBatches:
+    """As ``decode_records``, with the records unread. Raises CorruptRecordsError."""
+    batches: list[FetchedBatch] = []
     next_offset = offset
     transactions = _Transactions(aborted)
     try:
         for header, batch in _batches(data, check_crcs=check_crcs):
             next_offset = max(next_offset, header.last_offset + 1)
-            if transactions.hide(header, batch) or header.last_offset < offset:
-                continue
-            epoch = header.leader_epoch
-            records += [
-                ConsumerRecord(topic, number, *each, epoch)
-                for each in records_of(batch, header)
-                if each.offset >= offset
-            ]
+            if not transactions.hide(header, batch) and header.last_offset >= offset:
+                batches.append(FetchedBatch(partition, header, batch, offset))
     except (BatchError, InvalidRecordsError) as problem:
-        raise CorruptRecordsError(f"{topic}-{number} at offset {next_offset} or behind: {problem}") from problem
-    return FetchedRecords(records, next_offset)
+        raise _corrupt(partition, next_offset, problem) from problem
+    return FetchedBatches(batches, next_offset)
+
+
+def _corrupt(partition: TopicPartition, offset: int, problem: Exception) -> CorruptRecordsError:
+    return CorruptRecordsError(f"{partition[0]}-{partition[1]} at offset {offset} or behind: {problem}")
 
 
 def _batches(data: bytes, *, check_crcs: bool) -> Iterator[tuple[BatchHeader, bytes]]:
@@ -144,7 +184,14 @@ class PartitionState:
     leader_epoch: int = -1
     """Of the last record before the position, if it is known."""
     settled_epoch: int = -1
-    store: deque[ConsumerRecord] = field(default_factory=deque)
+    unread: deque[FetchedBatch] = field(default_factory=deque)
+    """Batches that have come and wait for their turn to be read."""
+    records: list[ConsumerRecord] = field(default_factory=list)
+    """Those of the last batch that was read."""
+    handed_out: int = 0
+    """How many of these have been handed out."""
+    buffered: int = 0
+    """Records to be handed out, as far as their batches say how many they have."""
     paused: bool = False
     """The user wants no records of it for now."""
     held: bool = False
@@ -185,23 +232,73 @@ class PartitionState:
         self.start = start
         self._drop()
 
-    def put(self, decoded: FetchedRecords) -> None:
+    @property
+    def has_records(self) -> bool:
+        """Is there a record to be handed out, or one that cannot be read?"""
+        return self.handed_out < len(self.records) or bool(self.unread)
+
+    def put(self, fetched: FetchedBatches) -> None:
         """Records have come, those at ``fetched_to``."""
-        self.store.extend(decoded.records)
-        self.fetched_to = decoded.next_offset
-        if not self.store and self.position == self.settled:
+        self.unread.extend(fetched.batches)
+        self.buffered += sum(batch.header.record_count for batch in fetched.batches)
+        self.fetched_to = fetched.next_offset
+        if not self._read_ahead() and self.position == self.settled:
             # Nothing but gaps and markers: there is nothing to hand out before it.
-            self.position = self.settled = decoded.next_offset
+            self.position = self.settled = fetched.next_offset
 
     def take(self, most: int) -> list[ConsumerRecord]:
-        """Hand out up to ``most`` records of those in store, of which there are some."""
-        taken = [self.store.popleft() for _ in range(min(most, len(self.store)))]
+        """Hand out up to ``most`` records of those that are there.
+
+        Raises CorruptRecordsError if the next cannot be read: each time, until the position is another.
+        """
+        taken: list[ConsumerRecord] = []
+        try:
+            while len(taken) < most and self._read():
+                more = self.records[self.handed_out : self.handed_out + most - len(taken)]
+                self.handed_out += len(more)
+                taken += more
+        except CorruptRecordsError:
+            if not taken:
+                raise
+        self.buffered -= len(taken)
         self.leader_epoch = taken[-1].leader_epoch
-        self.position = taken[-1].offset + 1 if self.store else self.fetched_to
+        self.position = taken[-1].offset + 1 if self._read_ahead() else self.fetched_to
         return taken
 
+    def take_next(self) -> ConsumerRecord | None:
+        """Hand out the next record of those that have been read; the one before has been processed."""
+        at = self.handed_out
+        if at == len(self.records):
+            return None
+        record = self.records[at]
+        self.settled, self.settled_epoch = self.position, self.leader_epoch
+        self.handed_out = at + 1
+        self.buffered -= 1
+        self.leader_epoch = record.leader_epoch
+        self.position = record.offset + 1 if self._read_ahead() else self.fetched_to
+        return record
+
+    def _read(self) -> bool:
+        """Read batches until there is a record to be handed out. Is there one? Raises CorruptRecordsError."""
+        while self.handed_out == len(self.records):
+            if not self.unread:
+                return False
+            batch = self.unread[0]
+            self.records, self.handed_out = batch.read(), 0
+            self.buffered += len(self.records) - batch.header.record_count
+            self.unread.popleft()
+        return True
+
+    def _read_ahead(self) -> bool:
+        """Is there another record to be handed out, or one that cannot be read?"""
+        try:
+            return self._read()
+        except CorruptRecordsError:
+            return True
+
     def _drop(self) -> None:
-        self.store.clear()
+        self.unread.clear()
+        self.records, self.handed_out, self.buffered = [], 0, 0
         self.version += 1
         self.active = True
         self.read_replica = None
@@ -212,13 +309,21 @@ class AssignedPartitions:
 
     def __init__(self) -> None:
         self._states: dict[TopicPartition, PartitionState] = {}
+        self.changed = True
+        """Has the assignment changed since somebody set this to False?"""
         self._unsettled: set[TopicPartition] = set()
+        self._run: PartitionState | None = None
+        self._run_left = 0
 
     def __iter__(self) -> Iterator[PartitionState]:
         return iter(tuple(self._states.values()))
 
     def __contains__(self, partition: object) -> bool:
         return partition in self._states
+
+    def owned(self) -> tuple[TopicPartition, ...]:
+        """Their names, those first that are next to hand out records."""
+        return tuple(self._states)
 
     def get(self, partition: TopicPartition) -> PartitionState | None:
         """Its state, if it is owned."""
@@ -234,6 +339,7 @@ class AssignedPartitions:
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Exactly ``partitions`` are owned from now on; those that stay go on undisturbed."""
         wanted = frozenset(partitions)
+        self.changed, self._run = True, None
         for gone in self._states.keys() - wanted:
             self._states.pop(gone).version += 1  # tasks that still hold the state see that it is out of date
             self._unsettled.discard(gone)
@@ -254,26 +360,40 @@ class AssignedPartitions:
         self._unsettled.clear()
 
     def take(self, most: int) -> dict[TopicPartition, list[ConsumerRecord]]:
-        """Hand out up to ``most`` records, from partitions in rotation."""
+        """Hand out up to ``most`` records, from partitions in rotation. Raises CorruptRecordsError, and loses nothing then."""
+        self._run = None
         taken: dict[TopicPartition, list[ConsumerRecord]] = {}
-        for partition, state in tuple(self._states.items()):
-            if most <= 0:
-                break
-            if state.store and state.deliverable:
-                taken[partition] = state.take(most)
+        for partition, state in self._states.items():
+            if state.has_records and state.deliverable:
+                try:
+                    taken[partition] = state.take(most)
+                except CorruptRecordsError:
+                    if taken:
+                        continue  # the next call raises it
+                    self._states[partition] = self._states.pop(partition)
+                    raise
                 most -= len(taken[partition])
-                self._states[partition] = self._states.pop(partition)
-                self._unsettled.add(partition)
+                if most == 0:
+                    break
+        for partition in taken:
+            self._states[partition] = self._states.pop(partition)
+        self._unsettled.update(taken)
         return taken
 
-    def take_one(self) -> ConsumerRecord | None:
-        """Hand out one record, of the same partition as the last if it has more: in runs, as a batch would come."""
-        for partition in self._unsettled or ():
-            state = self._states[partition]
-            if state.store and state.deliverable:
-                return state.take(1)[0]
-        taken = self.take(1)
-        return next(iter(taken.values()))[0] if taken else None
+    def begin_run(self, partition: TopicPartition, length: int) -> None:
+        """Let ``take_next`` hand out up to ``length`` records of ``partition``, from which a record was taken."""
+        self._run, self._run_left = self._states.get(partition), length
+
+    def end_run(self) -> None:
+        """Something may have changed, or is to change: ``take_next`` has nothing more."""
+        self._run = None
+
+    def take_next(self) -> ConsumerRecord | None:
+        """The next record of the run, if there is one; those before it have been processed."""
+        if self._run is None or self._run_left == 0:
+            return None
+        self._run_left -= 1
+        return self._run.take_next()
 
     def consumed(self, *, settled: bool = False) -> dict[TopicPartition, tuple[int, int]]:
         """(offset, leader epoch) of each partition: up to where the user was given records, or has surely processed them."""

@@ -42,6 +42,8 @@ from groupcoord.protocol.errors import ErrorCode
 
 CLOSE_TIMEOUT_MS = 5_000
 """Closing takes so long at most, unless told otherwise: half of it for the last commits, the rest for the goodbye."""
+RUN_MS = 100
+"""``async for`` polls at least so often while it hands out records."""
 logger = logging.getLogger("groupcoord.client")
 _HOPELESS = frozenset({ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.TOPIC_AUTHORIZATION_FAILED})
 """Errors of topics in metadata that a retry does not change."""
@@ -141,6 +143,7 @@ class Consumer(ClusterQueries, AsyncIterator[ConsumerRecord]):
             troubles=self._troubles,
         )
         self._changed = asyncio.Event()
+        self._poll_again_at_s = 0.0
         self._polling = False
         self._started = False
         self._open = False
@@ -207,6 +210,7 @@ class Consumer(ClusterQueries, AsyncIterator[ConsumerRecord]):
 
     async def _close(self, timeout_ms: int, *, failed: bool) -> None:
         self._open = False
+        self._partitions.end_run()
         until_s = asyncio.get_running_loop().time() + timeout_ms / 1000
         try:
             await self._committer.close(failed=failed, timeout_ms=timeout_ms // 2)
@@ -234,14 +238,17 @@ class Consumer(ClusterQueries, AsyncIterator[ConsumerRecord]):
         return self
 
     async def __anext__(self) -> ConsumerRecord:
-        """The next record, however long it takes. Raises what ``getmany`` raises."""
-        self._begin_poll()
-        try:
-            while not self._may_deliver() or (record := self._partitions.take_one()) is None:
-                await self._wait(None)
+        """The next record, however long it takes. Raises what ``getmany`` raises.
+
+        They come in runs of one partition. The first of a run is a poll; the others only follow it, until something changes,
+        ``max_poll_records`` are out or the last poll is a while ago.
+        """
+        if time.monotonic() < self._poll_again_at_s and (record := self._partitions.take_next()) is not None:
             return self._deserializer.one(record)
-        finally:
-            self._end_poll()
+        ((partition, (record,)),) = (await self._poll(1, None)).items()
+        self._poll_again_at_s = time.monotonic() + RUN_MS / 1000
+        self._partitions.begin_run(partition, self._settings.max_poll_records - 1)
+        return record
 
     async def getone(self) -> ConsumerRecord:
         """The next record, however long it takes. Raises what ``getmany`` raises."""
@@ -259,15 +266,20 @@ class Consumer(ClusterQueries, AsyncIterator[ConsumerRecord]):
         most = self._settings.max_poll_records if max_records is None else max_records
         if most < 1 or timeout_ms < 0:
             raise ValueError("max_records is above 0, and timeout_ms not negative")
-        until_s = asyncio.get_running_loop().time() + timeout_ms / 1000
+        return await self._poll(most, asyncio.get_running_loop().time() + timeout_ms / 1000)
+
+    async def _poll(self, most: int, until_s: float | None) -> dict[TopicPartition, list[ConsumerRecord]]:
+        """``getmany``, until ``until_s`` on the loop's clock; None: until there are records."""
         self._begin_poll()
+        records: dict[TopicPartition, list[ConsumerRecord]] = {}
         try:
             while True:
-                records = self._partitions.take(most) if self._may_deliver() else {}
+                if self._may_deliver():
+                    records = self._partitions.take(most)
                 if records or not await self._wait(until_s):
                     return self._deserializer.many(records)
         finally:
-            self._end_poll()
+            self._end_poll(records)
 
     def _begin_poll(self) -> None:
         """The user polls: callbacks may run, and assignments may change."""
@@ -287,12 +299,12 @@ class Consumer(ClusterQueries, AsyncIterator[ConsumerRecord]):
         self._watch()
         self._driver.execute_actions(self._membership.polled(self._driver.now_ms()))
 
-    def _end_poll(self) -> None:
+    def _end_poll(self, taken: Iterable[TopicPartition]) -> None:
         """The poll returns: nothing changes for the user until the next poll."""
         self._polling = False
         if self._open:
             self._driver.execute_actions(self._membership.poll_ended(self._driver.now_ms()))
-            self._fetcher.send_fetches()
+            self._fetcher.send_fetches(taken)
 
     def _may_deliver(self) -> bool:
         """May records be handed out? Not while a callback runs. Raises errors that are due to the user."""
@@ -378,6 +390,7 @@ class Consumer(ClusterQueries, AsyncIterator[ConsumerRecord]):
         """Hand out nothing of ``partitions`` until ``resume``. Raises KeyError for what is not assigned."""
         for state in self._states(partitions):
             state.paused = True
+        self._partitions.end_run()
 
     def resume(self, *partitions: TopicPartition) -> None:
         """Hand out records of ``partitions`` again. Raises KeyError for what is not assigned."""
@@ -536,7 +549,8 @@ class Consumer(ClusterQueries, AsyncIterator[ConsumerRecord]):
         self._wake()
 
     def _wake(self) -> None:
-        """Wake the tasks that wait for a change."""
+        """Something has changed: wake the tasks that wait for that."""
+        self._partitions.end_run()
         self._changed.set()
         self._changed = asyncio.Event()
 

@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from groupcoord.assignors import TopicPartition
-from groupcoord.client.assigned_partitions import AssignedPartitions, PartitionState, StartPosition, decode_records
+from groupcoord.client.assigned_partitions import AssignedPartitions, PartitionState, StartPosition, check_batches
 from groupcoord.client.client_errors import BrokerError, ClientError, DisconnectedError, OffsetError
 from groupcoord.client.committed_offsets import GroupOffsets
 from groupcoord.client.member.context import ExponentialBackoff
@@ -238,6 +238,7 @@ class Fetcher:
         self._errors: list[Exception] = []
         self._tasks: dict[object, asyncio.Task[None]] = {}
         self._again: asyncio.TimerHandle | None = None
+        self._backing_off = False
         self._stopped = False
 
     def raise_errors(self) -> None:
@@ -245,25 +246,29 @@ class Fetcher:
         if self._errors:
             raise self._errors.pop(0)
 
-    def send_fetches(self) -> None:
-        """Start the fetches and the lookups of positions that are possible now."""
+    def send_fetches(self, changed: Iterable[TopicPartition] | None = None) -> None:
+        """Start the fetches and the lookups of positions that are possible now; of ``changed`` if all others are as before."""
         if self._stopped:
             return
         now_ms = self._now_ms()
-        ready = [state for state in self._partitions if not state.in_flight and state.ask_again_at_ms <= now_ms]
+        if changed is None or self._partitions.changed:
+            changed, self._partitions.changed = self._partitions.owned(), False
+        states = map(self._partitions.get, changed)
+        ready = [state for state in states if state and not state.in_flight and state.ask_again_at_ms <= now_ms]
         self._locate([state for state in ready if state.start is not None])
         by_broker: dict[tuple[int, ConnectionPurpose], list[PartitionState]] = {}
         for state in ready:
-            if state.start is None and state.deliverable and len(state.store) < self._settings.enough_records:
+            if state.buffered < self._settings.enough_records and state.start is None and state.deliverable:
                 broker = self._broker_of(state)
                 if broker is not None:
                     by_broker.setdefault(
                         (broker, ConnectionPurpose.FETCHING if state.active else ConnectionPurpose.WAITING), []
                     ).append(state)
-        for (node_id, purpose), states in by_broker.items():
+        for (node_id, purpose), states_of_broker in by_broker.items():
             if (node_id, purpose) not in self._tasks:
-                self._start((node_id, purpose), states, partial(self._fetch, node_id, purpose))
-        self._schedule_retry(now_ms)
+                self._start((node_id, purpose), states_of_broker, partial(self._fetch, node_id, purpose))
+        if self._backing_off:
+            self._schedule_retry(now_ms)
 
     async def stop(self) -> None:
         """Stop fetching."""
@@ -308,11 +313,13 @@ class Fetcher:
             self._again.cancel()
             self._again = None
         later = [state.ask_again_at_ms for state in self._partitions if state.ask_again_at_ms > now_ms]
+        self._backing_off = bool(later)
         if later:
             self._again = asyncio.get_running_loop().call_later((min(later) - now_ms) / 1000, self.send_fetches)
 
     def _back_off(self, states: Iterable[PartitionState]) -> None:
         again_at_ms = self._now_ms() + max(1, self._backoff.delay_ms(0))
+        self._backing_off = True
         for state in states:
             state.ask_again_at_ms = again_at_ms
 
@@ -416,17 +423,17 @@ class Fetcher:
             state.read_replica = data.preferred_read_replica
             return
         aborted = data.aborted_transactions or ()
-        decoded = decode_records(
+        fetched = check_batches(
             state.partition, bytes(data.records or b""), state.fetched_to, aborted, check_crcs=self._settings.check_crcs
         )
-        state.active = decoded.next_offset > state.fetched_to
+        state.active = fetched.next_offset > state.fetched_to
         if data.records and not state.active:
             limit = f"max_partition_fetch_bytes={self._settings.max_partition_fetch_bytes}"
             self._retry_later(state, f"the batch at offset {state.fetched_to} is larger than {limit}, and came in part")
         elif state.ask_again_at_ms:
             state.ask_again_at_ms = 0
             self._cluster.tell(_records_of(state))
-        state.put(decoded)
+        state.put(fetched)
 
     def _retry_later(self, state: PartitionState, why: str) -> None:
         self._cluster.tell(_records_of(state), why)

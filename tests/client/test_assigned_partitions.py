@@ -1,6 +1,7 @@
 """What a consumer knows of its partitions."""
 
 import contextlib
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
@@ -9,22 +10,49 @@ from hypothesis import strategies as st
 from groupcoord.client.assigned_partitions import (
     AssignedPartitions,
     ConsumerRecord,
-    FetchedRecords,
+    FetchedBatches,
     PartitionState,
     StartPosition,
+    check_batches,
     decode_records,
 )
 from groupcoord.client.client_errors import CorruptRecordsError
 from groupcoord.protocol.apis.fetch import AbortedTransaction
 from groupcoord.protocol.batches.compression import Compression
-from groupcoord.protocol.batches.record_batch import CONTROL, TRANSACTIONAL, build_batch
+from groupcoord.protocol.batches.record_batch import (
+    CONTROL,
+    TRANSACTIONAL,
+    build_batch,
+    empty_batch,
+    frame_batch,
+    read_header,
+)
 from groupcoord.protocol.batches.records import Header, Record
 
 A, B = ("t", 0), ("t", 1)
 
 
-def records(*offsets: int, partition: tuple[str, int] = A, epoch: int = 4) -> list[ConsumerRecord]:
-    return [ConsumerRecord(*partition, offset, 0, None, b"%d" % offset, (), epoch) for offset in offsets]
+def records(*offsets: int, partition: tuple[str, int] = A) -> list[ConsumerRecord]:
+    return [ConsumerRecord(*partition, offset, 0, None, b"%d" % offset, (), 4) for offset in offsets]
+
+
+def fetched(*batches: Sequence[int], partition: tuple[str, int] = A, start: int = 0) -> FetchedBatches:
+    """Batches with records at these offsets."""
+    data = b"".join(
+        build_batch([Record(offset, 0, None, b"%d" % offset) for offset in offsets], leader_epoch=4)
+        for offsets in batches
+    )
+    return check_batches(partition, data, start)
+
+
+def emptied(first: int, last: int) -> bytes:
+    """A batch whose records compaction has taken."""
+    return empty_batch(read_header(build_batch([Record(first, 0, None, b""), Record(last, 0, None, b"")])))
+
+
+def unreadable(offset: int) -> bytes:
+    """A batch that has the right checksum, and a record that is none."""
+    return frame_batch(read_header(build_batch([Record(offset, 0, None, b"")])), b"\xff")
 
 
 def stocked(*partitions: tuple[str, int], each: int = 3) -> AssignedPartitions:
@@ -33,7 +61,7 @@ def stocked(*partitions: tuple[str, int], each: int = 3) -> AssignedPartitions:
     table.assign(partitions)
     for state in table:
         state.move_to(0)
-        state.put(FetchedRecords(records(*range(each), partition=state.partition), each))
+        state.put(fetched(range(each), partition=state.partition))
     return table
 
 
@@ -62,7 +90,7 @@ def test_positions_follow_what_is_handed_out_and_settle_at_the_next_poll() -> No
     table.mark_processed()
     assert table.consumed(settled=True) == {A: (2, 4)}
     table.take(9)
-    assert (table[A].position, table.take(9)) == (3, {})
+    assert (table[A].position, table[A].buffered, table.take(9)) == (3, 0, {})
 
 
 def test_the_last_record_leads_past_what_is_behind_it() -> None:
@@ -70,16 +98,50 @@ def test_the_last_record_leads_past_what_is_behind_it() -> None:
     table = AssignedPartitions()
     table.assign([A])
     table[A].move_to(0)
-    table[A].put(FetchedRecords(records(0, 3), 7))
+    table[A].put(check_batches(A, batch(0, 3) + emptied(4, 6), 0))
+    assert table[A].buffered == 2
     table.take(1)
     assert table[A].position == 1
     table.take(1)
     assert table[A].position == 7
-    table[A].put(FetchedRecords([], 9))
+    table[A].put(check_batches(A, emptied(7, 8), 7))
     assert table[A].position == 7, "what was handed out is not settled yet"
     table.mark_processed()
-    table[A].put(FetchedRecords([], 10))
-    assert (table[A].position, table[A].settled) == (10, 10)
+    table[A].put(check_batches(A, emptied(9, 9), 9))
+    assert (table[A].position, table[A].settled, table.take(9)) == (10, 10, {})
+
+
+def test_batches_are_read_when_their_turn_comes() -> None:
+    table = AssignedPartitions()
+    table.assign([A])
+    table[A].move_to(1)
+    table[A].put(fetched([0, 1], [2, 3], [4], start=1))
+    assert (len(table[A].unread), table[A].buffered) == (2, 4)
+    assert [record.offset for record in table.take(2)[A]] == [1, 2]
+    assert (len(table[A].unread), table[A].buffered) == (1, 2)
+    assert [record.offset for record in table.take(9)[A]] == [3, 4]
+    assert (table[A].position, table[A].buffered) == (5, 0)
+
+
+def test_a_batch_that_cannot_be_read_stays_where_it_is_and_stops_no_other() -> None:
+    table = AssignedPartitions()
+    table.assign([A, B])
+    for state in table:
+        state.move_to(0)
+    table[A].put(check_batches(A, batch(0) + unreadable(1), 0))
+    assert [record.offset for record in table.take(9)[A]] == [0]
+    assert table[A].position == 1
+    table[B].put(fetched([0], [1], partition=B))
+    assert table.take(1) == {B: records(0, partition=B)}, "it is asked first now"
+    for _ in range(2):
+        with pytest.raises(CorruptRecordsError, match="t-0 at offset 1 or behind: the records reach beyond the batch"):
+            table.take(9)
+        table[B].move_to(0)
+        table[B].put(fetched([0], partition=B))
+        assert table.take(9) == {B: records(0, partition=B)}
+    assert table[A].position == 1
+    table[A].move_to(2)
+    assert not table[A].has_records
 
 
 def test_turns_are_taken() -> None:
@@ -89,16 +151,34 @@ def test_turns_are_taken() -> None:
     assert table.take(1) == {B: records(2, partition=B)}
 
 
-def test_one_by_one_they_come_in_runs() -> None:
-    table = stocked(A, B, each=2)
-    order = []
-    while (record := table.take_one()) is not None:
-        order.append((record.partition, record.offset))
-        table.mark_processed()
-    assert sorted(order) == [(0, 0), (0, 1), (1, 0), (1, 1)]
-    table = stocked(A, B, each=2)
-    run = [table.take_one() for _ in range(4)]
-    assert [record.partition for record in run if record] == [0, 0, 1, 1]
+def test_a_run_hands_out_one_record_after_the_other_and_takes_those_before_for_processed() -> None:
+    table = AssignedPartitions()
+    table.assign([A])
+    table[A].move_to(0)
+    table[A].put(fetched([0, 1], [2], [3, 4]))
+    assert table.take_next() is None, "no run has begun"
+    table.take(1)
+    table.begin_run(A, 3)
+    assert [table.take_next() for _ in range(2)] == records(1, 2)
+    assert (table.consumed(), table.consumed(settled=True)) == ({A: (3, 4)}, {A: (2, 4)})
+    assert [table.take_next(), table.take_next()] == [*records(3), None], "it was to be of three records"
+    table.begin_run(A, 3)
+    table.end_run()
+    assert table.take_next() is None
+    table.begin_run(A, 3)
+    assert [table.take_next(), table.take_next()] == [*records(4), None]
+    assert (table[A].position, table[A].buffered) == (5, 0)
+
+
+def test_a_run_ends_before_what_cannot_be_read() -> None:
+    table = AssignedPartitions()
+    table.assign([A])
+    table[A].move_to(0)
+    table[A].put(check_batches(A, batch(0, 1) + unreadable(2), 0))
+    table.take(1)
+    table.begin_run(A, 9)
+    assert [record and record.offset for record in (table.take_next(), table.take_next())] == [1, None]
+    assert table[A].position == 2
 
 
 def test_nothing_comes_of_what_is_paused_or_held() -> None:
@@ -106,7 +186,6 @@ def test_nothing_comes_of_what_is_paused_or_held() -> None:
     table[A].paused = True
     table.stop_delivery([B, ("gone", 0)])
     assert table.take(9) == {}
-    assert table.take_one() is None
     table[A].paused = False
     assert list(table.take(9)) == [A]
 
@@ -121,9 +200,9 @@ def test_a_seek_forgets_what_was_fetched() -> None:
     assert in_flight == [True, False]
     assert [state.position, state.settled, state.fetched_to, state.leader_epoch] == [5, 5, 5, 2]
     assert [state.read_replica] == [None]
-    state.put(FetchedRecords(records(5), 6))
+    state.put(fetched([5, 6], [7], start=5))
     state.find(StartPosition.LATEST)
-    assert [state.start, len(state.store)] == [StartPosition.LATEST, 0]
+    assert [state.start, state.has_records, state.buffered] == [StartPosition.LATEST, False, 0]
 
 
 def test_what_is_gone_is_not_settled() -> None:
@@ -219,7 +298,8 @@ def test_what_is_broken_is_named(position: int, value: int, problem: str) -> Non
 def test_checksums_may_be_left_unread() -> None:
     data = bytearray(batch(0))
     data[-1] ^= 1  # the header's value
-    (record,), _ = decode_records(T, bytes(data), 0, check_crcs=False)
+    ((unchecked,), _) = check_batches(T, bytes(data), 0, check_crcs=False)
+    (record,) = unchecked.read()
     assert record.headers[0].value != b"x"
 
 
@@ -227,4 +307,5 @@ def test_checksums_may_be_left_unread() -> None:
 def test_hostile_bytes_are_refused_or_read(data: bytes, at: int) -> None:
     good = batch(0, 1)
     with contextlib.suppress(CorruptRecordsError):
-        decode_records(T, good[: at * 10] + data, 0, check_crcs=False)
+        for hostile in check_batches(T, good[: at * 10] + data, 0, check_crcs=False).batches:
+            hostile.read()

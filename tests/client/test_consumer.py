@@ -58,6 +58,54 @@ async def test_records_one_by_one() -> None:
 
 
 @patiently
+async def test_one_by_one_what_the_user_asks_for_counts_from_the_next_record_on() -> None:
+    u = ("u", 0)
+    async with broker({"t": 1, "u": 1}) as real:
+        for topic in ("t", "u"):
+            await real.produce(topic, [b"%s%d" % (topic.encode(), number) for number in range(9)])
+        async with consumer(real, topics=["t", "u"]) as one:
+
+            async def of(topic: str) -> object:
+                """The value of the next record of ``topic``."""
+                while True:
+                    record = await anext(one)
+                    if record.topic == topic:
+                        value: object = record.value
+                        return value
+
+            assert [await of("t") for _ in range(2)] == [b"t0", b"t1"]
+            one.seek(T, 5)
+            assert await of("t") == b"t5"
+            one.pause(T)
+            one.seek(u, 7)
+            assert [(await anext(one)).value for _ in range(2)] == [b"u7", b"u8"]
+            one.pause(u)
+            one.resume(T)
+            assert (await anext(one)).value == b"t6"
+            assert await one.committed(T) == {T: None}
+            await one.commit()
+            assert await one.committed(T) == {T: OffsetAndMetadata(7, 0)}
+        with pytest.raises(ConsumerClosedError):
+            await anext(one)
+
+
+@patiently
+async def test_one_by_one_the_last_record_alone_is_not_taken_for_processed() -> None:
+    async with broker() as real:
+        await real.produce("t", [b"a", b"b", b"c"])
+
+        async def fail_at_b() -> None:
+            async with consumer(real) as one:
+                async for record in one:
+                    if record.value == b"b":
+                        raise LookupError
+
+        with pytest.raises(LookupError):
+            await fail_at_b()
+        assert await committed_by_group(real) == {T: OffsetAndMetadata(1, 0)}
+
+
+@patiently
 async def test_cancellation_leaves_cleanly() -> None:
     async with broker() as real:
 

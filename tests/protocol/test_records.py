@@ -3,6 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groupcoord.protocol.batches.records import (
+    Buffer,
     Header,
     InvalidRecordsError,
     Record,
@@ -164,3 +165,72 @@ def test_a_spoilt_record_is_refused_or_can_be_read(at: int, byte: int) -> None:
     except InvalidRecordsError:
         return
     assert len(list(read_records(data, 0, 1, base_offset=0, base_timestamp_ms=0))) == 1
+
+
+SIZES = st.one_of(st.none(), st.integers(0, 200))
+
+
+@pytest.mark.slow
+@given(
+    count=st.integers(0, 200),
+    key_bytes=SIZES,
+    value_bytes=SIZES,
+    step_ms=st.sampled_from([0, 1, -1, 7]),
+    other=st.one_of(st.none(), st.integers(0, 300)),
+    changes=st.dictionaries(st.integers(0, 60_000), st.integers(0, 255), max_size=2),
+)
+def test_records_of_one_size_are_read_as_others_are(
+    count: int, key_bytes: int | None, value_bytes: int | None, step_ms: int, other: int | None, changes: dict[int, int]
+) -> None:
+    """They are read column by column; out of a memoryview, one after the other."""
+    records = [
+        Record(
+            7 + number,
+            1_000 + number * step_ms,
+            None if key_bytes is None else bytes([number]) * key_bytes,
+            None if value_bytes is None else bytes([number]) * value_bytes,
+            (Header("h", b""),) if number == other else (),
+        )
+        for number in range(count)
+    ]
+    data = bytearray(write_records(records, base_offset=7, base_timestamp_ms=1_000))
+    for at, byte in changes.items():
+        if data:
+            data[at % len(data)] = byte
+
+    found = outcome(bytes(data), count)
+    assert found == outcome(memoryview(data), count)
+    if not changes:
+        assert found == records
+
+
+def outcome(data: Buffer, count: int) -> list[Record] | str:
+    """The records, or what is wrong with them."""
+    try:
+        return list(read_records(data, 0, count, base_offset=7, base_timestamp_ms=1_000))
+    except InvalidRecordsError as problem:
+        return str(problem)
+
+
+def test_an_offset_that_is_not_the_next_is_read_as_it_is() -> None:
+    data = bytearray(
+        write_records([Record(7 + n, 1_000, None, b"") for n in range(70)], base_offset=7, base_timestamp_ms=1_000)
+    )
+    data[64 * 7 + 4] = 2  # the second byte of the 65th record's
+    found = outcome(bytes(data), 70)
+    assert isinstance(found, list)
+    assert [found[64].offset, found[65].offset] == [7 + 128, 7 + 65]
+
+
+def test_a_number_of_two_bytes_where_one_would_do_is_not_taken_for_one() -> None:
+    assert outcome(bytes([12, 0, 0x80, 0, 0, 1, 0]), 1) == "the records reach beyond the batch"
+
+
+def test_a_header_beyond_the_end_is_refused() -> None:
+    assert outcome(ONE[:-2] + b"\x40" + ONE[-1:], 1) == "the records reach beyond the batch"
+
+
+def test_more_records_than_two_bytes_can_count_are_read() -> None:
+    records = [Record(number, 0, None, b"") for number in range(8_200)]
+    data = write_records(records, base_offset=0, base_timestamp_ms=0)
+    assert list(read_records(data, 0, len(records), base_offset=0, base_timestamp_ms=0)) == records

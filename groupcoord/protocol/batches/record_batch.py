@@ -25,7 +25,10 @@ from groupcoord.protocol.batches.records import (
     Buffer,
     InvalidRecordsError,
     Record,
+    RecordFields,
     RecordsSummary,
+    make_record,
+    read_fields,
     read_records,
     read_varint,
     read_varlong,
@@ -278,18 +281,17 @@ def validate_batch_records(
 
 def records_of(batch: Buffer, header: BatchHeader | None = None) -> Iterator[Record]:
     """The records of a whole ``batch``, with the timestamps a consumer sees. Raises BatchError, InvalidRecordsError."""
-    header = read_header(batch) if header is None else header
+    return map(make_record, fields_of(batch, read_header(batch) if header is None else header))
+
+
+def fields_of(batch: Buffer, header: BatchHeader) -> Iterator[RecordFields]:
+    """``records_of`` as plain tuples."""
     data, position = decompressed_records(batch, header)
-    records = read_records(
-        data,
-        position,
-        header.record_count,
-        base_offset=header.base_offset,
-        base_timestamp_ms=header.base_timestamp_ms,
-    )
+    records = read_fields(data, position, header.record_count, header.base_offset, header.base_timestamp_ms)
     if not header.log_append_time:
         return records
-    return (record._replace(timestamp_ms=header.max_timestamp_ms) for record in records)
+    appended_ms = header.max_timestamp_ms
+    return ((offset, appended_ms, key, value, headers) for offset, _, key, value, headers in records)
 
 
 def records_in(data: Buffer) -> Iterator[Record]:
