@@ -273,6 +273,7 @@ class Consumer(ClusterQueries, AsyncIterator[ConsumerRecord]):
         self._begin_poll()
         records: dict[TopicPartition, list[ConsumerRecord]] = {}
         try:
+            await asyncio.sleep(0)  # with records in store nothing else would wait, and the next ones would not be fetched
             while True:
                 if self._may_deliver():
                     records = self._partitions.take(most)
