@@ -5,7 +5,7 @@ headers. Validation is the hot path of a produce request, reading that of a cons
 Source: KIP-98 and ``DefaultRecord``.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import chain, repeat
@@ -316,17 +316,44 @@ def write_records(records: Iterable[Record], *, base_offset: int, base_timestamp
     """The bytes of ``records``, as they stand in a batch behind its header."""
     parts = bytearray()  # not a list: for millions of records it would take a hundred times the memory
     for offset, timestamp_ms, key, value, headers in records:
-        body = [b"\0", varint(timestamp_ms - base_timestamp_ms), varint(offset - base_offset)]
-        _add_bytes(body, key)
-        _add_bytes(body, value)
+        parts += encode_record(offset - base_offset, timestamp_ms - base_timestamp_ms, key, value, headers)
+    return bytes(parts)
+
+
+def encode_record(
+    offset_delta: int,
+    timestamp_delta_ms: int,
+    key: bytes | None,
+    value: bytes | None,
+    headers: Sequence[tuple[str, bytes | None]] = (),
+) -> bytes:
+    """The bytes of one record, its size before them. Short numbers come from a table: a producer does this for every record."""
+    small = _SMALL
+    body = [
+        b"\0",
+        small[timestamp_delta_ms] if 0 <= timestamp_delta_ms < _SMALL_END else varint(timestamp_delta_ms),
+        small[offset_delta] if 0 <= offset_delta < _SMALL_END else varint(offset_delta),
+    ]
+    if key is None:
+        body.append(_NULL)
+    else:
+        size = len(key)
+        body += (small[size] if size < _SMALL_END else varint(size), key)
+    if value is None:
+        body.append(_NULL)
+    else:
+        size = len(value)
+        body += (small[size] if size < _SMALL_END else varint(size), value)
+    if headers:
         body.append(varint(len(headers)))
         for name, content in headers:
             _add_bytes(body, name.encode())
             _add_bytes(body, content)
-        record = b"".join(body)
-        parts += varint(len(record))
-        parts += record
-    return bytes(parts)
+    else:
+        body.append(b"\0")
+    record = b"".join(body)
+    size = len(record)
+    return (small[size] if size < _SMALL_END else varint(size)) + record
 
 
 def varint(number: int) -> bytes:
@@ -353,6 +380,10 @@ def read_varlong(data: Buffer, position: int) -> tuple[int, int]:
 
 
 _ONE_BYTE = [bytes([number]) for number in range(128)]
+_SMALL_END = 8192
+_SMALL = [varint(number) for number in range(_SMALL_END)]
+"""Numbers of one or two bytes."""
+_NULL = _ONE_BYTE[1]
 
 
 _ZIGZAG = [(number >> 1) ^ -(number & 1) for number in range(128)]
@@ -426,6 +457,6 @@ def _read_headers(data: Buffer, position: int) -> tuple[tuple[Header, ...], int]
 
 def _add_bytes(parts: list[bytes], data: bytes | None) -> None:
     if data is None:
-        parts.append(_ONE_BYTE[1])
+        parts.append(_NULL)
     else:
         parts += (varint(len(data)), data)
