@@ -1,6 +1,8 @@
 from groupcoord import events as events
 from groupcoord.client.assigned_partitions import ConsumerRecord as ConsumerRecord
 from groupcoord.client.consumer import Consumer as Consumer
+from groupcoord.client.kafka_producer import Producer as Producer
+from groupcoord.client.producer.producer_record import RecordMetadata as RecordMetadata
 from groupcoord.control.client import ControlClient as ControlClient
 from groupcoord.protocol.errors import ErrorCode as ErrorCode
 from groupcoord.testing.auto_member import AutoMember as AutoMember
@@ -14,7 +16,6 @@ from groupcoord.testing.manual_classic_member import ManualMember as ManualMembe
 from groupcoord.testing.manual_consumer_member import ManualConsumer as ManualConsumer
 from groupcoord.testing.manual_producer import ManualProducer as ManualProducer
 from groupcoord.testing.record_writing import ProducerRecord as ProducerRecord
-from groupcoord.testing.record_writing import RecordMetadata as RecordMetadata
 from groupcoord.testing.remote_cluster import RemoteCluster as RemoteCluster
 from groupcoord.testing.sync_api import SyncCluster as SyncCluster
 from groupcoord.testing.sync_api import SyncRemoteCluster as SyncRemoteCluster

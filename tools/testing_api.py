@@ -5,6 +5,7 @@ import re
 from dataclasses import fields, is_dataclass
 
 from groupcoord.client.assigned_partitions import ConsumerRecord
+from groupcoord.client.producer.producer_record import RecordMetadata
 from groupcoord.testing.append_rules import HeldAppends
 from groupcoord.testing.auto_member import AutoMember
 from groupcoord.testing.cluster import Cluster
@@ -16,7 +17,7 @@ from groupcoord.testing.groups import GroupDescription, MemberDescription
 from groupcoord.testing.manual_classic_member import ManualMember
 from groupcoord.testing.manual_consumer_member import ManualConsumer
 from groupcoord.testing.manual_producer import ManualProducer
-from groupcoord.testing.record_writing import ProducerRecord, RecordMetadata
+from groupcoord.testing.record_writing import ProducerRecord
 from groupcoord.testing.remote_cluster import RemoteCluster, RemoteGroup
 from groupcoord.testing.topics import Topic
 from groupcoord.testing.trace import Trace

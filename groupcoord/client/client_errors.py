@@ -19,8 +19,8 @@ class ClientError(Exception):
 class BrokerError(ClientError):
     """A broker answered with the error ``code``, and the client cannot recover from it by itself."""
 
-    def __init__(self, code: ErrorCode, doing: str) -> None:
-        super().__init__(f"{doing}: {code.name}: {code.text}")
+    def __init__(self, code: ErrorCode, doing: str, said: str = "") -> None:
+        super().__init__(f"{doing}: {code.name}: {said or code.text}")
         self.code = code
 
 

@@ -97,6 +97,10 @@ class BrokerConnection(asyncio.Protocol):
             raise UnsupportedVersionError(f"the broker at {self.host}:{self.port} speaks no newer version: {problem}")
         return await self._exchange(downgrade_request(request, version), version, timeout_ms)
 
+    def send(self, request: Any, *, limit: int | None = None) -> None:
+        """Send ``request``, which has no answer: Produce with ``acks=0``. Raises DisconnectedError, UnsupportedVersionError."""
+        self._send(API_BY_REQUEST[type(request)], self.highest_version(type(request), limit), request)
+
     def close(self) -> None:
         """Close; requests under way raise DisconnectedError."""
         self._lose(ConnectionClosedError(f"the connection to {self.host}:{self.port} was closed"))
@@ -137,14 +141,10 @@ class BrokerConnection(asyncio.Protocol):
         self._versions = {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}
 
     async def _exchange(self, request: Any, version: int, timeout_ms: int) -> Any:
-        if self._lost is not None:
-            raise self._lost
-        assert self._transport is not None  # noqa: S101 - who has a connection has it from `connect`
         api = API_BY_REQUEST[type(request)]
-        self._correlation_id = self._correlation_id + 1 & 0x7FFFFFFF
+        correlation_id = self._send(api, version, request)
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._asked.append(_InFlightRequest(api, version, self._correlation_id, request, answer))
-        self._transport.write(encode_request(api, version, self._correlation_id, self._client_id, request))
+        self._asked.append(_InFlightRequest(api, version, correlation_id, request, answer))
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 return await answer
@@ -154,6 +154,15 @@ class BrokerConnection(asyncio.Protocol):
             problem = RequestTimedOutError(f"{self.host}:{self.port} did not answer {api.name} in {timeout_ms} ms")
             self._lose(problem)
             raise problem from None
+
+    def _send(self, api: Api, version: int, request: Any) -> int:
+        """The correlation id with which ``request`` was sent."""
+        if self._lost is not None:
+            raise self._lost
+        assert self._transport is not None  # noqa: S101 - who has a connection has it from `connect`
+        self._correlation_id = self._correlation_id + 1 & 0x7FFFFFFF
+        self._transport.write(encode_request(api, version, self._correlation_id, self._client_id, request))
+        return self._correlation_id
 
     def _received(self, frame: bytes) -> None:
         if not self._asked:

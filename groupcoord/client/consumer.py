@@ -22,6 +22,7 @@ from groupcoord.assignors import TopicPartition
 from groupcoord.client import option_parsing
 from groupcoord.client.assigned_partitions import AssignedPartitions, ConsumerRecord, PartitionState, StartPosition
 from groupcoord.client.client_errors import BrokerError, ConsumerClosedError, NoGroupError, NotSubscribedError
+from groupcoord.client.clock import wall_clock
 from groupcoord.client.cluster_queries import ClusterQueries
 from groupcoord.client.committed_offsets import GroupOffsets, OffsetAndMetadata, OffsetCommitter, OffsetsToCommit
 from groupcoord.client.consumer_settings import read_settings
@@ -89,7 +90,7 @@ class Consumer(ClusterQueries, AsyncIterator[ConsumerRecord]):
             wanted = given.partition_assignment_strategy
             made = option_parsing.assignors_of(option_parsing.DEFAULT_ASSIGNORS if wanted is None else wanted)
             self._membership = Membership(of_member, made, chance=chance)
-        now_ms = _clock()
+        now_ms = wall_clock()
         who = "consumer without a group" if given.group_id is None else f"consumer in {given.group_id}"
         self._troubles = TroubleLog(who, now_ms=now_ms, listen=lambda event: self._driver.tell(event))  # noqa: PLW0108
         self._partitions = AssignedPartitions()
@@ -570,9 +571,3 @@ class Consumer(ClusterQueries, AsyncIterator[ConsumerRecord]):
         for topic, code in self._cluster.topic_errors.items():
             if code in _HOPELESS and topic in self._cluster.watched:
                 raise BrokerError(code, f"topic {topic}")
-
-
-def _clock() -> Callable[[], int]:
-    """Milliseconds since 1970 that never go back: set at the wall clock's time, then following the monotonic one."""
-    origin_ns = time.time_ns() - time.monotonic_ns()
-    return lambda: (time.monotonic_ns() + origin_ns) // 1_000_000

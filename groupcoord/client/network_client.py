@@ -25,6 +25,7 @@ class ConnectionPurpose(enum.Enum):
     PARKING = "JoinGroup and SyncGroup, which wait for other members"
     FETCHING = "fetches that do not wait"
     WAITING = "fetches that wait for records"
+    PRODUCING = "records"
 
 
 class BrokerMetadata(NamedTuple):
@@ -124,10 +125,17 @@ class NetworkClient:
         limit: int | None = None,
     ) -> Any:
         """The answer of broker ``node_id``. Raises DisconnectedError, also for a broker that is not known any more."""
+        return await self.request_at(self._address(node_id), request, purpose, timeout_ms, limit=limit)
+
+    async def connection_to(self, node_id: int, purpose: ConnectionPurpose) -> BrokerConnection:
+        """The connection to broker ``node_id``. Raises DisconnectedError, also for a broker that is not known any more."""
+        return await self._connected(self._address(node_id), purpose)
+
+    def _address(self, node_id: int) -> Address:
         broker = self.brokers.get(node_id)
         if broker is None:
             raise DisconnectedError(f"broker {node_id} is not known")
-        return await self.request_at((broker.host, broker.port), request, purpose, timeout_ms, limit=limit)
+        return broker.host, broker.port
 
     async def request_any(self, request: Any, timeout_ms: int | None = None) -> Any:
         """The answer of the first broker that gives one. Raises DisconnectedError if none does."""

@@ -12,9 +12,9 @@ from groupcoord.assignors import TopicPartition
 from groupcoord.client.client_errors import RequestTimedOutError
 from groupcoord.client.producer.transaction_manager import (
     GroupMetadata,
-    ProducerBatch,
     ProducerSettings,
     ProducerState,
+    TransactionBatch,
     TransactionManager,
     produce_request,
 )
@@ -153,7 +153,7 @@ class TransactionalApplication(ConsumerApplication):
             else:
                 self._advance()
 
-    def _write(self, batch: ProducerBatch, records: Records, until_ms: int) -> None:
+    def _write(self, batch: TransactionBatch, records: Records, until_ms: int) -> None:
         producer, output, settings = self.producer, batch.partition[1], self.producer.settings
 
         def answered(response: ProduceResponse) -> None:
@@ -173,7 +173,7 @@ class TransactionalApplication(ConsumerApplication):
             if self._event_queue.now_ms < until_ms:
                 self._host.run_later(lambda: self._write(batch, records, until_ms), _RETRY_MS)
             else:
-                producer.batch_expired(batch, RequestTimedOutError(why))
+                producer.batch_failed(batch, RequestTimedOutError(why))
                 done()
 
         def done() -> None:

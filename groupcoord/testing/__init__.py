@@ -1,5 +1,6 @@
 """The test author's harness: a broker in a test, its time, its faults, its trace. docs/testing.md is the way in."""
 
+from groupcoord.client.producer.producer_record import RecordMetadata
 from groupcoord.testing.auto_member import AutoMember
 from groupcoord.testing.clocks import ClockMode
 from groupcoord.testing.cluster import Cluster
@@ -11,7 +12,7 @@ from groupcoord.testing.groups import GroupDescription, MemberDescription
 from groupcoord.testing.manual_classic_member import ManualMember
 from groupcoord.testing.manual_consumer_member import ManualConsumer
 from groupcoord.testing.manual_producer import ManualProducer
-from groupcoord.testing.record_writing import ProducerRecord, RecordMetadata
+from groupcoord.testing.record_writing import ProducerRecord
 from groupcoord.testing.remote_cluster import RemoteCluster, RemoteGroup
 from groupcoord.testing.topics import Topic
 from groupcoord.testing.trace import Trace

@@ -16,6 +16,7 @@ from groupcoord.client.member.context import MemberSettings
 from groupcoord.client.member.member_interface import GroupMember
 from groupcoord.client.member.membership import Membership
 from groupcoord.client.option_parsing import assignors_of
+from groupcoord.client.producer.producer_record import RecordMetadata
 from groupcoord.coordinator.consumer.member_validation import new_member_id
 from groupcoord.coordinator.group import GroupType
 from groupcoord.partitioners import DefaultPartitioner
@@ -37,7 +38,7 @@ from groupcoord.testing.manual_classic_member import ManualMember
 from groupcoord.testing.manual_consumer_member import ManualConsumer
 from groupcoord.testing.manual_producer import ManualProducer
 from groupcoord.testing.record_reading import Isolation
-from groupcoord.testing.record_writing import ProducerRecord, RecordMetadata, batches_of, produce_request, records_of
+from groupcoord.testing.record_writing import ProducerRecord, batches_of, produce_request, records_of
 from groupcoord.testing.topics import Topic
 from groupcoord.testing.transactions import TransactionHandle
 

@@ -16,6 +16,7 @@ from itertools import groupby
 from typing import NamedTuple, TypeVar
 
 from groupcoord.assignors import TopicPartition
+from groupcoord.client.producer.producer_record import require_bytes
 from groupcoord.protocol.apis.add_partitions_to_txn import AddPartitionsToTxnTopic
 from groupcoord.protocol.apis.find_coordinator import TRANSACTION
 from groupcoord.protocol.apis.produce import PartitionProduceData, PartitionProduceResponse, TopicProduceData
@@ -39,7 +40,6 @@ from groupcoord.protocol.messages import (
 )
 from groupcoord.testing.in_process_transport import MemberConnection
 from groupcoord.testing.manual_member_requests import MemberRequests
-from groupcoord.testing.record_writing import require_bytes
 
 _TIMEOUT_MS = 30_000
 _ADD_PARTITIONS_OF_CLIENTS = 3

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
+from groupcoord.client.producer.producer_record import Headers, RecordMetadata, header_pairs, require_bytes
 from groupcoord.partitioners import DefaultPartitioner
 from groupcoord.protocol.apis.produce import PartitionProduceData, PartitionProduceResponse, TopicProduceData
 from groupcoord.protocol.batches.record_batch import build_batch
-from groupcoord.protocol.batches.records import Header, Record
+from groupcoord.protocol.batches.records import Record
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import ProduceRequest
 from groupcoord.testing.topics import unknown_partition
@@ -17,8 +17,6 @@ BATCH_BYTES = 524_288
 _RECORD_OVERHEAD_BYTES, _LENGTH_BYTES = 21, 5
 """Of a record besides its texts, and of the length before each text, at most (``DefaultRecord``)."""
 _TIMEOUT_MS = 30_000
-
-Headers = Mapping[str, bytes | None] | Sequence[tuple[str, bytes | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +54,6 @@ class ProducerRecord:
         for header in header_pairs(self.headers):
             texts += header.key.encode(), header.value
         return _RECORD_OVERHEAD_BYTES + sum(_LENGTH_BYTES + len(text or b"") for text in texts)
-
-
-class RecordMetadata(NamedTuple):
-    """Where a record is; Kafka's name for it."""
-
-    topic: str
-    partition: int
-    offset: int
-    timestamp_ms: int
-    """The record's, or, with ``message.timestamp.type=LogAppendTime``, when the broker took it."""
 
 
 @dataclass(slots=True)
@@ -168,22 +156,3 @@ def batches_of(
         for turn, batch in enumerate(batches):
             sent.setdefault((turn, leader), []).append(batch)
     return [(leader, sent[turn, leader]) for turn, leader in sorted(sent)]
-
-
-def require_bytes(what: str, given: object) -> None:
-    """Raises TypeError, with what would be right, for what is neither bytes nor None."""
-    if given is not None and not isinstance(given, bytes):
-        right = f": {given.encode()!r}" if isinstance(given, str) else ""
-        raise TypeError(f"the {what} of a record is bytes{right}, not {given!r}")
-
-
-def header_pairs(headers: Headers) -> tuple[Header, ...]:
-    """The headers in order. Raises TypeError."""
-    wrong = f'headers={headers!r}: values by their keys, such as {{"trace": b"1"}}, or pairs of key and value'
-    try:
-        found = tuple(Header(*pair) for pair in (headers.items() if isinstance(headers, Mapping) else headers))
-    except TypeError:
-        raise TypeError(wrong) from None
-    if not all(isinstance(each.key, str) for each in found):
-        raise TypeError(wrong)
-    return found

@@ -7,6 +7,7 @@ from typing import Any, Literal, Self, Unpack
 from groupcoord.assignors import Assignor, TopicPartition
 from groupcoord.client.assigned_partitions import ConsumerRecord
 from groupcoord.client.registry_tree import RegistryTree
+from groupcoord.client.producer.producer_record import RecordMetadata
 from groupcoord.cluster.append_gate import AppendDecision
 from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.core.effects import Append
@@ -26,7 +27,7 @@ from groupcoord.testing.faults.api import SyncFaults
 from groupcoord.testing.faults.rulebook import HeldRequest
 from groupcoord.testing.groups import GroupDescription
 from groupcoord.testing.record_reading import Isolation
-from groupcoord.testing.record_writing import ProducerRecord, RecordMetadata
+from groupcoord.testing.record_writing import ProducerRecord
 from groupcoord.testing.sync_proxy import SyncContext, SyncProxy
 from groupcoord.testing.trace import Trace
 from groupcoord.testing.transactions import (

@@ -7,7 +7,7 @@ import pytest
 from groupcoord.client.client_errors import BrokerError, DisconnectedError, RequestTimedOutError
 from groupcoord.client.producer.transaction_manager import (
     GroupMetadata,
-    ProducerBatch,
+    TransactionBatch,
     ProducerSettings,
     ProducerState,
     TransactionManager,
@@ -94,7 +94,7 @@ class Talk:
         assert isinstance(self.asks(), InitProducerIdRequest)
         self.answer(InitProducerIdResponse(producer_id=5, producer_epoch=0))
 
-    def begins(self, *, offsets: bool = False) -> ProducerBatch:
+    def begins(self, *, offsets: bool = False) -> TransactionBatch:
         """It is in a transaction, in which it has written, and perhaps sent an offset."""
         self.ready()
         self.manager.begin_transaction()
@@ -276,7 +276,7 @@ def test_a_producer_that_is_fenced_is_of_no_use_any_more(talk: Talk, code: E) ->
     assert isinstance(talk.manager.error, BrokerError)
     assert talk.manager.error.code is E.PRODUCER_FENCED
     assert not talk.manager.batch_answered(batch, E.NOT_LEADER_OR_FOLLOWER)
-    talk.manager.batch_expired(batch, RequestTimedOutError("late"))
+    talk.manager.batch_failed(batch, RequestTimedOutError("late"))
     assert talk.manager.error.code is E.PRODUCER_FENCED
     with pytest.raises(TransactionStateError):
         talk.manager.abort_transaction()
@@ -324,11 +324,11 @@ def test_batches_that_are_refused(talk: Talk, code: E, again: bool, state: Produ
 def test_a_batch_that_is_given_up_can_only_be_aborted(talk: Talk) -> None:
     talk.begins()
     batch, other = talk.manager.new_batch(TWO, 1), talk.manager.new_batch(ONE, 1)
-    talk.manager.batch_expired(batch, RequestTimedOutError("late"))
+    talk.manager.batch_failed(batch, RequestTimedOutError("late"))
     assert talk.has(ProducerState.ABORTABLE_ERROR)
     talk.manager.abort_transaction()
     assert talk.asks() is None
-    talk.manager.batch_expired(other, RequestTimedOutError("late"))
+    talk.manager.batch_failed(other, RequestTimedOutError("late"))
     assert talk.has(ProducerState.ABORTING_TRANSACTION)
     assert not talk.ended().committed
 

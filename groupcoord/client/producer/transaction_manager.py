@@ -95,7 +95,7 @@ class ProducerRequest(NamedTuple):
     timeout_ms: int
 
 
-class ProducerBatch(NamedTuple):
+class TransactionBatch(NamedTuple):
     """``size`` records for ``partition``, and what their batch says of their producer."""
 
     partition: TopicPartition
@@ -122,7 +122,7 @@ _ABORTABLE: Mapping[type, frozenset[ErrorCode]] = {
 }
 """After these errors the transaction can be aborted; what is not here and not tried again is fatal."""
 
-_FATAL_FOR_BATCHES = frozenset(
+FATAL_FOR_BATCHES = frozenset(
     {
         E.CLUSTER_AUTHORIZATION_FAILED,
         E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
@@ -148,7 +148,7 @@ class TransactionManager:
         self._under_way: ProducerRequest | None = None
         self._coordinators: dict[int, CoordinatorNode] = {}  # by key type
         self._sequences: dict[TopicPartition, int] = {}  # the next one of each partition
-        self._batches: set[ProducerBatch] = set()
+        self._batches: set[TransactionBatch] = set()
         self._offsets: dict[TopicPartition, int] = {}
         self._group = GroupMetadata("")
         self._started = False
@@ -161,63 +161,69 @@ class TransactionManager:
 
     def init_transactions(self) -> None:
         """Get a producer id, and fence whoever had the transactional id before; nothing else can be done first."""
-        self._require(_S.UNINITIALIZED)
+        self.require(_S.UNINITIALIZED)
         self.state = _S.INITIALIZING
 
     def begin_transaction(self) -> None:
         """From now on what is written is part of a transaction."""
-        self._require(_S.READY)
+        self.require(_S.READY)
         self.state = _S.IN_TRANSACTION
 
-    def new_batch(self, partition: TopicPartition, size: int) -> ProducerBatch:
+    def new_batch(self, partition: TopicPartition, size: int) -> TransactionBatch:
         """A batch of ``size`` records for ``partition``; the transaction ends only when it has its answer."""
-        self._require(_S.IN_TRANSACTION)
+        self.require(_S.IN_TRANSACTION)
         sequence = self._sequences.get(partition, 0)
         self._sequences[partition] = add_to_sequence(sequence, size)
-        batch = ProducerBatch(partition, size, self.producer_id, self.producer_epoch, sequence)
+        batch = TransactionBatch(partition, size, self.producer_id, self.producer_epoch, sequence)
         self._batches.add(batch)
         self._started = True
         return batch
 
     def send_offsets_to_transaction(self, offsets: Mapping[TopicPartition, int], group: GroupMetadata) -> None:
         """Commit ``offsets``, each that of the next record to consume, with the transaction."""
-        self._require(_S.IN_TRANSACTION)
+        self.require(_S.IN_TRANSACTION)
         self._offsets |= offsets
         if group.group_id != self._group.group_id:
             self._coordinators.pop(GROUP, None)
         self._group = group
         self._started = True
 
+    @property
+    def has_offsets_to_commit(self) -> bool:
+        """Are there offsets of this transaction that the coordinator of their group does not have yet?"""
+        return bool(self._offsets)
+
     def commit_transaction(self) -> None:
         """Commit it as soon as all batches and offsets are acknowledged. It has ended when the state is READY."""
-        self._require(_S.IN_TRANSACTION)
+        self.require(_S.IN_TRANSACTION)
         self.state = _S.COMMITTING_TRANSACTION
 
     def abort_transaction(self) -> None:
         """Abort it as soon as all batches that are under way have been answered."""
-        self._require(_S.IN_TRANSACTION, _S.ABORTABLE_ERROR)
+        self.require(_S.IN_TRANSACTION, _S.ABORTABLE_ERROR)
         self.state, self.error = _S.ABORTING_TRANSACTION, None
         self._offsets.clear()
 
-    def _require(self, *states: ProducerState) -> None:
+    def require(self, *states: ProducerState) -> None:
+        """Raise TransactionStateError unless the state is one of ``states``."""
         if self.state not in states:
             raise TransactionStateError(f"the producer is in state {self.state.value}") from self.error
 
     # --- batches
 
-    def batch_answered(self, batch: ProducerBatch, code: ErrorCode) -> bool:
+    def batch_answered(self, batch: TransactionBatch, code: ErrorCode) -> bool:
         """Produce was answered with ``code`` for ``batch``; is it to be sent again, as it is?"""
         if code.retriable and self.state is not _S.FATAL_ERROR:
             return True
         self._batches.discard(batch)
         if code not in (E.NONE, E.DUPLICATE_SEQUENCE_NUMBER):
-            self._fail(BrokerError(code, "Produce"), abortable=code not in _FATAL_FOR_BATCHES)
+            self._fail(BrokerError(code, "Produce"), abortable=code not in FATAL_FOR_BATCHES)
         return False
 
-    def batch_expired(self, batch: ProducerBatch, error: ClientError) -> None:
-        """There was no answer for so long that it is given up (``delivery.timeout.ms``)."""
+    def batch_failed(self, batch: TransactionBatch, error: ClientError, *, abortable: bool = True) -> None:
+        """The batch is given up because of ``error``, as if there is no answer for too long (``delivery.timeout.ms``)."""
         self._batches.discard(batch)
-        self._fail(error, abortable=True)
+        self._fail(error, abortable=abortable)
 
     # --- requests
 
@@ -374,7 +380,10 @@ class TransactionManager:
 
 
 def produce_request(
-    settings: ProducerSettings, batch: ProducerBatch, records: Sequence[tuple[bytes | None, bytes | None]], now_ms: int
+    settings: ProducerSettings,
+    batch: TransactionBatch,
+    records: Sequence[tuple[bytes | None, bytes | None]],
+    now_ms: int,
 ) -> ProduceRequest:
     """The request that sends ``batch``, whose records are keys with values (Produce v12)."""
     data = build_batch(

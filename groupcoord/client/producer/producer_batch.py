@@ -1,0 +1,230 @@
+"""A batch of records for one partition, from its first record to its acknowledgement (``ProducerBatch``).
+
+Records are encoded as they are added, so that the size of the batch is known; they are compressed when it is closed.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from groupcoord.assignors import TopicPartition
+from groupcoord.client.producer.transaction_manager import TransactionBatch
+from groupcoord.protocol.batches.compression import Compression, compress
+from groupcoord.protocol.batches.record_batch import (
+    HEADER_BYTES,
+    MAGIC,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    TRANSACTIONAL,
+    BatchHeader,
+    add_to_sequence,
+    frame_batch,
+)
+from groupcoord.protocol.batches.records import encode_record, read_records
+
+COMPRESSION_ESTIMATE_FACTOR = 1.05
+"""``MemoryRecordsBuilder.COMPRESSION_RATE_ESTIMATION_FACTOR``."""
+_RECORD_OVERHEAD_BYTES = 21
+"""What a record takes at most besides key, value and headers (``DefaultRecord.MAX_RECORD_OVERHEAD``)."""
+
+HeaderPairs = Sequence[tuple[str, bytes | None]]
+
+
+def record_size_upper_bound(key: bytes | None, value: bytes | None, headers: HeaderPairs) -> int:
+    """Bytes of a batch with this record alone, at most, uncompressed (``estimateSizeInBytesUpperBound``)."""
+    exact = len(encode_record(0, 0, key, value, headers))
+    # That has a size of one to five bytes, attributes and two deltas of a byte each, for which the bound has 21 together.
+    body = exact - 3
+    size_bytes = next(count for count in range(1, 6) if body + 3 - count < 1 << (7 * count - 1))
+    return HEADER_BYTES + _RECORD_OVERHEAD_BYTES + body - size_bytes
+
+
+class ProducerBatch:
+    """``promises`` has, for each record, what its sender gave along with it; ``estimated_ratio`` is of the compression."""
+
+    __slots__ = (
+        "_body",
+        "_compressed",
+        "_size_factor",
+        "attempts",
+        "attempts_at_leader_change",
+        "backoff_ms",
+        "base_sequence",
+        "base_timestamp_ms",
+        "compression",
+        "created_ms",
+        "done",
+        "is_part",
+        "last_attempt_ms",
+        "leader_epoch",
+        "max_timestamp_ms",
+        "number",
+        "partition",
+        "producer_epoch",
+        "producer_id",
+        "promises",
+        "reserved_bytes",
+        "sequence_was_reset",
+        "transaction",
+        "write_limit",
+    )
+
+    def __init__(
+        self,
+        partition: TopicPartition,
+        number: int,
+        now_ms: int,
+        write_limit: int,
+        compression: Compression = Compression.NONE,
+        estimated_ratio: float = 1.0,
+    ) -> None:
+        self.partition = partition
+        self.number = number
+        """The how manyth batch of the producer it is, from 1."""
+        self.created_ms = self.last_attempt_ms = now_ms
+        self.write_limit = self.reserved_bytes = write_limit
+        self.compression = compression
+        self.promises: list[Any] = []
+        self.base_timestamp_ms = self.max_timestamp_ms = -1
+        self.attempts = 0
+        """How often it was put back into its queue."""
+        self.backoff_ms = 0
+        self.leader_epoch = -1
+        self.attempts_at_leader_change = 0
+        self.producer_id = NO_PRODUCER_ID
+        self.producer_epoch = -1
+        self.base_sequence = NO_SEQUENCE
+        self.sequence_was_reset = False
+        self.transaction: TransactionBatch | None = None
+        self.done = False
+        self.is_part = False
+        """Was it made of a batch that was too large?"""
+        self._body = bytearray()
+        self._compressed: bytes | None = None
+        self._size_factor = 1.0 if compression is Compression.NONE else estimated_ratio * COMPRESSION_ESTIMATE_FACTOR
+
+    def __repr__(self) -> str:
+        topic, number = self.partition
+        return (
+            f"<ProducerBatch {self.number} of {topic}-{number}: {self.record_count} records, attempts={self.attempts}>"
+        )
+
+    @property
+    def record_count(self) -> int:
+        """How many records it has."""
+        return len(self.promises)
+
+    @property
+    def has_sequence(self) -> bool:
+        """Was it sent, or is about to be, with a sequence number?"""
+        return self.base_sequence != NO_SEQUENCE
+
+    @property
+    def last_sequence(self) -> int:
+        """The sequence number of its last record."""
+        return add_to_sequence(self.base_sequence, self.record_count - 1)
+
+    @property
+    def closed(self) -> bool:
+        """Does it take no more records?"""
+        return self._compressed is not None
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole batch; of one that is not closed, what is expected of the compression."""
+        if self._compressed is not None:
+            return HEADER_BYTES + len(self._compressed)
+        return HEADER_BYTES + int(len(self._body) * self._size_factor)
+
+    @property
+    def is_full(self) -> bool:
+        """Is there room for no other record, however small?"""
+        return self._compressed is not None or (bool(self.promises) and self.write_limit <= self.size)
+
+    def waited_ms(self, now_ms: int) -> int:
+        """How long it has waited since it was opened or put back."""
+        return max(0, now_ms - self.last_attempt_ms)
+
+    def try_append(
+        self, timestamp_ms: int, key: bytes | None, value: bytes | None, headers: HeaderPairs, promise: Any
+    ) -> bool:
+        """Add a record if there is room for it; there always is for the first (``MemoryRecordsBuilder.hasRoomFor``)."""
+        if self._compressed is not None:
+            return False
+        promises, body = self.promises, self._body
+        if promises:
+            record = encode_record(len(promises), timestamp_ms - self.base_timestamp_ms, key, value, headers)
+            written = HEADER_BYTES + int(len(body) * self._size_factor)
+            if self.write_limit <= written or self.write_limit < written + len(record):
+                return False
+            if timestamp_ms > self.max_timestamp_ms:  # noqa: PLR1730 - a call of max() for every record costs more
+                self.max_timestamp_ms = timestamp_ms
+        else:
+            record = encode_record(0, 0, key, value, headers)
+            self.base_timestamp_ms = self.max_timestamp_ms = timestamp_ms
+        body += record
+        promises.append(promise)
+        return True
+
+    def close(self) -> float:
+        """It takes no more records, and they are compressed; to which part of their size?"""
+        if self._compressed is None:
+            self._compressed = compress(self.compression, bytes(self._body))
+        return len(self._compressed) / max(len(self._body), 1)
+
+    def data(self) -> bytes:
+        """The batch as it is sent. It has been closed."""
+        assert self._compressed is not None  # noqa: S101 - the accumulator closes what it hands out
+        header = BatchHeader(
+            base_offset=0,
+            length=0,
+            leader_epoch=-1,
+            magic=MAGIC,
+            crc=0,
+            attributes=self.compression | (TRANSACTIONAL if self.transaction is not None else 0),
+            last_offset_delta=len(self.promises) - 1,
+            base_timestamp_ms=self.base_timestamp_ms,
+            max_timestamp_ms=self.max_timestamp_ms,
+            producer_id=self.producer_id,
+            producer_epoch=self.producer_epoch,
+            base_sequence=self.base_sequence,
+            record_count=len(self.promises),
+        )
+        return frame_batch(header, self._compressed)
+
+    def reenqueued(self, now_ms: int, backoff_ms: int) -> None:
+        """It was put back into its queue, to be sent again after the back-off."""
+        self.attempts += 1
+        self.backoff_ms = backoff_ms
+        self.last_attempt_ms = now_ms
+
+    def saw_leader_epoch(self, epoch: int) -> None:
+        """Its partition has a leader with that epoch; a new leader is not kept waiting for the back-off (KIP-951)."""
+        if epoch > self.leader_epoch:
+            self.leader_epoch, self.attempts_at_leader_change = epoch, self.attempts
+
+    @property
+    def has_new_leader(self) -> bool:
+        """Is it sent again, to another leader than before?"""
+        return self.attempts > 0 and self.attempts_at_leader_change == self.attempts
+
+    def parts(self, limit: int, numbers: Iterator[int]) -> "list[ProducerBatch]":
+        """Its records in batches of at most ``limit`` bytes, uncompressed, or of one record (``ProducerBatch.split``)."""
+        made: list[ProducerBatch] = []
+        records = read_records(
+            self._body, 0, self.record_count, base_offset=0, base_timestamp_ms=self.base_timestamp_ms
+        )
+        for record, promise in zip(records, self.promises, strict=True):
+            content = record.timestamp_ms, record.key, record.value, record.headers, promise
+            if not made or not made[-1].try_append(*content):
+                made.append(ProducerBatch(self.partition, next(numbers), self.created_ms, limit, self.compression))
+                made[-1].try_append(*content)
+        sequence = self.base_sequence
+        for each in made:
+            each.close()
+            each.is_part, each.reserved_bytes = True, 0
+            each.transaction = self.transaction
+            each.producer_id, each.producer_epoch = self.producer_id, self.producer_epoch
+            if self.has_sequence:
+                each.base_sequence = sequence
+                sequence = add_to_sequence(sequence, each.record_count)
+        return made

@@ -1,0 +1,148 @@
+"""The settings of a producer: Kafka's names with underscores, Kafka's defaults, and Kafka's refusals (``ProducerConfig``)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from typing import Any
+
+from groupcoord.protocol.batches.compression import Compression
+
+INT32_MAX = (1 << 31) - 1
+ACKS = {"all": -1, "-1": -1, "0": 0, "1": 1}
+MOST_IN_FLIGHT_WITH_IDEMPOTENCE = 5
+"""A broker remembers so many batches of a producer, and recognises a repeated one among them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerConfig:
+    """Times are milliseconds, sizes bytes. Raises ValueError for what cannot work.
+
+    ``enable_idempotence`` and ``delivery_timeout_ms`` are None if they are not set: idempotence is then on, unless ``acks`` or
+    ``retries`` rule it out, and the delivery timeout is Kafka's two minutes, or longer if ``linger_ms`` and
+    ``request_timeout_ms`` need that: ``is_idempotent`` and ``delivery_ms``.
+    """
+
+    acks: int | str = "all"
+    batch_size: int = 16_384
+    """A batch is full with so many bytes; 0: each record is a batch."""
+    linger_ms: int = 5
+    """A batch that is not full waits so long for more records."""
+    buffer_memory: int = 33_554_432
+    """What is not acknowledged takes at most so many bytes; then ``send`` waits."""
+    max_block_ms: int = 60_000
+    """``send`` waits so long for memory and metadata, and the methods of transactions for their coordinator."""
+    max_request_size: int = 1_048_576
+    compression_type: str = "none"
+    max_in_flight_requests_per_connection: int = 5
+    retries: int = INT32_MAX
+    retry_backoff_ms: int = 100
+    retry_backoff_max_ms: int = 1_000
+    reconnect_backoff_ms: int = 50
+    reconnect_backoff_max_ms: int = 1_000
+    request_timeout_ms: int = 30_000
+    delivery_timeout_ms: int | None = None
+    """A record is acknowledged, or given up, at most so long after its batch was opened."""
+    enable_idempotence: bool | None = None
+    transactional_id: str | None = None
+    transaction_timeout_ms: int = 60_000
+    partitioner_ignore_keys: bool = False
+    partitioner_adaptive_partitioning_enable: bool = True
+    partitioner_availability_timeout_ms: int = 0
+    """A partition whose broker has not been ready for so long gets no records without a key; 0: it does get them."""
+
+    def __post_init__(self) -> None:
+        for name, least in _LEAST.items():
+            value = getattr(self, name)
+            if value is not None and (type(value) is not int or value < least):
+                raise ValueError(f"{name}={value!r}: it is a whole number of {least} or more")
+        if str(self.acks) not in ACKS:
+            raise ValueError(f"acks={self.acks!r}: it is all (or -1), 1 or 0")
+        names = [each.name.lower() for each in Compression]
+        if self.compression_type not in names:
+            raise ValueError(f"compression_type={self.compression_type!r}: it is one of {', '.join(names)}")
+        for first, most in (
+            ("retry_backoff_ms", "retry_backoff_max_ms"),
+            ("reconnect_backoff_ms", "reconnect_backoff_max_ms"),
+        ):
+            if getattr(self, first) > getattr(self, most):
+                raise ValueError(f"{first}={getattr(self, first)} is at most {most}={getattr(self, most)}")
+        if self.transactional_id == "":
+            raise ValueError("transactional_id='': it is a text that is not empty, or None")
+        self._check_idempotence()
+        needed_ms = self.linger_ms + self.request_timeout_ms
+        if self.delivery_timeout_ms is not None and self.delivery_timeout_ms < needed_ms:
+            raise ValueError(
+                f"delivery_timeout_ms={self.delivery_timeout_ms} is at least linger_ms + request_timeout_ms, {needed_ms}"
+            )
+
+    def _check_idempotence(self) -> None:
+        """Source: ``ProducerConfig.postProcessAndValidateIdempotenceConfigs``."""
+        conflict = self._idempotence_conflict()
+        if self.enable_idempotence and conflict:
+            raise ValueError(f"enable_idempotence=True needs {conflict}")
+        most = MOST_IN_FLIGHT_WITH_IDEMPOTENCE
+        if self.is_idempotent and self.max_in_flight_requests_per_connection > most:
+            raise ValueError(
+                f"max_in_flight_requests_per_connection={self.max_in_flight_requests_per_connection} is at most {most} with "
+                "idempotence, which enable_idempotence=False switches off"
+            )
+        if self.transactional_id is not None and not self.is_idempotent:
+            raise ValueError(f"transactional_id needs idempotence: {conflict or 'enable_idempotence is not False'}")
+
+    def _idempotence_conflict(self) -> str:
+        if self.required_acks != ACKS["all"]:
+            return f"acks='all', not {self.acks!r}"
+        return "retries above 0" if self.retries == 0 else ""
+
+    @property
+    def required_acks(self) -> int:
+        """``acks`` as a request says it: -1 for all in-sync replicas."""
+        return ACKS[str(self.acks)]
+
+    @property
+    def is_idempotent(self) -> bool:
+        """Does every batch have a sequence number, by which a broker knows it again?"""
+        return self.enable_idempotence is not False and not self._idempotence_conflict()
+
+    @property
+    def compression(self) -> Compression:
+        """``compression_type``."""
+        return Compression[self.compression_type.upper()]
+
+    @property
+    def delivery_ms(self) -> int:
+        """``delivery_timeout_ms``, also if it is not set."""
+        if self.delivery_timeout_ms is not None:
+            return self.delivery_timeout_ms
+        return max(_DELIVERY_TIMEOUT_MS, self.linger_ms + self.request_timeout_ms)
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> "ProducerConfig":
+        """What ``settings`` say, by their names. Raises TypeError for one that there is not, with the nearest that there is."""
+        known = [each.name for each in fields(cls)]
+        for name in settings:
+            if name not in known:
+                near = get_close_matches(name.replace(".", "_"), known, n=1)
+                meant = f"; did you mean {near[0]}?" if near else f": there are {', '.join(known)}"
+                raise TypeError(f"a producer has no setting {name}{meant}")
+        return cls(**settings)
+
+
+_DELIVERY_TIMEOUT_MS = 120_000
+_LEAST = {
+    "batch_size": 0,
+    "linger_ms": 0,
+    "buffer_memory": 1,
+    "max_block_ms": 0,
+    "max_request_size": 1,
+    "max_in_flight_requests_per_connection": 1,
+    "retries": 0,
+    "retry_backoff_ms": 0,
+    "retry_backoff_max_ms": 0,
+    "reconnect_backoff_ms": 0,
+    "reconnect_backoff_max_ms": 0,
+    "request_timeout_ms": 1,
+    "delivery_timeout_ms": 0,
+    "transaction_timeout_ms": 1,
+    "partitioner_availability_timeout_ms": 0,
+}

@@ -1,0 +1,189 @@
+"""Events of a producer, one for each step of a batch. A producer passes them to its ``listeners``."""
+
+from dataclasses import dataclass
+
+from groupcoord.assignors import TopicPartition
+from groupcoord.core.events import Event, counted, partition_names
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerEvent(Event):
+    """Something happened to the producer with the client id ``producer``."""
+
+    producer: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchEvent(ProducerEvent):
+    """Something happened to a batch; ``batch`` is its number, which counts the batches of the producer from 1."""
+
+    partition: TopicPartition
+    batch: int
+
+    @property
+    def name(self) -> str:
+        """The batch, for a text."""
+        return f"batch {self.batch} of {partition_names([self.partition])}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionChosen(ProducerEvent):
+    """Records without a key go to another partition from now on, until a batch is full there (KIP-794)."""
+
+    partition: TopicPartition
+
+    def text(self) -> str:
+        return f"records of {self.partition[0]} without a key go to {partition_names([self.partition])} from now on"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchOpened(BatchEvent):
+    """A record found no batch with room for it: a new one begins with it."""
+
+    limit_bytes: int
+
+    def text(self) -> str:
+        return f"{self.name} is opened, for {self.limit_bytes:,} bytes"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchSent(BatchEvent):
+    """A batch is on its way to the leader of its partition; ``why`` says why now. -1: it has no sequence number."""
+
+    why: str
+    broker: int
+    records: int
+    size_bytes: int
+    base_sequence: int
+    attempts: int
+
+    def text(self) -> str:
+        sequence = "" if self.base_sequence < 0 else f", sequence {self.base_sequence}"
+        again = f", for the {self.attempts + 1}. time" if self.attempts else ""
+        return (
+            f"{self.name} is sent to broker {self.broker}{again} because {self.why}: "
+            f"{counted(self.records, 'record')}, {self.size_bytes:,} bytes{sequence}"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchAcknowledged(BatchEvent):
+    """The records of a batch are stored; ``base_offset`` is that of the first, -1 if it is not known."""
+
+    records: int
+    base_offset: int
+
+    def text(self) -> str:
+        where = "" if self.base_offset < 0 else f" from offset {self.base_offset} on"
+        return f"{self.name} is acknowledged: {counted(self.records, 'record')}{where}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchRetried(BatchEvent):
+    """A batch was not stored this time, and will be sent again ``after_ms`` later, or as soon as there is another leader."""
+
+    error: str
+    after_ms: int
+
+    def text(self) -> str:
+        return f"{self.name} is put back and sent again in {self.after_ms} ms: {self.error}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchSplit(BatchEvent):
+    """The broker takes no batch of that size: its records go on in smaller ones."""
+
+    into: tuple[int, ...]
+
+    def text(self) -> str:
+        return f"{self.name} is too large for the broker and goes on as batches {', '.join(map(str, self.into))}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchExpired(BatchEvent):
+    """A batch was not acknowledged within ``delivery.timeout.ms``; ``was_sent``: it is not known whether it is stored."""
+
+    records: int
+    after_ms: int
+    was_sent: bool
+
+    def text(self) -> str:
+        stored = "it is not known whether they are stored" if self.was_sent else "they are not stored"
+        return f"{self.name} is given up {self.after_ms} ms after it was opened: {counted(self.records, 'record')}, {stored}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchFailed(BatchEvent):
+    """The records of a batch are not stored, and nothing more is done for them."""
+
+    records: int
+    error: str
+
+    def text(self) -> str:
+        return f"{self.name} has failed, {counted(self.records, 'record')}: {self.error}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerIdGiven(ProducerEvent):
+    """The producer knows as whom it writes."""
+
+    producer_id: int
+    epoch: int
+
+    def text(self) -> str:
+        return f"is producer {self.producer_id} with epoch {self.epoch}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochBumped(ProducerEvent):
+    """The producer goes on with the next epoch, in which the sequence numbers of ``partitions`` begin at 0 (KIP-360)."""
+
+    epoch: int
+    partitions: tuple[TopicPartition, ...]
+
+    def text(self) -> str:
+        begin = f"the sequence numbers of {partition_names(self.partitions)} begin at 0"
+        return f"goes on with epoch {self.epoch}, in which {begin}" if self.epoch >= 0 else f"needs another id: {begin}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SendBlocked(ProducerEvent):
+    """A call of ``send`` waits until there is memory for its record (``buffer.memory``)."""
+
+    free_bytes: int
+
+    def text(self) -> str:
+        return f"send waits for memory: {self.free_bytes:,} bytes of buffer_memory are free"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionStep(ProducerEvent):
+    """The transaction of the producer goes on; ``state`` is Kafka's name for where it is (``TransactionManager.State``)."""
+
+    state: str
+    error: str = ""
+
+    def text(self) -> str:
+        return f"its transaction is in state {self.state}{f': {self.error}' if self.error else ''}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TroubleBegan(ProducerEvent):
+    """Something keeps records from being stored. It is logged as a warning, once until it is over."""
+
+    subject: str
+    reason: str
+
+    def text(self) -> str:
+        return f"{self.subject}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TroubleEnded(ProducerEvent):
+    """What ``TroubleBegan`` said of the same ``subject`` is over."""
+
+    subject: str
+    after_ms: int
+
+    def text(self) -> str:
+        return f"{self.subject}: all is well again after {self.after_ms:,} ms"

@@ -1,0 +1,371 @@
+"""Where records wait to be sent: a queue of batches for each partition, and the memory that they take (``RecordAccumulator``).
+
+It does no I/O and has no clock: what is ready at a moment, and why, is a question that the sender asks. Records without a key
+stay with one partition until a batch is full there, and prefer partitions with short queues (KIP-794).
+"""
+
+import enum
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from itertools import count
+from typing import Any, NamedTuple
+
+from groupcoord.assignors import TopicPartition
+from groupcoord.client.member.context import ExponentialBackoff
+from groupcoord.client.producer.producer_batch import HeaderPairs, ProducerBatch, record_size_upper_bound
+from groupcoord.client.producer.producer_config import ProducerConfig
+from groupcoord.partitioners import StickyPartition
+from groupcoord.protocol.batches.compression import Compression
+
+SMALL_OVERHEAD_BYTES = 100
+"""More than what a batch with one record without headers takes besides its key and its value."""
+_RATIO_FALLS_BY, _RATIO_RISES_BY = 0.005, 0.05
+"""How fast the expected compression of a topic follows what is seen (``CompressionRatioEstimator``)."""
+
+
+class SendReason(enum.Enum):
+    """Why a batch is sent now. The value is the text in events."""
+
+    FULL = "it is full"
+    LINGERED = "it has waited for linger_ms"
+    FLUSHED = "somebody waits for all that was sent"
+    CLOSED = "the producer is being closed"
+    MEMORY = "others wait for the memory it takes"
+    BACKED_OFF = "the back-off is over"
+    NEW_LEADER = "its partition has another leader"
+    ALONG = "another batch for the same broker is sent"
+
+
+class PartitionLeader(NamedTuple):
+    """The broker that leads a partition, and its epoch; ``node_id`` is -1 if there is none."""
+
+    node_id: int
+    epoch: int = -1
+
+
+NO_LEADER = PartitionLeader(-1)
+
+
+class TopicQueues:
+    """The queues of one topic, and the partition to which its records without a key go."""
+
+    def __init__(self, batch_size: int, random: Callable[[], int]) -> None:
+        self.queues: dict[int, deque[ProducerBatch]] = {}
+        self.leaders: Mapping[int, PartitionLeader] = {}
+        self.available: list[int] = []
+        self.sticky = StickyPartition(max(1, batch_size), random)
+        self.compression_ratio = 1.0
+
+    @property
+    def partition_count(self) -> int:
+        """How many partitions the topic has."""
+        return len(self.leaders)
+
+    def queue(self, partition: int) -> deque[ProducerBatch]:
+        """The queue of a partition."""
+        found = self.queues.get(partition)
+        if found is None:
+            found = self.queues[partition] = deque()
+        return found
+
+    def saw_ratio(self, ratio: float) -> None:
+        """A batch was compressed to that part of its size (``CompressionRatioEstimator.updateEstimation``)."""
+        expected = self.compression_ratio
+        if ratio > expected:
+            self.compression_ratio = max(expected + _RATIO_RISES_BY, ratio)
+        else:
+            self.compression_ratio = max(expected - _RATIO_FALLS_BY, ratio)
+
+
+class Appended(NamedTuple):
+    """Where a record is now; ``opened``: a new batch began with it; ``ready``: there is a full batch in its queue."""
+
+    batch: ProducerBatch
+    opened: bool
+    ready: bool
+
+
+class ReadyNodes(NamedTuple):
+    """Brokers for which something can be sent, when to look again (ms), and topics of which a partition has no leader."""
+
+    nodes: list[int]
+    next_check_ms: int | None
+    leaderless: set[str]
+
+
+class RecordAccumulator:
+    """The records of one producer. ``chance`` returns a number from 0 up to 1."""
+
+    def __init__(self, config: ProducerConfig, chance: Callable[[], float]) -> None:
+        self.topics: dict[str, TopicQueues] = {}
+        self.incomplete: dict[ProducerBatch, None] = {}
+        """The batches that are neither acknowledged nor given up, in the order in which they were opened."""
+        self.free_bytes = config.buffer_memory
+        self.waiting_for_memory = 0
+        """How many calls of ``send`` wait until there is memory: then every batch is sent at once."""
+        self.flushes: list[set[ProducerBatch]] = []
+        """What each call of ``flush`` still waits for: as long as there is any, nothing lingers."""
+        self.closed = False
+        self.muted: set[TopicPartition] = set()
+        """Partitions with a batch in flight, if only one may be (``max.in.flight.requests.per.connection=1``)."""
+        self._config = config
+        self._compression = config.compression
+        self._backoff = ExponentialBackoff(config.retry_backoff_ms, config.retry_backoff_max_ms, chance)
+        self._random = lambda: int(chance() * (1 << 31))
+        self._numbers = count(1)
+        self._drained_from: dict[int, TopicPartition] = {}
+        self._slow_nodes: Callable[[int], bool] = lambda _: False
+
+    def topic(self, name: str) -> TopicQueues:
+        """The queues of a topic."""
+        found = self.topics.get(name)
+        if found is None:
+            found = self.topics[name] = TopicQueues(self._config.batch_size, self._random)
+        return found
+
+    def set_leaders(self, topic: str, leaders: Mapping[int, PartitionLeader]) -> None:
+        """The partitions of a topic, ascending, and who leads each."""
+        queues = self.topic(topic)
+        queues.leaders = leaders
+        queues.available = [number for number, leader in leaders.items() if leader.node_id >= 0]
+
+    def leader(self, partition: TopicPartition) -> PartitionLeader:
+        """Who leads a partition."""
+        queues = self.topics.get(partition[0])
+        return NO_LEADER if queues is None else queues.leaders.get(partition[1], NO_LEADER)
+
+    # Records.
+
+    def append(
+        self,
+        topic: str,
+        partition: int | None,
+        timestamp_ms: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: HeaderPairs,
+        promise: Any,
+        now_ms: int,
+    ) -> Appended | None:
+        """Add a record to the batch of its partition, or to a new one; None if there is no memory for that now.
+
+        The partitions of ``topic`` are known. Without ``partition`` it goes where records without a key go.
+        """
+        queues = self.topics[topic]
+        sticky = None
+        if partition is None:
+            sticky, available, partitions = queues.sticky, queues.available, queues.partition_count
+            partition = sticky.current(available, partitions)
+            if _all_full(queues.queue(partition)):
+                sticky.appended(0, available, partitions)
+                partition = sticky.current(available, partitions)
+        queue = queues.queue(partition)
+        opened = False
+        last = queue[-1] if queue else None
+        before = 0 if last is None else last.size
+        if last is None or not last.try_append(timestamp_ms, key, value, headers, promise):
+            if last is not None:
+                self._close(last)
+            size = self.memory_needed(key, value, headers)
+            if size > self.free_bytes or self.waiting_for_memory:
+                return None
+            before = 0
+            last = self._open((topic, partition), size, queues, now_ms)
+            last.try_append(timestamp_ms, key, value, headers, promise)
+            queue.append(last)
+            opened = True
+        if sticky is not None:
+            sticky.appended(last.size - before, available, partitions, batch_full=_all_full(queue))
+        return Appended(last, opened, len(queue) > 1 or last.is_full)
+
+    def memory_needed(self, key: bytes | None, value: bytes | None, headers: HeaderPairs) -> int:
+        """What a batch that begins with this record takes of ``buffer.memory``."""
+        size = self._config.batch_size
+        at_most = len(value or b"") + len(key or b"")
+        if headers or at_most + SMALL_OVERHEAD_BYTES > size:
+            return max(size, record_size_upper_bound(key, value, headers))
+        return size
+
+    def _open(self, partition: TopicPartition, size: int, queues: TopicQueues, now_ms: int) -> ProducerBatch:
+        self.free_bytes -= size
+        batch = ProducerBatch(partition, next(self._numbers), now_ms, size, self._compression, queues.compression_ratio)
+        self.incomplete[batch] = None
+        return batch
+
+    def _close(self, batch: ProducerBatch) -> None:
+        if not batch.closed:
+            ratio = batch.close()
+            if self._compression is not Compression.NONE:
+                self.topics[batch.partition[0]].saw_ratio(ratio)
+
+    def complete(self, batch: ProducerBatch) -> None:
+        """Nothing more is done for ``batch``: its memory is free."""
+        batch.done = True
+        self.free_bytes += batch.reserved_bytes
+        del self.incomplete[batch]
+        for flush in self.flushes:
+            flush.discard(batch)
+        self.flushes = [flush for flush in self.flushes if flush]
+
+    def flush(self) -> set[ProducerBatch]:
+        """Send all there is without lingering; the batches that are not complete, which is empty when all of them are."""
+        flush = set(self.incomplete)
+        if flush:
+            self.flushes.append(flush)
+        return flush
+
+    # What can be sent.
+
+    def ready(self, now_ms: int) -> ReadyNodes:
+        """The brokers for which a batch can be sent; and the lengths of the queues go to the partitioner."""
+        nodes: dict[int, None] = {}
+        next_ms: int | None = None
+        leaderless: set[str] = set()
+        for name, queues in self.topics.items():
+            self._balance(queues)
+            for number, queue in queues.queues.items():
+                if not queue:
+                    continue
+                leader = queues.leaders.get(number, NO_LEADER)
+                if leader.node_id < 0:
+                    leaderless.add(name)
+                elif leader.node_id not in nodes and (name, number) not in self.muted:
+                    queue[0].saw_leader_epoch(leader.epoch)
+                    if self.reason_to_send(queue, now_ms) is not None:
+                        nodes[leader.node_id] = None
+                    else:
+                        first = queue[0]
+                        wait_ms = first.backoff_ms if first.attempts else self._config.linger_ms
+                        due_ms = now_ms + max(wait_ms - first.waited_ms(now_ms), 0)
+                        next_ms = due_ms if next_ms is None else min(next_ms, due_ms)
+        return ReadyNodes(list(nodes), next_ms, leaderless)
+
+    def reason_to_send(self, queue: deque[ProducerBatch], now_ms: int) -> SendReason | None:
+        """Why the first batch of ``queue`` is to be sent; None if it waits (``RecordAccumulator.batchReady``)."""
+        first = queue[0]
+        if first.attempts:
+            if first.has_new_leader:
+                return SendReason.NEW_LEADER
+            return SendReason.BACKED_OFF if first.waited_ms(now_ms) >= first.backoff_ms else None
+        if len(queue) > 1 or first.is_full:
+            return SendReason.FULL
+        if first.waited_ms(now_ms) >= self._config.linger_ms:
+            return SendReason.LINGERED
+        if self.waiting_for_memory:
+            return SendReason.MEMORY
+        if self.closed:
+            return SendReason.CLOSED
+        return SendReason.FLUSHED if self.flushes else None
+
+    def drain(
+        self, node_id: int, now_ms: int, may_send: Callable[[ProducerBatch], bool]
+    ) -> Iterator[tuple[ProducerBatch, SendReason]]:
+        """Batches for one request to a broker, one of each of its partitions at most, and why each is sent.
+
+        What fits into ``max.request.size`` of all its partitions that have something, whether they lingered or not; the next
+        request goes on with the next partition, so that none is left out (``drainBatchesForOneNode``).
+        """
+        partitions = [
+            (name, number)
+            for name, queues in self.topics.items()
+            for number, leader in queues.leaders.items()
+            if leader.node_id == node_id
+        ]
+        last = self._drained_from.get(node_id)
+        start = partitions.index(last) if last in partitions else 0
+        size = 0
+        for partition in (*partitions[start:], *partitions[:start]):
+            self._drained_from[node_id] = partition
+            queue = self.topics[partition[0]].queues.get(partition[1])
+            if not queue or partition in self.muted:
+                continue
+            first = queue[0]
+            reason = self.reason_to_send(queue, now_ms)
+            if (reason is None and first.attempts) or not may_send(first):
+                continue
+            if size and size + first.size > self._config.max_request_size:
+                break
+            queue.popleft()
+            self._close(first)
+            size += first.size
+            yield first, reason or SendReason.ALONG
+
+    def _balance(self, queues: TopicQueues) -> None:
+        """Prefer partitions with short queues, as soon as every partition has had something (KIP-794)."""
+        if not self._config.partitioner_adaptive_partitioning_enable or len(queues.queues) < queues.partition_count:
+            queues.sticky.loads(None)
+            return
+        lengths, partitions, left_out = [], [], 0
+        for number in queues.available:
+            queue = queues.queue(number)
+            if queue and self._slow_nodes(queues.leaders[number].node_id):
+                left_out += 1
+            else:
+                lengths.append(len(queue))
+                partitions.append(number)
+        queues.sticky.loads(lengths, partitions, left_out)
+
+    def avoid(self, slow_nodes: Callable[[int], bool]) -> None:
+        """Partitions led by brokers of which ``slow_nodes`` is true get no records without a key."""
+        self._slow_nodes = slow_nodes
+
+    # What does not go its way.
+
+    def reenqueue(self, batch: ProducerBatch, now_ms: int) -> None:
+        """Put ``batch`` back, in front of all that was not sent before it (``insertInSequenceOrder``)."""
+        batch.reenqueued(now_ms, self._backoff.delay_ms(batch.attempts))
+        self._insert(batch)
+
+    def split(self, batch: ProducerBatch) -> list[ProducerBatch]:
+        """Put the records of ``batch`` back in smaller batches (``splitAndReenqueue``)."""
+        queues = self.topics[batch.partition[0]]
+        queues.compression_ratio = max(1.0, batch.close())
+        limit = batch.size // 2 if batch.is_part else self._config.batch_size
+        parts = batch.parts(limit, self._numbers)
+        for part in reversed(parts):
+            self._insert(part)
+        for flush in self.flushes:
+            if batch in flush:
+                flush.update(parts)
+        before = list(self.incomplete)
+        place = before.index(batch)
+        self.incomplete = dict.fromkeys([*before[: place + 1], *parts, *before[place + 1 :]])
+        self.complete(batch)
+        return parts
+
+    def _insert(self, batch: ProducerBatch) -> None:
+        topic, number = batch.partition
+        queue = self.topics[topic].queue(number)
+        place = 0
+        if batch.has_sequence:
+            while place < len(queue) and queue[place].has_sequence and _is_before(queue[place], batch):
+                place += 1
+        queue.insert(place, batch)
+
+    def take_expired(self, now_ms: int) -> list[ProducerBatch]:
+        """Take out batches that have waited in their queues for longer than ``delivery.timeout.ms``."""
+        oldest_ms = now_ms - self._config.delivery_ms
+        expired = []
+        for queues in self.topics.values():
+            for queue in queues.queues.values():
+                while queue and queue[0].created_ms <= oldest_ms:
+                    expired.append(queue.popleft())
+        return expired
+
+    def take_unsent(self) -> list[ProducerBatch]:
+        """Take out all batches that were never sent (``abortUndrainedBatches``)."""
+        taken = []
+        for queues in self.topics.values():
+            for queue in queues.queues.values():
+                while queue and not queue[-1].attempts and not queue[-1].has_sequence:
+                    taken.append(queue.pop())
+        return taken[::-1]
+
+
+def _all_full(queue: deque[ProducerBatch]) -> bool:
+    """Is every batch full? Only the last one can be not full."""
+    return not queue or queue[-1].is_full
+
+
+def _is_before(one: ProducerBatch, other: ProducerBatch) -> bool:
+    return (one.producer_epoch, one.base_sequence) < (other.producer_epoch, other.base_sequence)
