@@ -280,6 +280,7 @@ class RecordAccumulator:
             if not queue or partition in self.muted:
                 continue
             first = queue[0]
+            first.saw_leader_epoch(self.leader(partition).epoch)
             reason = self.reason_to_send(queue, now_ms)
             if (reason is None and first.attempts) or not may_send(first):
                 continue
