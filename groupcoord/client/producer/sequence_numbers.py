@@ -156,9 +156,7 @@ class SequenceNumbers:
         sequences.next = add_to_sequence(sequences.next, -failed.record_count)
 
     def _remove(self, batch: ProducerBatch) -> None:
-        in_flight = self._of(batch.partition).in_flight
-        if batch in in_flight:
-            in_flight.remove(batch)
+        self._of(batch.partition).in_flight.remove(batch)
 
     # Epochs.
 

@@ -224,16 +224,20 @@ def test_what_is_put_back_is_in_the_order_of_its_numbers() -> None:
 
 
 def test_a_batch_that_is_too_large_goes_on_in_parts() -> None:
-    it = Accumulating(batch_size=10_000)
+    it = Accumulating(batch_size=10_000, partitions=2)
     for _ in range(6):
         it.append()
+    others = [it.append(1).batch]
     pending = it.accumulator.flush()
-    ((batch, _),) = it.accumulator.drain(1, 0, lambda _: True)
+    it.accumulator.flushes.append(set(others))
+    (batch, _), _ = it.accumulator.drain(1, 0, lambda _: True)
     it.accumulator._config = ProducerConfig(batch_size=300)
     numbered(batch, 7)
     parts = it.accumulator.split(batch)
     assert [(part.record_count, part.base_sequence) for part in parts] == [(2, 7), (2, 9), (2, 11)]
-    assert pending == set(parts) == set(it.accumulator.incomplete)
+    assert pending == {*parts, *others} == set(it.accumulator.incomplete)
+    it.accumulator.complete(others[0])
+    assert it.accumulator.flushes == [pending]
     assert list(it.accumulator.topics["t"].queues[0]) == parts
     assert it.accumulator.free_bytes == it.config.buffer_memory
     ((part, _),) = it.accumulator.drain(1, 0, lambda _: True)
@@ -265,9 +269,7 @@ def test_what_has_waited_for_too_long_is_taken_out() -> None:
 def test_one_partition_until_a_batch_is_full() -> None:
     numbers = count()
     it = Accumulating(partitions=3, chance=lambda: next(numbers) / (1 << 31), linger_ms=0)
-    partitions = []
-    for _ in range(8):
-        partitions.append(it.append(None).batch.partition[1])
+    partitions = [it.append(None).batch.partition[1] for _ in range(8)]
     # 61 + 2 · 101 = 263 bytes are a batch. The next batch size is reached in the middle of a batch, and is not the time to
     # switch; twice that is. So it is in Kafka.
     assert partitions == [0, 0, 0, 0, 0, 1, 1, 1]
@@ -285,25 +287,23 @@ def test_a_partition_is_left_as_soon_as_its_last_batch_is_drained() -> None:
 
 def test_short_queues_are_preferred_as_soon_as_each_partition_had_something() -> None:
     it = Accumulating(partitions=2)
-    sticky = it.accumulator.topic("t").sticky
+
+    def weights() -> Any:
+        it.accumulator.ready(0)
+        return it.accumulator.topic("t").sticky.cumulative
+
     it.append(0)
-    it.accumulator.ready(0)
-    assert sticky.cumulative is None
-    it.append(1)
-    for _ in range(4):
+    assert weights() is None
+    for _ in range(5):
         it.append(1)
-    it.accumulator.ready(0)
-    assert sticky.cumulative == [3, 4]
+    assert weights() == [3, 4]
     it.accumulator.avoid(lambda node_id: node_id == 1)
-    it.accumulator.ready(0)
-    assert sticky.cumulative is None
+    assert weights() is None
     it.lead({0: 1, 1: 2})
-    it.accumulator.ready(0)
-    assert sticky.cumulative == [1]
+    assert weights() == [1]
     it.lead({0: 1, 1: -1})
     it.accumulator.avoid(lambda _: False)
-    it.accumulator.ready(0)
-    assert sticky.cumulative is None
+    assert weights() is None
 
 
 def test_adaptive_partitioning_can_be_switched_off() -> None:
