@@ -38,6 +38,7 @@ from groupcoord.client.network_client import NetworkClient
 from groupcoord.client.option_parsing import GroupProtocol, parse_addresses
 from groupcoord.client.subscription_state import SubscriptionState
 from groupcoord.client.trouble_log import TroubleLog
+from groupcoord.client.producer.transaction_manager import GroupMetadata
 from groupcoord.core.events import Event
 from groupcoord.protocol.errors import ErrorCode
 
@@ -387,6 +388,11 @@ class Consumer(ClusterQueries, AsyncIterator[ConsumerRecord]):
     def membership(self) -> GroupMember:
         """The member of the group: its state, generation (or epoch) and id."""
         return self._membership
+
+    def group_metadata(self) -> GroupMetadata:
+        """As whom this consumer is in its group, for ``Producer.send_offsets_to_transaction`` (KIP-447)."""
+        settings, generation = self._membership.settings, self._membership.generation
+        return GroupMetadata(settings.group_id, generation.generation_id, generation.member_id, settings.instance_id)
 
     def pause(self, *partitions: TopicPartition) -> None:
         """Hand out nothing of ``partitions`` until ``resume``. Raises KeyError for what is not assigned."""

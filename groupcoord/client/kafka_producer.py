@@ -263,8 +263,8 @@ class Producer:
         appended: Appended | None = None
         try:
             async with asyncio.timeout(self._config.max_block_ms / 1000):
+                self._driver.wake()  # what is in the way of it does not linger any more
                 while appended is None:
-                    self._driver.wake()
                     await self._driver.changed.wait()
                     self._check_can_send()
                     appended = self._sender.append(*record, self._now_ms())
@@ -293,11 +293,12 @@ class Producer:
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[None]:
         """The block is a transaction: committed at its end, and aborted if it is left by an error."""
+        manager = self._manager()
         await self.begin_transaction()
         try:
             yield
         except BaseException:
-            if self._manager().state in _OPEN:
+            if manager.state in _OPEN:
                 await self.abort_transaction()
             raise
         await self.commit_transaction()

@@ -19,7 +19,6 @@ from groupcoord.client.producer.sender import (
     BatchDone,
     Connect,
     GetProducerId,
-    RefreshMetadata,
     SendBatches,
     Sender,
     answers_by_partition,
@@ -208,7 +207,7 @@ class ProducerDriver:
                     self._start(self._connect(action.node_id))
                 case GetProducerId():
                     self._start(self._get_producer_id(action))
-                case RefreshMetadata():
+                case _:  # RefreshMetadata
                     self._cluster.request_refresh()
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:

@@ -167,7 +167,7 @@ class RecordAccumulator:
             if last is not None:
                 self._close(last)
             size = self.memory_needed(key, value, headers)
-            if size > self.free_bytes or self.waiting_for_memory:
+            if size > self.free_bytes:
                 return None
             before = 0
             last = self._open((topic, partition), size, queues, now_ms)

@@ -133,8 +133,9 @@ def test_a_broker_that_does_not_speak_the_protocol_ends_the_producer() -> None:
     assert str(it.done[0].error) == "too old"
 
 
-def test_a_partition_without_a_leader_waits_and_metadata_is_asked_for() -> None:
-    it = Sending()
+@pytest.mark.parametrize("idempotent", [True, False])
+def test_a_partition_without_a_leader_waits_and_metadata_is_asked_for(idempotent: bool) -> None:
+    it = Sending(enable_idempotence=idempotent)
     it.lead({0: -1})
     it.append()
     assert it.poll() == []
