@@ -176,13 +176,8 @@ class Producer:
         TransactionStateError. The future raises BrokerError, DeliveryTimeoutError, ProducerClosedError and, if its
         transaction is aborted first, TransactionAbortedError.
         """
-        if self._serialize_key is not None:
-            key = self._serialize_key(key)
-        if self._serialize_value is not None:
-            value = self._serialize_value(value)
+        key, value = self._as_bytes(key, value)
         pairs: HeaderPairs = () if not headers else _checked(headers)
-        require_bytes("key", key)
-        require_bytes("value", value)
         self._check_can_send()
         queues = self._topics.get(topic)
         if queues is None or not queues.leaders:
@@ -236,6 +231,17 @@ class Producer:
         await self._driver.find_topic(topic)
         return set(self._topics[topic].leaders)
 
+    def _as_bytes(self, key: Any, value: Any) -> tuple[bytes | None, bytes | None]:
+        if self._serialize_key is not None:
+            key = self._serialize_key(key)
+        if self._serialize_value is not None:
+            value = self._serialize_value(value)
+        if type(key) is not bytes:  # a call for nothing, for every record, costs more than this
+            require_bytes("key", key)
+        if type(value) is not bytes:
+            require_bytes("value", value)
+        return key, value
+
     def _choose(self, topic: str, queues: TopicQueues, key: bytes | None, value: bytes | None) -> int | None:
         """Where the record goes; None: where those without a key go."""
         if self._partitioner is None:
@@ -284,7 +290,8 @@ class Producer:
             raise self._sender.failure
 
     def _check_can_send(self) -> None:
-        self._check_open()
+        if not self._open or self._sender.failure is not None:
+            self._check_open()
         if self._driver.transactions is not None:
             self._driver.transactions.require(ProducerState.IN_TRANSACTION)
 

@@ -53,6 +53,7 @@ class ProducerBatch:
         "compression",
         "created_ms",
         "done",
+        "is_full",
         "is_part",
         "last_attempt_ms",
         "leader_epoch",
@@ -64,6 +65,7 @@ class ProducerBatch:
         "promises",
         "reserved_bytes",
         "sequence_was_reset",
+        "size",
         "transaction",
         "write_limit",
     )
@@ -96,6 +98,10 @@ class ProducerBatch:
         self.sequence_was_reset = False
         self.transaction: TransactionBatch | None = None
         self.done = False
+        self.size = HEADER_BYTES
+        """Bytes of the whole batch; of one that is not closed, what is expected of the compression."""
+        self.is_full = False
+        """Is there room for no other record, however small?"""
         self.is_part = False
         """Was it made of a batch that was too large?"""
         self._body = bytearray()
@@ -128,18 +134,6 @@ class ProducerBatch:
         """Does it take no more records?"""
         return self._compressed is not None
 
-    @property
-    def size(self) -> int:
-        """Bytes of the whole batch; of one that is not closed, what is expected of the compression."""
-        if self._compressed is not None:
-            return HEADER_BYTES + len(self._compressed)
-        return HEADER_BYTES + int(len(self._body) * self._size_factor)
-
-    @property
-    def is_full(self) -> bool:
-        """Is there room for no other record, however small?"""
-        return self._compressed is not None or (bool(self.promises) and self.write_limit <= self.size)
-
     def waited_ms(self, now_ms: int) -> int:
         """How long it has waited since it was opened or put back."""
         return max(0, now_ms - self.last_attempt_ms)
@@ -148,13 +142,12 @@ class ProducerBatch:
         self, timestamp_ms: int, key: bytes | None, value: bytes | None, headers: HeaderPairs, promise: Any
     ) -> bool:
         """Add a record if there is room for it; there always is for the first (``MemoryRecordsBuilder.hasRoomFor``)."""
-        if self._compressed is not None:
+        if self.is_full:
             return False
         promises, body = self.promises, self._body
         if promises:
             record = encode_record(len(promises), timestamp_ms - self.base_timestamp_ms, key, value, headers)
-            written = HEADER_BYTES + int(len(body) * self._size_factor)
-            if self.write_limit <= written or self.write_limit < written + len(record):
+            if self.write_limit < self.size + len(record):
                 return False
             if timestamp_ms > self.max_timestamp_ms:  # noqa: PLR1730 - a call of max() for every record costs more
                 self.max_timestamp_ms = timestamp_ms
@@ -163,12 +156,15 @@ class ProducerBatch:
             self.base_timestamp_ms = self.max_timestamp_ms = timestamp_ms
         body += record
         promises.append(promise)
+        self.size = size = HEADER_BYTES + int(len(body) * self._size_factor)
+        self.is_full = self.write_limit <= size
         return True
 
     def close(self) -> float:
         """It takes no more records, and they are compressed; to which part of their size?"""
         if self._compressed is None:
             self._compressed = compress(self.compression, bytes(self._body))
+            self.size, self.is_full = HEADER_BYTES + len(self._compressed), True
         return len(self._compressed) / max(len(self._body), 1)
 
     def data(self) -> bytes:

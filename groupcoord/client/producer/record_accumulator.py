@@ -154,29 +154,31 @@ class RecordAccumulator:
         queues = self.topics[topic]
         sticky = None
         if partition is None:
-            sticky, available, partitions = queues.sticky, queues.available, queues.partition_count
+            sticky, available, partitions = queues.sticky, queues.available, len(queues.leaders)
             partition = sticky.current(available, partitions)
-            if _all_full(queues.queue(partition)):
+            queue = queues.queue(partition)
+            if not queue or queue[-1].is_full:
                 sticky.appended(0, available, partitions)
                 partition = sticky.current(available, partitions)
-        queue = queues.queue(partition)
-        opened = False
+                queue = queues.queue(partition)
+        else:
+            queue = queues.queue(partition)
         last = queue[-1] if queue else None
         before = 0 if last is None else last.size
+        opened = False
         if last is None or not last.try_append(timestamp_ms, key, value, headers, promise):
             if last is not None:
                 self._close(last)
             size = self.memory_needed(key, value, headers)
             if size > self.free_bytes:
                 return None
-            before = 0
+            before, opened = 0, True
             last = self._open((topic, partition), size, queues, now_ms)
             last.try_append(timestamp_ms, key, value, headers, promise)
             queue.append(last)
-            opened = True
         if sticky is not None:
-            sticky.appended(last.size - before, available, partitions, batch_full=_all_full(queue))
-        return Appended(last, opened, len(queue) > 1 or last.is_full)
+            sticky.appended(last.size - before, available, partitions, batch_full=last.is_full)
+        return Appended(last, opened, last.is_full or len(queue) > 1)
 
     def memory_needed(self, key: bytes | None, value: bytes | None, headers: HeaderPairs) -> int:
         """What a batch that begins with this record takes of ``buffer.memory``."""
@@ -361,11 +363,6 @@ class RecordAccumulator:
                 while queue and not queue[-1].attempts and not queue[-1].has_sequence:
                     taken.append(queue.pop())
         return taken[::-1]
-
-
-def _all_full(queue: deque[ProducerBatch]) -> bool:
-    """Is every batch full? Only the last one can be not full."""
-    return not queue or queue[-1].is_full
 
 
 def _is_before(one: ProducerBatch, other: ProducerBatch) -> bool:
