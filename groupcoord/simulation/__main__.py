@@ -12,6 +12,7 @@ from groupcoord.simulation.plan import (
     CONSUMER,
     CONSUMER_OPTIONS,
     DEFAULT_OPTIONS,
+    PRODUCER_OPTIONS,
     TRANSACTION_OPTIONS,
     PlanOptions,
     plan_from_seed,
@@ -20,10 +21,16 @@ from groupcoord.simulation.planted_defects import PLANTED_DEFECTS, PlantedDefect
 from groupcoord.simulation.run import SimulationResult, explain, simulate_plan
 
 _MS_PER_HOUR = 3_600_000
-_TRANSACTIONS = "transactions"
-_EVERY = {CLASSIC: 1, CONSUMER: 5, _TRANSACTIONS: 10}
-"""Every fifth seed is also the life of a consumer group, or of one that migrates; every tenth, of one with transactions."""
-_OPTIONS = {CLASSIC: DEFAULT_OPTIONS, CONSUMER: CONSUMER_OPTIONS, _TRANSACTIONS: TRANSACTION_OPTIONS}
+_TRANSACTIONS, _PRODUCERS = "transactions", "producers"
+_EVERY = {CLASSIC: 1, CONSUMER: 5, _TRANSACTIONS: 10, _PRODUCERS: 10}
+"""Every fifth seed is also the life of a consumer group, or of one that migrates; every tenth, of one with transactions, and of
+one with producers."""
+_OPTIONS = {
+    CLASSIC: DEFAULT_OPTIONS,
+    CONSUMER: CONSUMER_OPTIONS,
+    _TRANSACTIONS: TRANSACTION_OPTIONS,
+    _PRODUCERS: PRODUCER_OPTIONS,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -49,8 +56,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--life",
         choices=sorted(_OPTIONS),
-        help="groups of that kind only; consumer: also those that migrate, transactions: of both protocols "
-        "(all kinds, with --seed classic)",
+        help="groups of that kind only; consumer: also those that migrate, transactions: of both protocols, producers: whose "
+        "members produce, too (all kinds, with --seed classic)",
     )
     parser.add_argument("--defect", choices=sorted(PLANTED_DEFECTS), help="with this planted defect in the code")
     return parser

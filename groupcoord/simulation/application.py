@@ -83,6 +83,12 @@ class ApplicationHost(Protocol):
     ) -> None:
         """Send a request of the producer; either ``on_response`` or ``on_error`` is called."""
 
+    def record_sent(self, record: bytes, partition: TopicPartition) -> None:
+        """The application has sent a record."""
+
+    def record_ended(self, record: bytes, stored: tuple[TopicPartition, int] | None) -> None:
+        """The record is stored there, or (None) was given up."""
+
     def application_failed(self, error: Exception) -> None:
         """The application cannot go on."""
 

@@ -41,6 +41,7 @@ from groupcoord.simulation.network import (
 )
 from groupcoord.simulation.plan import CONSUMER, MemberPlan, SimulationPlan
 from groupcoord.simulation.prng import Prng
+from groupcoord.simulation.producing_application import ProducingApplication
 from groupcoord.simulation.transactional_application import TransactionalApplication
 
 _ROUTINE_REQUESTS = (*HEARTBEAT_REQUESTS, OffsetCommitRequest)
@@ -82,7 +83,13 @@ class ProcessEnvironment(Protocol):
         """The process has ended, because of ``error`` if that is not None."""
 
     def member_event(self, process: "MemberProcess", event: Event) -> None:
-        """The membership has emitted ``event``."""
+        """The membership, or the producer, has emitted ``event``."""
+
+    def record_sent(self, record: bytes, partition: TopicPartition) -> None:
+        """A process has sent a record."""
+
+    def record_ended(self, record: bytes, stored: tuple[TopicPartition, int] | None) -> None:
+        """The record is stored there, or (None) was given up."""
 
 
 class HeartbeatSkipper:
@@ -162,6 +169,8 @@ class MemberProcess(ActionExecutor):
         self.leaving = False
         self.is_paused = False
         self.topics = topics
+        self.producer_name = ""
+        """The name of its producer, if it has one."""
         self._environment = environment
         self._event_queue, self._network = environment.event_queue, environment.network
         settings = MemberSettings(
@@ -190,7 +199,18 @@ class MemberProcess(ActionExecutor):
         return f"<MemberProcess {self.client_id} {self.membership!r}>"
 
     def _new_application(self, environment: ProcessEnvironment, random: Prng) -> ConsumerApplication:
-        plan = self.plan.transactions
+        plan, producing = self.plan.transactions, self.plan.producing
+        if producing is not None:
+            self.producer_name = f"{self.client_id}-{random.session_id()}"
+            return ProducingApplication(
+                self,
+                self._event_queue,
+                random,
+                environment.plan,
+                producing,
+                name=self.producer_name,
+                tell=lambda event: environment.member_event(self, event),
+            )
         if plan is None:
             return ConsumerApplication(self, self._event_queue)
         transactional_id = f"{self.client_id}-{random.session_id()}" if plan.new_id_per_start else self.plan.name
@@ -454,6 +474,14 @@ class MemberProcess(ActionExecutor):
         to = self._broker(node_id), PRODUCING
         self._submit(self._last_ticket, to, request, timeout_ms, on_response, on_error)
         self.set_timer()
+
+    def record_sent(self, record: bytes, partition: TopicPartition) -> None:
+        """The application has sent a record."""
+        self._environment.record_sent(record, partition)
+
+    def record_ended(self, record: bytes, stored: tuple[TopicPartition, int] | None) -> None:
+        """The record is stored there, or (None) was given up."""
+        self._environment.record_ended(record, stored)
 
     def application_failed(self, error: Exception) -> None:
         """The application cannot go on: the process ends."""

@@ -66,10 +66,10 @@ COORDINATOR_ACTIONS = frozenset(
 """Those that happen to the coordinator of groups or, where there are any, of transactions."""
 
 TRANSACTION_ACTIONS = frozenset({ActionKind.RESTART, ActionKind.MOVE_OUTPUT})
-"""The actions of lives with transactions only."""
+"""The actions of lives with transactions or producers only."""
 
 OUTPUT_TOPIC = "invoices"
-"""Where members with transactions write a record for each one that they consume."""
+"""Where members with transactions write a record for each one that they consume, and members that produce their records."""
 
 TOPIC_ACTIONS = frozenset({ActionKind.GROW, ActionKind.DELETE})
 """The actions that need ``CHANGING_TOPIC``."""
@@ -145,6 +145,25 @@ class TransactionPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ProducingPlan:
+    """How a member produces beside what it consumes. Times are milliseconds."""
+
+    every_ms: int = 500
+    """It sends some records so often."""
+    batch_size: int = 200
+    linger_ms: int = 5
+    max_in_flight: int = 5
+    delivery_timeout_ms: int = 30_000
+
+    def text(self) -> str:
+        """How it produces, in one line."""
+        return (
+            f"and produces every {duration(self.every_ms)}: batches of {self.batch_size} bytes, linger "
+            f"{duration(self.linger_ms)}, {self.max_in_flight} in flight, delivery {duration(self.delivery_timeout_ms)}"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MemberPlan:
     """One member, which may be started several times. Times are milliseconds; ``assignors`` in order of preference."""
 
@@ -162,6 +181,7 @@ class MemberPlan:
     """The protocol it begins with. With the consumer protocol (KIP-848) ``assignors`` do not count: the coordinator assigns."""
     transactions: TransactionPlan | None = None
     """None: it only commits what it has read."""
+    producing: ProducingPlan | None = None
 
     def text(self) -> str:
         """The member in one line."""
@@ -177,7 +197,7 @@ class MemberPlan:
     def _transactions_text(self) -> str:
         plan = self.transactions
         if plan is None:
-            return ""
+            return "" if self.producing is None else f", {self.producing.text()}"
         ids = "each process has a transactional id of its own" if plan.new_id_per_start else "always the same id"
         timeout, takes = duration(plan.timeout_ms), duration(2 * plan.processing_ms)
         return f" in transactions with timeout {timeout}, which take {takes}: {ids}"
@@ -210,6 +230,11 @@ class SimulationPlan:
     def is_transactional(self) -> bool:
         """Do its members consume, transform and produce in transactions?"""
         return any(member.transactions is not None for member in self.members)
+
+    @property
+    def is_producing(self) -> bool:
+        """Do its members produce beside what they consume?"""
+        return any(member.producing is not None for member in self.members)
 
     @property
     def last_begin_ms(self) -> int:
@@ -294,6 +319,8 @@ class PlanOptions:
     migration_policies: tuple[str, ...] = ("bidirectional",)
     transactional: bool = False
     """Do members write in transactions what they consume?"""
+    producing: bool = False
+    """Do members produce beside what they consume?"""
 
 
 DEFAULT_OPTIONS = PlanOptions()
@@ -328,6 +355,33 @@ TRANSACTION_OPTIONS = PlanOptions(
 )
 """Groups of either protocol whose members consume, transform and produce in transactions."""
 
+PRODUCER_OPTIONS = PlanOptions(
+    members=(1, 3),
+    assignor_mixes=((("range",),),),
+    faults_ms=240_000,
+    actions=(10, 24),
+    kinds=(
+        ActionKind.CRASH,
+        ActionKind.LEAVE,
+        ActionKind.PAUSE,
+        ActionKind.RESET,
+        ActionKind.LOSE_REQUESTS,
+        ActionKind.LOSE_ANSWERS,
+        ActionKind.SLOW,
+        ActionKind.PARTITION,
+        ActionKind.BLACKOUT,
+        ActionKind.RESTART,
+        ActionKind.MOVE_OUTPUT,
+    ),
+    session_and_heartbeat_ms=((10_000, 3_000),),
+    max_poll_intervals_ms=(10_000, 30_000),
+    commit_intervals_ms=(15_000, 40_000),
+    static_fraction=0,
+    brokers=(1, 3),
+    producing=True,
+)
+"""Groups whose members produce, too: idempotently, to partitions whose leaders move."""
+
 _SPELL_MS = 300_000
 _DURATIONS_MS = (50, 500, 2_000, 5_000, 12_000, 35_000, 50_000, 70_000, 120_000)
 _BROKER_DURATIONS_MS = (5, 50, 500, 2_000, 7_000)
@@ -350,10 +404,11 @@ def generate(random: Random, options: PlanOptions = DEFAULT_OPTIONS) -> Simulati
         topics[CHANGING_TOPIC] = random.randrange(1, 4)
     members = _members(random, options, protocols)
     brokers = random.choice(options.brokers)
+    has_output = options.transactional or options.producing
     possible = {ActionKind.MOVE: brokers > 1, ActionKind.SWITCH: len(protocols) > 1}
     possible |= {
-        ActionKind.RESTART: options.transactional,
-        ActionKind.MOVE_OUTPUT: options.transactional and brokers > 1,
+        ActionKind.RESTART: has_output,
+        ActionKind.MOVE_OUTPUT: has_output and brokers > 1,
     }
     possible |= dict.fromkeys(TOPIC_ACTIONS, CHANGING_TOPIC in topics)
     if options.protocols:
@@ -372,6 +427,9 @@ def generate(random: Random, options: PlanOptions = DEFAULT_OPTIONS) -> Simulati
     if options.transactional:
         topics[OUTPUT_TOPIC] = random.randrange(1, 4)
         members, actions = _with_transactions(random, members, actions)
+    if options.producing:
+        topics[OUTPUT_TOPIC] = random.randrange(1, 4)
+        members = tuple(replace(member, producing=_producing(random)) for member in members)
     return SimulationPlan(
         members=members,
         topics=topics,
@@ -413,6 +471,16 @@ def _members(random: Random, options: PlanOptions, protocols: tuple[str, ...]) -
             )
         )
     return tuple(members)
+
+
+def _producing(random: Random) -> ProducingPlan:
+    return ProducingPlan(
+        every_ms=random.choice((200, 500, 2_000)),
+        batch_size=random.choice((0, 200, 16_384)),
+        linger_ms=random.choice((0, 5, 400)),
+        max_in_flight=random.choice((1, 2, 5, 5)),
+        delivery_timeout_ms=random.choice((12_000, 30_000, 120_000)),
+    )
 
 
 def _with_transactions(

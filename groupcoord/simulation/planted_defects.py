@@ -14,6 +14,9 @@ from groupcoord.broker.producer_state_manager import ProducerStateManager
 from groupcoord.client import client_errors
 from groupcoord.client.client_errors import ErrorReaction
 from groupcoord.client.member import rebalance as member_rebalance
+from groupcoord.client.producer.producer_config import ProducerConfig
+from groupcoord.client.producer.record_accumulator import RecordAccumulator
+from groupcoord.client.producer.sender import Sender
 from groupcoord.coordinator import group_shard
 from groupcoord.coordinator.classic import group, heartbeat
 from groupcoord.coordinator.classic.classic_group_state import Member
@@ -43,6 +46,7 @@ from groupcoord.simulation.plan import (
     CONSUMER,
     CONSUMER_OPTIONS,
     DEFAULT_OPTIONS,
+    PRODUCER_OPTIONS,
     TRANSACTION_OPTIONS,
     ActionKind,
     PlanOptions,
@@ -242,6 +246,29 @@ def _no_producer(original: Any) -> Any:
     return apply
 
 
+def _tell_nobody(original: Any) -> Any:
+    def expire(self: Any) -> None:
+        told = len(self._actions)
+        original(self)
+        del self._actions[told:]
+
+    return expire
+
+
+def _to_the_end(_: Any) -> Any:
+    def insert(self: Any, batch: Any) -> None:
+        self.topics[batch.partition[0]].queue(batch.partition[1]).append(batch)
+
+    return insert
+
+
+def _lost_is_stored(_: Any) -> Any:
+    def request_failed(self: Any, sent: Any, _: Exception, now_ms: int) -> None:
+        self.produced(sent, None, now_ms)
+
+    return request_failed
+
+
 _CONSUMERS = dataclasses.replace(CONSUMER_OPTIONS, members=(2, 4), protocols=((CONSUMER,),))
 """Members of the consumer protocol only."""
 
@@ -282,6 +309,13 @@ _LATE_PRODUCERS = dataclasses.replace(
 
 _CRASHES = dataclasses.replace(_ZOMBIES, kinds=(ActionKind.CRASH,), actions=(20, 20), faults_ms=120_000)
 """Producers that end in the middle of a transaction."""
+
+_PRODUCERS = dataclasses.replace(
+    PRODUCER_OPTIONS,
+    kinds=(ActionKind.LOSE_ANSWERS, ActionKind.RESET, ActionKind.MOVE_OUTPUT, ActionKind.SLOW),
+    brokers=(3,),
+)
+"""Batches whose answers are lost, and that are refused because the leader has moved."""
 
 _ALL = (
     PlantedDefect(
@@ -491,6 +525,37 @@ _ALL = (
         "exactly-once",
         [Patch(OffsetManager, "apply", _no_producer)],
         _TRANSACTIONS,
+    ),
+    PlantedDefect(
+        "not-idempotent",
+        "The batches of a producer have no sequence numbers.",
+        "stored-once",
+        [Patch(ProducerConfig, "is_idempotent", lambda _: property(lambda _: False))],
+        _PRODUCERS,
+    ),
+    PlantedDefect(
+        "retries-at-the-end",
+        "A batch without a sequence number that is sent again is put behind those that wait.",
+        "records-in-order",
+        [
+            Patch(ProducerConfig, "is_idempotent", lambda _: property(lambda _: False)),
+            Patch(RecordAccumulator, "_insert", _to_the_end),
+        ],
+        _PRODUCERS,
+    ),
+    PlantedDefect(
+        "lost-is-stored",
+        "A producer takes a request without an answer for one that was stored.",
+        "acknowledged-is-stored",
+        [Patch(Sender, "request_failed", _lost_is_stored)],
+        _PRODUCERS,
+    ),
+    PlantedDefect(
+        "given-up-silently",
+        "Nobody is told of records that are given up.",
+        "records-end",
+        [Patch(Sender, "_expire", _tell_nobody)],
+        dataclasses.replace(PRODUCER_OPTIONS, kinds=(ActionKind.BLACKOUT, ActionKind.PARTITION, ActionKind.PAUSE)),
     ),
 )
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from groupcoord.assignors import TopicPartition
 from groupcoord.cluster.append_gate import HOLD
 from groupcoord.core.events import Event
 from groupcoord.protocol.errors import ErrorCode
@@ -333,9 +334,17 @@ class SimulatedWorld:
             self.checker.member_failed(process, error)
 
     def member_event(self, process: MemberProcess, event: Event) -> None:
-        """The membership has emitted ``event``."""
+        """The membership, or the producer, has emitted ``event``."""
         if self._add_line is not None:
             self._line(process.client_id, event.text())
+
+    def record_sent(self, record: bytes, partition: TopicPartition) -> None:
+        """A process has sent a record."""
+        self.checker.record_sent(record, partition)
+
+    def record_ended(self, record: bytes, stored: tuple[TopicPartition, int] | None) -> None:
+        """The record is stored there, or (None) was given up."""
+        self.checker.record_ended(record, stored)
 
     def _broker_event(self, event: Event) -> None:
         self._line("coordinator", event.text())

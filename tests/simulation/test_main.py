@@ -32,7 +32,7 @@ def test_one_seed_is_told(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("life", ["classic", "consumer", "transactions"])
+@pytest.mark.parametrize("life", ["classic", "consumer", "transactions", "producers"])
 def test_a_failure_of_the_code_itself(capsys: pytest.CaptureFixture[str], life: str) -> None:
     with pytest.MonkeyPatch.context() as patching:
         patching.setattr("groupcoord.simulation.brokers.SimulatedBrokers.reload", None)

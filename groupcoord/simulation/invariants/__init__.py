@@ -33,6 +33,7 @@ from groupcoord.simulation.invariants.members import (
     SessionTimeouts,
     SingleOwner,
 )
+from groupcoord.simulation.invariants.producers import PRODUCER_INVARIANTS
 from groupcoord.simulation.invariants.transactions import TRANSACTION_INVARIANTS
 
 INVARIANTS: tuple[type[Invariant], ...] = (
@@ -57,13 +58,14 @@ INVARIANTS: tuple[type[Invariant], ...] = (
     ConsumerReplay,
     BoundedReconciliation,
     *TRANSACTION_INVARIANTS,
+    *PRODUCER_INVARIANTS,
 )
 
 
 _BY_API = ("request_received", "response_sent")
 _OTHERS = (
     *(name for name in vars(BrokerObserver) if not name.startswith("_") and name not in _BY_API),
-    *("ownership_changed", "member_failed", "finish"),
+    *("ownership_changed", "member_failed", "record_sent", "record_ended", "finish"),
 )
 
 

@@ -2,6 +2,7 @@
 
 from typing import ClassVar, Protocol
 
+from groupcoord.assignors import TopicPartition
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.simulation.brokers import BrokerObserver, SimulatedBrokers
 from groupcoord.simulation.event_queue import EventQueue
@@ -55,6 +56,12 @@ class Invariant(BrokerObserver):
 
     def member_failed(self, process: MemberProcess, error: Exception) -> None:
         """A process has ended because of ``error``."""
+
+    def record_sent(self, record: bytes, partition: TopicPartition) -> None:
+        """A process has sent a record."""
+
+    def record_ended(self, record: bytes, stored: tuple[TopicPartition, int] | None) -> None:
+        """The record is stored there, as its producer was told, or (None) was given up."""
 
     def finish(self) -> None:
         """The run is over."""
