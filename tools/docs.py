@@ -8,9 +8,11 @@ A part stands between ``<!-- generated: NAME -->`` and ``<!-- end -->`` in a Mar
 import re
 import sys
 from collections.abc import Callable
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 
+from groupcoord.client.producer.producer_config import ProducerConfig
 from groupcoord.config.broker_config import DEFAULTS, DEV_DEFAULTS
 from groupcoord.config.property_definitions import BROKER, GROUP
 from groupcoord.coordinator.classic.classic_group_state import COMMIT_ANSWERS, HEARTBEAT_ANSWERS, GroupState, may_move
@@ -53,6 +55,7 @@ FILES = (
     "docs/listeners.md",
     "docs/pipeline.md",
     "docs/playground.md",
+    "docs/producer.md",
     "docs/scenarios.md",
     "docs/simulation.md",
     "docs/trace.md",
@@ -111,6 +114,17 @@ def transaction_properties() -> str:
     return _properties("transaction.", "transactional.", "producer.id.")
 
 
+def producer_settings() -> str:
+    """The settings of a producer, Kafka's defaults, and what each means."""
+    meanings = sync_api.attribute_docs(ProducerConfig)
+    unset = {"delivery_timeout_ms": 120_000, "enable_idempotence": True}
+    rows = [
+        f"| `{each.name}` | `{unset.get(each.name, each.default)}` | {meanings[each.name].replace('``', '`')} |"
+        for each in fields(ProducerConfig)
+    ]
+    return "\n".join(["| setting | default | meaning |", "|---|---|---|", *rows]) + "\n"
+
+
 def _properties(*prefixes: str) -> str:
     rows = [
         f"| `{name}` | `{row.default}` | {row.documentation} |"
@@ -163,6 +177,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "scenario-tables": lambda: scenarios.tables(scenarios.of_sources()),
     "playground-actions": playground.action_table,
     "playground-lessons": playground.lesson_table,
+    "producer-settings": producer_settings,
     "simulation-actions": simulation.actions,
     "simulation-defects": simulation.defects,
     "simulation-invariants": simulation.invariants,

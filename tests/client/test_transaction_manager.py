@@ -7,9 +7,9 @@ import pytest
 from groupcoord.client.client_errors import BrokerError, DisconnectedError, RequestTimedOutError
 from groupcoord.client.producer.transaction_manager import (
     GroupMetadata,
-    TransactionBatch,
     ProducerSettings,
     ProducerState,
+    TransactionBatch,
     TransactionManager,
     TransactionStateError,
     produce_request,

@@ -23,6 +23,7 @@ class ProducerConfig:
     """
 
     acks: int | str = "all"
+    """Who has to have a record before it is acknowledged: ``all`` replicas in sync (or -1), the leader (1), nobody (0)."""
     batch_size: int = 16_384
     """A batch is full with so many bytes; 0: each record is a batch."""
     linger_ms: int = 5
@@ -32,21 +33,35 @@ class ProducerConfig:
     max_block_ms: int = 60_000
     """``send`` waits so long for memory and metadata, and the methods of transactions for their coordinator."""
     max_request_size: int = 1_048_576
+    """A request, and so a record, is at most so large."""
     compression_type: str = "none"
+    """``none``, ``gzip``, ``snappy``, ``lz4`` or ``zstd``."""
     max_in_flight_requests_per_connection: int = 5
+    """So many requests to a broker may wait for their answer; with idempotence five at most."""
     retries: int = INT32_MAX
+    """So often a batch is sent again; ``delivery_timeout_ms`` is the better bound."""
     retry_backoff_ms: int = 100
+    """The first wait before something is tried again, give or take a fifth; it doubles each time."""
     retry_backoff_max_ms: int = 1_000
+    """The longest of these waits."""
     reconnect_backoff_ms: int = 50
+    """The first wait before a broker that could not be reached is tried again; it doubles each time."""
     reconnect_backoff_max_ms: int = 1_000
+    """The longest of these waits."""
     request_timeout_ms: int = 30_000
+    """A request that is not answered in that time is given up, and its connection closed."""
     delivery_timeout_ms: int | None = None
     """A record is acknowledged, or given up, at most so long after its batch was opened."""
     enable_idempotence: bool | None = None
+    """Every batch has a number, by which a broker knows one that it has already."""
     transactional_id: str | None = None
+    """There are transactions, and one producer with this id at a time."""
     transaction_timeout_ms: int = 60_000
+    """After that time the coordinator aborts a transaction that is still open."""
     partitioner_ignore_keys: bool = False
+    """Records with a key go where those without one go."""
     partitioner_adaptive_partitioning_enable: bool = True
+    """Records without a key prefer partitions with short queues."""
     partitioner_availability_timeout_ms: int = 0
     """A partition whose broker has not been ready for so long gets no records without a key; 0: it does get them."""
 
