@@ -14,6 +14,7 @@ NAMES = (
     "storage",
     "offsets",
     "transactions",
+    "producer",
     "proxy",
     "memory",
     "assignors",

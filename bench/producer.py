@@ -27,10 +27,14 @@ Run = Callable[[str, bytes, int], Awaitable[None]]
 def run() -> list[Table]:
     """Each producer in turn, RUNS times, in this process; the median of each, and of the ratios of each turn."""
     names = list(PRODUCERS)
-    table = Table(f"records per second, {PARTITIONS} partitions, acks=all", "server", "bytes", *names, "ratio to aiokafka")
+    table = Table(
+        f"records per second, {PARTITIONS} partitions, acks=all", "server", "bytes", *names, "ratio to aiokafka"
+    )
     for server, bootstrap in _servers():
         for size, count in CASES:
-            turns = [{name: _rate(each, bootstrap, size, count) for name, each in PRODUCERS.items()} for _ in range(RUNS)]
+            turns = [
+                {name: _rate(each, bootstrap, size, count) for name, each in PRODUCERS.items()} for _ in range(RUNS)
+            ]
             rates = [median(turn[name] for turn in turns) for name in names]
             ratio = median(turn["groupcoord"] / turn["aiokafka"] for turn in turns)
             table.add(server, size, *(f"{rate:,.0f}" for rate in rates), f"{ratio:.2f}")
