@@ -234,6 +234,8 @@ class ProducerDriver:
                 stored.set_result(RecordMetadata(topic, partition, offset, at_ms))
             offset += step
 
+    # What came of a request is dealt with before anybody else has a turn: a batch that is complete has told its futures.
+
     async def _connect(self, node_id: int) -> None:
         try:
             connection = await self._cluster.connection_to(node_id, ConnectionPurpose.PRODUCING)
@@ -246,7 +248,7 @@ class ProducerDriver:
             self.sender.connection_failed(node_id, error, self.now_ms())
         else:
             self.sender.connected(node_id, self.now_ms())
-        self.wake()
+        self._poll()
 
     async def _produce(self, sent: SendBatches) -> None:
         request = produce_request(self._config, sent.batches, self._cluster.topic_id)
@@ -264,7 +266,7 @@ class ProducerDriver:
             self.sender.request_failed(sent, error, self.now_ms())
         else:
             self.sender.produced(sent, answers, self.now_ms())
-        self.wake()
+        self._poll()
 
     async def _get_producer_id(self, asked: GetProducerId) -> None:
         try:
@@ -273,7 +275,7 @@ class ProducerDriver:
             self.sender.producer_id_failed(error, self.now_ms())
         else:
             self.sender.producer_id_given(answer, self.now_ms())
-        self.wake()
+        self._poll()
 
     # Transactions.
 

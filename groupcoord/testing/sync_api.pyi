@@ -6,8 +6,8 @@ from typing import Any, Literal, Self, Unpack
 
 from groupcoord.assignors import Assignor, TopicPartition
 from groupcoord.client.assigned_partitions import ConsumerRecord
-from groupcoord.client.registry_tree import RegistryTree
 from groupcoord.client.producer.producer_record import RecordMetadata
+from groupcoord.client.registry_tree import RegistryTree
 from groupcoord.cluster.append_gate import AppendDecision
 from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.core.effects import Append

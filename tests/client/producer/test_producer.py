@@ -132,6 +132,25 @@ async def test_flush_waits_for_all_and_for_nothing_if_there_is_nothing() -> None
     assert repr(one) == "<Producer closed, 0 batches not acknowledged>"
 
 
+@patiently
+async def test_nobody_sees_a_complete_batch_whose_futures_are_not_done() -> None:
+    async with broker() as real, producer(real) as one:
+        stored = await one.send("t", b"a")
+        sender, seen = one._sender, []
+        produced = sender.produced
+
+        def produced_and_look(*arguments: Any) -> None:
+            produced(*arguments)
+            asyncio.get_running_loop().call_soon(lambda: seen.append((stored.done(), len(one._accumulator.incomplete))))
+
+        sender.produced = produced_and_look  # type: ignore[method-assign]
+        await one.flush()
+        stored.result()
+        while not seen:
+            await one.partitions_for("t")
+        assert seen == [(True, 0)]
+
+
 # --- what is refused
 
 
