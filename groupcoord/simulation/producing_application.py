@@ -116,11 +116,12 @@ class ProducingApplication(ConsumerApplication):
         now_ms = self._event_queue.now_ms
         for action in self.sender.poll(now_ms):
             self._execute(action)
+        due_ms = self.sender.next_deadline()
         if self.sender.failure is not None:
             self._host.application_failed(self.sender.failure)
-            return
-        due_ms = self.sender.next_deadline()
-        if due_ms is not None and (self._poll_at_ms is None or due_ms < self._poll_at_ms or self._poll_at_ms <= now_ms):
+        elif due_ms is not None and (
+            self._poll_at_ms is None or due_ms < self._poll_at_ms or self._poll_at_ms <= now_ms
+        ):
             self._poll_at_ms = due_ms
             self._host.run_later(self._poll, max(due_ms - now_ms, 1))
 

@@ -143,7 +143,7 @@ async def test_nobody_sees_a_complete_batch_whose_futures_are_not_done() -> None
             produced(*arguments)
             asyncio.get_running_loop().call_soon(lambda: seen.append((stored.done(), len(one._accumulator.incomplete))))
 
-        sender.produced = produced_and_look  # type: ignore[method-assign]
+        sender.produced = produced_and_look  # type: ignore[method-assign,assignment]
         await one.flush()
         stored.result()
         while not seen:
