@@ -36,9 +36,9 @@ from groupcoord.client.member.membership import Membership
 from groupcoord.client.member_driver import Callback, MemberDriver
 from groupcoord.client.network_client import NetworkClient
 from groupcoord.client.option_parsing import GroupProtocol, parse_addresses
+from groupcoord.client.producer.transaction_manager import GroupMetadata
 from groupcoord.client.subscription_state import SubscriptionState
 from groupcoord.client.trouble_log import TroubleLog
-from groupcoord.client.producer.transaction_manager import GroupMetadata
 from groupcoord.core.events import Event
 from groupcoord.protocol.errors import ErrorCode
 
