@@ -390,7 +390,12 @@ class Consumer(ClusterQueries, AsyncIterator[ConsumerRecord]):
         return self._membership
 
     def group_metadata(self) -> GroupMetadata:
-        """As whom this consumer is in its group, for ``Producer.send_offsets_to_transaction`` (KIP-447)."""
+        """As whom this consumer is in its group, for ``Producer.send_offsets_to_transaction`` (KIP-447).
+
+        Raises NoGroupError.
+        """
+        if self._settings.group_id is None:
+            raise NoGroupError("only a member of a group has metadata of one: give the consumer a group_id")
         settings, generation = self._membership.settings, self._membership.generation
         return GroupMetadata(settings.group_id, generation.generation_id, generation.member_id, settings.instance_id)
 

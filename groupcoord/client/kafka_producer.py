@@ -48,19 +48,19 @@ _Record = tuple[str, int | None, int, bytes | None, bytes | None, HeaderPairs, A
 class Producer:
     """A producer, open while its ``async with`` block runs, or from ``start`` to ``stop``.
 
-    ``bootstrap`` is ``host:port`` of any brokers. ``key_serializer`` and ``value_serializer`` make bytes of keys and values.
+    ``bootstrap_servers`` is ``host:port`` of any brokers. ``key_serializer`` and ``value_serializer`` make bytes.
     ``partitioner`` is called with the key in bytes, all partitions and those with a leader, as in aiokafka, for every record
     whose partition is not given; a partitioner of :mod:`groupcoord.partitioners` is told its topic and size, too. ``chance``
     answers a number from 0 up to 1, which chooses partitions and spreads back-offs; ``listeners`` are told each step
     (:mod:`groupcoord.client.producer.producer_events`). ``settings`` are those of
     :class:`~groupcoord.client.producer.producer_config.ProducerConfig`, Kafka's, times in milliseconds and sizes in bytes.
 
-    Raises ValueError for settings that cannot work, and TypeError for those that there are not.
+    Raises ValueError for settings that cannot work or that there are not.
     """
 
     def __init__(
         self,
-        bootstrap: str | Iterable[str],
+        bootstrap_servers: str | Iterable[str],
         *,
         client_id: str = "groupcoord",
         key_serializer: Serializer | None = None,
@@ -80,7 +80,7 @@ class Producer:
         self._now_ms = wall_clock()
         self._driver = ProducerDriver(
             config,
-            parse_addresses(bootstrap),
+            parse_addresses(bootstrap_servers),
             client_id=client_id,
             metadata_max_age_ms=metadata_max_age_ms,
             allow_auto_create_topics=allow_auto_create_topics,

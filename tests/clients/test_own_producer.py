@@ -64,15 +64,10 @@ def test_transactions_with_the_offsets_of_a_consumer(cluster: Cluster) -> None:
     source, target, group = cluster.topic(), cluster.topic(), unique("group")
 
     async def story() -> None:
-        how: dict[str, Any] = {
-            "group": group,
-            "topics": source,
-            "auto_offset_reset": "earliest",
-            "auto_commit_interval_ms": None,
-        }
+        how: dict[str, Any] = {"group_id": group, "auto_offset_reset": "earliest", "enable_auto_commit": False}
         async with (
             Producer(cluster.bootstrap, transactional_id=unique("transactions")) as producer,
-            Consumer(cluster.bootstrap, **how) as consumer,
+            Consumer(source, bootstrap_servers=cluster.bootstrap, **how) as consumer,
         ):
             async with producer.transaction():
                 await producer.send(source, b"1")
@@ -81,7 +76,7 @@ def test_transactions_with_the_offsets_of_a_consumer(cluster: Cluster) -> None:
             await producer.send(target, b"aborted")
             await producer.flush()
             await producer.abort_transaction()
-            while not (records := await consumer.getmany(1_000)):
+            while not (records := await consumer.getmany(timeout_ms=1_000)):
                 pass
             async with producer.transaction():
                 for record in records[source, 0]:

@@ -133,13 +133,13 @@ class ProducerConfig:
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> "ProducerConfig":
-        """What ``settings`` say, by their names. Raises TypeError for one that there is not, with the nearest that there is."""
+        """What ``settings`` say, by their names. Raises ValueError for an unknown one, with the nearest known."""
         known = [each.name for each in fields(cls)]
         for name in settings:
             if name not in known:
                 near = get_close_matches(name.replace(".", "_"), known, n=1)
                 meant = f"; did you mean {near[0]}?" if near else f": there are {', '.join(known)}"
-                raise TypeError(f"a producer has no setting {name}{meant}")
+                raise ValueError(f"a producer has no setting {name}{meant}")
         return cls(**settings)
 
 

@@ -191,7 +191,7 @@ async def test_a_producer_that_is_not_open() -> None:
         await one.stop()
     with pytest.raises(DisconnectedError):
         await Producer("127.0.0.1:1").start()
-    with pytest.raises(TypeError, match="did you mean linger_ms"):
+    with pytest.raises(ValueError, match="did you mean linger_ms"):
         Producer("127.0.0.1:1", linger=5)
 
 

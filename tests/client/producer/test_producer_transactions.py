@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from groupcoord.client.client_errors import BrokerError, UnsupportedVersionError
+from groupcoord.client.client_errors import BrokerError, NoGroupError, UnsupportedVersionError
 from groupcoord.client.consumer import Consumer
 from groupcoord.client.kafka_producer import Producer
 from groupcoord.client.producer import producer_events as e
@@ -83,9 +83,13 @@ async def test_offsets_are_committed_with_the_transaction() -> None:
     async with broker({"t": 1, "in": 1}) as real, producer(real) as one:
         await real.produce("in", [b"1", b"2"])
         async with Consumer(
-            real.address, group="g", topics="in", auto_offset_reset="earliest", auto_commit_interval_ms=None
+            "in",
+            bootstrap_servers=real.address,
+            group_id="g",
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
         ) as consumer:
-            while not (records := await consumer.getmany(1_000)):
+            while not (records := await consumer.getmany(timeout_ms=1_000)):
                 pass
             async with one.transaction():
                 for record in records["in", 0]:
@@ -95,6 +99,12 @@ async def test_offsets_are_committed_with_the_transaction() -> None:
         assert await committed(real) == [b"1", b"2"]
         async with one.transaction():
             await one.send_offsets_to_transaction({("in", 0): 1}, "another group")
+
+
+@patiently
+async def test_a_consumer_without_a_group_has_no_metadata_of_one() -> None:
+    with pytest.raises(NoGroupError, match="give the consumer a group_id"):
+        Consumer("in", bootstrap_servers="127.0.0.1:1").group_metadata()
 
 
 @patiently
